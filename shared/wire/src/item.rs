@@ -1,0 +1,133 @@
+//! One row of the table, as every store holds it: a key of two strings and a flat map of attributes.
+//!
+//! Holds only shapes. A row is at most [`MAX_ITEM_BYTES`]; nested data is JSON text in one attribute, so that any
+//! `DynamoDB` tool shows it. Numbers are whole: a metric (which may be NaN) is stored as text.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Largest row we ever write, in bytes of names and values; `DynamoDB` refuses above 400 KB.
+pub const MAX_ITEM_BYTES: usize = 300 * 1024;
+
+/// Name of the partition key attribute.
+pub const PK: &str = "pk";
+/// Name of the sort key attribute.
+pub const SK: &str = "sk";
+/// Name of the attribute with the epoch second after which a fact row may be removed by time-to-live.
+pub const EXPIRES_AT: &str = "expires_at";
+
+/// The primary key of a row.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Key {
+    /// Partition key.
+    pub pk: String,
+    /// Sort key.
+    pub sk: String,
+}
+
+impl Key {
+    /// A key from its two parts.
+    pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
+        Self { pk: pk.into(), sk: sk.into() }
+    }
+}
+
+/// The value of one attribute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attr {
+    /// Text.
+    S(String),
+    /// A whole number.
+    N(i64),
+    /// Bytes.
+    B(Vec<u8>),
+    /// Truth value.
+    Bool(bool),
+}
+
+impl Attr {
+    /// Bytes that `DynamoDB` counts for this value (numbers: an upper bound).
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            Self::S(text) => text.len(),
+            Self::N(_) => 21,
+            Self::B(bytes) => bytes.len(),
+            Self::Bool(_) => 1,
+        }
+    }
+}
+
+/// A row: its key and its other attributes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The primary key.
+    pub key: Key,
+    /// All attributes but the key's.
+    pub attributes: BTreeMap<String, Attr>,
+}
+
+impl Item {
+    /// A row without attributes.
+    pub fn new(key: Key) -> Self {
+        Self { key, attributes: BTreeMap::new() }
+    }
+
+    /// The row with one more attribute (or that attribute replaced).
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Attr>) -> Self {
+        self.attributes.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The text of attribute `name`, if it is there and text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.attributes.get(name) {
+            Some(Attr::S(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number in attribute `name`, if it is there and a number.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        match self.attributes.get(name) {
+            Some(Attr::N(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The bytes in attribute `name`, if it is there and bytes.
+    pub fn bytes(&self, name: &str) -> Option<&[u8]> {
+        match self.attributes.get(name) {
+            Some(Attr::B(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Size as `DynamoDB` counts it: names and values (an upper bound).
+    pub fn size_bytes(&self) -> usize {
+        let key = PK.len() + self.key.pk.len() + SK.len() + self.key.sk.len();
+        self.attributes.iter().fold(key, |sum, (name, value)| sum + name.len() + value.size_bytes())
+    }
+}
+
+impl From<String> for Attr {
+    fn from(text: String) -> Self {
+        Self::S(text)
+    }
+}
+impl From<&str> for Attr {
+    fn from(text: &str) -> Self {
+        Self::S(text.to_owned())
+    }
+}
+impl From<i64> for Attr {
+    fn from(number: i64) -> Self {
+        Self::N(number)
+    }
+}
+impl From<Vec<u8>> for Attr {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::B(bytes)
+    }
+}
