@@ -1,1 +1,4 @@
-//! Placeholder while the workspace is laid out.
+//! One-process host: what AWS does around the controller, done on one Linux machine.
+#![warn(missing_docs)]
+
+pub mod training;

@@ -1,1 +1,21 @@
-//! Placeholder while the workspace is laid out.
+//! Search spaces and samplers: from (space, seed, trial index) to a configuration of hyperparameters.
+//!
+//! Everything here is a pure function of its arguments. Numbers are the same on every machine: transcendental
+//! functions come from `libm`, sums have a fixed order, and no map with a random order is iterated.
+//!
+//! This crate never does I/O, never reads a clock, and never draws randomness other than from a given seed.
+#![warn(missing_docs)]
+
+pub mod sampler;
+pub mod seed;
+pub mod sobol;
+pub mod space;
+
+mod coordinate;
+mod number;
+
+pub use sampler::{SamplerKind, suggest};
+pub use space::{
+    Configuration, Domain, EncodeError, EncodeRule, Parameter, Scaling, ScalingType, Space, SpaceError,
+    SpaceRule,
+};

@@ -1,13 +1,13 @@
 //! One row of the table, as every store holds it: a key of two strings and a flat map of attributes.
 //!
 //! Holds only shapes. A row is at most [`MAX_ITEM_BYTES`]; nested data is JSON text in one attribute, so that any
-//! `DynamoDB` tool shows it. Numbers are whole: a metric (which may be NaN) is stored as text.
+//! DynamoDB tool shows it. Numbers are whole: a metric (which may be NaN) is stored as text.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Largest row we ever write, in bytes of names and values; `DynamoDB` refuses above 400 KB.
+/// Largest row we ever write, in bytes of names and values; DynamoDB refuses above 400 KB.
 pub const MAX_ITEM_BYTES: usize = 300 * 1024;
 
 /// Name of the partition key attribute.
@@ -47,7 +47,7 @@ pub enum Attr {
 }
 
 impl Attr {
-    /// Bytes that `DynamoDB` counts for this value (numbers: an upper bound).
+    /// Bytes that DynamoDB counts for this value (numbers: an upper bound).
     pub fn size_bytes(&self) -> usize {
         match self {
             Self::S(text) => text.len(),
@@ -104,7 +104,7 @@ impl Item {
         }
     }
 
-    /// Size as `DynamoDB` counts it: names and values (an upper bound).
+    /// Size as DynamoDB counts it: names and values (an upper bound).
     pub fn size_bytes(&self) -> usize {
         let key = PK.len() + self.key.pk.len() + SK.len() + self.key.sk.len();
         self.attributes.iter().fold(key, |sum, (name, value)| sum + name.len() + value.size_bytes())

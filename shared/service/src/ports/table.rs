@@ -1,6 +1,6 @@
 //! The one table: rows with a two-part key, conditional writes, transactions and queries, all strongly consistent.
 //!
-//! A strict subset of `DynamoDB`: whole-row puts and deletes, each with at most one condition on the stored row.
+//! A strict subset of DynamoDB: whole-row puts and deletes, each with at most one condition on the stored row.
 //! The contract suite in `service::contract` says what every implementation must do.
 
 use std::future::Future;
@@ -8,9 +8,9 @@ use std::future::Future;
 use thiserror::Error;
 use wire::item::{Attr, Item, Key};
 
-/// Most writes in one transaction (`DynamoDB`'s limit).
+/// Most writes in one transaction (DynamoDB's limit).
 pub const MAX_TRANSACTION_WRITES: usize = 100;
-/// Most bytes in one transaction (`DynamoDB`'s limit is 4 MB).
+/// Most bytes in one transaction (DynamoDB's limit is 4 MB).
 pub const MAX_TRANSACTION_BYTES: usize = 3_500_000;
 
 /// What must hold of the stored row for a write to be done.

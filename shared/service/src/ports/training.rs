@@ -1,4 +1,4 @@
-//! Training jobs as `SageMaker` runs them, and their logs.
+//! Training jobs as SageMaker runs them, and their logs.
 //!
 //! Requests are the service's own JSON (`CreateTrainingJob`), so that nothing a user sent is lost on the way. A job's
 //! name is unique for ever. `create` and `stop` take effect once per job however often they are called.

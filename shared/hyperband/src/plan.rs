@@ -1,0 +1,253 @@
+//! The plan: which brackets there are, which rungs each has, at what resource, with how many trials.
+//!
+//! Made once when a tuning is submitted and fixed from then on. Integer arithmetic only: `floor(ln 243 / ln 3)` is 4 in
+//! floating point and would lose a bracket.
+
+use std::fmt;
+
+/// Largest resource of a plan (AMT's documented limit of `MaxResource`).
+pub const MAX_RESOURCE: u32 = 20_000;
+
+/// A rung: trials that reach `resource` epochs are compared there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RungPlan {
+    /// Epochs (metric emissions) a trial has used when it arrives here.
+    pub resource: u32,
+    /// Trials that reach it in one full run of the bracket.
+    pub slots: u32,
+}
+
+/// A bracket: one trade-off between many short trials and few long ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BracketPlan {
+    rungs: Vec<RungPlan>,
+}
+
+impl BracketPlan {
+    /// The rungs, lowest resource first; never empty; the last is at the maximum resource.
+    pub fn rungs(&self) -> &[RungPlan] {
+        &self.rungs
+    }
+
+    /// Trials that one full run of this bracket starts.
+    pub fn trials(&self) -> u32 {
+        self.rungs.first().map_or(0, |rung| rung.slots)
+    }
+}
+
+/// All brackets of a tuning, from the most exploring (lowest first rung) to the one without early stopping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    eta: u32,
+    max_resource: u32,
+    brackets: Vec<BracketPlan>,
+}
+
+/// Why there is no plan for these numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanError {
+    /// `MinResource` must be at least 1.
+    MinResourceIsZero,
+    /// `MaxResource` must not be below `MinResource`.
+    MaxBelowMin,
+    /// `MaxResource` must not be above [`MAX_RESOURCE`].
+    MaxTooLarge,
+    /// The reduction factor must be at least 2.
+    EtaBelowTwo,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MinResourceIsZero => "MinResource must be at least 1",
+            Self::MaxBelowMin => "MaxResource must not be below MinResource",
+            Self::MaxTooLarge => "MaxResource must not be above 20000",
+            Self::EtaBelowTwo => "the reduction factor must be at least 2",
+        })
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl Plan {
+    /// Hyperband's brackets for resources from `min_resource` to `max_resource` and reduction factor `eta`
+    /// (JMLR 18, Algorithm 1, with R = `max_resource / min_resource` in whole units):
+    /// `s_max = ilog_eta(R)`, bracket s starts `ceil((s_max + 1) * eta^s / (s + 1))` trials, its rung i compares
+    /// `n / eta^i` trials at `max_resource / eta^(s - i)` epochs.
+    pub fn hyperband(min_resource: u32, max_resource: u32, eta: u32) -> Result<Self, PlanError> {
+        if min_resource == 0 {
+            return Err(PlanError::MinResourceIsZero);
+        }
+        if eta < 2 {
+            return Err(PlanError::EtaBelowTwo);
+        }
+        if max_resource > MAX_RESOURCE {
+            return Err(PlanError::MaxTooLarge);
+        }
+        let ratio = max_resource.checked_div(min_resource).unwrap_or(0);
+        let s_max = ratio.checked_ilog(eta).ok_or(PlanError::MaxBelowMin)?;
+        let brackets = (0..=s_max).rev().map(|s| bracket(s, s_max, max_resource, eta)).collect();
+        Ok(Self { eta, max_resource, brackets })
+    }
+
+    /// One bracket with one rung at `max_resource` (`None` = a job runs to its own end): a search without early
+    /// stopping, on the same machinery.
+    pub fn without_stopping(max_resource: Option<u32>) -> Self {
+        let resource = max_resource.unwrap_or(u32::MAX);
+        let rung = RungPlan { resource, slots: 1 };
+        Self { eta: 2, max_resource: resource, brackets: vec![BracketPlan { rungs: vec![rung] }] }
+    }
+
+    /// The reduction factor.
+    pub fn eta(&self) -> u32 {
+        self.eta
+    }
+
+    /// The largest resource, in epochs; `u32::MAX` when a job runs to its own end.
+    pub fn max_resource(&self) -> u32 {
+        self.max_resource
+    }
+
+    /// The brackets, most exploring first; never empty.
+    pub fn brackets(&self) -> &[BracketPlan] {
+        &self.brackets
+    }
+
+    /// Trials of one full set of brackets.
+    pub fn trials(&self) -> u32 {
+        self.brackets.iter().fold(0, |sum, bracket| sum.saturating_add(bracket.trials()))
+    }
+
+    /// The bracket that the next trial joins when `started[b]` trials have joined bracket b: the one whose share of
+    /// its plan is smallest, ties to the most exploring. A full set starts exactly the planned numbers, and any
+    /// prefix of it keeps their proportions.
+    ///
+    /// ```
+    /// let plan = hyperband::plan::Plan::hyperband(1, 9, 3)?;   // 9, 5 and 3 trials
+    /// let mut started = [0_u32; 3];
+    /// for _ in 0..17 {
+    ///     started[plan.next_bracket(&started)] += 1;
+    /// }
+    /// assert_eq!(started, [9, 5, 3]);
+    /// # Ok::<(), hyperband::plan::PlanError>(())
+    /// ```
+    pub fn next_bracket(&self, started: &[u32]) -> usize {
+        let joined = |index: usize| u64::from(started.get(index).copied().unwrap_or(0)).saturating_add(1);
+        let mut best = 0;
+        for (index, bracket) in self.brackets.iter().enumerate().skip(1) {
+            let best_trials = self.brackets.get(best).map_or(1, BracketPlan::trials);
+            // (joined + 1) / trials is compared by cross-multiplication: no division, no rounding.
+            let here = joined(index).saturating_mul(u64::from(best_trials));
+            let there = joined(best).saturating_mul(u64::from(bracket.trials()));
+            if here < there {
+                best = index;
+            }
+        }
+        best
+    }
+}
+
+fn bracket(s: u32, s_max: u32, max_resource: u32, eta: u32) -> BracketPlan {
+    let power = |exponent: u32| u64::from(eta).saturating_pow(exponent);
+    let divisor = u64::from(s).saturating_add(1);
+    let trials = u64::from(s_max).saturating_add(1).saturating_mul(power(s)).div_ceil(divisor);
+    let rungs = (0..=s)
+        .map(|i| {
+            let slots = trials.checked_div(power(i)).unwrap_or(0).max(1);
+            let resource = u64::from(max_resource).checked_div(power(s.saturating_sub(i))).unwrap_or(1);
+            RungPlan {
+                resource: u32::try_from(resource).unwrap_or(u32::MAX).max(1),
+                slots: u32::try_from(slots).unwrap_or(u32::MAX),
+            }
+        })
+        .collect();
+    BracketPlan { rungs }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn table(min: u32, max: u32, eta: u32) -> Vec<Vec<(u32, u32)>> {
+        let plan = Plan::hyperband(min, max, eta).unwrap();
+        plan.brackets().iter().map(|b| b.rungs().iter().map(|r| (r.slots, r.resource)).collect()).collect()
+    }
+
+    #[test]
+    fn plan_of_the_article_has_rungs_at_1_3_10_30() {
+        let expected: Vec<Vec<(u32, u32)>> = vec![
+            vec![(27, 1), (9, 3), (3, 10), (1, 30)],
+            vec![(12, 3), (4, 10), (1, 30)],
+            vec![(6, 10), (2, 30)],
+            vec![(4, 30)],
+        ];
+        assert_eq!(table(1, 30, 3), expected);
+    }
+
+    #[test]
+    fn powers_where_a_float_logarithm_is_wrong_keep_their_bracket() {
+        assert_eq!(Plan::hyperband(1, 243, 3).unwrap().brackets().len(), 6);
+        assert_eq!(Plan::hyperband(1, 19_683, 3).unwrap().brackets().len(), 10);
+    }
+
+    #[test]
+    fn min_resource_above_one_raises_the_first_rung() {
+        assert_eq!(table(3, 30, 3)[0], [(9, 3), (3, 10), (1, 30)]);
+        assert_eq!(table(30, 30, 3), [[(1, 30)]]);
+    }
+
+    #[test]
+    fn impossible_numbers_are_refused() {
+        assert_eq!(Plan::hyperband(0, 9, 3), Err(PlanError::MinResourceIsZero));
+        assert_eq!(Plan::hyperband(10, 9, 3), Err(PlanError::MaxBelowMin));
+        assert_eq!(Plan::hyperband(1, 9, 1), Err(PlanError::EtaBelowTwo));
+        assert_eq!(Plan::hyperband(1, 20_001, 3), Err(PlanError::MaxTooLarge));
+    }
+
+    proptest! {
+        /// The naive reading of Algorithm 1, by repeated multiplication, gives the same table.
+        #[test]
+        fn plan_equals_a_naive_version(min in 1_u32..50, factor in 1_u32..400, eta in 2_u32..6) {
+            let max = min * factor;
+            let mut s_max = 0_u32;
+            let mut power = u64::from(eta);
+            while power <= u64::from(max / min) {
+                s_max += 1;
+                power *= u64::from(eta);
+            }
+            let plan = Plan::hyperband(min, max, eta).unwrap();
+            prop_assert_eq!(plan.brackets().len(), usize::try_from(s_max).unwrap() + 1);
+            for (bracket, s) in plan.brackets().iter().zip((0..=s_max).rev()) {
+                let eta_s = (0..s).fold(1_u64, |product, _| product * u64::from(eta));
+                let numerator = u64::from(s_max + 1) * eta_s;
+                let n = numerator / u64::from(s + 1) + u64::from(numerator % u64::from(s + 1) != 0);
+                prop_assert_eq!(u64::from(bracket.trials()), n);
+                let mut previous = 0;
+                for rung in bracket.rungs() {
+                    prop_assert!(rung.resource > previous, "levels rise: {:?}", bracket);
+                    prop_assert!(rung.resource >= min);
+                    previous = rung.resource;
+                }
+                prop_assert_eq!(previous, max);
+            }
+        }
+
+        /// However many trials start, no bracket is a whole trial ahead of another's share.
+        #[test]
+        fn brackets_fill_in_proportion(max in 1_u32..300, eta in 2_u32..5, trials in 1_u32..500) {
+            let plan = Plan::hyperband(1, max, eta).unwrap();
+            let mut started = vec![0_u32; plan.brackets().len()];
+            for _ in 0..trials {
+                let next = plan.next_bracket(&started);
+                started[next] += 1;
+            }
+            for (count, bracket) in started.iter().zip(plan.brackets()) {
+                for (other_count, other) in started.iter().zip(plan.brackets()) {
+                    prop_assert!(count * other.trials() <= (other_count + 1) * bracket.trials());
+                }
+            }
+        }
+    }
+}

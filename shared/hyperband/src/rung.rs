@@ -1,0 +1,121 @@
+//! The asynchronous rung: who arrived, with what value, and who may go on.
+//!
+//! Stopping-type ASHA (MLSys 2020, section 3.2, in the form that stops running jobs instead of pausing them): a trial that
+//! arrives goes on only if it is among the best `1/eta` of all that have arrived, itself included, but at least one of
+//! them always may. A trial that failed or diverged never may. A verdict is given once per trial and never revised.
+
+use crate::ranking::{Direction, Score, better_first};
+
+/// A rung's arrivals, best first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Rung {
+    entries: Vec<(u32, Score)>,
+}
+
+/// The verdict on one arrival, with the numbers it rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// 0 = best of all that have arrived.
+    pub rank: u32,
+    /// Arrivals so far, this one included.
+    pub seen: u32,
+    /// How many of them may go on: `max(1, seen / eta)`.
+    pub allowed: u32,
+    /// Whether this one goes on: `rank < allowed` and its value is a number.
+    pub goes_on: bool,
+}
+
+impl Rung {
+    /// A rung from its stored arrivals (trial, score), in any order.
+    pub fn from_entries(direction: Direction, mut entries: Vec<(u32, Score)>) -> Self {
+        entries.sort_by(|a, b| better_first(direction, (a.1, a.0), (b.1, b.0)));
+        Self { entries }
+    }
+
+    /// The arrivals (trial, score), best first.
+    pub fn entries(&self) -> &[(u32, Score)] {
+        &self.entries
+    }
+
+    /// Whether `trial` has arrived.
+    pub fn contains(&self, trial: u32) -> bool {
+        self.entries.iter().any(|entry| entry.0 == trial)
+    }
+
+    /// The verdict on `trial` if it arrived now. The caller asks once per trial.
+    pub fn judge(&self, direction: Direction, eta: u32, trial: u32, score: Score) -> Verdict {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let rank = count(self.position(direction, trial, score));
+        let seen = count(self.entries.len()).saturating_add(1);
+        let allowed = seen.checked_div(eta).unwrap_or(0).max(1);
+        Verdict { rank, seen, allowed, goes_on: rank < allowed && score.may_continue() }
+    }
+
+    /// Takes the arrival of `trial`.
+    pub fn arrive(&mut self, direction: Direction, trial: u32, score: Score) {
+        let index = self.position(direction, trial, score);
+        self.entries.insert(index, (trial, score));
+    }
+
+    fn position(&self, direction: Direction, trial: u32, score: Score) -> usize {
+        self.entries
+            .partition_point(|entry| better_first(direction, (entry.1, entry.0), (score, trial)).is_lt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn arrive(rung: &mut Rung, direction: Direction, eta: u32, trial: u32, score: Score) -> Verdict {
+        let verdict = rung.judge(direction, eta, trial, score);
+        rung.arrive(direction, trial, score);
+        verdict
+    }
+
+    #[test]
+    fn first_arrival_goes_on_and_a_worse_second_does_not() {
+        let mut rung = Rung::default();
+        assert!(arrive(&mut rung, Direction::Maximize, 3, 0, Score::Value(0.5)).goes_on);
+        let second = arrive(&mut rung, Direction::Maximize, 3, 1, Score::Value(0.4));
+        assert_eq!(second, Verdict { rank: 1, seen: 2, allowed: 1, goes_on: false });
+    }
+
+    #[test]
+    fn a_diverged_trial_never_goes_on_even_alone() {
+        let mut rung = Rung::default();
+        assert!(!arrive(&mut rung, Direction::Minimize, 3, 0, Score::of(f64::NAN)).goes_on);
+        assert!(!arrive(&mut rung, Direction::Minimize, 3, 1, Score::Failed).goes_on);
+        assert!(arrive(&mut rung, Direction::Minimize, 3, 2, Score::Value(9.0)).goes_on);
+    }
+
+    #[test]
+    fn a_tie_goes_to_the_earlier_trial() {
+        let mut rung = Rung::default();
+        arrive(&mut rung, Direction::Maximize, 2, 5, Score::Value(0.5));
+        assert!(!arrive(&mut rung, Direction::Maximize, 2, 6, Score::Value(0.5)).goes_on);
+        assert!(arrive(&mut rung, Direction::Maximize, 2, 4, Score::Value(0.5)).goes_on);
+    }
+
+    proptest! {
+        /// Against a naive count over a plain list: same rank, same verdict, whatever the order of arrival.
+        #[test]
+        fn verdict_equals_a_naive_count(values in prop::collection::vec(-5_i32..5, 1..60), eta in 2_u32..5) {
+            let mut rung = Rung::default();
+            let mut seen: Vec<(i32, u32)> = Vec::new();
+            for (trial, value) in values.iter().enumerate() {
+                let trial = u32::try_from(trial).unwrap();
+                let verdict = arrive(&mut rung, Direction::Maximize, eta, trial, Score::Value(f64::from(*value)));
+                let ahead = seen.iter().filter(|other| other.0 >= *value).count();
+                seen.push((*value, trial));
+                let allowed = (seen.len() / usize::try_from(eta).unwrap()).max(1);
+                prop_assert_eq!(usize::try_from(verdict.rank).unwrap(), ahead);
+                prop_assert_eq!(verdict.goes_on, ahead < allowed);
+            }
+            let stored = Rung::from_entries(Direction::Maximize, rung.entries().iter().rev().copied().collect());
+            prop_assert_eq!(stored, rung);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Time as the training service shows it.
+//!
+//! Assumes a clock after 1970. The only place of this module tree that asks for the time of day.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use service::ports::Millis;
+
+/// Now, in milliseconds since the epoch.
+pub(crate) fn now() -> Millis {
+    millis(SystemTime::now())
+}
+
+/// A moment in milliseconds since the epoch; 0 before it.
+pub(crate) fn millis(time: SystemTime) -> Millis {
+    time.duration_since(UNIX_EPOCH).map_or(0, |passed| Millis::try_from(passed.as_millis()).unwrap_or(0))
+}
+
+/// A length of time in milliseconds.
+pub(crate) fn length(duration: Duration) -> Millis {
+    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
+}
+
+/// The length of time from `from` to `to`; zero when it is negative.
+pub(crate) fn between(from: Millis, to: Millis) -> Duration {
+    Duration::from_millis(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
+}
+
+/// Seconds since the epoch with a fraction, as the API writes times.
+pub(crate) fn seconds(time: Millis) -> f64 {
+    let whole = u32::try_from(time.div_euclid(1000)).unwrap_or(u32::MAX);
+    let rest = u32::try_from(time.rem_euclid(1000)).unwrap_or(0);
+    f64::from(whole) + f64::from(rest) / 1000.0
+}
+
+/// `2026-09-10T00:26:01Z`, as events carry it.
+pub(crate) fn iso8601(time: Millis) -> String {
+    let second = time.div_euclid(1000);
+    let (days, rest) = (second.div_euclid(86_400), second.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// Year, month and day of a day since the epoch (Howard Hinnant's `civil_from_days`).
+fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_are_written_as_the_service_writes_them() {
+        assert_eq!(super::iso8601(1_789_000_000_999), "2026-09-10T00:26:40Z");
+        assert_eq!(super::iso8601(951_782_400_000), "2000-02-29T00:00:00Z");
+        assert_eq!(super::iso8601(0), "1970-01-01T00:00:00Z");
+        assert!((super::seconds(1_789_000_000_250) - 1_789_000_000.25).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,200 @@
+//! A job as others see it: state change events, `DescribeTrainingJob`, the port's description.
+//!
+//! Pure functions of the record. Must never show a field that `SageMaker` does not have.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use service::ports::Millis;
+use service::ports::training::Description;
+
+use super::clock;
+use super::config::DamagedRecord;
+use super::record::{Record, Secondary, Status};
+use super::request::JobRequest;
+use super::seeded;
+
+/// Fields that are echoed from the request, absent ones as null.
+const ECHOED: [&str; 12] = [
+    "AlgorithmSpecification",
+    "RoleArn",
+    "InputDataConfig",
+    "ResourceConfig",
+    "VpcConfig",
+    "DebugHookConfig",
+    "ExperimentConfig",
+    "DebugRuleConfigurations",
+    "ProfilerConfig",
+    "Environment",
+    "RetryStrategy",
+    "TensorBoardOutputConfig",
+];
+/// Fields that a job of this service never has.
+const ALWAYS_NULL: [&str; 7] = [
+    "TuningJobArn",
+    "LabelingJobArn",
+    "AutoMLJobArn",
+    "TrainingJobOutput",
+    "WarmPoolStatus",
+    "FinalMetricDataList",
+    "DebugRuleEvaluationStatuses",
+];
+const FLAGS: [&str; 3] =
+    ["EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining"];
+
+/// Whose jobs these are.
+#[derive(Debug, Clone)]
+pub(crate) struct Owner {
+    pub(crate) account: String,
+    pub(crate) region: String,
+}
+
+impl Owner {
+    /// ARN of a training job.
+    pub(crate) fn arn(&self, job: &str) -> String {
+        format!("arn:aws:sagemaker:{}:{}:training-job/{job}", self.region, self.account)
+    }
+}
+
+/// The `EventBridge` envelope of the record's last change.
+pub(crate) fn event(owner: &Owner, record: &Record, request: &JobRequest, model: &Path) -> Value {
+    let arn = owner.arn(&request.name);
+    let mut detail = fields(owner, record, request, model, |time| json!(time));
+    // Not in the captured events.
+    detail.remove("TensorBoardOutputConfig");
+    detail.insert("Tags".to_owned(), json!(request.tags));
+    json!({
+        "version": "0",
+        "id": seeded::event_id(&arn, record.sequence),
+        "detail-type": "SageMaker Training Job State Change",
+        "source": "aws.sagemaker",
+        "account": owner.account,
+        "time": clock::iso8601(record.modified),
+        "region": owner.region,
+        "resources": [arn],
+        "detail": detail,
+    })
+}
+
+/// The answer of `DescribeTrainingJob`.
+pub(crate) fn describe_json(owner: &Owner, record: &Record, request: &JobRequest, model: &Path) -> Value {
+    let mut answer = fields(owner, record, request, model, |time| json!(clock::seconds(time)));
+    answer.retain(|_, value| !value.is_null());
+    if let Some(Value::Array(transitions)) = answer.get_mut("SecondaryStatusTransitions") {
+        for transition in transitions.iter_mut().filter_map(Value::as_object_mut) {
+            transition.retain(|_, value| !value.is_null());
+        }
+    }
+    Value::Object(answer)
+}
+
+fn fields(
+    owner: &Owner,
+    record: &Record,
+    request: &JobRequest,
+    model: &Path,
+    time: impl Fn(Millis) -> Value,
+) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    let optional = |value: Option<Millis>| value.map_or(Value::Null, &time);
+    for name in ALWAYS_NULL {
+        put(name, Value::Null);
+    }
+    for name in ECHOED {
+        put(name, record.request.get(name).cloned().unwrap_or(Value::Null));
+    }
+    for name in FLAGS {
+        put(name, json!(record.request.get(name).and_then(Value::as_bool).unwrap_or(false)));
+    }
+    put("TrainingJobName", json!(request.name));
+    put("TrainingJobArn", json!(owner.arn(&request.name)));
+    put("TrainingJobStatus", json!(record.status.name()));
+    put("SecondaryStatus", json!(record.secondary.name()));
+    put("FailureReason", json!(record.failure_reason));
+    put("HyperParameters", json!(request.hyperparameters));
+    put("OutputDataConfig", with_default(record, "OutputDataConfig", "KmsKeyId", json!("")));
+    put("CheckpointConfig", with_default(record, "CheckpointConfig", "LocalPath", json!("/opt/ml/checkpoints")));
+    put("StoppingCondition", stopping_condition(record, request));
+    put("CreationTime", time(record.created));
+    put("TrainingStartTime", optional(record.started));
+    put("TrainingEndTime", optional(record.ended));
+    put("LastModifiedTime", time(record.modified));
+    put("TrainingTimeInSeconds", json!(record.training_seconds()));
+    put("BillableTimeInSeconds", json!(record.billable_seconds));
+    let artifacts = json!({ "S3ModelArtifacts": format!("file://{}", model.display()) });
+    put("ModelArtifacts", if record.status == Status::Completed { artifacts } else { Value::Null });
+    let transitions = record.transitions.iter().map(|transition| {
+        json!({
+            "Status": transition.status.name(),
+            "StartTime": time(transition.start),
+            "EndTime": optional(transition.end),
+            "StatusMessage": transition.message,
+        })
+    });
+    put("SecondaryStatusTransitions", transitions.collect());
+    fields
+}
+
+/// An object of the request with a field that the service fills in; null when the object is absent.
+fn with_default(record: &Record, name: &str, field: &str, default: Value) -> Value {
+    let mut value = record.request.get(name).cloned().unwrap_or(Value::Null);
+    if let Some(object) = value.as_object_mut() {
+        object.entry(field).or_insert(default);
+    }
+    value
+}
+
+fn stopping_condition(record: &Record, request: &JobRequest) -> Value {
+    match with_default(record, "StoppingCondition", "MaxRuntimeInSeconds", json!(request.max_runtime_seconds)) {
+        Value::Null => json!({ "MaxRuntimeInSeconds": request.max_runtime_seconds }),
+        condition => condition,
+    }
+}
+
+/// The port's view of a job.
+pub(crate) fn description(record: &Record, name: &str) -> Description {
+    Description {
+        name: name.to_owned(),
+        status: record.status.name().to_owned(),
+        secondary_status: record.secondary.name().to_owned(),
+        created: record.created,
+        started: record.started,
+        ended: record.ended,
+        modified: record.modified,
+        billable_seconds: record.billable_seconds,
+        failure_reason: record.failure_reason.clone(),
+        interruptions: u32::try_from(record.interruptions()).unwrap_or(u32::MAX),
+    }
+}
+
+/// The port's view of a job whose record cannot be read.
+pub(crate) fn damaged(job: &DamagedRecord) -> Description {
+    Description {
+        name: job.name.clone(),
+        status: Status::Failed.name().to_owned(),
+        secondary_status: Secondary::Failed.name().to_owned(),
+        created: job.modified,
+        started: None,
+        ended: None,
+        modified: job.modified,
+        billable_seconds: None,
+        failure_reason: Some(format!("InternalServerError: {job}")),
+        interruptions: 0,
+    }
+}
+
+/// `DescribeTrainingJob` of a job whose record cannot be read: only what is required of an answer.
+pub(crate) fn damaged_json(owner: &Owner, job: &DamagedRecord) -> Value {
+    json!({
+        "TrainingJobName": job.name,
+        "TrainingJobArn": owner.arn(&job.name),
+        "ModelArtifacts": { "S3ModelArtifacts": "" },
+        "TrainingJobStatus": Status::Failed.name(),
+        "SecondaryStatus": Secondary::Failed.name(),
+        "FailureReason": format!("InternalServerError: {job}"),
+        "StoppingCondition": {},
+        "CreationTime": clock::seconds(job.modified),
+        "LastModifiedTime": clock::seconds(job.modified),
+    })
+}

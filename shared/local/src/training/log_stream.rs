@@ -1,0 +1,273 @@
+//! One log stream: what one host of one run printed, stored line by line and delivered in batches.
+//!
+//! Stored before it is delivered, so the feed never knows a line that the store does not (until the cap). When the
+//! feed is full the process is held back by its full pipe. Must never hold more than one batch and one read buffer
+//! per pipe in memory, and must end when the service is shutting down even if nobody reads the feed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use service::ports::Millis;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::clock;
+use super::lines::LineSplitter;
+use super::seeded;
+
+/// How long the first line of a batch waits for others.
+const BATCH_DELAY: Duration = Duration::from_millis(20);
+const BATCH_LINES_MAX: usize = 1000;
+const BATCH_BYTES_MAX: usize = 256 * 1024;
+/// What one stream may take on disk; later lines are delivered only.
+pub(crate) const STORED_BYTES_MAX: u64 = 32 * 1024 * 1024;
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+const LOG_GROUP: &str = "/aws/sagemaker/TrainingJobs";
+const SUBSCRIPTION_FILTER: &str = "hb-metrics";
+
+/// One line as it is stored and as it is delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LogEvent {
+    pub(crate) id: String,
+    pub(crate) timestamp: Millis,
+    pub(crate) message: String,
+}
+
+/// Name of a stream.
+pub(crate) fn stream_name(job: &str, host: &str, started: Millis) -> String {
+    format!("{job}/{host}-{started}")
+}
+
+/// Id of a line: the stream's start, its hash, the line's number, so that ids of a stream increase.
+pub(crate) fn line_id(stream: &str, started: Millis, line: u64) -> String {
+    format!("{started:016}{:020}{line:020}", seeded::hash(&[b"stream", stream.as_bytes()]))
+}
+
+/// The stored side of a stream, and its numbering.
+#[derive(Debug)]
+pub(crate) struct LogStream {
+    name: String,
+    started: Millis,
+    path: PathBuf,
+    file: Option<File>,
+    stored: u64,
+    stored_max: u64,
+    lines: u64,
+    last: Millis,
+}
+
+impl LogStream {
+    /// Opens the file of a new stream in `folder`.
+    pub(crate) fn open(folder: &Path, job: &str, host: &str, started: Millis) -> io::Result<Self> {
+        let path = folder.join(format!("{host}-{started}"));
+        let file = OpenOptions::new().create(true).append(true).open(&path)?;
+        let name = stream_name(job, host, started);
+        Ok(Self {
+            name,
+            started,
+            path,
+            file: Some(file),
+            stored: 0,
+            stored_max: STORED_BYTES_MAX,
+            lines: 0,
+            last: 0,
+        })
+    }
+
+    /// Gives a line its id and time.
+    fn event(&mut self, message: String) -> LogEvent {
+        self.last = self.last.max(clock::now());
+        let id = line_id(&self.name, self.started, self.lines);
+        self.lines = self.lines.saturating_add(1);
+        LogEvent { id, timestamp: self.last, message }
+    }
+
+    /// Appends lines until the cap, then one notice. After an error nothing more is stored.
+    fn store(&mut self, events: &[LogEvent]) -> io::Result<()> {
+        let Some(file) = self.file.as_mut() else { return Ok(()) };
+        let mut bytes = Vec::new();
+        let mut full = false;
+        for event in events {
+            let before = bytes.len();
+            serde_json::to_writer(&mut bytes, event)?;
+            bytes.push(b'\n');
+            if self.stored.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX)) > self.stored_max {
+                bytes.truncate(before);
+                full = true;
+                break;
+            }
+        }
+        let written = file.write_all(&bytes);
+        self.stored = self.stored.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        if written.is_err() {
+            self.file = None;
+        }
+        if full && written.is_ok() {
+            self.store_notice()?;
+        }
+        written
+    }
+
+    fn store_notice(&mut self) -> io::Result<()> {
+        let notice = format!("[hyperband] the log has reached {} bytes; later lines are not stored", self.stored_max);
+        let event = self.event(notice);
+        let Some(mut file) = self.file.take() else { return Ok(()) };
+        let mut bytes = serde_json::to_vec(&event)?;
+        bytes.push(b'\n');
+        file.write_all(&bytes)
+    }
+}
+
+/// Where lines and troubles go.
+#[derive(Debug, Clone)]
+pub(crate) struct Outlets {
+    pub(crate) owner: String,
+    pub(crate) feed: mpsc::Sender<Vec<u8>>,
+    pub(crate) closing: watch::Receiver<bool>,
+    /// Told once when lines cannot be stored.
+    pub(crate) troubles: mpsc::UnboundedSender<String>,
+}
+
+/// Carries `notes` and then both pipes of a host to the store and the feed, until both are closed.
+pub(crate) async fn pump<O, E>(out: O, err: E, stream: LogStream, outlets: Outlets, notes: Vec<String>)
+where
+    O: AsyncRead + Unpin,
+    E: AsyncRead + Unpin,
+{
+    let mut batch = Batch { stream: Some(stream), outlets, events: Vec::new(), bytes: 0, due: None };
+    for note in notes {
+        batch.add(note);
+    }
+    let (mut out, mut err) = (Pipe::new(out), Pipe::new(err));
+    while out.open || err.open {
+        let due = batch.due.unwrap_or_else(Instant::now);
+        tokio::select! {
+            () = sleep_until(due), if batch.due.is_some() => batch.flush().await,
+            () = out.read(), if out.open => out.give(&mut batch).await,
+            () = err.read(), if err.open => err.give(&mut batch).await,
+        }
+    }
+    batch.flush().await;
+}
+
+/// One of the two pipes.
+struct Pipe<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    length: usize,
+    lines: LineSplitter,
+    open: bool,
+}
+
+impl<R: AsyncRead + Unpin> Pipe<R> {
+    fn new(reader: R) -> Self {
+        let buffer = vec![0; READ_BUFFER_BYTES];
+        Self { reader, buffer, length: 0, lines: LineSplitter::default(), open: true }
+    }
+
+    /// Reads once; may be dropped half-way without loss.
+    async fn read(&mut self) {
+        self.length = self.reader.read(&mut self.buffer).await.unwrap_or(0);
+        self.open = self.length > 0;
+    }
+
+    async fn give(&mut self, batch: &mut Batch) {
+        self.lines.push(self.buffer.get(..self.length).unwrap_or_default());
+        while let Some(line) = self.lines.next_line() {
+            batch.add(line);
+            if batch.is_full() {
+                batch.flush().await;
+            }
+        }
+        if !self.open
+            && let Some(line) = self.lines.last_line()
+        {
+            batch.add(line);
+        }
+    }
+}
+
+/// Lines that are not delivered yet.
+struct Batch {
+    /// Absent only while its file is being written.
+    stream: Option<LogStream>,
+    outlets: Outlets,
+    events: Vec<LogEvent>,
+    bytes: usize,
+    due: Option<Instant>,
+}
+
+impl Batch {
+    fn add(&mut self, line: String) {
+        let Some(stream) = self.stream.as_mut() else { return };
+        self.bytes = self.bytes.saturating_add(line.len());
+        self.events.push(stream.event(line));
+        self.due.get_or_insert_with(|| Instant::now() + BATCH_DELAY);
+    }
+
+    fn is_full(&self) -> bool {
+        self.events.len() >= BATCH_LINES_MAX || self.bytes >= BATCH_BYTES_MAX
+    }
+
+    async fn flush(&mut self) {
+        self.due = None;
+        self.bytes = 0;
+        let Some(mut stream) = self.stream.take().filter(|_| !self.events.is_empty()) else { return };
+        let events = std::mem::take(&mut self.events);
+        let owner = self.outlets.owner.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let stored = stream.store(&events);
+            let delivery = delivery(&owner, &stream.name, &events);
+            (stream, stored, delivery)
+        });
+        // The runtime is going away when this fails: nothing is left to do.
+        let Ok((stream, stored, delivery)) = written.await else { return };
+        if let Err(error) = stored {
+            let trouble = format!("cannot store the log {}: {error}", stream.path.display());
+            let _ = self.outlets.troubles.send(trouble);
+        }
+        self.stream = Some(stream);
+        if let Ok(delivery) = delivery {
+            self.deliver(delivery).await;
+        }
+    }
+
+    /// Waits for room in the feed, but not for ever once the service is shutting down; the store has the lines.
+    async fn deliver(&mut self, delivery: Vec<u8>) {
+        let feed = self.outlets.feed.clone();
+        tokio::select! {
+            biased;
+            _ = feed.send(delivery) => {}
+            _ = self.outlets.closing.wait_for(|closing| *closing) => {}
+        }
+    }
+}
+
+/// What CloudWatch Logs would send to a subscribed function. Not really compressed: it stays in this process.
+fn delivery(owner: &str, stream: &str, events: &[LogEvent]) -> io::Result<Vec<u8>> {
+    let payload = json!({
+        "messageType": "DATA_MESSAGE",
+        "owner": owner,
+        "logGroup": LOG_GROUP,
+        "logStream": stream,
+        "subscriptionFilters": [SUBSCRIPTION_FILTER],
+        "logEvents": events,
+    });
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
+    serde_json::to_writer(&mut gzip, &payload)?;
+    let data = STANDARD.encode(gzip.finish()?);
+    Ok(format!("{{\"awslogs\":{{\"data\":\"{data}\"}}}}").into_bytes())
+}
+
+#[cfg(test)]
+#[path = "log_stream/tests.rs"]
+mod tests;

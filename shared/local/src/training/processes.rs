@@ -1,0 +1,81 @@
+//! Finds processes by kinship or by a mark in their environment, and kills them.
+//!
+//! Assumes Linux's /proc. Must never kill a process that is neither a descendant of the caller nor marked with an
+//! attempt id of this service.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+
+/// Rounds of looking and killing before giving up on processes that fork faster than they die.
+const ROUNDS_MAX: u32 = 100;
+
+/// Living descendants of `ancestor`, orphans it has inherited as subreaper included.
+pub(crate) fn descendants(ancestor: Pid) -> Vec<Pid> {
+    let table: Vec<(i32, i32)> = living().filter_map(|pid| Some((pid, parent_if_alive(pid)?))).collect();
+    let mut family = BTreeSet::from([ancestor.as_raw_nonzero().get()]);
+    loop {
+        let before = family.len();
+        for (pid, parent) in &table {
+            if family.contains(parent) {
+                family.insert(*pid);
+            }
+        }
+        if family.len() == before {
+            break;
+        }
+    }
+    family.remove(&ancestor.as_raw_nonzero().get());
+    family.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+/// Kills every process whose environment holds one of `marks` (`NAME=value`), until none is left. How many it met.
+pub(crate) fn kill_marked(marks: &BTreeSet<String>) -> usize {
+    let mut killed = BTreeSet::new();
+    for _ in 0..ROUNDS_MAX {
+        let found: Vec<Pid> = living().filter(|pid| is_marked(*pid, marks)).filter_map(Pid::from_raw).collect();
+        if found.is_empty() {
+            break;
+        }
+        kill(&found);
+        killed.extend(found.iter().map(|pid| pid.as_raw_nonzero().get()));
+    }
+    killed.len()
+}
+
+/// Sends SIGKILL to each; whether at least one took it.
+pub(crate) fn kill(found: &[Pid]) -> bool {
+    found.iter().fold(false, |any, pid| kill_process(*pid, Signal::KILL).is_ok() || any)
+}
+
+/// Numbers in /proc.
+fn living() -> impl Iterator<Item = i32> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()))
+}
+
+/// Parent of a process that is not a zombie.
+fn parent_if_alive(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything, brackets and spaces too.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    (!matches!(state, "Z" | "X" | "x")).then_some(parent)
+}
+
+/// Whether the process has a mark in its environment; a zombie's is empty, another user's cannot be read.
+fn is_marked(pid: i32, marks: &BTreeSet<String>) -> bool {
+    if pid == getpid().as_raw_nonzero().get() {
+        return false;
+    }
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+    environment
+        .split(|byte| *byte == 0)
+        .filter_map(|entry| std::str::from_utf8(entry).ok())
+        .any(|entry| marks.contains(entry))
+}

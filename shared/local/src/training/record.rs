@@ -1,0 +1,288 @@
+//! The record of one training job: what is on disk, and the only functions that change it.
+//!
+//! Pure: time comes in as an argument. Assumes that the caller saves after each change. An ended job never changes.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use service::ports::Millis;
+
+/// Version of the stored form.
+pub(crate) const VERSION: u32 = 1;
+
+/// `TrainingJobStatus`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Status {
+    InProgress,
+    Completed,
+    Failed,
+    Stopping,
+    Stopped,
+}
+
+impl Status {
+    pub(crate) fn ended(self) -> bool {
+        match self {
+            Self::Completed | Self::Failed | Self::Stopped => true,
+            Self::InProgress | Self::Stopping => false,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::InProgress => "InProgress",
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Stopping => "Stopping",
+            Self::Stopped => "Stopped",
+        }
+    }
+}
+
+/// `SecondaryStatus`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Secondary {
+    Starting,
+    Downloading,
+    Training,
+    Uploading,
+    Interrupted,
+    Stopping,
+    Completed,
+    Failed,
+    Stopped,
+    MaxRuntimeExceeded,
+    MaxWaitTimeExceeded,
+}
+
+impl Secondary {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "Starting",
+            Self::Downloading => "Downloading",
+            Self::Training => "Training",
+            Self::Uploading => "Uploading",
+            Self::Interrupted => "Interrupted",
+            Self::Stopping => "Stopping",
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Stopped => "Stopped",
+            Self::MaxRuntimeExceeded => "MaxRuntimeExceeded",
+            Self::MaxWaitTimeExceeded => "MaxWaitTimeExceeded",
+        }
+    }
+
+    /// `StatusMessage` while it lasts.
+    fn message(self) -> &'static str {
+        match self {
+            Self::Starting => "Launching requested ML instances",
+            Self::Downloading => "Downloading input data",
+            Self::Training => "Training image download completed. Training in progress.",
+            Self::Uploading => "Uploading generated training model",
+            Self::Interrupted => "Training job interrupted; waiting for spot capacity",
+            Self::Stopping => "Stopping the training job",
+            Self::Completed => "Training job completed",
+            Self::Failed => "Training job failed",
+            Self::Stopped => "Training job stopped",
+            Self::MaxRuntimeExceeded => "Training job runtime exceeded MaxRuntimeInSeconds provided",
+            Self::MaxWaitTimeExceeded => "Maximum wait time exceeded",
+        }
+    }
+}
+
+/// One entry of `SecondaryStatusTransitions`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Transition {
+    pub(crate) status: Secondary,
+    pub(crate) start: Millis,
+    pub(crate) end: Option<Millis>,
+    pub(crate) message: String,
+}
+
+/// Why a job is being stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum StopCause {
+    User,
+    MaxRuntime,
+    MaxWait,
+}
+
+/// One start of the job's processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// `SM_ATTEMPT_ID` of its processes.
+    pub(crate) attempt: String,
+    /// Digits of its log streams' names.
+    pub(crate) stream: Millis,
+    /// Start of billing: when its download began.
+    pub(crate) started: Option<Millis>,
+    pub(crate) ended: Option<Millis>,
+}
+
+/// How a job ended, if nobody asked it to stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    Completed,
+    Failed(String),
+    /// Spot capacity did not come back in time.
+    MaxWait,
+}
+
+/// Everything that is known of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) version: u32,
+    /// Number of changes so far; identifies events.
+    pub(crate) sequence: u64,
+    pub(crate) status: Status,
+    pub(crate) secondary: Secondary,
+    pub(crate) created: Millis,
+    pub(crate) modified: Millis,
+    pub(crate) started: Option<Millis>,
+    pub(crate) ended: Option<Millis>,
+    pub(crate) billable_seconds: Option<u64>,
+    pub(crate) failure_reason: Option<String>,
+    pub(crate) stop_cause: Option<StopCause>,
+    pub(crate) spot: bool,
+    pub(crate) transitions: Vec<Transition>,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) request: Value,
+}
+
+impl Record {
+    /// A job that was just created.
+    pub(crate) fn new(request: Value, spot: bool, now: Millis) -> Self {
+        let mut record = Self {
+            version: VERSION,
+            sequence: 0,
+            status: Status::InProgress,
+            secondary: Secondary::Starting,
+            created: now,
+            modified: now,
+            started: None,
+            ended: None,
+            billable_seconds: None,
+            failure_reason: None,
+            stop_cause: None,
+            spot,
+            transitions: Vec::new(),
+            runs: Vec::new(),
+            request,
+        };
+        record.enter(Secondary::Starting, now);
+        record
+    }
+
+    /// Moves a job that nobody stops on to its next state.
+    pub(crate) fn enter(&mut self, secondary: Secondary, now: Millis) {
+        let now = now.max(self.modified);
+        if let Some(last) = self.transitions.last_mut() {
+            last.end = Some(now);
+            if last.status == Secondary::Starting {
+                "Preparing the instances for training".clone_into(&mut last.message);
+            }
+        }
+        if secondary == Secondary::Downloading {
+            self.started.get_or_insert(now);
+            if let Some(run) = self.runs.last_mut() {
+                run.started = Some(now);
+            }
+        }
+        let message = secondary.message().to_owned();
+        self.transitions.push(Transition { status: secondary, start: now, end: None, message });
+        self.secondary = secondary;
+        self.modified = now;
+        self.sequence = self.sequence.saturating_add(1);
+    }
+
+    /// Notes that processes are about to start; `attempt` tells their starts apart.
+    pub(crate) fn begin_run(&mut self, attempt: impl FnOnce(usize, Millis) -> String, now: Millis) -> &Run {
+        let stream = self.runs.last().map_or(now, |last| now.max(last.stream.saturating_add(1)));
+        let number = self.runs.len().saturating_add(1);
+        let run = Run { attempt: attempt(number, stream), stream, started: None, ended: None };
+        self.runs.push(run);
+        self.runs.last().expect("just pushed")
+    }
+
+    /// Notes that no process of the job runs any more.
+    pub(crate) fn end_run(&mut self, at: Millis) {
+        if let Some(run) = self.runs.last_mut() {
+            let at = at.max(run.started.unwrap_or(run.stream));
+            run.ended.get_or_insert(at);
+        }
+    }
+
+    /// The job waits for capacity.
+    pub(crate) fn interrupt(&mut self, now: Millis) {
+        self.end_run(now);
+        self.enter(Secondary::Interrupted, now);
+    }
+
+    /// A stop was asked for.
+    pub(crate) fn request_stop(&mut self, cause: StopCause, now: Millis) {
+        self.status = Status::Stopping;
+        self.stop_cause = Some(cause);
+        self.enter(Secondary::Stopping, now);
+        if let (StopCause::MaxRuntime, Some(last)) = (cause, self.transitions.last_mut()) {
+            last.message.clear();
+        }
+    }
+
+    /// The job ends; a stop that was asked for decides how.
+    pub(crate) fn finish(&mut self, end: End, now: Millis) {
+        let now = now.max(self.modified);
+        self.end_run(now);
+        let (status, secondary) = match (self.stop_cause, end) {
+            (Some(StopCause::User), _) => (Status::Stopped, Secondary::Stopped),
+            (Some(StopCause::MaxRuntime), _) => (Status::Stopped, Secondary::MaxRuntimeExceeded),
+            (Some(StopCause::MaxWait), _) | (None, End::MaxWait) => {
+                (Status::Stopped, Secondary::MaxWaitTimeExceeded)
+            }
+            (None, End::Completed) => (Status::Completed, Secondary::Completed),
+            (None, End::Failed(reason)) => {
+                self.failure_reason = Some(reason);
+                (Status::Failed, Secondary::Failed)
+            }
+        };
+        self.status = status;
+        if self.started.is_some() {
+            // An interrupted job's instances ended with its last run.
+            let last_run = self.runs.last().and_then(|run| run.ended).unwrap_or(now);
+            self.ended = Some(last_run);
+            self.billable_seconds = Some(self.billable(last_run));
+        }
+        let never_got_capacity = secondary == Secondary::MaxWaitTimeExceeded && self.started.is_none();
+        if let (true, Some(last)) = (never_got_capacity, self.transitions.last_mut()) {
+            "Insufficient capacity error while launching instances, retrying!".clone_into(&mut last.message);
+        }
+        self.enter(secondary, now);
+        if let Some(last) = self.transitions.last_mut() {
+            last.end = Some(now);
+        }
+    }
+
+    /// Milliseconds of running in all ended runs.
+    pub(crate) fn ran(&self) -> Millis {
+        self.runs.iter().filter_map(|run| Some(run.ended? - run.started?)).map(|length| length.max(0)).sum()
+    }
+
+    /// `TrainingTimeInSeconds`, once the job has ended.
+    pub(crate) fn training_seconds(&self) -> Option<u64> {
+        Some(seconds_up(self.ended? - self.started?))
+    }
+
+    /// How often the job was interrupted.
+    pub(crate) fn interruptions(&self) -> usize {
+        self.transitions.iter().filter(|transition| transition.status == Secondary::Interrupted).count()
+    }
+
+    /// Spot: the time its instances ran; on-demand: from start to end.
+    fn billable(&self, ended: Millis) -> u64 {
+        let whole = ended - self.started.unwrap_or(ended);
+        seconds_up(if self.spot { self.ran() } else { whole })
+    }
+}
+
+/// Whole seconds, a started one counts.
+fn seconds_up(length: Millis) -> u64 {
+    u64::try_from(length.max(0)).unwrap_or(0).div_ceil(1000)
+}

@@ -1,0 +1,258 @@
+//! The folder of the service: where everything is, and job records that survive a crash at any moment.
+//!
+//! `lock` (one service at a time), `alive` (last sign of life), `checkpoints/<uri>/`, and per job
+//! `jobs/<job>/{job.json, logs/, hosts/<host>/, locks/<host>, checkpoints/}`. A job's folder appears at once with its
+//! record in it, so a name is taken exactly when a record exists. Functions block; must never follow a job's name out
+//! of the folder (names are checked before they come here).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use service::ports::Millis;
+
+use super::clock;
+use super::config::{DamagedRecord, OpenError};
+use super::record::{Record, VERSION};
+use super::request::JobRequest;
+use super::seeded;
+
+/// How long `open` waits for another controller or its processes to be gone.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+const LOCK_STEP: Duration = Duration::from_millis(10);
+/// Unfinished folders of jobs that were being created.
+const NEW_PREFIX: &str = ".new-";
+/// Characters of a checkpoint address that its folder's name shows.
+const ADDRESS_SHOWN_MAX: usize = 100;
+
+/// Paths of the service.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// Makes the folder. Paths are absolute from here on, since processes may change their directory.
+    pub(crate) fn make(root: &Path) -> Result<Self, OpenError> {
+        fs::create_dir_all(root).map_err(open_error("create", root))?;
+        let root = fs::canonicalize(root).map_err(open_error("resolve", root))?;
+        let jobs = root.join("jobs");
+        fs::create_dir_all(&jobs).map_err(open_error("create", &jobs))?;
+        Ok(Self { root })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn alive(&self) -> PathBuf {
+        self.root.join("alive")
+    }
+
+    pub(crate) fn jobs(&self) -> PathBuf {
+        self.root.join("jobs")
+    }
+
+    pub(crate) fn job(&self, job: &str) -> PathBuf {
+        self.jobs().join(job)
+    }
+
+    pub(crate) fn record(&self, job: &str) -> PathBuf {
+        self.job(job).join("job.json")
+    }
+
+    pub(crate) fn logs(&self, job: &str) -> PathBuf {
+        self.job(job).join("logs")
+    }
+
+    pub(crate) fn locks(&self, job: &str) -> PathBuf {
+        self.job(job).join("locks")
+    }
+
+    pub(crate) fn host(&self, job: &str, host: &str) -> PathBuf {
+        self.job(job).join("hosts").join(host)
+    }
+
+    /// The model of the first host, which stands for the job's.
+    pub(crate) fn model(&self, job: &str) -> PathBuf {
+        self.host(job, "algo-1").join("model")
+    }
+
+    /// Shared by all jobs with the same address; private to the job without one.
+    pub(crate) fn checkpoints(&self, job: &str, uri: Option<&str>) -> PathBuf {
+        let Some(uri) = uri else { return self.job(job).join("checkpoints") };
+        let address = uri.trim_end_matches('/');
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-');
+        let shown: String = address.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
+        let shown = shown.get(shown.len().saturating_sub(ADDRESS_SHOWN_MAX)..).unwrap_or_default();
+        let folder = format!("{shown}-{:016x}", seeded::hash(&[b"checkpoints", address.as_bytes()]));
+        self.root.join("checkpoints").join(folder)
+    }
+}
+
+fn open_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
+    let path = path.to_owned();
+    move |source| OpenError::Io { doing, path, source }
+}
+
+/// Makes this process the only service of the folder, until the file is dropped.
+pub(crate) fn claim(layout: &Layout) -> Result<File, OpenError> {
+    let path = layout.root.join("lock");
+    let mut file = open_lock(&path).map_err(open_error("open", &path))?;
+    if !wait_for_lock(&file).map_err(open_error("lock", &path))? {
+        return Err(OpenError::InUse { root: layout.root.clone(), pid: holder(&path) });
+    }
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(open_error("write", &path))?;
+    Ok(file)
+}
+
+/// Waits until no host process of an earlier controller holds a lock of `job`.
+pub(crate) fn wait_for_hosts(layout: &Layout, job: &str) -> Result<(), OpenError> {
+    let locks = layout.locks(job);
+    let entries = match fs::read_dir(&locks) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(open_error("read", &locks))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(open_error("read", &locks))?.path();
+        let file = open_lock(&path).map_err(open_error("open", &path))?;
+        if !wait_for_lock(&file).map_err(open_error("lock", &path))? {
+            let host = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            return Err(OpenError::HostAlive { job: job.to_owned(), host, pid: holder(&path), lock: path });
+        }
+    }
+    Ok(())
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).open(path)
+}
+
+/// Whether the lock could be had in time.
+fn wait_for_lock(file: &File) -> io::Result<bool> {
+    let deadline = Instant::now() + LOCK_WAIT;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => thread::sleep(LOCK_STEP),
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Process id that a lock's holder wrote into it.
+fn holder(path: &Path) -> String {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(32).read_to_string(&mut text));
+    if read.is_err() || text.trim().is_empty() { "unknown".to_owned() } else { text.trim().to_owned() }
+}
+
+/// Makes a job's folder with its record in it, at once; `AlreadyExists` when the name is taken.
+pub(crate) fn create(layout: &Layout, job: &str, record: &Record) -> io::Result<()> {
+    let new = layout.jobs().join(format!("{NEW_PREFIX}{job}"));
+    if new.exists() {
+        fs::remove_dir_all(&new)?;
+    }
+    let made = fs::create_dir(&new)
+        .and_then(|()| fs::create_dir(new.join("logs")))
+        .and_then(|()| fs::create_dir(new.join("locks")))
+        .and_then(|()| write_synced(&new.join("job.json"), record))
+        .and_then(|()| fs::rename(&new, layout.job(job)));
+    if made.is_err() {
+        // What is left is cleared by the next attempt or the next open.
+        let _ = fs::remove_dir_all(&new);
+    }
+    made.map_err(|error| match error.kind() {
+        io::ErrorKind::DirectoryNotEmpty => io::ErrorKind::AlreadyExists.into(),
+        _ => error,
+    })
+}
+
+/// Replaces a job's record.
+pub(crate) fn save(layout: &Layout, job: &str, record: &Record) -> io::Result<()> {
+    let path = layout.record(job);
+    let fresh = path.with_extension("json.new");
+    write_synced(&fresh, record)?;
+    fs::rename(&fresh, &path)
+}
+
+fn write_synced(path: &Path, record: &Record) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(&serde_json::to_vec(record)?)?;
+    file.sync_data()
+}
+
+/// A job as it was found on disk.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Job(Box<Record>, Box<JobRequest>),
+    Damaged(DamagedRecord),
+}
+
+/// Reads every job of the folder and removes those that were never quite created.
+pub(crate) fn load(layout: &Layout) -> Result<Vec<Found>, OpenError> {
+    let jobs = layout.jobs();
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&jobs).map_err(open_error("read", &jobs))? {
+        let path = entry.map_err(open_error("read", &jobs))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        if name.starts_with(NEW_PREFIX) {
+            fs::remove_dir_all(&path).map_err(open_error("remove", &path))?;
+        } else if path.is_dir() {
+            found.push(load_job(layout, name));
+        }
+    }
+    Ok(found)
+}
+
+fn load_job(layout: &Layout, name: &str) -> Found {
+    let path = layout.record(name);
+    let modified = fs::metadata(&path)
+        .and_then(|metadata| metadata.modified())
+        .map_or_else(|_| clock::now(), clock::millis);
+    let damaged = |reason: String| {
+        Found::Damaged(DamagedRecord { name: name.to_owned(), path: path.clone(), reason, modified })
+    };
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) => return damaged(error.to_string()),
+    };
+    let record: Record = match serde_json::from_slice(&bytes) {
+        Ok(record) => record,
+        Err(error) => return damaged(error.to_string()),
+    };
+    if record.version > VERSION {
+        return damaged(format!("it has version {}, this program knows {VERSION}", record.version));
+    }
+    match JobRequest::parse(&record.request) {
+        Ok(request) if request.name == name => Found::Job(Box::new(record), Box::new(request)),
+        Ok(request) => damaged(format!("it is the record of training job {}", request.name)),
+        Err(invalid) => damaged(invalid.0),
+    }
+}
+
+/// The last sign of life of the service that had the folder before.
+pub(crate) fn last_alive(layout: &Layout) -> Option<Millis> {
+    fs::metadata(layout.alive()).and_then(|metadata| metadata.modified()).ok().map(clock::millis)
+}
+
+/// Opens the file of the sign of life.
+pub(crate) fn open_alive(layout: &Layout) -> Result<File, OpenError> {
+    let path = layout.alive();
+    let file = open_lock(&path).map_err(open_error("open", &path))?;
+    touch(&file).map_err(open_error("write", &path))?;
+    Ok(file)
+}
+
+/// Gives a sign of life.
+pub(crate) fn touch(file: &File) -> io::Result<()> {
+    file.set_modified(SystemTime::now())
+}

@@ -1,0 +1,359 @@
+//! What is searched: parameters, their domains and scaling, and a configuration drawn from them.
+//!
+//! Holds the types that the rest of the service stores and passes on. Assumes that ranges were already parsed
+//! from the strings of a request; a [`Space`] that exists is valid, also one read from storage.
+//!
+//! Must never: reorder parameters (the coordinate of a parameter is its position), or change what a stored
+//! value means.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The most parameters of one space. Source: `ParameterRanges` of SageMaker's `CreateHyperParameterTuningJob`.
+pub const PARAMETERS_MAX: usize = 30;
+/// The most values of one categorical parameter. Source: `CategoricalParameterRange.Values`, same request.
+pub const CATEGORIES_MAX: usize = 30;
+/// From this ratio of bounds on, [`ScalingType::Auto`] is logarithmic. Our choice: SageMaker's is unpublished.
+pub const AUTO_LOGARITHMIC_RATIO: i64 = 1000;
+
+/// How the unit interval is stretched over a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scaling {
+    /// Uniform in x.
+    Linear,
+    /// Uniform in ln x. Needs x > 0.
+    Logarithmic,
+    /// Uniform in ln(1 - x). Needs 0 <= x < 1, continuous only.
+    ReverseLogarithmic,
+}
+
+/// The scaling that a request asks for; [`Scaling`] is what it comes to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ScalingType {
+    /// Logarithmic if the bounds are positive and at least [`AUTO_LOGARITHMIC_RATIO`] apart, else linear.
+    #[default]
+    Auto,
+    /// See [`Scaling::Linear`].
+    Linear,
+    /// See [`Scaling::Logarithmic`].
+    Logarithmic,
+    /// See [`Scaling::ReverseLogarithmic`].
+    ReverseLogarithmic,
+}
+
+impl ScalingType {
+    /// The scaling of a continuous range. Whether it suits the range is checked by [`Space::new`].
+    #[must_use]
+    pub fn resolve(self, min: f64, max: f64) -> Scaling {
+        const RATIO: f64 = 1000.0;
+        self.resolve_if(min > 0.0 && max / min >= RATIO)
+    }
+
+    /// The scaling of an integer range, by whole-number division.
+    #[must_use]
+    pub fn resolve_integer(self, min: i64, max: i64) -> Scaling {
+        self.resolve_if(min > 0 && max / min >= AUTO_LOGARITHMIC_RATIO)
+    }
+
+    fn resolve_if(self, wide: bool) -> Scaling {
+        match self {
+            Self::Auto if wide => Scaling::Logarithmic,
+            Self::Auto | Self::Linear => Scaling::Linear,
+            Self::Logarithmic => Scaling::Logarithmic,
+            Self::ReverseLogarithmic => Scaling::ReverseLogarithmic,
+        }
+    }
+}
+
+/// The values that one parameter can take. Both bounds belong to the range and may be equal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Domain {
+    /// Whole numbers.
+    Integer {
+        /// Least value.
+        min: i64,
+        /// Greatest value.
+        max: i64,
+        /// Linear, or logarithmic with `min >= 1`.
+        scaling: Scaling,
+    },
+    /// Finite floating-point numbers.
+    Continuous {
+        /// Least value.
+        min: f64,
+        /// Greatest value.
+        max: f64,
+        /// Any; logarithmic needs `min > 0`, reverse-logarithmic `0 <= min` and `max < 1`.
+        scaling: Scaling,
+    },
+    /// One of 1..=[`CATEGORIES_MAX`] texts, each equally likely.
+    Categorical {
+        /// The texts, in the order of the request.
+        values: Vec<String>,
+    },
+}
+
+/// A named domain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Parameter {
+    /// Unique in its space.
+    pub name: String,
+    /// What it can be.
+    pub domain: Domain,
+}
+
+/// A valid search space: 1..=[`PARAMETERS_MAX`] parameters in the order given. Stored as their list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Parameter>", into = "Vec<Parameter>")]
+pub struct Space {
+    parameters: Vec<Parameter>,
+}
+
+impl Space {
+    /// Checks the parameters and keeps their order. The first rule broken, in that order, is the error.
+    pub fn new(parameters: Vec<Parameter>) -> Result<Self, SpaceError> {
+        if parameters.is_empty() || parameters.len() > PARAMETERS_MAX {
+            let rule = SpaceRule::ParameterCount { count: parameters.len() };
+            return Err(SpaceError { parameter: None, rule });
+        }
+        let mut names = BTreeSet::new();
+        for Parameter { name, domain } in &parameters {
+            let unique = if names.insert(name) { Ok(()) } else { Err(SpaceRule::NameRepeated) };
+            unique
+                .and_then(|()| domain.check())
+                .map_err(|rule| SpaceError { parameter: Some(name.clone()), rule })?;
+        }
+        Ok(Self { parameters })
+    }
+
+    /// The parameters in order.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// The number of coordinates of a point: one for each parameter.
+    pub fn dimensions(&self) -> usize {
+        self.parameters.len()
+    }
+
+    /// How many different configurations there are: `None` if a continuous range has room between its bounds,
+    /// `u64::MAX` if they are that many or more. A category listed twice counts twice.
+    pub fn cardinality(&self) -> Option<u64> {
+        self.parameters.iter().try_fold(1_u64, |product, parameter| {
+            let count = match &parameter.domain {
+                Domain::Integer { min, max, .. } => max.abs_diff(*min).saturating_add(1),
+                Domain::Continuous { min, max, .. } if min < max => return None,
+                Domain::Continuous { .. } => 1,
+                Domain::Categorical { values } => u64::try_from(values.len()).unwrap_or(u64::MAX),
+            };
+            Some(product.saturating_mul(count))
+        })
+    }
+
+    /// The configuration at a point of the unit cube.
+    ///
+    /// `point` has [`Self::dimensions`] coordinates, in order, each read to 53 bits and clipped into [0, 1];
+    /// not-a-number counts as 0. A greater coordinate never gives a lesser number.
+    ///
+    /// # Panics
+    /// If `point` has another length.
+    pub fn decode(&self, point: &[f64]) -> Configuration {
+        assert_eq!(point.len(), self.dimensions(), "a point needs one coordinate for each parameter");
+        let values = self.parameters.iter().zip(point);
+        Configuration(
+            values.map(|(parameter, u)| (parameter.name.clone(), parameter.domain.value(*u))).collect(),
+        )
+    }
+
+    /// A point that [`Self::decode`] takes back to the configuration: for integers and categories the centre of
+    /// their cell.
+    ///
+    /// Going there and back is exact for every configuration that `decode` gave. Any other one within bounds
+    /// comes back with its numbers in normal form, and off by at most what one coordinate step (2^-53) means.
+    pub fn encode(&self, configuration: &Configuration) -> Result<Vec<f64>, EncodeError> {
+        let error = |name: &str, rule| EncodeError { parameter: name.to_owned(), rule };
+        if let Some(name) =
+            configuration.0.keys().find(|name| self.parameters.iter().all(|p| p.name != **name))
+        {
+            return Err(error(name, EncodeRule::NotInSpace));
+        }
+        let coordinate = |Parameter { name, domain }: &Parameter| {
+            let text = configuration.get(name).ok_or_else(|| error(name, EncodeRule::Missing))?;
+            domain.coordinate(text).map_err(|rule| error(name, rule))
+        };
+        self.parameters.iter().map(coordinate).collect()
+    }
+}
+
+impl TryFrom<Vec<Parameter>> for Space {
+    type Error = SpaceError;
+
+    fn try_from(parameters: Vec<Parameter>) -> Result<Self, SpaceError> {
+        Self::new(parameters)
+    }
+}
+
+impl From<Space> for Vec<Parameter> {
+    fn from(space: Space) -> Self {
+        space.parameters
+    }
+}
+
+impl Domain {
+    fn check(&self) -> Result<(), SpaceRule> {
+        match self {
+            Self::Integer { min, max, scaling } => match scaling {
+                _ if min > max => Err(SpaceRule::BoundsReversed),
+                Scaling::ReverseLogarithmic => Err(SpaceRule::ReverseLogarithmicInteger),
+                Scaling::Logarithmic if *min < 1 => Err(SpaceRule::LogarithmicNotPositive),
+                Scaling::Linear | Scaling::Logarithmic => Ok(()),
+            },
+            Self::Continuous { min, max, scaling } => match scaling {
+                _ if !min.is_finite() || !max.is_finite() => Err(SpaceRule::BoundNotFinite),
+                _ if min > max => Err(SpaceRule::BoundsReversed),
+                Scaling::Logarithmic if *min <= 0.0 => Err(SpaceRule::LogarithmicNotPositive),
+                Scaling::ReverseLogarithmic if *min < 0.0 || *max >= 1.0 => {
+                    Err(SpaceRule::ReverseLogarithmicNotInUnit)
+                }
+                Scaling::Linear | Scaling::Logarithmic | Scaling::ReverseLogarithmic => Ok(()),
+            },
+            Self::Categorical { values } => match values.len() {
+                1..=CATEGORIES_MAX => Ok(()),
+                count => Err(SpaceRule::CategoryCount { count }),
+            },
+        }
+    }
+}
+
+/// A chosen value for each parameter, as the strings that SageMaker passes to a training job, by name.
+///
+/// Integers are plain (`"7"`), continuous values the shortest decimal that reads back as the same number, never
+/// with an exponent (`"0.25"`, `"1"`), categories are unchanged. Stored as a JSON object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Configuration(pub BTreeMap<String, String>);
+
+impl Configuration {
+    /// The value of a parameter, if it has one.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Names and values, ordered by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+/// Why parameters make no space. The caller's request is wrong: answer it as a validation error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpaceError {
+    /// Name of the parameter at fault; `None` if it is the list as a whole.
+    pub parameter: Option<String>,
+    /// What it breaks.
+    pub rule: SpaceRule,
+}
+
+impl fmt::Display for SpaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.parameter {
+            Some(name) => write!(f, "parameter {name:?}: {}", self.rule),
+            None => self.rule.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SpaceError {}
+
+/// A rule that a [`Space`] keeps. Its text says how it was broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpaceRule {
+    /// 1..=[`PARAMETERS_MAX`] parameters.
+    ParameterCount {
+        /// How many there are.
+        count: usize,
+    },
+    /// Names are unique.
+    NameRepeated,
+    /// `min <= max`.
+    BoundsReversed,
+    /// Bounds are finite.
+    BoundNotFinite,
+    /// Logarithmic scaling needs a positive range.
+    LogarithmicNotPositive,
+    /// Reverse-logarithmic scaling is for continuous ranges only.
+    ReverseLogarithmicInteger,
+    /// Reverse-logarithmic scaling needs `0 <= min` and `max < 1`.
+    ReverseLogarithmicNotInUnit,
+    /// 1..=[`CATEGORIES_MAX`] categories.
+    CategoryCount {
+        /// How many there are.
+        count: usize,
+    },
+}
+
+impl fmt::Display for SpaceRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ParameterCount { count } => {
+                write!(f, "a search space has 1 to {PARAMETERS_MAX} parameters, not {count}")
+            }
+            Self::NameRepeated => f.write_str("the name is used twice"),
+            Self::BoundsReversed => f.write_str("the minimum is greater than the maximum"),
+            Self::BoundNotFinite => f.write_str("the bounds must be finite numbers"),
+            Self::LogarithmicNotPositive => {
+                f.write_str("logarithmic scaling needs a minimum greater than 0 (1 for integers)")
+            }
+            Self::ReverseLogarithmicInteger => {
+                f.write_str("reverse logarithmic scaling is for continuous parameters only")
+            }
+            Self::ReverseLogarithmicNotInUnit => {
+                f.write_str("reverse logarithmic scaling needs a range within 0 <= x < 1")
+            }
+            Self::CategoryCount { count } => {
+                write!(f, "a categorical parameter has 1 to {CATEGORIES_MAX} values, not {count}")
+            }
+        }
+    }
+}
+
+/// Why a configuration has no point in a space, for instance one of an earlier tuning with other ranges. It is
+/// to be left out, or reported to whoever supplied it; trying again does not help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodeError {
+    /// Name of the parameter at fault.
+    pub parameter: String,
+    /// What is wrong with it.
+    pub rule: EncodeRule,
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.rule {
+            EncodeRule::Missing => "has no value",
+            EncodeRule::NotInSpace => "is not a parameter of the search space",
+            EncodeRule::NotANumber => "has a value that is not a number of its kind",
+            EncodeRule::OutOfDomain => "has a value outside its range or list",
+        };
+        write!(f, "parameter {:?} {text}", self.parameter)
+    }
+}
+
+impl std::error::Error for EncodeError {}
+
+/// A rule of [`Space::encode`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EncodeRule {
+    /// The configuration lacks a parameter of the space.
+    Missing,
+    /// The configuration names a parameter that the space lacks.
+    NotInSpace,
+    /// The text is no integer, or no finite number.
+    NotANumber,
+    /// The value is outside the bounds or not one of the categories.
+    OutOfDomain,
+}

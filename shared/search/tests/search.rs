@@ -1,0 +1,350 @@
+//! The crate from outside: validation, ranges, scaling, round trips, stored form and pinned suggestions.
+//!
+//! Must never: be adjusted to new numbers without a new rules version, where a test says "pinned".
+
+use proptest::prelude::*;
+use search::{
+    Configuration, Domain, EncodeRule, Parameter, SamplerKind, Scaling, ScalingType, Space, SpaceRule,
+    suggest,
+};
+
+fn integer(min: i64, max: i64, scaling: Scaling) -> Domain {
+    Domain::Integer { min, max, scaling }
+}
+
+fn continuous(min: f64, max: f64, scaling: Scaling) -> Domain {
+    Domain::Continuous { min, max, scaling }
+}
+
+fn categorical(values: &[&str]) -> Domain {
+    Domain::Categorical { values: values.iter().map(ToString::to_string).collect() }
+}
+
+fn parameters(domains: impl IntoIterator<Item = Domain>) -> Vec<Parameter> {
+    let named = ('a'..='z').chain('A'..='Z').zip(domains);
+    named.map(|(name, domain)| Parameter { name: name.to_string(), domain }).collect()
+}
+
+fn space(domains: impl IntoIterator<Item = Domain>) -> Space {
+    Space::new(parameters(domains)).unwrap()
+}
+
+/// The text of parameter `a` at a coordinate.
+fn value(domain: &Domain, u: f64) -> String {
+    space([domain.clone()]).decode(&[u]).get("a").unwrap().to_owned()
+}
+
+#[track_caller]
+fn check_rejected(domain: Domain, rule: SpaceRule) {
+    let error = Space::new(parameters([integer(0, 1, Scaling::Linear), domain])).unwrap_err();
+    assert_eq!((error.parameter.as_deref(), error.rule), (Some("b"), rule));
+}
+
+#[test]
+fn what_makes_no_space_is_named() {
+    use Scaling::{Linear, Logarithmic, ReverseLogarithmic};
+    check_rejected(integer(2, 1, Linear), SpaceRule::BoundsReversed);
+    check_rejected(integer(0, 1, Logarithmic), SpaceRule::LogarithmicNotPositive);
+    check_rejected(integer(0, 0, ReverseLogarithmic), SpaceRule::ReverseLogarithmicInteger);
+    check_rejected(continuous(2.0, 1.0, Linear), SpaceRule::BoundsReversed);
+    check_rejected(continuous(f64::NAN, 1.0, Linear), SpaceRule::BoundNotFinite);
+    check_rejected(continuous(0.0, f64::INFINITY, Linear), SpaceRule::BoundNotFinite);
+    check_rejected(continuous(0.0, 1.0, Logarithmic), SpaceRule::LogarithmicNotPositive);
+    check_rejected(continuous(0.0, 1.0, ReverseLogarithmic), SpaceRule::ReverseLogarithmicNotInUnit);
+    check_rejected(continuous(-0.1, 0.5, ReverseLogarithmic), SpaceRule::ReverseLogarithmicNotInUnit);
+    check_rejected(categorical(&[]), SpaceRule::CategoryCount { count: 0 });
+    check_rejected(categorical(&["x"; 31]), SpaceRule::CategoryCount { count: 31 });
+
+    let mut twice = parameters([integer(0, 1, Linear), integer(0, 1, Linear)]);
+    twice[1].name = "a".to_owned();
+    let error = Space::new(twice).unwrap_err();
+    assert_eq!(error.to_string(), r#"parameter "a": the name is used twice"#);
+    let error = Space::new(parameters(vec![integer(0, 1, Linear); 31])).unwrap_err();
+    assert_eq!(error.to_string(), "a search space has 1 to 30 parameters, not 31");
+    assert_eq!(Space::new(Vec::new()).unwrap_err().rule, SpaceRule::ParameterCount { count: 0 });
+}
+
+#[test]
+fn bounds_may_be_equal() {
+    let fixed = space([
+        integer(7, 7, Scaling::Linear),
+        integer(7, 7, Scaling::Logarithmic),
+        continuous(0.25, 0.25, Scaling::Linear),
+        continuous(0.25, 0.25, Scaling::Logarithmic),
+        continuous(0.25, 0.25, Scaling::ReverseLogarithmic),
+        categorical(&["only"]),
+    ]);
+    assert_eq!(fixed.cardinality(), Some(1));
+    let configuration = suggest(&fixed, SamplerKind::Sobol, 3, 3);
+    let values: Vec<_> = configuration.iter().map(|(_, value)| value).collect();
+    assert_eq!(values, ["7", "7", "0.25", "0.25", "0.25", "only"]);
+    assert_eq!(fixed.decode(&fixed.encode(&configuration).unwrap()), configuration);
+}
+
+#[test]
+fn auto_is_logarithmic_from_a_ratio_of_1000() {
+    use Scaling::{Linear, Logarithmic, ReverseLogarithmic};
+    assert_eq!(ScalingType::Auto.resolve(0.001, 1.0), Logarithmic);
+    assert_eq!(ScalingType::Auto.resolve(0.001, 0.999), Linear);
+    assert_eq!(ScalingType::Auto.resolve(0.0, 1e9), Linear);
+    assert_eq!(ScalingType::Auto.resolve(-1.0, 1e9), Linear);
+    assert_eq!(ScalingType::Auto.resolve_integer(1, 1000), Logarithmic);
+    assert_eq!(ScalingType::Auto.resolve_integer(2, 1999), Linear);
+    assert_eq!(ScalingType::Auto.resolve_integer(0, i64::MAX), Linear);
+    assert_eq!(ScalingType::ReverseLogarithmic.resolve(0.0, 0.5), ReverseLogarithmic);
+    assert_eq!(ScalingType::Linear.resolve(1.0, 1e9), Linear);
+    assert_eq!(ScalingType::Logarithmic.resolve_integer(1, 2), Logarithmic);
+}
+
+#[test]
+fn cardinality_counts_configurations() {
+    let small = space([integer(-1, 1, Scaling::Linear), categorical(&["x", "y"])]);
+    assert_eq!(small.cardinality(), Some(6));
+    assert_eq!(space([continuous(0.0, 1.0, Scaling::Linear)]).cardinality(), None);
+    let all = integer(i64::MIN, i64::MAX, Scaling::Linear);
+    assert_eq!(space([all.clone(), all]).cardinality(), Some(u64::MAX));
+}
+
+#[test]
+fn scaling_places_the_middle() {
+    assert_eq!(value(&continuous(0.0, 1.0, Scaling::Linear), 0.25), "0.25");
+    assert_eq!(value(&integer(0, 9, Scaling::Linear), 0.5), "5");
+    assert_eq!(value(&integer(1, 10_000, Scaling::Logarithmic), 0.5), "71");
+    let middle = |domain| value(&domain, 0.5).parse::<f64>().unwrap();
+    assert!((middle(continuous(1e-4, 1.0, Scaling::Logarithmic)) - 0.01).abs() < 1e-12);
+    assert!((middle(continuous(0.0, 0.9999, Scaling::ReverseLogarithmic)) - 0.99).abs() < 1e-12);
+}
+
+#[test]
+fn values_have_no_exponent_and_no_negative_zero() {
+    assert_eq!(value(&continuous(1e-7, 1.0, Scaling::Logarithmic), 0.0), "0.0000001");
+    assert_eq!(value(&continuous(0.0, 1e21, Scaling::Linear), 1.0), "1000000000000000000000");
+    assert_eq!(value(&continuous(-1.0, -0.0, Scaling::Linear), 1.0), "0");
+}
+
+#[test]
+fn integers_beyond_the_precision_of_floats_are_exact() {
+    let all = integer(i64::MIN, i64::MAX, Scaling::Linear);
+    assert_eq!([0.0, 0.5, 1.0].map(|u| value(&all, u)), [i64::MIN, 0, i64::MAX].map(|v| v.to_string()));
+    let top = integer(i64::MAX - 2, i64::MAX, Scaling::Linear);
+    let values = [0.0, 0.34, 0.67].map(|u| value(&top, u));
+    assert_eq!(values, [i64::MAX - 2, i64::MAX - 1, i64::MAX].map(|v| v.to_string()));
+    let log = integer(1, i64::MAX, Scaling::Logarithmic);
+    assert_eq!([0.0, 1.0].map(|u| value(&log, u)), [1, i64::MAX].map(|v| v.to_string()));
+}
+
+#[test]
+fn each_integer_gets_its_share() {
+    let shares = |domain: Domain, expected: &[f64]| {
+        let space = space([domain]);
+        let mut counts = vec![0_u32; expected.len()];
+        for trial in 0..40_000 {
+            let drawn = suggest(&space, SamplerKind::Random, 11, trial);
+            let index: usize = drawn.get("a").unwrap().parse().unwrap();
+            counts[index - 1] += 1;
+        }
+        for (count, share) in counts.iter().zip(expected) {
+            let mean = 40_000.0 * share;
+            // Five standard deviations.
+            let tolerance = 5.0 * (mean * (1.0 - share)).sqrt();
+            assert!((f64::from(*count) - mean).abs() < tolerance, "{counts:?}");
+        }
+    };
+    shares(integer(1, 4, Scaling::Linear), &[0.25; 4]);
+    let width = |low: f64, high: f64| (high / low).ln() / 9.0_f64.ln();
+    let log = [width(0.5, 1.5), width(1.5, 2.5), width(2.5, 3.5), width(3.5, 4.5)];
+    shares(integer(1, 4, Scaling::Logarithmic), &log);
+}
+
+#[test]
+fn encoding_gives_the_centre_of_a_cell() {
+    let cells = space([integer(0, 3, Scaling::Linear), categorical(&["x", "y"])]);
+    let point = cells.encode(&configuration([("a", "1"), ("b", "y")])).unwrap();
+    assert_eq!(point, [0.375, 0.75]);
+}
+
+fn configuration<const N: usize>(values: [(&str, &str); N]) -> Configuration {
+    Configuration(values.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+}
+
+#[test]
+fn what_cannot_be_encoded_is_named() {
+    let space = space([integer(0, 3, Scaling::Linear), categorical(&["x", "y"])]);
+    let rule = |values: &[(&str, &str)]| {
+        let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let error = space.encode(&Configuration(values.collect())).unwrap_err();
+        (error.parameter, error.rule)
+    };
+    assert_eq!(rule(&[("a", "1")]), ("b".to_owned(), EncodeRule::Missing));
+    assert_eq!(rule(&[("a", "1"), ("b", "x"), ("c", "")]), ("c".to_owned(), EncodeRule::NotInSpace));
+    assert_eq!(rule(&[("a", "1.5"), ("b", "x")]), ("a".to_owned(), EncodeRule::NotANumber));
+    assert_eq!(rule(&[("a", "4"), ("b", "x")]), ("a".to_owned(), EncodeRule::OutOfDomain));
+    assert_eq!(rule(&[("a", "1"), ("b", "z")]), ("b".to_owned(), EncodeRule::OutOfDomain));
+}
+
+/// Every kind of domain.
+fn mixed() -> Space {
+    space([
+        continuous(1e-5, 0.1, Scaling::Logarithmic),
+        integer(16, 512, Scaling::Linear),
+        categorical(&["adam", "sgd", "lamb"]),
+        continuous(0.5, 0.999, Scaling::ReverseLogarithmic),
+        integer(1, 10_000, Scaling::Logarithmic),
+        continuous(-1.0, 1.0, Scaling::Linear),
+    ])
+}
+
+#[test]
+fn stored_form_is_pinned_and_checked_when_read() {
+    let stored = concat!(
+        r#"[{"name":"a","domain":{"type":"integer","min":-9223372036854775808,"max":9223372036854775807,"#,
+        r#""scaling":"linear"}},"#,
+        r#"{"name":"b","domain":{"type":"continuous","min":0.1,"max":0.9,"scaling":"reverse_logarithmic"}},"#,
+        r#"{"name":"c","domain":{"type":"categorical","values":["x"]}}]"#
+    );
+    let read: Space = serde_json::from_str(stored).unwrap();
+    let expected = space([
+        integer(i64::MIN, i64::MAX, Scaling::Linear),
+        continuous(0.1, 0.9, Scaling::ReverseLogarithmic),
+        categorical(&["x"]),
+    ]);
+    assert_eq!(read, expected);
+    assert_eq!(serde_json::to_string(&read).unwrap(), stored);
+
+    let error = serde_json::from_str::<Space>("[]").unwrap_err().to_string();
+    assert_eq!(error, "a search space has 1 to 30 parameters, not 0");
+    let configuration = configuration([("lr", "0.25"), ("batch", "7")]);
+    assert_eq!(serde_json::to_string(&configuration).unwrap(), r#"{"batch":"7","lr":"0.25"}"#);
+    assert_eq!(serde_json::from_str::<Configuration>(r#"{"lr":"0.25","batch":"7"}"#).unwrap(), configuration);
+    assert_eq!(serde_json::to_string(&SamplerKind::Sobol).unwrap(), r#""sobol""#);
+    assert_eq!(serde_json::to_string(&ScalingType::ReverseLogarithmic).unwrap(), r#""ReverseLogarithmic""#);
+}
+
+#[test]
+fn suggestions_are_pinned() {
+    let lines = |kind| {
+        let line = |trial| {
+            let configuration = suggest(&mixed(), kind, 42, trial);
+            configuration.iter().map(|(_, value)| value).collect::<Vec<_>>().join(" ")
+        };
+        [0, 1, 2, 1000, u32::MAX].map(line)
+    };
+    assert_eq!(lines(SamplerKind::Random), ["", "", "", "", ""]);
+    assert_eq!(lines(SamplerKind::Sobol), ["", "", "", "", ""]);
+}
+
+#[test]
+fn trials_seeds_and_kinds_differ() {
+    let mut seen = std::collections::BTreeSet::new();
+    for kind in [SamplerKind::Random, SamplerKind::Sobol] {
+        for seed in 0..4 {
+            seen.extend((0..250).map(|trial| suggest(&mixed(), kind, seed, trial)));
+        }
+    }
+    assert_eq!(seen.len(), 2000);
+}
+
+fn scaled() -> impl Strategy<Value = Scaling> {
+    prop_oneof![Just(Scaling::Linear), Just(Scaling::Logarithmic), Just(Scaling::ReverseLogarithmic)]
+}
+
+/// Any valid domain, with the extreme ranges among them.
+fn domain() -> impl Strategy<Value = Domain> {
+    let whole = prop_oneof![
+        any::<i64>(),
+        -100..100_i64,
+        Just(i64::MIN),
+        Just(i64::MAX),
+        (1..62_u32).prop_map(|b| 1 << b)
+    ];
+    let real = prop_oneof![
+        any::<f64>().prop_filter("finite", |x| x.is_finite()),
+        -10.0..10.0,
+        0.0..1.0,
+        Just(f64::MAX),
+        Just(f64::MIN),
+        Just(f64::from_bits(1)),
+    ];
+    prop_oneof![
+        (whole.clone(), whole, scaled()).prop_map(|(a, b, scaling)| integer(a.min(b), a.max(b), scaling)),
+        (real.clone(), real, scaled()).prop_map(|(a, b, scaling)| continuous(a.min(b), a.max(b), scaling)),
+        proptest::collection::vec("[a-z]{0,3}", 1..=30).prop_map(|values| Domain::Categorical { values }),
+    ]
+    .prop_filter("valid", |domain| Space::new(parameters([domain.clone()])).is_ok())
+}
+
+fn coordinate() -> impl Strategy<Value = f64> {
+    prop_oneof![4 => 0.0..1.0, 1 => Just(0.0), 1 => Just(1.0 - f64::EPSILON / 2.0), 1 => 0.0..1e-9]
+}
+
+/// A number for the order of values; categories have none.
+fn rank(domain: &Domain, text: &str) -> Option<(i64, f64)> {
+    match domain {
+        Domain::Integer { .. } => Some((text.parse().unwrap(), 0.0)),
+        Domain::Continuous { .. } => Some((0, text.parse().unwrap())),
+        Domain::Categorical { .. } => None,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn values_are_within_bounds(domain in domain(), u in coordinate()) {
+        let text = value(&domain, u);
+        let inside = match &domain {
+            Domain::Integer { min, max, .. } => (*min..=*max).contains(&text.parse().unwrap()),
+            Domain::Continuous { min, max, .. } => (*min..=*max).contains(&text.parse().unwrap()),
+            Domain::Categorical { values } => values.contains(&text),
+        };
+        prop_assert!(inside, "{text}");
+        prop_assert!(!text.contains(['e', 'E']) || matches!(domain, Domain::Categorical { .. }));
+    }
+
+    #[test]
+    fn there_and_back_is_the_same(domain in domain(), u in coordinate()) {
+        let space = space([domain]);
+        let configuration = space.decode(&[u]);
+        let point = space.encode(&configuration).unwrap();
+        prop_assert!((0.0..=1.0).contains(&point[0]));
+        prop_assert_eq!(space.decode(&point), configuration);
+    }
+
+    #[test]
+    fn both_bounds_are_reached(domain in domain()) {
+        let ends = [value(&domain, 0.0), value(&domain, 1.0)];
+        match domain {
+            Domain::Integer { min, max, .. } => prop_assert_eq!(ends, [min, max].map(|v| v.to_string())),
+            Domain::Continuous { min, max, .. } => prop_assert_eq!(ends, [min + 0.0, max + 0.0].map(|v| v.to_string())),
+            Domain::Categorical { values } => {
+                prop_assert_eq!(Some(&ends[0]), values.first());
+                prop_assert_eq!(Some(&ends[1]), values.last());
+            }
+        }
+    }
+
+    #[test]
+    fn a_greater_coordinate_gives_no_lesser_number(domain in domain(), u in coordinate(), v in coordinate()) {
+        let (low, high) = (value(&domain, u.min(v)), value(&domain, u.max(v)));
+        prop_assert!(rank(&domain, &low) <= rank(&domain, &high), "{low} {high}");
+    }
+
+    #[test]
+    fn neighbouring_coordinates_are_in_order(domain in domain(), u in 0.0..1.0) {
+        let steps = (0..64).map(|step| value(&domain, u + f64::from(step) * f64::EPSILON / 2.0));
+        let ranks: Vec<_> = steps.map(|text| rank(&domain, &text)).collect();
+        prop_assert!(ranks.is_sorted_by(|a, b| a <= b), "{ranks:?}");
+    }
+
+    #[test]
+    fn a_suggestion_depends_on_its_arguments_only(
+        domains in proptest::collection::vec(domain(), 1..=30), seed: u64, trial: u32,
+    ) {
+        let space = space(domains);
+        for kind in [SamplerKind::Random, SamplerKind::Sobol] {
+            let first = suggest(&space, kind, seed, trial);
+            suggest(&space, kind, seed, trial.wrapping_add(1));
+            prop_assert_eq!(suggest(&space, kind, seed, trial), first);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The end of a job and of a trial: what each kind of end means for the trial.
+//!
+//! Reads only. A job is concluded when all is known of it (its end and its bill); then either its trial waits for a
+//! further attempt, or the trial is over.
+
+use hyperband::ranking::improves;
+
+use crate::definition::Definition;
+use crate::fact::{JobEnd, JobKey};
+use crate::limits::RETRY_BACKOFF_MS;
+use crate::ruling::{RetryWhy, Ruling, TrialEnd};
+use crate::runtime::runtime_seconds;
+use crate::state::{Job, State, Status, Trial};
+use crate::summary::JobSummary;
+
+/// Points of a curve kept in a summary.
+const CURVE_POINTS_KEPT: usize = 200;
+
+/// The ruling that concludes the job of trial `number`, if it is closed.
+pub(crate) fn conclusion(
+    definition: &Definition,
+    state: &State,
+    number: u32,
+    trial: &Trial,
+) -> Option<Ruling> {
+    let finished = |job: Option<JobKey>, how| Some(Ruling::TrialFinished { job, trial: number, how });
+    let Some(job) = trial.job.as_ref() else {
+        return waits_in_vain(definition, state, trial)
+            .then(|| finished(None, last_words(trial, state)))
+            .flatten();
+    };
+    let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
+    if !job.is_closed() {
+        return None;
+    }
+    if job.never_started {
+        return finished(Some(key), TrialEnd::NeverStarted);
+    }
+    if let Some(message) = &job.refused {
+        return finished(Some(key), TrialEnd::Failed(message.clone()));
+    }
+    let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
+    if let Some((why, wait)) = further_attempt(definition, state, trial, job) {
+        return retry(why, state.now.saturating_add(wait));
+    }
+    let how = match (job.end, job.stop) {
+        // Completed before the stop landed = completed.
+        (Some(JobEnd::Completed), _) => TrialEnd::Completed,
+        (_, Some(why)) => TrialEnd::Stopped(why),
+        (Some(JobEnd::Stopped), None) => TrialEnd::StoppedOutside,
+        (Some(JobEnd::MaxRuntime), None) => TrialEnd::MaxRuntime,
+        (
+            Some(JobEnd::MaxWait | JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError)
+            | None,
+            None,
+        ) => TrialEnd::Failed(job.message.clone().unwrap_or_else(|| unexplained(job))),
+    };
+    finished(Some(key), how)
+}
+
+/// Whether a trial waits for a further attempt that will never come: the tuning ends, all jobs were launched, or nothing
+/// runs that could free the money it needs.
+fn waits_in_vain(definition: &Definition, state: &State, trial: &Trial) -> bool {
+    let limits = definition.limits_for(runtime_seconds(definition, state, trial.full_limit));
+    let too_dear = definition.worst_case(limits).is_some_and(|amount| !state.ledger.fits(amount));
+    state.status != Status::Active
+        || state.launched >= definition.limits.max_jobs
+        || state.ledger.overrun
+        || (too_dear && state.jobs().next().is_none())
+}
+
+fn unexplained(job: &Job) -> String {
+    match job.end {
+        Some(JobEnd::MaxWait) => "no spot capacity within MaxWaitTimeInSeconds".to_owned(),
+        Some(_) | None => "the training job failed without a reason".to_owned(),
+    }
+}
+
+fn last_words(trial: &Trial, state: &State) -> TrialEnd {
+    let message = state.last_failure.clone();
+    let text = message.unwrap_or_else(|| format!("no further attempt after {}", trial.attempts));
+    TrialEnd::Failed(text)
+}
+
+/// Whether the trial is tried again, why, and how long to wait first (ms).
+fn further_attempt(
+    definition: &Definition,
+    state: &State,
+    trial: &Trial,
+    job: &Job,
+) -> Option<(RetryWhy, i64)> {
+    if state.status != Status::Active || trial.out.is_some() || job.stop.is_some() {
+        return None;
+    }
+    let why = match job.end? {
+        JobEnd::CapacityError => RetryWhy::Capacity,
+        JobEnd::ServiceError => RetryWhy::ServiceError,
+        JobEnd::MaxWait => RetryWhy::MaxWait,
+        JobEnd::MaxRuntime => {
+            let cut = job.limits.max_runtime_seconds < definition.job.max_runtime_seconds;
+            return (cut && !trial.full_limit).then_some((RetryWhy::RuntimeCutTooShort, 0));
+        }
+        JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => return None,
+    };
+    let wait = RETRY_BACKOFF_MS.saturating_mul(2_i64.saturating_pow(trial.retries));
+    (trial.retries < definition.max_interruptions).then_some((why, wait))
+}
+
+/// The summary of a job of `trial` as it now is.
+pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
+    JobSummary {
+        job: key,
+        bracket: trial.bracket,
+        configuration: trial.configuration.clone(),
+        phase: job.phase,
+        end: job.end,
+        ordered: job.ordered,
+        started: job.started,
+        ended: job.ended,
+        stop: job.stop,
+        message: job.message.clone().or_else(|| job.refused.clone()),
+        never_started: job.never_started || job.refused.is_some(),
+        last_value: trial.last_line.as_ref().and_then(|(_, _, value)| *value),
+        best_value: None,
+        resource: trial.resource(),
+        rungs_passed: trial.next_rung,
+        limits: job.limits,
+        reservation: job.reservation,
+        billable_seconds: job.bill.and_then(|bill| bill.seconds),
+        cost: job.bill.map(|bill| bill.amount),
+        settled_in_full: job.bill.is_some_and(|bill| bill.seconds.is_none()),
+        interruptions: job.interruptions,
+        curve: thinned(trial),
+    }
+}
+
+/// The summary with its best value, which depends on the direction.
+pub fn full_summary(definition: &Definition, key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
+    let direction = definition.direction();
+    let best = trial.curve.values().flatten().copied().fold(None, |best: Option<f64>, value| {
+        Some(best.filter(|best| !improves(direction, value, *best)).unwrap_or(value))
+    });
+    JobSummary { best_value: best, ..summary(key, trial, job) }
+}
+
+fn thinned(trial: &Trial) -> Vec<(u32, Option<f64>)> {
+    let step = trial.curve.len().div_ceil(CURVE_POINTS_KEPT).max(1);
+    let last = trial.curve.last_key_value();
+    let mut points: Vec<_> =
+        trial.curve.iter().step_by(step).map(|(epoch, value)| (*epoch, *value)).collect();
+    if let Some((epoch, value)) = last
+        && points.last().is_some_and(|point| point.0 != *epoch)
+    {
+        points.push((*epoch, *value));
+    }
+    points
+}

@@ -1,0 +1,108 @@
+//! The end of a tuning: the criteria that end it, and when it is over.
+
+use hyperband::ranking::reaches;
+
+use crate::definition::Definition;
+use crate::limits::FRUITLESS_TRIALS_MAX;
+use crate::ruling::{EndReason, Ruling};
+use crate::state::{State, Status};
+
+/// When the tuning's own time is up, ms since the epoch.
+pub(super) fn time_up(definition: &Definition) -> Option<i64> {
+    let seconds = i64::try_from(definition.limits.max_runtime_seconds?).unwrap_or(i64::MAX);
+    Some(definition.created.saturating_add(seconds.saturating_mul(1_000)))
+}
+
+/// Whether running jobs are stopped when a tuning ends for this reason.
+pub(super) fn stops_running(why: &EndReason) -> bool {
+    match why {
+        EndReason::Target
+        | EndReason::NotImproving
+        | EndReason::MaxRuntime
+        | EndReason::Stopped
+        | EndReason::Failed(_) => true,
+        EndReason::CostCap | EndReason::MaxJobs => false,
+    }
+}
+
+/// A criterion that ends an active tuning.
+pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
+    if state.status != Status::Active {
+        return None;
+    }
+    let limits = &definition.limits;
+    let reached = |target: f64| {
+        let direction = definition.direction();
+        state.incumbent.as_ref().is_some_and(|best| reaches(direction, best.value, target))
+    };
+    let why = if let Some(message) = hopeless(state) {
+        EndReason::Failed(message)
+    } else if limits.target.is_some_and(reached) {
+        EndReason::Target
+    } else if limits.not_improving.is_some_and(|most| state.since_improved >= most) {
+        EndReason::NotImproving
+    } else if time_up(definition).is_some_and(|deadline| state.now >= deadline) {
+        EndReason::MaxRuntime
+    } else {
+        return None;
+    };
+    Some(Ruling::TuningEnding { why })
+}
+
+/// Why it cannot succeed: the first trials all ended without a value, or starts are refused one after another.
+fn hopeless(state: &State) -> Option<String> {
+    let last = || state.last_failure.as_deref().unwrap_or("no failure was reported").to_owned();
+    if state.refusals >= FRUITLESS_TRIALS_MAX {
+        return Some(format!(
+            "{} training jobs in a row were refused. Last answer: {}",
+            state.refusals,
+            last()
+        ));
+    }
+    if state.fruitless < FRUITLESS_TRIALS_MAX {
+        return None;
+    }
+    Some(if state.counters.completed > 0 || state.last_failure.is_none() {
+        format!(
+            "no training job emitted a value of the objective metric after {} attempts: check its Regex against the \
+             log of a training job",
+            state.fruitless
+        )
+    } else {
+        format!("no training job succeeded after {} attempts. Last failure: {}", state.fruitless, last())
+    })
+}
+
+/// The end, once no trial is left and no job may be started.
+pub(super) fn ended(definition: &Definition, state: &State) -> Option<Ruling> {
+    if !state.trials.is_empty() {
+        return None;
+    }
+    let why = match &state.status {
+        Status::Ended { .. } => return None,
+        Status::Ending(why) => why.clone(),
+        // Nothing runs and nothing could be started just now.
+        Status::Active if state.launched >= definition.limits.max_jobs => EndReason::MaxJobs,
+        Status::Active if state.hold_starts_until.is_some_and(|until| until > state.now) => return None,
+        Status::Active => EndReason::CostCap,
+    };
+    let nothing_succeeded = state.incumbent.is_none() && state.launched > 0;
+    let why = match why {
+        EndReason::MaxJobs | EndReason::CostCap | EndReason::MaxRuntime if nothing_succeeded => {
+            let last = state.last_failure.clone();
+            EndReason::Failed(last.unwrap_or_else(|| {
+                "no training job emitted a value of the objective metric: check its Regex against the log of a \
+                 training job"
+                    .to_owned()
+            }))
+        }
+        EndReason::MaxJobs
+        | EndReason::CostCap
+        | EndReason::MaxRuntime
+        | EndReason::Target
+        | EndReason::NotImproving
+        | EndReason::Stopped
+        | EndReason::Failed(_) => why,
+    };
+    Some(Ruling::TuningEnded { why })
+}

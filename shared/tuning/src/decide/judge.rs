@@ -1,0 +1,49 @@
+//! Judges trials at rungs: a trial whose value at the next rung's level is known is compared with all that arrived.
+
+use hyperband::ranking::Score;
+
+use crate::definition::Definition;
+use crate::fact::JobEnd;
+use crate::ruling::Ruling;
+use crate::state::{State, Trial};
+
+/// The next judgement that is due.
+pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling> {
+    let plan = definition.plan();
+    state.trials.iter().find_map(|(number, trial)| {
+        if trial.out.is_some() {
+            return None;
+        }
+        let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        let rungs = plan.brackets().get(index(trial.bracket))?.rungs();
+        let level = rungs.get(index(trial.next_rung))?.resource;
+        // The last rung is the end of the trial, not a comparison.
+        if level >= plan.max_resource() {
+            return None;
+        }
+        let (resource, value) = value_at(trial, level)?;
+        let stored = state.rungs.get(index(trial.bracket))?.get(index(trial.next_rung))?;
+        let score = value.map_or(Score::NotFinite, Score::of);
+        let direction = definition.direction();
+        let verdict = stored.rung(direction).judge(direction, plan.eta(), *number, score);
+        Some(Ruling::TrialJudged {
+            trial: *number,
+            bracket: trial.bracket,
+            rung: trial.next_rung,
+            level,
+            resource,
+            value,
+            verdict: verdict.into(),
+        })
+    })
+}
+
+/// The value that counts at `level`: that of the level itself, or the first one above it, or, when the program ended well
+/// before it, its last one.
+fn value_at(trial: &Trial, level: u32) -> Option<(u32, Option<f64>)> {
+    let at_or_above = trial.curve.range(level..).next();
+    let ended_well =
+        trial.job.as_ref().is_some_and(|job| job.is_closed() && job.end == Some(JobEnd::Completed));
+    let last = trial.curve.last_key_value().filter(|_| ended_well);
+    at_or_above.or(last).map(|(resource, value)| (*resource, *value))
+}

@@ -1,0 +1,180 @@
+//! What was asked for: the immutable part of a tuning, made from the request when it is submitted.
+//!
+//! Everything the decider needs and nothing else; what is merely passed on to SageMaker stays in the stored request.
+
+use hyperband::plan::Plan;
+use hyperband::ranking::Direction;
+use search::{Configuration, SamplerKind, Space};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
+use crate::money::{MicroUsd, Rate};
+
+/// The rules that new tunings are submitted under. A tuning keeps the version it was submitted under for its life.
+pub const RULES_VERSION: u32 = 1;
+
+/// The immutable definition of a tuning job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Version of the rules that decide, see [`RULES_VERSION`].
+    pub rules_version: u32,
+    /// Tuning job name.
+    pub name: String,
+    /// Six base-36 characters that tell this tuning from an earlier one of the same name.
+    pub incarnation: String,
+    /// When it was submitted, ms since the epoch.
+    pub created: i64,
+    /// Root of the seed tree.
+    pub seed: u64,
+    /// How resources are given.
+    pub strategy: Strategy,
+    /// Whether more is better.
+    pub objective: Objective,
+    /// The search space.
+    pub space: Space,
+    /// How configurations are drawn.
+    pub sampler: SamplerKind,
+    /// Bounds and completion criteria.
+    pub limits: Limits,
+    /// What one training job runs on.
+    pub job: JobShape,
+    /// Hard cap of the whole tuning.
+    pub cap: Option<MicroUsd>,
+    /// How the log tells the epoch.
+    pub epochs: EpochRule,
+    /// Our own further attempts of one trial after a lack of capacity or an interruption.
+    pub max_interruptions: u32,
+}
+
+/// How resources are given to trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Strategy {
+    /// Hyperband, stopping running jobs at rungs.
+    Hyperband {
+        /// First epoch at which a trial may be stopped.
+        min_resource: u32,
+        /// Epochs of a trial that is never stopped.
+        max_resource: u32,
+        /// Reduction factor.
+        eta: u32,
+    },
+    /// Every trial runs to its own end.
+    Random,
+}
+
+/// Direction of the objective metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Objective {
+    /// More is better.
+    Maximize,
+    /// Less is better.
+    Minimize,
+}
+
+/// Bounds and completion criteria.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// `MaxNumberOfTrainingJobs`: jobs launched, further attempts included.
+    pub max_jobs: u32,
+    /// `MaxParallelTrainingJobs`.
+    pub max_parallel: u32,
+    /// `MaxRuntimeInSeconds` of the tuning: wall clock since it was submitted.
+    pub max_runtime_seconds: Option<u64>,
+    /// `MaxInstances`: sum of instances over running jobs.
+    pub max_instances: Option<u32>,
+    /// `TargetObjectiveMetricValue`.
+    pub target: Option<f64>,
+    /// `MaxNumberOfTrainingJobsNotImproving`.
+    pub not_improving: Option<u32>,
+}
+
+/// What one training job runs on, and its limits as the user set them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobShape {
+    /// Instances of one job.
+    pub instance_count: u32,
+    /// Volume of each instance.
+    pub volume_gib: u32,
+    /// Price; `None` = unknown, allowed only without a cap.
+    pub rate: Option<Rate>,
+    /// Managed spot training.
+    pub spot: bool,
+    /// `StoppingCondition.MaxRuntimeInSeconds`.
+    pub max_runtime_seconds: u64,
+    /// `StoppingCondition.MaxWaitTimeInSeconds` (spot only).
+    pub max_wait_seconds: Option<u64>,
+}
+
+/// How the log tells the epoch (DESIGN: one unit of resource is one emission on one host's log).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochRule {
+    /// Whether the epoch is captured from the line; else it is the line's rank in its stream.
+    pub captured: bool,
+    /// Index of the first epoch in the log (0 or 1), when captured.
+    pub base: u32,
+    /// Whether the index starts again after a restart.
+    pub per_attempt: bool,
+}
+
+/// The limits sent with one job and the most it can cost under them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobLimits {
+    /// `MaxRuntimeInSeconds` to send.
+    pub max_runtime_seconds: u64,
+    /// `MaxWaitTimeInSeconds` to send (spot only).
+    pub max_wait_seconds: Option<u64>,
+}
+
+impl Definition {
+    /// The plan of brackets and rungs. (A definition is made only from a plan that exists; should a stored one not be
+    /// readable as such, the tuning runs without stopping.)
+    pub fn plan(&self) -> Plan {
+        match self.strategy {
+            Strategy::Hyperband { min_resource, max_resource, eta } => {
+                Plan::hyperband(min_resource, max_resource, eta)
+                    .unwrap_or_else(|_| Plan::without_stopping(Some(max_resource)))
+            }
+            Strategy::Random => Plan::without_stopping(None),
+        }
+    }
+
+    /// Direction for the ranking.
+    pub fn direction(&self) -> Direction {
+        match self.objective {
+            Objective::Maximize => Direction::Maximize,
+            Objective::Minimize => Direction::Minimize,
+        }
+    }
+
+    /// Name and incarnation: the id under which everything of this tuning is stored.
+    pub fn id(&self) -> String {
+        format!("{}-{}", self.name, self.incarnation)
+    }
+
+    /// The configuration of a new trial.
+    pub fn configuration(&self, trial: u32) -> Configuration {
+        search::suggest(&self.space, self.sampler, self.seed, trial)
+    }
+
+    /// The limits to send for a job that may run `runtime_seconds` (never above the user's).
+    pub fn limits_for(&self, runtime_seconds: u64) -> JobLimits {
+        let max_runtime_seconds = runtime_seconds.min(self.job.max_runtime_seconds).max(1);
+        let max_wait_seconds = self.job.max_wait_seconds.filter(|_| self.job.spot).map(|user| {
+            max_runtime_seconds.saturating_add(SPOT_WAIT_ALLOWANCE_SECONDS).min(user).max(max_runtime_seconds)
+        });
+        JobLimits { max_runtime_seconds, max_wait_seconds }
+    }
+
+    /// The most a job can cost under `limits`: its running time (for spot the waiting time bounds it), the grace of a
+    /// stop and the upload. `None` when no price is known.
+    pub fn worst_case(&self, limits: JobLimits) -> Option<MicroUsd> {
+        let running = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
+        let seconds = running.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
+        self.job.rate.map(|rate| rate.cost(seconds, self.job.instance_count, self.job.volume_gib))
+    }
+
+    /// The least cap under which one job may start: below it the request is refused.
+    pub fn least_cap(&self) -> Option<MicroUsd> {
+        self.worst_case(self.limits_for(self.job.max_runtime_seconds))
+    }
+}

@@ -1,0 +1,184 @@
+//! Gives facts their meaning: folds one fact into the state. Never fails and never decides.
+//!
+//! Idempotent from the state alone: a fact taken twice, late or out of order changes nothing the second time. A fact of
+//! a job that has left the state changes nothing at all. Returns whether anything changed, so that facts without effect
+//! are not recorded.
+
+mod metrics;
+
+use crate::definition::Definition;
+use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use crate::limits::MAX_MESSAGE_CHARS;
+use crate::money::MicroUsd;
+use crate::ruling::EndReason;
+use crate::state::{Bill, Job, State, Status};
+
+/// Folds `recorded` into `state`; whether anything changed.
+pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
+    let at = recorded.at;
+    let changed = match &recorded.fact {
+        Fact::TuningSubmitted => !std::mem::replace(&mut state.submitted, true),
+        Fact::TimePassed => at > state.now,
+        Fact::StopRequested => stop_requested(state),
+        Fact::MetricsLogged { job, stream, lines } => {
+            let changed = metrics::fold(definition, state, *job, stream, lines);
+            if changed {
+                with_job(state, *job, |job| {
+                    job.accepted = true;
+                    job.seen_at = job.seen_at.max(at);
+                    true
+                });
+            }
+            changed
+        }
+        Fact::JobStateChanged { job, phase, started, ended, message } => with_job(state, *job, |job| {
+            let before = job.clone();
+            job_state_changed(job, at, *phase, (*started, *ended), message.as_deref());
+            *job != before
+        }),
+        Fact::JobDescribed { .. } => job_described(definition, state, &recorded.fact, at),
+        Fact::JobStarted { job } => with_job(state, *job, |job| {
+            let changed = !job.accepted;
+            job.accepted = true;
+            job.deferred = None;
+            job.seen_at = job.seen_at.max(at);
+            changed
+        }),
+        Fact::StopAccepted { job } => {
+            with_job(state, *job, |job| !std::mem::replace(&mut job.stop_accepted, true))
+        }
+        Fact::StartRefused { job, message } => {
+            called_off(state, *job, |job| job.refused = Some(cut(message)))
+        }
+        Fact::JobNeverStarted { job } => called_off(state, *job, |job| job.never_started = true),
+        Fact::ActionDeferred { job, not_before, reason } => deferred(state, *job, *not_before, reason),
+    };
+    if changed {
+        state.now = state.now.max(at);
+    }
+    changed
+}
+
+fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> bool) -> bool {
+    let trial = state.trials.get_mut(&key.trial);
+    trial.and_then(|trial| trial.job.as_mut()).filter(|job| job.is(key)).is_some_and(change)
+}
+
+fn stop_requested(state: &mut State) -> bool {
+    match state.status {
+        // A request to stop outranks the end the tuning was heading for.
+        Status::Active | Status::Ending(_) if state.status != Status::Ending(EndReason::Stopped) => {
+            state.status = Status::Ending(EndReason::Stopped);
+            true
+        }
+        Status::Active | Status::Ending(_) | Status::Ended { .. } => false,
+    }
+}
+
+fn job_state_changed(
+    job: &mut Job,
+    at: i64,
+    phase: JobPhase,
+    (started, ended): (Option<i64>, Option<i64>),
+    message: Option<&str>,
+) {
+    job.accepted = true;
+    job.deferred = None;
+    job.seen_at = job.seen_at.max(at);
+    job.started = job.started.or(started);
+    job.ended = job.ended.or(ended);
+    job.message = job.message.take().or_else(|| message.map(cut));
+    if let JobPhase::Ended(end) = phase {
+        if job.end.is_none() {
+            job.phase = phase;
+            job.phase_at = at;
+            job.end = Some(end);
+            job.end_at = at;
+        }
+    } else if job.end.is_none() && at >= job.phase_at {
+        // Every return to `Interrupted` is one interruption; the same event again has the same time.
+        if phase == JobPhase::Interrupted && at > job.phase_at {
+            job.interruptions = job.interruptions.saturating_add(1);
+        }
+        job.phase = phase;
+        job.phase_at = at;
+    }
+}
+
+/// The bill: the only thing that settles a reservation.
+fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i64) -> bool {
+    let Fact::JobDescribed { job: key, end, started, ended, billable_seconds, message, interruptions } = fact
+    else {
+        return false;
+    };
+    let cost = definition.job.rate.map_or(MicroUsd::ZERO, |rate| {
+        rate.cost(*billable_seconds, definition.job.instance_count, definition.job.volume_gib)
+    });
+    let mut settled = None;
+    let changed = with_job(state, *key, |job| {
+        let before = job.clone();
+        job_state_changed(job, at, JobPhase::Ended(*end), (*started, *ended), message.as_deref());
+        job.interruptions = job.interruptions.max(*interruptions);
+        if !job.is_closed() {
+            job.bill = Some(Bill { seconds: Some(*billable_seconds), amount: cost });
+            settled = Some(job.reservation);
+        }
+        *job != before
+    });
+    if let Some(reservation) = settled {
+        state.ledger.settle(reservation, cost);
+    }
+    changed
+}
+
+/// A job that will never run: its reservation is free at once.
+fn called_off(state: &mut State, key: JobKey, mark: impl FnOnce(&mut Job)) -> bool {
+    let mut released = None;
+    let changed = with_job(state, key, |job| {
+        // Whatever else was seen of it proves that it did start.
+        if job.is_closed() || job.accepted || job.end.is_some() {
+            return false;
+        }
+        mark(job);
+        released = Some(job.reservation);
+        true
+    });
+    if let Some(reservation) = released {
+        state.ledger.release(reservation);
+    }
+    changed
+}
+
+fn deferred(state: &mut State, key: JobKey, not_before: i64, reason: &str) -> bool {
+    let mut holds = false;
+    let changed = with_job(state, key, |job| {
+        let later = job.deferred.as_ref().is_none_or(|(until, _)| *until < not_before);
+        if !later || job.is_closed() {
+            return false;
+        }
+        holds = !job.accepted;
+        job.deferred = Some((not_before, cut(reason)));
+        true
+    });
+    if holds {
+        let until = state.hold_starts_until.map_or(not_before, |until| until.max(not_before));
+        state.hold_starts_until = Some(until);
+    }
+    changed
+}
+
+fn cut(message: &str) -> String {
+    message.chars().take(MAX_MESSAGE_CHARS).collect()
+}
+
+/// Counts the end of a job among AMT's counters.
+pub(crate) fn count_end(state: &mut State, end: Option<JobEnd>) {
+    let counters = &mut state.counters;
+    let counter = match end {
+        Some(JobEnd::Completed) => &mut counters.completed,
+        Some(JobEnd::Stopped | JobEnd::MaxRuntime | JobEnd::MaxWait) => &mut counters.stopped,
+        Some(JobEnd::CapacityError | JobEnd::ServiceError) => &mut counters.retryable_error,
+        Some(JobEnd::AlgorithmError) | None => &mut counters.non_retryable_error,
+    };
+    *counter = counter.saturating_add(1);
+}

@@ -1,0 +1,54 @@
+//! Invariants that must hold after every step. A broken one stops that tuning, not the service, and says so.
+
+use crate::definition::Definition;
+use crate::money::MicroUsd;
+use crate::ruling::Ruling;
+use crate::state::{State, Status};
+
+/// The first invariant that `state` breaks, in words.
+pub fn broken(definition: &Definition, state: &State) -> Option<String> {
+    let ledger = &state.ledger;
+    // P1. An overrun is the service's breach (it billed more than a job's limits allow); it is flagged and nothing more
+    // is started, but the books then tell the truth.
+    if !ledger.within_cap() && !ledger.overrun {
+        return Some(format!("spent {} + reserved {} is above the cap", ledger.spent, ledger.reserved));
+    }
+    let open = state.jobs().filter(|(_, _, job)| !job.is_closed());
+    let sum = open.fold(MicroUsd::ZERO, |sum, (_, _, job)| sum.plus(job.reservation));
+    if sum != ledger.reserved {
+        return Some(format!("reservations of open jobs are {sum}, the ledger says {}", ledger.reserved));
+    }
+    if state.running() > definition.limits.max_parallel {
+        return Some(format!("{} jobs run at once", state.running()));
+    }
+    if state.launched > definition.limits.max_jobs {
+        return Some(format!("{} jobs were launched", state.launched));
+    }
+    if state.is_ended() && !state.trials.is_empty() {
+        return Some("the tuning has ended with live trials".to_owned());
+    }
+    None
+}
+
+/// The first promise that a ruling breaks when it is made in `state`, in words.
+pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
+    match ruling {
+        // P6: never more than allowed, never a failure.
+        Ruling::TrialJudged { trial, value, verdict, .. } if verdict.goes_on => {
+            (verdict.rank >= verdict.allowed || value.is_none())
+                .then(|| format!("trial {trial} may not go on"))
+        }
+        Ruling::StartOrdered { job, reservation, .. } => {
+            let fits = state.ledger.fits(*reservation) && state.status == Status::Active;
+            (!fits).then(|| format!("job {job} may not start"))
+        }
+        Ruling::TrialJudged { .. }
+        | Ruling::StopOrdered { .. }
+        | Ruling::BillOrdered { .. }
+        | Ruling::SettledInFull { .. }
+        | Ruling::AttemptAwaited { .. }
+        | Ruling::TrialFinished { .. }
+        | Ruling::TuningEnding { .. }
+        | Ruling::TuningEnded { .. } => None,
+    }
+}

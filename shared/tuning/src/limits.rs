@@ -1,0 +1,53 @@
+//! Every bound of the decider, each with its reason.
+
+/// Most rulings in one step: a step, the head, the rows of ordered actions and of concluded jobs must fit one
+/// transaction of 100 writes. What is left stays owed in the state and is taken up by the next step.
+pub const MAX_RULINGS_PER_STEP: usize = 80;
+
+/// Most facts in one step, so that a step stays far below the largest row.
+pub const MAX_FACTS_PER_STEP: usize = 64;
+
+/// Most metric lines in one fact (a log batch is cut into several facts above it).
+pub const MAX_LINES_PER_FACT: usize = 500;
+
+/// Longest failure message kept, in characters (AMT's `FailureReason` is at most 1,024).
+pub const MAX_MESSAGE_CHARS: usize = 1_000;
+
+/// Most training jobs of one tuning (AMT's limit for random search).
+pub const MAX_TRAINING_JOBS: u32 = 10_000;
+
+/// Most training jobs at once (AMT's highest quota).
+pub const MAX_PARALLEL_JOBS: u32 = 100;
+
+/// SageMaker gives a stopped container so many seconds before it is killed; they are billed.
+pub const STOP_GRACE_SECONDS: u64 = 120;
+
+/// Allowance for uploading the model after the end, which is billed too.
+pub const UPLOAD_ALLOWANCE_SECONDS: u64 = 180;
+
+/// What a spot job may wait for capacity beyond its running time, unless the user allows less.
+pub const SPOT_WAIT_ALLOWANCE_SECONDS: u64 = 900;
+
+/// Jobs whose epochs must have been timed before the running time sent is cut below the user's limit.
+pub const TIMED_JOBS_NEEDED: usize = 5;
+
+/// Timings kept (the latest); more would not change the 95th percentile much.
+pub const TIMINGS_KEPT: usize = 100;
+
+/// Least running time ever sent, in seconds: below it a slow image or data set would end every job.
+pub const MIN_RUNTIME_SECONDS: u64 = 120;
+
+/// A finished job whose bill is missing for so long is settled at its whole reservation.
+pub const SETTLE_DEADLINE_MS: i64 = 3_600_000;
+
+/// First wait before another attempt after a lack of capacity; doubles with each attempt.
+pub const RETRY_BACKOFF_MS: i64 = 30_000;
+
+/// Trials that end without an objective value, none ever having had one, before the tuning is given up.
+pub const FRUITLESS_TRIALS_MAX: u32 = 5;
+
+/// Most metric lines in the facts of one step (about 110 KB of JSON).
+pub const MAX_LINES_PER_STEP: usize = 1_000;
+
+/// Log streams remembered per trial; a job restarted more often than this has other problems.
+pub const MAX_STREAMS_PER_TRIAL: usize = 64;

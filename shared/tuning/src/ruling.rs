@@ -1,0 +1,224 @@
+//! Rulings: what the decider decided, with the numbers it rests on. They are the log that can be read and replayed.
+//!
+//! Each ruling changes the state in one way ([`crate::state::State::apply`]). Some also order an action outside; it is
+//! performed later, perhaps twice, under the name [`Ruling::action`] gives.
+
+use hyperband::rung::Verdict as RungVerdict;
+use search::Configuration;
+use serde::{Deserialize, Serialize};
+
+use crate::definition::JobLimits;
+use crate::fact::JobKey;
+use crate::money::MicroUsd;
+
+/// A decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Ruling {
+    /// A trial arrived at a rung and was compared with all that had arrived.
+    TrialJudged {
+        /// The trial.
+        trial: u32,
+        /// Its bracket (0 = the most exploring).
+        bracket: u32,
+        /// The rung in the bracket (0 = lowest).
+        rung: u32,
+        /// The rung's level, in epochs.
+        level: u32,
+        /// The epoch whose value was compared: the level, the first one above it (late), or the last one (ended).
+        resource: u32,
+        /// The value; `None` = not a number.
+        value: Option<f64>,
+        /// Rank and counts.
+        verdict: Verdict,
+    },
+    /// A training job is ordered.
+    StartOrdered {
+        /// The job.
+        job: JobKey,
+        /// The bracket its trial belongs to.
+        bracket: u32,
+        /// Its hyperparameters.
+        configuration: Configuration,
+        /// The limits to send.
+        limits: JobLimits,
+        /// Its worst case, reserved.
+        reservation: MicroUsd,
+    },
+    /// A training job is to be stopped.
+    StopOrdered {
+        /// The job.
+        job: JobKey,
+        /// Why.
+        why: StopWhy,
+    },
+    /// An ended job's bill and the rest of its log are to be read.
+    BillOrdered {
+        /// The job.
+        job: JobKey,
+    },
+    /// An ended job's bill never came: its whole reservation is taken as spent.
+    SettledInFull {
+        /// The job.
+        job: JobKey,
+        /// The amount.
+        amount: MicroUsd,
+    },
+    /// A job is over; its trial waits for a further attempt.
+    AttemptAwaited {
+        /// The job that is over.
+        job: JobKey,
+        /// Why it is tried again.
+        why: RetryWhy,
+        /// Not before this time.
+        not_before: i64,
+    },
+    /// A trial is over, and its job with it.
+    TrialFinished {
+        /// Its last job; `None` if it was waiting for a further attempt.
+        job: Option<JobKey>,
+        /// The trial.
+        trial: u32,
+        /// How.
+        how: TrialEnd,
+    },
+    /// No further job is started; running ones are stopped unless they may end by themselves.
+    TuningEnding {
+        /// Why.
+        why: EndReason,
+    },
+    /// The tuning is over.
+    TuningEnded {
+        /// Why.
+        why: EndReason,
+    },
+}
+
+/// An arrival's rank and counts ([`hyperband::rung::Verdict`] as it is stored).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// 0 = best.
+    pub rank: u32,
+    /// Arrivals, this one included.
+    pub seen: u32,
+    /// How many of them may go on.
+    pub allowed: u32,
+    /// Whether this one does.
+    pub goes_on: bool,
+}
+
+impl From<RungVerdict> for Verdict {
+    fn from(verdict: RungVerdict) -> Self {
+        let RungVerdict { rank, seen, allowed, goes_on } = verdict;
+        Self { rank, seen, allowed, goes_on }
+    }
+}
+
+/// Why a job is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StopWhy {
+    /// Its trial was not among the best at this rung.
+    Rung {
+        /// The rung in its bracket.
+        rung: u32,
+    },
+    /// Its trial has all its epochs.
+    MaxResource,
+    /// The tuning is ending.
+    TuningEnding,
+}
+
+/// Why a trial is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RetryWhy {
+    /// No capacity.
+    Capacity,
+    /// Spot capacity did not come within the wait.
+    MaxWait,
+    /// The service failed.
+    ServiceError,
+    /// Its running time had been cut too short; the next attempt gets the user's limit.
+    RuntimeCutTooShort,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TrialEnd {
+    /// Its program ended well.
+    Completed,
+    /// It was stopped by our order.
+    Stopped(StopWhy),
+    /// Somebody else stopped its job.
+    StoppedOutside,
+    /// It ran to its running-time limit.
+    MaxRuntime,
+    /// It failed for good, with the last message.
+    Failed(String),
+    /// Its job was called off before it started.
+    NeverStarted,
+}
+
+/// Why a tuning ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EndReason {
+    /// No further job fits the cap.
+    CostCap,
+    /// All jobs were launched.
+    MaxJobs,
+    /// The target value was reached.
+    Target,
+    /// Too many trials in a row brought nothing better.
+    NotImproving,
+    /// The tuning's own time is up.
+    MaxRuntime,
+    /// Its user stopped it.
+    Stopped,
+    /// It cannot succeed, and why.
+    Failed(String),
+}
+
+impl EndReason {
+    /// The word in `Controller.EndReason`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::CostCap => "CostCap",
+            Self::MaxJobs => "MaxJobs",
+            Self::Target => "Target",
+            Self::NotImproving => "NotImproving",
+            Self::MaxRuntime => "MaxRuntime",
+            Self::Stopped => "Stopped",
+            Self::Failed(_) => "Failed",
+        }
+    }
+}
+
+impl Ruling {
+    /// The natural id of the action this ruling orders, unique in its tuning: the key of its row in the outbox.
+    pub fn action(&self) -> Option<String> {
+        match self {
+            Self::StartOrdered { job, .. } => Some(format!("start-{job}")),
+            Self::StopOrdered { job, .. } => Some(format!("stop-{job}")),
+            Self::BillOrdered { job } => Some(format!("bill-{job}")),
+            Self::TuningEnded { .. } => Some("notice-ended".to_owned()),
+            Self::TrialJudged { .. }
+            | Self::SettledInFull { .. }
+            | Self::AttemptAwaited { .. }
+            | Self::TrialFinished { .. }
+            | Self::TuningEnding { .. } => None,
+        }
+    }
+
+    /// The job that leaves the state with this ruling, and so gets its summary row.
+    pub fn concludes(&self) -> Option<JobKey> {
+        match self {
+            Self::AttemptAwaited { job, .. } => Some(*job),
+            Self::TrialFinished { job, .. } => *job,
+            Self::TrialJudged { .. }
+            | Self::StartOrdered { .. }
+            | Self::StopOrdered { .. }
+            | Self::BillOrdered { .. }
+            | Self::SettledInFull { .. }
+            | Self::TuningEnding { .. }
+            | Self::TuningEnded { .. } => None,
+        }
+    }
+}

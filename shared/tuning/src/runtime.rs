@@ -1,0 +1,75 @@
+//! How long a job needs: the running-time limit sent with it, so that a small cap can start jobs at all and the service
+//! itself enforces the cap.
+//!
+//! A job's limit cannot be changed later. Once enough jobs are timed it is three times the 95th percentile of seconds per
+//! epoch for the epochs left, plus start-up; never above the user's. A job so ended is tried once more at the user's.
+
+use serde::{Deserialize, Serialize};
+
+use crate::definition::{Definition, Strategy};
+use crate::limits::{MIN_RUNTIME_SECONDS, TIMED_JOBS_NEEDED, TIMINGS_KEPT};
+use crate::state::{Job, State, Trial};
+
+/// Timings of concluded jobs, the latest last.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Timings {
+    /// Milliseconds per epoch, one per job.
+    pub epoch_ms: Vec<u64>,
+    /// Milliseconds from the start of billing to the first epoch's line, one per job.
+    pub startup_ms: Vec<u64>,
+}
+
+impl Timings {
+    /// Takes the timing of a concluded job, if it showed two epochs or more.
+    pub fn record(&mut self, trial: &Trial, job: &Job) {
+        let Some(stream) = trial.streams.last() else { return };
+        let Some(((first_at, first), (last_at, last))) = stream.span else { return };
+        let epochs = i64::from(last).saturating_sub(i64::from(first));
+        let Some(per_epoch) = last_at.saturating_sub(first_at).checked_div(epochs) else { return };
+        push(&mut self.epoch_ms, per_epoch);
+        // After an interruption the first line of the last run says nothing about the start-up.
+        if let (Some(started), 1) = (job.started, trial.streams.len()) {
+            push(&mut self.startup_ms, first_at.saturating_sub(started));
+        }
+    }
+}
+
+fn push(list: &mut Vec<u64>, milliseconds: i64) {
+    if list.len() >= TIMINGS_KEPT {
+        list.remove(0);
+    }
+    list.push(u64::try_from(milliseconds).unwrap_or(0));
+}
+
+/// The 95th percentile by nearest rank; 0 of nothing.
+fn p95(list: &[u64]) -> u64 {
+    let mut sorted = list.to_vec();
+    sorted.sort_unstable();
+    let rank = sorted.len().saturating_mul(95).div_ceil(100).saturating_sub(1);
+    sorted.get(rank).copied().unwrap_or(0)
+}
+
+/// Running time to send with a job that has all its epochs before it, in seconds.
+pub fn runtime_seconds(definition: &Definition, state: &State, full_limit: bool) -> u64 {
+    let user = definition.job.max_runtime_seconds;
+    let Strategy::Hyperband { max_resource, .. } = definition.strategy else { return user };
+    if full_limit || state.timings.epoch_ms.len() < TIMED_JOBS_NEEDED {
+        return user;
+    }
+    let training = p95(&state.timings.epoch_ms).saturating_mul(u64::from(max_resource)).saturating_mul(3);
+    let startup = p95(&state.timings.startup_ms).saturating_mul(3);
+    training.saturating_add(startup).div_ceil(1_000).max(MIN_RUNTIME_SECONDS).min(user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentile_is_by_nearest_rank() {
+        assert_eq!(p95(&[]), 0);
+        assert_eq!(p95(&[7]), 7);
+        let hundred: Vec<u64> = (1..=100).rev().collect();
+        assert_eq!(p95(&hundred), 95);
+    }
+}

@@ -1,0 +1,295 @@
+//! The state of a tuning: what the steps so far amount to. Only live trials are in it; concluded jobs leave it.
+//!
+//! Changed by [`crate::fold`] (facts) and [`State::apply`] (rulings), and by nothing else. Its serialised form is the
+//! snapshot; a field may be added with a default, never renamed.
+
+mod apply;
+
+use std::collections::BTreeMap;
+
+use hyperband::ranking::{Direction, Score};
+use hyperband::rung::Rung;
+use search::Configuration;
+use serde::{Deserialize, Serialize};
+
+use crate::definition::{Definition, JobLimits};
+use crate::fact::{JobEnd, JobKey, JobPhase};
+use crate::ledger::Ledger;
+use crate::money::MicroUsd;
+use crate::ruling::{EndReason, StopWhy};
+use crate::runtime::Timings;
+use crate::summary::JobSummary;
+
+/// The state of a tuning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Greatest time on a folded fact, ms since the epoch: the decider's only clock.
+    pub now: i64,
+    /// Whether its submission was folded: nothing is decided before.
+    pub submitted: bool,
+    /// Whether it goes on.
+    pub status: Status,
+    /// Money.
+    pub ledger: Ledger,
+    /// Number of the next new trial.
+    pub next_trial: u32,
+    /// Jobs launched (ordered, less those that never started).
+    pub launched: u32,
+    /// Trials that joined each bracket.
+    pub joined: Vec<u32>,
+    /// Arrivals, per bracket and rung.
+    pub rungs: Vec<Vec<RungState>>,
+    /// Live trials.
+    pub trials: BTreeMap<u32, Trial>,
+    /// Running times of concluded jobs.
+    pub timings: Timings,
+    /// Best value seen at any epoch.
+    pub incumbent: Option<Incumbent>,
+    /// The concluded job with the best final value (AMT's best training job).
+    pub best: Option<Box<JobSummary>>,
+    /// Concluded jobs by kind.
+    pub counters: Counters,
+    /// Trials finished since the incumbent last changed.
+    pub since_improved: u32,
+    /// Trials finished while no value had ever been seen.
+    pub fruitless: u32,
+    /// Refused starts in a row.
+    pub refusals: u32,
+    /// No start before this time: the service lacks capacity or throttles.
+    pub hold_starts_until: Option<i64>,
+    /// Message of the last failure.
+    pub last_failure: Option<String>,
+}
+
+/// Whether a tuning goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// It goes on.
+    Active,
+    /// No further job; running ones end.
+    Ending(EndReason),
+    /// Over.
+    Ended {
+        /// Why.
+        why: EndReason,
+        /// When, ms.
+        at: i64,
+    },
+}
+
+/// A live trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Its bracket.
+    pub bracket: u32,
+    /// Its hyperparameters.
+    pub configuration: Configuration,
+    /// First rung at which it has not been judged.
+    pub next_rung: u32,
+    /// Set when it is not to go on.
+    pub out: Option<StopWhy>,
+    /// First value at each epoch, by epoch.
+    pub curve: BTreeMap<u32, Option<f64>>,
+    /// Its log streams, oldest first.
+    pub streams: Vec<Stream>,
+    /// Its last line so far: time, id, value.
+    pub last_line: Option<(i64, String, Option<f64>)>,
+    /// Attempts ordered so far.
+    pub attempts: u32,
+    /// Of these, further ones for lack of capacity and the like.
+    pub retries: u32,
+    /// Whether the next attempt gets the user's own running-time limit.
+    pub full_limit: bool,
+    /// When it waits for a further attempt: not before this time.
+    pub retry_at: Option<i64>,
+    /// The job that is not concluded.
+    pub job: Option<Job>,
+}
+
+/// A log stream of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    /// Its name.
+    pub name: String,
+    /// Epochs its trial had before this stream began.
+    pub offset: u32,
+    /// Time and id of its lines in order, kept only where the epoch is the line's rank.
+    pub lines: Vec<(i64, String, Option<f64>)>,
+    /// Time and epoch of its first and of its last line.
+    pub span: Option<((i64, u32), (i64, u32))>,
+}
+
+/// A training job that is not concluded.
+#[expect(clippy::struct_excessive_bools, reason = "each says that one thing was seen, in any order")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Rung it was started for.
+    pub rung: u32,
+    /// Attempt, from 1.
+    pub attempt: u32,
+    /// When it was ordered.
+    pub ordered: i64,
+    /// Limits sent.
+    pub limits: JobLimits,
+    /// Its worst case, reserved until it is billed.
+    pub reservation: MicroUsd,
+    /// Whether the service has accepted it (or it was seen running).
+    pub accepted: bool,
+    /// Its latest state, and when it entered it.
+    pub phase: JobPhase,
+    /// Time of that state.
+    pub phase_at: i64,
+    /// Latest sign of life of any kind.
+    pub seen_at: i64,
+    /// When its instances began to run.
+    pub started: Option<i64>,
+    /// When they ceased to.
+    pub ended: Option<i64>,
+    /// How it ended: the first end seen.
+    pub end: Option<JobEnd>,
+    /// When that end was.
+    pub end_at: i64,
+    /// Why we ordered it to stop.
+    pub stop: Option<StopWhy>,
+    /// Whether the service has accepted that.
+    pub stop_accepted: bool,
+    /// Whether its bill was ordered to be read.
+    pub bill_ordered: bool,
+    /// Its bill.
+    pub bill: Option<Bill>,
+    /// It was called off before it started.
+    pub never_started: bool,
+    /// The service will not take it, and why.
+    pub refused: Option<String>,
+    /// Its action waits: until when, and why.
+    pub deferred: Option<(i64, String)>,
+    /// Failure reason.
+    pub message: Option<String>,
+    /// Interruptions so far.
+    pub interruptions: u32,
+}
+
+/// A job's bill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bill {
+    /// Seconds billed; `None` when it was settled in full without a bill.
+    pub seconds: Option<u64>,
+    /// The amount.
+    pub amount: MicroUsd,
+}
+
+/// The best value seen at any epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Incumbent {
+    /// The value.
+    pub value: f64,
+    /// Its trial.
+    pub trial: u32,
+    /// Its epoch.
+    pub resource: u32,
+}
+
+/// Concluded jobs by kind (AMT's counters).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Ended well.
+    pub completed: u32,
+    /// Stopped by an order or a limit.
+    pub stopped: u32,
+    /// Ended for lack of capacity or by a service fault.
+    pub retryable_error: u32,
+    /// Failed by their own fault, or refused.
+    pub non_retryable_error: u32,
+    /// With a final objective value.
+    pub objective_succeeded: u32,
+    /// Without one.
+    pub objective_failed: u32,
+}
+
+/// A rung's arrivals in stored form: (trial, value), best first; `None` = not a number.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RungState(pub Vec<(u32, Option<f64>)>);
+
+impl RungState {
+    /// The rung it stores.
+    pub fn rung(&self, direction: Direction) -> Rung {
+        let score = |value: Option<f64>| value.map_or(Score::NotFinite, Score::of);
+        Rung::from_entries(direction, self.0.iter().map(|entry| (entry.0, score(entry.1))).collect())
+    }
+}
+
+impl State {
+    /// The state before the first fact.
+    pub fn new(definition: &Definition) -> Self {
+        let plan = definition.plan();
+        Self {
+            now: definition.created,
+            submitted: false,
+            status: Status::Active,
+            ledger: Ledger::new(definition.cap),
+            next_trial: 0,
+            launched: 0,
+            joined: vec![0; plan.brackets().len()],
+            rungs: plan.brackets().iter().map(|b| vec![RungState::default(); b.rungs().len()]).collect(),
+            trials: BTreeMap::new(),
+            timings: Timings::default(),
+            incumbent: None,
+            best: None,
+            counters: Counters::default(),
+            since_improved: 0,
+            fruitless: 0,
+            refusals: 0,
+            hold_starts_until: None,
+            last_failure: None,
+        }
+    }
+
+    /// The live job `key`, if it is one.
+    pub fn job(&self, key: JobKey) -> Option<&Job> {
+        self.trials.get(&key.trial)?.job.as_ref().filter(|job| job.is(key))
+    }
+
+    /// Live jobs with their trial numbers, in order of trial.
+    pub fn jobs(&self) -> impl Iterator<Item = (JobKey, &Trial, &Job)> {
+        self.trials.iter().filter_map(|(number, trial)| {
+            let job = trial.job.as_ref()?;
+            Some((JobKey { trial: *number, rung: job.rung, attempt: job.attempt }, trial, job))
+        })
+    }
+
+    /// Jobs that hold a slot: ordered and not seen to have ended.
+    pub fn running(&self) -> u32 {
+        let count = self.jobs().filter(|(_, _, job)| job.holds_slot()).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Whether nothing is left to do or to wait for.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.status, Status::Ended { .. })
+    }
+}
+
+impl Job {
+    /// Whether this is job `key` of its trial.
+    pub fn is(&self, key: JobKey) -> bool {
+        self.rung == key.rung && self.attempt == key.attempt
+    }
+
+    /// Whether it holds a slot: a slot is free only when the job has ended, not when its stop was ordered.
+    pub fn holds_slot(&self) -> bool {
+        self.end.is_none() && !self.never_started && self.refused.is_none()
+    }
+
+    /// Whether all is known of it: its end and its bill, or that it never ran.
+    pub fn is_closed(&self) -> bool {
+        self.bill.is_some() || self.never_started || self.refused.is_some()
+    }
+}
+
+impl Trial {
+    /// Epochs it has reached.
+    pub fn resource(&self) -> u32 {
+        self.curve.last_key_value().map_or(0, |(resource, _)| *resource)
+    }
+}

@@ -1,0 +1,207 @@
+//! What each ruling changes in the state. Never decides; total; the same ruling on the same state gives the same state.
+
+use hyperband::ranking::{Score, improves};
+
+use crate::conclude;
+use crate::definition::Definition;
+use crate::fact::{JobKey, JobPhase};
+use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
+use crate::state::{Bill, Job, RungState, State, Status, Trial};
+use crate::summary::JobSummary;
+
+impl State {
+    /// Changes the state as `ruling` says.
+    pub fn apply(&mut self, definition: &Definition, ruling: &Ruling) {
+        match ruling {
+            Ruling::TrialJudged { .. } => self.judged(definition, ruling),
+            Ruling::StartOrdered { .. } => self.start_ordered(ruling),
+            Ruling::StopOrdered { job, why } => {
+                if let Some(trial) = self.trials.get_mut(&job.trial) {
+                    // A trial with all its epochs is past its last rung.
+                    trial.out = trial.out.or(Some(*why));
+                    if let Some(job) = &mut trial.job {
+                        job.stop = Some(*why);
+                    }
+                }
+            }
+            Ruling::BillOrdered { job } => self.with_live_job(*job, |job| job.bill_ordered = true),
+            Ruling::SettledInFull { job, amount } => {
+                self.ledger.settle(*amount, *amount);
+                self.with_live_job(*job, |job| job.bill = Some(Bill { seconds: None, amount: *amount }));
+            }
+            Ruling::AttemptAwaited { job, not_before, why } => {
+                self.leave(definition, *job);
+                if let Some(trial) = self.trials.get_mut(&job.trial) {
+                    trial.retry_at = Some(*not_before);
+                    match why {
+                        RetryWhy::RuntimeCutTooShort => trial.full_limit = true,
+                        RetryWhy::Capacity | RetryWhy::MaxWait | RetryWhy::ServiceError => {
+                            trial.retries = trial.retries.saturating_add(1);
+                        }
+                    }
+                }
+            }
+            Ruling::TrialFinished { job, trial, how } => self.trial_finished(definition, *job, *trial, how),
+            Ruling::TuningEnding { why } => self.status = Status::Ending(why.clone()),
+            Ruling::TuningEnded { why } => {
+                self.status = Status::Ended { why: why.clone(), at: self.now };
+            }
+        }
+    }
+
+    fn with_live_job(&mut self, key: JobKey, change: impl FnOnce(&mut Job)) {
+        if let Some(job) = self.trials.get_mut(&key.trial).and_then(|trial| trial.job.as_mut()) {
+            change(job);
+        }
+    }
+
+    fn judged(&mut self, definition: &Definition, ruling: &Ruling) {
+        let Ruling::TrialJudged { trial: number, bracket, rung, value, verdict, .. } = ruling else { return };
+        let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        if let Some(stored) = self.rungs.get_mut(index(*bracket)).and_then(|b| b.get_mut(index(*rung))) {
+            let mut arrivals = stored.rung(definition.direction());
+            arrivals.arrive(definition.direction(), *number, value.map_or(Score::NotFinite, Score::of));
+            *stored = RungState::of(&arrivals);
+        }
+        if let Some(trial) = self.trials.get_mut(number) {
+            trial.next_rung = rung.saturating_add(1);
+            if !verdict.goes_on {
+                trial.out = Some(StopWhy::Rung { rung: *rung });
+            }
+        }
+    }
+
+    fn start_ordered(&mut self, ruling: &Ruling) {
+        let Ruling::StartOrdered { job: key, bracket, configuration, limits, reservation } = ruling else {
+            return;
+        };
+        let job = Job::ordered(*key, self.now, *limits, *reservation);
+        self.ledger.reserve(*reservation);
+        self.launched = self.launched.saturating_add(1);
+        let trial = self.trials.entry(key.trial).or_insert_with(|| Trial::new(*bracket, configuration));
+        trial.attempts = key.attempt;
+        trial.retry_at = None;
+        trial.job = Some(job);
+        if key.trial >= self.next_trial {
+            self.next_trial = key.trial.saturating_add(1);
+            let joined = usize::try_from(*bracket).ok().and_then(|index| self.joined.get_mut(index));
+            if let Some(joined) = joined {
+                *joined = joined.saturating_add(1);
+            }
+        }
+    }
+
+    /// The job leaves the state; what it was goes into counters, timings and the best job.
+    fn leave(&mut self, definition: &Definition, key: JobKey) {
+        let Some(trial) = self.trials.get_mut(&key.trial) else { return };
+        let Some(job) = trial.job.take() else { return };
+        let summary = conclude::summary(key, trial, &job);
+        self.timings.record(trial, &job);
+        if job.never_started || job.refused.is_some() {
+            self.launched = self.launched.saturating_sub(1);
+        }
+        self.refusals = if job.refused.is_some() { self.refusals.saturating_add(1) } else { 0 };
+        if let Some(message) = job.message.as_ref().or(job.refused.as_ref()) {
+            self.last_failure = Some(message.clone());
+        }
+        if job.never_started {
+            return;
+        }
+        crate::fold::count_end(self, job.end);
+        self.note_best(definition, summary);
+    }
+
+    fn note_best(&mut self, definition: &Definition, mut summary: JobSummary) {
+        let counters = &mut self.counters;
+        let Some(value) = summary.last_value else {
+            counters.objective_failed = counters.objective_failed.saturating_add(1);
+            return;
+        };
+        counters.objective_succeeded = counters.objective_succeeded.saturating_add(1);
+        let best = self.best.as_ref().and_then(|best| best.last_value);
+        if best.is_none_or(|best| improves(definition.direction(), value, best)) {
+            summary.curve = Vec::new();
+            self.best = Some(Box::new(summary));
+        }
+    }
+
+    fn trial_finished(&mut self, definition: &Definition, job: Option<JobKey>, number: u32, how: &TrialEnd) {
+        if let Some(key) = job {
+            self.leave(definition, key);
+        }
+        let Some(trial) = self.trials.remove(&number) else { return };
+        if matches!(how, TrialEnd::NeverStarted) {
+            return;
+        }
+        let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == number);
+        if !improved {
+            self.since_improved = self.since_improved.saturating_add(1);
+        }
+        let fruitless = trial.curve.values().all(Option::is_none) && self.incumbent.is_none();
+        self.fruitless = if fruitless { self.fruitless.saturating_add(1) } else { 0 };
+    }
+}
+
+impl RungState {
+    /// The stored form of a rung.
+    fn of(rung: &hyperband::rung::Rung) -> Self {
+        let value = |score: Score| match score {
+            Score::Value(value) => Some(value),
+            Score::NotFinite | Score::Failed => None,
+        };
+        Self(rung.entries().iter().map(|entry| (entry.0, value(entry.1))).collect())
+    }
+}
+
+impl Trial {
+    fn new(bracket: u32, configuration: &search::Configuration) -> Self {
+        Self {
+            bracket,
+            configuration: configuration.clone(),
+            next_rung: 0,
+            out: None,
+            curve: std::collections::BTreeMap::new(),
+            streams: Vec::new(),
+            last_line: None,
+            attempts: 0,
+            retries: 0,
+            full_limit: false,
+            retry_at: None,
+            job: None,
+        }
+    }
+}
+
+impl Job {
+    fn ordered(
+        key: JobKey,
+        now: i64,
+        limits: crate::definition::JobLimits,
+        reservation: crate::money::MicroUsd,
+    ) -> Self {
+        Self {
+            rung: key.rung,
+            attempt: key.attempt,
+            ordered: now,
+            limits,
+            reservation,
+            accepted: false,
+            phase: JobPhase::Starting,
+            phase_at: i64::MIN,
+            seen_at: now,
+            started: None,
+            ended: None,
+            end: None,
+            end_at: 0,
+            stop: None,
+            stop_accepted: false,
+            bill_ordered: false,
+            bill: None,
+            never_started: false,
+            refused: None,
+            deferred: None,
+            message: None,
+            interruptions: 0,
+        }
+    }
+}

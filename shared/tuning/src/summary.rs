@@ -1,0 +1,58 @@
+//! The summary of a training job, as it is stored when the job leaves the state, and as describe shows a running one.
+
+use search::Configuration;
+use serde::{Deserialize, Serialize};
+
+use crate::definition::JobLimits;
+use crate::fact::{JobEnd, JobKey, JobPhase};
+use crate::money::MicroUsd;
+use crate::ruling::StopWhy;
+
+/// A training job at a glance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobSummary {
+    /// The job.
+    pub job: JobKey,
+    /// Bracket of its trial.
+    pub bracket: u32,
+    /// Its tuned hyperparameters.
+    pub configuration: Configuration,
+    /// Its last known state.
+    pub phase: JobPhase,
+    /// How it ended; `None` while it runs, or when it never started.
+    pub end: Option<JobEnd>,
+    /// When it was ordered, ms.
+    pub ordered: i64,
+    /// When its instances began to run.
+    pub started: Option<i64>,
+    /// When they ceased to.
+    pub ended: Option<i64>,
+    /// Why we stopped it.
+    pub stop: Option<StopWhy>,
+    /// Failure or refusal.
+    pub message: Option<String>,
+    /// Whether it never started.
+    pub never_started: bool,
+    /// The last value it emitted.
+    pub last_value: Option<f64>,
+    /// The best value it emitted.
+    pub best_value: Option<f64>,
+    /// Epochs its trial has reached.
+    pub resource: u32,
+    /// Rungs its trial has passed.
+    pub rungs_passed: u32,
+    /// Limits sent.
+    pub limits: JobLimits,
+    /// What it may cost at most; what it costs once billed.
+    pub reservation: MicroUsd,
+    /// Seconds billed, once known.
+    pub billable_seconds: Option<u64>,
+    /// What it cost, once known.
+    pub cost: Option<MicroUsd>,
+    /// Whether the bill never came and the reservation was taken in full.
+    pub settled_in_full: bool,
+    /// Interruptions so far.
+    pub interruptions: u32,
+    /// (epoch, value) of its trial, thinned to at most 200 points when the job is over.
+    pub curve: Vec<(u32, Option<f64>)>,
+}

@@ -1,0 +1,347 @@
+//! The request: JSON of `CreateHyperParameterTuningJob` with one more object, `Controller`.
+//!
+//! Holds the checked JSON as it came (it is stored and echoed) and reads it. A [`Request`] from [`Request::parse`]
+//! keeps every row and rule of [`crate::constraint`]; one from [`Request::from_stored`] kept those of its day.
+//! Reading is total: what is not there, or has another type, is absent or takes its default. Never panics, never does
+//! I/O.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use hyperband::plan::Plan;
+use serde_json::{Map, Value};
+use tuning::definition::Objective;
+use tuning::limits::MAX_TRAINING_JOBS;
+
+use crate::constraint;
+
+mod define;
+mod job;
+mod json;
+mod metric;
+mod ranges;
+mod usd;
+
+pub use define::PriceAnswer;
+pub use job::TrainingJob;
+pub use metric::{PatternError, compile_pattern};
+pub(crate) use ranges::{RangeError, parameters};
+pub use usd::{micro_usd_down, micro_usd_up, usd};
+
+/// Largest request body in bytes.
+pub const MAX_BODY_BYTES: usize = 1 << 20;
+/// Deepest nesting of a request body; the deepest field of the table is at 8.
+pub const MAX_DEPTH: usize = 32;
+/// Tags that we add to each training job.
+pub const OWN_TAGS: usize = 3;
+/// The hyperparameter that the service adds, with the name of the objective metric.
+pub const OBJECTIVE_HYPERPARAMETER: &str = "_tuning_objective_metric";
+/// XGBoost's hyperparameter without which a stopped job leaves no model.
+pub const SAVE_ON_TERMINATION: &str = "save_model_on_termination";
+/// Static hyperparameters that tell `MaxResource` when the request does not: AMT's five, then ours.
+pub const RESOURCE_NAMES: &[&str] = &[
+    "epochs",
+    "numepochs",
+    "n-epochs",
+    "n_epochs",
+    "num_epochs",
+    "num_round",
+    "max_num_epochs",
+    "num_boost_round",
+    "num_train_epochs",
+    "max_epochs",
+];
+
+const CONFIG: &str = "HyperParameterTuningJobConfig";
+const DEFINITION: &str = "TrainingJobDefinition";
+const DEFAULT_RUNTIME_SECONDS: u64 = 86_400;
+
+/// A request that was checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    body: Value,
+}
+
+/// One thing wrong with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Path of the field, as in the request; empty for the request as a whole.
+    pub path: String,
+    /// What is wrong and what is allowed, the path included.
+    pub message: String,
+}
+
+/// The code of an error, as AWS names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// The request says something that is not allowed.
+    ValidationException,
+    /// The body is not the JSON of a request.
+    SerializationException,
+}
+
+impl ErrorCode {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ValidationException => "ValidationException",
+            Self::SerializationException => "SerializationException",
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a request is refused. Answer it with HTTP status 400, `code` and `message`; nothing is to be stored. The same
+/// request will always be refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RequestError {
+    /// Code of the answer.
+    pub code: ErrorCode,
+    /// Message of the answer.
+    pub message: String,
+    /// What the message is made of, for programs; empty for a [`ErrorCode::SerializationException`].
+    pub violations: Vec<Violation>,
+}
+
+impl RequestError {
+    /// The error for one wrong field, or for several.
+    pub fn validation(violations: Vec<Violation>) -> Self {
+        constraint::report(violations, 0)
+    }
+
+    /// The error for one wrong field: `message` says what is wrong and what is allowed.
+    pub fn field(path: &str, message: &str) -> Self {
+        let message = format!("{message} (at '{path}')");
+        Self::validation(vec![Violation { path: path.to_owned(), message }])
+    }
+
+    fn serialization(message: String) -> Self {
+        Self { code: ErrorCode::SerializationException, message, violations: Vec::new() }
+    }
+}
+
+impl Request {
+    /// Reads and checks a request.
+    pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
+        let body = json::read(body).map_err(RequestError::serialization)?;
+        Self::check(body)
+    }
+
+    /// Checks a request that is JSON already.
+    pub fn check(body: Value) -> Result<Self, RequestError> {
+        let mut request = Self { body };
+        constraint::check(&request)?;
+        json::drop_nulls(&mut request.body);
+        Ok(request)
+    }
+
+    /// Takes back what [`Request::body`] gave and was stored, without checking it again: a tuning keeps the rules
+    /// that it was submitted under.
+    pub fn from_stored(body: Value) -> Self {
+        Self { body }
+    }
+
+    /// The JSON, to be stored.
+    pub fn body(&self) -> &Value {
+        &self.body
+    }
+
+    /// The value at a path of member names, if it is there and not null.
+    pub fn at(&self, path: &str) -> Option<&Value> {
+        path.split('.').try_fold(&self.body, |value, member| value.get(member)).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
+        self.at(path).and_then(Value::as_str)
+    }
+
+    pub(crate) fn integer(&self, path: &str) -> Option<i64> {
+        self.at(path).and_then(Value::as_i64)
+    }
+
+    pub(crate) fn count(&self, path: &str) -> Option<u32> {
+        self.integer(path).and_then(|number| u32::try_from(number).ok())
+    }
+
+    pub(crate) fn seconds(&self, path: &str) -> Option<u64> {
+        self.at(path).and_then(Value::as_u64)
+    }
+
+    pub(crate) fn flag(&self, path: &str) -> bool {
+        self.at(path).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    pub(crate) fn list(&self, path: &str) -> &[Value] {
+        self.at(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn object(&self, path: &str) -> Option<&Map<String, Value>> {
+        self.at(path).and_then(Value::as_object)
+    }
+
+    fn config(&self, member: &str) -> String {
+        format!("{CONFIG}.{member}")
+    }
+
+    /// `HyperParameterTuningJobName`.
+    pub fn name(&self) -> &str {
+        self.text("HyperParameterTuningJobName").unwrap_or_default()
+    }
+
+    /// `Strategy`.
+    pub fn strategy(&self) -> &str {
+        self.text("HyperParameterTuningJobConfig.Strategy").unwrap_or_default()
+    }
+
+    /// Whether the strategy is Hyperband.
+    pub fn is_hyperband(&self) -> bool {
+        self.strategy() == "Hyperband"
+    }
+
+    /// Name of the objective metric.
+    pub fn objective_metric(&self) -> &str {
+        self.text("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.MetricName").unwrap_or_default()
+    }
+
+    /// Direction of the objective metric.
+    pub fn objective(&self) -> Objective {
+        match self.text("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.Type") {
+            Some("Minimize") => Objective::Minimize,
+            _ => Objective::Maximize,
+        }
+    }
+
+    /// `MinResource`, 1 if absent.
+    pub fn min_resource(&self) -> u32 {
+        self.count(&self.config("StrategyConfig.HyperbandStrategyConfig.MinResource")).unwrap_or(1)
+    }
+
+    /// `MaxResource`, or what the static hyperparameters tell of it; `None` if they do not, or for another strategy
+    /// than Hyperband.
+    pub fn max_resource(&self) -> Option<u32> {
+        if !self.is_hyperband() {
+            return None;
+        }
+        let given = self.count(&self.config("StrategyConfig.HyperbandStrategyConfig.MaxResource"));
+        given.or_else(|| self.inferred_max_resource().map(|(_, number)| number))
+    }
+
+    /// The static hyperparameter that tells the largest resource, and the number it tells.
+    pub(crate) fn inferred_max_resource(&self) -> Option<(&str, u32)> {
+        let names = self.resource_hyperparameter().into_iter().chain(RESOURCE_NAMES.iter().copied());
+        names.into_iter().find_map(|name| {
+            // A framework estimator sends each value as JSON, so a text arrives in quotes.
+            let value = self.static_hyperparameter(name)?.trim().trim_matches('"');
+            value.parse().ok().filter(|number| *number > 0).map(|number| (name, number))
+        })
+    }
+
+    /// `ReductionFactor`, 3 if absent.
+    pub fn reduction_factor(&self) -> u32 {
+        self.count("Controller.ReductionFactor").unwrap_or(3)
+    }
+
+    /// The plan of brackets and rungs; `None` when its numbers allow none.
+    pub fn plan(&self) -> Option<Plan> {
+        if self.is_hyperband() {
+            Plan::hyperband(self.min_resource(), self.max_resource()?, self.reduction_factor()).ok()
+        } else {
+            Some(Plan::without_stopping(None))
+        }
+    }
+
+    /// `MaxNumberOfTrainingJobs`, or one full set of brackets.
+    pub fn max_jobs(&self) -> u32 {
+        let given = self.count(&self.config("ResourceLimits.MaxNumberOfTrainingJobs"));
+        given.or_else(|| self.plan().map(|plan| plan.trials())).unwrap_or(1).min(MAX_TRAINING_JOBS)
+    }
+
+    /// `MaxParallelTrainingJobs`.
+    pub fn max_parallel(&self) -> u32 {
+        self.count(&self.config("ResourceLimits.MaxParallelTrainingJobs")).unwrap_or(1)
+    }
+
+    /// A static hyperparameter's value.
+    pub fn static_hyperparameter(&self, name: &str) -> Option<&str> {
+        self.static_hyperparameters()?.get(name).and_then(Value::as_str)
+    }
+
+    pub(crate) fn static_hyperparameters(&self) -> Option<&Map<String, Value>> {
+        self.object("TrainingJobDefinition.StaticHyperParameters")
+    }
+
+    /// `Controller.ResourceHyperParameter`: the hyperparameter that sets epochs or rounds.
+    pub fn resource_hyperparameter(&self) -> Option<&str> {
+        self.text("Controller.ResourceHyperParameter")
+    }
+
+    /// What a job runs on: the only entry of `InstanceConfigs`, else the flat fields of either resource
+    /// configuration.
+    fn resources(&self, member: &str) -> Option<&Value> {
+        let tuning = self.at("TrainingJobDefinition.HyperParameterTuningResourceConfig");
+        let configured = tuning.and_then(|tuning| tuning.get("InstanceConfigs")?.get(0)?.get(member));
+        configured
+            .or_else(|| tuning.and_then(|tuning| tuning.get(member)))
+            .or_else(|| self.at("TrainingJobDefinition.ResourceConfig")?.get(member))
+            .filter(|value| !value.is_null())
+    }
+
+    /// Instance type of a job.
+    pub fn instance_type(&self) -> &str {
+        self.resources("InstanceType").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Instances of a job.
+    pub fn instance_count(&self) -> u32 {
+        let count = self.resources("InstanceCount").and_then(Value::as_u64);
+        count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1)
+    }
+
+    /// Volume of each instance.
+    pub fn volume_gib(&self) -> u32 {
+        let size = self.resources("VolumeSizeInGB").and_then(Value::as_u64);
+        size.and_then(|size| u32::try_from(size).ok()).unwrap_or(0)
+    }
+
+    /// Whether jobs run on managed spot instances.
+    pub fn is_spot(&self) -> bool {
+        self.flag("TrainingJobDefinition.EnableManagedSpotTraining")
+    }
+
+    /// `StoppingCondition.MaxRuntimeInSeconds` of a job, a day if absent.
+    pub fn max_runtime_seconds(&self) -> u64 {
+        self.seconds("TrainingJobDefinition.StoppingCondition.MaxRuntimeInSeconds").unwrap_or(DEFAULT_RUNTIME_SECONDS)
+    }
+
+    /// `StoppingCondition.MaxWaitTimeInSeconds` of a job.
+    pub fn max_wait_seconds(&self) -> Option<u64> {
+        self.seconds("TrainingJobDefinition.StoppingCondition.MaxWaitTimeInSeconds")
+    }
+
+    /// `CheckpointConfig.S3Uri` as the user gave it: the prefix below which each trial has its own.
+    pub fn checkpoint_uri(&self) -> Option<&str> {
+        self.text("TrainingJobDefinition.CheckpointConfig.S3Uri")
+    }
+
+    /// The host whose log counts.
+    pub fn metric_host(&self) -> &str {
+        self.text("Controller.MetricHost").unwrap_or("algo-1")
+    }
+
+    /// The pattern that captures the epoch from a log line.
+    pub fn epoch_pattern(&self) -> Option<&str> {
+        self.text("Controller.EpochPattern")
+    }
+
+    /// The user's tags by key.
+    pub fn tags(&self) -> BTreeMap<String, String> {
+        let text = |tag: &Value, member: &str| tag.get(member).and_then(Value::as_str).map(str::to_owned);
+        self.list("Tags").iter().filter_map(|tag| Some((text(tag, "Key")?, text(tag, "Value")?))).collect()
+    }
+}

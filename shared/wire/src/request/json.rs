@@ -1,0 +1,152 @@
+//! Reading a body as JSON, with bounds on its size and depth, refusing keys given twice.
+//!
+//! `serde_json` alone keeps the last of two equal keys, so that a check and a reader of the same text could see
+//! different requests.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::{MAX_BODY_BYTES, MAX_DEPTH};
+
+/// The JSON object in `body`, or what is wrong with it.
+pub(super) fn read(body: &[u8]) -> Result<Value, String> {
+    if body.len() > MAX_BODY_BYTES {
+        return Err(format!("The body has {} bytes; at most {MAX_BODY_BYTES} are allowed", body.len()));
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let value = Node { depth: 0 }
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| format!("The body is not valid JSON: {}", super::metric::shortened(&error.to_string())))?;
+    if value.is_object() { Ok(value) } else { Err("The body must be a JSON object".to_owned()) }
+}
+
+/// Removes members that are null: in AWS's protocol they count as absent.
+pub(super) fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A value at a depth.
+#[derive(Clone, Copy)]
+struct Node {
+    depth: usize,
+}
+
+impl Node {
+    fn inner<E: Error>(self) -> Result<Self, E> {
+        if self.depth >= MAX_DEPTH {
+            return Err(E::custom(format_args!("nested more than {MAX_DEPTH} deep")));
+        }
+        Ok(Self { depth: self.depth.saturating_add(1) })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut elements = Vec::new();
+        while let Some(element) = sequence.next_element_seed(inner)? {
+            elements.push(element);
+        }
+        Ok(Value::Array(elements))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut members = Map::new();
+        while let Some(name) = access.next_key::<String>()? {
+            let value = access.next_value_seed(inner)?;
+            if members.contains_key(&name) {
+                return Err(A::Error::custom(format_args!("key '{name}' is given twice in one object")));
+            }
+            members.insert(name, value);
+        }
+        Ok(Value::Object(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_object_within_bounds_is_read() {
+        assert!(read(b" {\"a\": [1, -2, 0.5, null, true, \"x\"]} ").is_ok());
+        for (body, wrong) in [
+            ("", "EOF"),
+            ("[]", "must be a JSON object"),
+            ("{\"a\":1} {}", "trailing characters"),
+            ("{\"a\":1,\"a\":1}", "key 'a' is given twice"),
+            ("{\"b\":{\"a\":1,\"c\":2,\"a\":3}}", "key 'a' is given twice"),
+            ("{\"a\":1e999}", "out of range"),
+            ("{\"a\":NaN}", "not valid JSON"),
+        ] {
+            let error = read(body.as_bytes()).unwrap_err();
+            assert!(error.contains(wrong), "{body}: {error}");
+        }
+        assert!(read(b"{\"\xff\":1}").is_err());
+        let nested = |depth| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        assert!(read(nested(MAX_DEPTH - 1).as_bytes()).is_ok());
+        assert!(read(nested(MAX_DEPTH).as_bytes()).unwrap_err().contains("32 deep"));
+        assert!(read(nested(400_000).as_bytes()).is_err());
+        assert!(read(&vec![b' '; MAX_BODY_BYTES + 1]).unwrap_err().contains("1048576"));
+    }
+
+    #[test]
+    fn members_that_are_null_are_dropped_at_any_depth() {
+        let mut value = serde_json::json!({"a": null, "b": [{"c": null, "d": 1}]});
+        drop_nulls(&mut value);
+        assert_eq!(value, serde_json::json!({"b": [{"d": 1}]}));
+    }
+}

@@ -1,0 +1,120 @@
+//! Dollars between JSON numbers and whole micro-dollars.
+//!
+//! A JSON number is read by its shortest decimal, which is what the user typed up to 15 digits; no float arithmetic.
+//! Prices are rounded up and caps down, so that a cap is never overspent by rounding.
+
+use serde_json::{Number, Value};
+use tuning::money::MicroUsd;
+
+/// Decimal places of a micro-dollar.
+const PLACES: i64 = 6;
+
+/// Micro-dollars, rounded up. `None` if the number is negative or does not fit.
+///
+/// ```
+/// let price = serde_json::Number::from_f64(0.7364).unwrap();
+/// assert_eq!(wire::request::micro_usd_up(&price), Some(736_400));
+/// ```
+pub fn micro_usd_up(number: &Number) -> Option<u64> {
+    let (whole, exact) = micro(&number.to_string())?;
+    if exact { Some(whole) } else { whole.checked_add(1) }
+}
+
+/// Micro-dollars, rounded down. `None` if the number is negative or does not fit.
+pub fn micro_usd_down(number: &Number) -> Option<u64> {
+    micro(&number.to_string()).map(|(whole, _)| whole)
+}
+
+/// A JSON number of dollars with up to six decimals, exact below nine billion dollars.
+pub fn usd(amount: MicroUsd) -> Value {
+    decimal(amount.0, 1_000_000, 6)
+}
+
+/// `amount / unit` as a JSON number, by way of its decimal text.
+pub(crate) fn decimal(amount: u64, unit: u64, places: usize) -> Value {
+    let whole = amount / unit;
+    let rest = amount % unit;
+    if rest == 0 {
+        return Value::from(whole);
+    }
+    let text = format!("{whole}.{rest:0places$}");
+    text.parse::<f64>().ok().and_then(Number::from_f64).map_or_else(|| Value::from(whole), Value::Number)
+}
+
+/// Micro-dollars of a decimal text, rounded down, and whether that was exact.
+fn micro(text: &str) -> Option<(u64, bool)> {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let exponent: i64 = exponent.parse().ok()?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let scale = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(PLACES)?;
+    let power = u32::try_from(scale.unsigned_abs()).ok().and_then(|places| 10_u128.checked_pow(places));
+    match (scale >= 0, power) {
+        _ if digits == 0 => Some((0, true)),
+        (true, Some(power)) => Some((u64::try_from(digits.checked_mul(power)?).ok()?, true)),
+        (true, None) => None,
+        (false, Some(power)) => Some((u64::try_from(digits / power).ok()?, digits % power == 0)),
+        (false, None) => Some((0, false)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> Number {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn dollars_are_read_exactly_and_rounded_to_the_safe_side() {
+        for (text, down, up) in [
+            ("5", 5_000_000, 5_000_000),
+            ("0.461", 461_000, 461_000),
+            ("0.1", 100_000, 100_000),
+            ("0.0000001", 0, 1),
+            ("1e-40", 0, 1),
+            ("1.0000015", 1_000_001, 1_000_002),
+            ("1e9", 1_000_000_000_000_000, 1_000_000_000_000_000),
+            ("999999999.999999", 999_999_999_999_999, 999_999_999_999_999),
+            ("0", 0, 0),
+            ("0.0", 0, 0),
+        ] {
+            assert_eq!(micro_usd_down(&number(text)), Some(down), "{text}");
+            assert_eq!(micro_usd_up(&number(text)), Some(up), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_amount_is_none() {
+        for text in ["-1", "-0.5", "1e14", "1e300", "18446744073709551615"] {
+            assert_eq!(micro_usd_up(&number(text)), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_written_without_float_noise() {
+        for (micro, text) in [
+            (0, "0"),
+            (1, "0.000001"),
+            (100_000, "0.1"),
+            (300_000, "0.3"),
+            (4_210_001, "4.210001"),
+            (5_000_000, "5"),
+            (999_999_999_999_999, "999999999.999999"),
+        ] {
+            let shown = usd(MicroUsd(micro)).to_string();
+            assert_eq!(shown.parse::<f64>().unwrap().to_bits(), text.parse::<f64>().unwrap().to_bits());
+            assert!(shown == text || shown == format!("{micro}e-6").replace("1e-6", "1e-6"), "{shown} {text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn an_amount_written_reads_back(micro in 0_u64..9_000_000_000_000_000) {
+            let Value::Number(number) = usd(MicroUsd(micro)) else { panic!("a number") };
+            proptest::prop_assert_eq!(micro_usd_down(&number), Some(micro));
+            proptest::prop_assert_eq!(micro_usd_up(&number), Some(micro));
+        }
+    }
+}
