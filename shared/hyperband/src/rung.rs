@@ -25,6 +25,16 @@ pub struct Verdict {
     pub goes_on: bool,
 }
 
+impl Verdict {
+    /// The verdict on an arrival with `score` that `ahead` of the `others` before it surpass.
+    pub fn of(ahead: usize, others: usize, eta: u32, score: Score) -> Self {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let (rank, seen) = (count(ahead), count(others).saturating_add(1));
+        let allowed = seen.checked_div(eta).unwrap_or(0).max(1);
+        Self { rank, seen, allowed, goes_on: rank < allowed && score.may_continue() }
+    }
+}
+
 impl Rung {
     /// A rung from its stored arrivals (trial, score), in any order.
     pub fn from_entries(direction: Direction, mut entries: Vec<(u32, Score)>) -> Self {
@@ -44,11 +54,7 @@ impl Rung {
 
     /// The verdict on `trial` if it arrived now. The caller asks once per trial.
     pub fn judge(&self, direction: Direction, eta: u32, trial: u32, score: Score) -> Verdict {
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let rank = count(self.position(direction, trial, score));
-        let seen = count(self.entries.len()).saturating_add(1);
-        let allowed = seen.checked_div(eta).unwrap_or(0).max(1);
-        Verdict { rank, seen, allowed, goes_on: rank < allowed && score.may_continue() }
+        Verdict::of(self.position(direction, trial, score), self.entries.len(), eta, score)
     }
 
     /// Takes the arrival of `trial`.

@@ -1,8 +1,8 @@
 //! One parameter: from its coordinate in the unit interval to its value and back.
 //!
 //! Integers with linear scaling and categories cut the interval into equal cells by whole-number arithmetic,
-//! exact over all of `i64`. The others go through floats; a greater coordinate never gives a lesser number, so
-//! the way back can be found by bisection where the closed formula is off by a rounding.
+//! exact over all of `i64`. The others go through floats; a greater coordinate never gives a lesser number,
+//! so the way back can be found by bisection where the closed formula is off by a rounding.
 //!
 //! Assumes a domain that [`crate::Space::new`] has checked. Must never: give a value outside the bounds.
 
@@ -37,7 +37,7 @@ impl Domain {
                     Scaling::Logarithmic | Scaling::ReverseLogarithmic => {
                         let (low, high) = log_bounds(*min, *max);
                         let guess = (libm::log(nearest_float(value)) - low) / (high - low);
-                        find(guess, value, |step| integer_at(*min, *max, *scaling, step))
+                        find(guess, &value, |step| integer_at(*min, *max, *scaling, step))
                     }
                 }))
             }
@@ -50,7 +50,7 @@ impl Domain {
                     return Err(EncodeRule::OutOfDomain);
                 }
                 let guess = float_guess(*min, *max, *scaling, value);
-                Ok(unit(find(guess, value, |step| float_at(*min, *max, *scaling, step))))
+                Ok(unit(find(guess, &value, |step| float_at(*min, *max, *scaling, step))))
             }
             Self::Categorical { values } => {
                 let cell = values.iter().position(|value| value == text).ok_or(EncodeRule::OutOfDomain)?;
@@ -60,13 +60,14 @@ impl Domain {
     }
 }
 
-/// Which of `cells` equal cells of the unit interval a step is in; the end of the interval is in the last one.
-/// `cells` is at most 2^64, so nothing overflows.
+/// Which of `cells` equal cells of the unit interval a step is in; the end of the interval is in the last
+/// one. `cells` is at most 2^64, so nothing overflows.
 fn cell_at(step: u64, cells: u128) -> u128 {
     ((u128::from(step) * cells) >> UNIT_BITS).min(cells - 1)
 }
 
-/// The step in the middle of a cell. Where cells are smaller than a step, the first step that is not before it.
+/// The step in the middle of a cell. Where cells are smaller than a step, the first step that is not before
+/// it.
 fn centre(cell: u128, cells: u128) -> u64 {
     let steps = u128::from(UNIT_STEPS);
     let first = cell.saturating_mul(steps).div_ceil(cells);
@@ -88,7 +89,12 @@ fn integer_at(min: i64, max: i64, scaling: Scaling, step: u64) -> i64 {
         // A space has no reverse-logarithmic integers.
         Scaling::Logarithmic | Scaling::ReverseLogarithmic => {
             let (low, high) = log_bounds(min, max);
-            nearest_integer(libm::exp(low + unit(step) * (high - low))).clamp(min, max)
+            match step {
+                0 => min,
+                // Not by the formula: the float nearest to a great bound may round to well below it.
+                UNIT_STEPS => max,
+                _ => nearest_integer(libm::exp(low + unit(step) * (high - low))).clamp(min, max),
+            }
         }
     }
 }
@@ -119,8 +125,8 @@ fn float_at(min: f64, max: f64, scaling: Scaling, step: u64) -> f64 {
     value.clamp(min, max) + 0.0
 }
 
-/// The coordinate of a value by the closed formula; rounding may put it beside the right step. Not-a-number if
-/// the bounds are equal.
+/// The coordinate of a value by the closed formula; rounding may put it beside the right step. Not-a-number
+/// if the bounds are equal.
 fn float_guess(min: f64, max: f64, scaling: Scaling, value: f64) -> f64 {
     match scaling {
         Scaling::Linear => (value / 2.0 - min / 2.0) / (max / 2.0 - min / 2.0),
@@ -133,15 +139,15 @@ fn float_guess(min: f64, max: f64, scaling: Scaling, value: f64) -> f64 {
 
 /// The step at which the non-decreasing function `at` is `value`: the guess if that is right, else the first
 /// step at which the function is not less, which is equal to it if any step is.
-fn find<T: PartialOrd>(guess: f64, value: T, at: impl Fn(u64) -> T) -> u64 {
+fn find<T: PartialOrd>(guess: f64, value: &T, at: impl Fn(u64) -> T) -> u64 {
     let guess = step_of(guess);
-    if at(guess) == value {
+    if at(guess) == *value {
         return guess;
     }
     let (mut low, mut high) = (0, UNIT_STEPS);
     while low < high {
         let middle = low.midpoint(high);
-        if at(middle) < value {
+        if at(middle) < *value {
             low = middle + 1;
         } else {
             high = middle;

@@ -1,9 +1,9 @@
 //! The Sobol' sequence in up to 30 dimensions, plain and scrambled.
 //!
-//! Points are computed from their index, without state. The direction numbers are those of S. Joe and F. Y. Kuo,
-//! "Constructing Sobol sequences with better two-dimensional projections", SIAM J. Sci. Comput. 30, 2635-2654
-//! (2008), file `new-joe-kuo-6`; copyright (c) 2008 Frances Y. Kuo and Stephen Joe, BSD licence, see
-//! `LICENSE-JOE-KUO` beside this crate's manifest.
+//! Points are computed from their index, without state. The direction numbers are those of S. Joe and F. Y.
+//! Kuo, "Constructing Sobol sequences with better two-dimensional projections", SIAM J. Sci. Comput. 30,
+//! 2635-2654 (2008), file `new-joe-kuo-6`; copyright (c) 2008 Frances Y. Kuo and Stephen Joe, BSD licence,
+//! see `LICENSE-JOE-KUO` beside this crate's manifest.
 //!
 //! Must never: change a number; stored tunings rely on them.
 
@@ -15,8 +15,8 @@ pub const DIMENSIONS_MAX: usize = 30;
 
 const BITS: usize = 32;
 
-/// For each dimension after the first: the inner coefficients `a` of its primitive polynomial as bits, and the
-/// initial numbers `m`, as many as the degree of the polynomial.
+/// For each dimension after the first: the inner coefficients `a` of its primitive polynomial as bits, and
+/// the initial numbers `m`, as many as the degree of the polynomial.
 const JOE_KUO: [(u32, &[u32]); DIMENSIONS_MAX - 1] = [
     (0, &[1]),
     (1, &[1, 3]),
@@ -68,7 +68,8 @@ const fn directions() -> [[u32; BITS]; DIMENSIONS_MAX] {
     all
 }
 
-/// Equation (2) of the paper, with the numbers shifted to the top of 32 bits.
+/// The recurrence `m_k = 2 a_1 m_(k-1) ^ ... ^ 2^s m_(k-s) ^ m_(k-s)` of the paper, with the numbers shifted
+/// to the top of 32 bits.
 const fn directions_of(coefficients: u32, initial: &[u32]) -> [u32; BITS] {
     let degree = initial.len();
     let mut v = [0; BITS];
@@ -93,8 +94,8 @@ const fn directions_of(coefficients: u32, initial: &[u32]) -> [u32; BITS] {
 
 /// Coordinate `dimension` (from 0) of point `index` (from 0), in units of 2^-32.
 ///
-/// Points are in the order of Sobol's definition. Programs that step in Gray code (`sobol.cc`, scipy) have the
-/// point of our index `i ^ (i >> 1)` at i.
+/// Points are in the order of Sobol's definition. Programs that step in Gray code (`sobol.cc`, scipy) have
+/// the point of our index `i ^ (i >> 1)` at i.
 ///
 /// # Panics
 /// If `dimension` is not less than [`DIMENSIONS_MAX`].
@@ -106,12 +107,12 @@ pub fn coordinate(index: u32, dimension: usize) -> u32 {
 
 /// Coordinate `dimension` of point `index` after scrambling: in [0, 1), a multiple of 2^-53.
 ///
-/// Nested uniform scrambling (A. B. Owen, "Randomly permuted (t,m,s)-nets and (t,s)-sequences", 1995): each bit is
-/// flipped by a random bit that belongs to the bits before it, here hashed from `seed` and those bits, as in
-/// B. Burley, "Practical hash-based Owen scrambling", JCGT 9(4) (2020), but with a full 64-bit hash for each bit.
-/// The 21 bits below the 32 of the sequence are hashed likewise, as if it had gone on. What makes the points
-/// evenly spread stays; different indexes still give different coordinates. Each dimension needs a seed of its
-/// own.
+/// Nested uniform scrambling (A. B. Owen, "Randomly permuted (t,m,s)-nets and (t,s)-sequences", 1995): each
+/// bit is flipped by a random bit that belongs to the bits before it, here hashed from `seed` and those bits,
+/// as in B. Burley, "Practical hash-based Owen scrambling", JCGT 9(4) (2020), but with a full 64-bit hash for
+/// each bit. The 21 bits below the 32 of the sequence are hashed likewise, as if it had gone on. What makes
+/// the points evenly spread stays; different indexes still give different coordinates. Each dimension needs a
+/// seed of its own.
 ///
 /// # Panics
 /// If `dimension` is not less than [`DIMENSIONS_MAX`].
@@ -141,8 +142,8 @@ mod tests {
 
     #[test]
     fn the_first_1024_points_are_those_of_scipy() {
-        // scipy 1.17.1: x = qmc.Sobol(30, scramble=False, bits=32).random(1024) * 2**32, then for each i and d
-        // hash = (hash ^ (x[i, d] >> 22)) * 0x100000001b3 modulo 2**64. scipy steps in Gray code.
+        // scipy 1.17.1: x = qmc.Sobol(30, scramble=False, bits=32).random(1024) * 2**32, then for each i and
+        // d hash = (hash ^ (x[i, d] >> 22)) * 0x100000001b3 modulo 2**64. scipy steps in Gray code.
         let hash = (0..1024).flat_map(|i| point(gray(i))).fold(0_u64, |hash, x| {
             assert_eq!(x & ((1 << 22) - 1), 0);
             (hash ^ u64::from(x >> 22)).wrapping_mul(0x0100_0000_01b3)
@@ -155,15 +156,15 @@ mod tests {
         // The same generator after fast_forward; every bit of the index is used.
         let at = |index| [0, 1, 2, 10, 20, 28, 29].map(|dimension| coordinate(index, dimension));
         assert_eq!(
-            at(gray(69857)),
+            at(gray(69_857)),
             [0x8919_8000, 0xf087_8000, 0x002d_8000, 0x615a_8000, 0xcda8_8000, 0x8576_8000, 0x9a0e_8000]
         );
         assert_eq!(
-            at(gray(2147483652)),
+            at(gray(2_147_483_652)),
             [0x6000_0003, 0x3555_5555, 0xeb00_bbbb, 0xbe70_0e37, 0x8b01_0003, 0x4c12_abfb, 0x2626_96df]
         );
         assert_eq!(
-            at(gray(4294967294)),
+            at(gray(4_294_967_294)),
             [0x8000_0001, 0x7fff_ffff, 0x4500_5555, 0x01d0_0a2d, 0xc103_000d, 0xc373_18d5, 0xb23c_3f39]
         );
     }
@@ -204,7 +205,8 @@ mod tests {
 
     #[test]
     fn scrambling_keeps_the_balance_of_two_dimensions() {
-        // The first two dimensions are a (0, 2)-sequence: each box of area 2^-8 holds one of the first 2^8 points.
+        // The first two dimensions are a (0, 2)-sequence: each box of area 2^-8 holds one of the first 2^8
+        // points.
         let seeds = [child(9, "sobol", 0), child(9, "sobol", 1)];
         for width in 0..=8 {
             let mut counts = [0; 256];
@@ -219,8 +221,8 @@ mod tests {
 
     #[test]
     fn scrambling_spreads_a_point_over_the_whole_interval() {
-        // Over seeds, one coordinate is uniform: each 64th of the interval is hit 1000 times of 64 000, give or
-        // take five standard deviations.
+        // Over seeds, one coordinate is uniform: each 64th of the interval is hit 1000 times of 64 000, give
+        // or take five standard deviations.
         for (index, dimension) in [(0, 0), (1, 0), (1000, 29)] {
             let mut counts = [0_u32; 64];
             for seed in 0..64_000 {

@@ -11,11 +11,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The most parameters of one space. Source: `ParameterRanges` of SageMaker's `CreateHyperParameterTuningJob`.
+/// The most parameters of one space. Source: `ParameterRanges` of SageMaker's
+/// `CreateHyperParameterTuningJob`.
 pub const PARAMETERS_MAX: usize = 30;
 /// The most values of one categorical parameter. Source: `CategoricalParameterRange.Values`, same request.
 pub const CATEGORIES_MAX: usize = 30;
-/// From this ratio of bounds on, [`ScalingType::Auto`] is logarithmic. Our choice: SageMaker's is unpublished.
+/// From this ratio of bounds on, [`ScalingType::Auto`] is logarithmic. Our choice: SageMaker's is
+/// unpublished.
 pub const AUTO_LOGARITHMIC_RATIO: i64 = 1000;
 
 /// How the unit interval is stretched over a range.
@@ -169,8 +171,8 @@ impl Space {
         )
     }
 
-    /// A point that [`Self::decode`] takes back to the configuration: for integers and categories the centre of
-    /// their cell.
+    /// A point that [`Self::decode`] takes back to the configuration: for integers and categories the centre
+    /// of their cell.
     ///
     /// Going there and back is exact for every configuration that `decode` gave. Any other one within bounds
     /// comes back with its numbers in normal form, and off by at most what one coordinate step (2^-53) means.
@@ -231,8 +233,8 @@ impl Domain {
 
 /// A chosen value for each parameter, as the strings that SageMaker passes to a training job, by name.
 ///
-/// Integers are plain (`"7"`), continuous values the shortest decimal that reads back as the same number, never
-/// with an exponent (`"0.25"`, `"1"`), categories are unchanged. Stored as a JSON object.
+/// Integers are plain (`"7"`), continuous values the shortest decimal that reads back as the same number,
+/// never with an exponent (`"0.25"`, `"1"`), categories are unchanged. Stored as a JSON object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Configuration(pub BTreeMap<String, String>);
@@ -321,8 +323,8 @@ impl fmt::Display for SpaceRule {
     }
 }
 
-/// Why a configuration has no point in a space, for instance one of an earlier tuning with other ranges. It is
-/// to be left out, or reported to whoever supplied it; trying again does not help.
+/// Why a configuration has no point in a space, for instance one of an earlier tuning with other ranges. It
+/// is to be left out, or reported to whoever supplied it; trying again does not help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodeError {
     /// Name of the parameter at fault.

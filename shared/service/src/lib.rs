@@ -1,4 +1,20 @@
 //! One file per use case, and the narrow ports they need.
+//!
+//! The same code runs in the functions, on one machine and in the simulator; only the ports differ. Nothing here decides:
+//! that is crate `tuning`.
 #![warn(missing_docs)]
 
+pub mod contract;
+pub mod decide;
+pub mod describe;
+pub mod job_events;
+pub mod job_logs;
+pub mod lookup;
+pub mod memory;
+pub mod perform;
 pub mod ports;
+pub mod record;
+pub mod replay;
+pub mod store;
+pub mod submit;
+pub mod sweep;

@@ -7,8 +7,8 @@ use hyperband::ranking::improves;
 
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
-use crate::limits::RETRY_BACKOFF_MS;
-use crate::ruling::{RetryWhy, Ruling, TrialEnd};
+use crate::limits::{RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
+use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
 use crate::runtime::runtime_seconds;
 use crate::state::{Job, State, Status, Trial};
 use crate::summary::JobSummary;
@@ -25,6 +25,11 @@ pub(crate) fn conclusion(
 ) -> Option<Ruling> {
     let finished = |job: Option<JobKey>, how| Some(Ruling::TrialFinished { job, trial: number, how });
     let Some(job) = trial.job.as_ref() else {
+        // Lines of its last job came late: it needs no further attempt.
+        let needless = trial.out.or_else(|| has_all_epochs(definition, trial).then_some(StopWhy::MaxResource));
+        if let Some(why) = needless {
+            return finished(None, TrialEnd::Stopped(why));
+        }
         return waits_in_vain(definition, state, trial)
             .then(|| finished(None, last_words(trial, state)))
             .flatten();
@@ -58,6 +63,10 @@ pub(crate) fn conclusion(
     finished(Some(key), how)
 }
 
+fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
+    trial.resource() >= definition.plan().max_resource()
+}
+
 /// Whether a trial waits for a further attempt that will never come: the tuning ends, all jobs were launched, or nothing
 /// runs that could free the money it needs.
 fn waits_in_vain(definition: &Definition, state: &State, trial: &Trial) -> bool {
@@ -89,7 +98,8 @@ fn further_attempt(
     trial: &Trial,
     job: &Job,
 ) -> Option<(RetryWhy, i64)> {
-    if state.status != Status::Active || trial.out.is_some() || job.stop.is_some() {
+    let over = trial.out.is_some() || job.stop.is_some() || has_all_epochs(definition, trial);
+    if state.status != Status::Active || over {
         return None;
     }
     let why = match job.end? {
@@ -102,12 +112,15 @@ fn further_attempt(
         }
         JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => return None,
     };
-    let wait = RETRY_BACKOFF_MS.saturating_mul(2_i64.saturating_pow(trial.retries));
+    let wait = RETRY_BACKOFF_MS.saturating_mul(2_i64.saturating_pow(trial.retries)).min(RETRY_BACKOFF_MAX_MS);
     (trial.retries < definition.max_interruptions).then_some((why, wait))
 }
 
 /// The summary of a job of `trial` as it now is.
 pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
+    let never_started = job.never_started || job.refused.is_some();
+    // The values of a trial are not those of an attempt that never ran.
+    let last_value = trial.last_line.as_ref().and_then(|(_, _, value)| *value).filter(|_| !never_started);
     JobSummary {
         job: key,
         bracket: trial.bracket,
@@ -119,8 +132,8 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
         ended: job.ended,
         stop: job.stop,
         message: job.message.clone().or_else(|| job.refused.clone()),
-        never_started: job.never_started || job.refused.is_some(),
-        last_value: trial.last_line.as_ref().and_then(|(_, _, value)| *value),
+        never_started,
+        last_value,
         best_value: None,
         resource: trial.resource(),
         rungs_passed: trial.next_rung,

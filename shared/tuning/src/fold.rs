@@ -38,10 +38,10 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         }),
         Fact::JobDescribed { .. } => job_described(definition, state, &recorded.fact, at),
         Fact::JobStarted { job } => with_job(state, *job, |job| {
-            let changed = !job.accepted;
-            job.accepted = true;
-            job.deferred = None;
-            job.seen_at = job.seen_at.max(at);
+            let changed = !std::mem::replace(&mut job.accepted, true);
+            if changed {
+                job.seen_at = job.seen_at.max(at);
+            }
             changed
         }),
         Fact::StopAccepted { job } => {
@@ -83,7 +83,6 @@ fn job_state_changed(
     message: Option<&str>,
 ) {
     job.accepted = true;
-    job.deferred = None;
     job.seen_at = job.seen_at.max(at);
     job.started = job.started.or(started);
     job.ended = job.ended.or(ended);
@@ -95,13 +94,27 @@ fn job_state_changed(
             job.end = Some(end);
             job.end_at = at;
         }
-    } else if job.end.is_none() && at >= job.phase_at {
+    } else if job.end.is_none() && (at, place(phase)) > (job.phase_at, place(job.phase)) {
         // Every return to `Interrupted` is one interruption; the same event again has the same time.
-        if phase == JobPhase::Interrupted && at > job.phase_at {
+        if phase == JobPhase::Interrupted {
             job.interruptions = job.interruptions.saturating_add(1);
         }
         job.phase = phase;
         job.phase_at = at;
+    }
+}
+
+/// The usual order of states: events carry whole seconds, so that two states may have one time.
+fn place(phase: JobPhase) -> u8 {
+    match phase {
+        JobPhase::Other => 0,
+        JobPhase::Starting => 1,
+        JobPhase::Downloading => 2,
+        JobPhase::Training => 3,
+        JobPhase::Interrupted => 4,
+        JobPhase::Stopping => 5,
+        JobPhase::Uploading => 6,
+        JobPhase::Ended(_) => 7,
     }
 }
 

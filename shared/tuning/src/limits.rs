@@ -43,6 +43,9 @@ pub const SETTLE_DEADLINE_MS: i64 = 3_600_000;
 /// First wait before another attempt after a lack of capacity; doubles with each attempt.
 pub const RETRY_BACKOFF_MS: i64 = 30_000;
 
+/// Longest such wait: doubling without a bound would keep a tuning with many attempts waiting for months.
+pub const RETRY_BACKOFF_MAX_MS: i64 = 3_600_000;
+
 /// Trials that end without an objective value, none ever having had one, before the tuning is given up.
 pub const FRUITLESS_TRIALS_MAX: u32 = 5;
 

@@ -7,8 +7,8 @@ mod apply;
 
 use std::collections::BTreeMap;
 
-use hyperband::ranking::{Direction, Score};
-use hyperband::rung::Rung;
+use hyperband::ranking::{Direction, Score, better_first};
+use hyperband::rung::{Rung, Verdict};
 use search::Configuration;
 use serde::{Deserialize, Serialize};
 
@@ -113,6 +113,9 @@ pub struct Stream {
     pub name: String,
     /// Epochs its trial had before this stream began.
     pub offset: u32,
+    /// Time and id of the line that proved the offset.
+    #[serde(default)]
+    pub proof: Option<(i64, String)>,
     /// Time and id of its lines in order, kept only where the epoch is the line's rank.
     pub lines: Vec<(i64, String, Option<f64>)>,
     /// Time and epoch of its first and of its last line.
@@ -161,7 +164,7 @@ pub struct Job {
     pub never_started: bool,
     /// The service will not take it, and why.
     pub refused: Option<String>,
-    /// Its action waits: until when, and why.
+    /// The latest time to which one of its actions was put off, and why; in the past once that is over.
     pub deferred: Option<(i64, String)>,
     /// Failure reason.
     pub message: Option<String>,
@@ -206,16 +209,41 @@ pub struct Counters {
     pub objective_failed: u32,
 }
 
-/// A rung's arrivals in stored form: (trial, value), best first; `None` = not a number.
+/// A rung in stored form.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RungState(pub Vec<(u32, Option<f64>)>);
+pub struct RungState {
+    /// Arrivals (trial, value), best first; `None` = not a number.
+    pub arrivals: Vec<(u32, Option<f64>)>,
+    /// How many of them were let go on.
+    pub went_on: u32,
+}
+
+fn score(value: Option<f64>) -> Score {
+    value.map_or(Score::NotFinite, Score::of)
+}
 
 impl RungState {
     /// The rung it stores.
     pub fn rung(&self, direction: Direction) -> Rung {
-        let score = |value: Option<f64>| value.map_or(Score::NotFinite, Score::of);
-        Rung::from_entries(direction, self.0.iter().map(|entry| (entry.0, score(entry.1))).collect())
+        let arrivals = self.arrivals.iter().map(|entry| (entry.0, score(entry.1)));
+        Rung::from_entries(direction, arrivals.collect())
+    }
+
+    /// The verdict on `trial` if it arrived now, without rebuilding the rung.
+    pub fn judge(&self, direction: Direction, eta: u32, trial: u32, value: Option<f64>) -> Verdict {
+        Verdict::of(self.position(direction, trial, value), self.arrivals.len(), eta, score(value))
+    }
+
+    /// Takes the arrival of `trial`, which goes on or not.
+    pub fn arrive(&mut self, direction: Direction, trial: u32, value: Option<f64>, goes_on: bool) {
+        self.arrivals.insert(self.position(direction, trial, value), (trial, value));
+        self.went_on = self.went_on.saturating_add(u32::from(goes_on));
+    }
+
+    fn position(&self, direction: Direction, trial: u32, value: Option<f64>) -> usize {
+        let new = (score(value), trial);
+        self.arrivals
+            .partition_point(|entry| better_first(direction, (score(entry.1), entry.0), new).is_lt())
     }
 }
 

@@ -1,7 +1,10 @@
 //! Every serialised shape, versioned: requests and responses of AMT, events, stored rows.
 #![warn(missing_docs)]
 
-pub mod request;
-pub mod describe;
 pub mod constraint;
+pub mod describe;
+pub mod events;
 pub mod item;
+pub mod names;
+pub mod request;
+pub mod stored;

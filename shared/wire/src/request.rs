@@ -24,8 +24,10 @@ mod usd;
 
 pub use define::PriceAnswer;
 pub use job::TrainingJob;
+pub(crate) use metric::shortened;
 pub use metric::{PatternError, compile_pattern};
-pub(crate) use ranges::{RangeError, parameters};
+pub(crate) use ranges::parameters;
+pub(crate) use usd::decimal;
 pub use usd::{micro_usd_down, micro_usd_up, usd};
 
 /// Largest request body in bytes.
@@ -154,7 +156,9 @@ impl Request {
 
     /// The value at a path of member names, if it is there and not null.
     pub fn at(&self, path: &str) -> Option<&Value> {
-        path.split('.').try_fold(&self.body, |value, member| value.get(member)).filter(|value| !value.is_null())
+        path.split('.')
+            .try_fold(&self.body, |value, member| value.get(member))
+            .filter(|value| !value.is_null())
     }
 
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
@@ -206,7 +210,8 @@ impl Request {
 
     /// Name of the objective metric.
     pub fn objective_metric(&self) -> &str {
-        self.text("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.MetricName").unwrap_or_default()
+        self.text("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.MetricName")
+            .unwrap_or_default()
     }
 
     /// Direction of the objective metric.
@@ -316,7 +321,8 @@ impl Request {
 
     /// `StoppingCondition.MaxRuntimeInSeconds` of a job, a day if absent.
     pub fn max_runtime_seconds(&self) -> u64 {
-        self.seconds("TrainingJobDefinition.StoppingCondition.MaxRuntimeInSeconds").unwrap_or(DEFAULT_RUNTIME_SECONDS)
+        self.seconds("TrainingJobDefinition.StoppingCondition.MaxRuntimeInSeconds")
+            .unwrap_or(DEFAULT_RUNTIME_SECONDS)
     }
 
     /// `StoppingCondition.MaxWaitTimeInSeconds` of a job.

@@ -42,7 +42,7 @@ impl Config {
             root,
             command,
             shim,
-            grace: Duration::from_secs(120),
+            grace: Duration::from_mins(2),
             spot_interruptions_per_hour: 0.0,
             seed: 0,
             quota: Quota::default(),

@@ -114,7 +114,10 @@ fn fields(
     put("FailureReason", json!(record.failure_reason));
     put("HyperParameters", json!(request.hyperparameters));
     put("OutputDataConfig", with_default(record, "OutputDataConfig", "KmsKeyId", json!("")));
-    put("CheckpointConfig", with_default(record, "CheckpointConfig", "LocalPath", json!("/opt/ml/checkpoints")));
+    put(
+        "CheckpointConfig",
+        with_default(record, "CheckpointConfig", "LocalPath", json!("/opt/ml/checkpoints")),
+    );
     put("StoppingCondition", stopping_condition(record, request));
     put("CreationTime", time(record.created));
     put("TrainingStartTime", optional(record.started));
@@ -146,7 +149,8 @@ fn with_default(record: &Record, name: &str, field: &str, default: Value) -> Val
 }
 
 fn stopping_condition(record: &Record, request: &JobRequest) -> Value {
-    match with_default(record, "StoppingCondition", "MaxRuntimeInSeconds", json!(request.max_runtime_seconds)) {
+    match with_default(record, "StoppingCondition", "MaxRuntimeInSeconds", json!(request.max_runtime_seconds))
+    {
         Value::Null => json!({ "MaxRuntimeInSeconds": request.max_runtime_seconds }),
         condition => condition,
     }

@@ -14,7 +14,6 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use service::ports::Millis;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{mpsc, watch};
@@ -118,7 +117,8 @@ impl LogStream {
     }
 
     fn store_notice(&mut self) -> io::Result<()> {
-        let notice = format!("[hyperband] the log has reached {} bytes; later lines are not stored", self.stored_max);
+        let notice =
+            format!("[hyperband] the log has reached {} bytes; later lines are not stored", self.stored_max);
         let event = self.event(notice);
         let Some(mut file) = self.file.take() else { return Ok(()) };
         let mut bytes = serde_json::to_vec(&event)?;
@@ -221,7 +221,10 @@ impl Batch {
     async fn flush(&mut self) {
         self.due = None;
         self.bytes = 0;
-        let Some(mut stream) = self.stream.take().filter(|_| !self.events.is_empty()) else { return };
+        if self.events.is_empty() {
+            return;
+        }
+        let Some(mut stream) = self.stream.take() else { return };
         let events = std::mem::take(&mut self.events);
         let owner = self.outlets.owner.clone();
         let written = tokio::task::spawn_blocking(move || {
@@ -252,20 +255,34 @@ impl Batch {
     }
 }
 
+/// The decoded payload of a delivery.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload<'a> {
+    message_type: &'static str,
+    owner: &'a str,
+    log_group: &'static str,
+    log_stream: &'a str,
+    subscription_filters: [&'static str; 1],
+    log_events: &'a [LogEvent],
+}
+
 /// What CloudWatch Logs would send to a subscribed function. Not really compressed: it stays in this process.
 fn delivery(owner: &str, stream: &str, events: &[LogEvent]) -> io::Result<Vec<u8>> {
-    let payload = json!({
-        "messageType": "DATA_MESSAGE",
-        "owner": owner,
-        "logGroup": LOG_GROUP,
-        "logStream": stream,
-        "subscriptionFilters": [SUBSCRIPTION_FILTER],
-        "logEvents": events,
-    });
+    let payload = Payload {
+        message_type: "DATA_MESSAGE",
+        owner,
+        log_group: LOG_GROUP,
+        log_stream: stream,
+        subscription_filters: [SUBSCRIPTION_FILTER],
+        log_events: events,
+    };
     let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
-    serde_json::to_writer(&mut gzip, &payload)?;
-    let data = STANDARD.encode(gzip.finish()?);
-    Ok(format!("{{\"awslogs\":{{\"data\":\"{data}\"}}}}").into_bytes())
+    gzip.write_all(&serde_json::to_vec(&payload)?)?;
+    let mut body = br#"{"awslogs":{"data":""#.to_vec();
+    body.extend(STANDARD.encode(gzip.finish()?).into_bytes());
+    body.extend_from_slice(br#""}}"#);
+    Ok(body)
 }
 
 #[cfg(test)]

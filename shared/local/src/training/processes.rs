@@ -34,7 +34,8 @@ pub(crate) fn descendants(ancestor: Pid) -> Vec<Pid> {
 pub(crate) fn kill_marked(marks: &BTreeSet<String>) -> usize {
     let mut killed = BTreeSet::new();
     for _ in 0..ROUNDS_MAX {
-        let found: Vec<Pid> = living().filter(|pid| is_marked(*pid, marks)).filter_map(Pid::from_raw).collect();
+        let found: Vec<Pid> =
+            living().filter(|pid| is_marked(*pid, marks)).filter_map(Pid::from_raw).collect();
         if found.is_empty() {
             break;
         }
@@ -44,9 +45,9 @@ pub(crate) fn kill_marked(marks: &BTreeSet<String>) -> usize {
     killed.len()
 }
 
-/// Sends SIGKILL to each; whether at least one took it.
-pub(crate) fn kill(found: &[Pid]) -> bool {
-    found.iter().fold(false, |any, pid| kill_process(*pid, Signal::KILL).is_ok() || any)
+/// Sends SIGKILL to each; how many took it.
+pub(crate) fn kill(found: &[Pid]) -> usize {
+    found.iter().filter(|pid| kill_process(**pid, Signal::KILL).is_ok()).count()
 }
 
 /// Numbers in /proc.

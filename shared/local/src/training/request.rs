@@ -56,7 +56,8 @@ pub(crate) struct Channel {
 impl JobRequest {
     /// Checks the request.
     pub(crate) fn parse(request: &Value) -> Result<Self, Invalid> {
-        let request = request.as_object().ok_or_else(|| Invalid("the request must be an object".to_owned()))?;
+        let request =
+            request.as_object().ok_or_else(|| Invalid("the request must be an object".to_owned()))?;
         let name = string(request, "TrainingJobName", "trainingJobName")?;
         check_name(&name)?;
         let algorithm = object(request, "AlgorithmSpecification", "algorithmSpecification")?;
@@ -80,7 +81,11 @@ impl JobRequest {
             max_runtime_seconds,
             max_wait_seconds,
             checkpoint_uri: checkpoint_uri(request)?,
-            input_mode: algorithm.get("TrainingInputMode").and_then(Value::as_str).unwrap_or("File").to_owned(),
+            input_mode: algorithm
+                .get("TrainingInputMode")
+                .and_then(Value::as_str)
+                .unwrap_or("File")
+                .to_owned(),
             channels: channels(request)?,
         })
     }
@@ -192,9 +197,8 @@ fn strings(
     map.iter()
         .map(|(name, content)| {
             let path = format!("{member}.{name}");
-            let content = content
-                .as_str()
-                .ok_or_else(|| constraint(&content.to_string(), &path, "be a string"))?;
+            let content =
+                content.as_str().ok_or_else(|| constraint(&content.to_string(), &path, "be a string"))?;
             if name.chars().count() > key {
                 return Err(constraint(name, member, &format!("have keys of length at most {key}")));
             }
@@ -267,7 +271,8 @@ fn stopping(request: &Map<String, Value>, spot: bool) -> Result<(u64, Option<u64
     let bounds = (1, RUNTIME_SECONDS_MAX);
     let runtime = whole(condition, "MaxRuntimeInSeconds", "stoppingCondition.maxRuntimeInSeconds", bounds)?
         .unwrap_or(RUNTIME_SECONDS_DEFAULT);
-    let wait = whole(condition, "MaxWaitTimeInSeconds", "stoppingCondition.maxWaitTimeInSeconds", (1, u64::MAX))?;
+    let wait =
+        whole(condition, "MaxWaitTimeInSeconds", "stoppingCondition.maxWaitTimeInSeconds", (1, u64::MAX))?;
     match (spot, wait) {
         (false, Some(_)) => Err(Invalid(
             "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
@@ -322,7 +327,8 @@ fn channel(entry: &Value, member: &str) -> Result<Channel, Invalid> {
     let source = object(entry, "DataSource", &format!("{member}.dataSource"))?;
     let source = object(source, "S3DataSource", &format!("{member}.dataSource.s3DataSource"))?;
     let text = |field: &str| entry.get(field).and_then(Value::as_str).map(ToOwned::to_owned);
-    let distribution = source.get("S3DataDistributionType").and_then(Value::as_str).unwrap_or("FullyReplicated");
+    let distribution =
+        source.get("S3DataDistributionType").and_then(Value::as_str).unwrap_or("FullyReplicated");
     if !matches!(distribution, "FullyReplicated" | "ShardedByS3Key") {
         let rule = "satisfy enum value set: [FullyReplicated, ShardedByS3Key]";
         return Err(constraint(distribution, &format!("{member}.dataSource.s3DataSource"), rule));

@@ -15,7 +15,7 @@ pub(crate) fn hash(parts: &[&[u8]]) -> u64 {
     mix(state)
 }
 
-/// The finaliser of SplitMix64: spreads each bit over all bits.
+/// The finaliser of `SplitMix64`: spreads each bit over all bits.
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -59,7 +59,8 @@ mod tests {
         assert_eq!(interruption(7, "job", 1, 60.0), interruption(7, "job", 1, 60.0));
         assert_ne!(interruption(7, "job", 1, 60.0), interruption(7, "job", 2, 60.0));
         assert_eq!(interruption(7, "job", 1, 0.0), None);
-        let sum: f64 = (0..2000).filter_map(|run| interruption(1, "a", run, 60.0)).map(|d| d.as_secs_f64()).sum();
+        let sum: f64 =
+            (0..2000).filter_map(|run| interruption(1, "a", run, 60.0)).map(|d| d.as_secs_f64()).sum();
         assert!((sum / 2000.0 - 60.0).abs() < 5.0, "mean {}", sum / 2000.0);
     }
 

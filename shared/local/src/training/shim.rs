@@ -20,7 +20,7 @@ use std::thread;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, getppid, kill_process_group,
-    set_child_subreaper, set_parent_process_death_signal, waitid, waitpid,
+    set_child_subreaper, set_parent_process_death_signal, wait, waitid,
 };
 
 use super::processes;
@@ -30,7 +30,7 @@ pub(crate) const TERMINATE: u8 = b'T';
 /// Through standard input: send SIGKILL to everything.
 pub(crate) const KILL: u8 = b'K';
 /// Exit code when the shim itself could not do its work.
-const EXIT_SHIM: u8 = 125;
+pub(crate) const EXIT_SHIM: u8 = 125;
 /// Exit code when the command was found but could not be started, as shells use it.
 const EXIT_NOT_STARTED: u8 = 126;
 /// Exit code when there is no such command, as shells use it.
@@ -112,13 +112,18 @@ fn host(lock: &Path, parent: i32, command: &[OsString], leading: &[OsString]) ->
         .stdin(Stdio::null())
         .process_group(0)
         .spawn()?;
-    let leader = Pid::from_child(&child);
+    let ended = watch(Pid::from_child(&child));
+    // Whatever went wrong, nothing stays behind.
+    end_descendants();
+    ended.map(exit_code)
+}
+
+/// Obeys the controller until the command has ended.
+fn watch(leader: Pid) -> io::Result<WaitStatus> {
     let group = Arc::new(Mutex::new(Group { leader, reaped: false }));
     let listened = Arc::clone(&group);
     thread::Builder::new().stack_size(128 * 1024).spawn(move || listen(&listened))?;
-    let status = reap_until_leader_ends(&group)?;
-    end_descendants();
-    Ok(exit_code(status))
+    reap_until_leader_ends(&group)
 }
 
 /// Takes the host's lock and writes who has it. The descriptor is closed on exec, so the command never holds it.
@@ -130,7 +135,7 @@ fn hold(lock: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Obeys the controller until it is gone.
+/// Does what the controller writes, until it is gone.
 fn listen(group: &Mutex<Group>) {
     let mut input = io::stdin().lock();
     let mut byte = [0_u8];
@@ -167,7 +172,7 @@ fn reap_until_leader_ends(group: &Mutex<Group>) -> io::Result<WaitStatus> {
             other => other?,
         };
         let mut group = group.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((pid, status)) = waitpid(None, WaitOptions::NOHANG)?
+        if let Some((pid, status)) = wait(WaitOptions::NOHANG)?
             && pid == group.leader
         {
             group.reaped = true;
@@ -180,11 +185,11 @@ fn reap_until_leader_ends(group: &Mutex<Group>) -> io::Result<WaitStatus> {
 fn end_descendants() {
     loop {
         let left = processes::descendants(getpid());
-        if !left.is_empty() && !processes::kill(&left) {
+        if !left.is_empty() && processes::kill(&left) == 0 {
             return;
         }
         let options = if left.is_empty() { WaitOptions::NOHANG } else { WaitOptions::empty() };
-        match waitpid(None, options) {
+        match wait(options) {
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
             Ok(None) => thread::yield_now(),
             Err(_) => return,

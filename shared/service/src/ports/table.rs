@@ -103,7 +103,11 @@ pub trait Table: Send + Sync {
     fn write(&self, write: Write) -> impl Future<Output = Result<(), TableError>> + Send;
     /// All writes or none; at most [`MAX_TRANSACTION_WRITES`], no key twice. `token` (1 to 36 characters) names the
     /// transaction: sent again within ten minutes with the same writes it succeeds without effect.
-    fn transact(&self, writes: Vec<Write>, token: &str) -> impl Future<Output = Result<(), TableError>> + Send;
+    fn transact(
+        &self,
+        writes: Vec<Write>,
+        token: &str,
+    ) -> impl Future<Output = Result<(), TableError>> + Send;
     /// One page of rows, as of now (strongly consistent). A page may be shorter than `limit` and still have a `next`.
     fn query(&self, query: &Query) -> impl Future<Output = Result<Page, TableError>> + Send;
 }

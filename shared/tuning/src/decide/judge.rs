@@ -1,7 +1,5 @@
 //! Judges trials at rungs: a trial whose value at the next rung's level is known is compared with all that arrived.
 
-use hyperband::ranking::Score;
-
 use crate::definition::Definition;
 use crate::fact::JobEnd;
 use crate::ruling::Ruling;
@@ -23,9 +21,7 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         }
         let (resource, value) = value_at(trial, level)?;
         let stored = state.rungs.get(index(trial.bracket))?.get(index(trial.next_rung))?;
-        let score = value.map_or(Score::NotFinite, Score::of);
-        let direction = definition.direction();
-        let verdict = stored.rung(direction).judge(direction, plan.eta(), *number, score);
+        let verdict = stored.judge(definition.direction(), plan.eta(), *number, value);
         Some(Ruling::TrialJudged {
             trial: *number,
             bracket: trial.bracket,

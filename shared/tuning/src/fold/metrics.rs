@@ -12,6 +12,17 @@ use crate::fact::{JobKey, MetricLine};
 use crate::limits::MAX_STREAMS_PER_TRIAL;
 use crate::state::{Incumbent, State, Stream, Trial};
 
+/// What one line changed.
+#[derive(Default)]
+struct Entered {
+    /// Whether anything in the trial.
+    changed: bool,
+    /// The epoch that has a value now and had none before.
+    epoch: Option<u32>,
+    /// Whether later lines of the stream moved to other epochs.
+    moved: bool,
+}
+
 /// Folds `lines` of `stream`; whether anything changed.
 pub(super) fn fold(
     definition: &Definition,
@@ -24,23 +35,29 @@ pub(super) fn fold(
     if key.attempt > trial.attempts {
         return false;
     }
+    let known = trial.streams.len();
     let Some(index) = stream_index(definition, trial, stream, lines) else { return false };
-    let mut changed = false;
+    let mut changed = trial.streams.len() > known;
+    let mut moved = false;
     let mut seen = Vec::new();
     for line in lines {
-        changed |= note_last_line(trial, line);
-        let epoch = if definition.epochs.captured {
-            captured_epoch(definition, trial, index, line)
+        // What is stored as JSON has no infinities.
+        let value = line.value.filter(|value| value.is_finite());
+        changed |= note_last_line(trial, line, value);
+        let entered = if definition.epochs.captured {
+            captured_epoch(definition, trial, index, line, value)
         } else {
-            ranked_epoch(trial, index, line)
+            ranked_epoch(trial, index, line, value)
         };
-        if let Some(epoch) = epoch {
-            changed = true;
-            seen.push((epoch, line.value));
-        }
+        changed |= entered.changed;
+        moved |= entered.moved;
+        seen.extend(entered.epoch.map(|epoch| (epoch, value)));
     }
     for (epoch, value) in seen {
         improve(definition, state, key.trial, epoch, value);
+    }
+    if moved {
+        follow_incumbent(state, key.trial);
     }
     changed
 }
@@ -63,94 +80,127 @@ fn stream_index(
     if trial.streams.len() >= MAX_STREAMS_PER_TRIAL {
         return None;
     }
-    let first = lines.iter().min_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)))?;
-    let offset = if restarts(definition) { proven_offset(trial, first) } else { 0 };
-    trial.streams.push(Stream { name: name.to_owned(), offset, lines: Vec::new(), span: None });
+    let usable = lines.iter().filter(|line| !definition.epochs.captured || line.index.is_some());
+    let first = usable.min_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)))?;
+    let offset = if restarts(definition) { proven_offset(definition, trial, first) } else { 0 };
+    let proof = (offset > 0).then(|| (first.at, first.id.clone()));
+    trial.streams.push(Stream { name: name.to_owned(), offset, proof, lines: Vec::new(), span: None });
     Some(trial.streams.len().saturating_sub(1))
 }
 
 /// Epochs done at the checkpoint that a restarted program went on from, as far as it is proven: the first line after the
 /// restart repeats, bit for bit, a value that the trial had shown before. Without such proof 0, which counts too little
 /// rather than too much: a trial is then never judged at an epoch it has not reached.
-fn proven_offset(trial: &Trial, first: &MetricLine) -> u32 {
+fn proven_offset(definition: &Definition, trial: &Trial, first: &MetricLine) -> u32 {
     let Some(value) = first.value else { return 0 };
     let same = |other: &Option<f64>| other.is_some_and(|other| other.to_bits() == value.to_bits());
     let mut matching = trial.curve.iter().filter(|(_, other)| same(other)).map(|(epoch, _)| *epoch);
-    match (matching.next(), matching.next()) {
-        (Some(epoch), None) => epoch.saturating_sub(1),
-        _ => 0,
-    }
+    let (Some(epoch), None) = (matching.next(), matching.next()) else { return 0 };
+    // The stream's own number of that line: the first facts to arrive need not hold its first line.
+    let own = match first.index {
+        Some(raw) if definition.epochs.captured => {
+            let own = raw.checked_sub(u64::from(definition.epochs.base)).and_then(|own| own.checked_add(1));
+            own.and_then(|own| u32::try_from(own).ok()).unwrap_or(u32::MAX)
+        }
+        Some(_) | None => 1,
+    };
+    epoch.saturating_sub(own)
 }
 
-fn note_last_line(trial: &mut Trial, line: &MetricLine) -> bool {
+fn note_last_line(trial: &mut Trial, line: &MetricLine, value: Option<f64>) -> bool {
     let later = trial.last_line.as_ref().is_none_or(|(at, id, _)| (*at, id) < (line.at, &line.id));
     if later {
-        trial.last_line = Some((line.at, line.id.clone(), line.value));
+        trial.last_line = Some((line.at, line.id.clone(), value));
     }
     later
 }
 
-/// Enters a line whose epoch was captured; the epoch if it was not known before.
+/// Enters a line whose epoch was captured.
 fn captured_epoch(
     definition: &Definition,
     trial: &mut Trial,
     index: usize,
     line: &MetricLine,
-) -> Option<u32> {
-    let stream = trial.streams.get_mut(index)?;
-    let raw = line.index?.checked_sub(u64::from(definition.epochs.base))?;
-    let epoch = u32::try_from(raw).ok()?.checked_add(1)?.checked_add(stream.offset)?;
-    if epoch > MAX_RESOURCE {
-        return None;
-    }
-    extend_span(stream, line.at, epoch);
+    value: Option<f64>,
+) -> Entered {
+    let Some(stream) = trial.streams.get_mut(index) else { return Entered::default() };
+    let own = line.index.and_then(|raw| raw.checked_sub(u64::from(definition.epochs.base)));
+    let own = own.and_then(|own| u32::try_from(own).ok()).and_then(|own| own.checked_add(1));
+    let epoch = own.and_then(|own| own.checked_add(stream.offset)).filter(|epoch| *epoch <= MAX_RESOURCE);
+    let Some(epoch) = epoch else { return Entered::default() };
+    let changed = extend_span(stream, line.at, epoch);
     if trial.curve.contains_key(&epoch) {
-        return None;
+        return Entered { changed, ..Entered::default() };
     }
-    trial.curve.insert(epoch, line.value);
-    Some(epoch)
+    trial.curve.insert(epoch, value);
+    Entered { changed: true, epoch: Some(epoch), moved: false }
 }
 
-/// Enters a line whose epoch is its rank; the trial's newest epoch if it has one more.
-fn ranked_epoch(trial: &mut Trial, index: usize, line: &MetricLine) -> Option<u32> {
-    let stream = trial.streams.get_mut(index)?;
+/// Enters a line whose epoch is its rank in its stream.
+fn ranked_epoch(trial: &mut Trial, index: usize, line: &MetricLine, value: Option<f64>) -> Entered {
+    let Some((stream, earlier)) = trial.streams.get_mut(..=index).and_then(<[Stream]>::split_last_mut) else {
+        return Entered::default();
+    };
     let place = stream.lines.partition_point(|(at, id, _)| (*at, id) < (line.at, &line.id));
     let known = stream.lines.get(place).is_some_and(|(at, id, _)| (*at, id) == (line.at, &line.id));
-    let count = u32::try_from(stream.lines.len()).ok()?;
+    let count = u32::try_from(stream.lines.len()).unwrap_or(u32::MAX);
     if known || stream.offset.saturating_add(count) >= MAX_RESOURCE {
-        return None;
+        return Entered::default();
     }
-    stream.lines.insert(place, (line.at, line.id.clone(), line.value));
-    let newest = stream.offset.saturating_add(count).saturating_add(1);
+    let before_proof = stream.proof.as_ref().is_some_and(|(at, id)| (line.at, &line.id) < (*at, id));
+    stream.lines.insert(place, (line.at, line.id.clone(), value));
+    if before_proof && stream.offset > 0 {
+        // The line that proved its epoch keeps it; what comes before it is at epochs that the trial has shown already.
+        stream.offset = stream.offset.saturating_sub(1);
+        return Entered { changed: true, ..Entered::default() };
+    }
     let offset = stream.offset;
     let epoch_of =
         |place: usize| u32::try_from(place).unwrap_or(u32::MAX).saturating_add(offset).saturating_add(1);
-    let in_order = epoch_of(place) == newest;
+    let moved = place < stream.lines.len().saturating_sub(1);
+    // An earlier line that comes late moves those after it up by one. Rungs already judged stay as they are.
     let entered: Vec<_> = stream.lines.iter().skip(place).map(|(at, _, value)| (*at, *value)).collect();
-    for (epoch, (at, _)) in (epoch_of(place)..).zip(&entered) {
-        extend_span(stream, *at, epoch);
-    }
-    if in_order {
-        if trial.curve.contains_key(&newest) {
-            return None;
+    let mut epoch = None;
+    for (here, (at, value)) in (epoch_of(place)..).zip(entered) {
+        extend_span(stream, at, here);
+        let stands = earlier.iter().any(|other| other.covers(here))
+            || (here == epoch_of(place) && !moved && trial.curve.contains_key(&here));
+        if !stands {
+            trial.curve.insert(here, value);
+            epoch = epoch.or((here == epoch_of(place)).then_some(here));
         }
-        trial.curve.insert(newest, line.value);
-        return Some(newest);
     }
-    // An earlier line came late: the ranks after it move up by one. Rungs already judged stay as they are.
-    for (epoch, (_, value)) in (epoch_of(place)..).zip(&entered) {
-        trial.curve.insert(epoch, *value);
-    }
-    Some(newest)
+    Entered { changed: true, epoch, moved }
 }
 
-fn extend_span(stream: &mut Stream, at: i64, epoch: u32) {
+impl Stream {
+    /// Whether one of its ranked lines is at `epoch`.
+    fn covers(&self, epoch: u32) -> bool {
+        let count = u32::try_from(self.lines.len()).unwrap_or(u32::MAX);
+        epoch > self.offset && epoch <= self.offset.saturating_add(count)
+    }
+}
+
+/// The first line is the earliest of the lowest epoch, the last one the latest of the highest. Whether that changed.
+fn extend_span(stream: &mut Stream, at: i64, epoch: u32) -> bool {
+    let before = stream.span;
     let span = stream.span.get_or_insert(((at, epoch), (at, epoch)));
-    if epoch <= span.0.1 {
+    if (epoch, at) < (span.0.1, span.0.0) {
         span.0 = (at, epoch);
     }
-    if epoch >= span.1.1 {
+    if (epoch, at) > (span.1.1, span.1.0) {
         span.1 = (at, epoch);
+    }
+    stream.span != before
+}
+
+/// The best value keeps its epoch when that moved.
+fn follow_incumbent(state: &mut State, number: u32) {
+    let Some(incumbent) = state.incumbent.as_mut().filter(|incumbent| incumbent.trial == number) else { return };
+    let Some(trial) = state.trials.get(&number) else { return };
+    let same = |value: Option<f64>| value.is_some_and(|value| value.to_bits() == incumbent.value.to_bits());
+    if let Some((epoch, _)) = trial.curve.iter().find(|(_, value)| same(**value)) {
+        incumbent.resource = *epoch;
     }
 }
 

@@ -1,12 +1,12 @@
 //! What each ruling changes in the state. Never decides; total; the same ruling on the same state gives the same state.
 
-use hyperband::ranking::{Score, improves};
+use hyperband::ranking::improves;
 
 use crate::conclude;
 use crate::definition::Definition;
 use crate::fact::{JobKey, JobPhase};
 use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
-use crate::state::{Bill, Job, RungState, State, Status, Trial};
+use crate::state::{Bill, Job, State, Status, Trial};
 use crate::summary::JobSummary;
 
 impl State {
@@ -59,9 +59,7 @@ impl State {
         let Ruling::TrialJudged { trial: number, bracket, rung, value, verdict, .. } = ruling else { return };
         let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
         if let Some(stored) = self.rungs.get_mut(index(*bracket)).and_then(|b| b.get_mut(index(*rung))) {
-            let mut arrivals = stored.rung(definition.direction());
-            arrivals.arrive(definition.direction(), *number, value.map_or(Score::NotFinite, Score::of));
-            *stored = RungState::of(&arrivals);
+            stored.arrive(definition.direction(), *number, *value, verdict.goes_on);
         }
         if let Some(trial) = self.trials.get_mut(number) {
             trial.next_rung = rung.saturating_add(1);
@@ -139,17 +137,6 @@ impl State {
         }
         let fruitless = trial.curve.values().all(Option::is_none) && self.incumbent.is_none();
         self.fruitless = if fruitless { self.fruitless.saturating_add(1) } else { 0 };
-    }
-}
-
-impl RungState {
-    /// The stored form of a rung.
-    fn of(rung: &hyperband::rung::Rung) -> Self {
-        let value = |score: Score| match score {
-            Score::Value(value) => Some(value),
-            Score::NotFinite | Score::Failed => None,
-        };
-        Self(rung.entries().iter().map(|entry| (entry.0, value(entry.1))).collect())
     }
 }
 

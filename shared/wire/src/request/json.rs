@@ -19,7 +19,9 @@ pub(super) fn read(body: &[u8]) -> Result<Value, String> {
     let value = Node { depth: 0 }
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| format!("The body is not valid JSON: {}", super::metric::shortened(&error.to_string())))?;
+        .map_err(|error| {
+            format!("The body is not valid JSON: {}", super::metric::shortened(&error.to_string()))
+        })?;
     if value.is_object() { Ok(value) } else { Err("The body must be a JSON object".to_owned()) }
 }
 

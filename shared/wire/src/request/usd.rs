@@ -105,7 +105,10 @@ mod tests {
         ] {
             let shown = usd(MicroUsd(micro)).to_string();
             assert_eq!(shown.parse::<f64>().unwrap().to_bits(), text.parse::<f64>().unwrap().to_bits());
-            assert!(shown == text || shown == format!("{micro}e-6").replace("1e-6", "1e-6"), "{shown} {text}");
+            assert!(
+                shown == text || shown == format!("{micro}e-6").replace("1e-6", "1e-6"),
+                "{shown} {text}"
+            );
         }
     }
 

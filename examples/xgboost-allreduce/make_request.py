@@ -1,0 +1,138 @@
+"""Prints the tuning request: CreateHyperParameterTuningJob's JSON plus the object `Controller`.
+
+The article's tuning: seven hyperparameters, Hyperband from 1 to 30 rounds, 30 jobs of 3 instances, 4 at a time, on
+spot instances, under a cap in dollars. Must be a pure function of its options: tune.sh takes an unchanged request
+for the same tuning, to be continued.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+INSTANCE = "ml.m5.2xlarge"
+USD_PER_HOUR = 0.461
+MAX_RUN_SECONDS = 600
+MAX_WAIT_SECONDS = 1200
+# What the ledger adds to a job's worst case: the grace of a stop and the upload of the model.
+STOP_AND_UPLOAD_SECONDS = 120 + 180
+# XGBoost's line, with a real tab or with the "#011" that CloudWatch Logs makes of it.
+METRIC_REGEX = r"\[[0-9]+\].*(?:\t|#011){}-auc:([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)"
+
+
+def worst_case_usd(instances):
+    seconds = MAX_WAIT_SECONDS + STOP_AND_UPLOAD_SECONDS
+    return instances * USD_PER_HOUR * seconds / 3600
+
+
+def parameter(name, least, greatest):
+    return {"Name": name, "MinValue": least, "MaxValue": greatest, "ScalingType": "Auto"}
+
+
+def channel(name, folder, distribution):
+    source = {
+        "S3DataType": "S3Prefix",
+        "S3Uri": f"{folder.resolve().as_uri()}/{name}/",
+        "S3DataDistributionType": distribution,
+    }
+    return {"ChannelName": name, "DataSource": {"S3DataSource": source}, "ContentType": "text/csv"}
+
+
+def request(options):
+    return {
+        "HyperParameterTuningJobName": options.name,
+        "HyperParameterTuningJobConfig": {
+            "Strategy": "Hyperband",
+            "StrategyConfig": {
+                "HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": options.max_resource}
+            },
+            "RandomSeed": options.seed,
+            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "validation:auc"},
+            "ResourceLimits": {
+                "MaxNumberOfTrainingJobs": options.jobs,
+                "MaxParallelTrainingJobs": options.parallel,
+            },
+            "ParameterRanges": {
+                "IntegerParameterRanges": [
+                    parameter("num_round", "100", "200"),
+                    parameter("max_depth", "1", "10"),
+                ],
+                "ContinuousParameterRanges": [
+                    parameter("eta", "0", "1"),
+                    parameter("min_child_weight", "1", "10"),
+                    parameter("alpha", "0", "2"),
+                    # The article says 0 to 1, but XGBoost refuses 0.
+                    parameter("colsample_bylevel", "0.01", "1"),
+                    parameter("colsample_bytree", "0.01", "1"),
+                ],
+                "CategoricalParameterRanges": [],
+            },
+            "TrainingJobEarlyStoppingType": "Off",
+        },
+        "TrainingJobDefinition": {
+            "StaticHyperParameters": {
+                "objective": "binary:logistic",
+                "eval_metric": "auc",
+                "tree_method": "hist",
+            },
+            "AlgorithmSpecification": {
+                "TrainingImage": "example/xgboost-allreduce:local",
+                "TrainingInputMode": "File",
+                "MetricDefinitions": [
+                    {"Name": f"{part}:auc", "Regex": METRIC_REGEX.format(part)} for part in ("train", "validation")
+                ],
+            },
+            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
+            "InputDataConfig": [
+                channel("train", options.data, "ShardedByS3Key"),
+                channel("validation", options.data, "FullyReplicated"),
+            ],
+            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/xgboost-allreduce/out/"},
+            "CheckpointConfig": {"S3Uri": "s3://example-bucket/xgboost-allreduce/checkpoints/"},
+            "EnableManagedSpotTraining": True,
+            "StoppingCondition": {
+                "MaxRuntimeInSeconds": MAX_RUN_SECONDS,
+                "MaxWaitTimeInSeconds": MAX_WAIT_SECONDS,
+            },
+            "ResourceConfig": {
+                "InstanceType": INSTANCE,
+                "InstanceCount": options.instances,
+                "VolumeSizeInGB": 30,
+            },
+        },
+        "Controller": {
+            "MaxCostUsd": options.cap,
+            "InstancePricesUsdPerHour": {INSTANCE: USD_PER_HOUR},
+            "Sampler": "Sobol",
+            "EpochPattern": r"\[(\d+)\]",
+            # train.py counts rounds from 0 and goes on counting after a restart.
+            "EpochBase": 0,
+            "EpochNumbering": "Absolute",
+        },
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder made by prepare.py")
+    parser.add_argument("--name", default="xgboost-allreduce")
+    parser.add_argument("--jobs", type=int, default=30)
+    parser.add_argument("--parallel", type=int, default=4)
+    parser.add_argument("--instances", type=int, default=3)
+    parser.add_argument("--max-resource", type=int, default=30)
+    parser.add_argument("--cap", type=float, default=5.0)
+    parser.add_argument("--seed", type=int, default=7)
+    options = parser.parse_args()
+    worst = worst_case_usd(options.instances)
+    at_once = int(options.cap / worst)
+    print(
+        f"cap: ${options.cap:.2f}; a job may cost ${worst:.2f} at worst and reserves that while it runs, "
+        f"so the cap admits {at_once} at a time"
+        + ("" if at_once >= options.parallel else f", fewer than the {options.parallel} asked for"),
+        file=sys.stderr,
+    )
+    print(json.dumps(request(options), indent=2))
+
+
+if __name__ == "__main__":
+    main()

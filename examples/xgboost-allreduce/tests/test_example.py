@@ -1,0 +1,257 @@
+"""The example's parts against each other: real training processes, started by launch.py.
+
+Run with the example's own Python: .work/venv/bin/python tests/test_example.py. Needs the data package, no binary of
+the controller. Each test has its own folder and leaves no process.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+EXAMPLE = HERE.parent
+sys.path.insert(0, str(EXAMPLE))
+
+import launch  # noqa: E402
+import make_request  # noqa: E402
+import table  # noqa: E402
+
+TRAIN = [sys.executable, str(EXAMPLE / "train.py")]
+# Column sampling on: a resume that restarted the sampler would grow other trees.
+HYPERPARAMETERS = {"num_round": 40, "eta": 0.3, "colsample_bylevel": 0.5, "colsample_bytree": 0.8}
+
+
+def prepare(out, *options):
+    command = [sys.executable, EXAMPLE / "prepare.py", "--out", out, "--shards", "3", *options]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def wait_for_round(job, index, limit=60):
+    deadline = time.monotonic() + limit
+    while f"[{index}]\t" not in job.log():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"round {index} not reached: {job.log()}")
+        time.sleep(0.005)
+
+
+def checksum(folder):
+    return hashlib.sha256((folder / "xgboost-model").read_bytes()).hexdigest()
+
+
+class Example(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = tempfile.TemporaryDirectory()
+        made = prepare(Path(cls.shared.name) / "data")
+        assert made.returncode == 0, made.stderr
+        cls.data = Path(made.stdout.strip())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.shared.cleanup()
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def job(self, instances, name="job", attempt=1, **hyperparameters):
+        values = {**HYPERPARAMETERS, **hyperparameters}
+        return launch.Job(TRAIN, self.folder / name, self.data, instances, values, attempt)
+
+
+class Data(Example):
+    def test_magic_is_split_80_20_and_sharded(self):
+        rows = {f.name: len(f.read_text().splitlines()) for f in (self.data / "train").iterdir()}
+        self.assertEqual(rows, {f"part-{n:03d}.csv": 5072 for n in range(3)})
+        self.assertEqual(len((self.data / "validation/part-000.csv").read_text().splitlines()), 3804)
+
+    def test_unchanged_data_is_kept(self):
+        file = self.data / "validation/part-000.csv"
+        before = file.stat().st_mtime_ns
+        self.assertEqual(Path(prepare(self.data.parent).stdout.strip()), self.data)
+        self.assertEqual(file.stat().st_mtime_ns, before)
+
+    def test_a_csv_of_the_user_is_one_hot_encoded(self):
+        bank = self.folder / "bank.csv"
+        lines = [f'{20 + n};"{("cat", "dog")[n % 2]}";{n};"{("yes", "no")[n % 3 == 0]}"' for n in range(60)]
+        bank.write_text("\n".join(['"age";"pet";"duration";"y"', *lines]))
+        made = prepare(self.folder / "out", "--data", bank, "--drop", "duration")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        first = (Path(made.stdout.strip()) / "train/part-000.csv").read_text().splitlines()[0]
+        self.assertEqual(len(first.split(",")), 4, "label, age, cat, dog")
+
+    def test_a_csv_without_the_target_is_refused(self):
+        bank = self.folder / "bank.csv"
+        bank.write_text("a,b\n1,2\n")
+        made = prepare(self.folder / "out", "--data", bank)
+        self.assertEqual(made.returncode, 1)
+        self.assertIn("has no column y", made.stderr)
+
+
+class Training(Example):
+    def test_three_hosts_train_one_model_as_well_as_one_host(self):
+        with self.job(1, "one") as one:
+            self.assertTrue(one.wait(), one.log())
+        with self.job(3, "three") as three:
+            self.assertTrue(three.wait(), three.log())
+        self.assertEqual(sorted(one.curve()), list(range(40)))
+        self.assertEqual(sorted(three.curve()), list(range(40)))
+        self.assertAlmostEqual(one.curve()[39], three.curve()[39], delta=0.01)
+        for host in ("algo-2", "algo-3"):
+            self.assertNotIn("validation-auc", three.log(host), "only the first host prints metrics")
+            self.assertFalse((three.roots[host] / "model/xgboost-model").exists())
+        self.assertFalse(list((three.folder / "checkpoints").glob(".rendezvous-*")))
+
+    def check_resume(self, instances, interrupt):
+        with self.job(instances, "unbroken") as unbroken:
+            self.assertTrue(unbroken.wait(), unbroken.log())
+        with self.job(instances, "broken") as first:
+            wait_for_round(first, 5)
+            interrupt(first)
+        self.assertLess(max(first.curve()), 39, "interrupted too late to prove anything")
+        with self.job(instances, "broken", attempt=2) as second:
+            self.assertTrue(second.wait(), second.log())
+        self.assertIn("going on from the checkpoint of", second.log())
+        self.assertGreater(min(second.curve()), 0)
+        self.assertEqual({**second.curve(), **first.curve()}, unbroken.curve())
+        self.assertEqual(checksum(second.roots["algo-1"] / "model"), checksum(unbroken.roots["algo-1"] / "model"))
+
+    def test_one_killed_host_resumes_to_the_same_model(self):
+        self.check_resume(1, lambda job: job.signal(signal.SIGKILL))
+
+    def test_three_killed_hosts_resume_to_the_same_model(self):
+        self.check_resume(3, lambda job: job.signal(signal.SIGKILL))
+
+    def test_an_attempt_with_nothing_left_reports_its_value(self):
+        for attempt in (1, 2):
+            with self.job(3, attempt=attempt) as job:
+                self.assertTrue(job.wait(), job.log())
+        self.assertEqual(list(job.curve()), [39])
+
+    def test_a_damaged_checkpoint_gives_way_to_the_one_before(self):
+        with self.job(1, num_round=5) as job:
+            self.assertTrue(job.wait(), job.log())
+        (job.folder / "checkpoints/r00005.ubj").write_bytes(b"no model")
+        with self.job(1, attempt=2, num_round=6) as job:
+            self.assertTrue(job.wait(), job.log())
+        self.assertEqual(list(job.curve()), [4, 5])
+
+    def test_sigterm_ends_all_hosts_at_once_with_a_model(self):
+        with self.job(3, num_round=2000) as job:
+            wait_for_round(job, 5)
+            asked = time.monotonic()
+            job.signal(signal.SIGTERM)
+            self.assertTrue(job.wait(), job.exit_codes())
+            self.assertLess(time.monotonic() - asked, 1.5)
+        self.assertTrue((job.roots["algo-1"] / "model/xgboost-model").exists())
+        self.assertIsNone(job.failure("algo-1"))
+
+    def test_hosts_do_not_outwait_a_killed_peer(self):
+        for victim in ("algo-1", "algo-2"):
+            with self.subTest(victim=victim), self.job(3, f"without-{victim}", num_round=2000) as job:
+                wait_for_round(job, 5)
+                job.signal(signal.SIGKILL, [victim])
+                self.assertFalse(job.wait(peer_seconds=20))
+                others = {host: code for host, code in job.exit_codes().items() if host != victim}
+                # 3, or SIGABRT out of XGBoost's own threads; 0 would be our stop after the 20 s.
+                self.assertTrue(all(code in (3, -signal.SIGABRT) for code in others.values()), others)
+                self.assertLess(job.seconds, 15)
+
+    def test_a_stale_rendezvous_misleads_nobody(self):
+        stale = self.folder / "job/checkpoints/.rendezvous-job-1"
+        stale.mkdir(parents=True)
+        (stale / "join-0000").touch()
+        (stale / "port-0000").write_text("1")
+        with self.job(3) as job:
+            self.assertTrue(job.wait(), job.log())
+
+    def test_bad_hyperparameters_are_named(self):
+        with self.job(1, colsample_bytree=0, max_depth="deep", depht=3) as job:
+            self.assertFalse(job.wait())
+        self.assertEqual(job.exit_codes(), {"algo-1": 1})
+        for part in ("colsample_bytree=0 must be greater than 0", "max_depth='deep'", "depht is not known"):
+            self.assertIn(part, job.failure("algo-1"))
+
+    def test_a_host_without_data_says_so(self):
+        with self.job(4) as job:
+            self.assertFalse(job.wait(peer_seconds=1))
+        self.assertIn("no .csv file", job.failure("algo-4"))
+
+
+class Launching(Example):
+    def test_hosts_die_with_a_killed_launcher(self):
+        marker = self.folder / "pid"
+        command = ["sh", "-c", f'echo $$ >> "{marker}"; exec sleep 60']
+        launcher = subprocess.Popen(
+            [sys.executable, EXAMPLE / "launch.py", "--instances", "2", "--data", self.data]
+            + ["--folder", self.folder / "job", "--", *command]
+        )
+        deadline = time.monotonic() + 10
+        while not (marker.exists() and len(marker.read_text().split()) == 2):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        launcher.kill()
+        launcher.wait()
+        time.sleep(0.5)
+        for pid in marker.read_text().split():
+            stat = Path(f"/proc/{pid}/stat")
+            with contextlib.suppress(FileNotFoundError):
+                self.assertEqual(stat.read_text().rsplit(")", 1)[1].split()[0], "Z", "still running")
+
+    def test_a_failure_is_passed_on(self):
+        command = [sys.executable, EXAMPLE / "launch.py", "--instances", "1", "--data", self.data]
+        done = subprocess.run([*command, "--folder", self.folder / "job", "--", "false"], capture_output=True)
+        self.assertEqual(done.returncode, 1)
+
+
+class Comparison(unittest.TestCase):
+    def setUp(self):
+        self.result = json.loads((HERE / "sample_result.json").read_text())
+        text, options = io.StringIO(), ["make_request.py", "--data", str(HERE)]
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
+            sys.argv, kept = options, sys.argv
+            make_request.main()
+            sys.argv = kept
+        self.request = json.loads(text.getvalue())
+        self.baselines = [
+            {"instances": n, "value": v, "rounds": 30, "seconds": 2.5, "billable_seconds": 3}
+            for n, v in ((1, 0.930), (3, 0.931))
+        ]
+
+    def test_rows_are_the_measured_figures(self):
+        rows, remarks = table.compare(self.baselines, self.request, self.result)
+        self.assertEqual(rows[1][2], 9)
+        self.assertEqual(rows[2][1:], (0.94, (3 + 5 + 12 + 22) * 3, 60.5))
+        # 34 s over 30 rounds in two starts, 3 s and 5 s for 1 and 3 rounds: a start and a round take about 2 and 1 s.
+        self.assertAlmostEqual(rows[3][2] / 3, 3 + 29 * 0.7 + 5 + 27 * 0.9 + 34, delta=15)
+        self.assertGreater(rows[4][2], rows[3][2])
+        self.assertIn("cost XGBoost no quality", " ".join(remarks))
+
+    def test_a_loss_by_distribution_is_not_hidden(self):
+        self.baselines[0]["value"] = 0.97
+        _, remarks = table.compare(self.baselines, self.request, self.result)
+        self.assertIn("Distribution alone cost 0.0390 AUC", " ".join(remarks))
+
+    def test_no_best_job_is_no_crash(self):
+        self.result["TuningJob"].pop("BestTrainingJob")
+        self.result["TrainingJobs"] = []
+        rows, _ = table.compare(self.baselines, self.request, self.result)
+        self.assertIsNone(rows[2][1])
+
+    def test_the_cap_admits_four_jobs(self):
+        self.assertGreaterEqual(self.request["Controller"]["MaxCostUsd"], 4 * make_request.worst_case_usd(3))
+
+
+if __name__ == "__main__":
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    unittest.main()

@@ -1,0 +1,279 @@
+//! The engine, its file, and the upkeep that it does not do itself.
+//!
+//! The engine numbers a change by the greatest number among its stream records, and reads records by number: without an
+//! index both walk all records, on every write. So a second connection to the same database adds the index, and removes
+//! old records, which the engine never does. One mutex orders the two connections. It must never remove the last
+//! record: the numbers would begin again from the clock, and a reader's place would be lost if that had gone back.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use dynoxide::actions::get_records::{GetRecordsRequest, GetRecordsResponse};
+use dynoxide::actions::get_shard_iterator::{GetShardIteratorRequest, decode_shard_iterator};
+use dynoxide::{Database, DynoxideError};
+use rusqlite::{Connection, OpenFlags};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use super::stream::StreamStart;
+use super::{Failure, OpenError, Swept, TABLE_NAME, fault};
+
+/// How long DynamoDB keeps a stream record.
+const RETENTION: Duration = Duration::from_hours(24);
+/// How long a statement of upkeep waits for a foreign reader of the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// The order in which the engine looks at stream records.
+const INDEX: &str = "CREATE INDEX IF NOT EXISTS hyperband_stream_order ON _stream_records \
+                     (table_name, CAST(sequence_number AS INTEGER))";
+const TRIM: &str = "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <= ?2 \
+                    AND id < (SELECT MAX(id) FROM _stream_records)";
+
+/// The engine on one database.
+pub(super) struct Engine {
+    // Fields are dropped in this order: the lock on the file goes last.
+    database: Database,
+    upkeep: Mutex<Connection>,
+    path: Option<PathBuf>,
+    written: watch::Sender<u64>,
+    _lock: Option<File>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Opens or makes the file.
+    pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+        let access = |source| OpenError::Access { path: path.to_owned(), source };
+        // An absolute path is never taken for a URI or for a name like ":memory:".
+        let absolute = std::path::absolute(path).map_err(access)?;
+        let Some(name) = absolute.to_str() else {
+            return Err(access(io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8")));
+        };
+        let lock = lock(&absolute)?;
+        if std::fs::metadata(&absolute).is_ok_and(|file| file.len() > 0) {
+            inspect(&absolute)?;
+        }
+        Self::on(name, Some(absolute.clone()), Some(lock))
+            .map_err(|reason| OpenError::new(&absolute, &reason))
+    }
+
+    /// Makes an empty database in memory.
+    pub(super) fn memory() -> Result<Self, OpenError> {
+        // Two connections reach one database in memory by a name, which nothing else in this process may have.
+        let name = format!(
+            "file:hyperband-{:016x}?mode=memory&cache=shared",
+            RandomState::new().build_hasher().finish()
+        );
+        Self::on(&name, None, None).map_err(|reason| OpenError::new(Path::new("(memory)"), &reason))
+    }
+
+    fn on(name: &str, path: Option<PathBuf>, lock: Option<File>) -> Result<Self, String> {
+        let database = Database::new(name).map_err(|error| error.to_string())?;
+        let prepare = || -> rusqlite::Result<Connection> {
+            let upkeep = Connection::open(name)?;
+            upkeep.busy_timeout(BUSY_TIMEOUT)?;
+            upkeep.execute_batch(INDEX)?;
+            Ok(upkeep)
+        };
+        let upkeep = prepare().map_err(|error| error.to_string())?;
+        Ok(Self { database, upkeep: Mutex::new(upkeep), path, written: watch::Sender::new(0), _lock: lock })
+    }
+
+    /// Answers one request of DynamoDB's JSON protocol with a status and a body.
+    pub(super) fn answer(&self, operation: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        let alone = self.alone();
+        let database = &self.database;
+        let result = match operation {
+            "GetItem" => reply(body, |request| database.get_item(request)),
+            "PutItem" => reply(body, |request| database.put_item(request)),
+            "DeleteItem" => reply(body, |request| database.delete_item(request)),
+            "UpdateItem" => reply(body, |request| database.update_item(request)),
+            "Query" => reply(body, |request| database.query(request)),
+            "Scan" => reply(body, |request| database.scan(request)),
+            "TransactWriteItems" => reply(body, |request| database.transact_write_items(request)),
+            "TransactGetItems" => reply(body, |request| database.transact_get_items(request)),
+            "BatchGetItem" => reply(body, |request| database.batch_get_item(request)),
+            "BatchWriteItem" => reply(body, |request| database.batch_write_item(request)),
+            "CreateTable" => reply(body, |request| database.create_table(request)),
+            "DescribeTable" => reply(body, |request| database.describe_table(request)),
+            "ListTables" => reply(body, |request| database.list_tables(request)),
+            "UpdateTimeToLive" => reply(body, |request| database.update_time_to_live(request)),
+            "DescribeTimeToLive" => reply(body, |request| database.describe_time_to_live(request)),
+            _ => Err(DynoxideError::ValidationException(format!(
+                "the embedded table does not know {operation}"
+            ))),
+        };
+        drop(alone);
+        match result {
+            Ok(body) => {
+                if matches!(
+                    operation,
+                    "PutItem" | "DeleteItem" | "UpdateItem" | "TransactWriteItems" | "BatchWriteItem"
+                ) {
+                    self.wake();
+                }
+                (200, body)
+            }
+            Err(error) => fault::answer(&error, self.path.as_deref()),
+        }
+    }
+
+    /// A receiver that sees every write from now on.
+    pub(super) fn writes(&self) -> watch::Receiver<u64> {
+        self.written.subscribe()
+    }
+
+    /// The name of the stream.
+    pub(super) fn stream_arn(&self) -> Result<String, Failure> {
+        let _alone = self.alone();
+        let table = self.database.get_table_metadata(TABLE_NAME).map_err(|error| self.failure(&error))?;
+        let label = table.and_then(|table| table.stream_label).unwrap_or_default();
+        Ok(dynoxide::streams::stream_arn(TABLE_NAME, &label))
+    }
+
+    /// An iterator of the stream's only shard.
+    pub(super) fn iterator(&self, start: &StreamStart) -> Result<String, Failure> {
+        let stream_arn = self.stream_arn()?;
+        let _alone = self.alone();
+        let (kind, sequence_number) = match start {
+            StreamStart::TrimHorizon => ("TRIM_HORIZON", None),
+            StreamStart::Latest => ("LATEST", None),
+            StreamStart::After(sequence) => ("AFTER_SEQUENCE_NUMBER", Some(sequence.clone())),
+        };
+        let request = GetShardIteratorRequest {
+            stream_arn,
+            shard_id: dynoxide::streams::shard_id(TABLE_NAME),
+            shard_iterator_type: kind.to_owned(),
+            sequence_number,
+        };
+        let answer = self.database.get_shard_iterator(request).map_err(|error| self.failure(&error))?;
+        Ok(answer.shard_iterator.unwrap_or_default())
+    }
+
+    /// At most `limit` records from the iterator on.
+    pub(super) fn records(
+        &self,
+        shard_iterator: String,
+        limit: usize,
+    ) -> Result<GetRecordsResponse, Failure> {
+        let _alone = self.alone();
+        let request = GetRecordsRequest { shard_iterator, limit: Some(limit) };
+        self.database.get_records(request).map_err(|error| self.failure(&error))
+    }
+
+    /// Removes the records up to this sequence number.
+    pub(super) fn trim_through(&self, sequence: &str) -> Result<usize, Failure> {
+        let iterator = self.iterator(&StreamStart::After(sequence.to_owned()))?;
+        let (_, _, stored) = decode_shard_iterator(&iterator).unwrap_or_default();
+        self.trim(stored)
+    }
+
+    /// Removes the records that DynamoDB would have removed.
+    pub(super) fn trim_old(&self) -> Result<usize, Failure> {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        // The engine numbers changes by microseconds since 1970, or by one more than the last.
+        let oldest = now.saturating_sub(RETENTION).as_micros();
+        self.trim(i64::try_from(oldest).unwrap_or_default())
+    }
+
+    /// Removes what is past its time.
+    pub(super) fn sweep(&self) -> Result<Swept, Failure> {
+        let alone = self.alone();
+        let rows = self.database.sweep_ttl().map_err(|error| self.failure(&error))?;
+        drop(alone);
+        if rows > 0 {
+            self.wake();
+        }
+        Ok(Swept { rows, records: self.trim_old()? })
+    }
+
+    fn trim(&self, through: i64) -> Result<usize, Failure> {
+        let removed = self.alone().execute(TRIM, (TABLE_NAME, through));
+        removed.map_err(|error| fault::failure(&error.to_string(), self.path.as_deref()))
+    }
+
+    fn wake(&self) {
+        self.written.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn failure(&self, error: &DynoxideError) -> Failure {
+        fault::of_engine(error, self.path.as_deref())
+    }
+
+    /// Keeps the two connections from working at once: in memory they would refuse each other instead of waiting.
+    fn alone(&self) -> MutexGuard<'_, Connection> {
+        self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn reply<Q: DeserializeOwned, A: Serialize>(
+    body: &[u8],
+    run: impl FnOnce(Q) -> dynoxide::Result<A>,
+) -> dynoxide::Result<Vec<u8>> {
+    let unreadable = |error: serde_json::Error| DynoxideError::SerializationException(error.to_string());
+    let answer = run(serde_json::from_slice(body).map_err(unreadable)?)?;
+    // An answer that cannot be written is no refusal: the write is done.
+    serde_json::to_vec(&answer).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+}
+
+/// Takes the lock file and writes this process's number into it.
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let access = |source| OpenError::Access { path: path.to_owned(), source };
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let mut file =
+        File::options().create(true).truncate(false).read(true).write(true).open(name).map_err(access)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // Only to tell who: any failure leaves it untold.
+            let _ = file.read_to_string(&mut holder);
+            let holder = holder.trim();
+            let holder =
+                if holder.is_empty() { "another process".to_owned() } else { format!("process {holder}") };
+            return Err(OpenError::InUse { path: path.to_owned(), holder });
+        }
+        Err(TryLockError::Error(source)) => return Err(access(source)),
+    }
+    // The number is a courtesy: a full disk is told when the table itself is written.
+    let _ =
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+    Ok(file)
+}
+
+/// Makes sure that a file with content is ours and whole, before the engine writes to it.
+fn inspect(path: &Path) -> Result<(), OpenError> {
+    let look = || -> rusqlite::Result<(u32, u32, String)> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let count = |sql: &str| connection.query_row(sql, [], |row| row.get(0));
+        let all = count("SELECT COUNT(*) FROM sqlite_master")?;
+        let ours = count(
+            "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name IN ('_config', '_tables', \
+             '_stream_records')",
+        )?;
+        let health = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        Ok((all, ours, health))
+    };
+    match look().map_err(|error| OpenError::new(path, &error))? {
+        (1.., 0..3, _) => {
+            let reason = "it is the SQLite database of another program".to_owned();
+            Err(OpenError::NotATable { path: path.to_owned(), reason })
+        }
+        (_, _, health) if health != "ok" => Err(OpenError::Damaged { path: path.to_owned(), reason: health }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,71 @@
+//! Why a job failed, in SageMaker's words.
+//!
+//! Blocks. Must never read more of what a program wrote than it shows.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::hosts::HostExit;
+
+/// `SageMaker`'s limit of a failure reason.
+const REASON_CHARS_MAX: usize = 1024;
+/// A character has at most four bytes.
+const READ_BYTES_MAX: u64 = 4 * 1024;
+
+/// `FailureReason` of a job whose `host` ended with `exit`; `file` is where the program may have written why.
+pub(crate) fn reason(host: &str, exit: &HostExit, file: &Path) -> String {
+    let code = match exit {
+        HostExit::Code(code) => *code,
+        HostExit::Lost(how) => return format!("InternalServerError: host {host} was lost: {how}"),
+    };
+    let written = written(file);
+    let told = if written.is_empty() { how_it_ended(host, code) } else { written };
+    let (start, end) = ("AlgorithmError: ", format!(", exit code: {code}"));
+    let room = REASON_CHARS_MAX.saturating_sub(start.len()).saturating_sub(end.len());
+    let told: String = told.chars().take(room).collect();
+    format!("{start}{told}{end}")
+}
+
+fn how_it_ended(host: &str, code: i32) -> String {
+    match code.checked_sub(128) {
+        Some(signal) if (1..=64).contains(&signal) => format!("host {host} was ended by signal {signal}"),
+        _ => format!("host {host} ended with exit code {code}"),
+    }
+}
+
+fn written(file: &Path) -> String {
+    let mut bytes = Vec::new();
+    // The file is the user's to write; without it the exit code tells what there is.
+    let _ = regular(file).map(|opened| opened.take(READ_BYTES_MAX).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}
+
+/// Opens a regular file only: a pipe of that name would block for ever.
+fn regular(file: &Path) -> Option<File> {
+    file.metadata().ok()?.is_file().then(|| File::open(file).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_program_wrote_is_cut_to_the_service_s_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("failure");
+        let none = reason("algo-2", &HostExit::Code(3), &file);
+        assert_eq!(none, "AlgorithmError: host algo-2 ended with exit code 3, exit code: 3");
+        let killed = reason("algo-1", &HostExit::Code(137), &file);
+        assert_eq!(killed, "AlgorithmError: host algo-1 was ended by signal 9, exit code: 137");
+        std::fs::write(&file, "no such column\n").unwrap();
+        assert_eq!(
+            reason("algo-1", &HostExit::Code(1), &file),
+            "AlgorithmError: no such column, exit code: 1"
+        );
+        std::fs::write(&file, "é".repeat(5000)).unwrap();
+        let long = reason("algo-1", &HostExit::Code(1), &file);
+        assert_eq!(long.chars().count(), 1024);
+        assert!(long.ends_with(", exit code: 1"));
+    }
+}

@@ -1,0 +1,193 @@
+//! The running processes of one start of a job: started under shims, stopped, waited for.
+//!
+//! Assumes the shim's protocol (`shim.rs`). Dropping this ends every process, since the shims' pipes close. Must never
+//! wait for logs to be read before it stops a process.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+use tokio::time::{Instant, timeout_at};
+
+use super::container::Container;
+use super::job::Shared;
+use super::log_stream::{LogStream, Outlets, pump};
+use super::processes;
+use super::record::Run;
+use super::shim;
+
+/// How long a killed host may take to be gone.
+const KILL_WAIT: Duration = Duration::from_secs(10);
+/// How long the end of a job waits for its last lines to be delivered.
+const LOG_WAIT: Duration = Duration::from_secs(5);
+
+/// How a host ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum HostExit {
+    /// Exit code of the command; 128 + signal when one ended it.
+    Code(i32),
+    /// The shim itself was ended, so the host is lost.
+    Lost(String),
+}
+
+/// The hosts of a run.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    attempt: String,
+    inputs: Vec<ChildStdin>,
+    shims: Vec<Pid>,
+    exits: JoinSet<(usize, io::Result<ExitStatus>)>,
+    pumps: Vec<JoinHandle<()>>,
+    /// A shim did not end by itself; its processes must be looked for.
+    lost: bool,
+}
+
+impl Hosts {
+    /// Starts the shims of all hosts. On an error those that run are ended by the shims.
+    pub(crate) fn start(
+        shared: &Shared,
+        job: &str,
+        run: &Run,
+        containers: Vec<Container>,
+        troubles: &mpsc::UnboundedSender<String>,
+    ) -> Result<Self, String> {
+        let mut hosts = Self {
+            attempt: run.attempt.clone(),
+            inputs: Vec::new(),
+            shims: Vec::new(),
+            exits: JoinSet::new(),
+            pumps: Vec::new(),
+            lost: false,
+        };
+        for (index, container) in containers.into_iter().enumerate() {
+            let host = container.host.clone();
+            let stream = LogStream::open(&shared.layout.logs(job), job, &host, run.stream)
+                .map_err(|error| format!("cannot open the log of {host}: {error}"))?;
+            let mut child = command(shared, &container)
+                .spawn()
+                .map_err(|error| format!("cannot start the host shim of {host}: {error}"))?;
+            let (Some(input), Some(out), Some(err)) =
+                (child.stdin.take(), child.stdout.take(), child.stderr.take())
+            else {
+                return Err(format!("the host shim of {host} has no pipes"));
+            };
+            let outlets = Outlets {
+                owner: shared.owner.account.clone(),
+                feed: shared.logs.clone(),
+                closing: shared.closing.subscribe(),
+                troubles: troubles.clone(),
+            };
+            hosts.pumps.push(tokio::spawn(pump(out, err, stream, outlets, container.notes)));
+            hosts.inputs.push(input);
+            hosts.shims.extend(pid(&child));
+            hosts.exits.spawn(async move { (index, child.wait().await) });
+        }
+        Ok(hosts)
+    }
+
+    /// Waits for the next host to end; `None` when all have. May be dropped half-way.
+    pub(crate) async fn next_exit(&mut self) -> Option<(usize, HostExit)> {
+        let (index, exit) = match self.exits.join_next().await? {
+            Ok((index, Ok(status))) => match (status.code(), status.signal()) {
+                (Some(code), _) => (index, HostExit::Code(code)),
+                (None, signal) => {
+                    let signal =
+                        signal.map_or_else(|| "an unknown signal".to_owned(), |s| format!("signal {s}"));
+                    (index, HostExit::Lost(format!("its shim was ended by {signal}")))
+                }
+            },
+            Ok((index, Err(error))) => {
+                (index, HostExit::Lost(format!("its shim cannot be waited for: {error}")))
+            }
+            Err(error) => (0, HostExit::Lost(format!("its shim cannot be waited for: {error}"))),
+        };
+        self.lost |= match exit {
+            HostExit::Code(code) => code == i32::from(shim::EXIT_SHIM),
+            HostExit::Lost(_) => true,
+        };
+        Some((index, exit))
+    }
+
+    /// SIGTERM, up to `grace`, SIGKILL; returns when every process is gone.
+    pub(crate) async fn stop(&mut self, grace: Duration) {
+        self.tell(shim::TERMINATE).await;
+        if !self.all_ended_by(Instant::now() + grace).await {
+            self.tell(shim::KILL).await;
+            if !self.all_ended_by(Instant::now() + KILL_WAIT).await {
+                // A process that even SIGKILL does not end at once (the disk hangs): the shims go, the job goes on.
+                self.lost = true;
+                for shim in &self.shims {
+                    let _ = kill_process(*shim, Signal::KILL);
+                }
+                self.all_ended_by(Instant::now() + KILL_WAIT).await;
+            }
+        }
+        if self.lost {
+            let marks = BTreeSet::from([mark(&self.attempt)]);
+            let _ = spawn_blocking(move || processes::kill_marked(&marks)).await;
+        }
+    }
+
+    /// Waits until everything that was printed has been stored and delivered, within limits.
+    pub(crate) async fn finish_logs(self) {
+        let Self { pumps, .. } = self;
+        let deadline = Instant::now() + LOG_WAIT;
+        for pumped in pumps {
+            // Late lines still go their way.
+            let _ = timeout_at(deadline, pumped).await;
+        }
+    }
+
+    async fn tell(&mut self, order: u8) {
+        for input in &mut self.inputs {
+            // A host that has ended hears nothing.
+            let _ = input.write_all(&[order]).await;
+        }
+    }
+
+    async fn all_ended_by(&mut self, deadline: Instant) -> bool {
+        loop {
+            match timeout_at(deadline, self.next_exit()).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// What every process of an attempt has in its environment.
+pub(crate) fn mark(attempt: &str) -> String {
+    format!("SM_ATTEMPT_ID={attempt}")
+}
+
+fn command(shared: &Shared, container: &Container) -> Command {
+    let config = &shared.config;
+    let mut command = Command::new(config.shim.first().cloned().unwrap_or_default());
+    command
+        .args(config.shim.iter().skip(1))
+        .arg("--lock")
+        .arg(&container.lock)
+        .arg("--parent")
+        .arg(std::process::id().to_string())
+        .arg("--")
+        .args(&config.command)
+        .envs(container.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Ctrl-C on the terminal is for the controller.
+        .process_group(0);
+    command
+}
+
+fn pid(child: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(child.id()?).ok()?)
+}

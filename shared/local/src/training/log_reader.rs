@@ -1,0 +1,204 @@
+//! Reads stored log streams, a page at a time, in bounded memory.
+//!
+//! Assumes what [`super::log_stream`] wrote: one JSON object a line, times that never decrease within a stream. A torn
+//! last line (the controller was killed while writing) is left out. A page token is `<stream digits>:<byte offset>`.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::path::Path;
+
+use service::ports::Millis;
+use service::ports::training::{LogLine, Paged};
+
+use super::log_stream::{LogEvent, stream_name};
+
+/// Lines of a page.
+const PAGE_LINES_MAX: usize = 10_000;
+/// Text of a page, but for one line.
+const PAGE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Why a page could not be read.
+#[derive(Debug)]
+pub(crate) enum ReadError {
+    BadToken,
+    Io(io::Error),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// One page of the lines of all streams of `host` with a time of at least `from`, older streams first.
+pub(crate) fn read(
+    folder: &Path,
+    job: &str,
+    host: &str,
+    from: Millis,
+    page: Option<&str>,
+) -> Result<Paged<LogLine>, ReadError> {
+    let streams = streams(folder, host)?;
+    let (first, offset) = match page {
+        None => (Millis::MIN, None),
+        Some(token) => parse_token(token).ok_or(ReadError::BadToken)?,
+    };
+    let mut found = Page { items: Vec::new(), bytes: 0 };
+    for started in streams.into_iter().filter(|started| *started >= first) {
+        let mut file = File::open(folder.join(format!("{host}-{started}")))?;
+        let start = match offset {
+            Some(offset) if started == first => offset,
+            _ => seek_time(&mut file, from)?,
+        };
+        let stream = stream_name(job, host, started);
+        if let Some(next) = found.fill(file, start, &stream, from)? {
+            return Ok(Paged { items: found.items, next: Some(format!("{started}:{next}")) });
+        }
+    }
+    Ok(Paged { items: found.items, next: None })
+}
+
+fn parse_token(token: &str) -> Option<(Millis, Option<u64>)> {
+    let (stream, offset) = token.split_once(':')?;
+    Some((stream.parse().ok()?, Some(offset.parse().ok()?)))
+}
+
+/// Starts of the streams of `host`, oldest first.
+fn streams(folder: &Path, host: &str) -> io::Result<Vec<Millis>> {
+    let mut found = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        other => other?,
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_prefix(host)?.strip_prefix('-'));
+        found.extend(digits.and_then(|digits| digits.parse::<Millis>().ok()));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// What is collected for a page.
+struct Page {
+    items: Vec<LogLine>,
+    bytes: usize,
+}
+
+impl Page {
+    /// Adds lines from `start` on; the offset to go on from when the page is full before the stream ends.
+    fn fill(&mut self, mut file: File, start: u64, stream: &str, from: Millis) -> io::Result<Option<u64>> {
+        file.seek(SeekFrom::Start(start))?;
+        let mut reader = BufReader::with_capacity(64 * 1024, file);
+        let mut offset = start;
+        let mut line = Vec::new();
+        loop {
+            if self.items.len() >= PAGE_LINES_MAX || self.bytes >= PAGE_BYTES_MAX {
+                return Ok(Some(offset));
+            }
+            line.clear();
+            let length = reader.read_until(b'\n', &mut line)?;
+            if line.last() != Some(&b'\n') {
+                return Ok(None);
+            }
+            offset = offset.saturating_add(u64::try_from(length).unwrap_or(0));
+            if let Ok(event) = serde_json::from_slice::<LogEvent>(&line)
+                && event.timestamp >= from
+            {
+                self.bytes = self.bytes.saturating_add(event.message.len());
+                let LogEvent { id, timestamp, message } = event;
+                self.items.push(LogLine { stream: stream.to_owned(), id, timestamp, message });
+            }
+        }
+    }
+}
+
+/// An offset of a line's start before which no line has a time of at least `from`, by bisection.
+fn seek_time(file: &mut File, from: Millis) -> io::Result<u64> {
+    let (mut low, mut high) = (0_u64, file.metadata()?.len());
+    // Below this, reading on is as quick as another step.
+    while high.saturating_sub(low) > 64 * 1024 {
+        let middle = low + (high - low) / 2;
+        match line_after(file, middle)? {
+            Some((start, end, time)) if time < from && end <= high => low = end.max(start),
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+/// Start, end and time of the first whole line that starts after `offset`.
+fn line_after(file: &mut File, offset: u64) -> io::Result<Option<(u64, u64, Millis)>> {
+    file.seek(SeekFrom::Start(offset))?;
+    let mut reader = BufReader::new(&mut *file);
+    let mut line = Vec::new();
+    let skipped = u64::try_from(reader.read_until(b'\n', &mut line)?).unwrap_or(0);
+    line.clear();
+    let length = u64::try_from(reader.read_until(b'\n', &mut line)?).unwrap_or(0);
+    let start = offset.saturating_add(skipped);
+    let event = serde_json::from_slice::<LogEvent>(&line).ok();
+    Ok(event.map(|event| (start, start.saturating_add(length), event.timestamp)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(folder: &Path, started: Millis, lines: u32, torn: bool) {
+        let mut text = String::new();
+        for line in 0..lines {
+            let message = format!("{line} {}", "x".repeat(40));
+            let event =
+                LogEvent { id: format!("{line:09}"), timestamp: started + i64::from(line / 7), message };
+            text.push_str(&serde_json::to_string(&event).unwrap());
+            text.push('\n');
+        }
+        if torn {
+            text.push_str(r#"{"id":"9","timest"#);
+        }
+        fs::write(folder.join(format!("algo-1-{started}")), text).unwrap();
+    }
+
+    fn all(folder: &Path, from: Millis) -> (Vec<LogLine>, usize) {
+        let (mut lines, mut pages, mut next) = (Vec::new(), 0, None::<String>);
+        loop {
+            let page = read(folder, "job", "algo-1", from, next.as_deref()).unwrap();
+            assert!(page.items.len() <= PAGE_LINES_MAX);
+            lines.extend(page.items);
+            pages += 1;
+            next = page.next;
+            if next.is_none() {
+                return (lines, pages);
+            }
+        }
+    }
+
+    #[test]
+    fn pages_hold_every_line_once_in_order_and_no_torn_one() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), 1_000_000, 25_000, true);
+        write(folder.path(), 2_000_000, 3, false);
+        fs::write(folder.path().join("algo-11-3000000"), "{}").unwrap();
+        let (lines, pages) = all(folder.path(), 0);
+        assert_eq!((lines.len(), pages), (25_003, 3));
+        assert!(lines.is_sorted_by_key(|line| (line.stream.clone(), line.timestamp, line.id.clone())));
+        assert_eq!(lines.last().unwrap().stream, "job/algo-1-2000000");
+    }
+
+    #[test]
+    fn a_start_time_is_found_whatever_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), 1_000_000, 25_000, false);
+        for from in [0, 1_000_000, 1_000_001, 1_001_234, 1_003_571, 1_003_572] {
+            let expected = (0..25_000).filter(|line| 1_000_000 + i64::from(line / 7) >= from).count();
+            assert_eq!(all(folder.path(), from).0.len(), expected, "from {from}");
+        }
+    }
+
+    #[test]
+    fn nothing_stored_is_an_empty_page_and_a_bad_token_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(read(&folder.path().join("none"), "job", "algo-1", 0, None).unwrap().items.is_empty());
+        assert!(matches!(read(folder.path(), "job", "algo-1", 0, Some("x")), Err(ReadError::BadToken)));
+    }
+}

@@ -1,0 +1,212 @@
+//! The service behind the ports of the use cases.
+//!
+//! Answers with the errors and messages of the real service. Must never do more than validate, look up and hand over.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use serde_json::Value;
+use service::ports::Millis;
+use service::ports::training::{
+    Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
+};
+use tokio::task::spawn_blocking;
+
+use super::channel::{self, Source};
+use super::clock;
+use super::describe;
+use super::job::{Job, Shared};
+use super::log_reader::{self, ReadError};
+use super::record::{Record, StopCause};
+use super::request::{Invalid, JobRequest};
+use super::store;
+use super::{Entry, TrainingService};
+
+/// Jobs of a page of the listing.
+const LIST_PAGE_MAX: usize = 100;
+
+/// The answer for a job that does not exist.
+pub(super) fn not_found() -> TrainingJobsError {
+    TrainingJobsError::NotFound("Requested resource not found.".to_owned())
+}
+
+fn refused(message: String) -> TrainingJobsError {
+    TrainingJobsError::Refused { code: "ValidationException".to_owned(), message }
+}
+
+fn already_ended(status: &str) -> TrainingJobsError {
+    let text = format!("The request was rejected because the training job is in status {status}.");
+    TrainingJobsError::AlreadyEnded(text)
+}
+
+impl TrainingJobs for TrainingService {
+    async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
+        let parsed = JobRequest::parse(request).map_err(|Invalid(message)| refused(message))?;
+        let shared = &self.inner.shared;
+        let mut jobs = self.inner.jobs.lock().await;
+        if jobs.contains_key(&parsed.name) {
+            return Err(name_taken(shared, &parsed.name));
+        }
+        if *shared.closing.borrow() {
+            return Err(TrainingJobsError::Unavailable("the service is shutting down".to_owned()));
+        }
+        check_quota(shared, &parsed, jobs.values())?;
+        let record = Record::new(request.clone(), parsed.spot, clock::now());
+        write(shared, &parsed, record.clone()).await?;
+        let job = Job::new(parsed, record);
+        jobs.insert(job.request.name.clone(), Entry::Job(Arc::clone(&job)));
+        drop(jobs);
+        job.announce(shared).await;
+        self.drive(job).await;
+        Ok(())
+    }
+
+    async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
+        let job = match self.inner.jobs.lock().await.get(name) {
+            None => return Err(not_found()),
+            Some(Entry::Damaged(_)) => return Err(already_ended("Failed")),
+            Some(Entry::Job(job)) => Arc::clone(job),
+        };
+        let stopped = job.stop(&self.inner.shared, StopCause::User).await;
+        stopped.map_err(|status| already_ended(status.name()))
+    }
+
+    async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
+        let job = match self.inner.jobs.lock().await.get(name) {
+            None => return Err(not_found()),
+            Some(Entry::Damaged(job)) => return Ok(describe::damaged(job)),
+            Some(Entry::Job(job)) => Arc::clone(job),
+        };
+        let record = job.record().await;
+        Ok(describe::description(&record, name))
+    }
+
+    async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
+        match self.inner.jobs.lock().await.get(name) {
+            None => Err(not_found()),
+            Some(Entry::Damaged(_)) => Ok(BTreeMap::new()),
+            Some(Entry::Job(job)) => Ok(job.request.tags.clone()),
+        }
+    }
+}
+
+impl TrainingJobListing for TrainingService {
+    async fn in_progress(&self, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
+        let after =
+            page.map(|token| parse_page(token).ok_or_else(|| refused("Invalid NextToken".to_owned())));
+        let after = after.transpose()?;
+        let jobs = self.inner.jobs.lock().await;
+        let mut found: Vec<(Millis, &str)> = jobs
+            .values()
+            .filter_map(|entry| match entry {
+                Entry::Job(job) if job.in_progress() => Some((job.created, job.request.name.as_str())),
+                Entry::Job(_) | Entry::Damaged(_) => None,
+            })
+            .filter(|key| after.is_none_or(|after| *key > after))
+            .collect();
+        found.sort_unstable();
+        let more = found.len() > LIST_PAGE_MAX;
+        found.truncate(LIST_PAGE_MAX);
+        let next = found.last().filter(|_| more).map(|(created, name)| format!("{created}:{name}"));
+        let items =
+            found.into_iter().map(|(created, name)| Listed { name: name.to_owned(), created }).collect();
+        Ok(Paged { items, next })
+    }
+}
+
+fn parse_page(token: &str) -> Option<(Millis, &str)> {
+    let (created, name) = token.split_once(':')?;
+    Some((created.parse().ok()?, name))
+}
+
+impl JobLogs for TrainingService {
+    async fn read(
+        &self,
+        name: &str,
+        host: &str,
+        from: Millis,
+        page: Option<&str>,
+    ) -> Result<Paged<LogLine>, TrainingJobsError> {
+        if !self.inner.jobs.lock().await.contains_key(name) {
+            return Err(not_found());
+        }
+        let folder = self.inner.shared.layout.logs(name);
+        let (name, host, page) = (name.to_owned(), host.to_owned(), page.map(ToOwned::to_owned));
+        let reading =
+            spawn_blocking(move || log_reader::read(&folder, &name, &host, from, page.as_deref())).await;
+        match reading {
+            Ok(Ok(page)) => Ok(page),
+            Ok(Err(ReadError::BadToken)) => Err(refused("Invalid NextToken".to_owned())),
+            Ok(Err(ReadError::Io(error))) => Err(TrainingJobsError::Unavailable(error.to_string())),
+            Err(error) => Err(TrainingJobsError::Unavailable(error.to_string())),
+        }
+    }
+}
+
+fn name_taken(shared: &Shared, name: &str) -> TrainingJobsError {
+    TrainingJobsError::NameTaken(format!(
+        "Training job names must be unique within an AWS account and region, and a training job with this name \
+         already exists ({})",
+        shared.owner.arn(name)
+    ))
+}
+
+fn check_quota<'a>(
+    shared: &Shared,
+    request: &JobRequest,
+    jobs: impl Iterator<Item = &'a Entry>,
+) -> Result<(), TrainingJobsError> {
+    let kind = &request.instance_type;
+    let Some(limit) = shared.config.quota.limit(kind) else { return Ok(()) };
+    let used: u32 = jobs
+        .map(|entry| match entry {
+            Entry::Job(job) if !job.ended() && job.request.instance_type == *kind => {
+                job.request.instance_count
+            }
+            Entry::Job(_) | Entry::Damaged(_) => 0,
+        })
+        .sum();
+    let delta = request.instance_count;
+    if used.saturating_add(delta) <= limit {
+        return Ok(());
+    }
+    let usage = if request.spot { "spot training job usage" } else { "training job usage" };
+    Err(TrainingJobsError::LimitExceeded(format!(
+        "The account-level service limit '{kind} for {usage}' is {limit} Instances, with current utilization of \
+         {used} Instances and a request delta of {delta} Instances. Please use AWS Service Quotas to request an \
+         increase for this quota. If AWS Service Quotas is not available, contact AWS support to request an increase \
+         for this quota."
+    )))
+}
+
+/// Checks the request's folders and puts the job on disk.
+async fn write(shared: &Shared, request: &JobRequest, record: Record) -> Result<(), TrainingJobsError> {
+    let (layout, request) = (shared.layout.clone(), request.clone());
+    let region = shared.owner.region.clone();
+    let arn = shared.owner.arn(&request.name);
+    let written = spawn_blocking(move || {
+        for channel in &request.channels {
+            if let Source::Here(path) = channel::source(&channel.uri)
+                && !path.exists()
+            {
+                return Err(refused(format!(
+                    "No S3 objects found under S3 URL \"{}\" given in input data source. Please ensure that the \
+                     bucket exists in the selected region ({region}), that objects exist under that S3 prefix.",
+                    channel.uri
+                )));
+            }
+        }
+        store::create(&layout, &request.name, &record).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => TrainingJobsError::NameTaken(format!(
+                "Training job names must be unique within an AWS account and region, and a training job with this \
+                 name already exists ({arn})"
+            )),
+            _ => TrainingJobsError::Unavailable(format!(
+                "cannot write {}: {error}",
+                layout.record(&request.name).display()
+            )),
+        })
+    });
+    written.await.unwrap_or_else(|error| Err(TrainingJobsError::Unavailable(error.to_string())))
+}

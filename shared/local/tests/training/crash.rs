@@ -1,0 +1,192 @@
+//! The controller dies at any moment, by SIGKILL; then another opens its folder.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use local::training::{OpenError, TrainingService};
+use serde_json::{Value, json};
+use service::ports::training::TrainingJobs;
+
+use crate::world::{World, config, instances, processes, request, shell, spot, text, until};
+
+/// A controller in its own process that runs one job.
+struct Controller {
+    child: Child,
+    states: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Controller {
+    fn start(folder: &Path, request: &Value, script: &str) -> Self {
+        let file = folder.join("request.json");
+        fs::write(&file, request.to_string()).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_local-test-host"))
+            .args(["serve".as_ref(), folder.join("root").as_os_str(), file.as_os_str()])
+            .args(["0", "--"])
+            .args(shell(script))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let states = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, states }
+    }
+
+    fn wait_for(&mut self, state: &str) {
+        assert!(self.states.any(|line| line.unwrap() == state), "{state} never came");
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+const COUNT: &str = "trap '' TERM HUP; setsid -f sh -c 'trap \"\" TERM HUP; sleep 616'; echo up; \
+                     c=$SM_ROOT/checkpoints/$SM_CURRENT_HOST; n=$(cat $c 2>/dev/null || echo 0); echo from $n; \
+                     while [ $n -lt 60 ]; do sleep 0.02; n=$((n+1)); echo $n > $c.new; mv $c.new $c; done";
+
+fn progress(folder: &Path) -> u32 {
+    let file = folder.join("root/jobs/crashed/checkpoints/algo-1");
+    fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_controller_leaves_no_process_and_its_spot_job_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut controller = Controller::start(folder.path(), &instances(spot("crashed"), 2), COUNT);
+    controller.wait_for("Training");
+    until("it has a checkpoint", || progress(folder.path()) >= 5).await;
+    let attempts = processes(&folder.path().join("root"), "crashed");
+    // Two hosts, each a shim, a shell with a child, and an escaped grandchild.
+    assert!(attempts.len() >= 6, "{attempts:?}");
+    controller.kill();
+    // `open` itself waits until everything is gone.
+    let world = World::open(folder, COUNT, |_| {}).await;
+    assert!(world.states("crashed").len() <= 1 || progress(world.folder.path()) < 60);
+    let end = world.ended("crashed").await;
+    assert_eq!(end["TrainingJobStatus"], "Completed");
+    let states = ["Interrupted", "Starting", "Downloading", "Training", "Uploading", "Completed"];
+    assert_eq!(world.states("crashed"), states);
+    let from: Vec<String> =
+        world.messages("crashed/algo-1-").into_iter().filter(|line| line.starts_with("from")).collect();
+    assert_eq!(from.len(), 1);
+    assert_ne!(from[0], "from 0");
+    let streams = fs::read_dir(world.root().join("jobs/crashed/logs")).unwrap().count();
+    assert_eq!(streams, 4);
+    assert_eq!(world.service.describe("crashed").await.unwrap().interruptions, 1);
+    assert_eq!(processes(&world.root(), "crashed"), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_end_when_the_controller_is_killed_even_if_none_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut controller = Controller::start(folder.path(), &request("orphaned"), COUNT);
+    controller.wait_for("Training");
+    let left = || processes(&folder.path().join("root"), "orphaned");
+    until("they run", || left().len() >= 4).await;
+    controller.kill();
+    until("all are gone", || left().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_on_demand_job_is_lost_with_the_controller() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut controller = Controller::start(folder.path(), &request("lost"), COUNT);
+    controller.wait_for("Training");
+    controller.kill();
+    let world = World::open(folder, COUNT, |_| {}).await;
+    let end = world.ended("lost").await;
+    let reason = "InternalServerError: the host was lost when the controller on this machine ended.";
+    assert_eq!(end["FailureReason"], reason);
+    assert!(end["BillableTimeInSeconds"].as_u64().unwrap() >= 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_killed_at_random_moments_always_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let script =
+        "c=$SM_ROOT/checkpoints/n; echo x >> $c; sleep 0.05; [ $(wc -l < $c) -ge 4 ] || exec sleep 600";
+    for moment in [3, 11, 29, 47, 83, 131] {
+        let controller = Controller::start(folder.path(), &spot("again"), script);
+        tokio::time::sleep(std::time::Duration::from_millis(moment)).await;
+        controller.kill();
+    }
+    let world = World::open(folder, "exit 0", |_| {}).await;
+    // It may never have been created, when every controller died too early.
+    let _ = world.service.create(&spot("again")).await;
+    assert_eq!(world.ended("again").await["TrainingJobStatus"], "Completed");
+    assert_eq!(processes(&world.root(), "again"), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_controllers_do_not_share_a_folder() {
+    let world = World::new("exit 0").await;
+    let refused = TrainingService::open(config(&world.root(), "exit 0")).await.unwrap_err();
+    let OpenError::InUse { pid, .. } = &refused else { panic!("{refused:?}") };
+    assert_eq!(*pid, std::process::id().to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_process_that_does_not_end_is_named() {
+    let world = World::new("exec sleep 600").await;
+    world.create(&spot("job")).await;
+    until("it trains", || world.states("job").len() == 3).await;
+    world.service.shutdown().await;
+    let lock = world.root().join("jobs/job/locks/algo-1");
+    let held = fs::File::options().write(true).open(&lock).unwrap();
+    fs::write(&lock, "4242\n").unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let refused = TrainingService::open(config(&world.root(), "exit 0")).await.unwrap_err();
+    let text = refused.to_string();
+    assert!(text.starts_with("process 4242 (host algo-1 of training job job)"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_record_is_told_and_harms_no_other_job() {
+    let world = World::new("exit 0").await;
+    for job in ["good", "bad"] {
+        world.create(&request(job)).await;
+        world.ended(job).await;
+    }
+    world.service.shutdown().await;
+    let record = world.root().join("jobs/bad/job.json");
+    let whole = fs::read(&record).unwrap();
+    for (damage, name) in
+        [(&whole[..whole.len() / 2], "truncated"), (b"\0garbage", "garbage"), (b"", "empty")]
+    {
+        fs::write(&record, damage).unwrap();
+        let (service, _feeds) = TrainingService::open(config(&world.root(), "exit 0")).await.unwrap();
+        let damaged = service.damaged().await;
+        assert_eq!(damaged.len(), 1, "{name}");
+        assert!(damaged[0].path.ends_with("jobs/bad/job.json"), "{name}");
+        let description = service.describe("bad").await.unwrap();
+        assert_eq!(description.status, "Failed");
+        let reason = description.failure_reason.unwrap();
+        assert!(
+            reason.starts_with("InternalServerError: the record ") && reason.contains("job.json"),
+            "{reason}"
+        );
+        assert!(service.create(&request("bad")).await.is_err());
+        assert!(service.stop("bad").await.is_err());
+        assert_eq!(text(&service.describe_json("bad").await.unwrap()["TrainingJobStatus"]), "Failed");
+        assert_eq!(service.describe("good").await.unwrap().status, "Completed");
+        service.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_was_created_and_never_started_starts() {
+    let world =
+        World::with("exit 0", |config| config.delays.start = std::time::Duration::from_mins(10)).await;
+    world.create(&request("job")).await;
+    world.service.shutdown().await;
+    // What a crash in the middle of a create leaves.
+    fs::create_dir(world.root().join("jobs/.new-half")).unwrap();
+    let world = world.reopen("exit 0", |_| {}).await;
+    let end = world.ended("job").await;
+    assert_eq!(end["TrainingJobStatus"], "Completed");
+    assert_eq!(world.service.describe("job").await.unwrap().interruptions, 0);
+    assert!(!world.root().join("jobs/.new-half").exists());
+    assert_eq!(world.states("job")[0], json!("Starting"));
+}

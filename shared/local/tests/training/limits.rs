@@ -1,0 +1,58 @@
+//! Limits of time.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::world::{World, request, spot};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_runs_too_long_is_stopped_as_such() {
+    let world = World::new("exec sleep 600").await;
+    let mut short = request("job");
+    short["StoppingCondition"]["MaxRuntimeInSeconds"] = json!(1);
+    world.create(&short).await;
+    let end = world.ended("job").await;
+    assert_eq!(
+        (&end["TrainingJobStatus"], &end["SecondaryStatus"]),
+        (&json!("Stopped"), &json!("MaxRuntimeExceeded"))
+    );
+    let states = ["Starting", "Downloading", "Training", "Stopping", "MaxRuntimeExceeded"];
+    assert_eq!(world.states("job"), states);
+    let ran = end["TrainingEndTime"].as_i64().unwrap() - end["TrainingStartTime"].as_i64().unwrap();
+    assert!((1_000..5_000).contains(&ran), "{ran}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_count_together_towards_the_longest_runtime() {
+    // Interrupted about every 0.2 s of running, so no single run reaches the limit of 1 s.
+    let world = World::with("exec sleep 600", |config| config.spot_interruptions_per_hour = 18_000.0).await;
+    let mut short = spot("job");
+    short["StoppingCondition"]["MaxRuntimeInSeconds"] = json!(1);
+    world.create(&short).await;
+    let end = world.ended("job").await;
+    assert_eq!(end["SecondaryStatus"], "MaxRuntimeExceeded");
+    assert!(world.states("job").iter().filter(|state| *state == "Interrupted").count() >= 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spot_job_that_waits_too_long_is_ended_while_it_waits() {
+    let world = World::with("exec sleep 600", |config| {
+        config.spot_interruptions_per_hour = 360_000.0;
+        config.delays.restart = Duration::from_mins(10);
+    })
+    .await;
+    let mut short = spot("job");
+    short["StoppingCondition"] = json!({"MaxRuntimeInSeconds": 1, "MaxWaitTimeInSeconds": 1});
+    world.create(&short).await;
+    let end = world.ended("job").await;
+    assert_eq!(
+        (&end["TrainingJobStatus"], &end["SecondaryStatus"]),
+        (&json!("Stopped"), &json!("MaxWaitTimeExceeded"))
+    );
+    assert_eq!(
+        world.states("job"),
+        ["Starting", "Downloading", "Training", "Interrupted", "MaxWaitTimeExceeded"]
+    );
+    assert_eq!(end["BillableTimeInSeconds"], 1);
+}

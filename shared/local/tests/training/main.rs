@@ -1,0 +1,12 @@
+//! The training service with real processes.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+
+mod contract;
+mod crash;
+mod flood;
+mod life;
+mod limits;
+mod requests;
+mod spot;
+mod stop;
+mod world;

@@ -1,0 +1,96 @@
+//! Interruptions of spot jobs, made up or by a shutdown of the controller.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+use service::ports::training::{TrainingJobs, TrainingJobsError};
+
+use crate::world::{World, now, processes, request, spot, text, until};
+
+/// Counts up in its checkpoint to `last`, 20 ms a step, and prints each number and the attempt.
+fn counting(last: u32) -> String {
+    format!(
+        "echo attempt $SM_ATTEMPT_ID; c=$SM_ROOT/checkpoints/n; n=$(cat $c 2>/dev/null || echo 0); \
+         while [ $n -lt {last} ]; do sleep 0.02; n=$((n+1)); echo $n > $c.new; mv $c.new $c; echo step $n; done"
+    )
+}
+
+fn steps(world: &World) -> BTreeSet<String> {
+    world.messages("job/").into_iter().filter(|line| line.starts_with("step")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_job_goes_on_from_its_checkpoint_in_a_new_stream() {
+    let script = counting(40);
+    let world = World::with(&script, |config| config.spot_interruptions_per_hour = 9_000.0).await;
+    world.create(&spot("job")).await;
+    let end = world.ended("job").await;
+    assert_eq!(end["TrainingJobStatus"], "Completed");
+    let interruptions = world.states("job").iter().filter(|state| *state == "Interrupted").count();
+    assert!(interruptions >= 1, "{:?}", world.states("job"));
+    assert_eq!(world.streams("job/").len(), interruptions + 1);
+    assert_eq!(steps(&world).len(), 40);
+    let attempts: BTreeSet<String> =
+        world.messages("job/").into_iter().filter(|line| line.starts_with("attempt")).collect();
+    assert_eq!(attempts.len(), interruptions + 1);
+    let description = world.service.describe("job").await.unwrap();
+    assert_eq!(usize::try_from(description.interruptions).unwrap(), interruptions);
+    let around: Vec<String> =
+        world.states("job").into_iter().skip_while(|state| state != "Interrupted").take(4).collect();
+    assert_eq!(around, ["Interrupted", "Starting", "Downloading", "Training"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_time_of_a_spot_job_is_not_billed() {
+    let world = World::with(&counting(10), |config| {
+        config.spot_interruptions_per_hour = 20_000.0;
+        config.delays.restart = Duration::from_secs(1);
+    })
+    .await;
+    world.create(&spot("job")).await;
+    let end = world.ended("job").await;
+    let waits = world.states("job").iter().filter(|state| *state == "Interrupted").count();
+    let (all, billed) =
+        (end["TrainingTimeInSeconds"].as_u64().unwrap(), end["BillableTimeInSeconds"].as_u64().unwrap());
+    assert!(waits == 0 || all > billed, "{all} {billed} {waits}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_during_the_wait_for_capacity_counts() {
+    let world = World::with("exec sleep 600", |config| {
+        config.spot_interruptions_per_hour = 360_000.0;
+        config.delays.restart = Duration::from_mins(10);
+    })
+    .await;
+    world.create(&spot("job")).await;
+    until("it waits", || world.states("job").iter().any(|state| state == "Interrupted")).await;
+    world.service.stop("job").await.unwrap();
+    assert_eq!(world.ended("job").await["SecondaryStatus"], "Stopped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_shutdown_spot_jobs_go_on_and_on_demand_jobs_have_failed() {
+    let world = World::new(&counting(50)).await;
+    world.create(&spot("job")).await;
+    world.create(&request("on-demand")).await;
+    until("both run", || steps(&world).len() > 3 && world.messages("on-demand/").len() > 3).await;
+    let start = now();
+    world.service.shutdown().await;
+    assert!(now() - start < 5_000);
+    assert_eq!(processes(&world.root(), "on-demand"), Vec::<String>::new());
+    let refused = world.service.create(&request("late")).await.unwrap_err();
+    assert!(matches!(refused, TrainingJobsError::Unavailable(_)));
+    let before = steps(&world).len();
+    assert!(before < 50);
+    let world = world.reopen(&counting(50), |_| {}).await;
+    let failed = world.ended("on-demand").await;
+    let reason = "InternalServerError: the host was lost when the controller on this machine ended.";
+    assert_eq!(failed["FailureReason"], reason);
+    let end: Value = world.ended("job").await;
+    assert_eq!(end["TrainingJobStatus"], "Completed");
+    assert_eq!(text(&end["SecondaryStatusTransitions"][3]["Status"]), "Interrupted");
+    let first: u32 =
+        world.messages("job/").iter().find_map(|line| line.strip_prefix("step ")?.parse().ok()).unwrap();
+    assert!(first > 3, "it went on at {first}");
+}

@@ -1,0 +1,213 @@
+//! What the tests share: a service in a temporary folder, its feeds collected, and waiting for a condition.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use local::training::{Config, Feeds, TrainingService};
+use serde_json::{Value, json};
+use service::ports::training::{JobLogs, LogLine, TrainingJobs};
+use tempfile::TempDir;
+
+/// Everything ends within this, or the test fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+
+pub(crate) struct World {
+    pub(crate) folder: TempDir,
+    pub(crate) service: TrainingService,
+    pub(crate) told: Arc<Mutex<Told>>,
+}
+
+/// What the feeds delivered.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) events: Vec<Value>,
+    pub(crate) batches: Vec<Value>,
+    /// When each batch came.
+    pub(crate) times: Vec<i64>,
+}
+
+pub(crate) fn shim() -> Vec<OsString> {
+    vec![env!("CARGO_BIN_EXE_local-test-host").into(), "__host".into()]
+}
+
+/// A command that runs a shell script.
+pub(crate) fn shell(script: &str) -> Vec<OsString> {
+    ["/bin/sh", "-c", script].map(OsString::from).to_vec()
+}
+
+pub(crate) fn config(root: &Path, script: &str) -> Config {
+    Config {
+        grace: Duration::from_millis(300),
+        delays: local::training::Delays { restart: Duration::from_millis(20), ..Default::default() },
+        account: "111122223333".to_owned(),
+        region: "us-east-1".to_owned(),
+        ..Config::new(root.to_owned(), shell(script), shim())
+    }
+}
+
+impl World {
+    pub(crate) async fn new(script: &str) -> Self {
+        Self::with(script, |_| {}).await
+    }
+
+    pub(crate) async fn with(script: &str, change: impl FnOnce(&mut Config)) -> Self {
+        Self::open(tempfile::tempdir().unwrap(), script, change).await
+    }
+
+    pub(crate) async fn open(folder: TempDir, script: &str, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = config(&folder.path().join("root"), script);
+        change(&mut config);
+        let (service, feeds) = TrainingService::open(config).await.unwrap();
+        Self { folder, service, told: collect(feeds) }
+    }
+
+    /// Ends this service and opens another on its folder.
+    pub(crate) async fn reopen(self, script: &str, change: impl FnOnce(&mut Config)) -> Self {
+        self.service.shutdown().await;
+        let Self { folder, service, .. } = self;
+        drop(service);
+        Self::open(folder, script, change).await
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    pub(crate) async fn create(&self, request: &Value) {
+        self.service.create(request).await.unwrap();
+    }
+
+    /// Secondary statuses announced for a job, in order.
+    pub(crate) fn states(&self, job: &str) -> Vec<String> {
+        self.events(job).iter().map(|event| text(&event["detail"]["SecondaryStatus"])).collect()
+    }
+
+    pub(crate) fn events(&self, job: &str) -> Vec<Value> {
+        let told = self.told.lock().unwrap();
+        told.events.iter().filter(|event| event["detail"]["TrainingJobName"] == job).cloned().collect()
+    }
+
+    /// Messages delivered for streams whose names hold `part`.
+    pub(crate) fn messages(&self, part: &str) -> Vec<String> {
+        let told = self.told.lock().unwrap();
+        let mine = told.batches.iter().filter(|batch| text(&batch["logStream"]).contains(part));
+        mine.flat_map(|batch| batch["logEvents"].as_array().unwrap().clone())
+            .map(|event| text(&event["message"]))
+            .collect()
+    }
+
+    pub(crate) fn streams(&self, part: &str) -> std::collections::BTreeSet<String> {
+        let told = self.told.lock().unwrap();
+        let names = told.batches.iter().map(|batch| text(&batch["logStream"]));
+        names.filter(|name| name.contains(part)).collect()
+    }
+
+    /// Waits for the event of a job's end and gives it.
+    pub(crate) async fn ended(&self, job: &str) -> Value {
+        let last = || {
+            self.events(job).into_iter().find(|event| {
+                matches!(
+                    event["detail"]["TrainingJobStatus"].as_str(),
+                    Some("Completed" | "Failed" | "Stopped")
+                )
+            })
+        };
+        until(&format!("{job} ends"), || last().is_some()).await;
+        last().unwrap()["detail"].clone()
+    }
+
+    pub(crate) async fn stored(&self, job: &str, host: &str) -> Vec<LogLine> {
+        self.service.read(job, host, 0, None).await.unwrap().items
+    }
+}
+
+fn collect(mut feeds: Feeds) -> Arc<Mutex<Told>> {
+    let told = Arc::new(Mutex::new(Told::default()));
+    let (events, logs) = (Arc::clone(&told), Arc::clone(&told));
+    tokio::spawn(async move {
+        while let Some(event) = feeds.events.recv().await {
+            events.lock().unwrap().events.push(event);
+        }
+    });
+    tokio::spawn(async move {
+        while let Some(batch) = feeds.logs.recv().await {
+            let batch = decode(&batch);
+            let mut told = logs.lock().unwrap();
+            told.batches.push(batch);
+            told.times.push(now());
+        }
+    });
+    told
+}
+
+pub(crate) fn now() -> i64 {
+    let passed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(passed.as_millis()).unwrap()
+}
+
+/// Decodes a delivery as a subscribed function does.
+pub(crate) fn decode(delivery: &[u8]) -> Value {
+    let delivery: Value = serde_json::from_slice(delivery).unwrap();
+    let data = base64::engine::general_purpose::STANDARD.decode(text(&delivery["awslogs"]["data"])).unwrap();
+    let mut json = String::new();
+    flate2::read::GzDecoder::new(&data[..]).read_to_string(&mut json).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Waits until `condition` holds.
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited too long until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A request for one instance.
+pub(crate) fn request(job: &str) -> Value {
+    json!({
+        "TrainingJobName": job,
+        "HyperParameters": {"num_round": "27", "objective": "binary:logistic"},
+        "AlgorithmSpecification": {"TrainingImage": "local", "TrainingInputMode": "File"},
+        "RoleArn": "arn:aws:iam::111122223333:role/example",
+        "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"},
+        "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 30},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 600},
+        "Tags": [{"Key": "hyperband:tuning", "Value": "t"}],
+    })
+}
+
+/// A request for a spot job.
+pub(crate) fn spot(job: &str) -> Value {
+    let mut request = request(job);
+    request["EnableManagedSpotTraining"] = json!(true);
+    request["StoppingCondition"]["MaxWaitTimeInSeconds"] = json!(1200);
+    request
+}
+
+pub(crate) fn instances(mut request: Value, count: u32) -> Value {
+    request["ResourceConfig"]["InstanceCount"] = json!(count);
+    request
+}
+
+/// Processes of hosts of `job` of a service on `root`, zombies apart.
+pub(crate) fn processes(root: &Path, job: &str) -> Vec<String> {
+    let mark = format!("SM_ROOT={}/jobs/{job}/", root.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(environment) = std::fs::read(entry.path().join("environ")) else { continue };
+        if environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes())) {
+            let command = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+            found.push(format!("{} {}", entry.file_name().display(), command.replace('\0', " ")));
+        }
+    }
+    found
+}

@@ -1,0 +1,226 @@
+//! The decider's use case: takes facts from the stream, folds, decides, and writes step, head and actions in one
+//! transaction.
+//!
+//! Two deciders at once: one commits, the other's condition on the head fails and it decides anew from the table. After
+//! an answer that never came it reads the head again; facts are idempotent, so deciding twice is deciding once. The
+//! table, never the stream, is the truth: a ring makes it read all facts of the tuning and its live jobs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::step::{Advance, Step, advance};
+use wire::events::stream::{self, RecordKind, StreamRecord};
+use wire::item::Item;
+use wire::stored::{self, ActionRow, FACT_PREFIX, Head, RING_PREFIX, STEP_NUMBER};
+
+use crate::ports::table::{Condition, Query, Table, TableError, Write};
+use crate::store::{Loaded, Store, StoreError};
+
+/// Steps after which a new snapshot is taken, so that a cold start reads a bounded number of steps.
+pub const SNAPSHOT_EVERY: u64 = 64;
+/// How often a lost race is run again before the batch is given back to the stream.
+const RACES_MAX: usize = 8;
+/// Facts read at once when a ring asks for all.
+const FACT_ROWS: usize = 500;
+
+/// The use case with what it needs.
+#[derive(Debug)]
+pub struct Decider<T> {
+    /// Reads tunings.
+    pub store: Arc<Store<T>>,
+}
+
+/// The news of one tuning in a batch.
+#[derive(Debug, Default)]
+struct News {
+    facts: Vec<Recorded>,
+    ring: bool,
+    sequences: Vec<String>,
+}
+
+impl<T: Table> Decider<T> {
+    /// Takes a batch of stream records; the answer names those to be delivered again.
+    pub async fn handle(&self, event: &Value) -> Value {
+        let mut failed = Vec::new();
+        let mut news: BTreeMap<String, News> = BTreeMap::new();
+        for record in stream::parse(event) {
+            match record {
+                Ok(record) => match sort_in(&record, &mut news) {
+                    Ok(()) => {}
+                    Err(_) => failed.push(record.sequence_number.clone()),
+                },
+                Err(bad) => failed.extend(bad.sequence_number),
+            }
+        }
+        for (id, news) in news {
+            if self.decide(&id, &news.facts, news.ring).await.is_err() {
+                failed.extend(news.sequences);
+            }
+        }
+        stream::batch_response(&failed)
+    }
+
+    /// Folds `facts` into tuning `id` and decides. With `ring`, all stored facts of the tuning and of its live jobs are
+    /// taken as well. Returns the steps written.
+    pub async fn decide(&self, id: &str, facts: &[Recorded], ring: bool) -> Result<Vec<Step>, StoreError> {
+        let mut steps = Vec::new();
+        let Some(loaded) = self.store.load(id).await? else { return Ok(steps) };
+        let live: Vec<JobKey> = loaded.state.jobs().map(|(key, _, _)| key).collect();
+        // Before a job is concluded all that was stored of it is folded: nothing orders its log against its bill.
+        let described = facts.iter().filter(|fact| matches!(fact.fact, Fact::JobDescribed { .. }));
+        let mut wanted: BTreeSet<Option<JobKey>> = described.map(|fact| fact.fact.job()).collect();
+        if ring {
+            wanted.insert(None);
+            wanted.extend(live.into_iter().map(Some));
+        }
+        let (bills, others): (Vec<_>, Vec<_>) =
+            facts.iter().cloned().partition(|fact| matches!(fact.fact, Fact::JobDescribed { .. }));
+        self.absorb(id, &others, &mut steps).await?;
+        for job in wanted {
+            self.absorb_stored(id, job, &mut steps).await?;
+        }
+        self.absorb(id, &bills, &mut steps).await?;
+        Ok(steps)
+    }
+
+    async fn absorb_stored(
+        &self,
+        id: &str,
+        job: Option<JobKey>,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), StoreError> {
+        let mut query = Query::prefix(stored::fact_partition(id), stored::fact_prefix(job), FACT_ROWS);
+        let mut bills = Vec::new();
+        loop {
+            let page = self.store.table.query(&query).await?;
+            let facts: Result<Vec<Recorded>, _> = page.items.iter().map(stored::fact).collect();
+            let (last, first): (Vec<_>, Vec<_>) =
+                facts?.into_iter().partition(|fact| matches!(fact.fact, Fact::JobDescribed { .. }));
+            bills.extend(last);
+            self.absorb(id, &first, steps).await?;
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => break,
+            }
+        }
+        self.absorb(id, &bills, steps).await
+    }
+
+    /// Folds `facts` in as many steps as they need, racing other deciders if there are any.
+    async fn absorb(&self, id: &str, facts: &[Recorded], steps: &mut Vec<Step>) -> Result<(), StoreError> {
+        let mut races = 0;
+        let mut taken = 0_usize;
+        loop {
+            let Some(mut loaded) = self.store.load(id).await? else { return Ok(()) };
+            let raced = loop {
+                let rest = facts.get(taken..).unwrap_or_default();
+                let n = loaded.head.step.saturating_add(1);
+                let mut state = loaded.state.clone();
+                let advanced = advance(&loaded.tuning.definition, &mut state, n, rest);
+                if let Some(step) = &advanced.step {
+                    loaded.state = state;
+                    if !self.commit(&mut loaded, step, &advanced).await? {
+                        break true;
+                    }
+                    steps.push(step.clone());
+                }
+                taken = taken.saturating_add(advanced.taken);
+                if taken >= facts.len() && !advanced.owed {
+                    break false;
+                }
+            };
+            if !raced {
+                return Ok(());
+            }
+            races += 1;
+            if races >= RACES_MAX {
+                return Err(StoreError::Table(TableError::Conflict(vec![0])));
+            }
+        }
+    }
+
+    /// Writes a step; `false` if another decider was first.
+    async fn commit(&self, loaded: &mut Loaded, step: &Step, advanced: &Advance) -> Result<bool, StoreError> {
+        let id = loaded.tuning.id.clone();
+        let previous = loaded.head.clone();
+        loaded.head = Head {
+            step: step.n,
+            status: stored::status_word(&loaded.state).to_owned(),
+            at: step.at,
+            deadline: tuning::decide::deadline(&loaded.tuning.definition, &loaded.state),
+            ..previous.clone()
+        };
+        let before = i64::try_from(previous.step).unwrap_or(i64::MAX);
+        let mut writes = vec![
+            Write::Put(loaded.head.row(&id), Condition::equals(STEP_NUMBER, before)),
+            Write::Put(stored::step_row(&id, step), Condition::NotExists),
+        ];
+        for ruling in &step.rulings {
+            if let Some(action) = ruling.action() {
+                let row = ActionRow::pending(action, ruling.clone()).row(&id);
+                writes.push(Write::Put(row, Condition::NotExists));
+            }
+        }
+        let summaries = advanced.concluded.iter();
+        writes.extend(summaries.map(|job| Write::Put(stored::job_row(&id, job), Condition::Always)));
+        let token = format!("{:.20}-{}", id.chars().rev().collect::<String>(), step.n);
+        match self.store.table.transact(writes, &token).await {
+            Ok(()) => {
+                self.store.remember(loaded);
+                self.snapshot(loaded).await;
+                Ok(true)
+            }
+            Err(TableError::Conflict(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes a snapshot when it is time. The next step's head points to it; until then the former one serves, so a
+    /// failure here costs nothing but reading more steps.
+    async fn snapshot(&self, loaded: &mut Loaded) {
+        let Head { step, snapshot, .. } = loaded.head;
+        if step.saturating_sub(snapshot) < SNAPSHOT_EVERY {
+            return;
+        }
+        let Ok(chunks) = stored::snapshot_chunks(&loaded.tuning.id, step, &loaded.state) else { return };
+        for chunk in chunks {
+            if self.store.table.write(Write::Put(chunk, Condition::Always)).await.is_err() {
+                return;
+            }
+        }
+        loaded.head.snapshot = step;
+        self.store.remember(loaded);
+        self.remove_snapshot(&loaded.tuning.id, snapshot).await;
+    }
+
+    /// Removes the chunks of the snapshot before the last one. The last but one stays until then, since the head may
+    /// still point to it; a reader that finds chunks missing reads the head again.
+    async fn remove_snapshot(&self, id: &str, newer: u64) {
+        let pk = stored::tuning_partition(id);
+        let Ok(rows) = self.store.all(&pk, "SNAP#").await else { return };
+        let keep_from = stored::snapshot_key_prefix(newer);
+        for Item { key, .. } in rows.into_iter().filter(|row| row.key.sk < keep_from) {
+            if self.store.table.write(Write::Delete(key, Condition::Always)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Puts a record where it belongs; an unreadable fact is an error.
+fn sort_in(record: &StreamRecord, news: &mut BTreeMap<String, News>) -> Result<(), stored::StoredError> {
+    let Some(new) = record.new.as_ref().filter(|_| record.kind != RecordKind::Remove) else { return Ok(()) };
+    if let Some(id) = stored::id_of(&record.key, FACT_PREFIX) {
+        let fact = stored::fact(new)?;
+        let entry = news.entry(id.to_owned()).or_default();
+        entry.facts.push(fact);
+        entry.sequences.push(record.sequence_number.clone());
+    } else if let Some(id) = stored::id_of(&record.key, RING_PREFIX) {
+        let entry = news.entry(id.to_owned()).or_default();
+        entry.ring = true;
+        entry.sequences.push(record.sequence_number.clone());
+    }
+    Ok(())
+}

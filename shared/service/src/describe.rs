@@ -1,0 +1,164 @@
+//! Shows a tuning and its training jobs, in AMT's shapes.
+//!
+//! Reads the state as of the last step, and lays over it what is stored but not folded yet (an order to stop), so that a
+//! client sees what it just did.
+
+mod jobs;
+
+use serde_json::Value;
+use tuning::ruling::EndReason;
+use tuning::state::{State, Status};
+use wire::describe::{
+    BracketView, ControllerView, JobCounters, ObjectiveCounters, RungView, TuningView, tuning_job,
+    tuning_job_summary,
+};
+use wire::stored;
+
+use crate::ports::table::Table;
+use crate::store::{Loaded, Store, StoreError, Tuning};
+
+use jobs::JobText;
+pub use jobs::{jobs, summaries};
+
+/// Account and region, for the names (ARNs) of what is described.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// AWS partition, such as `aws`.
+    pub partition: String,
+    /// Region.
+    pub region: String,
+    /// Account id.
+    pub account: String,
+}
+
+impl Place {
+    /// ARN of the tuning job `name`.
+    pub fn tuning_arn(&self, name: &str) -> String {
+        self.arn("hyper-parameter-tuning-job", name)
+    }
+
+    /// ARN of the training job `name`.
+    pub fn training_arn(&self, name: &str) -> String {
+        self.arn("training-job", name)
+    }
+
+    fn arn(&self, kind: &str, name: &str) -> String {
+        let Self { partition, region, account } = self;
+        format!("arn:{partition}:sagemaker:{region}:{account}:{kind}/{}", name.to_ascii_lowercase())
+    }
+}
+
+/// The answer of `DescribeHyperParameterTuningJob` for tuning `id`.
+pub async fn describe<T: Table>(
+    store: &Store<T>,
+    place: &Place,
+    id: &str,
+) -> Result<Option<Value>, StoreError> {
+    Ok(view(store, place, id, tuning_job).await?)
+}
+
+/// The entry of tuning `id` in `ListHyperParameterTuningJobs`.
+pub async fn summary<T: Table>(
+    store: &Store<T>,
+    place: &Place,
+    id: &str,
+) -> Result<Option<Value>, StoreError> {
+    view(store, place, id, tuning_job_summary).await
+}
+
+async fn view<T: Table>(
+    store: &Store<T>,
+    place: &Place,
+    id: &str,
+    show: fn(&TuningView<'_>) -> Value,
+) -> Result<Option<Value>, StoreError> {
+    let Some(loaded) = store.load(id).await? else { return Ok(None) };
+    let stopping = loaded.state.status == Status::Active && stop_is_stored(store, id).await?;
+    let status = if stopping { "Stopping" } else { loaded.head.status.as_str() };
+    Ok(Some(with_view(&loaded, place, status, show)))
+}
+
+async fn stop_is_stored<T: Table>(store: &Store<T>, id: &str) -> Result<bool, StoreError> {
+    let sk = format!("{}stop-requested", stored::fact_prefix(None));
+    let key = wire::item::Key::new(stored::fact_partition(id), sk);
+    Ok(store.table.get(&key).await?.is_some())
+}
+
+fn with_view(loaded: &Loaded, place: &Place, status: &str, show: fn(&TuningView<'_>) -> Value) -> Value {
+    let Loaded { tuning, head, state } = loaded;
+    let arn = place.tuning_arn(&tuning.definition.name);
+    let (why, ended_ms) = match &state.status {
+        Status::Active => (None, None),
+        Status::Ending(why) => (Some(why), None),
+        Status::Ended { why, at } => (Some(why), Some(*at)),
+    };
+    let failure_reason = match why {
+        Some(EndReason::Failed(message)) => Some(message.as_str()),
+        _ => None,
+    };
+    let best = state.best.as_deref().map(|best| JobText::new(tuning, place, best));
+    let controller = ControllerView {
+        spent: state.ledger.spent,
+        reserved: state.ledger.reserved,
+        cap: state.ledger.cap,
+        end_reason: why.filter(|_| ended_ms.is_some()).map(EndReason::word),
+        trials_started: state.next_trial,
+        brackets: brackets(tuning, state),
+    };
+    show(&TuningView {
+        request: &tuning.request,
+        arn: &arn,
+        status,
+        created_ms: tuning.definition.created,
+        ended_ms,
+        modified_ms: head.at,
+        counters: counters(state),
+        objectives: objectives(state),
+        best: best.as_ref().zip(state.best.as_deref()).map(|(text, best)| text.view(best)),
+        failure_reason,
+        not_improving: tuning.definition.limits.not_improving.map(|_| state.since_improved),
+        controller,
+    })
+}
+
+fn counters(state: &State) -> JobCounters {
+    let counters = state.counters;
+    JobCounters {
+        completed: counters.completed,
+        in_progress: state.running(),
+        retryable_error: counters.retryable_error,
+        non_retryable_error: counters.non_retryable_error,
+        stopped: counters.stopped,
+    }
+}
+
+fn objectives(state: &State) -> ObjectiveCounters {
+    ObjectiveCounters {
+        succeeded: state.counters.objective_succeeded,
+        pending: u32::try_from(state.jobs().count()).unwrap_or(u32::MAX),
+        failed: state.counters.objective_failed,
+    }
+}
+
+fn brackets(tuning: &Tuning, state: &State) -> Vec<BracketView> {
+    let plan = tuning.definition.plan();
+    if !tuning.request.is_hyperband() {
+        return Vec::new();
+    }
+    let rungs = plan.brackets().iter().zip(&state.rungs).zip(&state.joined);
+    rungs
+        .map(|((bracket, stored), joined)| BracketView {
+            trials_started: *joined,
+            rungs: bracket
+                .rungs()
+                .iter()
+                .zip(stored)
+                .map(|(rung, stored)| RungView {
+                    resource: rung.resource,
+                    arrived: u32::try_from(stored.arrivals.len()).unwrap_or(u32::MAX),
+                    went_on: stored.went_on,
+                })
+                .collect(),
+        })
+        .collect()
+}

@@ -1,0 +1,106 @@
+//! Shows training jobs: those that left the state from their summary rows, live ones from the state.
+
+use serde_json::Value;
+use tuning::conclude::full_summary;
+use tuning::fact::{JobEnd, JobPhase};
+use tuning::ruling::StopWhy;
+use tuning::summary::JobSummary;
+use wire::describe::{JobView, training_job_summary};
+use wire::names::training_job_name;
+use wire::stored;
+
+use super::Place;
+use crate::ports::table::Table;
+use crate::store::{Loaded, Store, StoreError, Tuning};
+
+/// The texts that a view of a job borrows.
+pub(super) struct JobText {
+    name: String,
+    arn: String,
+    stop_reason: Option<String>,
+}
+
+impl JobText {
+    pub(super) fn new(tuning: &Tuning, place: &Place, job: &JobSummary) -> Self {
+        let name = training_job_name(&tuning.id, job.job);
+        let arn = place.training_arn(&name);
+        let stop_reason = job.stop.map(|why| match why {
+            StopWhy::Rung { rung } => format!("Rung{rung}"),
+            StopWhy::MaxResource => "MaxResource".to_owned(),
+            StopWhy::TuningEnding => "TuningEnding".to_owned(),
+        });
+        Self { name, arn, stop_reason }
+    }
+
+    pub(super) fn view<'a>(&'a self, job: &'a JobSummary) -> JobView<'a> {
+        let over = job.cost.is_some() || job.never_started;
+        JobView {
+            name: &self.name,
+            arn: &self.arn,
+            status: status(job),
+            created_ms: job.ordered,
+            started_ms: job.started,
+            ended_ms: job.ended,
+            tuned: &job.configuration.0,
+            final_value: job.last_value,
+            failure_reason: job.message.as_deref(),
+            objective_status: match (job.last_value, over) {
+                (_, false) => "Pending",
+                (Some(_), true) => "Succeeded",
+                (None, true) => "Failed",
+            },
+            trial: job.job.trial,
+            attempt: job.job.attempt,
+            bracket: job.bracket,
+            resource: job.resource,
+            billable_seconds: job.billable_seconds,
+            best_value: job.best_value,
+            stop_reason: self.stop_reason.as_deref(),
+            reserved: (!over).then_some(job.reservation),
+            cost: job.cost,
+        }
+    }
+}
+
+fn status(job: &JobSummary) -> &'static str {
+    match (job.end, job.phase) {
+        (Some(JobEnd::Completed), _) => "Completed",
+        (Some(JobEnd::Stopped | JobEnd::MaxRuntime | JobEnd::MaxWait), _) => "Stopped",
+        (Some(JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError), _) => "Failed",
+        (None, _) if job.never_started && job.message.is_some() => "Failed",
+        (None, _) if job.never_started => "Stopped",
+        (None, JobPhase::Stopping) => "Stopping",
+        (None, _) if job.stop.is_some() => "Stopping",
+        (None, _) => "InProgress",
+    }
+}
+
+/// The summaries of all training jobs of tuning `id`, by trial and attempt.
+pub async fn summaries<T: Table>(
+    store: &Store<T>,
+    id: &str,
+) -> Result<Option<(Loaded, Vec<JobSummary>)>, StoreError> {
+    // Rows first: a job that leaves the state between the two reads is then shown from the state, not missed.
+    let rows = store.all(&stored::tuning_partition(id), "JOB#").await?;
+    let Some(loaded) = store.load(id).await? else { return Ok(None) };
+    let mut summaries: Vec<JobSummary> = rows.iter().map(stored::job).collect::<Result<_, _>>()?;
+    for (key, trial, job) in loaded.state.jobs() {
+        summaries.push(full_summary(&loaded.tuning.definition, key, trial, job));
+    }
+    summaries.sort_by_key(|summary| summary.job);
+    summaries.dedup_by_key(|summary| summary.job);
+    Ok(Some((loaded, summaries)))
+}
+
+/// The entries of `ListTrainingJobsForHyperParameterTuningJob` for tuning `id`, by trial and attempt.
+pub async fn jobs<T: Table>(
+    store: &Store<T>,
+    place: &Place,
+    id: &str,
+) -> Result<Option<Vec<Value>>, StoreError> {
+    let Some((loaded, summaries)) = summaries(store, id).await? else { return Ok(None) };
+    let tuning = &loaded.tuning;
+    let show =
+        |job: &JobSummary| training_job_summary(&JobText::new(tuning, place, job).view(job), &tuning.request);
+    Ok(Some(summaries.iter().map(show).collect()))
+}

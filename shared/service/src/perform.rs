@@ -1,0 +1,217 @@
+//! The actuator's use case: performs one ordered action, so that twice is the same as once.
+//!
+//! Claim (conditional, until a time), act, put the outcome as a fact, mark the row. A crash between any two leaves a row
+//! that the sweeper takes up again when the claim has expired; acting again changes nothing, because a training job's
+//! name is computed and never used twice. Chooses nothing: the ruling in the row carries every detail.
+
+pub(crate) mod bill;
+mod notice;
+mod start;
+mod stop;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::ruling::Ruling;
+use wire::events::stream::{self, RecordKind};
+use wire::stored::{self, ACTION_PREFIX, ActionRow, ActionStatus, REVISION};
+
+use crate::ports::table::{Condition, Table, TableError, Write};
+use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
+use crate::ports::{Bus, Clock, Millis};
+use crate::record;
+use crate::store::{Store, StoreError};
+
+/// A claim in the cloud: longer than the function's and the SDK's time-outs together.
+pub const CLAIM_MS: i64 = 180_000;
+/// Nothing is begun under a claim with less than this left.
+const CLAIM_MARGIN_MS: i64 = 1_000;
+/// Longest wait before a deferred action is tried again.
+const DEFER_MAX_MS: i64 = 300_000;
+
+/// The use case with what it needs.
+#[derive(Debug)]
+pub struct Actuator<T, J, B, C> {
+    /// Reads tunings.
+    pub store: Arc<Store<T>>,
+    /// The training service and its logs.
+    pub jobs: J,
+    /// For notices.
+    pub bus: B,
+    /// Time.
+    pub clock: C,
+    /// Name of this stack.
+    pub stack: String,
+    /// How long a claim lasts, see [`CLAIM_MS`].
+    pub claim_ms: i64,
+    /// First wait before a deferred action is tried again, ms; it doubles with each try.
+    pub defer_ms: i64,
+}
+
+/// What became of an action.
+#[derive(Debug, Clone, PartialEq)]
+enum Outcome {
+    /// Performed, or refused for good.
+    Done(Vec<Recorded>),
+    /// To be tried again, after a wait.
+    Later(String),
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Performed {
+    /// The row is settled.
+    Done,
+    /// Somebody else is at it, it is not yet time, or it was put off.
+    NotNow,
+}
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    /// Takes a batch of stream records of new action rows; the answer names those to be delivered again.
+    pub async fn handle(&self, event: &Value) -> Value {
+        let mut failed = Vec::new();
+        for record in stream::parse(event) {
+            match record {
+                Ok(record) if record.kind == RecordKind::Insert => {
+                    let Some(id) = stored::id_of(&record.key, ACTION_PREFIX) else { continue };
+                    if self.perform(id, &record.key.sk).await.is_err() {
+                        failed.push(record.sequence_number);
+                    }
+                }
+                Ok(_) => {}
+                Err(bad) => failed.extend(bad.sequence_number),
+            }
+        }
+        stream::batch_response(&failed)
+    }
+
+    /// Performs action `action` of tuning `id`, if it is to be performed now.
+    pub async fn perform(&self, id: &str, action: &str) -> Result<Performed, StoreError> {
+        let Some(item) = self.store.table.get(&stored::action_key(id, action)).await? else {
+            return Ok(Performed::Done);
+        };
+        let row = ActionRow::read(&item)?;
+        let now = self.clock.now();
+        let claimed = row.status == ActionStatus::Performing && row.claimed_until > now;
+        match row.status {
+            ActionStatus::Done | ActionStatus::Cancelled => return Ok(Performed::Done),
+            ActionStatus::Pending | ActionStatus::Performing if claimed || row.not_before > now => {
+                return Ok(Performed::NotNow);
+            }
+            ActionStatus::Pending | ActionStatus::Performing => {}
+        }
+        let Some(row) = self.claim(id, row, now).await? else { return Ok(Performed::NotNow) };
+        let outcome = match &row.ruling {
+            Ruling::StartOrdered { .. } => self.start(id, &row).await?,
+            Ruling::StopOrdered { job, .. } => self.stop(id, *job).await?,
+            Ruling::BillOrdered { job } => self.bill(id, *job).await?,
+            Ruling::TuningEnded { .. } => self.notice(id).await?,
+            Ruling::TrialJudged { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TrialFinished { .. }
+            | Ruling::TuningEnding { .. } => Outcome::Done(Vec::new()),
+        };
+        self.settle(id, row, outcome).await
+    }
+
+    async fn claim(
+        &self,
+        id: &str,
+        mut row: ActionRow,
+        now: Millis,
+    ) -> Result<Option<ActionRow>, StoreError> {
+        let before = row.revision;
+        row.status = ActionStatus::Performing;
+        row.claimed_until = now.saturating_add(self.claim_ms);
+        row.revision += 1;
+        row.tries += 1;
+        Ok(self.put_row(id, &row, before).await?.then_some(row))
+    }
+
+    /// Puts a row in place of revision `before`; `false` if it is not that revision any more.
+    async fn put_row(&self, id: &str, row: &ActionRow, before: i64) -> Result<bool, StoreError> {
+        match self.store.table.write(Write::Put(row.row(id), Condition::equals(REVISION, before))).await {
+            Ok(()) => Ok(true),
+            Err(TableError::Conflict(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Facts first, then the row: a crash between the two performs the action again, which changes nothing.
+    async fn settle(&self, id: &str, mut row: ActionRow, outcome: Outcome) -> Result<Performed, StoreError> {
+        let before = row.revision;
+        row.revision += 1;
+        let performed = match outcome {
+            Outcome::Done(facts) => {
+                for fact in &facts {
+                    record::put(&*self.store.table, id, fact).await?;
+                }
+                row.status = ActionStatus::Done;
+                Performed::Done
+            }
+            Outcome::Later(reason) => {
+                row.status = ActionStatus::Pending;
+                row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries));
+                if let Some(job) = job_of(&row.ruling) {
+                    let key = format!("deferred#{}#{}", row.action, row.tries);
+                    let fact = Fact::ActionDeferred { job, not_before: row.not_before, reason };
+                    record::put(&*self.store.table, id, &self.fact(key, fact)).await?;
+                }
+                Performed::NotNow
+            }
+        };
+        // Should another have taken over after our claim expired, the row is theirs.
+        self.put_row(id, &row, before).await?;
+        Ok(performed)
+    }
+
+    fn wait_ms(&self, tries: i64) -> i64 {
+        let doublings = u32::try_from(tries.saturating_sub(1).clamp(0, 16)).unwrap_or(0);
+        self.defer_ms.saturating_mul(2_i64.saturating_pow(doublings)).min(DEFER_MAX_MS)
+    }
+
+    fn fact(&self, key: String, fact: Fact) -> Recorded {
+        Recorded { key, at: self.clock.now(), fact }
+    }
+
+    /// Whether there is time left under the claim to begin something.
+    fn claim_is_good(&self, row: &ActionRow) -> bool {
+        self.clock.now().saturating_add(CLAIM_MARGIN_MS.min(self.claim_ms / 2)) < row.claimed_until
+    }
+}
+
+fn job_of(ruling: &Ruling) -> Option<JobKey> {
+    match ruling {
+        Ruling::StartOrdered { job, .. } | Ruling::StopOrdered { job, .. } | Ruling::BillOrdered { job } => {
+            Some(*job)
+        }
+        Ruling::TrialJudged { .. }
+        | Ruling::SettledInFull { .. }
+        | Ruling::AttemptAwaited { .. }
+        | Ruling::TrialFinished { .. }
+        | Ruling::TuningEnding { .. }
+        | Ruling::TuningEnded { .. } => None,
+    }
+}
+
+/// What every call has in common: errors after which it is simply tried again.
+fn later(error: &TrainingJobsError) -> Option<Outcome> {
+    match error {
+        TrainingJobsError::LimitExceeded(_)
+        | TrainingJobsError::Throttled
+        // It may have been done: done again it changes nothing.
+        | TrainingJobsError::Unavailable(_) => Some(Outcome::Later(error.to_string())),
+        TrainingJobsError::NameTaken(_)
+        | TrainingJobsError::NotFound(_)
+        | TrainingJobsError::AlreadyEnded(_)
+        | TrainingJobsError::Refused { .. } => None,
+    }
+}

@@ -1,0 +1,101 @@
+//! Reads an ended job's bill, and before it what its log still holds.
+//!
+//! The bill concludes the job, so the log comes first: lines whose delivery was lost are found here, and a job is never
+//! concluded without its last value.
+
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use wire::events::job_state::classify;
+use wire::events::logs::{LogEvent, reread_to_facts};
+use wire::names::training_job_name;
+
+use super::{Actuator, Outcome, later};
+use crate::ports::table::Table;
+use crate::ports::training::{Description, JobLogs, TrainingJobs, TrainingJobsError};
+use crate::ports::{Bus, Clock, Millis};
+use crate::store::{StoreError, Tuning};
+
+/// Pages of a log read at most, so that a flooded log cannot hold up everything else.
+const LOG_PAGES_MAX: usize = 200;
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    pub(super) async fn bill(&self, id: &str, job: JobKey) -> Result<Outcome, StoreError> {
+        let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
+        let name = training_job_name(id, job);
+        let description = match self.jobs.describe(&name).await {
+            Ok(description) => description,
+            Err(error) => return Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
+        };
+        let Some(bill) = described(job, &description) else {
+            return Ok(Outcome::Later("the bill is not there yet".to_owned()));
+        };
+        match read_log(&self.jobs, &tuning, &name, job, description.created).await {
+            Ok(mut facts) => {
+                facts.push(bill);
+                Ok(Outcome::Done(facts))
+            }
+            Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Done(vec![bill]))),
+        }
+    }
+}
+
+/// The fact that concludes a job, once its bill is known. A job that never had an instance costs nothing.
+fn described(job: JobKey, description: &Description) -> Option<Recorded> {
+    let JobPhase::Ended(end) = phase(description) else { return None };
+    let billable_seconds = match (description.billable_seconds, description.started) {
+        (Some(seconds), _) => seconds,
+        (None, None) => 0,
+        (None, Some(_)) => return None,
+    };
+    let fact = Fact::JobDescribed {
+        job,
+        end,
+        started: description.started,
+        ended: description.ended,
+        billable_seconds,
+        message: description.failure_reason.clone().filter(|_| end != JobEnd::Completed),
+        interruptions: description.interruptions,
+    };
+    Some(Recorded { key: format!("described#{job}"), at: description.modified, fact })
+}
+
+/// The phase a description shows.
+pub(crate) fn phase(description: &Description) -> JobPhase {
+    classify(&description.status, &description.secondary_status, description.failure_reason.as_deref())
+}
+
+/// The metric lines in a job's log since `from`, as facts.
+pub(crate) async fn read_log<J: JobLogs>(
+    jobs: &J,
+    tuning: &Tuning,
+    name: &str,
+    job: JobKey,
+    from: Millis,
+) -> Result<Vec<Recorded>, TrainingJobsError> {
+    let Some(pattern) = &tuning.pattern else { return Ok(Vec::new()) };
+    let mut streams: std::collections::BTreeMap<String, Vec<MetricLine>> = std::collections::BTreeMap::new();
+    let mut next: Option<String> = None;
+    for _ in 0..LOG_PAGES_MAX {
+        let page = match jobs.read(name, tuning.request.metric_host(), from, next.as_deref()).await {
+            Ok(page) => page,
+            Err(TrainingJobsError::NotFound(_)) => break,
+            Err(error) => return Err(error),
+        };
+        for line in page.items {
+            let event = LogEvent { id: line.id, timestamp: line.timestamp, message: line.message };
+            if let Some(metric) = pattern.line(&event) {
+                streams.entry(line.stream).or_default().push(metric);
+            }
+        }
+        next = page.next;
+        if next.is_none() {
+            break;
+        }
+    }
+    Ok(streams.into_iter().flat_map(|(stream, lines)| reread_to_facts(job, &stream, lines)).collect())
+}

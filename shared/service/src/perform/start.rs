@@ -1,0 +1,77 @@
+//! Starts a training job under its computed name, or adopts it if it is ours already.
+
+use std::collections::BTreeMap;
+
+use tuning::definition::Strategy;
+use tuning::fact::Fact;
+use tuning::ruling::Ruling;
+use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
+use wire::request::TrainingJob;
+use wire::stored::ActionRow;
+
+use super::{Actuator, Outcome, later};
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
+use crate::ports::{Bus, Clock};
+use crate::store::StoreError;
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    pub(super) async fn start(&self, id: &str, row: &ActionRow) -> Result<Outcome, StoreError> {
+        let Ruling::StartOrdered { job, configuration, limits, .. } = &row.ruling else {
+            return Ok(Outcome::Done(Vec::new()));
+        };
+        let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
+        let name = training_job_name(id, *job);
+        let tags = self.tags(id, &job.to_string());
+        let max_resource = match tuning.definition.strategy {
+            Strategy::Hyperband { max_resource, .. } => Some(max_resource),
+            Strategy::Random => None,
+        };
+        let request = tuning.request.create_training_job(&TrainingJob {
+            name: &name,
+            tuning_id: id,
+            trial: job.trial,
+            configuration: &configuration.0,
+            limits: *limits,
+            tags: &tags,
+            resource: tuning.request.resource_hyperparameter().zip(max_resource),
+        });
+        // The last thing before the call: an actuator that was frozen must not start what was called off meanwhile.
+        if !self.claim_is_good(row) {
+            return Ok(Outcome::Later("the claim ran out".to_owned()));
+        }
+        let started = || self.fact(format!("started#{job}"), Fact::JobStarted { job: *job });
+        let refused = |message: String| {
+            let fact = Fact::StartRefused { job: *job, message };
+            Outcome::Done(vec![self.fact(format!("refused#{job}"), fact)])
+        };
+        let error = match self.jobs.create(&request).await {
+            Ok(()) => return Ok(Outcome::Done(vec![started()])),
+            Err(error) => error,
+        };
+        if let Some(outcome) = later(&error) {
+            return Ok(outcome);
+        }
+        if !matches!(error, TrainingJobsError::NameTaken(_)) {
+            return Ok(refused(error.to_string()));
+        }
+        match self.jobs.tags(&name).await {
+            Ok(found) if tags.iter().all(|(key, value)| found.get(key) == Some(value)) => {
+                Ok(Outcome::Done(vec![started()]))
+            }
+            Ok(_) => Ok(refused(format!("a training job named {name} exists and is not of this tuning"))),
+            Err(error) => Ok(later(&error).unwrap_or_else(|| refused(error.to_string()))),
+        }
+    }
+
+    fn tags(&self, id: &str, decision: &str) -> BTreeMap<String, String> {
+        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        [tag(TAG_STACK, &self.stack), tag(TAG_TUNING, id), tag(TAG_DECISION, decision)].into()
+    }
+}

@@ -1,0 +1,64 @@
+//! Stops a training job; one that was never created is called off instead.
+
+use tuning::fact::{Fact, JobKey};
+use wire::names::training_job_name;
+use wire::stored::{self, ActionRow, ActionStatus};
+
+use super::{Actuator, Outcome, later};
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
+use crate::ports::{Bus, Clock};
+use crate::store::StoreError;
+
+/// A start whose claim expired so long ago is called off: whoever held it is gone.
+const ABANDONED_MS: i64 = 60_000;
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    pub(super) async fn stop(&self, id: &str, job: JobKey) -> Result<Outcome, StoreError> {
+        let accepted = || {
+            let fact = self.fact(format!("stop-accepted#{job}"), Fact::StopAccepted { job });
+            Outcome::Done(vec![fact])
+        };
+        match self.jobs.stop(&training_job_name(id, job)).await {
+            // A job that has ended needs no stop; its end will be seen.
+            Ok(()) | Err(TrainingJobsError::AlreadyEnded(_)) => Ok(accepted()),
+            Err(TrainingJobsError::NotFound(_)) => self.call_off(id, job).await,
+            // The stop stays owed whatever the service says: the job costs money.
+            Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
+        }
+    }
+
+    /// Cancels the start of a job that does not exist, so that it never will.
+    async fn call_off(&self, id: &str, job: JobKey) -> Result<Outcome, StoreError> {
+        let key = stored::action_key(id, &format!("start-{job}"));
+        let Some(item) = self.store.table.get(&key).await? else {
+            return Ok(Outcome::Later("the start is not in the table".to_owned()));
+        };
+        let mut start = ActionRow::read(&item)?;
+        let now = self.clock.now();
+        let abandoned = start.claimed_until.saturating_add(ABANDONED_MS) <= now;
+        let cancelled = match start.status {
+            ActionStatus::Cancelled => true,
+            ActionStatus::Performing if !abandoned => false,
+            ActionStatus::Pending | ActionStatus::Performing => {
+                let before = start.revision;
+                start.status = ActionStatus::Cancelled;
+                start.revision += 1;
+                self.put_row(id, &start, before).await?
+            }
+            // It was accepted, so it will be found; or refused, and the refusal is on its way.
+            ActionStatus::Done => false,
+        };
+        if !cancelled {
+            return Ok(Outcome::Later("the job is being started".to_owned()));
+        }
+        let fact = self.fact(format!("never-started#{job}"), Fact::JobNeverStarted { job });
+        Ok(Outcome::Done(vec![fact]))
+    }
+}

@@ -1,0 +1,39 @@
+//! Puts facts, once each. Ingest ends here: it decides nothing.
+
+use tuning::fact::Recorded;
+use wire::stored;
+
+use crate::ports::table::{Condition, Table, TableError, Write};
+
+/// Whether a fact was new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It was put now.
+    New,
+    /// It was known.
+    Known,
+}
+
+/// Puts a fact of tuning `id` unless it is known.
+pub async fn put<T: Table>(table: &T, id: &str, fact: &Recorded) -> Result<Put, TableError> {
+    match table.write(Write::Put(stored::fact_row(id, fact), Condition::NotExists)).await {
+        Ok(()) => Ok(Put::New),
+        Err(TableError::Conflict(_)) => Ok(Put::Known),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts facts as a delivery from outside brought them. A delivery that comes again may mean that the stream record of
+/// the first was lost: then the ring makes the decider look at the table.
+pub async fn deliver<T: Table>(table: &T, id: &str, facts: &[Recorded], now: i64) -> Result<(), TableError> {
+    let mut known = false;
+    for fact in facts {
+        known |= put(table, id, fact).await? == Put::Known;
+    }
+    if known { ring(table, id, now).await } else { Ok(()) }
+}
+
+/// Rings: the decider reads all facts of tuning `id` and of its live jobs.
+pub async fn ring<T: Table>(table: &T, id: &str, now: i64) -> Result<(), TableError> {
+    table.write(Write::Put(stored::ring_row(id, now), Condition::Always)).await
+}

@@ -1,0 +1,190 @@
+//! Reads tunings from the table: the definition, the head, and the state as snapshot plus later steps.
+//!
+//! Holds no decision. What it caches is immutable (definitions) or checked against the head before use (states).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+use tuning::definition::Definition;
+use tuning::state::State;
+use wire::events::logs::MetricPattern;
+use wire::item::Item;
+use wire::request::Request;
+use wire::stored::{self, Head, StoredError};
+
+use crate::ports::table::{Page, Query, Table, TableError};
+
+/// Rows asked for at once.
+const PAGE_ROWS: usize = 200;
+/// Definitions kept in memory, ids that are not tunings of ours included.
+const CACHED_TUNINGS_MAX: usize = 512;
+/// States kept in memory.
+const CACHED_STATES_MAX: usize = 16;
+
+/// Why the table could not be read or written.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum StoreError {
+    /// The table did not do it.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A row cannot be read.
+    #[error(transparent)]
+    Stored(#[from] StoredError),
+}
+
+/// The immutable part of a tuning.
+#[derive(Debug)]
+pub struct Tuning {
+    /// Its id.
+    pub id: String,
+    /// For the decider.
+    pub definition: Definition,
+    /// As submitted.
+    pub request: Request,
+    /// Finds the objective in log lines; `None` if the stored pattern no longer compiles.
+    pub pattern: Option<MetricPattern>,
+}
+
+/// A tuning as of its last step.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The immutable part.
+    pub tuning: Arc<Tuning>,
+    /// The head.
+    pub head: Head,
+    /// The state after step `head.step`.
+    pub state: State,
+}
+
+/// Reads tunings, with a cache.
+#[derive(Debug)]
+pub struct Store<T> {
+    /// The table.
+    pub table: Arc<T>,
+    tunings: Mutex<BTreeMap<String, Option<Arc<Tuning>>>>,
+    states: Mutex<BTreeMap<String, Loaded>>,
+}
+
+impl<T: Table> Store<T> {
+    /// A reader of `table`.
+    pub fn new(table: Arc<T>) -> Self {
+        Self { table, tunings: Mutex::default(), states: Mutex::default() }
+    }
+
+    /// The immutable part of tuning `id`; `None` if there is no such tuning (remembered too: most log lines of an
+    /// account are not ours).
+    pub async fn tuning(&self, id: &str) -> Result<Option<Arc<Tuning>>, StoreError> {
+        let known = self.tunings.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let item = self.table.get(&stored::meta_key(id)).await?;
+        let tuning = item.as_ref().map(|item| read_tuning(id, item)).transpose()?.map(Arc::new);
+        let mut tunings = self.tunings.lock().unwrap_or_else(PoisonError::into_inner);
+        if tunings.len() >= CACHED_TUNINGS_MAX {
+            tunings.clear();
+        }
+        tunings.insert(id.to_owned(), tuning.clone());
+        Ok(tuning)
+    }
+
+    /// Forgets what is remembered of tuning `id` (it was just created, or deleted).
+    pub fn forget(&self, id: &str) {
+        self.tunings.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    /// The head of tuning `id`.
+    pub async fn head(&self, id: &str) -> Result<Option<Head>, StoreError> {
+        let item = self.table.get(&stored::head_key(id)).await?;
+        Ok(item.as_ref().map(Head::read).transpose()?)
+    }
+
+    /// Tuning `id` as of now.
+    pub async fn load(&self, id: &str) -> Result<Option<Loaded>, StoreError> {
+        let Some(head) = self.head(id).await? else { return Ok(None) };
+        let cached = self.states.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        if let Some(cached) = cached.filter(|cached| cached.head.step == head.step) {
+            return Ok(Some(cached));
+        }
+        let Some(tuning) = self.tuning(id).await? else { return Ok(None) };
+        let state = self.state(&tuning, &head).await?;
+        let loaded = Loaded { tuning, head, state };
+        self.remember(&loaded);
+        Ok(Some(loaded))
+    }
+
+    /// Remembers a state that was just read or written.
+    pub fn remember(&self, loaded: &Loaded) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        if states.len() >= CACHED_STATES_MAX && !states.contains_key(&loaded.tuning.id) {
+            states.pop_first();
+        }
+        states.insert(loaded.tuning.id.clone(), loaded.clone());
+    }
+
+    async fn state(&self, tuning: &Tuning, head: &Head) -> Result<State, StoreError> {
+        let mut state = if head.snapshot == 0 {
+            State::new(&tuning.definition)
+        } else {
+            let prefix = stored::snapshot_key_prefix(head.snapshot);
+            let chunks = self.all(&stored::tuning_partition(&tuning.id), &prefix).await?;
+            stored::snapshot_state(&tuning.id, head.snapshot, &chunks)?
+        };
+        let mut query = Query::prefix(stored::tuning_partition(&tuning.id), "STEP#", PAGE_ROWS);
+        query.after = Some(stored::step_key(&tuning.id, head.snapshot).sk);
+        let mut loaded = head.snapshot;
+        loop {
+            let page = self.table.query(&query).await?;
+            for item in &page.items {
+                let step = stored::step(item)?;
+                // Steps beyond the head belong to the next reader.
+                if step.n > head.step {
+                    break;
+                }
+                tuning::step::load(&tuning.definition, &mut state, &step);
+                loaded = step.n;
+            }
+            match page.next {
+                Some(next) if loaded < head.step => query.after = Some(next),
+                _ => break,
+            }
+        }
+        if loaded == head.step { Ok(state) } else { Err(missing_step(tuning, loaded.saturating_add(1))) }
+    }
+
+    /// All rows of a partition with a prefix.
+    pub async fn all(&self, pk: &str, prefix: &str) -> Result<Vec<Item>, StoreError> {
+        let mut query = Query::prefix(pk, prefix, PAGE_ROWS);
+        let mut items = Vec::new();
+        loop {
+            let Page { items: page, next } = self.table.query(&query).await?;
+            items.extend(page);
+            match next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(items),
+            }
+        }
+    }
+}
+
+fn missing_step(tuning: &Tuning, n: u64) -> StoreError {
+    let key = stored::step_key(&tuning.id, n);
+    StoreError::Stored(StoredError::Unreadable {
+        key: format!("{}/{}", key.pk, key.sk),
+        reason: "the step is missing".to_owned(),
+    })
+}
+
+fn read_tuning(id: &str, item: &Item) -> Result<Tuning, StoredError> {
+    let (definition, request) = stored::meta(item)?;
+    let body = serde_json::from_str(&request).map_err(|error| StoredError::Unreadable {
+        key: format!("{}/{}", item.key.pk, item.key.sk),
+        reason: error.to_string(),
+    })?;
+    let request = Request::from_stored(body);
+    let pattern =
+        request.metric_regex().and_then(|regex| MetricPattern::new(&regex, request.epoch_pattern()).ok());
+    Ok(Tuning { id: id.to_owned(), definition, request, pattern })
+}

@@ -1,0 +1,89 @@
+//! Takes a request, checks it, and stores it as a tuning: all of it or nothing.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+use tuning::definition::Definition;
+use tuning::fact::{Fact, Recorded};
+use wire::names::incarnation;
+use wire::request::{PriceAnswer, Request, RequestError};
+use wire::stored::{self, Head, IndexRow};
+
+use crate::ports::table::{Condition, Table, TableError, Write};
+use crate::ports::{Clock, Prices, PricesError};
+use crate::store::{Store, StoreError};
+
+/// Largest request that is stored, in bytes of JSON: the row must stay below the table's limit with the definition.
+const REQUEST_BYTES_MAX: usize = 200_000;
+
+/// The use case with what it needs.
+#[derive(Debug)]
+pub struct Submit<T, P, C> {
+    /// Reads tunings.
+    pub store: Arc<Store<T>>,
+    /// Prices of instances.
+    pub prices: P,
+    /// Time.
+    pub clock: C,
+}
+
+/// Why a request was not taken. Nothing was stored.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum SubmitError {
+    /// The request is wrong: 400.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// A tuning of that name exists: 400 `ResourceInUse`.
+    #[error("A hyperparameter tuning job with the name, {0}, already exists. Choose a different name.")]
+    NameTaken(String),
+    /// To be tried again: 503.
+    #[error(transparent)]
+    Prices(#[from] PricesError),
+    /// To be tried again: 500 or 503.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
+    /// Submits the request in `body`; the new tuning's definition.
+    pub async fn submit(&self, body: &[u8]) -> Result<Definition, SubmitError> {
+        let request = Request::parse(body)?;
+        let text = request.body().to_string();
+        if text.len() > REQUEST_BYTES_MAX {
+            let message =
+                format!("the request has {} bytes, at most {REQUEST_BYTES_MAX} are allowed", text.len());
+            return Err(RequestError::field("", &message).into());
+        }
+        let now = self.clock.now();
+        let incarnation = incarnation(format!("{}\n{now}\n{text}", request.name()).as_bytes());
+        let definition = request.definition(now, &incarnation, &self.price(&request).await?)?;
+        let id = definition.id();
+        let submitted = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
+        let index = IndexRow { name: definition.name.clone(), id: id.clone(), created: now };
+        let writes = vec![
+            Write::Put(index.row(), Condition::NotExists),
+            Write::Put(stored::meta_row(&definition, &text), Condition::NotExists),
+            Write::Put(Head::first(now).row(&id), Condition::NotExists),
+            Write::Put(stored::active_row(&id), Condition::Always),
+            Write::Put(stored::fact_row(&id, &submitted), Condition::NotExists),
+        ];
+        match self.store.table.transact(writes, &format!("submit-{incarnation}-{now}")).await {
+            Ok(()) => {}
+            Err(TableError::Conflict(_)) => return Err(SubmitError::NameTaken(definition.name)),
+            Err(error) => return Err(StoreError::from(error).into()),
+        }
+        self.store.forget(&id);
+        Ok(definition)
+    }
+
+    /// The price list is asked only for what the request does not say.
+    async fn price(&self, request: &Request) -> Result<PriceAnswer, PricesError> {
+        if request.given_price().is_some() {
+            return Ok(PriceAnswer::default());
+        }
+        Ok(PriceAnswer {
+            instance_hour: self.prices.instance_hour(request.instance_type()).await?,
+            volume_kilo_gib_hour: self.prices.volume_kilo_gib_hour().await?,
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! Builders of definitions and facts, with few words. Times are in seconds after submission.
+
+use search::{Domain, Parameter, SamplerKind, Scaling, Space};
+use tuning::definition::{
+    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Strategy,
+};
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::money::{MicroUsd, Rate};
+
+/// When every tuning of the tests is submitted, ms since the epoch.
+pub(crate) const CREATED: i64 = 1_700_000_000_000;
+
+/// Price of a second of a job, micro-dollars.
+pub(crate) const SECOND: u64 = 100;
+
+/// What a job of the tests reserves: its hour, the grace of a stop and the upload.
+pub(crate) const WORST_CASE: u64 = (3_600 + 120 + 180) * SECOND;
+
+/// Rungs at 1, 3 and 9 epochs, three brackets, four jobs at a time, no cap, epochs captured from 1.
+pub(crate) fn hyperband() -> Definition {
+    let parameter = |name: &str, domain| Parameter { name: name.to_owned(), domain };
+    let rate = Domain::Continuous { min: 0.001, max: 1.0, scaling: Scaling::Logarithmic };
+    let depth = Domain::Integer { min: 1, max: 8, scaling: Scaling::Linear };
+    Definition {
+        rules_version: RULES_VERSION,
+        name: "tuning".to_owned(),
+        incarnation: "abc123".to_owned(),
+        created: CREATED,
+        seed: 7,
+        strategy: Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 },
+        objective: Objective::Maximize,
+        space: Space::new(vec![parameter("rate", rate), parameter("depth", depth)]).unwrap(),
+        sampler: SamplerKind::Random,
+        limits: Limits {
+            max_jobs: 100,
+            max_parallel: 4,
+            max_runtime_seconds: None,
+            max_instances: None,
+            target: None,
+            not_improving: None,
+        },
+        job: JobShape {
+            instance_count: 1,
+            volume_gib: 0,
+            rate: Some(Rate { instance_hour: SECOND * 3_600, volume_kilo_gib_hour: 0 }),
+            spot: false,
+            max_runtime_seconds: 3_600,
+            max_wait_seconds: None,
+        },
+        cap: None,
+        epochs: EpochRule { captured: true, base: 1, per_attempt: false },
+        max_interruptions: 3,
+    }
+}
+
+/// The same with one bracket (rungs at 1, 3 and 9 epochs) for the trials that `jobs` allow.
+pub(crate) fn jobs(max_jobs: u32, max_parallel: u32) -> Definition {
+    let mut definition = hyperband();
+    definition.limits.max_jobs = max_jobs;
+    definition.limits.max_parallel = max_parallel;
+    definition
+}
+
+/// No early stopping.
+pub(crate) fn random(max_jobs: u32, max_parallel: u32) -> Definition {
+    Definition { strategy: Strategy::Random, ..jobs(max_jobs, max_parallel) }
+}
+
+/// With the cap at `worst_cases` whole jobs.
+pub(crate) fn capped(definition: Definition, worst_cases: u64) -> Definition {
+    Definition { cap: Some(MicroUsd(worst_cases * WORST_CASE)), ..definition }
+}
+
+/// With epochs counted as ranks of lines.
+pub(crate) fn ranked(definition: Definition) -> Definition {
+    Definition { epochs: EpochRule { captured: false, base: 1, per_attempt: true }, ..definition }
+}
+
+/// First attempt of `trial`.
+pub(crate) fn job(trial: u32) -> JobKey {
+    attempt(trial, 1)
+}
+
+/// An attempt of `trial`.
+pub(crate) fn attempt(trial: u32, attempt: u32) -> JobKey {
+    JobKey { trial, rung: 0, attempt }
+}
+
+/// `seconds` after submission, ms since the epoch.
+pub(crate) fn at(seconds: i64) -> i64 {
+    CREATED + seconds * 1_000
+}
+
+/// `fact` at `seconds`, under a natural key.
+pub(crate) fn recorded(seconds: i64, fact: Fact) -> Recorded {
+    let job = fact.job().map_or_else(|| "tuning".to_owned(), |job| job.to_string());
+    Recorded { key: format!("{job}#{seconds}"), at: at(seconds), fact }
+}
+
+pub(crate) fn submitted() -> Recorded {
+    recorded(0, Fact::TuningSubmitted)
+}
+
+pub(crate) fn stop_requested(seconds: i64) -> Recorded {
+    recorded(seconds, Fact::StopRequested)
+}
+
+pub(crate) fn time_passed(seconds: i64) -> Recorded {
+    recorded(seconds, Fact::TimePassed)
+}
+
+pub(crate) fn started(seconds: i64, job: JobKey) -> Recorded {
+    recorded(seconds, Fact::JobStarted { job })
+}
+
+pub(crate) fn refused(seconds: i64, job: JobKey) -> Recorded {
+    recorded(seconds, Fact::StartRefused { job, message: "no such role".to_owned() })
+}
+
+pub(crate) fn never_started(seconds: i64, job: JobKey) -> Recorded {
+    recorded(seconds, Fact::JobNeverStarted { job })
+}
+
+pub(crate) fn stop_accepted(seconds: i64, job: JobKey) -> Recorded {
+    recorded(seconds, Fact::StopAccepted { job })
+}
+
+pub(crate) fn deferred(seconds: i64, job: JobKey, until: i64) -> Recorded {
+    recorded(seconds, Fact::ActionDeferred { job, not_before: at(until), reason: "throttled".to_owned() })
+}
+
+pub(crate) fn phase(seconds: i64, job: JobKey, phase: JobPhase) -> Recorded {
+    recorded(seconds, Fact::JobStateChanged { job, phase, started: None, ended: None, message: None })
+}
+
+/// The end of a job as its event tells it: without a bill.
+pub(crate) fn ended(seconds: i64, job: JobKey, end: JobEnd) -> Recorded {
+    phase(seconds, job, JobPhase::Ended(end))
+}
+
+/// The end of a job with its bill.
+pub(crate) fn described(seconds: i64, job: JobKey, end: JobEnd, billable_seconds: u64) -> Recorded {
+    let message = (end == JobEnd::AlgorithmError).then(|| "exit code 1".to_owned());
+    let fact = Fact::JobDescribed {
+        job,
+        end,
+        started: None,
+        ended: Some(at(seconds)),
+        billable_seconds,
+        message,
+        interruptions: 0,
+    };
+    recorded(seconds, fact)
+}
+
+/// A line whose epoch can be captured.
+pub(crate) fn line(seconds: i64, id: &str, index: u64, value: f64) -> MetricLine {
+    MetricLine { id: id.to_owned(), at: at(seconds), index: Some(index), value: Some(value) }
+}
+
+/// Lines of a stream.
+pub(crate) fn lines(seconds: i64, job: JobKey, stream: &str, lines: Vec<MetricLine>) -> Recorded {
+    recorded(seconds, Fact::MetricsLogged { job, stream: stream.to_owned(), lines })
+}
+
+/// One line, with its epoch.
+pub(crate) fn logged(seconds: i64, job: JobKey, epoch: u64, value: f64) -> Recorded {
+    lines(seconds, job, "algo-1", vec![line(seconds, &format!("e{epoch:05}"), epoch, value)])
+}
+
+/// One line whose value is not a number.
+pub(crate) fn logged_nan(seconds: i64, job: JobKey, epoch: u64) -> Recorded {
+    let line = MetricLine { value: None, ..line(seconds, &format!("e{epoch:05}"), epoch, 0.0) };
+    lines(seconds, job, "algo-1", vec![line])
+}

@@ -1,0 +1,45 @@
+//! Rulings in few words, so that a test reads as a list of what was decided.
+
+use tuning::ruling::{Ruling, StopWhy, TrialEnd};
+
+use super::build::CREATED;
+
+/// A ruling in few words. Times are in seconds after submission.
+pub(crate) fn render(ruling: &Ruling) -> String {
+    match ruling {
+        Ruling::TrialJudged { trial, bracket, rung, resource, verdict, .. } => {
+            let word = if verdict.goes_on { "goes on" } else { "is out" };
+            let place = format!("{} of {}", verdict.rank + 1, verdict.seen);
+            format!("trial {trial} {word} at rung {bracket}.{rung}, epoch {resource}: {place}")
+        }
+        Ruling::StartOrdered { job, .. } => format!("start {job}"),
+        Ruling::StopOrdered { job, why } => format!("stop {job}: {}", stop(*why)),
+        Ruling::BillOrdered { job } => format!("bill {job}"),
+        Ruling::SettledInFull { job, .. } => format!("settle {job} in full"),
+        Ruling::AttemptAwaited { job, why, not_before } => {
+            format!("retry after {job}: {why:?}, from {}", (not_before - CREATED) / 1_000)
+        }
+        Ruling::TrialFinished { trial, how, .. } => format!("trial {trial} {}", end(how)),
+        Ruling::TuningEnding { why } => format!("ending: {}", why.word()),
+        Ruling::TuningEnded { why } => format!("ended: {}", why.word()),
+    }
+}
+
+fn stop(why: StopWhy) -> String {
+    match why {
+        StopWhy::Rung { rung } => format!("rung {rung}"),
+        StopWhy::MaxResource => "max resource".to_owned(),
+        StopWhy::TuningEnding => "tuning ending".to_owned(),
+    }
+}
+
+fn end(how: &TrialEnd) -> String {
+    match how {
+        TrialEnd::Completed => "completed".to_owned(),
+        TrialEnd::Stopped(why) => format!("stopped: {}", stop(*why)),
+        TrialEnd::StoppedOutside => "stopped outside".to_owned(),
+        TrialEnd::MaxRuntime => "ran out of time".to_owned(),
+        TrialEnd::Failed(message) => format!("failed: {message}"),
+        TrialEnd::NeverStarted => "never started".to_owned(),
+    }
+}

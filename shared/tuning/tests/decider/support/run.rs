@@ -1,0 +1,179 @@
+//! A tuning under test: its state, its steps, and everything that must hold after every step.
+
+use std::collections::BTreeSet;
+
+use tuning::definition::Definition;
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::fold::fold;
+use tuning::invariant;
+use tuning::ruling::{EndReason, Ruling};
+use tuning::state::State;
+use tuning::step::{Step, advance, load, replay};
+use tuning::summary::JobSummary;
+
+/// One step in so many is checked against the log in a long history.
+const SAMPLED: u64 = 500;
+
+/// A tuning under test.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) definition: Definition,
+    pub(crate) state: State,
+    pub(crate) rulings: Vec<Ruling>,
+    pub(crate) concluded: Vec<JobSummary>,
+    /// Facts that were folded, in order.
+    pub(crate) folded: Vec<Recorded>,
+    pub(crate) steps: u64,
+    /// Largest state that was looked at, bytes of JSON.
+    pub(crate) largest: usize,
+    pub(crate) actions: BTreeSet<String>,
+    ended: BTreeSet<u32>,
+    thorough: bool,
+}
+
+impl Run {
+    pub(crate) fn new(definition: &Definition) -> Self {
+        Self {
+            definition: definition.clone(),
+            state: State::new(definition),
+            rulings: Vec::new(),
+            concluded: Vec::new(),
+            folded: Vec::new(),
+            steps: 0,
+            largest: 0,
+            actions: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            thorough: true,
+        }
+    }
+
+    /// For long histories: what costs time in proportion to the state is checked at one step in [`SAMPLED`].
+    pub(crate) fn quick(definition: &Definition) -> Self {
+        Self { thorough: false, ..Self::new(definition) }
+    }
+
+    /// Takes `facts`, in as many steps as they need; the rulings. After every step: P1, the invariants, P5 (replay), P6,
+    /// no action twice, the loaded state is the live one, the stored state is the state, and (by folding them all
+    /// again) facts taken twice change nothing.
+    #[track_caller]
+    pub(crate) fn take(&mut self, facts: &[Recorded]) -> Vec<Ruling> {
+        let mut rest = facts;
+        let mut rulings = Vec::new();
+        loop {
+            let before = (self.thorough || self.steps.is_multiple_of(SAMPLED)).then(|| self.state.clone());
+            let advanced = advance(&self.definition, &mut self.state, self.steps + 1, rest);
+            rest = &rest[advanced.taken..];
+            self.concluded.extend(advanced.concluded);
+            if let Some(step) = advanced.step {
+                self.steps += 1;
+                self.check_step(&step);
+                if let Some(before) = before {
+                    self.check_log(before, &step);
+                }
+                rulings.extend(step.rulings);
+                self.folded.extend(step.facts.into_iter().filter(|_| self.thorough));
+            } else if let Some(before) = before {
+                assert_eq!(before, self.state, "a step without effect has none");
+            }
+            if rest.is_empty() && !advanced.owed {
+                break;
+            }
+        }
+        if self.thorough {
+            self.check_idempotence(facts);
+        }
+        self.rulings.extend(rulings.iter().cloned());
+        rulings
+    }
+
+    #[track_caller]
+    fn check_step(&mut self, step: &Step) {
+        for ruling in &step.rulings {
+            self.check_ruling(ruling);
+        }
+        assert_eq!(invariant::broken(&self.definition, &self.state), None);
+        let ledger = &self.state.ledger;
+        let total = ledger.spent.plus(ledger.reserved);
+        assert!(ledger.overrun || ledger.cap.is_none_or(|cap| total <= cap), "P1: {ledger:?}");
+    }
+
+    /// The step as it is recorded leads to the same state, decided anew to the same rulings.
+    #[track_caller]
+    fn check_log(&mut self, mut before: State, step: &Step) {
+        let mut loaded = before.clone();
+        load(&self.definition, &mut loaded, step);
+        assert!(loaded == self.state, "loaded:\n{loaded:#?}\nlive:\n{:#?}", self.state);
+        let again = replay(&self.definition, &mut before, step);
+        let text = |rulings: &Vec<Ruling>| serde_json::to_string(rulings).unwrap();
+        assert_eq!(text(&again), text(&step.rulings), "P5");
+        let stored = serde_json::to_string(&self.state).unwrap();
+        self.largest = self.largest.max(stored.len());
+        let read: State = serde_json::from_str(&stored).unwrap();
+        assert!(read == self.state, "what is stored is the state");
+    }
+
+    #[track_caller]
+    fn check_ruling(&mut self, ruling: &Ruling) {
+        if let Some(action) = ruling.action() {
+            assert!(self.actions.insert(action.clone()), "{action} is ordered twice");
+        }
+        match ruling {
+            Ruling::TuningEnding { why: EndReason::Failed(why) } => {
+                assert!(!why.contains("promise"), "{why}");
+            }
+            Ruling::TrialJudged { value, verdict, .. } if verdict.goes_on => {
+                assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
+                assert!(verdict.rank < (verdict.seen / eta(&self.definition)).max(1), "P6: {ruling:?}");
+            }
+            Ruling::TrialFinished { trial, .. } => {
+                assert!(self.ended.insert(*trial), "trial {trial} ends twice");
+            }
+            Ruling::TrialJudged { .. }
+            | Ruling::StartOrdered { .. }
+            | Ruling::StopOrdered { .. }
+            | Ruling::BillOrdered { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TuningEnding { .. }
+            | Ruling::TuningEnded { .. } => {}
+        }
+    }
+
+    #[track_caller]
+    fn check_idempotence(&self, facts: &[Recorded]) {
+        let mut again = self.state.clone();
+        for fact in facts {
+            assert!(!fold(&self.definition, &mut again, fact), "taken twice: {fact:?}");
+        }
+        assert!(again == self.state, "a fact without effect has none");
+    }
+
+    /// The jobs that are live.
+    pub(crate) fn live(&self) -> Vec<JobKey> {
+        self.state.jobs().map(|(key, _, _)| key).collect()
+    }
+
+    /// Checks what holds when all is over.
+    #[track_caller]
+    pub(crate) fn check_end(&self) {
+        assert!(self.state.is_ended(), "{:#?}", self.state);
+        assert_eq!(self.state.ledger.reserved.0, 0, "nothing stays reserved");
+        let begun: BTreeSet<u32> = (0..self.state.next_trial).collect();
+        assert_eq!(self.ended, begun, "every trial reaches an end");
+    }
+
+    /// The curve of a live trial: (epoch, value).
+    pub(crate) fn curve(&self, trial: u32) -> Vec<(u32, f64)> {
+        let curve = &self.state.trials[&trial].curve;
+        curve.iter().map(|(epoch, value)| (*epoch, value.unwrap_or(f64::NAN))).collect()
+    }
+}
+
+/// Whether `fact` is only the time.
+pub(crate) fn is_time(fact: &Recorded) -> bool {
+    matches!(fact.fact, Fact::TimePassed)
+}
+
+fn eta(definition: &Definition) -> u32 {
+    definition.plan().eta()
+}

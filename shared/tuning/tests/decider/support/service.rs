@@ -1,0 +1,169 @@
+//! One training job's life in virtual time: what a training service does with it, as a list of facts.
+
+use search::seed::{Rng, child};
+use tuning::definition::{Definition, JobLimits, Strategy};
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine};
+
+/// Chances of what goes wrong, each from 0 to 1. The default is a perfect service.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Faults {
+    pub(crate) seed: u64,
+    /// A fact does not arrive until the liveness phase.
+    pub(crate) lost: f64,
+    /// It arrives twice.
+    pub(crate) duplicated: f64,
+    /// It arrives late, and so after others.
+    pub(crate) delayed: f64,
+    /// Facts come in batches.
+    pub(crate) batched: f64,
+    /// A program fails, ends early, or is stopped by somebody else.
+    pub(crate) failed: f64,
+    /// No capacity, a service error.
+    pub(crate) unserved: f64,
+    /// A job is interrupted after an epoch.
+    pub(crate) interrupted: f64,
+    /// A start is refused.
+    pub(crate) refused: f64,
+    /// An action is put off.
+    pub(crate) deferred: f64,
+    /// A bill never comes.
+    pub(crate) unbilled: f64,
+    /// A value is not a number.
+    pub(crate) diverged: f64,
+}
+
+/// What becomes of a job if nobody stops it.
+#[derive(Debug, Clone)]
+pub(crate) struct Life {
+    /// When its instances begin to run, ms; `None` = never.
+    pub(crate) started: Option<i64>,
+    pub(crate) end: JobEnd,
+    pub(crate) end_at: i64,
+    pub(crate) interruptions: u32,
+    /// What happens and when, the end excluded.
+    pub(crate) happens: Vec<(i64, Fact)>,
+}
+
+/// The value of a trial at an epoch: rises to a height that belongs to the trial.
+pub(crate) fn value(trial: u32, epoch: u32) -> f64 {
+    let height = Rng::new(child(1, "height", u64::from(trial))).next_f64();
+    height * f64::from(epoch) / (f64::from(epoch) + 1.0)
+}
+
+/// Epochs that the program of a trial runs: most all, some fewer, some more than are needed.
+pub(crate) fn program_epochs(definition: &Definition, trial: u32) -> u32 {
+    match definition.strategy {
+        Strategy::Hyperband { max_resource, .. } if trial % 5 == 3 => max_resource * 2,
+        Strategy::Hyperband { max_resource, .. } => max_resource,
+        Strategy::Random => 3,
+    }
+}
+
+impl Life {
+    /// The life of `key` from `now` on.
+    pub(crate) fn new(definition: &Definition, faults: &Faults, key: JobKey, limits: JobLimits, now: i64) -> Self {
+        let draws = child(faults.seed, "life", u64::from(key.trial) * 1_000 + u64::from(key.attempt));
+        let mut rng = Rng::new(draws);
+        let mut life =
+            Self { started: None, end: JobEnd::Completed, end_at: now, interruptions: 0, happens: Vec::new() };
+        if rng.next_f64() < faults.unserved {
+            let ends = [JobEnd::CapacityError, JobEnd::ServiceError];
+            life.end = if definition.job.spot { JobEnd::MaxWait } else { ends[usize::from(rng.next_f64() < 0.5)] };
+            life.end_at = now + 60_000;
+            return life;
+        }
+        life.happens.push((now + 1_000, Fact::JobStarted { job: key }));
+        life.phase(now + 2_000, key, JobPhase::Starting);
+        life.started = Some(now + 10_000);
+        life.phase(now + 10_000, key, JobPhase::Training);
+        let ends = (now + 10_000).saturating_add(i64::try_from(limits.max_runtime_seconds * 1_000).unwrap());
+        let (end, end_at) = life.train(definition, faults, key, &mut rng, ends);
+        life.end = end;
+        life.end_at = end_at;
+        life.happens.retain(|(at, _)| *at <= end_at);
+        life
+    }
+
+    /// Trains from start to end; how and when it ends.
+    fn train(
+        &mut self,
+        definition: &Definition,
+        faults: &Faults,
+        key: JobKey,
+        rng: &mut Rng,
+        ends: i64,
+    ) -> (JobEnd, i64) {
+        let seconds = 5 + i64::from(key.trial % 7);
+        let mut now = self.started.unwrap_or(ends) + 5_000;
+        let (mut stream, mut done, mut line) = (0, 0, 0);
+        while done < program_epochs(definition, key.trial) {
+            now += seconds * 1_000;
+            if now >= ends {
+                return (JobEnd::MaxRuntime, ends);
+            }
+            done += 1;
+            line += 1;
+            let index = if definition.epochs.per_attempt { line } else { done } - 1 + definition.epochs.base;
+            let diverged = rng.next_f64() < faults.diverged;
+            let metric = MetricLine {
+                id: format!("{line:05}"),
+                at: now,
+                index: Some(u64::from(index)),
+                value: (!diverged).then(|| value(key.trial, done)),
+            };
+            let name = format!("{key}/{stream}");
+            self.happens.push((now, Fact::MetricsLogged { job: key, stream: name, lines: vec![metric] }));
+            if rng.next_f64() < faults.failed {
+                let ends = [JobEnd::AlgorithmError, JobEnd::Completed, JobEnd::Stopped, JobEnd::ServiceError];
+                let end = ends[usize::from(rng.next_f64() < 0.5) + 2 * usize::from(rng.next_f64() < 0.5)];
+                return (end, now + 1_000);
+            }
+            if rng.next_f64() < faults.interrupted {
+                self.interruptions += 1;
+                self.phase(now + 1_000, key, JobPhase::Interrupted);
+                self.phase(now + 30_000, key, JobPhase::Starting);
+                self.phase(now + 35_000, key, JobPhase::Training);
+                now += 40_000;
+                stream += 1;
+                line = 0;
+                done = if rng.next_f64() < 0.5 { done } else { done / 2 };
+            }
+        }
+        (JobEnd::Completed, now + 1_000)
+    }
+
+    fn phase(&mut self, at: i64, job: JobKey, phase: JobPhase) {
+        let fact = Fact::JobStateChanged { job, phase, started: self.started, ended: None, message: None };
+        self.happens.push((at, fact));
+    }
+
+    /// Seconds billed.
+    pub(crate) fn billable_seconds(&self) -> u64 {
+        let running = self.started.map_or(0, |started| (self.end_at - started).max(0));
+        u64::try_from(running).unwrap().div_ceil(1_000)
+    }
+
+    /// The fact that it has ended.
+    pub(crate) fn ended(&self, job: JobKey) -> Fact {
+        Fact::JobStateChanged {
+            job,
+            phase: JobPhase::Ended(self.end),
+            started: self.started,
+            ended: Some(self.end_at),
+            message: None,
+        }
+    }
+
+    /// Its description, once it has ended.
+    pub(crate) fn described(&self, job: JobKey) -> Fact {
+        Fact::JobDescribed {
+            job,
+            end: self.end,
+            started: self.started,
+            ended: Some(self.end_at),
+            billable_seconds: self.billable_seconds(),
+            message: (self.end == JobEnd::AlgorithmError).then(|| "exit code 1".to_owned()),
+            interruptions: self.interruptions,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! A world in virtual time: it performs what is ordered, and delivers facts as well or as badly as [`Faults`] say.
+//!
+//! First a safety phase with faults; when nothing moves any more, a liveness phase: what was lost is delivered, nothing
+//! is lost again, and the tuning must end.
+
+use std::collections::BTreeMap;
+
+use search::seed::{Rng, child};
+use tuning::decide::deadline;
+use tuning::definition::{Definition, JobLimits};
+use tuning::fact::{Fact, JobEnd, JobKey, Recorded};
+use tuning::ruling::Ruling;
+
+use super::build::CREATED;
+use super::run::Run;
+use super::service::{Faults, Life};
+
+/// Events after which a history is a hang: many times what the longest one needs.
+const EVENTS_MAX: u32 = 1_000_000;
+
+#[derive(Debug)]
+enum Event {
+    /// The service begins with an ordered job.
+    Start(JobKey, JobLimits),
+    /// It happens at the service.
+    Happens(JobKey, Fact),
+    /// The job ends by itself.
+    Ends(JobKey),
+    /// Its description was asked for.
+    Described(JobKey),
+    /// A fact arrives.
+    Arrives(Recorded),
+}
+
+/// The world around one tuning.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) run: Run,
+    /// What really was billed, micro-dollars, by job.
+    pub(crate) bills: BTreeMap<JobKey, u64>,
+    /// Deliveries in the order in which they arrived.
+    pub(crate) delivered: Vec<Recorded>,
+    pub(crate) starved: bool,
+    faults: Faults,
+    rng: Rng,
+    now: i64,
+    queue: BTreeMap<(i64, u64), Event>,
+    scheduled: u64,
+    lives: BTreeMap<JobKey, Life>,
+    inbox: Vec<Recorded>,
+    lost: Vec<Recorded>,
+}
+
+impl World {
+    pub(crate) fn new(run: Run, faults: Faults) -> Self {
+        let mut world = Self {
+            run,
+            bills: BTreeMap::new(),
+            delivered: Vec::new(),
+            starved: false,
+            faults,
+            rng: Rng::new(child(faults.seed, "world", 0)),
+            now: CREATED,
+            queue: BTreeMap::new(),
+            scheduled: 0,
+            lives: BTreeMap::new(),
+            inbox: Vec::new(),
+            lost: Vec::new(),
+        };
+        world.happened(Fact::TuningSubmitted, CREATED);
+        world
+    }
+
+    /// A perfect service, every fact at once and alone.
+    pub(crate) fn perfect(definition: &Definition) -> Self {
+        Self::new(Run::new(definition), Faults::default())
+    }
+
+    /// The user asks to stop it `seconds` after submission.
+    pub(crate) fn stop_at(&mut self, seconds: i64) {
+        let at = CREATED + seconds * 1_000;
+        let fact = Recorded { key: "stop".to_owned(), at, fact: Fact::StopRequested };
+        self.schedule(at, Event::Arrives(fact));
+    }
+
+    /// Plays until the tuning has ended and all that is on its way has arrived.
+    #[track_caller]
+    pub(crate) fn play(&mut self) {
+        for _ in 0..EVENTS_MAX {
+            if !self.advance() {
+                self.run.check_end();
+                return;
+            }
+        }
+        panic!("the tuning does not end: {:#?}", self.run.state);
+    }
+
+    /// One event; whether there was one.
+    #[track_caller]
+    fn advance(&mut self) -> bool {
+        let next = self.queue.first_key_value().map(|((at, _), _)| *at);
+        let deadline = deadline(&self.run.definition, &self.run.state);
+        let batch = self.rng.next_f64() < self.faults.batched && next.is_some();
+        if !self.inbox.is_empty() && !batch {
+            self.flush();
+        } else if let Some(deadline) = deadline.filter(|deadline| next.is_none_or(|next| *deadline < next)) {
+            self.now = self.now.max(deadline);
+            self.happened(Fact::TimePassed, self.now);
+            self.flush();
+        } else if let Some(((at, _), event)) = self.queue.pop_first() {
+            self.now = self.now.max(at);
+            self.event(event);
+        } else if self.lost.is_empty() {
+            assert!(self.run.state.is_ended(), "nothing moves: {:#?}", self.run.state);
+            return false;
+        } else {
+            self.starved = true;
+            self.faults = Faults { seed: self.faults.seed, ..Faults::default() };
+            self.inbox.append(&mut self.lost);
+            self.flush();
+        }
+        true
+    }
+
+    fn schedule(&mut self, at: i64, event: Event) {
+        self.scheduled += 1;
+        self.queue.insert((at, self.scheduled), event);
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Start(job, limits) => self.start(job, limits),
+            Event::Happens(job, fact) => {
+                if self.lives.get(&job).is_some_and(|life| self.now <= life.end_at) {
+                    self.happened(fact, self.now);
+                }
+            }
+            Event::Ends(job) => {
+                let life = &self.lives[&job];
+                // A stop has moved the end.
+                if life.end_at == self.now && !self.bills.contains_key(&job) {
+                    let rate = self.run.definition.job.rate.map_or(0, |rate| rate.cost(1, 1, 0).0);
+                    self.bills.insert(job, life.billable_seconds() * rate);
+                    let fact = life.ended(job);
+                    self.happened(fact, self.now);
+                }
+            }
+            Event::Described(job) => {
+                let life = &self.lives[&job];
+                let (fact, at) = (life.described(job), life.end_at);
+                self.happened(fact, at);
+            }
+            Event::Arrives(fact) => self.inbox.push(fact),
+        }
+    }
+
+    fn start(&mut self, job: JobKey, limits: JobLimits) {
+        if self.rng.next_f64() < self.faults.refused {
+            return self.happened(Fact::StartRefused { job, message: "no such role".to_owned() }, self.now);
+        }
+        let life = Life::new(&self.run.definition, &self.faults, job, limits, self.now);
+        for (at, fact) in life.happens.clone() {
+            self.schedule(at, Event::Happens(job, fact));
+        }
+        self.schedule(life.end_at, Event::Ends(job));
+        self.lives.insert(job, life);
+    }
+
+    /// A fact comes into being, and arrives as the faults will have it.
+    fn happened(&mut self, fact: Fact, at: i64) {
+        let key = format!("{}#{at}", fact.job().map_or_else(String::new, |job| job.to_string()));
+        let time = matches!(fact, Fact::TimePassed | Fact::TuningSubmitted);
+        let recorded = Recorded { key, at, fact };
+        if self.rng.next_f64() < self.faults.duplicated {
+            self.schedule(self.now + 7_000, Event::Arrives(recorded.clone()));
+        }
+        if time {
+            self.inbox.push(recorded);
+        } else if self.rng.next_f64() < self.faults.lost {
+            self.lost.push(recorded);
+        } else if self.rng.next_f64() < self.faults.delayed {
+            let seconds = [3, 20, 90, 4_000][usize::from(self.rng.next_f64() < 0.5) + usize::from(self.rng.next_f64() < 0.3)];
+            self.schedule(self.now + seconds * 1_000, Event::Arrives(recorded));
+        } else {
+            self.inbox.push(recorded);
+        }
+    }
+
+    /// Hands the inbox to the decider and performs what it orders.
+    #[track_caller]
+    fn flush(&mut self) {
+        let facts = std::mem::take(&mut self.inbox);
+        let rulings = self.run.take(&facts);
+        self.delivered.extend(facts);
+        for ruling in &rulings {
+            self.perform(ruling);
+        }
+    }
+
+    fn perform(&mut self, ruling: &Ruling) {
+        match ruling {
+            Ruling::StartOrdered { job, limits, .. } => {
+                let mut at = self.now;
+                if self.rng.next_f64() < self.faults.deferred {
+                    at += 60_000;
+                    let reason = "throttled".to_owned();
+                    self.happened(Fact::ActionDeferred { job: *job, not_before: at, reason }, self.now);
+                }
+                self.schedule(at, Event::Start(*job, *limits));
+            }
+            Ruling::StopOrdered { job, .. } => self.stop(*job),
+            Ruling::BillOrdered { job } => {
+                if self.rng.next_f64() >= self.faults.unbilled {
+                    self.schedule(self.now + 3_000, Event::Described(*job));
+                }
+            }
+            Ruling::TrialJudged { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TrialFinished { .. }
+            | Ruling::TuningEnding { .. }
+            | Ruling::TuningEnded { .. } => {}
+        }
+    }
+
+    fn stop(&mut self, job: JobKey) {
+        let now = self.now;
+        let Some(life) = self.lives.get_mut(&job) else {
+            // Refused, or not begun: what has not begun is called off.
+            let before = self.queue.len();
+            self.queue.retain(|_, event| !matches!(event, Event::Start(other, _) if *other == job));
+            if self.queue.len() < before {
+                self.happened(Fact::JobNeverStarted { job }, now);
+            }
+            return;
+        };
+        if life.end_at > now + 2_000 && !self.bills.contains_key(&job) {
+            life.end = JobEnd::Stopped;
+            life.end_at = now + 2_000;
+            let end_at = life.end_at;
+            self.schedule(end_at, Event::Ends(job));
+        }
+        self.happened(Fact::StopAccepted { job }, now);
+    }
+}

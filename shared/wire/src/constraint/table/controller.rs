@@ -1,0 +1,33 @@
+//! Rows of `Controller`: what AMT has not.
+
+use super::super::{Constraint, dollars, integer, list, map, structure, text};
+use super::INSTANCE_TYPE;
+
+#[rustfmt::skip]
+pub(in super::super) static CONTROLLER: &[Constraint] = &[
+    structure("Controller"),
+    dollars("Controller.MaxCostUsd").max(1_000_000_000).rules(&["keep_alive"]),
+    map("Controller.InstancePricesUsdPerHour").max(100),
+    text("Controller.InstancePricesUsdPerHour{key}").max(64).pattern(INSTANCE_TYPE),
+    dollars("Controller.InstancePricesUsdPerHour{}").max(1_000_000),
+    integer("Controller.ReductionFactor").range(2, 20_000).rules(&["resource_order"]),
+    text("Controller.RungExecution").one_of(&["Stop", "Promote"]).later(&["Promote"], "use Stop"),
+    text("Controller.Scheduling").one_of(&["Asynchronous", "Synchronous"])
+        .later(&["Synchronous"], "it needs RungExecution Promote; use Asynchronous"),
+    text("Controller.Sampler").one_of(&["Model", "Random", "Sobol"])
+        .later(&["Model"], "use Sobol or Random"),
+    text("Controller.ResourceHyperParameter").range(1, 256)
+        .rules(&["resource_hyperparameter", "max_resource", "resource_order", "reserved_names", "hyperparameter_count"]),
+    text("Controller.EpochPattern").range(1, 500).rules(&["epoch_pattern"]),
+    integer("Controller.EpochBase").range(0, 1),
+    text("Controller.EpochNumbering").one_of(&["Absolute", "PerAttempt"]),
+    text("Controller.MetricHost").max(16).pattern("algo-[1-9][0-9]*").rules(&["metric_host"]),
+    integer("Controller.MaxInstances").range(1, 1_000_000).rules(&["max_instances"]),
+    text("Controller.SpotFallback").one_of(&["OnDemand", "None"]).later(&["OnDemand"], "use None"),
+    integer("Controller.MaxInterruptions").range(0, 100),
+    text("Controller.Refit").one_of(&["None", "Best"]).later(&["Best"], "use None"),
+    list("Controller.InstanceCounts").max(30).later(&[], "use InstanceCount of the resource configuration"),
+    integer("Controller.InstanceCounts[]").range(1, 10_000),
+    list("Controller.ScaleWithInstances").max(30).later(&[], "scale the hyperparameters in the training program"),
+    text("Controller.ScaleWithInstances[]").range(1, 256),
+];

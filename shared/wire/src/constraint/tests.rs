@@ -1,0 +1,148 @@
+//! Each row and each rule is broken once, in requests that set every field, and exactly that is reported.
+
+mod requests;
+mod rows_broken;
+mod rules_broken;
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use regex::Regex;
+use serde_json::{Value, json};
+
+use self::requests::bases;
+use super::*;
+
+/// The paths reported for a request.
+fn reported(body: &Value) -> Vec<String> {
+    match Request::check(body.clone()) {
+        Ok(_) => Vec::new(),
+        Err(error) => error.violations.into_iter().map(|violation| violation.path).collect(),
+    }
+}
+
+#[test]
+fn rows_are_well_formed() {
+    let paths: BTreeSet<&str> = rows().map(|row| row.path).collect();
+    assert_eq!(paths.len(), rows().count(), "no path twice");
+    let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
+    assert_eq!(names.len(), RULES.len(), "no rule twice");
+    for row in rows() {
+        let parent = row.parent();
+        assert!(parent.is_empty() || paths.contains(parent), "{}: no row for its parent", row.path);
+        assert!(row.like.is_none_or(|like| paths.contains(like)), "{}", row.path);
+        assert!(row.rules.iter().all(|rule| names.contains(rule)), "{}: unknown rule", row.path);
+        assert!(row.later.is_none_or(|later| later.values.iter().all(|value| row.values.contains(value))));
+        if let Some(pattern) = row.pattern {
+            Regex::new(&format!("^(?:{pattern})$")).unwrap();
+        }
+    }
+    for rule in RULES {
+        assert!(rows().any(|row| row.rules.contains(&rule.name)), "no row has rule {}", rule.name);
+        assert!(!rule.about.is_empty());
+    }
+}
+
+#[test]
+fn the_maximal_requests_are_valid_but_for_what_is_not_supported_yet() {
+    for base in bases() {
+        let mut told = reported(&base.body);
+        told.sort();
+        assert_eq!(told, base.refused, "{}", base.name);
+    }
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once_and_bounded() {
+    let mut body = bases()[0].body.clone();
+    body["HyperParameterTuningJobName"] = json!("-");
+    body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"] = json!(0);
+    body["Controller"]["MaxInstances"] = json!(1);
+    let error = Request::check(body.clone()).unwrap_err();
+    assert_eq!(
+        error.message,
+        "3 validation errors detected: Value '0' at \
+         'HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs' failed to satisfy constraint: Member \
+         must have value greater than or equal to 1; Value '-' at 'HyperParameterTuningJobName' failed to satisfy \
+         constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9](-*[a-zA-Z0-9])*; MaxInstances must be \
+         at least InstanceCount, 3: else no training job fits (at 'Controller.MaxInstances')"
+    );
+    for index in 0..50 {
+        body[format!("Unknown{index}")] = json!(1);
+    }
+    let error = Request::check(body).unwrap_err();
+    assert_eq!(error.violations.len(), MAX_VIOLATIONS);
+    assert!(error.message.starts_with("52 validation errors detected: "), "{}", error.message);
+    assert!(error.message.ends_with("; and 32 more"), "{}", error.message);
+}
+
+#[test]
+fn what_is_shown_of_a_bad_value_is_short() {
+    let mut body = bases()[0].body.clone();
+    body["HyperParameterTuningJobName"] = json!("x".repeat(500_000));
+    body["y".repeat(400_000)] = json!(1);
+    let error = Request::check(body).unwrap_err();
+    assert_eq!(error.violations.len(), 2);
+    assert!(error.message.len() < 1_500, "{}", error.message.len());
+}
+
+/// Somewhere in a request, by a chain of numbers taken modulo what is there.
+fn somewhere<'a>(value: &'a mut Value, choices: &[usize]) -> &'a mut Value {
+    let Some((choice, rest)) = choices.split_first() else { return value };
+    let count = match value {
+        Value::Object(members) => members.len(),
+        Value::Array(elements) => elements.len(),
+        _ => 0,
+    };
+    if count == 0 {
+        return value;
+    }
+    match value {
+        Value::Object(members) => somewhere(members.values_mut().nth(choice % count).unwrap(), rest),
+        Value::Array(elements) => somewhere(elements.get_mut(choice % count).unwrap(), rest),
+        _ => value,
+    }
+}
+
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(|number| json!(number)),
+        "\\PC{0,8}".prop_map(Value::from),
+        Just(json!("ml.m5.large")),
+        Just(json!("9".repeat(40))),
+    ];
+    leaf.prop_recursive(2, 8, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[A-Za-z]{1,6}", inner, 0..4).prop_map(|members| json!(members)),
+        ]
+    })
+}
+
+proptest! {
+    /// Whatever is put wherever: an answer, never a panic, also from what reads a request unchecked.
+    #[test]
+    fn no_request_panics(
+        base in 0_usize..3,
+        changes in prop::collection::vec((prop::collection::vec(any::<usize>(), 1..8), anything()), 1..4),
+    ) {
+        let mut body = bases()[base].body.clone();
+        for (choices, value) in changes {
+            *somewhere(&mut body, &choices) = value;
+        }
+        let text = serde_json::to_vec(&body).unwrap();
+        let parsed = Request::parse(&text);
+        if let Err(error) = &parsed {
+            prop_assert!(!error.message.is_empty());
+        }
+        let unchecked = Request::from_stored(body);
+        for request in parsed.iter().chain([&unchecked]) {
+            let _ = request.definition(0, "abc123", &crate::request::PriceAnswer::default());
+            let _ = request.metric_regex();
+        }
+    }
+}

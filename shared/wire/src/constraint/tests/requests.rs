@@ -1,0 +1,244 @@
+//! Valid requests that together set every field: three, since some fields exclude each other, and three of what is
+//! not supported yet.
+
+use serde_json::{Value, json};
+
+/// A request, and the paths it is refused for as it stands.
+pub(super) struct Base {
+    pub(super) name: &'static str,
+    pub(super) body: Value,
+    pub(super) refused: Vec<&'static str>,
+}
+
+/// All of them.
+pub(super) fn bases() -> Vec<Base> {
+    let base = |name, body, refused: &[&'static str]| Base { name, body, refused: refused.to_vec() };
+    let later_fields = [
+        "Autotune",
+        "Controller.InstanceCounts",
+        "Controller.ScaleWithInstances",
+        "HyperParameterTuningJobConfig.ParameterRanges.AutoParameters",
+        "TrainingJobDefinition.HyperParameterRanges",
+        "TrainingJobDefinition.InputDataConfig[0].DataSource.S3DataSource.InstanceGroupNames",
+        "TrainingJobDefinition.TuningObjective",
+        "WarmStartConfig",
+    ];
+    let group_fields = [
+        "TrainingJobDefinition.ResourceConfig.InstanceGroups",
+        "TrainingJobDefinition.ResourceConfig.InstancePreferences",
+    ];
+    let definition_fields = [
+        "TrainingJobDefinitions",
+        "TrainingJobDefinitions[0].HyperParameterRanges",
+        "TrainingJobDefinitions[0].TuningObjective",
+    ];
+    vec![
+        base("flat", flat(), &[]),
+        base("named", named(), &[]),
+        base("configs", configs(), &[]),
+        base("later", later(), &later_fields),
+        base("groups", groups(), &group_fields),
+        base("definitions", definitions(), &definition_fields),
+    ]
+}
+
+fn ranges() -> Value {
+    json!({
+        "IntegerParameterRanges": [
+            {"Name": "max_depth", "MinValue": "1", "MaxValue": "10", "ScalingType": "Linear"},
+        ],
+        "ContinuousParameterRanges": [
+            {"Name": "eta", "MinValue": "0.01", "MaxValue": "1", "ScalingType": "Logarithmic"},
+            {"Name": "momentum", "MinValue": "0.5", "MaxValue": "0.999", "ScalingType": "ReverseLogarithmic"},
+        ],
+        "CategoricalParameterRanges": [{"Name": "optimizer", "Values": ["\"adam\"", "\"sgd\""]}],
+    })
+}
+
+/// An own image, flat `HyperParameterTuningResourceConfig`, spot, data in S3.
+pub(super) fn flat() -> Value {
+    json!({
+        "HyperParameterTuningJobName": "hb1",
+        "HyperParameterTuningJobConfig": config(),
+        "TrainingJobDefinition": job(),
+        "Tags": [{"Key": "team", "Value": "example"}],
+        "Controller": controller(),
+    })
+}
+
+fn config() -> Value {
+    json!({
+        "Strategy": "Hyperband",
+        "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 30}},
+        "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "validation:auc"},
+        "ResourceLimits": {
+            "MaxNumberOfTrainingJobs": 30,
+            "MaxParallelTrainingJobs": 4,
+            "MaxRuntimeInSeconds": 86_400,
+        },
+        "ParameterRanges": ranges(),
+        "TrainingJobEarlyStoppingType": "Off",
+        "TuningJobCompletionCriteria": {
+            "TargetObjectiveMetricValue": 0.99,
+            "BestObjectiveNotImproving": {"MaxNumberOfTrainingJobsNotImproving": 10},
+            "ConvergenceDetected": {"CompleteOnConvergence": "Disabled"},
+        },
+        "RandomSeed": 7,
+    })
+}
+
+fn job() -> Value {
+    json!({
+        "DefinitionName": "only",
+        "StaticHyperParameters": {"batch_size": "64"},
+        "AlgorithmSpecification": {
+            "TrainingInputMode": "File",
+            "TrainingImage": "111122223333.dkr.ecr.us-east-1.amazonaws.com/own:1",
+            "MetricDefinitions": [{"Name": "validation:auc", "Regex": "auc=([0-9.]+)"}],
+        },
+        "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
+        "InputDataConfig": [{
+            "ChannelName": "train",
+            "DataSource": {"S3DataSource": {
+                "S3DataType": "S3Prefix",
+                "S3Uri": "s3://example-bucket/train/",
+                "S3DataDistributionType": "ShardedByS3Key",
+                "AttributeNames": ["source-ref"],
+                "ModelAccessConfig": {"AcceptEula": true},
+                "HubAccessConfig": {"HubContentArn": "arn:aws:sagemaker:us-east-1:aws:hub-content/x"},
+            }},
+            "ContentType": "text/csv",
+            "CompressionType": "None",
+            "RecordWrapperType": "None",
+            "InputMode": "File",
+            "ShuffleConfig": {"Seed": 1},
+        }],
+        "VpcConfig": {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1"]},
+        "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out", "KmsKeyId": "key", "CompressionType": "GZIP"},
+        "StoppingCondition": {
+            "MaxRuntimeInSeconds": 2_400,
+            "MaxWaitTimeInSeconds": 3_600,
+            "MaxPendingTimeInSeconds": 7_200,
+        },
+        "EnableNetworkIsolation": false,
+        "EnableInterContainerTrafficEncryption": false,
+        "EnableManagedSpotTraining": true,
+        "CheckpointConfig": {"S3Uri": "s3://example-bucket/ckpt/", "LocalPath": "/opt/ml/checkpoints"},
+        "RetryStrategy": {"MaximumRetryAttempts": 3},
+        "Environment": {"LEVEL": "info"},
+        "HyperParameterTuningResourceConfig": {
+            "InstanceType": "ml.m5.2xlarge",
+            "InstanceCount": 3,
+            "VolumeSizeInGB": 30,
+            "VolumeKmsKeyId": "key",
+            "AllocationStrategy": "Prioritized",
+        },
+    })
+}
+
+fn controller() -> Value {
+    json!({
+        "MaxCostUsd": 25.5,
+        "InstancePricesUsdPerHour": {"ml.m5.2xlarge": 0.461},
+        "ReductionFactor": 3,
+        "RungExecution": "Stop",
+        "Scheduling": "Asynchronous",
+        "Sampler": "Sobol",
+        "ResourceHyperParameter": "epochs",
+        "EpochPattern": "epoch=([0-9]+)",
+        "EpochBase": 1,
+        "EpochNumbering": "Absolute",
+        "MetricHost": "algo-1",
+        "MaxInstances": 12,
+        "SpotFallback": "None",
+        "MaxInterruptions": 3,
+        "Refit": "None",
+        "InstanceCounts": [],
+        "ScaleWithInstances": [],
+    })
+}
+
+/// A built-in algorithm by name, `ResourceConfig`, on demand with a warm pool, data in a file system.
+pub(super) fn named() -> Value {
+    let mut body = flat();
+    let job = &mut body["TrainingJobDefinition"];
+    job["AlgorithmSpecification"] = json!({"TrainingInputMode": "File", "AlgorithmName": "xgboost"});
+    job.as_object_mut().unwrap().remove("HyperParameterTuningResourceConfig");
+    job["ResourceConfig"] = json!({
+        "InstanceType": "ml.m5.2xlarge",
+        "InstanceCount": 3,
+        "VolumeSizeInGB": 30,
+        "VolumeKmsKeyId": "key",
+        "KeepAlivePeriodInSeconds": 600,
+        "TrainingPlanArn": "arn:aws:sagemaker:us-east-1:111122223333:training-plan/plan",
+        "InstancePlacementConfig": {
+            "EnableMultipleJobs": false,
+            "PlacementSpecifications": [{"UltraServerId": "u", "InstanceCount": 1}],
+        },
+    });
+    job["InputDataConfig"][0]["DataSource"] = json!({"FileSystemDataSource": {
+        "FileSystemId": "fs-0123456789abcdef0",
+        "FileSystemAccessMode": "ro",
+        "FileSystemType": "EFS",
+        "DirectoryPath": "/data",
+    }});
+    job["EnableManagedSpotTraining"] = json!(false);
+    job["StoppingCondition"] = json!({"MaxRuntimeInSeconds": 2_400});
+    body["Controller"].as_object_mut().unwrap().remove("MaxCostUsd");
+    body
+}
+
+/// One entry of `InstanceConfigs`, strategy Random, data of a hub.
+pub(super) fn configs() -> Value {
+    let mut body = flat();
+    let config = &mut body["HyperParameterTuningJobConfig"];
+    config["Strategy"] = json!("Random");
+    config.as_object_mut().unwrap().remove("StrategyConfig");
+    let job = &mut body["TrainingJobDefinition"];
+    job["HyperParameterTuningResourceConfig"] = json!({
+        "InstanceConfigs": [{"InstanceType": "ml.m5.2xlarge", "InstanceCount": 3, "VolumeSizeInGB": 30}],
+    });
+    job["InputDataConfig"][0]["DataSource"] = json!({"DatasetSource": {
+        "DatasetArn": "arn:aws:sagemaker:us-east-1:aws:hub-content/hub/DataSet/set/1.0.0",
+    }});
+    body
+}
+
+fn later() -> Value {
+    let mut body = flat();
+    body["Autotune"] = json!({"Mode": "Enabled"});
+    body["WarmStartConfig"] = json!({
+        "ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": "hb0"}],
+        "WarmStartType": "TransferLearning",
+    });
+    body["Controller"]["InstanceCounts"] = json!([1, 2]);
+    body["Controller"]["ScaleWithInstances"] = json!(["batch_size"]);
+    let auto = json!([{"Name": "alpha", "ValueHint": "0.5"}]);
+    body["HyperParameterTuningJobConfig"]["ParameterRanges"]["AutoParameters"] = auto;
+    let job = &mut body["TrainingJobDefinition"];
+    job["TuningObjective"] = json!({"Type": "Maximize", "MetricName": "validation:auc"});
+    job["HyperParameterRanges"] = ranges();
+    job["InputDataConfig"][0]["DataSource"]["S3DataSource"]["InstanceGroupNames"] = json!(["group"]);
+    body
+}
+
+fn groups() -> Value {
+    let mut body = named();
+    let resources = &mut body["TrainingJobDefinition"]["ResourceConfig"];
+    resources["InstanceGroups"] =
+        json!([{"InstanceType": "ml.m5.large", "InstanceCount": 1, "InstanceGroupName": "group"}]);
+    resources["InstancePreferences"] = json!([{}]);
+    body
+}
+
+fn definitions() -> Value {
+    let mut body = flat();
+    let mut job = body.as_object_mut().unwrap().remove("TrainingJobDefinition").unwrap();
+    job["TuningObjective"] = json!({"Type": "Maximize", "MetricName": "validation:auc"});
+    job["HyperParameterRanges"] = ranges();
+    body["TrainingJobDefinitions"] = json!([job]);
+    let config = body["HyperParameterTuningJobConfig"].as_object_mut().unwrap();
+    config.remove("HyperParameterTuningJobObjective");
+    config.remove("ParameterRanges");
+    body
+}

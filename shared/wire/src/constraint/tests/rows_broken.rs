@@ -1,0 +1,177 @@
+//! For each row, each thing it demands is broken once. The cases are made from the rows, so a new row has its cases
+//! as soon as a request of `bases` sets it; until then the test fails.
+
+use serde_json::{Map, Value, json};
+
+use super::super::{Constraint, Kind, rows};
+use super::requests::Base;
+use super::{bases, reported};
+
+/// Pointer and path of the first place of a row in a request, if it is set there. A key row is at its map.
+fn place(body: &Value, row: &str) -> Option<(String, String)> {
+    let (mut pointer, mut path) = (String::new(), String::new());
+    for part in row.split('.') {
+        let bare = part.trim_end_matches("{key}").trim_end_matches("{}").trim_end_matches("[]");
+        pointer = format!("{pointer}/{bare}");
+        path = if path.is_empty() { bare.to_owned() } else { format!("{path}.{bare}") };
+        if part.ends_with("[]") {
+            pointer.push_str("/0");
+            path.push_str("[0]");
+        } else if part.ends_with("{}") {
+            let key = body.pointer(&pointer)?.as_object()?.keys().next()?;
+            path = format!("{path}.{key}");
+            pointer = format!("{pointer}/{key}");
+        }
+    }
+    body.pointer(&pointer).map(|_| (pointer, path))
+}
+
+fn bad_values(row: &Constraint, good: &Value) -> Vec<(&'static str, Value)> {
+    let mut bad = vec![("type", if row.kind == Kind::Boolean { json!("true") } else { json!(true) })];
+    if row.path.ends_with("[]") || row.path.ends_with("{}") {
+        bad.push(("null", Value::Null));
+    }
+    match row.kind {
+        Kind::Text => bad.extend(bad_texts(row)),
+        Kind::Integer => {
+            let (min, max) = (row.min.unwrap_or(i64::from(i32::MIN)), row.max.unwrap_or(i64::from(i32::MAX)));
+            bad.extend([("fraction", json!(1.5)), ("text", json!("1"))]);
+            bad.extend(min.checked_sub(1).map(|number| ("min", json!(number))));
+            bad.push(("max", max.checked_add(1).map_or(json!(u64::MAX), Value::from)));
+        }
+        Kind::Dollars => {
+            bad.extend([
+                ("zero", json!(0)),
+                ("negative", json!(-0.5)),
+                ("text", json!("1")),
+                ("max", json!(1e300)),
+            ]);
+            bad.push(("max", json!(row.max.unwrap() + 1)));
+        }
+        Kind::Number => bad.push(("text", json!("1"))),
+        Kind::List => {
+            let element = good.get(0).cloned().unwrap_or(Value::Null);
+            bad.extend(row.min.filter(|min| *min > 0).map(|_| ("min", json!([]))));
+            bad.extend(row.max.map(|max| ("max", json!(vec![element; usize::try_from(max).unwrap() + 1]))));
+        }
+        Kind::Map => {
+            let (key, value) = good.as_object().unwrap().iter().next().unwrap();
+            let entry = |index: i64| (format!("{key}{index}"), value.clone());
+            let entries = |count: i64| Value::Object((0..count).map(entry).collect::<Map<_, _>>());
+            bad.extend(row.max.map(|max| ("max", entries(max + 1))));
+        }
+        Kind::Structure | Kind::Boolean => {}
+    }
+    bad
+}
+
+fn bad_texts(row: &Constraint) -> Vec<(&'static str, Value)> {
+    let of_length = |length: i64| json!("!".repeat(usize::try_from(length).unwrap()));
+    let mut bad = Vec::new();
+    bad.extend(row.min.filter(|min| *min > 0).map(|min| ("min", of_length(min - 1))));
+    bad.extend(row.max.map(|max| ("max", of_length(max + 1))));
+    match row.pattern {
+        Some(".+") => bad.push(("pattern", json!("\n"))),
+        Some(_) => bad.push(("pattern", of_length(row.min.unwrap_or(1).max(1)))),
+        None => {}
+    }
+    if !row.values.is_empty() {
+        bad.push(("enum", json!("Nonsense")));
+    }
+    bad.extend(row.later.iter().flat_map(|later| later.values).map(|value| ("later", json!(value))));
+    bad
+}
+
+/// Expects that path once, and nothing but what the base is refused for; below a list, its elements too.
+fn expect(row: &Constraint, what: &str, base: &Base, body: &Value, path: &str) {
+    let told = reported(body);
+    let elsewhere = |told: &&String| {
+        let inner = row.kind == Kind::List && told.starts_with(path);
+        *told != path && !inner && !base.refused.contains(&told.as_str())
+    };
+    assert_eq!(
+        told.iter().filter(|told| *told == path).count(),
+        1,
+        "{} {what}: {path} in {told:?}",
+        row.path
+    );
+    assert_eq!(told.iter().find(elsewhere), None, "{} {what}: told besides {path}", row.path);
+}
+
+#[test]
+fn each_demand_of_each_row_is_reported_alone_with_its_path() {
+    let bases = bases();
+    let mut cases = 0;
+    for row in rows().filter(|row| !row.path.ends_with("{key}")) {
+        let found = bases.iter().find_map(|base| Some((base, place(&base.body, row.path)?)));
+        let (base, (pointer, path)) = found.unwrap_or_else(|| panic!("no base sets {}", row.path));
+        let good = base.body.pointer(&pointer).unwrap();
+        for (what, value) in bad_values(row, good) {
+            let mut body = base.body.clone();
+            *body.pointer_mut(&pointer).unwrap() = value;
+            expect(row, what, base, &body, &path);
+            cases += 1;
+        }
+        if row.required {
+            let mut body = base.body.clone();
+            let (parent, member) = pointer.rsplit_once('/').unwrap();
+            body.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(member);
+            expect(row, "required", base, &body, &path);
+            cases += 1;
+        }
+        if row.kind == Kind::Structure {
+            let mut body = base.body.clone();
+            body.pointer_mut(&pointer).unwrap()["Surprise"] = json!(1);
+            expect(row, "unknown member", base, &body, &format!("{path}.Surprise"));
+            cases += 1;
+        }
+    }
+    assert!(cases > 400, "{cases}");
+}
+
+#[test]
+fn each_demand_of_keys_is_reported_alone_with_its_path() {
+    let bases = bases();
+    for row in rows().filter(|row| row.path.ends_with("{key}")) {
+        let found = bases.iter().find_map(|base| Some((base, place(&base.body, row.path)?)));
+        let (base, (pointer, path)) = found.unwrap_or_else(|| panic!("no base sets {}", row.path));
+        for (what, key) in bad_texts(row) {
+            let key = key.as_str().unwrap();
+            let mut body = base.body.clone();
+            let entries = body.pointer_mut(&pointer).unwrap().as_object_mut().unwrap();
+            let value = entries.values().next().unwrap().clone();
+            entries.insert(key.to_owned(), value);
+            assert_eq!(
+                reported(&body),
+                [format!("{path}.{}", crate::request::shortened(key))],
+                "{} {what}",
+                row.path
+            );
+        }
+    }
+}
+
+/// What is not supported yet says so, and what to do instead.
+#[test]
+fn what_a_later_issue_brings_is_refused_with_advice() {
+    for row in rows() {
+        let Some(later) = row.later else { continue };
+        let suits = |base: &Base| {
+            let found = place(&base.body, row.path);
+            found.is_some_and(|(_, path)| !later.values.is_empty() || base.refused.contains(&path.as_str()))
+        };
+        let base = bases().into_iter().find(suits).unwrap_or_else(|| panic!("no base has {}", row.path));
+        let mut body = base.body;
+        let (pointer, path) = place(&body, row.path).unwrap();
+        if let Some(value) = later.values.first() {
+            *body.pointer_mut(&pointer).unwrap() = json!(value);
+        }
+        let error = super::Request::check(body).unwrap_err();
+        let told = error.violations.iter().find(|violation| violation.path == path).unwrap();
+        assert!(
+            told.message.contains(&format!("is not supported yet; {}", later.advice)),
+            "{}",
+            told.message
+        );
+    }
+}

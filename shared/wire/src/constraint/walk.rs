@@ -1,0 +1,263 @@
+//! A walk over a request along the table: finds what breaks a row, and fields that no row knows.
+//!
+//! One violation for each value: the first of type, "not supported yet", length or bounds, pattern, list of values.
+//! Bounded by the size of the request; values are shortened where they are shown.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::{Constraint, Kind, MAX_VIOLATIONS, rows};
+use crate::request::{Violation, shortened};
+
+/// What a walk has found.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    children: BTreeMap<&'static str, Vec<&'static Constraint>>,
+    patterns: BTreeMap<&'static str, Regex>,
+    found: Vec<Found>,
+    /// Violations beyond [`MAX_VIOLATIONS`].
+    pub(super) more: usize,
+}
+
+/// A violation and the path of the row it breaks.
+#[derive(Debug)]
+struct Found {
+    row: String,
+    violation: Violation,
+}
+
+impl Walk {
+    /// Walks over a whole request.
+    pub(super) fn over(body: &Value) -> Self {
+        let mut walk = Self::default();
+        for row in rows() {
+            walk.children.entry(row.parent()).or_default().push(row);
+        }
+        match body {
+            Value::Object(members) => walk.members("", "", members),
+            _ => walk.push("", "", "The request must be a JSON object".to_owned()),
+        }
+        walk
+    }
+
+    /// Whether a row with this rule, or one around or below it, is broken.
+    pub(super) fn touches(&self, rule: &str) -> bool {
+        let reads = || rows().filter(|row| row.rules.contains(&rule));
+        self.found.iter().any(|found| {
+            reads().any(|row| is_within(&found.row, row.path) || is_within(row.path, &found.row))
+        })
+    }
+
+    pub(super) fn violations(&self) -> Vec<Violation> {
+        self.found.iter().map(|found| found.violation.clone()).collect()
+    }
+
+    fn push(&mut self, row: &str, path: &str, message: String) {
+        if self.found.len() >= MAX_VIOLATIONS {
+            self.more = self.more.saturating_add(1);
+            return;
+        }
+        let violation = Violation { path: path.to_owned(), message };
+        self.found.push(Found { row: row.to_owned(), violation });
+    }
+
+    fn fail(&mut self, row: &Constraint, path: &str, value: &Value, must: &str) {
+        let message =
+            format!("Value {} at '{path}' failed to satisfy constraint: Member must {must}", shown(value));
+        self.push(row.path, path, message);
+    }
+
+    fn children(&self, parent: &str) -> Vec<&'static Constraint> {
+        self.children.get(parent).cloned().unwrap_or_default()
+    }
+
+    /// The members of the structure whose rows are below `parent`.
+    fn members(&mut self, parent: &str, path: &str, members: &Map<String, Value>) {
+        let rows = self.children(parent);
+        for (name, value) in members {
+            let inner = join(path, &shortened(name));
+            match rows.iter().find(|row| last(row.path) == name) {
+                // Null counts as absent.
+                Some(row) if !value.is_null() => self.value(row, &inner, value),
+                Some(_) => {}
+                None => {
+                    let known: Vec<&str> = rows.iter().map(|row| last(row.path)).collect();
+                    let message = format!("'{inner}' is not a known field; known here: {}", known.join(", "));
+                    self.push(&join(parent, name), &inner, message);
+                }
+            }
+        }
+        for row in rows.iter().filter(|row| row.required) {
+            if members.get(last(row.path)).is_none_or(Value::is_null) {
+                self.fail(row, &join(path, last(row.path)), &Value::Null, "not be null: it is required");
+            }
+        }
+    }
+
+    fn value(&mut self, row: &'static Constraint, path: &str, value: &Value) {
+        let later = row.later.filter(|later| is_later(later.values, value));
+        if let Some(later) = later {
+            let message =
+                format!("Value {} at '{path}' is not supported yet; {}", shown(value), later.advice);
+            self.push(row.path, path, message);
+        }
+        match (row.kind, value) {
+            (Kind::Structure, Value::Object(members)) => {
+                self.members(row.like.unwrap_or(row.path), path, members)
+            }
+            (Kind::List, Value::Array(elements)) => {
+                if later.is_none() {
+                    self.length(row, path, value, elements.len());
+                }
+                for (index, element) in elements.iter().enumerate() {
+                    for inner in self.children(row.path) {
+                        self.value(inner, &format!("{path}[{index}]"), element);
+                    }
+                }
+            }
+            // Refused already, whatever else is wrong with it.
+            _ if later.is_some() => {}
+            (Kind::Map, Value::Object(entries)) => self.entries(row, path, value, entries),
+            (Kind::Text, Value::String(text)) => self.text(row, path, value, text),
+            (Kind::Integer, Value::Number(_)) if value.as_i64().is_some() || value.as_u64().is_some() => {
+                self.bounds(row, path, value);
+            }
+            (Kind::Number, Value::Number(_)) => self.bounds(row, path, value),
+            (Kind::Dollars, Value::Number(_)) if value.as_f64().is_some_and(|number| number > 0.0) => {
+                self.bounds(row, path, value);
+            }
+            (Kind::Boolean, Value::Bool(_)) => {}
+            (kind, value) => self.fail(row, path, value, kind.must()),
+        }
+    }
+
+    fn entries(&mut self, row: &Constraint, path: &str, value: &Value, entries: &Map<String, Value>) {
+        self.length(row, path, value, entries.len());
+        for (key, entry) in entries {
+            let inner = join(path, &shortened(key));
+            for child in self.children(row.path) {
+                if child.path.ends_with("{key}") {
+                    self.text(child, &inner, &Value::String(key.clone()), key);
+                } else {
+                    self.value(child, &inner, entry);
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, row: &Constraint, path: &str, value: &Value, text: &str) {
+        if !self.length(row, path, value, text.chars().count()) {
+            return;
+        }
+        if let Some(pattern) = row.pattern
+            && !self.matches(pattern, text)
+        {
+            self.fail(row, path, value, &format!("satisfy regular expression pattern: {pattern}"));
+        } else if !row.values.is_empty() && !row.values.contains(&text) {
+            self.fail(row, path, value, &format!("satisfy enum value set: [{}]", row.values.join(", ")));
+        }
+    }
+
+    fn matches(&mut self, pattern: &'static str, text: &str) -> bool {
+        if !self.patterns.contains_key(pattern)
+            && let Ok(regex) = Regex::new(&format!("^(?:{pattern})$"))
+        {
+            self.patterns.insert(pattern, regex);
+        }
+        // A pattern of the table that did not compile would match nothing; a test compiles them all.
+        self.patterns.get(pattern).is_some_and(|regex| regex.is_match(text))
+    }
+
+    fn length(&mut self, row: &Constraint, path: &str, value: &Value, length: usize) -> bool {
+        let length = i64::try_from(length).unwrap_or(i64::MAX);
+        if let Some(min) = row.min.filter(|min| length < *min) {
+            self.fail(row, path, value, &format!("have length greater than or equal to {min}"));
+            return false;
+        }
+        if let Some(max) = row.max.filter(|max| length > *max) {
+            self.fail(row, path, value, &format!("have length less than or equal to {max}"));
+            return false;
+        }
+        true
+    }
+
+    fn bounds(&mut self, row: &Constraint, path: &str, value: &Value) {
+        let integer = row.kind == Kind::Integer;
+        let min = row.min.or(integer.then_some(i64::from(i32::MIN)));
+        let max = row.max.or(integer.then_some(i64::from(i32::MAX)));
+        if let Some(min) = min.filter(|min| is_less(value, *min)) {
+            self.fail(row, path, value, &format!("have value greater than or equal to {min}"));
+        } else if let Some(max) = max.filter(|max| is_greater(value, *max)) {
+            self.fail(row, path, value, &format!("have value less than or equal to {max}"));
+        }
+    }
+}
+
+impl Kind {
+    /// What a value must do to be of this type.
+    fn must(self) -> &'static str {
+        match self {
+            Self::Structure => "be an object",
+            Self::List => "be a list",
+            Self::Map => "be an object (a map of names to values)",
+            Self::Text => "be a string",
+            Self::Integer => "be a whole number",
+            Self::Number => "be a number",
+            Self::Dollars => "be a number greater than 0 (US dollars)",
+            Self::Boolean => "be true or false",
+        }
+    }
+}
+
+fn is_later(values: &[&str], value: &Value) -> bool {
+    match value {
+        Value::String(text) if !values.is_empty() => values.contains(&text.as_str()),
+        Value::Array(elements) => !elements.is_empty(),
+        _ => values.is_empty(),
+    }
+}
+
+fn is_less(value: &Value, min: i64) -> bool {
+    value
+        .as_i64()
+        .map_or_else(|| value.as_u64().is_none() && value.as_f64() < float(min), |number| number < min)
+}
+
+fn is_greater(value: &Value, max: i64) -> bool {
+    value
+        .as_i64()
+        .map_or_else(|| value.as_u64().is_some() || value.as_f64() > float(max), |number| number > max)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "bounds of the table are far below 2^53 where a float may meet them"
+)]
+fn float(bound: i64) -> Option<f64> {
+    Some(bound as f64)
+}
+
+/// Whether `path` is `outer` or below it.
+fn is_within(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '{']))
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("'{}'", shortened(text)),
+        Value::Array(_) => "'[...]'".to_owned(),
+        Value::Object(_) => "'{...}'".to_owned(),
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) | Value::Number(_) => format!("'{value}'"),
+    }
+}

@@ -1,0 +1,303 @@
+//! The response shapes: Describe of a tuning, summaries of tunings and of training jobs, with AMT's members and one
+//! object `Controller` more.
+//!
+//! Holds plain views to be filled by whoever knows the state, and turns them into JSON. Absent members are omitted,
+//! times are epoch seconds, dollars have at most six decimals. Values that JSON has not (NaN, infinities) are omitted.
+//! Never reads a clock, never decides.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use tuning::definition::Objective;
+use tuning::money::MicroUsd;
+
+use crate::request::{Request, usd};
+
+mod echo;
+
+/// A tuning job, as Describe and List show it.
+#[derive(Debug, Clone)]
+pub struct TuningView<'a> {
+    /// What was asked for.
+    pub request: &'a Request,
+    /// ARN of the tuning job.
+    pub arn: &'a str,
+    /// `HyperParameterTuningJobStatus`.
+    pub status: &'a str,
+    /// When it was submitted, ms since the epoch.
+    pub created_ms: i64,
+    /// When it ended.
+    pub ended_ms: Option<i64>,
+    /// When it last changed.
+    pub modified_ms: i64,
+    /// Training jobs by status.
+    pub counters: JobCounters,
+    /// Training jobs by what is known of their objective.
+    pub objectives: ObjectiveCounters,
+    /// The best training job so far.
+    pub best: Option<JobView<'a>>,
+    /// Why it failed.
+    pub failure_reason: Option<&'a str>,
+    /// Training jobs since the last that improved the objective.
+    pub not_improving: Option<u32>,
+    /// What AMT does not tell.
+    pub controller: ControllerView<'a>,
+}
+
+/// `TrainingJobStatusCounters`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JobCounters {
+    /// Ended by themselves.
+    pub completed: u32,
+    /// Not ended.
+    pub in_progress: u32,
+    /// Failed, and tried again.
+    pub retryable_error: u32,
+    /// Failed for good.
+    pub non_retryable_error: u32,
+    /// Stopped by a decision, a user or a time limit.
+    pub stopped: u32,
+}
+
+/// `ObjectiveStatusCounters`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ObjectiveCounters {
+    /// Final objective known.
+    pub succeeded: u32,
+    /// Running.
+    pub pending: u32,
+    /// Ended without a value.
+    pub failed: u32,
+}
+
+/// The controller's own part of a tuning.
+#[derive(Debug, Clone, Default)]
+pub struct ControllerView<'a> {
+    /// Spent and settled.
+    pub spent: MicroUsd,
+    /// Reserved for what runs.
+    pub reserved: MicroUsd,
+    /// The hard cap.
+    pub cap: Option<MicroUsd>,
+    /// Why the tuning ended.
+    pub end_reason: Option<&'a str>,
+    /// Trials started.
+    pub trials_started: u32,
+    /// Brackets, most exploring first.
+    pub brackets: Vec<BracketView>,
+}
+
+/// A bracket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BracketView {
+    /// Trials that joined it.
+    pub trials_started: u32,
+    /// Its rungs, lowest first.
+    pub rungs: Vec<RungView>,
+}
+
+/// A rung.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RungView {
+    /// Epochs at which trials are compared.
+    pub resource: u32,
+    /// Trials that arrived.
+    pub arrived: u32,
+    /// Trials that went on.
+    pub went_on: u32,
+}
+
+/// A training job.
+#[derive(Debug, Clone)]
+pub struct JobView<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its ARN.
+    pub arn: &'a str,
+    /// `TrainingJobStatus`.
+    pub status: &'a str,
+    /// When it was created, ms since the epoch.
+    pub created_ms: i64,
+    /// When training (and billing) began.
+    pub started_ms: Option<i64>,
+    /// When training (and billing) ended.
+    pub ended_ms: Option<i64>,
+    /// Its configuration.
+    pub tuned: &'a BTreeMap<String, String>,
+    /// The objective's last value.
+    pub final_value: Option<f64>,
+    /// Why it failed.
+    pub failure_reason: Option<&'a str>,
+    /// `ObjectiveStatus`.
+    pub objective_status: &'a str,
+    /// Its trial.
+    pub trial: u32,
+    /// Which attempt of the trial it is.
+    pub attempt: u32,
+    /// The trial's bracket.
+    pub bracket: u32,
+    /// Epochs the trial has used.
+    pub resource: u32,
+    /// `BillableTimeInSeconds`, once known.
+    pub billable_seconds: Option<u64>,
+    /// Best value so far.
+    pub best_value: Option<f64>,
+    /// Why it was stopped.
+    pub stop_reason: Option<&'a str>,
+    /// What is reserved for it.
+    pub reserved: Option<MicroUsd>,
+    /// What it cost, once settled.
+    pub cost: Option<MicroUsd>,
+}
+
+/// The answer of `DescribeHyperParameterTuningJob`.
+pub fn tuning_job(view: &TuningView<'_>) -> Value {
+    let mut members = common(view);
+    let request = view.request;
+    members.insert("HyperParameterTuningJobConfig".to_owned(), echo::config(request));
+    members.insert("TrainingJobDefinition".to_owned(), echo::definition(request, view.arn));
+    for member in ["TrainingJobDefinitions", "WarmStartConfig", "Autotune"] {
+        set(&mut members, member, request.at(member).cloned());
+    }
+    set(&mut members, "FailureReason", view.failure_reason.map(failure));
+    let metric = request.objective_metric();
+    let best = view.best.as_ref().map(|job| job_summary(job, metric, Some(request.objective())));
+    set(&mut members, "BestTrainingJob", best);
+    let end_ms = view.ended_ms.unwrap_or(view.modified_ms);
+    let runtime = end_ms.saturating_sub(view.created_ms).max(0) / 1_000;
+    members.insert("ConsumedResources".to_owned(), json!({"RuntimeInSeconds": runtime}));
+    let details = view.not_improving.map(|jobs| json!({"NumberOfTrainingJobsObjectiveNotImproving": jobs}));
+    set(&mut members, "TuningJobCompletionDetails", details);
+    members.insert("Controller".to_owned(), controller(view));
+    Value::Object(members)
+}
+
+/// One element of `HyperParameterTuningJobSummaries`.
+pub fn tuning_job_summary(view: &TuningView<'_>) -> Value {
+    let mut members = common(view);
+    members.insert("Strategy".to_owned(), json!(view.request.strategy()));
+    members.insert("ResourceLimits".to_owned(), echo::resource_limits(view.request));
+    let mut controller = money(&view.controller);
+    set(&mut controller, "EndReason", view.controller.end_reason.map(Value::from));
+    members.insert("Controller".to_owned(), Value::Object(controller));
+    Value::Object(members)
+}
+
+/// One element of `TrainingJobSummaries`.
+pub fn training_job_summary(job: &JobView<'_>, request: &Request) -> Value {
+    job_summary(job, request.objective_metric(), None)
+}
+
+/// Epoch seconds, with a fraction of milliseconds.
+pub fn epoch_seconds(ms: i64) -> Value {
+    let negative = ms < 0;
+    let magnitude = crate::request::decimal(ms.unsigned_abs(), 1_000, 3).as_f64().unwrap_or(0.0);
+    json!(if negative { -magnitude } else { magnitude })
+}
+
+/// What Describe and List have in common.
+fn common(view: &TuningView<'_>) -> Map<String, Value> {
+    let mut members = Map::new();
+    members.insert("HyperParameterTuningJobName".to_owned(), json!(view.request.name()));
+    members.insert("HyperParameterTuningJobArn".to_owned(), json!(view.arn));
+    members.insert("HyperParameterTuningJobStatus".to_owned(), json!(view.status));
+    members.insert("CreationTime".to_owned(), epoch_seconds(view.created_ms));
+    members.insert("LastModifiedTime".to_owned(), epoch_seconds(view.modified_ms));
+    set(&mut members, "HyperParameterTuningEndTime", view.ended_ms.map(epoch_seconds));
+    let jobs = view.counters;
+    let counters = json!({
+        "Completed": jobs.completed,
+        "InProgress": jobs.in_progress,
+        "RetryableError": jobs.retryable_error,
+        "NonRetryableError": jobs.non_retryable_error,
+        "Stopped": jobs.stopped,
+    });
+    members.insert("TrainingJobStatusCounters".to_owned(), counters);
+    let objectives = view.objectives;
+    let counters = json!({
+        "Succeeded": objectives.succeeded,
+        "Pending": objectives.pending,
+        "Failed": objectives.failed,
+    });
+    members.insert("ObjectiveStatusCounters".to_owned(), counters);
+    members
+}
+
+/// A training job's summary; AMT gives the objective's direction with the best job only.
+fn job_summary(job: &JobView<'_>, metric: &str, direction: Option<Objective>) -> Value {
+    let mut members = Map::new();
+    members.insert("TrainingJobName".to_owned(), json!(job.name));
+    members.insert("TrainingJobArn".to_owned(), json!(job.arn));
+    members.insert("CreationTime".to_owned(), epoch_seconds(job.created_ms));
+    set(&mut members, "TrainingStartTime", job.started_ms.map(epoch_seconds));
+    set(&mut members, "TrainingEndTime", job.ended_ms.map(epoch_seconds));
+    members.insert("TrainingJobStatus".to_owned(), json!(job.status));
+    members.insert("TunedHyperParameters".to_owned(), json!(job.tuned));
+    members.insert("ObjectiveStatus".to_owned(), json!(job.objective_status));
+    set(&mut members, "FailureReason", job.failure_reason.map(failure));
+    if let Some(value) = job.final_value.and_then(finite) {
+        let mut objective = json!({"MetricName": metric, "Value": value});
+        if let Some(direction) = direction {
+            let maximize = direction == Objective::Maximize;
+            objective["Type"] = json!(if maximize { "Maximize" } else { "Minimize" });
+        }
+        members.insert("FinalHyperParameterTuningJobObjectiveMetric".to_owned(), objective);
+    }
+    let mut own = Map::new();
+    own.insert("Trial".to_owned(), json!(job.trial));
+    own.insert("Attempt".to_owned(), json!(job.attempt));
+    own.insert("Bracket".to_owned(), json!(job.bracket));
+    own.insert("Resource".to_owned(), json!(job.resource));
+    set(&mut own, "BillableSeconds", job.billable_seconds.map(Value::from));
+    set(&mut own, "BestValue", job.best_value.and_then(finite));
+    set(&mut own, "StopReason", job.stop_reason.map(Value::from));
+    set(&mut own, "ReservedUsd", job.reserved.map(usd));
+    set(&mut own, "CostUsd", job.cost.map(usd));
+    members.insert("Controller".to_owned(), Value::Object(own));
+    Value::Object(members)
+}
+
+/// The settings of the request's `Controller`, and what became of them.
+fn controller(view: &TuningView<'_>) -> Value {
+    let own = &view.controller;
+    let mut members = view.request.object("Controller").cloned().unwrap_or_default();
+    members.append(&mut money(own));
+    set(&mut members, "EndReason", own.end_reason.map(Value::from));
+    members.insert("TrialsStarted".to_owned(), json!(own.trials_started));
+    let brackets = own.brackets.iter().map(|bracket| {
+        let rung = |rung: &RungView| {
+            json!({"Resource": rung.resource, "Arrived": rung.arrived, "WentOn": rung.went_on})
+        };
+        let rungs: Vec<Value> = bracket.rungs.iter().map(rung).collect();
+        json!({"TrialsStarted": bracket.trials_started, "Rungs": rungs})
+    });
+    members.insert("Brackets".to_owned(), brackets.collect());
+    Value::Object(members)
+}
+
+fn money(own: &ControllerView<'_>) -> Map<String, Value> {
+    let mut members = Map::new();
+    members.insert("SpentUsd".to_owned(), usd(own.spent));
+    members.insert("ReservedUsd".to_owned(), usd(own.reserved));
+    set(&mut members, "CapUsd", own.cap.map(usd));
+    members
+}
+
+/// A failure reason, cut to AMT's length.
+fn failure(reason: &str) -> Value {
+    const CHARACTERS_MAX: usize = 1_024;
+    Value::String(reason.chars().take(CHARACTERS_MAX).collect())
+}
+
+fn finite(value: f64) -> Option<Value> {
+    serde_json::Number::from_f64(value).map(Value::Number)
+}
+
+fn set(members: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+#[cfg(test)]
+mod tests;

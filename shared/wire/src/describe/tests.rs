@@ -1,0 +1,1 @@
+//! Describe and its relatives against the sample responses.

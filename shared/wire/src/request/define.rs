@@ -1,0 +1,173 @@
+//! From the request to the decider's [`Definition`], with the price of its instances.
+//!
+//! Assumes a checked request. Money: prices are rounded up, the cap down. Never guesses a price.
+
+use search::{SamplerKind, Space};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tuning::definition::{Definition, EpochRule, JobShape, Limits, RULES_VERSION, Strategy};
+use tuning::money::{MicroUsd, Rate};
+
+use super::{Request, RequestError, micro_usd_down, micro_usd_up, ranges};
+
+/// What the price list says of the request's instance type and volume, in micro-dollars; `None` where it says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PriceAnswer {
+    /// One instance, an hour.
+    pub instance_hour: Option<u64>,
+    /// Volume, 1,000 GiB-hours. Counts as nothing when unknown: a price given in the request is taken to include it.
+    pub volume_kilo_gib_hour: Option<u64>,
+}
+
+impl Request {
+    /// The definition of the tuning that this request asks for.
+    pub fn definition(
+        &self,
+        created_ms: i64,
+        incarnation: &str,
+        prices: &PriceAnswer,
+    ) -> Result<Definition, RequestError> {
+        let (parameters, _) = ranges::parameters(self);
+        let space = Space::new(parameters).map_err(|error| {
+            RequestError::field("HyperParameterTuningJobConfig.ParameterRanges", &error.to_string())
+        })?;
+        let cap = self.cap()?;
+        let definition = Definition {
+            rules_version: RULES_VERSION,
+            name: self.name().to_owned(),
+            incarnation: incarnation.to_owned(),
+            created: created_ms,
+            seed: self.seed(incarnation),
+            strategy: self.defined_strategy()?,
+            objective: self.objective(),
+            space,
+            sampler: self.sampler(),
+            limits: self.limits(),
+            job: self.job(prices),
+            cap,
+            epochs: self.epochs(),
+            max_interruptions: self.count("Controller.MaxInterruptions").unwrap_or(3),
+        };
+        if let Some(cap) = cap {
+            self.afford(&definition, cap)?;
+        }
+        Ok(definition)
+    }
+
+    /// `Controller.MaxCostUsd`, rounded down.
+    pub fn cap(&self) -> Result<Option<MicroUsd>, RequestError> {
+        let Some(Value::Number(number)) = self.at("Controller.MaxCostUsd") else { return Ok(None) };
+        let micro = micro_usd_down(number).ok_or_else(|| {
+            RequestError::field("Controller.MaxCostUsd", "MaxCostUsd is not an amount of dollars")
+        })?;
+        Ok(Some(MicroUsd(micro)))
+    }
+
+    /// The price that the request itself gives for its instance type, rounded up: then the price list need not be
+    /// asked.
+    pub fn given_price(&self) -> Option<u64> {
+        match self.object("Controller.InstancePricesUsdPerHour")?.get(self.instance_type())? {
+            Value::Number(number) => micro_usd_up(number),
+            _ => None,
+        }
+    }
+
+    /// A cap can be kept only with a price, and only if one job fits.
+    fn afford(&self, definition: &Definition, cap: MicroUsd) -> Result<(), RequestError> {
+        let Some(least) = definition.least_cap() else {
+            let message = format!(
+                "MaxCostUsd needs the price of instance type '{0}', and the price list does not tell it; give it as \
+                 Controller.InstancePricesUsdPerHour {{\"{0}\": <USD per hour>}}",
+                self.instance_type()
+            );
+            return Err(RequestError::field("Controller.InstancePricesUsdPerHour", &message));
+        };
+        if least <= cap {
+            return Ok(());
+        }
+        let cents = least.0.div_ceil(10_000);
+        let message = format!(
+            "MaxCostUsd {cap} is less than a single training job may cost ({} x {} at its time limits); the least \
+             that would do is {}.{:02} USD, or lower StoppingCondition.{}",
+            self.instance_count(),
+            self.instance_type(),
+            cents / 100,
+            cents % 100,
+            if self.is_spot() { "MaxWaitTimeInSeconds" } else { "MaxRuntimeInSeconds" },
+        );
+        Err(RequestError::field("Controller.MaxCostUsd", &message))
+    }
+
+    /// `RandomSeed`, or a hash of the tuning's id.
+    fn seed(&self, incarnation: &str) -> u64 {
+        if let Some(seed) = self.seconds("HyperParameterTuningJobConfig.RandomSeed") {
+            return seed;
+        }
+        let digest = Sha256::digest(format!("{}-{incarnation}", self.name()));
+        digest.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
+    }
+
+    fn defined_strategy(&self) -> Result<Strategy, RequestError> {
+        if !self.is_hyperband() {
+            return Ok(Strategy::Random);
+        }
+        let (min_resource, eta) = (self.min_resource(), self.reduction_factor());
+        let path = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
+        let max_resource = self
+            .max_resource()
+            .ok_or_else(|| RequestError::field(path, "MaxResource parameter is not provided"))?;
+        hyperband::plan::Plan::hyperband(min_resource, max_resource, eta)
+            .map_err(|error| RequestError::field(path, &error.to_string()))?;
+        Ok(Strategy::Hyperband { min_resource, max_resource, eta })
+    }
+
+    /// The sampler asked for. Else Sobol for Hyperband, and for the strategy Random what its name says.
+    fn sampler(&self) -> SamplerKind {
+        match self.text("Controller.Sampler") {
+            Some("Random") => SamplerKind::Random,
+            None if !self.is_hyperband() => SamplerKind::Random,
+            _ => SamplerKind::Sobol,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let criteria =
+            |member: &str| format!("HyperParameterTuningJobConfig.TuningJobCompletionCriteria.{member}");
+        Limits {
+            max_jobs: self.max_jobs(),
+            max_parallel: self.max_parallel(),
+            max_runtime_seconds: self
+                .seconds("HyperParameterTuningJobConfig.ResourceLimits.MaxRuntimeInSeconds"),
+            max_instances: self.count("Controller.MaxInstances"),
+            target: self.at(&criteria("TargetObjectiveMetricValue")).and_then(Value::as_f64),
+            not_improving: self
+                .count(&criteria("BestObjectiveNotImproving.MaxNumberOfTrainingJobsNotImproving")),
+        }
+    }
+
+    fn job(&self, prices: &PriceAnswer) -> JobShape {
+        let rate = self.given_price().or(prices.instance_hour).map(|instance_hour| Rate {
+            instance_hour,
+            volume_kilo_gib_hour: prices.volume_kilo_gib_hour.unwrap_or(0),
+        });
+        JobShape {
+            instance_count: self.instance_count(),
+            volume_gib: self.volume_gib(),
+            rate,
+            spot: self.is_spot(),
+            max_runtime_seconds: self.max_runtime_seconds(),
+            max_wait_seconds: self.max_wait_seconds().filter(|_| self.is_spot()),
+        }
+    }
+
+    fn epochs(&self) -> EpochRule {
+        let xgboost = self.reads_xgboost_lines();
+        EpochRule {
+            captured: self.epoch_pattern().is_some(),
+            base: self.count("Controller.EpochBase").unwrap_or(u32::from(!xgboost)),
+            per_attempt: self
+                .text("Controller.EpochNumbering")
+                .map_or(xgboost, |numbering| numbering == "PerAttempt"),
+        }
+    }
+}

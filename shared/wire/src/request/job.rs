@@ -1,0 +1,110 @@
+//! From the request to the JSON of `CreateTrainingJob`.
+//!
+//! Everything of the training job definition is passed on as it came; nothing of `Controller` is. Assumes a checked
+//! request: a tuned parameter overrides no static one.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use tuning::definition::JobLimits;
+
+use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request, SAVE_ON_TERMINATION};
+
+/// Members of a training job definition that a training job has not, or that are made anew.
+const NOT_PASSED: &[&str] = &[
+    "DefinitionName",
+    "TuningObjective",
+    "HyperParameterRanges",
+    "StaticHyperParameters",
+    "HyperParameterTuningResourceConfig",
+    "ResourceConfig",
+];
+/// Where SageMaker puts checkpoints in the container, unless told otherwise.
+const CHECKPOINTS: &str = "/opt/ml/checkpoints";
+
+/// One training job to be created.
+#[derive(Debug, Clone, Copy)]
+pub struct TrainingJob<'a> {
+    /// `TrainingJobName`.
+    pub name: &'a str,
+    /// The tuning's id (name and incarnation): checkpoints of two tunings of one name lie apart.
+    pub tuning_id: &'a str,
+    /// Number of the trial: all its attempts have the same checkpoints.
+    pub trial: u32,
+    /// The tuned hyperparameters.
+    pub configuration: &'a BTreeMap<String, String>,
+    /// The limits to send.
+    pub limits: JobLimits,
+    /// Our tags.
+    pub tags: &'a BTreeMap<String, String>,
+    /// Hyperparameter that sets the epochs, and their number.
+    pub resource: Option<(&'a str, u32)>,
+}
+
+impl Request {
+    /// The request for a training job.
+    pub fn create_training_job(&self, job: &TrainingJob<'_>) -> Value {
+        let mut members = self.object(DEFINITION).cloned().unwrap_or_default();
+        for name in NOT_PASSED {
+            members.remove(*name);
+        }
+        members.insert("TrainingJobName".to_owned(), json!(job.name));
+        members.insert("HyperParameters".to_owned(), Value::Object(self.hyperparameters(job)));
+        members.insert("ResourceConfig".to_owned(), Value::Object(self.resource_config()));
+        members.insert("StoppingCondition".to_owned(), self.stopping_condition(job.limits));
+        if let Some(Value::Object(checkpoints)) = members.get_mut("CheckpointConfig") {
+            let prefix = self.checkpoint_uri().unwrap_or_default().trim_end_matches('/');
+            let uri = format!("{prefix}/{}/{:05}/", job.tuning_id, job.trial);
+            checkpoints.insert("S3Uri".to_owned(), Value::String(uri));
+            checkpoints.entry("LocalPath").or_insert_with(|| json!(CHECKPOINTS));
+        }
+        members.insert("Tags".to_owned(), self.all_tags(job.tags));
+        Value::Object(members)
+    }
+
+    fn hyperparameters(&self, job: &TrainingJob<'_>) -> Map<String, Value> {
+        let mut all = self.static_hyperparameters().cloned().unwrap_or_default();
+        all.extend(job.configuration.iter().map(|(name, value)| (name.clone(), json!(value))));
+        all.insert(OBJECTIVE_HYPERPARAMETER.to_owned(), json!(self.objective_metric()));
+        if let Some((name, epochs)) = job.resource {
+            all.insert(name.to_owned(), json!(epochs.to_string()));
+        }
+        if self.is_xgboost() {
+            all.entry(SAVE_ON_TERMINATION).or_insert_with(|| json!("true"));
+        }
+        all
+    }
+
+    /// `ResourceConfig` from whichever form the request has.
+    pub(crate) fn resource_config(&self) -> Map<String, Value> {
+        if let Some(given) = self.object("TrainingJobDefinition.ResourceConfig") {
+            return given.clone();
+        }
+        let mut made = Map::new();
+        made.insert("InstanceType".to_owned(), json!(self.instance_type()));
+        made.insert("InstanceCount".to_owned(), json!(self.instance_count()));
+        made.insert("VolumeSizeInGB".to_owned(), json!(self.volume_gib()));
+        if let Some(key) = self.at("TrainingJobDefinition.HyperParameterTuningResourceConfig.VolumeKmsKeyId")
+        {
+            made.insert("VolumeKmsKeyId".to_owned(), key.clone());
+        }
+        made
+    }
+
+    fn stopping_condition(&self, limits: JobLimits) -> Value {
+        let mut condition = json!({"MaxRuntimeInSeconds": limits.max_runtime_seconds});
+        if let Some(wait) = limits.max_wait_seconds {
+            condition["MaxWaitTimeInSeconds"] = json!(wait);
+        }
+        if let Some(pending) = self.at("TrainingJobDefinition.StoppingCondition.MaxPendingTimeInSeconds") {
+            condition["MaxPendingTimeInSeconds"] = pending.clone();
+        }
+        condition
+    }
+
+    /// The user's tags in their order, then ours.
+    fn all_tags(&self, ours: &BTreeMap<String, String>) -> Value {
+        let ours = ours.iter().map(|(key, value)| json!({"Key": key, "Value": value}));
+        Value::Array(self.list("Tags").iter().cloned().chain(ours).collect())
+    }
+}
