@@ -280,8 +280,9 @@ class Rendezvous:
 def train(host, params, num_round, train_rows, validation_rows):
     """The rounds that are left. Runs the same calls on every host, in the same order: each of them may be collective.
 
-    Not xgboost.train(): that counts rounds from 0 again after a resume, and with them the seeds of the column
-    samples. With absolute rounds and seed_per_iteration a resumed job grows the trees of an unbroken one.
+    Not xgboost.train(): that counts rounds from 0 again after a resume. Without column sampling a resumed job ends in
+    the model of an unbroken one, byte for byte. With it the sampler starts anew, which XGBoost's checkpoints do not
+    hold; seed_per_iteration and absolute rounds at least keep it from drawing the columns of round 0 once more.
     """
     import xgboost
     from xgboost import collective

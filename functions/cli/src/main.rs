@@ -1,1 +1,93 @@
-fn main() {}
+//! `hyperband`: a whole tuning on this machine, and everything there is to see of it.
+//!
+//! Exit codes are a contract: 0 done, 1 the tuning failed, 2 bad request or usage, 3 table or endpoint error, 130
+//! interrupted. Nothing here decides; that is for the host and the crates below it.
+
+mod arguments;
+mod closest;
+mod data;
+mod describe;
+mod failure;
+mod follow;
+mod list;
+mod output;
+mod page;
+mod progress;
+mod replay;
+mod report;
+mod run;
+mod stop;
+mod text;
+mod words;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use arguments::{Arguments, Command};
+use failure::{Exit, Failure};
+use output::say;
+
+/// Threads that carry the whole controller; the training processes need the rest of the machine.
+const WORKERS: usize = 2;
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    // Runs once for every host of every job: before anything that costs time.
+    if arguments.get(1).is_some_and(|first| first == "__host") {
+        return local::training::shim::shim_main(arguments.split_off(2));
+    }
+    let parsed = match Arguments::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(told) => {
+            // A closed pipe is nobody to tell.
+            let _ = told.print();
+            return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2));
+        }
+    };
+    let result = match parsed.command {
+        Command::Completions { shell } => {
+            completions(shell);
+            Ok(Exit::Done)
+        }
+        command => on_runtime(command),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            failure.tell();
+            failure.exit.into()
+        }
+    }
+}
+
+fn on_runtime(command: Command) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::endpoint(error).context("cannot start"))?;
+    let result = runtime.block_on(perform(command));
+    // Whatever still hangs in a system call must not keep the program.
+    runtime.shutdown_background();
+    result
+}
+
+async fn perform(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(options) => run::run(options).await,
+        Command::List(options) => list::list(options).await,
+        Command::Describe(options) => describe::describe(options).await,
+        Command::Stop(options) => stop::stop(options).await,
+        Command::Replay(options) => replay::replay(options).await,
+        Command::Report(options) => report::report(options).await,
+        Command::Completions { .. } => Ok(Exit::Done),
+    }
+}
+
+fn completions(shell: clap_complete::Shell) {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "hyperband", &mut script);
+    say(&String::from_utf8_lossy(&script));
+}

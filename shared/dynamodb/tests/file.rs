@@ -114,15 +114,12 @@ async fn a_file_cut_short_or_overwritten_in_the_middle_is_damaged() {
     let half = whole.len() / 2;
     let mut overwritten = whole.clone();
     overwritten[half..half + 20_000].fill(0xA5);
-    for content in [&whole[..half], &whole[..half + 100], &whole[..5000], &overwritten] {
+    for content in [&whole[..half], &whole[..half + 100], &whole[..5000], &whole[..50], &overwritten] {
         fs::write(&path, content).unwrap();
         let error = refused(&path).await;
         assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
         assert!(error.to_string().contains("restore a copy"), "{error}");
     }
-    fs::write(&path, &whole[..50]).unwrap();
-    let error = refused(&path).await;
-    assert!(matches!(error, OpenError::NotATable { .. }), "less than a header: {error:?}");
     fs::write(&path, &whole).unwrap();
     assert_eq!(count(&Embedded::open(&path).await.unwrap()).await, 300);
 }

@@ -146,7 +146,7 @@ impl Host {
         let table = Embedded::open(table_path(&data_dir)).await?;
         let store = Arc::new(Store::new(Arc::new(table.table())));
         // From the newest on: what came before is found by the ring below.
-        let stream = table.stream(StreamStart::Latest).await?;
+        let stream = table.stream(StreamStart::Latest).await.map_err(StoreError::from)?;
         let (training, feeds) = TrainingService::open(training_config(config)).await?;
         let actuator = Arc::new(LocalActuator {
             store: Arc::clone(&store),

@@ -62,8 +62,9 @@ pub struct Feeds {
     pub logs: mpsc::Receiver<Vec<u8>>,
 }
 
-/// The service. Cloning gives another handle of the same service. When the last handle and its jobs are dropped, or
-/// the process ends in any way, all training processes end.
+/// The service. Cloning gives another handle of the same service. When the last handle is dropped, or the process ends
+/// in any way, all training processes are killed at once and their jobs are as after a crash; better is
+/// [`TrainingService::shutdown`].
 #[derive(Debug, Clone)]
 pub struct TrainingService {
     inner: Arc<Inner>,

@@ -351,3 +351,6 @@ impl Request {
         self.list("Tags").iter().filter_map(|tag| Some((text(tag, "Key")?, text(tag, "Value")?))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,7 +49,11 @@ pub(super) fn table(
 }
 
 /// Sorts stream records by their key's prefix, as the filters of the event source mappings do.
-async fn records(mut stream: ChangeStream, decider: mpsc::Sender<Vec<Value>>, actuator: mpsc::Sender<Vec<Value>>) {
+async fn records(
+    mut stream: ChangeStream,
+    decider: mpsc::Sender<Vec<Value>>,
+    actuator: mpsc::Sender<Vec<Value>>,
+) {
     loop {
         let batch = match stream.next_batch(BATCH_RECORDS).await {
             Ok(batch) => batch,
@@ -77,7 +81,11 @@ async fn records(mut stream: ChangeStream, decider: mpsc::Sender<Vec<Value>>, ac
     }
 }
 
-async fn decide(mut batches: mpsc::Receiver<Vec<Value>>, decider: Decider<DynamoTable>, steps: watch::Sender<u64>) {
+async fn decide(
+    mut batches: mpsc::Receiver<Vec<Value>>,
+    decider: Decider<DynamoTable>,
+    steps: watch::Sender<u64>,
+) {
     while let Some(mut batch) = batches.recv().await {
         for delivery in 0..DELIVERIES_MAX {
             let answer = decider.handle(&event(batch.clone())).await;

@@ -180,8 +180,12 @@ pub(crate) fn create(layout: &Layout, job: &str, record: &Record) -> io::Result<
 pub(crate) fn save(layout: &Layout, job: &str, record: &Record) -> io::Result<()> {
     let path = layout.record(job);
     let fresh = path.with_extension("json.new");
-    write_synced(&fresh, record)?;
-    fs::rename(&fresh, &path)
+    let replaced = write_synced(&fresh, record).and_then(|()| fs::rename(&fresh, &path));
+    if replaced.is_err() {
+        // On a full disk even a part of it takes room.
+        let _ = fs::remove_file(&fresh);
+    }
+    replaced
 }
 
 fn write_synced(path: &Path, record: &Record) -> io::Result<()> {

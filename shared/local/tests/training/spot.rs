@@ -12,7 +12,7 @@ use crate::world::{World, now, processes, request, spot, text, until};
 fn counting(last: u32) -> String {
     format!(
         "echo attempt $SM_ATTEMPT_ID; c=$SM_ROOT/checkpoints/n; n=$(cat $c 2>/dev/null || echo 0); \
-         while [ $n -lt {last} ]; do sleep 0.02; n=$((n+1)); echo $n > $c.new; mv $c.new $c; echo step $n; done"
+         while [ $n -lt {last} ]; do sleep 0.02; n=$((n+1)); echo step $n; echo $n > $c.new; mv $c.new $c; done"
     )
 }
 

@@ -9,7 +9,7 @@ use crate::ports::{Bus, BusError, Clock};
 use crate::store::StoreError;
 
 /// Detail type of the notice, after AMT's.
-pub const TUNING_STATE_CHANGE: &str = "SageMaker HyperParameter Tuning Job State Change";
+pub(super) const TUNING_STATE_CHANGE: &str = "SageMaker HyperParameter Tuning Job State Change";
 
 impl<T, J, B, C> Actuator<T, J, B, C>
 where

@@ -1,1 +1,201 @@
 //! Describe and its relatives against the sample responses.
+
+use super::*;
+
+const CREATE: &str = include_str!("../../../../events/amt_create_request.json");
+const DESCRIBE: &str = include_str!("../../../../events/amt_describe_response.json");
+const TUNINGS: &str = include_str!("../../../../events/amt_list_tuning_jobs_response.json");
+const JOBS: &str = include_str!("../../../../events/amt_list_training_jobs_response.json");
+const ARN: &str = "arn:aws:sagemaker:us-east-1:111122223333:hyper-parameter-tuning-job/hb1";
+
+fn request(change: impl FnOnce(&mut Value)) -> Request {
+    let mut body: Value = serde_json::from_str(CREATE).unwrap();
+    change(&mut body);
+    Request::check(body).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn sample(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+fn tuned() -> BTreeMap<String, String> {
+    BTreeMap::from([("eta".to_owned(), "0.25".to_owned()), ("max_depth".to_owned(), "6".to_owned())])
+}
+
+fn job(tuned: &BTreeMap<String, String>) -> JobView<'_> {
+    JobView {
+        name: "hb1-007-3fa1c2d4",
+        arn: "arn:aws:sagemaker:us-east-1:111122223333:training-job/hb1-007-3fa1c2d4",
+        status: "Completed",
+        created_ms: 1_789_000_000_123,
+        started_ms: Some(1_789_000_090_000),
+        ended_ms: Some(1_789_000_760_000),
+        tuned,
+        final_value: Some(0.7812),
+        failure_reason: None,
+        objective_status: "Succeeded",
+        trial: 7,
+        attempt: 1,
+        bracket: 0,
+        resource: 30,
+        billable_seconds: Some(300),
+        best_value: Some(0.79),
+        stop_reason: None,
+        reserved: None,
+        cost: Some(MicroUsd(115_250)),
+    }
+}
+
+fn tuning<'a>(request: &'a Request, best: Option<JobView<'a>>) -> TuningView<'a> {
+    let rungs = vec![
+        RungView { resource: 1, arrived: 9, went_on: 3 },
+        RungView { resource: 3, arrived: 3, went_on: 1 },
+    ];
+    TuningView {
+        request,
+        arn: ARN,
+        status: "Completed",
+        created_ms: 1_788_999_990_500,
+        ended_ms: Some(1_789_003_600_000),
+        modified_ms: 1_789_003_600_000,
+        counters: JobCounters { completed: 24, stopped: 6, ..JobCounters::default() },
+        objectives: ObjectiveCounters { succeeded: 30, ..ObjectiveCounters::default() },
+        best,
+        failure_reason: None,
+        not_improving: Some(4),
+        controller: ControllerView {
+            spent: MicroUsd(3_457_500),
+            reserved: MicroUsd(1),
+            cap: Some(MicroUsd(5_000_000)),
+            end_reason: Some("MaxJobs"),
+            trials_started: 30,
+            brackets: vec![BracketView { trials_started: 9, rungs }],
+        },
+    }
+}
+
+/// The value without our own object, and that object.
+fn split(mut value: Value) -> (Value, Value) {
+    let own = value.as_object_mut().unwrap().remove("Controller").unwrap();
+    if let Some(Value::Object(best)) = value.get_mut("BestTrainingJob") {
+        best.remove("Controller");
+    }
+    (value, own)
+}
+
+#[test]
+fn describe_of_the_sample_request_is_the_sample_response() {
+    let request = request(|_| {});
+    let tuned = tuned();
+    let (shown, own) = split(tuning_job(&tuning(&request, Some(job(&tuned)))));
+    assert_eq!(shown, sample(DESCRIBE));
+    assert_eq!(
+        own.to_string(),
+        concat!(
+            r#"{"Brackets":[{"Rungs":[{"Arrived":9,"Resource":1,"WentOn":3},{"Arrived":3,"Resource":3,"WentOn":1}],"#,
+            r#""TrialsStarted":9}],"CapUsd":5,"EndReason":"MaxJobs","ReservedUsd":1e-6,"SpentUsd":3.4575,"#,
+            r#""TrialsStarted":30}"#
+        )
+    );
+}
+
+#[test]
+fn summaries_are_those_of_the_samples() {
+    let request = request(|_| {});
+    let (shown, _) = split(tuning_job_summary(&tuning(&request, None)));
+    assert_eq!(shown, sample(TUNINGS)["HyperParameterTuningJobSummaries"][0]);
+    let tuned = tuned();
+    let (shown, own) = split(training_job_summary(&job(&tuned), &request));
+    assert_eq!(shown, sample(JOBS)["TrainingJobSummaries"][0]);
+    let expected = json!({
+        "Trial": 7, "Attempt": 1, "Bracket": 0, "Resource": 30, "BillableSeconds": 300, "BestValue": 0.79,
+        "CostUsd": 0.115_25,
+    });
+    assert_eq!(own, expected);
+}
+
+/// What `attach` of the Python SDK reads, each of which it fails without.
+#[test]
+fn describe_has_what_clients_fail_without() {
+    let request = request(|body| {
+        let config = &mut body["HyperParameterTuningJobConfig"];
+        config["ParameterRanges"] = json!({"ContinuousParameterRanges":
+            [{"Name": "eta", "MinValue": "0.1", "MaxValue": "1"}]});
+        config.as_object_mut().unwrap().remove("TrainingJobEarlyStoppingType");
+        config["ResourceLimits"].as_object_mut().unwrap().remove("MaxNumberOfTrainingJobs");
+        let job = body["TrainingJobDefinition"].as_object_mut().unwrap();
+        job.remove("StaticHyperParameters");
+        job["AlgorithmSpecification"] = json!({"TrainingInputMode": "File", "AlgorithmName": "xgboost"});
+        job["OutputDataConfig"]["CompressionType"] = json!("GZIP");
+        job["StoppingCondition"]["MaxPendingTimeInSeconds"] = json!(7_200);
+    });
+    let shown = tuning_job(&tuning(&request, None));
+    let config = &shown["HyperParameterTuningJobConfig"];
+    assert_eq!(config["TrainingJobEarlyStoppingType"], "Off");
+    assert_eq!(config["ResourceLimits"]["MaxNumberOfTrainingJobs"], 49);
+    assert_eq!(config["ParameterRanges"]["IntegerParameterRanges"], json!([]));
+    assert_eq!(config["ParameterRanges"]["CategoricalParameterRanges"], json!([]));
+    let job = &shown["TrainingJobDefinition"];
+    assert_eq!(job["StaticHyperParameters"], json!({"_tuning_objective_metric": "validation:auc"}));
+    let specification = &job["AlgorithmSpecification"];
+    assert_eq!(specification["AlgorithmName"], "arn:aws:sagemaker:us-east-1:111122223333:algorithm/xgboost");
+    let names: Vec<_> =
+        specification["MetricDefinitions"].as_array().unwrap().iter().map(|m| &m["Name"]).collect();
+    assert_eq!(names, ["validation:auc", "ObjectiveMetric"]);
+    assert_eq!(job["OutputDataConfig"], json!({"S3OutputPath": "s3://example-bucket/out", "KmsKeyId": ""}));
+    assert_eq!(
+        job["StoppingCondition"],
+        json!({"MaxRuntimeInSeconds": 2_400, "MaxWaitTimeInSeconds": 3_600})
+    );
+    assert_eq!(job["ResourceConfig"]["InstanceCount"], 3);
+    assert!(job.get("HyperParameterTuningResourceConfig").is_none());
+    assert!(shown.get("BestTrainingJob").is_none());
+}
+
+#[test]
+fn an_own_program_keeps_its_metric_definitions() {
+    let request = request(|body| {
+        body["TrainingJobDefinition"]["AlgorithmSpecification"]["TrainingImage"] = json!("own:1");
+        body["Controller"] = json!({"MaxCostUsd": 100, "Refit": "None"});
+    });
+    let shown = tuning_job(&tuning(&request, None));
+    let metrics = &shown["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"];
+    assert_eq!(metrics.as_array().unwrap().len(), 1);
+    assert_eq!(shown["Controller"]["MaxCostUsd"], 100, "what was asked for is shown");
+}
+
+#[test]
+fn what_is_unknown_or_no_number_is_left_out() {
+    let request = request(|_| {});
+    let tuned = tuned();
+    let job = JobView {
+        final_value: Some(f64::NAN),
+        best_value: Some(f64::INFINITY),
+        started_ms: None,
+        ended_ms: None,
+        billable_seconds: None,
+        cost: None,
+        failure_reason: Some("x"),
+        ..job(&tuned)
+    };
+    let shown = training_job_summary(&job, &request);
+    for absent in ["FinalHyperParameterTuningJobObjectiveMetric", "TrainingStartTime", "TrainingEndTime"] {
+        assert!(shown.get(absent).is_none(), "{absent}");
+    }
+    assert_eq!(shown["Controller"], json!({"Trial": 7, "Attempt": 1, "Bracket": 0, "Resource": 30}));
+    let long = "x".repeat(5_000);
+    let view = TuningView { failure_reason: Some(&long), ended_ms: None, ..tuning(&request, None) };
+    let shown = tuning_job(&view);
+    assert_eq!(shown["FailureReason"].as_str().unwrap().len(), 1_024);
+    assert!(shown.get("HyperParameterTuningEndTime").is_none());
+}
+
+#[test]
+fn times_are_seconds_with_milliseconds() {
+    for (ms, text) in
+        [(1_788_999_990_500, "1788999990.5"), (0, "0.0"), (1, "0.001"), (1_789_000_000_123, "1789000000.123")]
+    {
+        assert_eq!(epoch_seconds(ms).to_string(), text);
+    }
+    assert_eq!(epoch_seconds(-1_500).to_string(), "-1.5");
+}

@@ -25,7 +25,7 @@ pub fn micro_usd_down(number: &Number) -> Option<u64> {
     micro(&number.to_string()).map(|(whole, _)| whole)
 }
 
-/// A JSON number of dollars with up to six decimals, exact below nine billion dollars.
+/// A JSON number of dollars with up to six decimals, exact below eight billion dollars (the spacing of floats).
 pub fn usd(amount: MicroUsd) -> Value {
     decimal(amount.0, 1_000_000, 6)
 }
@@ -104,17 +104,14 @@ mod tests {
             (999_999_999_999_999, "999999999.999999"),
         ] {
             let shown = usd(MicroUsd(micro)).to_string();
-            assert_eq!(shown.parse::<f64>().unwrap().to_bits(), text.parse::<f64>().unwrap().to_bits());
-            assert!(
-                shown == text || shown == format!("{micro}e-6").replace("1e-6", "1e-6"),
-                "{shown} {text}"
-            );
+            // One micro-dollar alone is shown as 1e-6, which is the same JSON number.
+            assert!(shown == text || (micro == 1 && shown == "1e-6"), "{shown} {text}");
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn an_amount_written_reads_back(micro in 0_u64..9_000_000_000_000_000) {
+        fn an_amount_written_reads_back(micro in 0_u64..8_000_000_000_000_000) {
             let Value::Number(number) = usd(MicroUsd(micro)) else { panic!("a number") };
             proptest::prop_assert_eq!(micro_usd_down(&number), Some(micro));
             proptest::prop_assert_eq!(micro_usd_up(&number), Some(micro));

@@ -175,3 +175,36 @@ fn what_a_later_issue_brings_is_refused_with_advice() {
         );
     }
 }
+
+/// The bounds themselves are allowed.
+#[test]
+fn values_at_their_bounds_break_no_row() {
+    let bases = bases();
+    for row in rows().filter(|row| !row.path.ends_with("{key}")) {
+        let found = bases.iter().find_map(|base| Some((base, place(&base.body, row.path)?)));
+        let (base, (pointer, path)) = found.unwrap_or_else(|| panic!("no base sets {}", row.path));
+        let text_of = |length: i64| json!("a".repeat(usize::try_from(length).unwrap()));
+        let good: Vec<Value> = match row.kind {
+            Kind::Integer => vec![
+                json!(row.min.unwrap_or(i64::from(i32::MIN))),
+                json!(row.max.unwrap_or(i64::from(i32::MAX))),
+            ],
+            Kind::Text if row.values.is_empty() && matches!(row.pattern, None | Some(".+")) => {
+                row.min.into_iter().chain(row.max).map(text_of).collect()
+            }
+            Kind::Text => row.values.iter().map(|value| json!(value)).collect(),
+            Kind::Dollars => vec![json!(row.max.unwrap()), json!(0.000_001)],
+            Kind::Number => vec![json!(-1e300), json!(0)],
+            Kind::Boolean => vec![json!(true), json!(false)],
+            Kind::Structure | Kind::List | Kind::Map => Vec::new(),
+        };
+        for value in good {
+            let mut body = base.body.clone();
+            *body.pointer_mut(&pointer).unwrap() = value.clone();
+            let told = super::Request::check(body).err().map_or(Vec::new(), |error| error.violations);
+            let breaks = |message: &str| message.contains("failed to satisfy constraint");
+            let found = told.iter().find(|violation| violation.path == path && breaks(&violation.message));
+            assert_eq!(found, None, "{} at {value}", row.path);
+        }
+    }
+}

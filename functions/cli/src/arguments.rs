@@ -1,0 +1,223 @@
+//! The command line: what can be typed, and its help.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+/// Where everything is kept unless told otherwise.
+const DATA_DIR: &str = ".hyperband";
+
+const EXAMPLES: &str = "\
+Examples:
+  hyperband run request.json -- python3 train.py
+  hyperband describe xgb-1
+  hyperband report xgb-1 -o report.html
+
+Exit codes: 0 done, 1 the tuning failed, 2 bad request or usage, 3 table or endpoint error, 130 interrupted.";
+
+const RUN_EXAMPLES: &str = "\
+Every instance of a training job is one process of COMMAND, in the folder you are in. It finds what a SageMaker \
+container finds: hyperparameters in $SM_HPS and in $SM_ROOT/input/config/hyperparameters.json, the other hosts in \
+$SM_HOSTS and $SM_HOST_ADDRESSES, a folder for checkpoints in $SM_ROOT/checkpoints. What it prints is the log in which \
+the request's metric definitions find the objective.
+
+Interrupted in any way, even by kill -9, the same command line continues where it was.
+
+Examples:
+  hyperband run request.json -- python3 train.py
+  hyperband run request.json --name second-try --data-dir /tmp/tuning -- ./train.sh --quick
+  hyperband run request.json --spot-interruptions 6 -- python3 train.py
+  hyperband run - --output json -- python3 train.py < request.json > result.json";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  hyperband list
+  hyperband list --data-dir /tmp/tuning --output json";
+
+const DESCRIBE_EXAMPLES: &str = "\
+Examples:
+  hyperband describe xgb-1
+  hyperband describe xgb-1 --output json | jq .BestTrainingJob.TunedHyperParameters";
+
+const STOP_EXAMPLES: &str = "\
+Running training jobs are sent SIGTERM and, after the grace time, SIGKILL. The command does not wait for that.
+
+Examples:
+  hyperband stop xgb-1";
+
+const REPLAY_EXAMPLES: &str = "\
+Exit code 0 when every decision comes out as it was recorded, 1 when one differs.
+
+Examples:
+  hyperband replay xgb-1";
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  hyperband report xgb-1 -o report.html
+  hyperband report xgb-1 -o - > report.html";
+
+/// Tunes hyperparameters with Hyperband under a hard cost cap.
+#[derive(Debug, Parser)]
+#[command(name = "hyperband", version, about, after_help = EXAMPLES, max_term_width = 100)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a whole tuning on this machine
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Run),
+    /// List the tunings of a data directory, newest first
+    #[command(after_help = LIST_EXAMPLES)]
+    List(List),
+    /// Show a tuning: best job, money, brackets, every training job
+    #[command(after_help = DESCRIBE_EXAMPLES)]
+    Describe(Named),
+    /// Order a tuning to stop
+    #[command(after_help = STOP_EXAMPLES)]
+    Stop(Named),
+    /// Decide everything anew from the recorded facts and compare with what was decided
+    #[command(after_help = REPLAY_EXAMPLES)]
+    Replay(Named),
+    /// Write a report of a tuning: one HTML file that needs nothing else
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(Report),
+    /// Print a script that completes this command line in a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// Where the tunings are.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// Folder with the table, the training jobs and their checkpoints
+    #[arg(long = "data-dir", value_name = "DIR", default_value = DATA_DIR, value_hint = ValueHint::DirPath)]
+    #[arg(value_parser = folder())]
+    pub(crate) data_dir: PathBuf,
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// File with the JSON of CreateHyperParameterTuningJob, `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) request: PathBuf,
+    /// Program that trains, with its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Name of the tuning, in place of the request's HyperParameterTuningJobName
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Interrupt spot jobs at random, so often per job and hour, to try how training goes on from its checkpoints
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = rate)]
+    pub(crate) spot_interruptions: f64,
+    /// Seconds that a training process may take to end after SIGTERM
+    #[arg(long, value_name = "N", default_value = "120", value_parser = seconds)]
+    pub(crate) grace_seconds: Duration,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// How the list is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// A command about one tuning.
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// Name of the tuning
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `report`.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Name of the tuning
+    pub(crate) name: String,
+    /// File to write, `-` for standard output
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// The form of an answer on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+fn folder() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        let file = path.exists() && !path.is_dir();
+        if file { Err(format!("{} is not a folder", path.display())) } else { Ok(path) }
+    })
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0);
+    rate.ok_or_else(|| "a number of interruptions per job and hour is wanted, such as 0.5".to_owned())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    const GRACE_SECONDS_MAX: u64 = 3_600;
+    let seconds = text.parse::<u64>().ok().filter(|seconds| *seconds <= GRACE_SECONDS_MAX);
+    seconds.map(Duration::from_secs).ok_or_else(|| format!("whole seconds up to {GRACE_SECONDS_MAX} are wanted"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_after_two_dashes_is_the_command() {
+        let parsed = Arguments::try_parse_from(["hyperband", "run", "r.json", "--", "sh", "--name", "x"]).unwrap();
+        let Command::Run(run) = parsed.command else { panic!("run") };
+        assert_eq!(run.command, ["sh", "--name", "x"]);
+        assert_eq!(run.name, None);
+        assert_eq!(run.place.data_dir, PathBuf::from(DATA_DIR));
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        for arguments in [["--spot-interruptions", "-1"], ["--spot-interruptions", "inf"], ["--grace-seconds", "-1"]] {
+            let line = ["hyperband", "run", "r.json", arguments[0], arguments[1], "--", "true"];
+            assert!(Arguments::try_parse_from(line).is_err(), "{arguments:?}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Events and decisions in words, one line each: for the progress of `run` and the decisions of a report.
+
+use search::Configuration;
+use tuning::definition::Definition;
+use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
+use tuning::state::Incumbent;
+use tuning::summary::JobSummary;
+
+use crate::follow::What;
+use crate::text::{maybe, short, usd, value};
+
+/// Characters of a message from elsewhere that fit a line.
+const MESSAGE_CHARACTERS: usize = 160;
+
+/// A line that tells `what`; `None` for what only the machinery cares about.
+pub(crate) fn line(definition: &Definition, what: &What) -> Option<String> {
+    match what {
+        What::Ruled(ruling, job) => decision(definition, ruling, job.as_deref()),
+        What::Improved(best) => Some(improved(best)),
+        What::Interrupted(job) => Some(format!("trial {}: interrupted, its instances were taken away", job.trial)),
+        What::Deferred(job, reason) => {
+            Some(format!("trial {}: has to wait: {}", job.trial, short(reason, MESSAGE_CHARACTERS)))
+        }
+        What::StopRequested => Some("the order to stop was taken".to_owned()),
+    }
+}
+
+fn improved(best: &Incumbent) -> String {
+    let Incumbent { value: best, trial, resource } = best;
+    format!("best so far {} (trial {trial}, epoch {resource})", value(*best))
+}
+
+/// A decision in words.
+fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) -> Option<String> {
+    Some(match ruling {
+        Ruling::TrialJudged { .. } => judged(ruling)?,
+        Ruling::StartOrdered { job, bracket, configuration, reservation, .. } => {
+            let what = if job.attempt > 1 { format!("attempt {}", job.attempt) } else { "job started".to_owned() };
+            let money = if definition.job.rate.is_some() {
+                format!(", at most {}", usd(*reservation))
+            } else {
+                String::new()
+            };
+            format!("trial {}: {what} in bracket {bracket}{money}: {}", job.trial, parameters(configuration))
+        }
+        Ruling::StopOrdered { job, why } => match why {
+            // Told with the judgement.
+            StopWhy::Rung { .. } => return None,
+            StopWhy::MaxResource => format!("trial {}: has all its epochs, is stopped", job.trial),
+            StopWhy::TuningEnding => format!("trial {}: is stopped, the tuning ends", job.trial),
+        },
+        Ruling::BillOrdered { .. } => return None,
+        Ruling::SettledInFull { job, amount } => {
+            let amount = usd(*amount);
+            format!("trial {}: its bill never came, all that was reserved ({amount}) counts as spent", job.trial)
+        }
+        Ruling::AttemptAwaited { job: key, why, .. } => {
+            let why = match why {
+                RetryWhy::Capacity => "there was no capacity",
+                RetryWhy::MaxWait => "no spot capacity came in time",
+                RetryWhy::ServiceError => "the training service failed",
+                RetryWhy::RuntimeCutTooShort => "its running time had been cut too short",
+            };
+            format!("trial {}: {why}, is tried again{}", key.trial, billed(job))
+        }
+        Ruling::TrialFinished { trial, how, .. } => {
+            format!("trial {trial}: {}{}{}", finished(how), values(job), billed(job))
+        }
+        Ruling::TuningEnding { why } => format!("no further job: {}", reason(why)),
+        Ruling::TuningEnded { why } => format!("the tuning has ended: {}", reason(why)),
+    })
+}
+
+fn judged(ruling: &Ruling) -> Option<String> {
+    let Ruling::TrialJudged { trial, rung, level, resource, value, verdict, .. } = ruling else { return None };
+    let Verdict { rank, seen, allowed, goes_on } = verdict;
+    let place = rank.saturating_add(1);
+    let fate = if *goes_on { "goes on" } else { "is stopped" };
+    let late = if resource == level { String::new() } else { format!(" (seen at epoch {resource})") };
+    let value = value.map_or_else(|| "not a number".to_owned(), crate::text::value);
+    Some(format!(
+        "trial {trial}: rung {rung} at epoch {level}{late}: {value} is {place}. of {seen}, {allowed} may go on: {fate}"
+    ))
+}
+
+fn finished(how: &TrialEnd) -> String {
+    match how {
+        TrialEnd::Completed => "completed".to_owned(),
+        TrialEnd::Stopped(StopWhy::Rung { rung }) => format!("ended, stopped at rung {rung}"),
+        TrialEnd::Stopped(StopWhy::MaxResource) => "ended with all its epochs".to_owned(),
+        TrialEnd::Stopped(StopWhy::TuningEnding) => "ended with the tuning".to_owned(),
+        TrialEnd::StoppedOutside => "ended, stopped by somebody else".to_owned(),
+        TrialEnd::MaxRuntime => "ended at its running-time limit".to_owned(),
+        TrialEnd::Failed(message) => format!("failed: {}", short(message, MESSAGE_CHARACTERS)),
+        TrialEnd::NeverStarted => "called off before it started".to_owned(),
+    }
+}
+
+fn values(job: Option<&JobSummary>) -> String {
+    let Some(job) = job.filter(|job| job.resource > 0) else { return String::new() };
+    format!(", epoch {}, last {}, best {}", job.resource, maybe(job.last_value), maybe(job.best_value))
+}
+
+fn billed(job: Option<&JobSummary>) -> String {
+    let Some(job) = job else { return String::new() };
+    let seconds = job.billable_seconds.map(|seconds| format!(", {seconds} s billed"));
+    let cost = job.cost.map(|cost| format!(", {}", usd(cost)));
+    format!("{}{}", seconds.unwrap_or_default(), cost.unwrap_or_default())
+}
+
+/// Hyperparameters on one line.
+pub(crate) fn parameters(configuration: &Configuration) -> String {
+    let pairs = configuration.0.iter().map(|(name, value)| format!("{name}={}", short(value, MESSAGE_CHARACTERS)));
+    pairs.collect::<Vec<_>>().join(" ")
+}
+
+/// Why a tuning ends.
+pub(crate) fn reason(why: &EndReason) -> String {
+    match why {
+        EndReason::CostCap => "no further job fits the cost cap".to_owned(),
+        EndReason::MaxJobs => "all training jobs were launched".to_owned(),
+        EndReason::Target => "the target value was reached".to_owned(),
+        EndReason::NotImproving => "the last trials brought nothing better".to_owned(),
+        EndReason::MaxRuntime => "its time is up".to_owned(),
+        EndReason::Stopped => "it was stopped".to_owned(),
+        EndReason::Failed(message) => format!("it failed: {}", message.trim()),
+    }
+}
+
+/// What stopped a job, in a word or two for a table.
+pub(crate) fn stop_reason(job: &JobSummary) -> String {
+    match job.stop {
+        Some(StopWhy::Rung { rung }) => format!("rung {rung}"),
+        Some(StopWhy::MaxResource) => "all epochs".to_owned(),
+        Some(StopWhy::TuningEnding) => "tuning ending".to_owned(),
+        None => job.message.as_deref().map_or_else(String::new, |message| short(message, MESSAGE_CHARACTERS)),
+    }
+}

@@ -1,0 +1,72 @@
+//! A host in a temporary folder, and a request for it.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use local::host::{Host, HostConfig};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A data directory and the training command of its host.
+pub(crate) struct Fixture {
+    folder: TempDir,
+    script: String,
+}
+
+impl Fixture {
+    /// A host whose training command is `sh -c script`.
+    pub(crate) fn new(script: &str) -> Self {
+        Self { folder: TempDir::new().unwrap(), script: script.to_owned() }
+    }
+
+    pub(crate) async fn open(&self) -> Host {
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect();
+        let config = HostConfig {
+            data_dir: self.folder.path().join("data"),
+            command: words(&["sh", "-c", &self.script]),
+            shim: words(&[env!("CARGO_BIN_EXE_local-test-host"), "__host"]),
+            grace: Duration::from_secs(5),
+            spot_interruptions_per_hour: 0.0,
+            seed: 7,
+            sweep_every: Duration::from_secs(2),
+        };
+        Host::open(config).await.unwrap()
+    }
+}
+
+/// A Hyperband request over `depth` 1 to 9, MaxResource 9, two at a time.
+pub(crate) fn request(name: &str, jobs: u32) -> Value {
+    json!({
+        "HyperParameterTuningJobName": name,
+        "HyperParameterTuningJobConfig": {
+            "Strategy": "Hyperband",
+            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
+            "RandomSeed": 7,
+            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "validation:auc"},
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": jobs, "MaxParallelTrainingJobs": 2},
+            "ParameterRanges": {"IntegerParameterRanges": [
+                {"Name": "depth", "MinValue": "1", "MaxValue": "9", "ScalingType": "Linear"}
+            ]}
+        },
+        "TrainingJobDefinition": {
+            "AlgorithmSpecification": {
+                "TrainingImage": "local",
+                "TrainingInputMode": "File",
+                "MetricDefinitions": [{"Name": "validation:auc", "Regex": "#011validation-auc:(\\S+)"}]
+            },
+            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
+            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
+            "HyperParameterTuningResourceConfig": {
+                "InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1
+            },
+            "StoppingCondition": {"MaxRuntimeInSeconds": 600}
+        },
+        "Controller": {
+            "MaxCostUsd": 10,
+            "InstancePricesUsdPerHour": {"ml.m5.large": 0.115},
+            "EpochPattern": "\\[(\\d+)\\]",
+            "EpochBase": 0,
+            "Sampler": "Sobol"
+        }
+    })
+}

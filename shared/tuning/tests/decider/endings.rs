@@ -1,0 +1,184 @@
+//! How a tuning ends: criteria, the user, money, failure. And that it does.
+
+use tuning::decide::deadline;
+use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
+use tuning::ruling::EndReason;
+use tuning::state::Status;
+
+use crate::support::build::*;
+use crate::support::{check, check_next};
+
+fn message(status: &Status) -> String {
+    if let Status::Ended { why: EndReason::Failed(message), .. } = status {
+        message.clone()
+    } else {
+        panic!("{status:?}")
+    }
+}
+
+#[test]
+fn all_jobs_launched_and_over_is_the_end() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    let when = [described(60, job(0), Completed, 50)];
+    check(&random(1, 1), &given, &when, &["trial 0 completed", "ended: MaxJobs"]);
+}
+
+#[test]
+fn no_further_job_fits_the_cap_and_none_runs_is_the_end() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    let when = [described(60, job(0), Completed, 50)];
+    check(&capped(random(9, 1), 1), &given, &when, &["trial 0 completed", "ended: CostCap"]);
+}
+
+#[test]
+fn the_target_stops_everything() {
+    let mut definition = random(9, 2);
+    definition.limits.target = Some(0.9);
+    let run = &mut check(&definition, &[submitted()], &[logged(10, job(0), 1, 0.89)], &[]);
+    let expect = ["ending: Target", "stop 0-0-1: tuning ending", "stop 1-0-1: tuning ending"];
+    check_next(run, &[logged(11, job(0), 2, 0.9)], &expect);
+    check_next(run, &[described(20, job(0), Stopped, 9)], &["trial 0 stopped: tuning ending"]);
+    check_next(run, &[described(20, job(1), Stopped, 9)], &["trial 1 stopped: tuning ending", "ended: Target"]);
+}
+
+#[test]
+fn too_many_trials_without_improvement_end_it() {
+    let mut definition = random(9, 1);
+    definition.limits.not_improving = Some(2);
+    let run = &mut check(&definition, &[submitted(), logged(1, job(0), 1, 0.5)], &[
+        described(2, job(0), Completed, 1),
+    ], &["trial 0 completed", "start 1-0-1"]);
+    check_next(run, &[logged(3, job(1), 1, 0.4), described(4, job(1), Completed, 1)], &[
+        "trial 1 completed",
+        "start 2-0-1",
+    ]);
+    // An equal value is no improvement.
+    check_next(run, &[logged(5, job(2), 1, 0.5), described(6, job(2), Completed, 1)], &[
+        "trial 2 completed",
+        "ending: NotImproving",
+        "ended: NotImproving",
+    ]);
+}
+
+#[test]
+fn its_own_time_is_a_deadline_and_ends_it() {
+    let mut definition = random(9, 1);
+    definition.limits.max_runtime_seconds = Some(500);
+    let run = &mut check(&definition, &[submitted()], &[logged(10, job(0), 1, 0.5)], &[]);
+    assert_eq!(deadline(&definition, &run.state), Some(at(500)));
+    check_next(run, &[time_passed(500)], &["ending: MaxRuntime", "stop 0-0-1: tuning ending"]);
+    check_next(run, &[described(510, job(0), Stopped, 50)], &[
+        "trial 0 stopped: tuning ending",
+        "ended: MaxRuntime",
+    ]);
+}
+
+#[test]
+fn a_stop_request_stops_jobs_accepted_or_not_and_starts_none() {
+    let given = [submitted(), started(1, job(0))];
+    let run = &mut check(&random(9, 2), &given, &[stop_requested(5)], &[
+        "stop 0-0-1: tuning ending",
+        "stop 1-0-1: tuning ending",
+    ]);
+    check_next(run, &[never_started(6, job(1))], &["trial 1 never started"]);
+    check_next(run, &[ended(7, job(0), Stopped)], &["bill 0-0-1"]);
+    check_next(run, &[described(7, job(0), Stopped, 5)], &["trial 0 stopped: tuning ending", "ended: Stopped"]);
+    check_next(run, &[stop_requested(9)], &[]);
+}
+
+#[test]
+fn a_stop_request_outranks_another_end() {
+    let mut definition = random(9, 1);
+    definition.limits.target = Some(0.9);
+    let given = [submitted(), logged(1, job(0), 1, 0.95), stop_requested(2)];
+    let when = [described(5, job(0), Stopped, 5)];
+    check(&definition, &given, &when, &["trial 0 stopped: tuning ending", "ended: Stopped"]);
+}
+
+#[test]
+fn a_stop_request_that_overtakes_the_submission_ends_it_before_it_began() {
+    check(&random(9, 1), &[stop_requested(1)], &[submitted()], &["ended: Stopped"]);
+}
+
+#[test]
+fn a_stop_request_ends_waiting_trials() {
+    let given = [submitted(), described(60, job(0), CapacityError, 0)];
+    let when = [stop_requested(61), described(62, job(1), Stopped, 1)];
+    check(&random(9, 1), &given, &when, &[
+        "trial 0 failed: no further attempt after 1",
+        "trial 1 stopped: tuning ending",
+        "ended: Stopped",
+    ]);
+}
+
+#[test]
+fn five_trials_without_a_value_fail_it_and_name_the_regex() {
+    let mut given = vec![submitted()];
+    given.extend((0..4).map(|n| described(i64::from(n) + 1, job(n), Completed, 1)));
+    let when = [described(9, job(4), Completed, 1)];
+    let run =
+        check(&random(9, 1), &given, &when, &["trial 4 completed", "ending: Failed", "ended: Failed"]);
+    assert!(message(&run.state.status).contains("check its Regex"));
+}
+
+#[test]
+fn five_failed_trials_fail_it_with_the_last_failure() {
+    let mut given = vec![submitted()];
+    given.extend((0..4).map(|n| described(i64::from(n) + 1, job(n), AlgorithmError, 1)));
+    let when = [described(9, job(4), AlgorithmError, 1)];
+    let run = check(&random(9, 1), &given, &when, &[
+        "trial 4 failed: exit code 1",
+        "ending: Failed",
+        "ended: Failed",
+    ]);
+    assert!(message(&run.state.status).contains("Last failure: exit code 1"));
+}
+
+#[test]
+fn failures_after_a_success_do_not_fail_it() {
+    let mut given = vec![submitted(), logged(1, job(0), 1, 0.5)];
+    given.extend((0..8).map(|n| described(i64::from(n) + 1, job(n), AlgorithmError, 1)));
+    let when = [described(90, job(8), AlgorithmError, 1)];
+    check(&random(9, 1), &given, &when, &["trial 8 failed: exit code 1", "ended: MaxJobs"]);
+}
+
+#[test]
+fn an_end_without_any_value_is_a_failure() {
+    let when = [described(60, job(0), Completed, 50)];
+    let run = check(&random(1, 1), &[submitted()], &when, &["trial 0 completed", "ended: Failed"]);
+    assert!(message(&run.state.status).contains("Regex"));
+}
+
+#[test]
+fn after_the_end_nothing_is_decided_and_nothing_waited_for() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5), described(60, job(0), Completed, 50)];
+    let late = [logged(70, job(0), 2, 0.9), started(71, job(0)), time_passed(80)];
+    let run = check(&random(1, 1), &given, &late, &[]);
+    assert_eq!(deadline(&run.definition, &run.state), None);
+}
+
+/// Every state that waits for time alone has a deadline, and at that time something is decided.
+#[test]
+fn at_its_deadline_a_waiting_tuning_goes_on() {
+    let value = logged(1, job(0), 1, 0.5);
+    let over = described(60, job(0), CapacityError, 0);
+    let mut timed = random(9, 1);
+    timed.limits.max_runtime_seconds = Some(900);
+    let mut single = random(9, 1);
+    single.limits.max_jobs = 9;
+    single.limits.max_parallel = 1;
+    let states = [
+        (random(1, 1), vec![value.clone(), ended(60, job(0), Completed)]),
+        (random(9, 1), vec![deferred(1, job(0), 70), never_started(2, job(0))]),
+        (capped(random(9, 2), 1), vec![deferred(1, job(0), 70), value.clone(), over.clone()]),
+        (timed, vec![value, over]),
+    ];
+    for (definition, facts) in states {
+        let run = &mut check(&definition, &[submitted()], &[], &[]);
+        run.take(&facts);
+        let at = deadline(&definition, &run.state).expect("a waiting tuning has a deadline");
+        let seconds = (at - CREATED) / 1_000;
+        assert_eq!(run.take(&[time_passed(seconds - 1)]), [], "before {seconds}");
+        assert_ne!(run.take(&[time_passed(seconds)]), [], "at {seconds}");
+    }
+}

@@ -1,0 +1,18 @@
+//! The decider from outside: what it rules on which facts, what it promises over whole histories, how it scales.
+//!
+//! `check(definition, given, when, expect)` is the form of the tests of single rules; histories are played by a training
+//! service in virtual time. Everything is deterministic; a failing history prints its seed.
+
+mod endings;
+mod epochs;
+mod faults;
+mod histories;
+mod large;
+mod model;
+mod money;
+mod promises;
+mod regressions;
+mod retries;
+mod rungs;
+mod starts;
+mod support;

@@ -1,0 +1,132 @@
+//! The ledger: what is reserved, settled, released; what a small cap lets start.
+
+use tuning::fact::JobEnd::{CapacityError, Completed, MaxRuntime};
+use tuning::money::MicroUsd;
+
+use crate::support::build::*;
+use crate::support::{check, check_next};
+
+#[test]
+fn a_job_starts_only_if_its_worst_case_fits() {
+    let run = check(&capped(random(9, 4), 2), &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
+    assert_eq!(run.state.ledger.reserved, MicroUsd(2 * WORST_CASE));
+}
+
+#[test]
+fn a_micro_dollar_less_starts_one_job_less() {
+    let mut definition = capped(random(9, 4), 2);
+    definition.cap = definition.cap.map(|cap| cap.minus(MicroUsd(1)));
+    check(&definition, &[], &[submitted()], &["start 0-0-1"]);
+    assert_eq!(definition.least_cap(), Some(MicroUsd(WORST_CASE)));
+}
+
+#[test]
+fn a_bill_settles_the_reservation_and_frees_the_rest() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed)];
+    let expect = ["trial 0 completed", "start 1-0-1"];
+    // Half of a job is left after one that cost half of one.
+    let definition = capped(random(9, 1), 2);
+    let run = check(&definition, &given[..2], &[described(60, job(0), Completed, 50)], &expect);
+    assert_eq!((run.state.ledger.spent.0, run.state.ledger.reserved.0), (50 * SECOND, WORST_CASE));
+}
+
+#[test]
+fn an_end_without_a_bill_keeps_the_reservation() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    let run =
+        &mut check(&capped(random(9, 1), 1), &given, &[ended(60, job(0), Completed)], &["bill 0-0-1"]);
+    assert_eq!(run.state.ledger.reserved, MicroUsd(WORST_CASE));
+    // What is left does not pay another.
+    check_next(run, &[described(60, job(0), Completed, 50)], &["trial 0 completed", "ended: CostCap"]);
+}
+
+#[test]
+fn a_bill_that_does_not_come_is_settled_in_full_after_an_hour() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed)];
+    let run = &mut check(&capped(random(9, 1), 1), &given, &[time_passed(60 + 3_599)], &[]);
+    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(60 + 3_600)));
+    let expect = ["settle 0-0-1 in full", "trial 0 completed", "ended: CostCap"];
+    check_next(run, &[time_passed(60 + 3_600)], &expect);
+    assert_eq!(run.state.ledger.spent, MicroUsd(WORST_CASE));
+    assert!(run.concluded[0].settled_in_full);
+}
+
+#[test]
+fn a_bill_after_that_changes_nothing() {
+    let given =
+        [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed), time_passed(60 + 3_600)];
+    let run = check(&random(9, 1), &given, &[described(60, job(0), Completed, 50)], &[]);
+    assert_eq!(run.state.ledger.spent, MicroUsd(WORST_CASE));
+}
+
+#[test]
+fn a_bill_above_its_reservation_is_booked_and_stops_all_further_starts() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    let when = [described(9_000, job(0), Completed, 5_000)];
+    let run = check(&capped(random(9, 1), 4), &given, &when, &["trial 0 completed", "ended: CostCap"]);
+    assert!(run.state.ledger.overrun);
+    assert_eq!(run.state.ledger.spent, MicroUsd(5_000 * SECOND));
+}
+
+#[test]
+fn an_overrun_lets_running_jobs_end() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    let when = [described(9_000, job(0), Completed, 5_000)];
+    let run = &mut check(&capped(random(9, 2), 4), &given, &when, &["trial 0 completed"]);
+    check_next(run, &[described(9_500, job(1), Completed, 50)], &["trial 1 completed", "ended: CostCap"]);
+}
+
+#[test]
+fn without_a_price_and_a_cap_nothing_is_booked() {
+    let mut definition = random(9, 1);
+    definition.job.rate = None;
+    let run = check(&definition, &[submitted()], &[described(60, job(0), Completed, 50)], &[
+        "trial 0 completed",
+        "start 1-0-1",
+    ]);
+    assert_eq!(run.state.ledger.spent, MicroUsd::ZERO);
+}
+
+#[test]
+fn a_trial_that_waits_for_money_starts_when_another_s_bill_frees_it() {
+    let definition = capped(random(9, 2), 2);
+    let run = &mut check(&definition, &[submitted()], &[described(60, job(0), CapacityError, 1)], &[
+        "retry after 0-0-1: Capacity, from 90",
+    ]);
+    // One second was billed: two whole jobs do not fit any more.
+    check_next(run, &[time_passed(90)], &[]);
+    check_next(run, &[described(99, job(1), Completed, 9)], &["trial 1 completed", "start 0-0-2"]);
+}
+
+#[test]
+fn a_trial_that_waits_for_money_in_vain_is_over() {
+    let definition = capped(random(9, 1), 1);
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    check(&definition, &given, &[described(60, job(0), CapacityError, 1)], &[
+        "retry after 0-0-1: Capacity, from 90",
+        "trial 0 failed: no further attempt after 1",
+        "ended: CostCap",
+    ]);
+}
+
+#[test]
+fn a_dear_further_attempt_waits_while_cheap_new_trials_go_first() {
+    // Five trials of an epoch a second: the limit sent shrinks to two minutes.
+    let definition = capped(jobs(40, 1), 2);
+    let mut given = vec![submitted()];
+    for trial in 0..5 {
+        let begin = i64::from(trial) * 100;
+        let epochs = (1..=9).map(|n| logged(begin + n, job(trial), u64::try_from(n).unwrap(), 0.5));
+        given.extend(epochs);
+        given.push(described(begin + 20, job(trial), Completed, 800));
+    }
+    let limit = |seconds: u64| (seconds + 300) * SECOND;
+    let run = check(&definition, &given, &[described(700, job(5), MaxRuntime, 200)], &[
+        "retry after 5-0-1: RuntimeCutTooShort, from 700",
+        // 2 x 3,900 - 5 x 800 - 200 seconds are left: not the 3,900 of the user's limit. Nothing runs that could free
+        // them, and so the trial is over.
+        "trial 5 failed: no further attempt after 1",
+        "start 6-0-1",
+    ]);
+    assert_eq!(run.state.ledger.reserved, MicroUsd(limit(120)));
+}

@@ -1,0 +1,179 @@
+//! Bugs that were found, each by name. What found it stands in the doc of its test.
+
+use std::slice::from_ref;
+
+use tuning::fact::JobEnd::{Completed, MaxRuntime, ServiceError};
+use tuning::fact::{MetricLine, Recorded};
+use tuning::state::RungState;
+
+use crate::support::build::*;
+use crate::support::run::Run;
+use crate::support::{check, check_next};
+
+fn plain(second: i64, value: f64) -> MetricLine {
+    MetricLine { index: None, ..line(second, &format!("{second:05}"), 0, value) }
+}
+
+fn of(stream: &str, list: Vec<MetricLine>) -> Recorded {
+    lines(99, job(0), stream, list)
+}
+
+/// The fold changed the sign of life but said that nothing changed, so that the step lacked the fact and a loaded state
+/// was not the live one. Found by reading; [`Run::take`] holds it for every test.
+#[test]
+fn regression_a_job_told_to_have_started_twice_changes_nothing() {
+    check(&random(1, 1), &[submitted(), started(1, job(0))], &[started(50, job(0))], &[]);
+}
+
+/// A late line of an old stream entered its rank, but said that nothing changed.
+#[test]
+fn regression_a_late_line_of_an_earlier_stream_is_recorded() {
+    let given = [submitted(), of("a", vec![plain(1, 0.1)]), of("b", vec![plain(90, 0.2), plain(91, 0.3)])];
+    let run = check(&ranked(random(1, 1)), &given, &[of("a", vec![plain(2, 0.7)])], &[]);
+    assert_eq!(run.state.trials[&0].streams[0].lines.len(), 2);
+}
+
+/// A captured epoch told again with another time moved the stream's span to and fro.
+#[test]
+fn regression_an_epoch_told_at_two_times_has_one_span() {
+    let list = vec![line(10, "x", 1, 0.1), line(5, "y", 1, 0.1)];
+    check(&random(1, 1), &[submitted(), of("a", list)], &[of("a", vec![line(10, "x", 1, 0.1)])], &[]);
+}
+
+/// A line out of order in the stream after a restart wrote over the values of the stream before it.
+#[test]
+fn regression_lines_out_of_order_after_a_restart_leave_earlier_values_alone() {
+    let facts = [of("a", vec![plain(1, 0.1), plain(2, 0.2), plain(3, 0.3)]), of("b", vec![plain(20, 0.8)])];
+    let given = [from_ref(&submitted()), &facts].concat();
+    let run = check(&ranked(random(1, 1)), &given, &[of("b", vec![plain(10, 0.7)])], &[]);
+    assert_eq!(run.curve(0), [(1, 0.1), (2, 0.2), (3, 0.3)]);
+}
+
+/// The best value was said to be at the newest epoch when its line came late, and not to move with its line.
+#[test]
+fn regression_the_incumbent_s_epoch_is_that_of_its_line() {
+    let given = [submitted(), of("a", vec![plain(3, 0.3), plain(4, 0.9)])];
+    let run = check(&ranked(random(1, 1)), &given, &[of("a", vec![plain(1, 0.1)])], &[]);
+    assert_eq!(run.state.incumbent.as_ref().map(|best| best.resource), Some(3));
+}
+
+/// The first fact of a restarted stream need not hold its first line: the proven offset was too large by what came
+/// before it, and the trial judged at an epoch that it had not reached.
+#[test]
+fn regression_a_checkpoint_proven_by_a_later_line_counts_not_too_much() {
+    let first: Vec<_> = (0..5_i32).map(|n| line(i64::from(n), "x", n.unsigned_abs().into(), f64::from(n))).collect();
+    let mut definition = random(1, 1);
+    definition.epochs = tuning::definition::EpochRule { captured: true, base: 0, per_attempt: true };
+    // Restarted after epoch 2; the fact with its index 0 is late: index 1 repeats epoch 4.
+    let given = [submitted(), of("a", first)];
+    let when = [of("b", vec![line(11, "x", 1, 3.0), line(12, "x", 2, 4.0), line(13, "x", 3, 7.0)])];
+    let run = check(&definition, &given, &when, &[]);
+    assert_eq!(run.state.trials[&0].streams[1].offset, 2);
+    assert_eq!(run.curve(0).last(), Some(&(6, 7.0)));
+}
+
+/// The same where the epoch is the rank: lines before the one that proved its epoch do not move it.
+#[test]
+fn regression_a_proven_rank_stays_when_earlier_lines_come_late() {
+    let given = [
+        submitted(),
+        of("a", (1..=5).map(|n| plain(n, f64::from(i32::try_from(n).unwrap()))).collect()),
+        of("b", vec![plain(22, 4.0), plain(23, 5.0), plain(24, 8.0)]),
+    ];
+    let run = check(&ranked(random(1, 1)), &given, &[of("b", vec![plain(20, 2.0), plain(21, 3.0)])], &[]);
+    assert_eq!(run.state.trials[&0].streams[1].offset, 1);
+    assert_eq!(run.curve(0).last(), Some(&(6, 8.0)));
+}
+
+/// A trial that waits for a further attempt was started again, and stopped at once, when late lines of its last job put
+/// it out at a rung.
+#[test]
+fn regression_a_waiting_trial_that_is_out_is_not_started_again() {
+    let run = &mut check(&jobs(9, 3), &[submitted(), logged(1, job(0), 1, 0.5)], &[
+        described(60, job(2), ServiceError, 9),
+    ], &["retry after 2-0-1: ServiceError, from 90", "start 3-0-1"]);
+    check_next(run, &[logged(50, job(2), 1, 0.4)], &[
+        "trial 2 is out at rung 0.0, epoch 1: 2 of 2",
+        "trial 2 stopped: rung 0",
+    ]);
+}
+
+/// The same when the late lines show that it had all its epochs.
+#[test]
+fn regression_a_waiting_trial_with_all_its_epochs_is_not_started_again() {
+    let given = [submitted(), logged(1, job(0), 3, 0.5), described(60, job(0), ServiceError, 9)];
+    let when = [logged(50, job(0), 9, 0.9)];
+    check(&jobs(9, 1), &given, &when, &["trial 0 stopped: max resource"]);
+}
+
+/// A job that ended by a service fault, or at its limit, with all its epochs was tried again.
+#[test]
+fn regression_a_job_that_ended_with_all_its_epochs_is_not_tried_again() {
+    for (end, word) in [(ServiceError, "failed: the training job failed without a reason"), (MaxRuntime, "ran out of time")] {
+        let when = [logged(50, job(0), 9, 0.9), described(60, job(0), end, 9)];
+        let given = [submitted(), logged(1, job(0), 3, 0.5)];
+        check(&jobs(9, 1), &given, &when, &[&format!("trial 0 {word}"), "start 1-0-1"]);
+    }
+}
+
+/// The same notice of a deferral, told again after the start, was a change each time.
+#[test]
+fn regression_a_deferral_told_again_after_the_start_changes_nothing() {
+    let given = [submitted(), deferred(1, job(0), 60), started(61, job(0))];
+    check(&random(1, 1), &given, &[deferred(1, job(0), 60)], &[]);
+}
+
+/// A refused further attempt counted as a job with a final objective value: that of the attempt before it.
+#[test]
+fn regression_a_refused_attempt_has_no_objective_value() {
+    let given = [submitted(), logged(1, job(0), 1, 0.5), described(60, job(0), ServiceError, 9)];
+    let run = &mut check(&random(2, 1), &given, &[described(95, job(1), Completed, 9)], &[
+        "trial 1 completed",
+        "trial 0 failed: no further attempt after 1",
+        "ended: MaxJobs",
+    ]);
+    assert_eq!(run.state.counters.objective_succeeded, 1);
+    let given = [submitted(), logged(1, job(0), 1, 0.5), described(60, job(0), ServiceError, 9)];
+    let run = &mut check(&random(3, 1), &given, &[described(95, job(1), Completed, 9)], &[
+        "trial 1 completed",
+        "start 0-0-2",
+    ]);
+    check_next(run, &[refused(96, attempt(0, 2))], &["trial 0 failed: no such role", "start 2-0-1"]);
+    assert_eq!(run.state.counters.objective_succeeded, 1);
+}
+
+/// The wait before the n-th attempt doubled without a bound.
+#[test]
+fn regression_the_wait_before_a_further_attempt_is_at_most_an_hour() {
+    let mut definition = random(9, 1);
+    definition.max_interruptions = 40;
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    run.state.trials.get_mut(&0).unwrap().retries = 39;
+    check_next(&mut run, &[described(60, job(0), ServiceError, 9)], &[
+        "retry after 0-0-1: ServiceError, from 3660",
+        "start 1-0-1",
+    ]);
+}
+
+/// An infinity in the state is `null` in the snapshot, and so not the same state when it is read again.
+#[test]
+fn regression_an_infinite_value_is_no_number() {
+    let when = [logged(1, job(0), 1, f64::INFINITY)];
+    let run = check(&random(1, 1), &[submitted()], &when, &[]);
+    assert_eq!(run.state.incumbent, None);
+}
+
+/// A rung was rebuilt and sorted for every verdict; now its place is looked up. Both come to the same.
+#[test]
+fn regression_a_stored_rung_judges_as_the_rung_itself() {
+    use hyperband::ranking::{Direction, Score};
+    let mut stored = RungState::default();
+    for (trial, value) in (0..).zip([Some(0.5), None, Some(0.7), Some(0.5), None, Some(-1.0), Some(0.7)]) {
+        let score = value.map_or(Score::NotFinite, Score::of);
+        let verdict = stored.judge(Direction::Minimize, 3, trial, value);
+        assert_eq!(verdict, stored.rung(Direction::Minimize).judge(Direction::Minimize, 3, trial, score));
+        stored.arrive(Direction::Minimize, trial, value, verdict.goes_on);
+    }
+    assert_eq!(stored.went_on, 2);
+}

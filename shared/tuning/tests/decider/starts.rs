@@ -1,0 +1,150 @@
+//! Which jobs are ordered, in which order, and how many at once.
+
+use std::slice::from_ref;
+
+use tuning::fact::JobEnd::Completed;
+use tuning::ruling::Ruling;
+
+use crate::support::build::*;
+use crate::support::run::Run;
+use crate::support::{check, check_next};
+
+#[test]
+fn nothing_is_ordered_before_the_submission_is_known() {
+    check(&hyperband(), &[], &[time_passed(5)], &[]);
+}
+
+#[test]
+fn first_jobs_start_in_order_of_trial_up_to_the_parallel_limit() {
+    check(&jobs(100, 3), &[], &[submitted()], &["start 0-0-1", "start 1-0-1", "start 2-0-1"]);
+}
+
+#[test]
+fn trials_join_brackets_in_proportion_to_the_plan() {
+    let mut run = Run::new(&jobs(17, 17));
+    let rulings = run.take(&[submitted()]);
+    let brackets: Vec<u32> = rulings.iter().filter_map(|ruling| bracket(ruling)).collect();
+    assert_eq!(brackets, [0, 1, 0, 0, 2, 1, 0, 0, 1, 0, 2, 0, 1, 0, 0, 1, 2]);
+    assert_eq!(run.state.joined, [9, 5, 3], "one full set is the plan");
+}
+
+fn bracket(ruling: &Ruling) -> Option<u32> {
+    if let Ruling::StartOrdered { bracket, .. } = ruling { Some(*bracket) } else { None }
+}
+
+#[test]
+fn a_trial_keeps_the_configuration_that_its_number_and_the_seed_give() {
+    let definition = jobs(2, 2);
+    let mut run = Run::new(&definition);
+    for ruling in run.take(&[submitted()]) {
+        let Ruling::StartOrdered { job, configuration, .. } = ruling else { panic!("{ruling:?}") };
+        assert_eq!(configuration, definition.configuration(job.trial));
+    }
+}
+
+#[test]
+fn a_slot_is_free_when_the_job_has_ended_not_when_its_bill_is_known() {
+    let given = [submitted(), started(1, job(0))];
+    let run = &mut check(&random(9, 1), &given, &[ended(60, job(0), Completed)], &["bill 0-0-1", "start 1-0-1"]);
+    check_next(run, &[described(60, job(0), Completed, 50)], &["trial 0 completed"]);
+}
+
+#[test]
+fn a_stop_does_not_free_the_slot_before_the_job_has_ended() {
+    let mut definition = jobs(9, 1);
+    definition.limits.max_parallel = 1;
+    let given = [submitted(), started(1, job(0)), logged(10, job(0), 9, 0.5)];
+    check(&definition, &given, &[stop_accepted(11, job(0))], &[]);
+}
+
+#[test]
+fn instances_of_running_jobs_stay_within_their_limit() {
+    let mut definition = jobs(9, 4);
+    definition.job.instance_count = 2;
+    definition.limits.max_instances = Some(5);
+    check(&definition, &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
+}
+
+#[test]
+fn no_more_jobs_are_launched_than_asked_for() {
+    let given = [submitted(), ended(60, job(0), Completed)];
+    let when = [described(60, job(0), Completed, 50)];
+    let run = &mut check(&random(2, 1), &given, &when, &["trial 0 completed"]);
+    check_next(run, &[ended(90, job(1), Completed)], &["bill 1-0-1"]);
+    // Nothing was ever emitted.
+    check_next(run, &[described(90, job(1), Completed, 50)], &["trial 1 completed", "ended: Failed"]);
+}
+
+#[test]
+fn a_refused_start_frees_its_slot_and_does_not_count_as_launched() {
+    let given = [submitted()];
+    let expect = ["trial 0 failed: no such role", "start 1-0-1"];
+    let run = check(&random(1, 1), &given, &[refused(5, job(0))], &expect);
+    assert_eq!(run.state.launched, 1);
+}
+
+#[test]
+fn five_refused_starts_in_a_row_fail_the_tuning() {
+    let mut given = vec![submitted()];
+    given.extend((0..4).map(|trial| refused(i64::from(trial) + 1, job(trial))));
+    let expect = ["trial 4 failed: no such role", "ending: Failed", "ended: Failed"];
+    let run = check(&random(9, 1), &given, &[refused(9, job(4))], &expect);
+    let message = format!("{:?}", run.state.status);
+    assert!(message.contains("5 training jobs in a row were refused. Last answer: no such role"), "{message}");
+}
+
+#[test]
+fn a_job_that_ran_in_between_ends_the_row_of_refusals() {
+    let mut given = vec![submitted()];
+    given.extend((0..4).map(|trial| refused(i64::from(trial) + 1, job(trial))));
+    given.extend([logged(10, job(4), 1, 0.5), described(60, job(4), Completed, 50)]);
+    check(&random(9, 1), &given, &[refused(70, job(5))], &["trial 5 failed: no such role", "start 6-0-1"]);
+}
+
+#[test]
+fn a_job_that_never_started_frees_slot_count_and_reservation() {
+    let definition = capped(random(1, 1), 1);
+    let expect = ["trial 0 never started", "start 1-0-1"];
+    let run = check(&definition, &[submitted()], &[never_started(700, job(0))], &expect);
+    assert_eq!((run.state.launched, run.state.ledger.reserved.0), (1, WORST_CASE));
+}
+
+#[test]
+fn a_job_that_was_seen_to_run_cannot_be_called_off() {
+    let given = [submitted(), started(1, job(0))];
+    check(&random(2, 1), &given, &[never_started(5, job(0)), refused(6, job(0))], &[]);
+}
+
+#[test]
+fn a_deferred_start_holds_further_starts_until_its_time_which_is_a_deadline() {
+    let given = [submitted(), deferred(1, job(0), 60), deferred(2, job(1), 90)];
+    let run = &mut check(&random(9, 2), &given, &[never_started(50, job(0))], &["trial 0 never started"]);
+    check_next(run, &[time_passed(89)], &[]);
+    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(90)));
+    check_next(run, &[time_passed(90)], &["start 2-0-1"]);
+}
+
+#[test]
+fn a_deferred_start_keeps_its_slot_and_starts_late() {
+    let run = &mut check(&random(9, 1), &[submitted()], &[deferred(1, job(0), 60)], &[]);
+    check_next(run, &[time_passed(61)], &[]);
+    check_next(run, &[started(62, job(0)), deferred(1, job(0), 60)], &[]);
+    assert!(run.state.job(job(0)).unwrap().accepted);
+}
+
+#[test]
+fn rulings_above_the_limit_of_a_step_are_owed_and_come_with_the_next() {
+    let mut run = Run::new(&random(200, 100));
+    let rulings = run.take(from_ref(&submitted()));
+    assert_eq!((rulings.len(), run.steps), (100, 2));
+}
+
+#[test]
+fn facts_above_the_limit_of_a_step_are_left_for_the_next() {
+    let given: Vec<_> = std::iter::once(submitted()).chain((0..100).map(|trial| started(1, job(trial)))).collect();
+    let mut run = Run::new(&random(100, 100));
+    run.take(from_ref(&submitted()));
+    let before = run.steps;
+    run.take(&given);
+    assert_eq!(run.steps - before, 2);
+}

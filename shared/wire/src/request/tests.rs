@@ -1,0 +1,266 @@
+//! Requests as clients send them, the definition made from them, and the training jobs.
+
+mod jobs;
+
+use search::{Domain, SamplerKind, Scaling};
+use serde_json::json;
+use tuning::definition::{Definition, EpochRule, Strategy};
+use tuning::money::{MicroUsd, Rate};
+
+use super::*;
+
+const SAMPLE: &str = include_str!("../../../../events/amt_create_request.json");
+
+fn sample() -> Value {
+    serde_json::from_str(SAMPLE).unwrap()
+}
+
+/// The sample request, changed.
+fn request(change: impl FnOnce(&mut Value)) -> Request {
+    let mut body = sample();
+    change(&mut body);
+    Request::check(body).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn definition(change: impl FnOnce(&mut Value), price: Option<u64>) -> Result<Definition, RequestError> {
+    let prices = PriceAnswer { instance_hour: price, volume_kilo_gib_hour: Some(191_781) };
+    request(change).definition(1_700_000_000_000, "3fa1c2", &prices)
+}
+
+#[test]
+fn the_sample_request_becomes_a_definition() {
+    let request = Request::parse(SAMPLE.as_bytes()).unwrap();
+    assert_eq!(request.body(), &sample());
+    let made = definition(|_| {}, Some(461_000)).unwrap();
+    assert_eq!(
+        (made.name.as_str(), made.id().as_str(), made.created),
+        ("hb1", "hb1-3fa1c2", 1_700_000_000_000)
+    );
+    assert_eq!((made.seed, made.sampler, made.cap, made.max_interruptions), (7, SamplerKind::Sobol, None, 3));
+    assert_eq!(made.strategy, Strategy::Hyperband { min_resource: 1, max_resource: 30, eta: 3 });
+    assert_eq!(made.objective, Objective::Maximize);
+    assert_eq!((made.limits.max_jobs, made.limits.max_parallel), (30, 4));
+    assert_eq!((made.limits.max_runtime_seconds, made.limits.max_instances), (None, None));
+    assert_eq!((made.limits.target, made.limits.not_improving), (None, None));
+    assert_eq!((made.job.instance_count, made.job.volume_gib, made.job.spot), (3, 30, true));
+    assert_eq!((made.job.max_runtime_seconds, made.job.max_wait_seconds), (2_400, Some(3_600)));
+    assert_eq!(made.job.rate, Some(Rate { instance_hour: 461_000, volume_kilo_gib_hour: 191_781 }));
+    assert_eq!(made.epochs, EpochRule { captured: false, base: 1, per_attempt: false });
+    let domains: Vec<_> =
+        made.space.parameters().iter().map(|p| (p.name.as_str(), p.domain.clone())).collect();
+    assert_eq!(
+        domains,
+        [
+            ("max_depth", Domain::Integer { min: 1, max: 10, scaling: Scaling::Linear }),
+            ("eta", Domain::Continuous { min: 0.01, max: 1.0, scaling: Scaling::Logarithmic }),
+        ]
+    );
+}
+
+#[test]
+fn what_is_absent_takes_its_default() {
+    let made = definition(
+        |body| {
+            let config = body["HyperParameterTuningJobConfig"].as_object_mut().unwrap();
+            config.remove("RandomSeed");
+            config["ResourceLimits"] = json!({"MaxParallelTrainingJobs": 4});
+            config["StrategyConfig"] = json!({});
+            let job = &mut body["TrainingJobDefinition"];
+            job["EnableManagedSpotTraining"] = json!(false);
+            job["StoppingCondition"] = json!({});
+        },
+        None,
+    )
+    .unwrap();
+    // num_round is 30: a full set of the brackets of 1 to 30 has 27 + 12 + 6 + 4 trials.
+    assert_eq!(made.strategy, Strategy::Hyperband { min_resource: 1, max_resource: 30, eta: 3 });
+    assert_eq!(made.limits.max_jobs, 49);
+    assert_eq!(
+        (made.job.max_runtime_seconds, made.job.max_wait_seconds, made.job.rate),
+        (86_400, None, None)
+    );
+    // The first 8 bytes of SHA-256 of "hb1-3fa1c2": pinned, since stored tunings rely on it.
+    let without_seed = |body: &mut Value| {
+        body["HyperParameterTuningJobConfig"].as_object_mut().unwrap().remove("RandomSeed");
+    };
+    assert_eq!(made.seed, definition(without_seed, None).unwrap().seed);
+    assert_eq!(made.seed, SEED_OF_HB1_3FA1C2);
+    let other = request(without_seed).definition(0, "3fa1c3", &PriceAnswer::default()).unwrap();
+    assert_ne!(made.seed, other.seed);
+}
+
+const SEED_OF_HB1_3FA1C2: u64 = 0x8bee_e980_e4c6_d25a;
+
+#[test]
+fn the_largest_resource_is_inferred_from_static_hyperparameters() {
+    let inferred = |statics: Value, controller: Value| {
+        let made = request(|body| {
+            body["HyperParameterTuningJobConfig"].as_object_mut().unwrap().remove("StrategyConfig");
+            body["TrainingJobDefinition"]["StaticHyperParameters"] = statics;
+            body["Controller"] = controller;
+        });
+        made.max_resource()
+    };
+    for name in ["epochs", "numepochs", "n-epochs", "n_epochs", "num_epochs", "num_round", "num_boost_round"]
+    {
+        assert_eq!(inferred(json!({name: "12"}), json!({})), Some(12), "{name}");
+    }
+    // A framework estimator sends JSON.
+    assert_eq!(inferred(json!({"epochs": "\"12\""}), json!({})), Some(12));
+    assert_eq!(inferred(json!({"epochs": "5", "num_round": "9"}), json!({})), Some(5));
+    assert_eq!(
+        inferred(json!({"epochs": "5", "rounds": "9"}), json!({"ResourceHyperParameter": "rounds"})),
+        Some(9)
+    );
+}
+
+#[test]
+fn random_runs_without_brackets() {
+    let random = |controller: Value| {
+        definition(
+            |body| {
+                let config = body["HyperParameterTuningJobConfig"].as_object_mut().unwrap();
+                config.remove("StrategyConfig");
+                config["Strategy"] = json!("Random");
+                body["Controller"] = controller;
+            },
+            None,
+        )
+        .unwrap()
+    };
+    let made = random(json!({}));
+    assert_eq!(
+        (made.strategy, made.sampler, made.limits.max_jobs),
+        (Strategy::Random, SamplerKind::Random, 30)
+    );
+    assert_eq!(random(json!({"Sampler": "Sobol"})).sampler, SamplerKind::Sobol);
+}
+
+#[test]
+fn epochs_of_xgboost_lines_begin_at_0_in_each_attempt() {
+    let rule = |controller: Value| definition(|body| body["Controller"] = controller, None).unwrap().epochs;
+    let xgboost = r"^(?:\[\d\d:\d\d:\d\d\]\s)?\[(\d+)\](?:#011|\t)";
+    for pattern in [xgboost, r"\[([0-9]+)\]#011", r"\[(\d+)\]"] {
+        let expected = EpochRule { captured: true, base: 0, per_attempt: true };
+        assert_eq!(rule(json!({"EpochPattern": pattern})), expected, "{pattern}");
+    }
+    let other = EpochRule { captured: true, base: 1, per_attempt: false };
+    assert_eq!(rule(json!({"EpochPattern": "epoch=([0-9]+)"})), other);
+    let chosen = json!({"EpochPattern": xgboost, "EpochBase": 1, "EpochNumbering": "Absolute"});
+    assert_eq!(rule(chosen), other);
+    let zero = json!({"EpochPattern": "epoch=([0-9]+)", "EpochBase": 0, "EpochNumbering": "PerAttempt"});
+    assert_eq!(rule(zero), EpochRule { captured: true, base: 0, per_attempt: true });
+}
+
+#[test]
+fn a_cap_needs_a_price_and_room_for_one_job() {
+    let capped = |controller: Value, price| definition(|body| body["Controller"] = controller, price);
+    let error = capped(json!({"MaxCostUsd": 5}), None).unwrap_err();
+    assert_eq!(error.violations[0].path, "Controller.InstancePricesUsdPerHour");
+    assert_eq!(
+        error.message,
+        "1 validation error detected: MaxCostUsd needs the price of instance type 'ml.m5.2xlarge', and the price list \
+         does not tell it; give it as Controller.InstancePricesUsdPerHour {\"ml.m5.2xlarge\": <USD per hour>} (at \
+         'Controller.InstancePricesUsdPerHour')"
+    );
+    // 3 x (0.461 + 30 GiB) for MaxWait as sent (2400 + 900 s), 120 s to stop and 180 s to upload: 1.40026 USD.
+    let error = capped(json!({"MaxCostUsd": 1.4}), Some(461_000)).unwrap_err();
+    assert_eq!(error.violations[0].path, "Controller.MaxCostUsd");
+    assert!(error.message.contains("MaxCostUsd 1.4000 is less than"), "{error}");
+    assert!(error.message.contains("the least that would do is 1.41 USD"), "{error}");
+    assert_eq!(capped(json!({"MaxCostUsd": 1.41}), Some(461_000)).unwrap().cap, Some(MicroUsd(1_410_000)));
+}
+
+#[test]
+fn prices_are_rounded_up_and_caps_down() {
+    let controller = json!({
+        "MaxCostUsd": 20.000_000_9,
+        "InstancePricesUsdPerHour": {"ml.m5.2xlarge": 0.461_000_1, "ml.m5.large": 0.115},
+    });
+    let made = definition(|body| body["Controller"] = controller, Some(1)).unwrap();
+    assert_eq!(made.cap, Some(MicroUsd(20_000_000)));
+    assert_eq!(made.job.rate.unwrap().instance_hour, 461_001, "the request's price goes before the list's");
+}
+
+#[test]
+fn requests_of_the_python_sdk_are_taken() {
+    // Version 2: all three lists, statics as JSON, the resource configuration of tuning.
+    let second = request(|body| {
+        body["TrainingJobDefinition"]["StaticHyperParameters"] = json!({
+            "epochs": "10",
+            "sagemaker_program": "\"train.py\"",
+            "sagemaker_submit_directory": "\"s3://example-bucket/source.tar.gz\"",
+            "sagemaker_container_log_level": "20",
+            "sagemaker_job_name": "\"job\"",
+            "sagemaker_region": "\"us-east-1\"",
+        });
+        body["HyperParameterTuningJobConfig"]["ParameterRanges"]["CategoricalParameterRanges"] =
+            json!([{"Name": "optimizer", "Values": ["\"adam\"", "\"sgd\""]}]);
+        body["TrainingJobDefinition"]["Environment"] = json!({"A": "1"});
+        body["TrainingJobDefinition"]["RetryStrategy"] = json!({"MaximumRetryAttempts": 2});
+    });
+    assert!(!second.is_xgboost(), "script mode");
+    assert_eq!(second.instance_type(), "ml.m5.2xlarge");
+    // Version 3: lists that are not empty, ResourceConfig, members that are null, compression of the output.
+    let third = request(|body| {
+        body["HyperParameterTuningJobConfig"]["ParameterRanges"] = json!({
+            "ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.001", "MaxValue": "0.1", "ScalingType": "Auto"}],
+        });
+        body["HyperParameterTuningJobConfig"].as_object_mut().unwrap().remove("RandomSeed");
+        body["WarmStartConfig"] = Value::Null;
+        let job = body["TrainingJobDefinition"].as_object_mut().unwrap();
+        job.remove("HyperParameterTuningResourceConfig");
+        job.remove("CheckpointConfig");
+        job["OutputDataConfig"]["CompressionType"] = json!("GZIP");
+        job["AlgorithmSpecification"].as_object_mut().unwrap().remove("MetricDefinitions");
+        job.insert(
+            "ResourceConfig".to_owned(),
+            json!({
+                "InstanceType": "ml.m5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30,
+                "KeepAlivePeriodInSeconds": 0, "InstanceGroups": null,
+            }),
+        );
+    });
+    assert_eq!((third.instance_type(), third.instance_count(), third.volume_gib()), ("ml.m5.xlarge", 2, 30));
+    assert!(third.body().get("WarmStartConfig").is_none(), "null is absent");
+    assert!(third.metric_regex().unwrap().contains("validation-auc"));
+    assert_eq!(third.definition(0, "a", &PriceAnswer::default()).unwrap().space.dimensions(), 1);
+}
+
+#[test]
+fn what_others_need_is_read() {
+    let request = request(|body| {
+        body["Controller"] = json!({"MetricHost": "algo-2", "ResourceHyperParameter": "num_round"});
+    });
+    assert_eq!((request.name(), request.metric_host()), ("hb1", "algo-2"));
+    assert_eq!(request.resource_hyperparameter(), Some("num_round"));
+    assert_eq!(request.checkpoint_uri(), Some("s3://example-bucket/ckpt/hb1/"));
+    assert_eq!(request.tags(), BTreeMap::from([("team".to_owned(), "example".to_owned())]));
+    assert!(request.metric_regex().unwrap().starts_with(r".*\[[0-9]+\].*#011validation-auc:"));
+    assert_eq!(request.epoch_pattern(), None);
+}
+
+#[test]
+fn a_stored_request_is_read_back_without_a_check() {
+    let request = request(|_| {});
+    assert_eq!(Request::from_stored(request.body().clone()), request);
+    let empty = Request::from_stored(json!(null));
+    assert_eq!((empty.name(), empty.instance_count(), empty.max_jobs()), ("", 1, 1));
+    assert!(empty.definition(0, "a", &PriceAnswer::default()).is_err());
+}
+
+#[test]
+fn bodies_that_are_no_request_have_their_own_code() {
+    let error = Request::parse(b"[1]").unwrap_err();
+    assert_eq!(
+        (error.code.as_str(), error.message.as_str()),
+        ("SerializationException", "The body must be a JSON object")
+    );
+    let error = Request::parse(b"{}").unwrap_err();
+    assert_eq!(error.code.as_str(), "ValidationException");
+    let paths: Vec<_> = error.violations.iter().map(|violation| violation.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        ["HyperParameterTuningJobName", "HyperParameterTuningJobConfig", "TrainingJobDefinition"]
+    );
+}

@@ -1,0 +1,119 @@
+//! The training jobs made from a request.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tuning::definition::JobLimits;
+
+use super::super::{Request, TrainingJob};
+use super::{request, sample};
+
+const JOB: &str = include_str!("../../../../../events/create_training_job_request_spot_multi.json");
+
+fn strings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn created(request: &Request, resource: Option<(&str, u32)>) -> Value {
+    let configuration = strings(&[("eta", "0.25"), ("max_depth", "6")]);
+    let tags = strings(&[
+        ("hyperband:decision", "1"),
+        ("hyperband:stack", "007"),
+        ("hyperband:tuning", "hb1-3fa1c2"),
+    ]);
+    let limits = JobLimits { max_runtime_seconds: 2_400, max_wait_seconds: Some(3_300) };
+    request.create_training_job(&TrainingJob {
+        name: "hb1-3fa1c2-7-1-1",
+        tuning_id: "hb1-3fa1c2",
+        trial: 7,
+        configuration: &configuration,
+        limits,
+        tags: &tags,
+        resource,
+    })
+}
+
+#[test]
+fn the_job_of_the_sample_request_is_as_in_the_sample() {
+    let job =
+        created(&request(|body| body["Controller"] = json!({"MaxInstances": 6})), Some(("num_round", 27)));
+    let mut expected: Value = serde_json::from_str(JOB).unwrap();
+    // What the sample leaves open or has of its own.
+    expected.as_object_mut().unwrap().remove("Environment");
+    expected["EnableNetworkIsolation"] = json!(false);
+    expected["EnableInterContainerTrafficEncryption"] = json!(false);
+    expected["HyperParameters"]["_tuning_objective_metric"] = json!("validation:auc");
+    expected["HyperParameters"]["save_model_on_termination"] = json!("true");
+    expected["StoppingCondition"]["MaxWaitTimeInSeconds"] = json!(3_300);
+    expected["CheckpointConfig"]["S3Uri"] = json!("s3://example-bucket/ckpt/hb1/hb1-3fa1c2/00007/");
+    expected["Tags"] = json!([
+        {"Key": "team", "Value": "example"},
+        {"Key": "hyperband:decision", "Value": "1"},
+        {"Key": "hyperband:stack", "Value": "007"},
+        {"Key": "hyperband:tuning", "Value": "hb1-3fa1c2"},
+    ]);
+    assert_eq!(job, expected);
+}
+
+#[test]
+fn everything_of_the_definition_is_passed_on_and_nothing_else() {
+    let passed = json!({
+        "VpcConfig": {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1"]},
+        "RetryStrategy": {"MaximumRetryAttempts": 2},
+        "Environment": {"A": "1"},
+        "EnableNetworkIsolation": true,
+        "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out", "CompressionType": "NONE"},
+    });
+    let request = request(|body| {
+        let job = body["TrainingJobDefinition"].as_object_mut().unwrap();
+        job.extend(passed.as_object().unwrap().clone());
+        job.insert("DefinitionName".to_owned(), json!("only"));
+        job["StoppingCondition"]["MaxPendingTimeInSeconds"] = json!(7_200);
+        job["StaticHyperParameters"]["save_model_on_termination"] = json!("false");
+        job["CheckpointConfig"]["LocalPath"] = json!("/checkpoints");
+        job["HyperParameterTuningResourceConfig"]["VolumeKmsKeyId"] = json!("key");
+        job["HyperParameterTuningResourceConfig"]["AllocationStrategy"] = json!("Prioritized");
+        body["Controller"] = json!({"MaxInterruptions": 1});
+    });
+    let job = created(&request, None);
+    for (name, value) in passed.as_object().unwrap() {
+        assert_eq!(&job[name], value, "{name}");
+    }
+    let definition = &sample()["TrainingJobDefinition"];
+    for name in ["AlgorithmSpecification", "InputDataConfig", "RoleArn", "EnableManagedSpotTraining"] {
+        assert_eq!(job[name], definition[name], "{name}");
+    }
+    assert_eq!(job["StoppingCondition"]["MaxPendingTimeInSeconds"], 7_200);
+    assert_eq!(job["HyperParameters"]["save_model_on_termination"], "false", "the user's stands");
+    assert_eq!(job["HyperParameters"]["num_round"], "30");
+    assert_eq!(job["CheckpointConfig"]["LocalPath"], "/checkpoints");
+    let resources = json!({"InstanceType": "ml.m5.2xlarge", "InstanceCount": 3, "VolumeSizeInGB": 30, "VolumeKmsKeyId": "key"});
+    assert_eq!(job["ResourceConfig"], resources);
+    for absent in
+        ["DefinitionName", "StaticHyperParameters", "HyperParameterTuningResourceConfig", "Controller"]
+    {
+        assert!(job.get(absent).is_none(), "{absent}");
+    }
+}
+
+#[test]
+fn either_form_of_resources_becomes_resource_config() {
+    let one = json!({"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 10});
+    let of_list = request(|body| {
+        body["TrainingJobDefinition"]["HyperParameterTuningResourceConfig"] =
+            json!({"InstanceConfigs": [one.clone()]});
+    });
+    assert_eq!(created(&of_list, None)["ResourceConfig"], one);
+    assert_eq!((of_list.instance_type(), of_list.instance_count()), ("ml.m5.large", 2));
+    let given = request(|body| {
+        let job = body["TrainingJobDefinition"].as_object_mut().unwrap();
+        job.remove("HyperParameterTuningResourceConfig");
+        job.remove("CheckpointConfig");
+        job["AlgorithmSpecification"]["TrainingImage"] = json!("own:1");
+        job.insert("ResourceConfig".to_owned(), one.clone());
+    });
+    let job = created(&given, None);
+    assert_eq!(job["ResourceConfig"], one);
+    assert!(job.get("CheckpointConfig").is_none());
+    assert!(job["HyperParameters"].get("save_model_on_termination").is_none(), "not XGBoost's image");
+}
