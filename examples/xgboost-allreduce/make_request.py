@@ -43,9 +43,7 @@ def request(options):
         "HyperParameterTuningJobName": options.name,
         "HyperParameterTuningJobConfig": {
             "Strategy": "Hyperband",
-            "StrategyConfig": {
-                "HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": options.max_resource}
-            },
+            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": options.max_resource}},
             "RandomSeed": options.seed,
             "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "validation:auc"},
             "ResourceLimits": {

@@ -73,15 +73,14 @@ def compare(baselines, request, result):
 
     rows = []
     for base in baselines:
-        count = base["instances"]
-        label = f"no tuning, {count} instance{'s' if count > 1 else ''}, {base['rounds']} rounds"
-        rows.append((label, base["value"], base["billable_seconds"] * count, base["seconds"]))
+        label = f"no tuning, {instances_text(base['instances'])}, {base['rounds']} rounds"
+        rows.append((label, base["value"], base["billable_seconds"] * base["instances"], base["seconds"]))
 
     best = tuning.get("BestTrainingJob")
     value = best["FinalHyperParameterTuningJobObjectiveMetric"]["Value"] if best else None
     billable = sum(job["Controller"].get("BillableSeconds") or 0 for job in jobs) * instances
     wall = seconds(tuning["HyperParameterTuningEndTime"]) - seconds(tuning["CreationTime"])
-    rows.append((f"Hyperband, {len(jobs)} jobs of {instances} instances", value, billable, wall))
+    rows.append((f"Hyperband, {len(jobs)} jobs of {instances_text(instances)}", value, billable, wall))
 
     remarks = []
     trials = trials_of(jobs)
@@ -103,11 +102,17 @@ def compare(baselines, request, result):
     return rows, remarks
 
 
+def instances_text(count):
+    return f"{count} instance{'' if count == 1 else 's'}"
+
+
 def conclusions(baselines, tuned):
-    alone, spread = baselines
+    alone, spread = baselines[0], baselines[-1]
     loss = alone["value"] - spread["value"]
-    cluster = f"{spread['instances']} instances"
-    if loss > NOISE:
+    cluster = instances_text(spread["instances"])
+    if spread["instances"] == 1:
+        said = []  # nothing was distributed
+    elif loss > NOISE:
         said = [f"Distribution alone cost {loss:.4f} AUC: {cluster} against one, same hyperparameters."]
     else:
         said = [
@@ -142,7 +147,7 @@ def money(controller):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--baselines", type=Path, nargs=2, required=True, help="one instance, several instances")
+    parser.add_argument("--baselines", type=Path, nargs="+", required=True, help="smallest first")
     parser.add_argument("--request", type=Path, required=True)
     parser.add_argument("--result", type=Path, required=True)
     options = parser.parse_args()

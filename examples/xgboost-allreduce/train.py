@@ -370,8 +370,9 @@ def lost(host, error):
     # When the job is being stopped, a peer may have left first and our own SIGTERM is about to arrive.
     time.sleep(0.5)
     traceback.print_exception(error)
-    summary = str(error).strip().splitlines() or [""]
-    fail(host.root, f"training with the other hosts failed: {type(error).__name__}: {summary[-1]}", 3)
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = " ".join(line for line in lines if line and not line.startswith(("[bt]", "Stack trace")))
+    fail(host.root, f"training with the other hosts failed: {type(error).__name__}: {said}", 3)
 
 
 def main():

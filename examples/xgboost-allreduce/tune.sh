@@ -166,13 +166,14 @@ data_dir=$(cd "$data_dir" && pwd)
 # --- no tuning: one instance, and as many as the tuning's jobs have ----------------------------------------------
 
 baselines=$(mktemp -d "$work/baselines.XXXXXX")
-for count in 1 "$instances"; do
-    if [[ -e $baselines/$count.json ]]; then continue; fi # --instances 1
+counts=(1)
+if ((instances > 1)); then counts+=("$instances"); fi
+for count in "${counts[@]}"; do
     echo "tune.sh: training without tuning on $count instance(s)" >&2
     # The article's hyperparameters, but hist for exact, which XGBoost does not distribute, and the tuning's rounds.
     "$python" "$here/launch.py" --instances "$count" --data "$prepared" --folder "$baselines/job-$count" \
         --hp num_round="$max_resource" --hp eta=0.3 --hp colsample_bylevel=0.5 --hp colsample_bytree=0.8 \
-        -- "$python" "$here/train.py" >"$baselines/$count.json"
+        -- "$python" "$here/train.py" >"$baselines/baseline-$count"
 done
 
 # --- the tuning --------------------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ fi
 mv "$result.new" "$result"
 if [[ -f $made ]]; then touch "$finished"; fi
 
-"$python" "$here/table.py" --baselines "$baselines/1.json" "$baselines/$instances.json" \
+"$python" "$here/table.py" --baselines "${counts[@]/#/$baselines/baseline-}" \
     --request "$request" --result "$result" | tee "$work/comparison$variant.txt"
 
 "$hyperband" report "$name" --data-dir "$data_dir" -o "$here/report.html"

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 /// Where everything is kept unless told otherwise.
-const DATA_DIR: &str = ".hyperband";
+pub(crate) const DATA_DIR: &str = ".hyperband";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -127,6 +127,14 @@ impl Embedded {
         Self::start(&shown, move || Engine::open(&path)).await
     }
 
+    /// Opens the table file at `path`, which must be there, beside the process that works with it. For reading, and for
+    /// single writes: the stream of that process has them within a second.
+    pub async fn attach(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_owned();
+        let shown = path.clone();
+        Self::start(&shown, move || Engine::attach(&path)).await
+    }
+
     /// Makes an empty table in memory.
     pub async fn memory() -> Result<Self, OpenError> {
         Self::start(Path::new("(memory)"), Engine::memory).await

@@ -210,7 +210,7 @@ impl Host {
         describe::describe(&self.store, &place(), id).await
     }
 
-    /// Waits until tuning `id` has ended and its notice is out.
+    /// Waits until tuning `id` has ended.
     pub async fn ended(&self, id: &str) -> Result<(), StoreError> {
         let mut changed = self.changed.clone();
         loop {

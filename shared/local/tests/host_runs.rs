@@ -8,8 +8,10 @@ use support::{Fixture, request};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tuning_runs_to_its_end_and_replays_identically() {
-    let fixture = Fixture::new("i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; \
-                                i=$((i+1)); sleep 0.02; done");
+    let fixture = Fixture::new(
+        "i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; \
+                                i=$((i+1)); sleep 0.02; done",
+    );
     let host = fixture.open().await;
     let definition = host.submit(request("tune", 8).to_string().as_bytes()).await.unwrap();
     host.ended(&definition.id()).await.unwrap();

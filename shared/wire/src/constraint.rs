@@ -1,7 +1,7 @@
 //! The constraint table: every field of a request, its type, its bounds and the rules it takes part in.
 //!
-//! Data, not code: it drives the check of requests, and whatever else describes them (OpenAPI, `check`) reads the same
-//! rows. A path is made of member names; `[]` stands for an element of a list, `{}` for a value and `{key}` for a key
+//! Data, not code: it drives the check of requests, and whatever else describes them (an API document, `check`) reads the
+//! same rows. A path is made of member names; `[]` stands for an element of a list, `{}` for a value and `{key}` for a key
 //! of a map. Sources: the service model of `CreateHyperParameterTuningJob` and, for `Controller`, CONTRACT.md.
 //!
 //! Never changes a request, never stops at the first thing wrong.

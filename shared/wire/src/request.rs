@@ -54,7 +54,6 @@ pub const RESOURCE_NAMES: &[&str] = &[
     "max_epochs",
 ];
 
-const CONFIG: &str = "HyperParameterTuningJobConfig";
 const DEFINITION: &str = "TrainingJobDefinition";
 const DEFAULT_RUNTIME_SECONDS: u64 = 86_400;
 
@@ -189,10 +188,6 @@ impl Request {
         self.at(path).and_then(Value::as_object)
     }
 
-    fn config(&self, member: &str) -> String {
-        format!("{CONFIG}.{member}")
-    }
-
     /// `HyperParameterTuningJobName`.
     pub fn name(&self) -> &str {
         self.text("HyperParameterTuningJobName").unwrap_or_default()
@@ -224,7 +219,7 @@ impl Request {
 
     /// `MinResource`, 1 if absent.
     pub fn min_resource(&self) -> u32 {
-        self.count(&self.config("StrategyConfig.HyperbandStrategyConfig.MinResource")).unwrap_or(1)
+        self.count(&config("StrategyConfig.HyperbandStrategyConfig.MinResource")).unwrap_or(1)
     }
 
     /// `MaxResource`, or what the static hyperparameters tell of it; `None` if they do not, or for another strategy
@@ -233,7 +228,7 @@ impl Request {
         if !self.is_hyperband() {
             return None;
         }
-        let given = self.count(&self.config("StrategyConfig.HyperbandStrategyConfig.MaxResource"));
+        let given = self.count(&config("StrategyConfig.HyperbandStrategyConfig.MaxResource"));
         given.or_else(|| self.inferred_max_resource().map(|(_, number)| number))
     }
 
@@ -263,13 +258,13 @@ impl Request {
 
     /// `MaxNumberOfTrainingJobs`, or one full set of brackets.
     pub fn max_jobs(&self) -> u32 {
-        let given = self.count(&self.config("ResourceLimits.MaxNumberOfTrainingJobs"));
+        let given = self.count(&config("ResourceLimits.MaxNumberOfTrainingJobs"));
         given.or_else(|| self.plan().map(|plan| plan.trials())).unwrap_or(1).min(MAX_TRAINING_JOBS)
     }
 
     /// `MaxParallelTrainingJobs`.
     pub fn max_parallel(&self) -> u32 {
-        self.count(&self.config("ResourceLimits.MaxParallelTrainingJobs")).unwrap_or(1)
+        self.count(&config("ResourceLimits.MaxParallelTrainingJobs")).unwrap_or(1)
     }
 
     /// A static hyperparameter's value.
@@ -350,6 +345,11 @@ impl Request {
         let text = |tag: &Value, member: &str| tag.get(member).and_then(Value::as_str).map(str::to_owned);
         self.list("Tags").iter().filter_map(|tag| Some((text(tag, "Key")?, text(tag, "Value")?))).collect()
     }
+}
+
+/// Path of a member of `HyperParameterTuningJobConfig`.
+fn config(member: &str) -> String {
+    format!("HyperParameterTuningJobConfig.{member}")
 }
 
 #[cfg(test)]

@@ -68,6 +68,20 @@ impl Engine {
             .map_err(|reason| OpenError::new(&absolute, &reason))
     }
 
+    /// Opens a file that is there, beside whoever has its lock: `SQLite` orders the processes.
+    pub(super) fn attach(path: &Path) -> Result<Self, OpenError> {
+        let access = |source| OpenError::Access { path: path.to_owned(), source };
+        let absolute = std::path::absolute(path).map_err(access)?;
+        let Some(name) = absolute.to_str() else {
+            return Err(access(io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8")));
+        };
+        if std::fs::metadata(&absolute).map_err(access)?.len() == 0 {
+            return Err(access(io::Error::new(io::ErrorKind::InvalidData, "the file is empty")));
+        }
+        inspect(&absolute)?;
+        Self::on(name, Some(absolute.clone()), None).map_err(|reason| OpenError::new(&absolute, &reason))
+    }
+
     /// Makes an empty database in memory.
     pub(super) fn memory() -> Result<Self, OpenError> {
         // Two connections reach one database in memory by a name, which nothing else in this process may have.

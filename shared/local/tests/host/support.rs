@@ -9,14 +9,34 @@ use tempfile::TempDir;
 
 /// A data directory and the training command of its host.
 pub(crate) struct Fixture {
-    folder: TempDir,
+    pub(crate) folder: TempDir,
+    pub(crate) grace: Duration,
+    pub(crate) spot_interruptions_per_hour: f64,
     script: String,
 }
 
 impl Fixture {
     /// A host whose training command is `sh -c script`.
     pub(crate) fn new(script: &str) -> Self {
-        Self { folder: TempDir::new().unwrap(), script: script.to_owned() }
+        Self {
+            folder: TempDir::new().unwrap(),
+            grace: Duration::from_secs(5),
+            spot_interruptions_per_hour: 0.0,
+            script: script.to_owned(),
+        }
+    }
+
+    /// Runs the request to the end of its tuning; what describe then says, and the jobs.
+    pub(crate) async fn run(&self, request: &Value) -> (Value, Vec<Value>) {
+        let host = self.open().await;
+        let id = host.submit(request.to_string().as_bytes()).await.unwrap().id();
+        tokio::time::timeout(Duration::from_secs(90), host.ended(&id)).await.expect("it ends").unwrap();
+        let described = host.describe(&id).await.unwrap().unwrap();
+        let jobs = service::describe::jobs(host.store(), &local::host::place(), &id).await.unwrap().unwrap();
+        let replayed = service::replay::replay(host.store(), &id).await.unwrap().unwrap();
+        assert_eq!(replayed.difference, None, "P5: replay gives the same decisions");
+        host.shutdown().await;
+        (described, jobs)
     }
 
     pub(crate) async fn open(&self) -> Host {
@@ -25,8 +45,8 @@ impl Fixture {
             data_dir: self.folder.path().join("data"),
             command: words(&["sh", "-c", &self.script]),
             shim: words(&[env!("CARGO_BIN_EXE_local-test-host"), "__host"]),
-            grace: Duration::from_secs(5),
-            spot_interruptions_per_hour: 0.0,
+            grace: self.grace,
+            spot_interruptions_per_hour: self.spot_interruptions_per_hour,
             seed: 7,
             sweep_every: Duration::from_secs(2),
         };
@@ -34,7 +54,7 @@ impl Fixture {
     }
 }
 
-/// A Hyperband request over `depth` 1 to 9, MaxResource 9, two at a time.
+/// A Hyperband request over `depth` 1 to 99999, MaxResource 9, two at a time.
 pub(crate) fn request(name: &str, jobs: u32) -> Value {
     json!({
         "HyperParameterTuningJobName": name,
@@ -45,7 +65,7 @@ pub(crate) fn request(name: &str, jobs: u32) -> Value {
             "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "validation:auc"},
             "ResourceLimits": {"MaxNumberOfTrainingJobs": jobs, "MaxParallelTrainingJobs": 2},
             "ParameterRanges": {"IntegerParameterRanges": [
-                {"Name": "depth", "MinValue": "1", "MaxValue": "9", "ScalingType": "Linear"}
+                {"Name": "depth", "MinValue": "1", "MaxValue": "99999", "ScalingType": "Linear"}
             ]}
         },
         "TrainingJobDefinition": {

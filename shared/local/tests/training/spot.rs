@@ -22,18 +22,24 @@ fn steps(world: &World) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_job_goes_on_from_its_checkpoint_in_a_new_stream() {
-    let script = counting(40);
-    let world = World::with(&script, |config| config.spot_interruptions_per_hour = 9_000.0).await;
+    // This seed interrupts the first two runs after half a second each, and the third never.
+    let world = World::with(&counting(60), |config| {
+        config.spot_interruptions_per_hour = 6_000.0;
+        config.seed = 51_363;
+    })
+    .await;
     world.create(&spot("job")).await;
     let end = world.ended("job").await;
     assert_eq!(end["TrainingJobStatus"], "Completed");
     let interruptions = world.states("job").iter().filter(|state| *state == "Interrupted").count();
     assert!(interruptions >= 1, "{:?}", world.states("job"));
-    assert_eq!(world.streams("job/").len(), interruptions + 1);
-    assert_eq!(steps(&world).len(), 40);
+    let streams = world.streams("job/").len();
+    // On a busy machine a run may end before it prints.
+    assert!(streams >= 2 && streams <= interruptions + 1, "{streams} streams, {interruptions} interruptions");
+    assert_eq!(steps(&world).len(), 60);
     let attempts: BTreeSet<String> =
         world.messages("job/").into_iter().filter(|line| line.starts_with("attempt")).collect();
-    assert_eq!(attempts.len(), interruptions + 1);
+    assert_eq!(attempts.len(), streams);
     let description = world.service.describe("job").await.unwrap();
     assert_eq!(usize::try_from(description.interruptions).unwrap(), interruptions);
     let around: Vec<String> =
@@ -43,9 +49,11 @@ async fn an_interrupted_job_goes_on_from_its_checkpoint_in_a_new_stream() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_time_of_a_spot_job_is_not_billed() {
-    let world = World::with(&counting(10), |config| {
-        config.spot_interruptions_per_hour = 20_000.0;
-        config.delays.restart = Duration::from_secs(1);
+    // This seed interrupts the first run after 0.3 to 0.4 s and the second never.
+    let world = World::with(&counting(25), |config| {
+        config.spot_interruptions_per_hour = 3_000.0;
+        config.seed = 7_096;
+        config.delays.restart = Duration::from_secs(2);
     })
     .await;
     world.create(&spot("job")).await;
@@ -53,7 +61,7 @@ async fn waiting_time_of_a_spot_job_is_not_billed() {
     let waits = world.states("job").iter().filter(|state| *state == "Interrupted").count();
     let (all, billed) =
         (end["TrainingTimeInSeconds"].as_u64().unwrap(), end["BillableTimeInSeconds"].as_u64().unwrap());
-    assert!(waits == 0 || all > billed, "{all} {billed} {waits}");
+    assert!(waits >= 1 && all > billed, "{all} {billed} {waits}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

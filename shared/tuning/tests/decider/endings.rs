@@ -103,12 +103,10 @@ fn a_stop_request_that_overtakes_the_submission_ends_it_before_it_began() {
 #[test]
 fn a_stop_request_ends_waiting_trials() {
     let given = [submitted(), described(60, job(0), CapacityError, 0)];
-    let when = [stop_requested(61), described(62, job(1), Stopped, 1)];
-    check(&random(9, 1), &given, &when, &[
-        "trial 0 failed: no further attempt after 1",
-        "trial 1 stopped: tuning ending",
-        "ended: Stopped",
-    ]);
+    let expect = ["stop 1-0-1: tuning ending", "trial 0 failed: no further attempt after 1"];
+    let run = &mut check(&random(9, 1), &given, &[stop_requested(61)], &expect);
+    let expect = ["trial 1 stopped: tuning ending", "ended: Stopped"];
+    check_next(run, &[described(62, job(1), Stopped, 1)], &expect);
 }
 
 #[test]
@@ -164,14 +162,11 @@ fn at_its_deadline_a_waiting_tuning_goes_on() {
     let over = described(60, job(0), CapacityError, 0);
     let mut timed = random(9, 1);
     timed.limits.max_runtime_seconds = Some(900);
-    let mut single = random(9, 1);
-    single.limits.max_jobs = 9;
-    single.limits.max_parallel = 1;
     let states = [
         (random(1, 1), vec![value.clone(), ended(60, job(0), Completed)]),
         (random(9, 1), vec![deferred(1, job(0), 70), never_started(2, job(0))]),
         (capped(random(9, 2), 1), vec![deferred(1, job(0), 70), value.clone(), over.clone()]),
-        (timed, vec![value, over]),
+        (timed, vec![value]),
     ];
     for (definition, facts) in states {
         let run = &mut check(&definition, &[submitted()], &[], &[]);

@@ -1,0 +1,139 @@
+//! Random histories: faults of every kind, then a liveness phase in which what was lost is delivered. The promises of
+//! every step are checked by `Run::take`, those of the end here.
+
+use proptest::prelude::*;
+use tuning::definition::{Definition, EpochRule, Strategy as Resources};
+use tuning::fold::fold;
+use tuning::money::MicroUsd;
+use tuning::ruling::{EndReason, Ruling};
+use tuning::state::{State, Status};
+
+use crate::support::build::*;
+use crate::support::run::Run;
+use crate::support::service::Faults;
+use crate::support::world::World;
+
+/// Small tunings of every shape.
+pub(crate) fn definitions() -> impl Strategy<Value = Definition> {
+    let resources = prop_oneof![
+        4 => (1_u32..30, 2_u32..5).prop_map(|(max_resource, eta)| {
+            Resources::Hyperband { min_resource: 1 + max_resource / 10, max_resource, eta }
+        }),
+        1 => Just(Resources::Random),
+    ];
+    let epochs = (any::<bool>(), 0_u32..2, any::<bool>())
+        .prop_map(|(captured, base, per_attempt)| EpochRule { captured, base, per_attempt });
+    let limits = (1_u32..25, 1_u32..7, prop::option::of(200_u64..2_000), prop::option::of(1_u32..12));
+    let criteria = (prop::option::of(0.5_f64..1.0), prop::option::of(2_u32..9));
+    let money = (prop::option::of(1_u64..8), any::<bool>(), 0_u32..4);
+    (any::<u64>(), resources, epochs, limits, criteria, money).prop_map(
+        |(seed, strategy, epochs, limits, (target, not_improving), (cap, spot, max_interruptions))| {
+            let (max_jobs, max_parallel, max_runtime_seconds, max_instances) = limits;
+            let mut definition = jobs(max_jobs, max_parallel);
+            definition.seed = seed;
+            definition.strategy = strategy;
+            definition.epochs = epochs;
+            definition.limits.max_runtime_seconds = max_runtime_seconds;
+            definition.limits.max_instances = max_instances;
+            definition.limits.target = target;
+            definition.limits.not_improving = not_improving;
+            definition.job.spot = spot;
+            definition.job.max_wait_seconds = spot.then_some(4_000);
+            definition.max_interruptions = max_interruptions;
+            let least = definition.least_cap().unwrap_or_default();
+            definition.cap = cap.map(|jobs| MicroUsd(least.0 * jobs));
+            definition
+        },
+    )
+}
+
+/// Faults, each absent in half of the histories.
+pub(crate) fn faults() -> impl Strategy<Value = Faults> {
+    let chance = |most: f64| prop_oneof![Just(0.0), 0.0..most];
+    let deliveries = (chance(0.4), chance(0.4), chance(0.4), chance(0.9));
+    let jobs = (chance(0.1), chance(0.3), chance(0.2), chance(0.3));
+    let rest = (chance(0.5), chance(0.5), chance(0.1));
+    (any::<u64>(), deliveries, jobs, rest).prop_map(|(seed, deliveries, jobs, rest)| {
+        let (lost, duplicated, delayed, batched) = deliveries;
+        let (failed, unserved, interrupted, refused) = jobs;
+        let (deferred, unbilled, diverged) = rest;
+        Faults {
+            seed,
+            lost,
+            duplicated,
+            delayed,
+            batched,
+            failed,
+            unserved,
+            interrupted,
+            refused,
+            deferred,
+            unbilled,
+            diverged,
+        }
+    })
+}
+
+/// Plays a history to its end. A hang, a broken promise or an end that leaves something open panics.
+pub(crate) fn play(definition: &Definition, faults: Faults, stop: Option<i64>, every: u64) -> World {
+    let mut world = World::new(Run::sampled(definition, every), faults);
+    if let Some(seconds) = stop {
+        world.stop_at(seconds);
+    }
+    world.play();
+    world
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20000))]
+
+    /// Any history ends, within all limits, every trial at an end, no action ordered twice, the books at least as high
+    /// as the true bills.
+    #[test]
+    fn a_history_of_faults_ends_within_all_limits(
+        definition in definitions(),
+        faults in faults(),
+        stop in prop::option::of(0_i64..600),
+    ) {
+        let world = play(&definition, faults, stop, 9);
+        let run = &world.run;
+        let spent = run.state.ledger.spent.0;
+        prop_assert!(world.bills.values().sum::<u64>() <= spent, "{:?}", world.bills);
+        prop_assert!(definition.cap.is_none_or(|cap| spent <= cap.0));
+        let concluded = run.concluded.len();
+        let orders = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::StartOrdered { .. }));
+        prop_assert_eq!(concluded, orders.count(), "every job ordered is concluded once");
+        if let Status::Ended { why: EndReason::Stopped, .. } = run.state.status {
+            prop_assert!(stop.is_some());
+        }
+        // Bounded: what is left of a tuning that is over is its rungs and its timings.
+        prop_assert!(run.largest < 60_000, "{} bytes", run.largest);
+    }
+
+    /// Folding is one fact at a time: wherever the facts are cut, the state is the same.
+    #[test]
+    fn folding_a_prefix_and_then_the_rest_is_folding_all(
+        definition in definitions(),
+        faults in faults(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let world = play(&definition, faults, None, 1_000);
+        let fold_all = |state: &mut State, facts: &[_]| {
+            for fact in facts {
+                fold(&definition, state, fact);
+            }
+        };
+        // In the state after the first rulings, so that jobs are there to fold facts of.
+        let mut run = Run::new(&definition);
+        run.take(&[submitted()]);
+        let facts = &world.delivered;
+        let (mut all, mut parts) = (run.state.clone(), run.state.clone());
+        fold_all(&mut all, facts);
+        let (prefix, rest) = facts.split_at(cut.index(facts.len()));
+        fold_all(&mut parts, prefix);
+        let stored = serde_json::to_vec(&parts).unwrap();
+        let mut parts: State = serde_json::from_slice(&stored).unwrap();
+        fold_all(&mut parts, rest);
+        prop_assert!(all == parts);
+    }
+}

@@ -5,7 +5,6 @@
 
 mod endings;
 mod epochs;
-mod faults;
 mod histories;
 mod large;
 mod model;

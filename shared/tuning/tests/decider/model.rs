@@ -1,0 +1,149 @@
+//! A naive reference model of stopping-type ASHA: the same arrivals give the same verdicts.
+//!
+//! The model knows trials, brackets and values and nothing of jobs, steps or money. It counts instead of sorting.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tuning::definition::{Definition, Objective, Strategy};
+use tuning::fact::{Fact, JobEnd, Recorded};
+use tuning::ruling::Ruling;
+
+use crate::support::build::hyperband;
+use crate::support::run::Run;
+use crate::support::service::Faults;
+use crate::support::world::World;
+
+/// What was judged: trial, bracket, rung, value, whether it goes on.
+type Judged = (u32, u32, u32, Option<f64>, bool);
+
+#[derive(Default)]
+struct Model {
+    eta: usize,
+    minimize: bool,
+    /// Levels below the last, by bracket.
+    levels: Vec<Vec<u32>>,
+    /// All values that arrived, by bracket and rung, in order of arrival.
+    arrived: BTreeMap<(u32, u32), Vec<(f64, u32)>>,
+    /// How many arrived, numbers or not.
+    seen: BTreeMap<(u32, u32), usize>,
+    brackets: BTreeMap<u32, u32>,
+    /// The next rung of a trial that is not out, and its last value.
+    racing: BTreeMap<u32, (u32, Option<f64>)>,
+    judged: Vec<Judged>,
+}
+
+impl Model {
+    fn new(definition: &Definition, rulings: &[Ruling]) -> Self {
+        let Strategy::Hyperband { min_resource, max_resource, eta } = definition.strategy else {
+            panic!("only Hyperband has rungs")
+        };
+        // Bracket s has levels R / eta^s, R / eta^(s - 1), ... below R; the first bracket has most.
+        let mut levels: Vec<Vec<u32>> = vec![Vec::new()];
+        let mut power = eta;
+        while max_resource / power >= min_resource && power <= max_resource / min_resource {
+            let mut more = levels[0].clone();
+            more.insert(0, max_resource / power);
+            levels.insert(0, more);
+            power *= eta;
+        }
+        let brackets = rulings.iter().filter_map(|ruling| {
+            if let Ruling::StartOrdered { job, bracket, .. } = ruling { Some((job.trial, *bracket)) } else { None }
+        });
+        Self {
+            eta: usize::try_from(eta).unwrap(),
+            minimize: definition.objective == Objective::Minimize,
+            levels,
+            brackets: brackets.collect(),
+            ..Self::default()
+        }
+    }
+
+    fn take(&mut self, fact: &Recorded) {
+        match &fact.fact {
+            Fact::MetricsLogged { job, lines, .. } => {
+                for line in lines {
+                    let racing = self.racing.entry(job.trial).or_insert((0, None));
+                    racing.1 = line.value;
+                    let epoch = u32::try_from(line.index.unwrap()).unwrap();
+                    self.arrive(job.trial, epoch, line.value);
+                }
+            }
+            // Who ended well competes at all rungs that are left with its last value.
+            Fact::JobDescribed { job, end: JobEnd::Completed, .. } => {
+                if let Some((_, value)) = self.racing.get(&job.trial).copied() {
+                    self.arrive(job.trial, u32::MAX, value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn arrive(&mut self, trial: u32, epoch: u32, value: Option<f64>) {
+        let bracket = self.brackets[&trial];
+        while let Some((rung, _)) = self.racing.get(&trial).copied() {
+            let levels = &self.levels[usize::try_from(bracket).unwrap()];
+            if levels.get(usize::try_from(rung).unwrap()).is_none_or(|level| *level > epoch) {
+                return;
+            }
+            let seen = self.seen.entry((bracket, rung)).or_default();
+            *seen += 1;
+            let others = self.arrived.entry((bracket, rung)).or_default();
+            let goes_on = value.is_some_and(|value| {
+                let better = |other: f64| if self.minimize { other < value } else { other > value };
+                let ahead = others.iter().filter(|(other, who)| {
+                    better(*other) || (!better(*other) && other.total_cmp(&value).is_eq() && *who < trial)
+                });
+                ahead.count() < (*seen / self.eta).max(1)
+            });
+            others.extend(value.map(|value| (value, trial)));
+            self.judged.push((trial, bracket, rung, value, goes_on));
+            self.racing.insert(trial, (rung + 1, value));
+            if !goes_on {
+                // Gone for good: no value of it counts any more.
+                self.racing.insert(trial, (u32::MAX, value));
+            }
+        }
+    }
+}
+
+fn judged(ruling: &Ruling) -> Option<Judged> {
+    if let Ruling::TrialJudged { trial, bracket, rung, value, verdict, .. } = ruling {
+        Some((*trial, *bracket, *rung, *value, verdict.goes_on))
+    } else {
+        None
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever the plan, the direction and the programs' failures: the verdicts are the model's, in its order.
+    #[test]
+    fn verdicts_are_those_of_a_naive_model(
+        seed in any::<u64>(),
+        (max_resource, eta) in (1_u32..40, 2_u32..5),
+        (max_jobs, max_parallel) in (1_u32..60, 1_u32..9),
+        minimize in any::<bool>(),
+        failed in prop_oneof![Just(0.0), Just(0.05)],
+        diverged in prop_oneof![Just(0.0), Just(0.1)],
+    ) {
+        let mut definition = hyperband();
+        definition.strategy = Strategy::Hyperband { min_resource: 1, max_resource, eta };
+        definition.limits.max_jobs = max_jobs;
+        definition.limits.max_parallel = max_parallel;
+        definition.max_interruptions = 0;
+        if minimize {
+            definition.objective = Objective::Minimize;
+        }
+        let faults = Faults { seed, failed, diverged, ..Faults::default() };
+        let mut world = World::new(Run::sampled(&definition, 20), faults);
+        world.play();
+        let rulings = &world.run.rulings;
+        let mut model = Model::new(&definition, rulings);
+        for fact in &world.delivered {
+            model.take(fact);
+        }
+        prop_assert_eq!(rulings.iter().filter_map(judged).collect::<Vec<_>>(), model.judged);
+    }
+}

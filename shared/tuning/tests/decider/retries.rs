@@ -72,23 +72,11 @@ fn a_waiting_trial_goes_before_a_new_one() {
 
 #[test]
 fn after_the_last_attempt_the_trial_has_failed() {
-    let mut definition = jobs(4, 1);
-    definition.max_interruptions = 2;
-    let mut run = Run::new(&definition);
-    run.take(&[submitted(), logged(1, job(0), 1, 0.5)]);
-    let mut now = 10;
-    for n in 1..=2 {
-        // The other jobs are over at once.
-        run.take(&[described(now, attempt(0, n), CapacityError, 0)]);
-        for other in run.live() {
-            run.take(&[logged(now + 1, other, 9, 0.1), described(now + 1, other, Stopped, 1)]);
-        }
-        now += 1_000;
-        run.take(&[time_passed(now)]);
-        assert!(run.live().contains(&attempt(0, n + 1)) || run.state.launched == 4, "{:?}", run.live());
-        now += 1;
-    }
-    assert!(run.rulings.len() > 6);
+    let mut definition = random(9, 2);
+    definition.max_interruptions = 1;
+    let given = [submitted(), described(60, job(0), CapacityError, 0), described(95, job(1), Completed, 9)];
+    let expect = ["trial 0 failed: the training job failed without a reason", "start 3-0-1"];
+    check(&definition, &given, &[described(200, attempt(0, 2), CapacityError, 0)], &expect);
 }
 
 #[test]
@@ -102,12 +90,11 @@ fn no_attempts_beyond_those_allowed() {
 
 #[test]
 fn further_attempts_count_as_launched() {
-    let given = [submitted(), described(60, job(0), CapacityError, 0), described(61, job(1), Completed, 1)];
-    let run = check(&random(2, 1), &given[..2], &given[2..], &[
-        "trial 1 completed",
+    let run = check(&random(2, 1), &[submitted()], &[described(60, job(0), CapacityError, 0)], &[
+        "retry after 0-0-1: Capacity, from 90",
+        "start 1-0-1",
         // Two were launched: the waiting one has no further attempt.
         "trial 0 failed: no further attempt after 1",
-        "ended: Failed",
     ]);
     assert_eq!(run.state.launched, 2);
 }

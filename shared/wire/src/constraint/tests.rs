@@ -99,7 +99,7 @@ fn somewhere<'a>(value: &'a mut Value, choices: &[usize]) -> &'a mut Value {
     }
     match value {
         Value::Object(members) => somewhere(members.values_mut().nth(choice % count).unwrap(), rest),
-        Value::Array(elements) => somewhere(elements.get_mut(choice % count).unwrap(), rest),
+        Value::Array(elements) => somewhere(&mut elements[choice % count], rest),
         _ => value,
     }
 }

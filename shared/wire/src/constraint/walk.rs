@@ -105,7 +105,7 @@ impl Walk {
         }
         match (row.kind, value) {
             (Kind::Structure, Value::Object(members)) => {
-                self.members(row.like.unwrap_or(row.path), path, members)
+                self.members(row.like.unwrap_or(row.path), path, members);
             }
             (Kind::List, Value::Array(elements)) => {
                 if later.is_none() {
@@ -220,23 +220,25 @@ fn is_later(values: &[&str], value: &Value) -> bool {
 }
 
 fn is_less(value: &Value, min: i64) -> bool {
-    value
-        .as_i64()
-        .map_or_else(|| value.as_u64().is_none() && value.as_f64() < float(min), |number| number < min)
+    value.as_i64().map_or_else(
+        || value.as_u64().is_none() && value.as_f64().is_some_and(|number| number < float(min)),
+        |number| number < min,
+    )
 }
 
 fn is_greater(value: &Value, max: i64) -> bool {
-    value
-        .as_i64()
-        .map_or_else(|| value.as_u64().is_some() || value.as_f64() > float(max), |number| number > max)
+    value.as_i64().map_or_else(
+        || value.as_u64().is_some() || value.as_f64().is_some_and(|number| number > float(max)),
+        |number| number > max,
+    )
 }
 
 #[expect(
     clippy::cast_precision_loss,
     reason = "bounds of the table are far below 2^53 where a float may meet them"
 )]
-fn float(bound: i64) -> Option<f64> {
-    Some(bound as f64)
+fn float(bound: i64) -> f64 {
+    bound as f64
 }
 
 /// Whether `path` is `outer` or below it.

@@ -19,11 +19,14 @@ pub(crate) struct RangeError {
     pub(crate) message: String,
 }
 
+/// Reads the domain of a range.
+type Reader = fn(&Value) -> Result<Domain, RangeError>;
+
 /// The parameters that can be read, and what is wrong with the others.
 pub(crate) fn parameters(request: &Request) -> (Vec<Parameter>, Vec<RangeError>) {
     let mut found = Vec::new();
     let mut wrong = Vec::new();
-    let kinds: [(&str, fn(&Value) -> Result<Domain, RangeError>); 3] = [
+    let kinds: [(&str, Reader); 3] = [
         ("IntegerParameterRanges", integer),
         ("ContinuousParameterRanges", continuous),
         ("CategoricalParameterRanges", categorical),

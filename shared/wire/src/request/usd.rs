@@ -53,7 +53,7 @@ fn micro(text: &str) -> Option<(u64, bool)> {
         _ if digits == 0 => Some((0, true)),
         (true, Some(power)) => Some((u64::try_from(digits.checked_mul(power)?).ok()?, true)),
         (true, None) => None,
-        (false, Some(power)) => Some((u64::try_from(digits / power).ok()?, digits % power == 0)),
+        (false, Some(power)) => Some((u64::try_from(digits / power).ok()?, digits.is_multiple_of(power))),
         (false, None) => Some((0, false)),
     }
 }

@@ -3,16 +3,13 @@
 use std::collections::BTreeSet;
 
 use tuning::definition::Definition;
-use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::fact::{JobKey, Recorded};
 use tuning::fold::fold;
 use tuning::invariant;
 use tuning::ruling::{EndReason, Ruling};
 use tuning::state::State;
 use tuning::step::{Step, advance, load, replay};
 use tuning::summary::JobSummary;
-
-/// One step in so many is checked against the log in a long history.
-const SAMPLED: u64 = 500;
 
 /// A tuning under test.
 #[derive(Debug)]
@@ -28,7 +25,8 @@ pub(crate) struct Run {
     pub(crate) largest: usize,
     pub(crate) actions: BTreeSet<String>,
     ended: BTreeSet<u32>,
-    thorough: bool,
+    /// One step in so many is checked against the log: that costs time in proportion to the state.
+    every: u64,
 }
 
 impl Run {
@@ -43,13 +41,13 @@ impl Run {
             largest: 0,
             actions: BTreeSet::new(),
             ended: BTreeSet::new(),
-            thorough: true,
+            every: 1,
         }
     }
 
-    /// For long histories: what costs time in proportion to the state is checked at one step in [`SAMPLED`].
-    pub(crate) fn quick(definition: &Definition) -> Self {
-        Self { thorough: false, ..Self::new(definition) }
+    /// For long histories: the log is checked at one step in `every`.
+    pub(crate) fn sampled(definition: &Definition, every: u64) -> Self {
+        Self { every, ..Self::new(definition) }
     }
 
     /// Takes `facts`, in as many steps as they need; the rulings. After every step: P1, the invariants, P5 (replay), P6,
@@ -60,7 +58,7 @@ impl Run {
         let mut rest = facts;
         let mut rulings = Vec::new();
         loop {
-            let before = (self.thorough || self.steps.is_multiple_of(SAMPLED)).then(|| self.state.clone());
+            let before = self.steps.is_multiple_of(self.every).then(|| self.state.clone());
             let advanced = advance(&self.definition, &mut self.state, self.steps + 1, rest);
             rest = &rest[advanced.taken..];
             self.concluded.extend(advanced.concluded);
@@ -71,7 +69,7 @@ impl Run {
                     self.check_log(before, &step);
                 }
                 rulings.extend(step.rulings);
-                self.folded.extend(step.facts.into_iter().filter(|_| self.thorough));
+                self.folded.extend(step.facts);
             } else if let Some(before) = before {
                 assert_eq!(before, self.state, "a step without effect has none");
             }
@@ -79,7 +77,7 @@ impl Run {
                 break;
             }
         }
-        if self.thorough {
+        if self.steps.is_multiple_of(self.every) {
             self.check_idempotence(facts);
         }
         self.rulings.extend(rulings.iter().cloned());
@@ -167,11 +165,6 @@ impl Run {
         let curve = &self.state.trials[&trial].curve;
         curve.iter().map(|(epoch, value)| (*epoch, value.unwrap_or(f64::NAN))).collect()
     }
-}
-
-/// Whether `fact` is only the time.
-pub(crate) fn is_time(fact: &Recorded) -> bool {
-    matches!(fact.fact, Fact::TimePassed)
 }
 
 fn eta(definition: &Definition) -> u32 {

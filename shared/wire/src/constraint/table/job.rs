@@ -3,9 +3,9 @@
 use super::super::{Constraint, boolean, integer, list, map, structure, text};
 use super::{KMS_KEY, NAME, S3_URI};
 
-const ROLE: &str = r"arn:aws[a-z\-]*:iam::\d{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+";
+const ROLE: &str = r"arn:aws[a-z\-]*:iam::[0-9]{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+";
 const ALGORITHM: &str = r"(arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z\-]*/)?[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
-const DATA_SET: &str = r"(arn:[a-z0-9.-]{1,63}:sagemaker:\w+(?:-\w+)+:(\d{12}|aws):hub-content/)[a-zA-Z0-9](-*[a-zA-Z0-9])*/DataSet/[a-zA-Z0-9](-*[a-zA-Z0-9])*(/\d{1,4}.\d{1,4}.\d{1,4})?";
+const DATA_SET: &str = r"(arn:[a-z0-9.-]{1,63}:sagemaker:[a-zA-Z0-9_]+(?:-[a-zA-Z0-9_]+)+:([0-9]{12}|aws):hub-content/)[a-zA-Z0-9](-*[a-zA-Z0-9])*/DataSet/[a-zA-Z0-9](-*[a-zA-Z0-9])*(/[0-9]{1,4}.[0-9]{1,4}.[0-9]{1,4})?";
 const INPUT_MODE: &[&str] = &["Pipe", "File", "FastFile"];
 const OBJECTIVE: &str = "HyperParameterTuningJobConfig.HyperParameterTuningJobObjective";
 const RANGES: &str = "HyperParameterTuningJobConfig.ParameterRanges";

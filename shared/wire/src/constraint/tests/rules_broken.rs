@@ -198,7 +198,7 @@ fn each_rule_broken_is_reported_alone_with_its_path() {
         [strategy_cases(), parameter_cases(), job_cases(), resource_cases()].into_iter().flatten().collect();
     for Case { rule, base, changes, path, says } in &cases {
         let body = changed(base(), changes);
-        assert_eq!(reported(&body), [path.clone()], "{rule}: {changes}");
+        assert_eq!(reported(&body), std::slice::from_ref(path), "{rule}: {changes}");
         let error = Request::check(body.clone()).unwrap_err();
         assert!(error.message.contains(says), "{rule}: {}", error.message);
         let broken = RULES.iter().find(|known| known.name == *rule).expect("a rule of that name");

@@ -1,0 +1,78 @@
+//! The progress of a run on standard error: bars on a terminal, else one line per event.
+
+mod bars;
+mod rows;
+
+use std::io::IsTerminal;
+
+use tuning::ruling::Ruling;
+
+use crate::follow::{Event, Follower, What};
+use crate::output::tell;
+use crate::text::clock;
+use crate::words::line;
+use bars::Bars;
+
+/// Where and how progress is shown.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bars: Option<Bars>,
+}
+
+impl Progress {
+    /// Begins to show a tuning.
+    pub(crate) fn begin(follower: &Follower) -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let bars = (std::io::stderr().is_terminal() && !dumb).then(Bars::new);
+        let progress = Self { bars };
+        let definition = &follower.tuning.definition;
+        let running = follower.state.running();
+        let going_on = if follower.step > 0 { format!(", {running} running") } else { String::new() };
+        progress.print(&format!(
+            "{}: up to {} training jobs, {} at a time{going_on}",
+            definition.name, definition.limits.max_jobs, definition.limits.max_parallel
+        ));
+        progress
+    }
+
+    /// Shows what happened and how things are now.
+    pub(crate) fn show(&mut self, follower: &Follower, news: &[Event]) {
+        let definition = &follower.tuning.definition;
+        for event in news {
+            if self.bars.is_some() && is_seen_in_bars(&event.what) {
+                continue;
+            }
+            if let Some(text) = line(definition, &event.what) {
+                let since = clock(event.at.saturating_sub(definition.created));
+                self.print(&format!("{since:>7}  {text}"));
+            }
+        }
+        if let Some(bars) = &mut self.bars {
+            bars.draw(follower);
+        }
+    }
+
+    /// Takes the bars away.
+    pub(crate) fn end(&mut self) {
+        if let Some(bars) = self.bars.take() {
+            bars.clear();
+        }
+    }
+
+    fn print(&self, text: &str) {
+        match &self.bars {
+            Some(bars) => bars.print(text),
+            None => tell(&format!("{text}\n")),
+        }
+    }
+}
+
+/// What the bars show by themselves.
+fn is_seen_in_bars(what: &What) -> bool {
+    match what {
+        What::Ruled(Ruling::StartOrdered { job, .. }, _) => job.attempt == 1,
+        What::Ruled(Ruling::TrialJudged { verdict, .. }, _) => verdict.goes_on,
+        What::Ruled(Ruling::StopOrdered { .. }, _) => true,
+        What::Ruled(..) | What::Improved(_) | What::Interrupted(_) | What::Deferred(..) | What::StopRequested => false,
+    }
+}

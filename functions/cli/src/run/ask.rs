@@ -1,0 +1,99 @@
+//! The request: read, named, checked; and how a refused one is told.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde_json::Value;
+use wire::request::{ErrorCode, MAX_BODY_BYTES, Request, RequestError};
+
+use crate::failure::Failure;
+
+const NAME: &str = "HyperParameterTuningJobName";
+
+/// Reads the request in `path` (`-`: standard input), under the name `name` if one is given.
+pub(super) fn read(path: &Path, name: Option<&str>) -> Result<Request, Failure> {
+    let body = bytes(path).map_err(|error| unreadable(error, path))?;
+    let parsed = Request::parse(&body);
+    let Some(name) = name else { return parsed.map_err(|error| refused(&error)) };
+    match parsed {
+        // Not even JSON: a name does not help.
+        Err(error) if error.code == ErrorCode::SerializationException => Err(refused(&error)),
+        _ => {
+            let mut value: Value = serde_json::from_slice(&body)?;
+            value[NAME] = Value::from(name);
+            Request::check(value).map_err(|error| refused(&error))
+        }
+    }
+}
+
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    // One byte more than allowed, so that what is too long is refused as such.
+    let limit = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    let mut body = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().lock().take(limit).read_to_end(&mut body)?;
+    } else {
+        File::open(path)?.take(limit).read_to_end(&mut body)?;
+    }
+    Ok(body)
+}
+
+fn unreadable(error: io::Error, path: &Path) -> Failure {
+    let failure = Failure::usage(error.to_string()).context(format!("cannot read the request {}", path.display()));
+    if error.kind() == io::ErrorKind::NotFound {
+        failure.hint("REQUEST is a file with the JSON of CreateHyperParameterTuningJob, or - for standard input")
+    } else {
+        failure
+    }
+}
+
+/// The error for a request that is not taken: every field that is wrong.
+pub(super) fn refused(error: &RequestError) -> Failure {
+    let mut text = "the request is refused".to_owned();
+    match error.violations.as_slice() {
+        [] => {
+            text.push_str(": ");
+            text.push_str(&error.message);
+        }
+        violations => {
+            for violation in violations {
+                text.push_str("\n  ");
+                text.push_str(&violation.message);
+            }
+        }
+    }
+    Failure::usage(text)
+}
+
+/// Path of the first field in which two requests differ; empty if it is the request as a whole.
+pub(super) fn first_difference(one: &Value, other: &Value) -> String {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else { return String::new() };
+    let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
+    for name in names {
+        match (one.get(name), other.get(name)) {
+            (Some(a), Some(b)) if a == b => {}
+            (Some(a), Some(b)) => {
+                let inner = first_difference(a, b);
+                return if inner.is_empty() { name.clone() } else { format!("{name}.{inner}") };
+            }
+            _ => return name.clone(),
+        }
+    }
+    String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_first_field_that_differs_is_named() {
+        let one = json!({"a": 1, "b": {"c": [1, 2], "d": 2}});
+        assert_eq!(first_difference(&one, &one), "");
+        assert_eq!(first_difference(&one, &json!({"a": 1, "b": {"c": [1, 3], "d": 2}})), "b.c");
+        assert_eq!(first_difference(&one, &json!({"a": 1})), "b");
+        assert_eq!(first_difference(&one, &json!({"a": 1, "b": {"c": [1, 2], "d": 2}, "e": 0})), "e");
+    }
+}

@@ -1,0 +1,33 @@
+//! The signals that interrupt a run.
+
+use std::future::pending;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::Failure;
+
+/// SIGINT and SIGTERM, which no longer end the process by themselves.
+#[derive(Debug)]
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Takes the signals over.
+    pub(super) fn listen() -> Result<Self, Failure> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) {
+        let heard = tokio::select! {
+            heard = self.interrupt.recv() => heard,
+            heard = self.terminate.recv() => heard,
+        };
+        if heard.is_none() {
+            // The runtime ends.
+            pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `hyperband stop`: puts the order to stop into the table. Whoever runs the tuning obeys it.
+
+use local::host::SystemClock;
+use serde_json::json;
+use service::lookup::{self, LookupError};
+use service::ports::Clock;
+
+use crate::arguments::{Named, Output};
+use crate::data::Data;
+use crate::failure::{Exit, Failure};
+use crate::output::{say, say_json};
+
+/// Orders a tuning to stop.
+pub(crate) async fn stop(options: Named) -> Result<Exit, Failure> {
+    let data = Data::existing(&options.place.data_dir).await?;
+    let row = data.find(&options.name).await?;
+    match lookup::stop(&data.store, &row.name, SystemClock.now()).await {
+        Ok(()) => {}
+        Err(LookupError::AlreadyEnded(status)) => {
+            return Err(Failure::usage(format!("the tuning {} has ended already: {status}", row.name)));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let running = data.is_running();
+    match options.output {
+        Output::Json => {
+            say_json(&json!({
+                "HyperParameterTuningJobName": row.name,
+                "HyperParameterTuningJobStatus": "Stopping",
+                "Running": running,
+            }));
+        }
+        Output::Text if running => {
+            say(&format!("ordered {} to stop: no further job is started, running ones are stopped\n", row.name));
+        }
+        Output::Text => say(&format!(
+            "ordered {} to stop; no `hyperband run` is at work on it, so the order takes effect when its command line \
+             is run again\n",
+            row.name
+        )),
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,134 @@
+//! What becomes of a tuning when its training command misbehaves: a clear outcome, in every case.
+
+#[path = "host/support.rs"]
+mod support;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::{Fixture, request};
+
+/// Nine epochs of a rising value.
+const GOOD: &str = "i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; i=$((i+1)); sleep 0.02; done";
+
+fn failure(described: &Value) -> &str {
+    assert_eq!(described["HyperParameterTuningJobStatus"], "Failed", "{described:#}");
+    assert_eq!(described["Controller"]["EndReason"], "Failed");
+    assert_eq!(described["Controller"]["ReservedUsd"].as_f64(), Some(0.0));
+    described["FailureReason"].as_str().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_metric_pattern_that_never_matches_ends_the_tuning_and_names_the_pattern() {
+    let (described, jobs) = Fixture::new("echo nothing of interest").run(&request("mute", 20)).await;
+    assert!(failure(&described).contains("check its Regex"), "{described:#}");
+    assert!(jobs.len() < 20, "it does not pay for all {} jobs", jobs.len());
+    assert!(jobs.iter().all(|job| job["ObjectiveStatus"] == "Failed"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_fails_at_once_ends_the_tuning_with_its_own_words() {
+    let script = "echo 'no such table: customers' > $SM_ROOT/output/failure; exit 3";
+    let (described, jobs) = Fixture::new(script).run(&request("broken", 20)).await;
+    let reason = failure(&described);
+    assert!(
+        reason.contains("no training job succeeded") && reason.contains("no such table: customers"),
+        "{reason}"
+    );
+    assert!(jobs.len() < 20 && jobs.iter().all(|job| job["TrainingJobStatus"] == "Failed"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_metric_that_is_not_a_number_never_goes_on() {
+    let script =
+        "i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:nan\"; i=$((i+1)); sleep 0.05; done";
+    let (described, jobs) = Fixture::new(script).run(&request("nan", 20)).await;
+    assert!(failure(&described).contains("objective metric"), "{described:#}");
+    assert!(jobs.len() < 20, "{}", jobs.len());
+    for bracket in described["Controller"]["Brackets"].as_array().unwrap() {
+        for rung in bracket["Rungs"].as_array().unwrap() {
+            assert_eq!(rung["WentOn"], 0, "P6: never a failure");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_ignores_sigterm_is_killed_after_its_grace() {
+    let script = "trap '' TERM; i=0; while [ $i -lt 900 ]; do echo \"[$i]#011validation-auc:0.$SM_HP_DEPTH\"; \
+                  i=$((i+1)); sleep 0.05; done";
+    let mut fixture = Fixture::new(script);
+    fixture.grace = Duration::from_millis(300);
+    let (described, jobs) = fixture.run(&request("stubborn", 4)).await;
+    assert_eq!(described["HyperParameterTuningJobStatus"], "Completed", "{described:#}");
+    assert!(jobs.iter().all(|job| job["TrainingJobStatus"] == "Stopped"), "{jobs:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spot_jobs_are_interrupted_and_go_on_from_their_checkpoints() {
+    // A checkpoint each epoch; the epochs are absolute, as the request says.
+    let script = "d=$SM_ROOT/checkpoints; i=$(cat $d/at 2>/dev/null || echo 0); while [ $i -lt 9 ]; do \
+                  echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; i=$((i+1)); echo $i > $d/at.new; \
+                  mv $d/at.new $d/at; sleep 0.2; done";
+    let mut request = request("spot", 4);
+    let definition = &mut request["TrainingJobDefinition"];
+    definition["EnableManagedSpotTraining"] = json!(true);
+    definition["CheckpointConfig"] = json!({"S3Uri": "s3://example-bucket/checkpoints"});
+    definition["StoppingCondition"] = json!({"MaxRuntimeInSeconds": 300, "MaxWaitTimeInSeconds": 600});
+    let mut fixture = Fixture::new(script);
+    fixture.spot_interruptions_per_hour = 3_600.0;
+    fixture.grace = Duration::from_millis(500);
+    let (described, jobs) = fixture.run(&request).await;
+    assert_eq!(described["HyperParameterTuningJobStatus"], "Completed", "{described:#}");
+    assert!(jobs.iter().any(|job| job["Controller"]["Resource"] == 9), "{jobs:#?}");
+    let data = fixture.folder.path().join("data/training/jobs");
+    let streams = |job: &Value| {
+        std::fs::read_dir(data.join(job["TrainingJobName"].as_str().unwrap()).join("logs")).unwrap().count()
+    };
+    assert!(jobs.iter().any(|job| streams(job) > 1), "a restart opens a new log stream");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cap_too_small_for_one_job_is_refused_and_the_least_that_would_do_is_named() {
+    let fixture = Fixture::new(GOOD);
+    let host = fixture.open().await;
+    let mut small = request("poor", 8);
+    small["Controller"]["MaxCostUsd"] = json!(0.001);
+    let refused = host.submit(small.to_string().as_bytes()).await.unwrap_err().to_string();
+    // 900 s of one instance at 0.115 USD an hour are 2.875 cents.
+    assert!(refused.contains("the least that would do is 0.03 USD"), "{refused}");
+    assert!(matches!(
+        service::lookup::find(host.store(), "poor").await,
+        Err(service::lookup::LookupError::NotFound(_))
+    ));
+    host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cap_ends_the_tuning_before_its_jobs_are_used_up() {
+    let mut request = request("capped", 1_000);
+    // One job may cost 360 s of 0.115 USD an hour, 1.15 cents; the cap leaves room for some seconds of others.
+    request["TrainingJobDefinition"]["StoppingCondition"] = json!({"MaxRuntimeInSeconds": 60});
+    request["Controller"]["MaxCostUsd"] = json!(0.0117);
+    let (described, jobs) = Fixture::new(GOOD).run(&request).await;
+    assert_eq!(described["Controller"]["EndReason"], "CostCap", "{described:#}");
+    let controller = &described["Controller"];
+    assert!(controller["SpentUsd"].as_f64() <= controller["CapUsd"].as_f64(), "P1: {controller}");
+    assert!(jobs.len() > 1, "{}", jobs.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_request_stops_running_jobs_and_ends_the_tuning() {
+    let fixture = Fixture::new("sleep 600");
+    let host = fixture.open().await;
+    let id = host.submit(request("halt", 8).to_string().as_bytes()).await.unwrap().id();
+    let mut changes = host.changes();
+    while host.store().load(&id).await.unwrap().unwrap().state.running() < 2 {
+        changes.changed().await.unwrap();
+    }
+    host.stop("HALT").await.unwrap();
+    host.ended(&id).await.unwrap();
+    let described = host.describe(&id).await.unwrap().unwrap();
+    assert_eq!(described["HyperParameterTuningJobStatus"], "Stopped");
+    assert_eq!(described["Controller"]["EndReason"], "Stopped");
+    host.shutdown().await;
+}
