@@ -114,7 +114,7 @@ impl<T: Table> Decider<T> {
         let mut taken = 0_usize;
         loop {
             let Some(mut loaded) = self.store.load(id).await? else { return Ok(()) };
-            let raced = loop {
+            let lost = loop {
                 let rest = facts.get(taken..).unwrap_or_default();
                 let n = loaded.head.step.saturating_add(1);
                 let mut state = loaded.state.clone();
@@ -131,7 +131,7 @@ impl<T: Table> Decider<T> {
                     break false;
                 }
             };
-            if !raced {
+            if !lost {
                 return Ok(());
             }
             races += 1;

@@ -54,7 +54,7 @@ pub async fn describe<T: Table>(
     place: &Place,
     id: &str,
 ) -> Result<Option<Value>, StoreError> {
-    Ok(view(store, place, id, tuning_job).await?)
+    view(store, place, id, tuning_job).await
 }
 
 /// The entry of tuning `id` in `ListHyperParameterTuningJobs`.

@@ -26,7 +26,8 @@ pub(crate) fn conclusion(
     let finished = |job: Option<JobKey>, how| Some(Ruling::TrialFinished { job, trial: number, how });
     let Some(job) = trial.job.as_ref() else {
         // Lines of its last job came late: it needs no further attempt.
-        let needless = trial.out.or_else(|| has_all_epochs(definition, trial).then_some(StopWhy::MaxResource));
+        let needless =
+            trial.out.or_else(|| has_all_epochs(definition, trial).then_some(StopWhy::MaxResource));
         if let Some(why) = needless {
             return finished(None, TrialEnd::Stopped(why));
         }

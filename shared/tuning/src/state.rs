@@ -242,8 +242,7 @@ impl RungState {
 
     fn position(&self, direction: Direction, trial: u32, value: Option<f64>) -> usize {
         let new = (score(value), trial);
-        self.arrivals
-            .partition_point(|entry| better_first(direction, (score(entry.1), entry.0), new).is_lt())
+        self.arrivals.partition_point(|entry| better_first(direction, (score(entry.1), entry.0), new).is_lt())
     }
 }
 

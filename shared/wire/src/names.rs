@@ -1,127 +1,239 @@
-//! Names of training jobs, log streams and tags: how they are made and read. Pure; strict when reading.
+//! Names and tags that tie a training job, its log streams and its decision to a tuning.
+//!
+//! A training job's name is computed from its tuning and key and read back from the right, so dashes in a tuning's
+//! name do no harm. Assumes tuning names of at most 32 characters (constraint table). Never trusts a name alone: a
+//! name that parses may belong to another stack; the tags decide.
 
 use sha2::{Digest, Sha256};
 use tuning::fact::JobKey;
 
-/// Tag with the stack's name, on every training job.
+/// Tag with the stack's id.
 pub const TAG_STACK: &str = "hyperband:stack";
-/// Tag with the tuning's id.
+/// Tag with the tuning's id, `<tuning>-<inc6>`.
 pub const TAG_TUNING: &str = "hyperband:tuning";
 /// Tag with the job's key, `<trial>-<rung>-<attempt>`.
 pub const TAG_DECISION: &str = "hyperband:decision";
 
+/// Longest training job name that SageMaker takes.
+pub const MAX_JOB_NAME_CHARS: usize = 63;
+/// Longest tuning name that AMT takes.
+pub const MAX_TUNING_NAME_CHARS: usize = 32;
 /// Characters of an incarnation.
-const INCARNATION_CHARS: usize = 6;
+pub const INCARNATION_CHARS: usize = 6;
 
-/// The name of a training job: `<tuning>-<incarnation>-<trial>-<rung>-<attempt>`, at most 63 characters.
+/// Digits of base 36.
+const BASE_36: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+
+/// Name of a job of the tuning `tuning_id` (`<tuning>-<inc6>`): `<tuning>-<inc6>-<trial>-<rung>-<attempt>`.
+///
+/// At most [`MAX_JOB_NAME_CHARS`] long for every job that [`tuning::limits`] allows.
 ///
 /// ```
-/// use tuning::fact::JobKey;
-/// use wire::names::{parse_training_job_name, training_job_name};
-/// let job = JobKey { trial: 7, rung: 0, attempt: 1 };
-/// let name = training_job_name("hb1-3fa1c2", job);
-/// assert_eq!(name, "hb1-3fa1c2-7-0-1");
-/// assert_eq!(parse_training_job_name(&name), Some(("hb1-3fa1c2".to_owned(), job)));
+/// # use tuning::fact::JobKey;
+/// let key = JobKey { trial: 7, rung: 1, attempt: 1 };
+/// assert_eq!(wire::names::training_job_name("hb1-3fa1c2", key), "hb1-3fa1c2-7-1-1");
 /// ```
-pub fn training_job_name(tuning_id: &str, job: JobKey) -> String {
-    format!("{tuning_id}-{job}")
+pub fn training_job_name(tuning_id: &str, key: JobKey) -> String {
+    format!("{tuning_id}-{key}")
 }
 
-/// The tuning id and the job in a training job's name; `None` if it is not a name of ours.
+/// The tuning id and the key in a training job's name; `None` for a name that [`training_job_name`] never gives.
 pub fn parse_training_job_name(name: &str) -> Option<(String, JobKey)> {
+    if name.len() > MAX_JOB_NAME_CHARS {
+        return None;
+    }
     let mut parts = name.rsplitn(4, '-');
-    let attempt = number(parts.next()?)?;
-    let rung = number(parts.next()?)?;
-    let trial = number(parts.next()?)?;
-    let id = parts.next()?;
-    let (tuning, incarnation) = id.rsplit_once('-')?;
-    let is_ours = incarnation.len() == INCARNATION_CHARS
-        && incarnation.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
-        && !tuning.is_empty();
-    is_ours.then(|| (id.to_owned(), JobKey { trial, rung, attempt }))
+    let attempt = canonical_number(parts.next()?)?;
+    let rung = canonical_number(parts.next()?)?;
+    let trial = canonical_number(parts.next()?)?;
+    let tuning_id = parts.next()?;
+    if attempt == 0 || !is_tuning_id(tuning_id) {
+        return None;
+    }
+    Some((tuning_id.to_owned(), JobKey { trial, rung, attempt }))
 }
 
-/// A whole number as we write it: no sign, no leading zero.
-fn number(text: &str) -> Option<u32> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    text.parse().ok().filter(|_| plain)
+/// The key in the text of [`TAG_DECISION`], `<trial>-<rung>-<attempt>`.
+pub fn parse_job_key(text: &str) -> Option<JobKey> {
+    let mut parts = text.split('-');
+    let trial = canonical_number(parts.next()?)?;
+    let rung = canonical_number(parts.next()?)?;
+    let attempt = canonical_number(parts.next()?)?;
+    (parts.next().is_none() && attempt > 0).then_some(JobKey { trial, rung, attempt })
 }
 
-/// Six base-36 characters from the hash of what a tuning was submitted with.
-pub fn incarnation(submitted: &[u8]) -> String {
-    let digest = Sha256::digest(submitted);
-    let mut number = digest.iter().take(8).fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
-    let mut text = String::new();
+/// Six base-36 characters of the SHA-256 of `input`, which tell two tunings of one name apart.
+pub fn incarnation(input: &[u8]) -> String {
+    let digest = Sha256::digest(input);
+    let mut number = digest.iter().take(8).fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
+    let mut text = String::with_capacity(INCARNATION_CHARS);
     for _ in 0..INCARNATION_CHARS {
-        let digit = u32::try_from(number % 36).unwrap_or(0);
-        text.push(char::from_digit(digit, 36).unwrap_or('0'));
+        let digit = usize::try_from(number % 36).unwrap_or_default();
+        text.push(char::from(BASE_36[digit]));
         number /= 36;
     }
     text
 }
 
-/// A log stream's name in its parts: `<job>/<host>-<digits>`.
+/// A training job's log stream, `<job>/<host>-<digits>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogStream {
     /// Training job name.
     pub job: String,
-    /// Host, such as `algo-1`.
+    /// Host, `algo-1`.
     pub host: String,
-    /// When the stream was opened, as digits (seconds or milliseconds).
+    /// When the host started: digits of seconds or milliseconds, both are seen.
     pub started_digits: String,
 }
 
-/// The parts of a log stream's name; `None` if it is not a training job's.
+/// Takes the name of a log stream apart; `None` when it is not a training job's host.
+///
+/// Cheap, so that the lines of other users of the log group are dropped before anything else is done with them.
 pub fn log_stream(name: &str) -> Option<LogStream> {
     let (job, rest) = name.split_once('/')?;
-    let (host, digits) = rest.rsplit_once('-')?;
-    let index = host.strip_prefix("algo-")?;
-    let whole = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (whole(index) && whole(digits) && !job.is_empty()).then(|| LogStream {
+    let (host, started_digits) = rest.rsplit_once('-')?;
+    canonical_number(host.strip_prefix("algo-")?).filter(|number| *number > 0)?;
+    let digits =
+        (1..=20).contains(&started_digits.len()) && started_digits.bytes().all(|b| b.is_ascii_digit());
+    (is_name(job, MAX_JOB_NAME_CHARS) && digits).then(|| LogStream {
         job: job.to_owned(),
         host: host.to_owned(),
-        started_digits: digits.to_owned(),
+        started_digits: started_digits.to_owned(),
     })
+}
+
+/// `<tuning>-<inc6>` with a tuning name that AMT takes.
+fn is_tuning_id(id: &str) -> bool {
+    let Some((name, incarnation)) = id.rsplit_once('-') else { return false };
+    incarnation.len() == INCARNATION_CHARS
+        && incarnation.bytes().all(|b| BASE_36.contains(&b))
+        && is_name(name, MAX_TUNING_NAME_CHARS)
+}
+
+/// `[a-zA-Z0-9](-*[a-zA-Z0-9])*` of at most `limit` characters.
+fn is_name(name: &str, limit: usize) -> bool {
+    (1..=limit).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+/// A number as `Display` writes it: digits only, no zero in front.
+fn canonical_number(text: &str) -> Option<u32> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let canonical = digits && (text == "0" || !text.starts_with('0'));
+    if canonical { text.parse().ok() } else { None }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use proptest::prelude::*;
 
-    use super::*;
-
-    #[test]
-    fn names_that_are_not_ours_are_not_read() {
-        for name in
-            ["hb1", "hb1-3fa1c2-7-0", "hb1-3fa1c2-07-0-1", "hb1-3FA1C2-7-0-1", "-3fa1c2-7-0-1", "a-b-c-d-e"]
-        {
-            assert_eq!(parse_training_job_name(name), None, "{name}");
-        }
+    fn check_refused(name: &str) {
+        assert_eq!(parse_training_job_name(name), None, "{name}");
     }
 
     #[test]
-    fn log_streams_are_read_from_both_ends() {
-        let stream = log_stream("hb1-3fa1c2-7-1-1/algo-12-1789000000").unwrap();
-        assert_eq!((stream.job.as_str(), stream.host.as_str()), ("hb1-3fa1c2-7-1-1", "algo-12"));
-        for name in ["x", "x/algo-1", "x/beta-1-5", "/algo-1-5", "x/algo--5", "x/algo-1-5x"] {
+    fn a_name_of_the_samples_is_read() {
+        let key = JobKey { trial: 7, rung: 1, attempt: 1 };
+        assert_eq!(parse_training_job_name("hb1-3fa1c2-7-1-1"), Some(("hb1-3fa1c2".to_owned(), key)));
+        assert_eq!(parse_job_key("7-1-1"), Some(key));
+    }
+
+    #[test]
+    fn names_that_we_never_give_are_refused() {
+        for name in [
+            "",
+            "-",
+            "hb1-3fa1c2",
+            "3fa1c2-7-1-1",
+            "hb1-3fa1c2-7-1-0",
+            "hb1-3fa1c2-07-1-1",
+            "hb1-3fa1c2-7-1-+1",
+            "hb1-3fa1c2-7--1-1",
+            "hb1-3FA1c2-7-1-1",
+            "hb1-3fa1c-7-1-1",
+            "hb1--3fa1c2-7-1-1",
+            "-hb1-3fa1c2-7-1-1",
+            "hb_1-3fa1c2-7-1-1",
+            "hb1-3fa1c2-7-1-4294967296",
+            "hb1-3fa1c2-7-1-1-",
+            "hbé-3fa1c2-7-1-1",
+        ] {
+            check_refused(name);
+        }
+        check_refused(&format!("{}-3fa1c2-7-1-1", "a".repeat(33)));
+        check_refused(&format!("{}-3fa1c2-4294967295-4294967295-4294967295", "a".repeat(32)));
+    }
+
+    #[test]
+    fn the_longest_name_within_the_limits_fits_sagemaker() {
+        let key = JobKey { trial: tuning::limits::MAX_TRAINING_JOBS, rung: 999, attempt: u32::MAX };
+        let id = format!("{}-abc123", "a".repeat(MAX_TUNING_NAME_CHARS));
+        let name = training_job_name(&id, key);
+        assert!(name.len() <= MAX_JOB_NAME_CHARS, "{name}");
+        assert_eq!(parse_training_job_name(&name), Some((id, key)));
+    }
+
+    #[test]
+    fn an_incarnation_depends_on_its_input_alone() {
+        // Pinned: a change would give running tunings other names.
+        assert_eq!(incarnation(b""), "gt33ue");
+        assert_ne!(incarnation(b"a"), incarnation(b"b"));
+    }
+
+    #[test]
+    fn only_streams_of_hosts_are_read() {
+        let stream = log_stream("hb1-3fa1c2-7-1-1/algo-12-1789000000123");
+        let parts = stream.map(|s| [s.job, s.host, s.started_digits]);
+        assert_eq!(parts, Some(["hb1-3fa1c2-7-1-1", "algo-12", "1789000000123"].map(str::to_owned)));
+        for name in [
+            "hb1-3fa1c2-7-1-1",
+            "hb1-3fa1c2-7-1-1/",
+            "hb1/algo-1",
+            "hb1/algo--1",
+            "hb1/algo-1-",
+            "hb1/algo-x-1",
+            "hb1/algo-1-1x",
+            "hb1/algo-0-1",
+            "hb1/profiler-1-1",
+            "/algo-1-1",
+            "a/b/algo-1-1",
+            "hb1/algo-1-123456789012345678901",
+        ] {
             assert_eq!(log_stream(name), None, "{name}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_name_is_read_as_it_was_made(tuning in "[a-zA-Z0-9](-?[a-zA-Z0-9]){0,15}", trial: u32, rung in 0_u32..20, attempt in 1_u32..20) {
-            let id = format!("{tuning}-{}", incarnation(tuning.as_bytes()));
-            let job = JobKey { trial, rung, attempt };
-            let name = training_job_name(&id, job);
-            prop_assert!(name.len() <= 63);
-            prop_assert_eq!(parse_training_job_name(&name), Some((id, job)));
+        fn a_name_is_read_as_it_was_given(
+            name in "[a-zA-Z0-9](-{0,2}[a-zA-Z0-9]){0,10}",
+            input in any::<Vec<u8>>(),
+            trial in 0_u32..=10_000,
+            rung in 0_u32..=99,
+            attempt in 1_u32..=9_999,
+        ) {
+            let id = format!("{name}-{}", incarnation(&input));
+            let key = JobKey { trial, rung, attempt };
+            let job = training_job_name(&id, key);
+            prop_assert_eq!(parse_training_job_name(&job), Some((id, key)));
+            prop_assert_eq!(parse_job_key(&key.to_string()), Some(key));
+            let stream = format!("{job}/algo-1-1789000000");
+            prop_assert_eq!(log_stream(&stream).map(|s| s.job), Some(job));
         }
 
         #[test]
-        fn any_text_is_read_without_a_panic(text in ".*") {
-            let _ = parse_training_job_name(&text);
-            let _ = log_stream(&text);
+        fn what_is_read_is_written_the_same(name in "[a-z0-9]{1,4}-[a-z0-9]{5,7}-[0-9]{1,3}-[0-9]{1,3}-[0-9]{1,3}") {
+            if let Some((id, key)) = parse_training_job_name(&name) {
+                prop_assert_eq!(training_job_name(&id, key), name);
+            }
+        }
+
+        #[test]
+        fn any_text_is_safe(text in any::<String>()) {
+            let _ = (parse_training_job_name(&text), parse_job_key(&text), log_stream(&text));
         }
     }
 }

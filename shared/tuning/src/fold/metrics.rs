@@ -196,7 +196,9 @@ fn extend_span(stream: &mut Stream, at: i64, epoch: u32) -> bool {
 
 /// The best value keeps its epoch when that moved.
 fn follow_incumbent(state: &mut State, number: u32) {
-    let Some(incumbent) = state.incumbent.as_mut().filter(|incumbent| incumbent.trial == number) else { return };
+    let Some(incumbent) = state.incumbent.as_mut().filter(|incumbent| incumbent.trial == number) else {
+        return;
+    };
     let Some(trial) = state.trials.get(&number) else { return };
     let same = |value: Option<f64>| value.is_some_and(|value| value.to_bits() == incumbent.value.to_bits());
     if let Some((epoch, _)) = trial.curve.iter().find(|(_, value)| same(**value)) {

@@ -38,26 +38,34 @@ fn the_target_stops_everything() {
     let expect = ["ending: Target", "stop 0-0-1: tuning ending", "stop 1-0-1: tuning ending"];
     check_next(run, &[logged(11, job(0), 2, 0.9)], &expect);
     check_next(run, &[described(20, job(0), Stopped, 9)], &["trial 0 stopped: tuning ending"]);
-    check_next(run, &[described(20, job(1), Stopped, 9)], &["trial 1 stopped: tuning ending", "ended: Target"]);
+    check_next(
+        run,
+        &[described(20, job(1), Stopped, 9)],
+        &["trial 1 stopped: tuning ending", "ended: Target"],
+    );
 }
 
 #[test]
 fn too_many_trials_without_improvement_end_it() {
     let mut definition = random(9, 1);
     definition.limits.not_improving = Some(2);
-    let run = &mut check(&definition, &[submitted(), logged(1, job(0), 1, 0.5)], &[
-        described(2, job(0), Completed, 1),
-    ], &["trial 0 completed", "start 1-0-1"]);
-    check_next(run, &[logged(3, job(1), 1, 0.4), described(4, job(1), Completed, 1)], &[
-        "trial 1 completed",
-        "start 2-0-1",
-    ]);
+    let run = &mut check(
+        &definition,
+        &[submitted(), logged(1, job(0), 1, 0.5)],
+        &[described(2, job(0), Completed, 1)],
+        &["trial 0 completed", "start 1-0-1"],
+    );
+    check_next(
+        run,
+        &[logged(3, job(1), 1, 0.4), described(4, job(1), Completed, 1)],
+        &["trial 1 completed", "start 2-0-1"],
+    );
     // An equal value is no improvement.
-    check_next(run, &[logged(5, job(2), 1, 0.5), described(6, job(2), Completed, 1)], &[
-        "trial 2 completed",
-        "ending: NotImproving",
-        "ended: NotImproving",
-    ]);
+    check_next(
+        run,
+        &[logged(5, job(2), 1, 0.5), described(6, job(2), Completed, 1)],
+        &["trial 2 completed", "ending: NotImproving", "ended: NotImproving"],
+    );
 }
 
 #[test]
@@ -67,22 +75,29 @@ fn its_own_time_is_a_deadline_and_ends_it() {
     let run = &mut check(&definition, &[submitted()], &[logged(10, job(0), 1, 0.5)], &[]);
     assert_eq!(deadline(&definition, &run.state), Some(at(500)));
     check_next(run, &[time_passed(500)], &["ending: MaxRuntime", "stop 0-0-1: tuning ending"]);
-    check_next(run, &[described(510, job(0), Stopped, 50)], &[
-        "trial 0 stopped: tuning ending",
-        "ended: MaxRuntime",
-    ]);
+    check_next(
+        run,
+        &[described(510, job(0), Stopped, 50)],
+        &["trial 0 stopped: tuning ending", "ended: MaxRuntime"],
+    );
 }
 
 #[test]
 fn a_stop_request_stops_jobs_accepted_or_not_and_starts_none() {
     let given = [submitted(), started(1, job(0))];
-    let run = &mut check(&random(9, 2), &given, &[stop_requested(5)], &[
-        "stop 0-0-1: tuning ending",
-        "stop 1-0-1: tuning ending",
-    ]);
+    let run = &mut check(
+        &random(9, 2),
+        &given,
+        &[stop_requested(5)],
+        &["stop 0-0-1: tuning ending", "stop 1-0-1: tuning ending"],
+    );
     check_next(run, &[never_started(6, job(1))], &["trial 1 never started"]);
     check_next(run, &[ended(7, job(0), Stopped)], &["bill 0-0-1"]);
-    check_next(run, &[described(7, job(0), Stopped, 5)], &["trial 0 stopped: tuning ending", "ended: Stopped"]);
+    check_next(
+        run,
+        &[described(7, job(0), Stopped, 5)],
+        &["trial 0 stopped: tuning ending", "ended: Stopped"],
+    );
     check_next(run, &[stop_requested(9)], &[]);
 }
 
@@ -114,8 +129,7 @@ fn five_trials_without_a_value_fail_it_and_name_the_regex() {
     let mut given = vec![submitted()];
     given.extend((0..4).map(|n| described(i64::from(n) + 1, job(n), Completed, 1)));
     let when = [described(9, job(4), Completed, 1)];
-    let run =
-        check(&random(9, 1), &given, &when, &["trial 4 completed", "ending: Failed", "ended: Failed"]);
+    let run = check(&random(9, 1), &given, &when, &["trial 4 completed", "ending: Failed", "ended: Failed"]);
     assert!(message(&run.state.status).contains("check its Regex"));
 }
 
@@ -124,11 +138,12 @@ fn five_failed_trials_fail_it_with_the_last_failure() {
     let mut given = vec![submitted()];
     given.extend((0..4).map(|n| described(i64::from(n) + 1, job(n), AlgorithmError, 1)));
     let when = [described(9, job(4), AlgorithmError, 1)];
-    let run = check(&random(9, 1), &given, &when, &[
-        "trial 4 failed: exit code 1",
-        "ending: Failed",
-        "ended: Failed",
-    ]);
+    let run = check(
+        &random(9, 1),
+        &given,
+        &when,
+        &["trial 4 failed: exit code 1", "ending: Failed", "ended: Failed"],
+    );
     assert!(message(&run.state.status).contains("Last failure: exit code 1"));
 }
 

@@ -65,13 +65,16 @@ fn the_first_value_of_an_epoch_stands() {
 
 #[test]
 fn an_absolute_index_means_the_same_after_a_restart() {
-    let facts = [of("a", vec![line(1, "x", 1, 0.1), line(2, "y", 2, 0.2)]), of("b", vec![line(9, "x", 3, 0.3)])];
+    let facts =
+        [of("a", vec![line(1, "x", 1, 0.1), line(2, "y", 2, 0.2)]), of("b", vec![line(9, "x", 3, 0.3)])];
     check_curve(&captured(1, false), &facts, &[(1, 0.1), (2, 0.2), (3, 0.3)]);
 }
 
 #[test]
 fn an_index_that_starts_again_goes_on_from_the_proven_checkpoint() {
-    let first: Vec<_> = (0..4).map(|n| line(n, "x", u64::try_from(n).unwrap(), f64::from(i32::try_from(n).unwrap()))).collect();
+    let first: Vec<_> = (0..4)
+        .map(|n| line(n, "x", u64::try_from(n).unwrap(), f64::from(i32::try_from(n).unwrap())))
+        .collect();
     // It repeats the value of epoch 3, and so began after epoch 2.
     let second = vec![line(10, "x", 0, 2.0), line(11, "x", 1, 3.0), line(12, "x", 2, 4.0)];
     let curve = [(1, 0.0), (2, 1.0), (3, 2.0), (4, 3.0), (5, 4.0)];
@@ -80,13 +83,15 @@ fn an_index_that_starts_again_goes_on_from_the_proven_checkpoint() {
 
 #[test]
 fn an_unproven_restart_counts_from_the_start_and_so_too_little() {
-    let facts = [of("a", vec![line(1, "x", 0, 0.1), line(2, "y", 1, 0.2)]), of("b", vec![line(9, "x", 0, 0.7)])];
+    let facts =
+        [of("a", vec![line(1, "x", 0, 0.1), line(2, "y", 1, 0.2)]), of("b", vec![line(9, "x", 0, 0.7)])];
     check_curve(&captured(0, true), &facts, &[(1, 0.1), (2, 0.2)]);
 }
 
 #[test]
 fn a_value_that_two_epochs_share_proves_nothing() {
-    let facts = [of("a", vec![line(1, "x", 0, 0.5), line(2, "y", 1, 0.5)]), of("b", vec![line(9, "x", 0, 0.5)])];
+    let facts =
+        [of("a", vec![line(1, "x", 0, 0.5), line(2, "y", 1, 0.5)]), of("b", vec![line(9, "x", 0, 0.5)])];
     let run = check_curve(&captured(0, true), &facts, &[(1, 0.5), (2, 0.5)]);
     assert_eq!(run.state.trials[&0].streams[1].offset, 0);
 }
@@ -99,7 +104,8 @@ fn without_an_index_the_epoch_is_the_rank_of_the_line() {
 
 #[test]
 fn lines_out_of_order_come_to_the_same_ranks() {
-    let batches = [vec![plain(1, 0.1), plain(2, 0.9)], vec![plain(3, 0.3)], vec![plain(4, 0.4), plain(5, 0.5)]];
+    let batches =
+        [vec![plain(1, 0.1), plain(2, 0.9)], vec![plain(3, 0.3)], vec![plain(4, 0.4), plain(5, 0.5)]];
     let curve = [(1, 0.1), (2, 0.9), (3, 0.3), (4, 0.4), (5, 0.5)];
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let facts = order.map(|n: usize| of("a", batches[n].clone()));

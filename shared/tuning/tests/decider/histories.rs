@@ -51,11 +51,11 @@ pub(crate) fn definitions() -> impl Strategy<Value = Definition> {
 pub(crate) fn faults() -> impl Strategy<Value = Faults> {
     let chance = |most: f64| prop_oneof![Just(0.0), 0.0..most];
     let deliveries = (chance(0.4), chance(0.4), chance(0.4), chance(0.9));
-    let jobs = (chance(0.1), chance(0.3), chance(0.2), chance(0.3));
+    let jobs = (chance(0.1), chance(0.1), chance(0.3), chance(0.2), chance(0.3));
     let rest = (chance(0.5), chance(0.5), chance(0.1));
     (any::<u64>(), deliveries, jobs, rest).prop_map(|(seed, deliveries, jobs, rest)| {
         let (lost, duplicated, delayed, batched) = deliveries;
-        let (failed, unserved, interrupted, refused) = jobs;
+        let (failed, hung, unserved, interrupted, refused) = jobs;
         let (deferred, unbilled, diverged) = rest;
         Faults {
             seed,
@@ -64,6 +64,7 @@ pub(crate) fn faults() -> impl Strategy<Value = Faults> {
             delayed,
             batched,
             failed,
+            hung,
             unserved,
             interrupted,
             refused,
@@ -85,7 +86,7 @@ pub(crate) fn play(definition: &Definition, faults: Faults, stop: Option<i64>, e
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20000))]
+    #![proptest_config(ProptestConfig::with_cases(160))]
 
     /// Any history ends, within all limits, every trial at an end, no action ordered twice, the books at least as high
     /// as the true bills.

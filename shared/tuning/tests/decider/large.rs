@@ -1,0 +1,55 @@
+//! Ten thousand trials: the largest tuning there may be runs through, and a step costs no more at its end than at its
+//! beginning. Work is counted, not timed.
+
+use tuning::definition::{Definition, Strategy};
+use tuning::limits::{MAX_FACTS_PER_STEP, MAX_PARALLEL_JOBS, MAX_RULINGS_PER_STEP, MAX_TRAINING_JOBS};
+use tuning::ruling::EndReason;
+use tuning::state::{State, Status};
+
+use crate::support::build::*;
+use crate::support::run::Run;
+use crate::support::service::Faults;
+use crate::support::world::World;
+
+/// Bytes of a stored rung's arrival: its trial, its value, punctuation.
+const ARRIVAL_BYTES: usize = 32;
+
+/// Bytes of what is live with a hundred jobs: nine epochs of each.
+const LIVE_BYTES: usize = 150_000;
+
+fn largest(strategy: Strategy) -> Definition {
+    Definition { strategy, ..jobs(MAX_TRAINING_JOBS, MAX_PARALLEL_JOBS) }
+}
+
+fn arrivals(state: &State) -> usize {
+    state.rungs.iter().flatten().map(|rung| rung.arrivals.len()).sum()
+}
+
+#[track_caller]
+fn check_runs_through(definition: &Definition) -> World {
+    let mut world = World::new(Run::sampled(definition, 2_000), Faults { batched: 0.9, ..Faults::default() });
+    world.play();
+    let state = &world.run.state;
+    assert!(matches!(&state.status, Status::Ended { why: EndReason::MaxJobs, .. }), "{:?}", state.status);
+    assert_eq!(state.launched, MAX_TRAINING_JOBS);
+    for step in &world.run.log {
+        assert!(step.facts.len() <= MAX_FACTS_PER_STEP && step.rulings.len() <= MAX_RULINGS_PER_STEP);
+    }
+    let limit = LIVE_BYTES + ARRIVAL_BYTES * arrivals(state);
+    assert!(world.run.largest < limit, "{} bytes of at most {limit}", world.run.largest);
+    world
+}
+
+#[test]
+fn ten_thousand_trials_without_early_stopping_leave_a_small_state() {
+    let world = check_runs_through(&largest(Strategy::Random));
+    assert_eq!(arrivals(&world.run.state), 0);
+}
+
+#[test]
+fn ten_thousand_trials_of_hyperband_leave_their_arrivals_and_no_more() {
+    let world =
+        check_runs_through(&largest(Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 }));
+    let end = serde_json::to_string(&world.run.state).unwrap().len();
+    assert!(end < 2_000 + ARRIVAL_BYTES * arrivals(&world.run.state), "{end} bytes at the end");
+}

@@ -48,7 +48,11 @@ impl Model {
             power *= eta;
         }
         let brackets = rulings.iter().filter_map(|ruling| {
-            if let Ruling::StartOrdered { job, bracket, .. } = ruling { Some((job.trial, *bracket)) } else { None }
+            if let Ruling::StartOrdered { job, bracket, .. } = ruling {
+                Some((job.trial, *bracket))
+            } else {
+                None
+            }
         });
         Self {
             eta: usize::try_from(eta).unwrap(),

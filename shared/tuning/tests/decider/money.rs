@@ -33,8 +33,7 @@ fn a_bill_settles_the_reservation_and_frees_the_rest() {
 #[test]
 fn an_end_without_a_bill_keeps_the_reservation() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
-    let run =
-        &mut check(&capped(random(9, 1), 1), &given, &[ended(60, job(0), Completed)], &["bill 0-0-1"]);
+    let run = &mut check(&capped(random(9, 1), 1), &given, &[ended(60, job(0), Completed)], &["bill 0-0-1"]);
     assert_eq!(run.state.ledger.reserved, MicroUsd(WORST_CASE));
     // What is left does not pay another.
     check_next(run, &[described(60, job(0), Completed, 50)], &["trial 0 completed", "ended: CostCap"]);
@@ -80,19 +79,24 @@ fn an_overrun_lets_running_jobs_end() {
 fn without_a_price_and_a_cap_nothing_is_booked() {
     let mut definition = random(9, 1);
     definition.job.rate = None;
-    let run = check(&definition, &[submitted()], &[described(60, job(0), Completed, 50)], &[
-        "trial 0 completed",
-        "start 1-0-1",
-    ]);
+    let run = check(
+        &definition,
+        &[submitted()],
+        &[described(60, job(0), Completed, 50)],
+        &["trial 0 completed", "start 1-0-1"],
+    );
     assert_eq!(run.state.ledger.spent, MicroUsd::ZERO);
 }
 
 #[test]
 fn a_trial_that_waits_for_money_starts_when_another_s_bill_frees_it() {
     let definition = capped(random(9, 2), 2);
-    let run = &mut check(&definition, &[submitted()], &[described(60, job(0), CapacityError, 1)], &[
-        "retry after 0-0-1: Capacity, from 90",
-    ]);
+    let run = &mut check(
+        &definition,
+        &[submitted()],
+        &[described(60, job(0), CapacityError, 1)],
+        &["retry after 0-0-1: Capacity, from 90"],
+    );
     // One second was billed: two whole jobs do not fit any more.
     check_next(run, &[time_passed(90)], &[]);
     check_next(run, &[described(99, job(1), Completed, 9)], &["trial 1 completed", "start 0-0-2"]);
@@ -102,11 +106,16 @@ fn a_trial_that_waits_for_money_starts_when_another_s_bill_frees_it() {
 fn a_trial_that_waits_for_money_in_vain_is_over() {
     let definition = capped(random(9, 1), 1);
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
-    check(&definition, &given, &[described(60, job(0), CapacityError, 1)], &[
-        "retry after 0-0-1: Capacity, from 90",
-        "trial 0 failed: no further attempt after 1",
-        "ended: CostCap",
-    ]);
+    check(
+        &definition,
+        &given,
+        &[described(60, job(0), CapacityError, 1)],
+        &[
+            "retry after 0-0-1: Capacity, from 90",
+            "trial 0 failed: no further attempt after 1",
+            "ended: CostCap",
+        ],
+    );
 }
 
 #[test]
@@ -121,12 +130,17 @@ fn a_dear_further_attempt_waits_while_cheap_new_trials_go_first() {
         given.push(described(begin + 20, job(trial), Completed, 800));
     }
     let limit = |seconds: u64| (seconds + 300) * SECOND;
-    let run = check(&definition, &given, &[described(700, job(5), MaxRuntime, 200)], &[
-        "retry after 5-0-1: RuntimeCutTooShort, from 700",
-        // 2 x 3,900 - 5 x 800 - 200 seconds are left: not the 3,900 of the user's limit. Nothing runs that could free
-        // them, and so the trial is over.
-        "trial 5 failed: no further attempt after 1",
-        "start 6-0-1",
-    ]);
+    let run = check(
+        &definition,
+        &given,
+        &[described(700, job(5), MaxRuntime, 200)],
+        &[
+            "retry after 5-0-1: RuntimeCutTooShort, from 700",
+            // 2 x 3,900 - 5 x 800 - 200 seconds are left: not the 3,900 of the user's limit. Nothing runs that could free
+            // them, and so the trial is over.
+            "trial 5 failed: no further attempt after 1",
+            "start 6-0-1",
+        ],
+    );
     assert_eq!(run.state.ledger.reserved, MicroUsd(limit(120)));
 }

@@ -61,7 +61,8 @@ fn regression_the_incumbent_s_epoch_is_that_of_its_line() {
 /// before it, and the trial judged at an epoch that it had not reached.
 #[test]
 fn regression_a_checkpoint_proven_by_a_later_line_counts_not_too_much() {
-    let first: Vec<_> = (0..5_i32).map(|n| line(i64::from(n), "x", n.unsigned_abs().into(), f64::from(n))).collect();
+    let first: Vec<_> =
+        (0..5_i32).map(|n| line(i64::from(n), "x", n.unsigned_abs().into(), f64::from(n))).collect();
     let mut definition = random(1, 1);
     definition.epochs = tuning::definition::EpochRule { captured: true, base: 0, per_attempt: true };
     // Restarted after epoch 2; the fact with its index 0 is late: index 1 repeats epoch 4.
@@ -89,13 +90,17 @@ fn regression_a_proven_rank_stays_when_earlier_lines_come_late() {
 /// it out at a rung.
 #[test]
 fn regression_a_waiting_trial_that_is_out_is_not_started_again() {
-    let run = &mut check(&jobs(9, 3), &[submitted(), logged(1, job(0), 1, 0.5)], &[
-        described(60, job(2), ServiceError, 9),
-    ], &["retry after 2-0-1: ServiceError, from 90", "start 3-0-1"]);
-    check_next(run, &[logged(50, job(2), 1, 0.4)], &[
-        "trial 2 is out at rung 0.0, epoch 1: 2 of 2",
-        "trial 2 stopped: rung 0",
-    ]);
+    let run = &mut check(
+        &jobs(9, 3),
+        &[submitted(), logged(1, job(0), 1, 0.5)],
+        &[described(60, job(2), ServiceError, 9)],
+        &["retry after 2-0-1: ServiceError, from 90", "start 3-0-1"],
+    );
+    check_next(
+        run,
+        &[logged(50, job(2), 1, 0.4)],
+        &["trial 2 is out at rung 0.0, epoch 1: 2 of 2", "trial 2 stopped: rung 0"],
+    );
 }
 
 /// The same when the late lines show that it had all its epochs.
@@ -109,7 +114,9 @@ fn regression_a_waiting_trial_with_all_its_epochs_is_not_started_again() {
 /// A job that ended by a service fault, or at its limit, with all its epochs was tried again.
 #[test]
 fn regression_a_job_that_ended_with_all_its_epochs_is_not_tried_again() {
-    for (end, word) in [(ServiceError, "failed: the training job failed without a reason"), (MaxRuntime, "ran out of time")] {
+    for (end, word) in
+        [(ServiceError, "failed: the training job failed without a reason"), (MaxRuntime, "ran out of time")]
+    {
         let when = [logged(50, job(0), 9, 0.9), described(60, job(0), end, 9)];
         let given = [submitted(), logged(1, job(0), 3, 0.5)];
         check(&jobs(9, 1), &given, &when, &[&format!("trial 0 {word}"), "start 1-0-1"]);
@@ -127,10 +134,12 @@ fn regression_a_deferral_told_again_after_the_start_changes_nothing() {
 #[test]
 fn regression_a_refused_attempt_has_no_objective_value() {
     let given = [submitted(), logged(1, job(0), 1, 0.5), described(60, job(0), ServiceError, 9)];
-    let run = &mut check(&random(3, 1), &given, &[described(95, job(1), Completed, 9)], &[
-        "trial 1 completed",
-        "start 0-0-2",
-    ]);
+    let run = &mut check(
+        &random(3, 1),
+        &given,
+        &[described(95, job(1), Completed, 9)],
+        &["trial 1 completed", "start 0-0-2"],
+    );
     check_next(run, &[refused(96, attempt(0, 2))], &["trial 0 failed: no such role", "start 2-0-1"]);
     assert_eq!(run.state.counters.objective_succeeded, 1);
 }
@@ -143,10 +152,11 @@ fn regression_the_wait_before_a_further_attempt_is_at_most_an_hour() {
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
     run.state.trials.get_mut(&0).unwrap().retries = 39;
-    check_next(&mut run, &[described(60, job(0), ServiceError, 9)], &[
-        "retry after 0-0-1: ServiceError, from 3660",
-        "start 1-0-1",
-    ]);
+    check_next(
+        &mut run,
+        &[described(60, job(0), ServiceError, 9)],
+        &["retry after 0-0-1: ServiceError, from 3660", "start 1-0-1"],
+    );
 }
 
 /// An infinity in the state is `null` in the snapshot, and so not the same state when it is read again.

@@ -52,10 +52,12 @@ fn the_wait_doubles_and_a_deadline_tells_its_end() {
     let mut definition = jobs(9, 1);
     definition.limits.max_parallel = 1;
     // A second trial keeps the only slot until it is over.
-    let run = &mut check(&definition, &[submitted()], &capacity(60, 1), &[
-        "retry after 0-0-1: Capacity, from 90",
-        "start 1-0-1",
-    ]);
+    let run = &mut check(
+        &definition,
+        &[submitted()],
+        &capacity(60, 1),
+        &["retry after 0-0-1: Capacity, from 90", "start 1-0-1"],
+    );
     check_next(run, &[logged(70, job(1), 3, 0.5)], &["trial 1 goes on at rung 1.0, epoch 3: 1 of 1"]);
     check_next(run, &[described(100, job(1), Completed, 9)], &["trial 1 completed", "start 0-0-2"]);
     check_next(run, &capacity(200, 2), &["retry after 0-0-2: Capacity, from 260", "start 2-0-1"]);
@@ -90,12 +92,17 @@ fn no_attempts_beyond_those_allowed() {
 
 #[test]
 fn further_attempts_count_as_launched() {
-    let run = check(&random(2, 1), &[submitted()], &[described(60, job(0), CapacityError, 0)], &[
-        "retry after 0-0-1: Capacity, from 90",
-        "start 1-0-1",
-        // Two were launched: the waiting one has no further attempt.
-        "trial 0 failed: no further attempt after 1",
-    ]);
+    let run = check(
+        &random(2, 1),
+        &[submitted()],
+        &[described(60, job(0), CapacityError, 0)],
+        &[
+            "retry after 0-0-1: Capacity, from 90",
+            "start 1-0-1",
+            // Two were launched: the waiting one has no further attempt.
+            "trial 0 failed: no further attempt after 1",
+        ],
+    );
     assert_eq!(run.state.launched, 2);
 }
 
@@ -118,10 +125,11 @@ fn a_running_time_that_was_cut_too_short_is_tried_once_more_at_the_user_s_limit(
     let run = &mut timed(&jobs(9, 1));
     let limits = |run: &Run, key| run.state.job(key).unwrap().limits.max_runtime_seconds;
     assert_eq!(limits(run, job(5)), 10 * 9 * 3, "three times the 95th percentile");
-    check_next(run, &[described(6_000, job(5), MaxRuntime, 270)], &[
-        "retry after 5-0-1: RuntimeCutTooShort, from 6000",
-        "start 5-0-2",
-    ]);
+    check_next(
+        run,
+        &[described(6_000, job(5), MaxRuntime, 270)],
+        &["retry after 5-0-1: RuntimeCutTooShort, from 6000", "start 5-0-2"],
+    );
     assert_eq!(limits(run, attempt(5, 2)), 3_600);
     let expect = ["trial 5 ran out of time", "start 6-0-1"];
     check_next(run, &[described(9_000, attempt(5, 2), MaxRuntime, 3_600)], &expect);

@@ -70,10 +70,8 @@ fn a_missing_value_at_the_level_is_replaced_by_the_first_above_it() {
 
 #[test]
 fn one_value_above_several_levels_is_judged_at_each() {
-    let expect = [
-        "trial 0 goes on at rung 0.0, epoch 5: 1 of 1",
-        "trial 0 goes on at rung 0.1, epoch 5: 1 of 1",
-    ];
+    let expect =
+        ["trial 0 goes on at rung 0.0, epoch 5: 1 of 1", "trial 0 goes on at rung 0.1, epoch 5: 1 of 1"];
     check(&four(), &[submitted()], &[logged(10, job(0), 5, 0.5)], &expect);
 }
 
@@ -140,9 +138,12 @@ fn a_verdict_is_never_revised() {
     // Trial 0 falls behind at rung 0.0 after it went on.
     let mut given = given();
     given.push(logged(11, job(2), 1, 0.6));
-    let run = &mut check(&four(), &given, &[logged(12, job(3), 1, 0.7)], &[
-        "trial 3 goes on at rung 0.0, epoch 1: 1 of 3",
-    ]);
+    let run = &mut check(
+        &four(),
+        &given,
+        &[logged(12, job(3), 1, 0.7)],
+        &["trial 3 goes on at rung 0.0, epoch 1: 1 of 3"],
+    );
     check_next(run, &[logged(13, job(0), 2, 0.1)], &[]);
     assert_eq!(run.state.rungs[0][0].went_on, 3);
 }

@@ -45,7 +45,8 @@ fn a_trial_keeps_the_configuration_that_its_number_and_the_seed_give() {
 #[test]
 fn a_slot_is_free_when_the_job_has_ended_not_when_its_bill_is_known() {
     let given = [submitted(), started(1, job(0))];
-    let run = &mut check(&random(9, 1), &given, &[ended(60, job(0), Completed)], &["bill 0-0-1", "start 1-0-1"]);
+    let run =
+        &mut check(&random(9, 1), &given, &[ended(60, job(0), Completed)], &["bill 0-0-1", "start 1-0-1"]);
     check_next(run, &[described(60, job(0), Completed, 50)], &["trial 0 completed"]);
 }
 
@@ -90,7 +91,10 @@ fn five_refused_starts_in_a_row_fail_the_tuning() {
     let expect = ["trial 4 failed: no such role", "ending: Failed", "ended: Failed"];
     let run = check(&random(9, 1), &given, &[refused(9, job(4))], &expect);
     let message = format!("{:?}", run.state.status);
-    assert!(message.contains("5 training jobs in a row were refused. Last answer: no such role"), "{message}");
+    assert!(
+        message.contains("5 training jobs in a row were refused. Last answer: no such role"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -141,7 +145,8 @@ fn rulings_above_the_limit_of_a_step_are_owed_and_come_with_the_next() {
 
 #[test]
 fn facts_above_the_limit_of_a_step_are_left_for_the_next() {
-    let given: Vec<_> = std::iter::once(submitted()).chain((0..100).map(|trial| started(1, job(trial)))).collect();
+    let given: Vec<_> =
+        std::iter::once(submitted()).chain((0..100).map(|trial| started(1, job(trial)))).collect();
     let mut run = Run::new(&random(100, 100));
     run.take(from_ref(&submitted()));
     let before = run.steps;

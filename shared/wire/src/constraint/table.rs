@@ -16,5 +16,7 @@ const NAME: &str = "[a-zA-Z0-9](-*[a-zA-Z0-9])*";
 const INSTANCE_TYPE: &str = r"ml\.[a-z0-9-]+\.[a-z0-9-]+";
 /// An address in S3.
 const S3_URI: &str = "(https|s3)://([^/]+)/?(.*)";
+/// Input data may also lie on the machine that runs the jobs; SageMaker itself refuses that.
+const INPUT_URI: &str = "(https|s3)://([^/]+)/?(.*)|file:///.+";
 /// A key of KMS.
 const KMS_KEY: &str = "[a-zA-Z0-9:/_-]*";

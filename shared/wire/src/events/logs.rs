@@ -1,50 +1,48 @@
-//! Log batches as CloudWatch Logs delivers them (gzip, base64), and the objective's values in their lines.
+//! CloudWatch Logs subscription batches: base64 of gzip of JSON.
 //!
-//! Bounded: a batch that unpacks to more than any real one is refused while unpacking. A user's pattern is compiled with
-//! limits and runs in linear time.
+//! Holds the batch and the making of facts from its metric lines. Assumes that the log group is shared by the whole
+//! account: look at [`LogBatch::log_stream`] (see [`crate::names::log_stream`]) and drop what is not ours before any
+//! pattern is tried. Delivered at least once, maybe in other batches the second time; an event id is the same always.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
-use flate2::read::MultiGzDecoder;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey, MetricLine, Recorded};
 use tuning::limits::MAX_LINES_PER_FACT;
 
-use super::EventError;
-use crate::request::{PatternError, compile_pattern};
+pub use super::metric::{Explanation, MetricPattern};
+use super::{EventError, MAX_PAYLOAD_BYTES, Unreadable, decode_base64, field, not_json};
+use crate::names::incarnation;
 
-/// Largest batch, unpacked, in bytes.
-const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
-/// Longest line that is searched for a metric.
-const MAX_LINE_BYTES: usize = 64 * 1024;
+/// Largest batch that is unpacked, in bytes. CloudWatch Logs sends about 1 MB; text packs up to a thousandfold, so a
+/// payload within Lambda's limit could hold gigabytes.
+pub const MAX_BATCH_BYTES: usize = 20 * 1024 * 1024;
 
-/// A batch of lines of one stream.
+const DATA_PATH: &str = "awslogs.data";
+
+/// What a batch is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LogBatch {
-    /// `DATA_MESSAGE`, or `CONTROL_MESSAGE` which only tests the way.
-    pub message_type: String,
-    /// Log group.
-    #[serde(default)]
-    pub log_group: String,
-    /// Log stream.
-    #[serde(default)]
-    pub log_stream: String,
-    /// The lines.
-    #[serde(default, rename = "logEvents")]
-    pub events: Vec<LogEvent>,
+#[serde(from = "String", into = "String")]
+pub enum MessageType {
+    /// Log events.
+    Data,
+    /// CloudWatch Logs tries whether we can be reached; nothing to do.
+    Control,
+    /// A kind that this version does not know; nothing to do.
+    Other(String),
 }
 
-/// A line.
+/// One event of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEvent {
-    /// Unique in its stream.
+    /// Unique in its stream; the same at every delivery.
     pub id: String,
     /// Milliseconds since the epoch.
     pub timestamp: i64,
@@ -52,28 +50,44 @@ pub struct LogEvent {
     pub message: String,
 }
 
+/// Log events of one stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogBatch {
+    /// What it is.
+    pub message_type: MessageType,
+    /// Log group.
+    #[serde(default)]
+    pub log_group: String,
+    /// Log stream; empty in a control message.
+    #[serde(default)]
+    pub log_stream: String,
+    /// Its events in order of (timestamp, id), each id once.
+    #[serde(rename = "logEvents", default)]
+    pub events: Vec<LogEvent>,
+}
+
 impl LogBatch {
-    /// Reads a delivery; a control message gives a batch without lines.
+    /// Reads a delivery. A control message, or one of a kind not known, gives a batch without events.
     pub fn parse(event: &Value) -> Result<Self, EventError> {
-        let unreadable = |reason: &dyn std::fmt::Display| EventError::Unreadable(reason.to_string());
-        let data = event["awslogs"]["data"].as_str().ok_or_else(|| unreadable(&"no awslogs.data"))?;
-        if data.len() > MAX_BATCH_BYTES {
-            return Err(EventError::TooLarge(MAX_BATCH_BYTES));
+        let awslogs = field::present(event, "awslogs")
+            .ok_or(Unreadable::Field { path: "awslogs", expected: "an object" })?;
+        let data = field::text(awslogs, "data", DATA_PATH)?;
+        if data.len() > MAX_PAYLOAD_BYTES {
+            return Err(EventError::TooLarge { what: DATA_PATH, limit_bytes: MAX_PAYLOAD_BYTES });
         }
-        let packed = STANDARD.decode(data).map_err(|error| unreadable(&error))?;
-        let mut bytes = Vec::new();
-        let limit = u64::try_from(MAX_BATCH_BYTES).unwrap_or(u64::MAX);
-        MultiGzDecoder::new(packed.as_slice())
-            .take(limit.saturating_add(1))
-            .read_to_end(&mut bytes)
-            .map_err(|error| unreadable(&error))?;
-        if bytes.len() > MAX_BATCH_BYTES {
-            return Err(EventError::TooLarge(MAX_BATCH_BYTES));
-        }
-        let mut batch: Self = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
-        if batch.message_type != "DATA_MESSAGE" {
+        Ok(Self::from_json(&unpack(&decode_base64(data, DATA_PATH)?)?)?)
+    }
+
+    /// Reads the JSON within.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let mut batch: Self = serde_json::from_slice(bytes).map_err(|error| not_json(&error))?;
+        if batch.message_type != MessageType::Data {
             batch.events.clear();
         }
+        batch.events.sort_by(|a, b| (a.timestamp, &a.id).cmp(&(b.timestamp, &b.id)));
+        let mut seen = BTreeSet::new();
+        batch.events.retain(|event| seen.insert(event.id.clone()));
         Ok(batch)
     }
 
@@ -94,91 +108,67 @@ impl LogBatch {
     }
 }
 
-/// Finds the objective's value and epoch in a line.
-#[derive(Debug, Clone)]
-pub struct MetricPattern {
-    metric: Regex,
-    /// How tabs must be written for the metric's pattern to see them as it expects.
-    tabs: Tabs,
-    epoch: Option<Regex>,
+/// The delivery of `events` of one stream, for a local host or a simulator.
+pub fn encode_batch(log_group: &str, log_stream: &str, events: Vec<LogEvent>) -> Value {
+    let (log_group, log_stream) = (log_group.to_owned(), log_stream.to_owned());
+    LogBatch { message_type: MessageType::Data, log_group, log_stream, events }.encode()
 }
 
-/// CloudWatch shows the tabs of some containers as the text `#011`; patterns are written for one or the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tabs {
-    AsIs,
-    ToText,
-    FromText,
-}
-
-impl MetricPattern {
-    /// Compiles the objective's pattern and the epoch's.
-    pub fn new(metric_regex: &str, epoch_pattern: Option<&str>) -> Result<Self, PatternError> {
-        let tabs = if metric_regex.contains("#011") {
-            Tabs::ToText
-        } else if metric_regex.contains("\\t") {
-            Tabs::FromText
-        } else {
-            Tabs::AsIs
-        };
-        let epoch = epoch_pattern.map(compile_pattern).transpose()?;
-        Ok(Self { metric: compile_pattern(metric_regex)?, tabs, epoch })
-    }
-
-    /// The metric in a line, if there is one.
-    pub fn line(&self, event: &LogEvent) -> Option<MetricLine> {
-        if event.message.len() > MAX_LINE_BYTES {
-            return None;
-        }
-        let value = self.value(&event.message)?;
-        let index = self.epoch.as_ref().and_then(|epoch| group(epoch, &event.message)?.parse().ok());
-        let value = Some(value).filter(|value| value.is_finite());
-        Some(MetricLine { id: event.id.clone(), at: event.timestamp, index, value })
-    }
-
-    fn value(&self, message: &str) -> Option<f64> {
-        let found = group(&self.metric, message).and_then(number);
-        found.or_else(|| match self.tabs {
-            Tabs::ToText if message.contains('\t') => {
-                number(group(&self.metric, &message.replace('\t', "#011"))?)
-            }
-            Tabs::FromText if message.contains("#011") => {
-                number(group(&self.metric, &message.replace("#011", "\t"))?)
-            }
-            Tabs::AsIs | Tabs::ToText | Tabs::FromText => None,
-        })
-    }
-}
-
-/// The first group that takes part in the match.
-fn group<'a>(pattern: &Regex, text: &'a str) -> Option<&'a str> {
-    let captures = pattern.captures(text)?;
-    captures.iter().skip(1).flatten().next().map(|group| group.as_str())
-}
-
-fn number(text: &str) -> Option<f64> {
-    text.trim().parse().ok()
-}
-
-/// The facts of metric lines that were delivered.
+/// The facts of a job's metric lines that were delivered, each of at most [`MAX_LINES_PER_FACT`]; none for no lines.
 pub fn lines_to_facts(job: JobKey, stream: &str, lines: Vec<MetricLine>) -> Vec<Recorded> {
     facts("logs", job, stream, lines)
 }
 
-/// The facts of metric lines that were read from the stored log. Their keys differ from those of deliveries, which may
-/// have held fewer of the same lines.
+/// The facts of metric lines that were read from the stored log.
 pub fn reread_to_facts(job: JobKey, stream: &str, lines: Vec<MetricLine>) -> Vec<Recorded> {
     facts("read", job, stream, lines)
 }
 
-/// A batch may be cut anew when it is delivered again, so the key has its first and its last line.
 fn facts(kind: &str, job: JobKey, stream: &str, mut lines: Vec<MetricLine>) -> Vec<Recorded> {
     lines.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
-    let fact = |lines: &[MetricLine]| {
-        let (first, last) = (lines.first()?, lines.last()?);
-        let key = format!("{kind}#{stream}#{}#{}#{}", first.id, last.id, lines.len());
-        let fact = Fact::MetricsLogged { job, stream: stream.to_owned(), lines: lines.to_vec() };
-        Some(Recorded { key, at: last.at, fact })
-    };
-    lines.chunks(MAX_LINES_PER_FACT).filter_map(fact).collect()
+    lines.chunks(MAX_LINES_PER_FACT).filter_map(|lines| one_fact(kind, job, stream, lines)).collect()
+}
+
+/// The natural key has the first event id and a digest of all: a delivery that comes again may cut its batch elsewhere,
+/// and so begin at the same event and yet hold other lines.
+fn one_fact(kind: &str, job: JobKey, stream: &str, lines: &[MetricLine]) -> Option<Recorded> {
+    let (first, last) = (lines.first()?, lines.last()?);
+    let ids: Vec<&str> = lines.iter().map(|line| line.id.as_str()).collect();
+    let digest = incarnation(ids.join("\n").as_bytes());
+    let key = format!("{kind}#{job}#{stream}#{}#{digest}", first.id);
+    let fact = Fact::MetricsLogged { job, stream: stream.to_owned(), lines: lines.to_vec() };
+    Some(Recorded { key, at: last.at, fact })
+}
+
+fn unpack(packed: &[u8]) -> Result<Vec<u8>, EventError> {
+    let limit = u64::try_from(MAX_BATCH_BYTES).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    GzDecoder::new(packed)
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| Unreadable::Encoding { path: DATA_PATH, reason: error.to_string() })?;
+    if bytes.len() > MAX_BATCH_BYTES {
+        return Err(EventError::TooLarge { what: "the log batch", limit_bytes: MAX_BATCH_BYTES });
+    }
+    Ok(bytes)
+}
+
+impl From<String> for MessageType {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "DATA_MESSAGE" => Self::Data,
+            "CONTROL_MESSAGE" => Self::Control,
+            _ => Self::Other(text),
+        }
+    }
+}
+
+impl From<MessageType> for String {
+    fn from(message_type: MessageType) -> Self {
+        match message_type {
+            MessageType::Data => "DATA_MESSAGE".to_owned(),
+            MessageType::Control => "CONTROL_MESSAGE".to_owned(),
+            MessageType::Other(text) => text,
+        }
+    }
 }

@@ -59,9 +59,8 @@ impl Head {
 pub fn status_word(state: &State) -> &'static str {
     use tuning::ruling::EndReason;
     match &state.status {
-        Status::Active => "InProgress",
         Status::Ending(EndReason::Stopped) => "Stopping",
-        Status::Ending(_) => "InProgress",
+        Status::Active | Status::Ending(_) => "InProgress",
         Status::Ended { why: EndReason::Stopped, .. } => "Stopped",
         Status::Ended { why: EndReason::Failed(_), .. } => "Failed",
         Status::Ended { .. } => "Completed",

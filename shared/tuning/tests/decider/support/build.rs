@@ -1,9 +1,7 @@
 //! Builders of definitions and facts, with few words. Times are in seconds after submission.
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
-use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Strategy,
-};
+use tuning::definition::{Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Strategy};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::{MicroUsd, Rate};
 

@@ -18,8 +18,7 @@ pub(crate) struct Run {
     pub(crate) state: State,
     pub(crate) rulings: Vec<Ruling>,
     pub(crate) concluded: Vec<JobSummary>,
-    /// Facts that were folded, in order.
-    pub(crate) folded: Vec<Recorded>,
+    pub(crate) log: Vec<Step>,
     pub(crate) steps: u64,
     /// Largest state that was looked at, bytes of JSON.
     pub(crate) largest: usize,
@@ -36,7 +35,7 @@ impl Run {
             state: State::new(definition),
             rulings: Vec::new(),
             concluded: Vec::new(),
-            folded: Vec::new(),
+            log: Vec::new(),
             steps: 0,
             largest: 0,
             actions: BTreeSet::new(),
@@ -68,8 +67,8 @@ impl Run {
                 if let Some(before) = before {
                     self.check_log(before, &step);
                 }
-                rulings.extend(step.rulings);
-                self.folded.extend(step.facts);
+                rulings.extend(step.rulings.iter().cloned());
+                self.log.push(step);
             } else if let Some(before) = before {
                 assert_eq!(before, self.state, "a step without effect has none");
             }

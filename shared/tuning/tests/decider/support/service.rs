@@ -18,6 +18,8 @@ pub(crate) struct Faults {
     pub(crate) batched: f64,
     /// A program fails, ends early, or is stopped by somebody else.
     pub(crate) failed: f64,
+    /// A program hangs after an epoch, until its running time is up.
+    pub(crate) hung: f64,
     /// No capacity, a service error.
     pub(crate) unserved: f64,
     /// A job is interrupted after an epoch.
@@ -61,14 +63,26 @@ pub(crate) fn program_epochs(definition: &Definition, trial: u32) -> u32 {
 
 impl Life {
     /// The life of `key` from `now` on.
-    pub(crate) fn new(definition: &Definition, faults: &Faults, key: JobKey, limits: JobLimits, now: i64) -> Self {
+    pub(crate) fn new(
+        definition: &Definition,
+        faults: &Faults,
+        key: JobKey,
+        limits: JobLimits,
+        now: i64,
+    ) -> Self {
         let draws = child(faults.seed, "life", u64::from(key.trial) * 1_000 + u64::from(key.attempt));
         let mut rng = Rng::new(draws);
-        let mut life =
-            Self { started: None, end: JobEnd::Completed, end_at: now, interruptions: 0, happens: Vec::new() };
+        let mut life = Self {
+            started: None,
+            end: JobEnd::Completed,
+            end_at: now,
+            interruptions: 0,
+            happens: Vec::new(),
+        };
         if rng.next_f64() < faults.unserved {
             let ends = [JobEnd::CapacityError, JobEnd::ServiceError];
-            life.end = if definition.job.spot { JobEnd::MaxWait } else { ends[usize::from(rng.next_f64() < 0.5)] };
+            life.end =
+                if definition.job.spot { JobEnd::MaxWait } else { ends[usize::from(rng.next_f64() < 0.5)] };
             life.end_at = now + 60_000;
             return life;
         }
@@ -117,6 +131,9 @@ impl Life {
                 let ends = [JobEnd::AlgorithmError, JobEnd::Completed, JobEnd::Stopped, JobEnd::ServiceError];
                 let end = ends[usize::from(rng.next_f64() < 0.5) + 2 * usize::from(rng.next_f64() < 0.5)];
                 return (end, now + 1_000);
+            }
+            if rng.next_f64() < faults.hung {
+                return (JobEnd::MaxRuntime, ends);
             }
             if rng.next_f64() < faults.interrupted {
                 self.interruptions += 1;

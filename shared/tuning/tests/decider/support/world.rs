@@ -40,7 +40,12 @@ pub(crate) struct World {
     pub(crate) bills: BTreeMap<JobKey, u64>,
     /// Deliveries in the order in which they arrived.
     pub(crate) delivered: Vec<Recorded>,
-    pub(crate) starved: bool,
+    /// Facts that came into being.
+    pub(crate) happened: usize,
+    /// Every action is performed twice.
+    pub(crate) twice: bool,
+    /// The fact of this number, of all that come into being, is lost.
+    pub(crate) lose: Option<usize>,
     faults: Faults,
     rng: Rng,
     now: i64,
@@ -57,7 +62,9 @@ impl World {
             run,
             bills: BTreeMap::new(),
             delivered: Vec::new(),
-            starved: false,
+            happened: 0,
+            twice: false,
+            lose: None,
             faults,
             rng: Rng::new(child(faults.seed, "world", 0)),
             now: CREATED,
@@ -114,7 +121,6 @@ impl World {
             assert!(self.run.state.is_ended(), "nothing moves: {:#?}", self.run.state);
             return false;
         } else {
-            self.starved = true;
             self.faults = Faults { seed: self.faults.seed, ..Faults::default() };
             self.inbox.append(&mut self.lost);
             self.flush();
@@ -155,6 +161,10 @@ impl World {
     }
 
     fn start(&mut self, job: JobKey, limits: JobLimits) {
+        if self.lives.contains_key(&job) {
+            // The service knows a job of this name.
+            return;
+        }
         if self.rng.next_f64() < self.faults.refused {
             return self.happened(Fact::StartRefused { job, message: "no such role".to_owned() }, self.now);
         }
@@ -171,15 +181,18 @@ impl World {
         let key = format!("{}#{at}", fact.job().map_or_else(String::new, |job| job.to_string()));
         let time = matches!(fact, Fact::TimePassed | Fact::TuningSubmitted);
         let recorded = Recorded { key, at, fact };
+        self.happened += 1;
+        let chosen = self.lose == Some(self.happened);
         if self.rng.next_f64() < self.faults.duplicated {
             self.schedule(self.now + 7_000, Event::Arrives(recorded.clone()));
         }
         if time {
             self.inbox.push(recorded);
-        } else if self.rng.next_f64() < self.faults.lost {
+        } else if chosen || self.rng.next_f64() < self.faults.lost {
             self.lost.push(recorded);
         } else if self.rng.next_f64() < self.faults.delayed {
-            let seconds = [3, 20, 90, 4_000][usize::from(self.rng.next_f64() < 0.5) + usize::from(self.rng.next_f64() < 0.3)];
+            let seconds = [3, 20, 90, 4_000]
+                [usize::from(self.rng.next_f64() < 0.5) + usize::from(self.rng.next_f64() < 0.3)];
             self.schedule(self.now + seconds * 1_000, Event::Arrives(recorded));
         } else {
             self.inbox.push(recorded);
@@ -194,6 +207,9 @@ impl World {
         self.delivered.extend(facts);
         for ruling in &rulings {
             self.perform(ruling);
+            if self.twice {
+                self.perform(ruling);
+            }
         }
     }
 

@@ -1,0 +1,85 @@
+//! What a report tells, read from the table: the page of the tuning, and what only its steps know (money over time,
+//! decisions trial by trial).
+
+use std::collections::BTreeMap;
+
+use service::ports::table::Table;
+use service::store::Store;
+use tuning::conclude::full_summary;
+use tuning::ruling::Ruling;
+
+use crate::failure::Failure;
+use crate::follow::{Event, Follower, What};
+use crate::page::Page;
+use crate::words;
+
+/// Everything in a report.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) page: Page,
+    /// Money after each step that changed it.
+    pub(super) money: Vec<Money>,
+    /// Decisions by trial, in order, with their time; `None` = about the tuning as such.
+    pub(super) decisions: BTreeMap<Option<u32>, Vec<(i64, String)>>,
+    /// Values of the trials that run, by epoch.
+    pub(super) live_curves: BTreeMap<u32, Vec<(u32, Option<f64>)>>,
+}
+
+/// The books at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Money {
+    /// When, ms since the epoch.
+    pub(super) at: i64,
+    /// Micro-dollars.
+    pub(super) spent: u64,
+    /// Micro-dollars.
+    pub(super) reserved: u64,
+}
+
+impl Facts {
+    /// Reads tuning `id`.
+    pub(super) async fn read<T: Table>(store: &Store<T>, id: &str) -> Result<Self, Failure> {
+        let page = Page::read(store, id).await?;
+        let mut follower = Follower::from_start(page.loaded.tuning.clone());
+        let definition = &page.loaded.tuning.definition;
+        let mut money: Vec<Money> = vec![Money { at: definition.created, spent: 0, reserved: 0 }];
+        let mut decisions: BTreeMap<Option<u32>, Vec<(i64, String)>> = BTreeMap::new();
+        follower
+            .read(store, |state, events| {
+                let now =
+                    Money { at: state.now, spent: state.ledger.spent.0, reserved: state.ledger.reserved.0 };
+                if money.last().is_none_or(|last| (last.spent, last.reserved) != (now.spent, now.reserved)) {
+                    money.push(now);
+                }
+                for Event { at, what } in events {
+                    if let Some(line) = words::line(definition, &what) {
+                        decisions.entry(trial(&what)).or_default().push((at, line));
+                    }
+                }
+            })
+            .await?;
+        let live = follower.state.jobs().map(|(key, trial, job)| {
+            (key.trial, full_summary(definition, key, trial, job).curve)
+        });
+        let live_curves = live.collect();
+        Ok(Self { page, money, decisions, live_curves })
+    }
+}
+
+/// The trial that an event is about.
+fn trial(what: &What) -> Option<u32> {
+    match what {
+        What::Ruled(ruling, _) => match ruling {
+            Ruling::TrialJudged { trial, .. } | Ruling::TrialFinished { trial, .. } => Some(*trial),
+            Ruling::StartOrdered { job, .. }
+            | Ruling::StopOrdered { job, .. }
+            | Ruling::BillOrdered { job }
+            | Ruling::SettledInFull { job, .. }
+            | Ruling::AttemptAwaited { job, .. } => Some(job.trial),
+            Ruling::TuningEnding { .. } | Ruling::TuningEnded { .. } => None,
+        },
+        What::Improved(best) => Some(best.trial),
+        What::Interrupted(job) | What::Deferred(job, _) => Some(job.trial),
+        What::StopRequested => None,
+    }
+}

@@ -1,0 +1,93 @@
+//! The page: summary, curves, money, jobs, brackets, decisions. Styles and script lie in it.
+
+use std::fmt::Write;
+
+use wire::names::training_job_name;
+
+use super::escape::text;
+use super::facts::Facts;
+use super::{curves, money, tables};
+use crate::text::{duration, maybe, utc, value};
+use crate::words::reason;
+
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+
+/// The report as HTML.
+pub(super) fn page(facts: &Facts) -> String {
+    let name = text(&facts.page.loaded.tuning.definition.name);
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>\
+         {name} - hyperband</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
+    );
+    html.push_str(&header(facts));
+    let mut section = |id: &str, title: &str, content: &str| {
+        let _ = writeln!(html, "<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{title}</h2>{content}</section>");
+    };
+    section("summary", "Summary", &summary(facts));
+    let nothing = || "<p class=\"note\">Nothing yet.</p>".to_owned();
+    let chart = |svg: Option<String>, note: &str| {
+        svg.map_or_else(nothing, |svg| format!("<figure>{svg}<figcaption>{note}</figcaption></figure>"))
+    };
+    let note = "One line per trial; hold the pointer over a line for its hyperparameters. Dashed: rungs, where the \
+                worse trials are stopped. Thick: the best job.";
+    section("curves", "Learning curves", &chart(curves::chart(facts), note));
+    let note = "Spent (filled) and, above it, reserved for what runs. The sum never exceeds the cap.";
+    section("money", "Spending", &chart(money::chart(facts), note));
+    let hint = "<p class=\"note\">Click a heading to sort.</p>";
+    let jobs = format!("{hint}<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Training jobs\">{}</div>", tables::jobs(facts));
+    section("jobs-title", "Training jobs", &jobs);
+    if let Some(rungs) = tables::rungs(facts) {
+        section("rungs", "Brackets and rungs", &rungs);
+    }
+    section("decisions", "Decisions", &tables::decisions(facts));
+    let _ = write!(html, "</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+    html
+}
+
+fn header(facts: &Facts) -> String {
+    let page = &facts.page;
+    let definition = &page.loaded.tuning.definition;
+    let status = page.status();
+    let why = page.why().map(|why| format!(": {}", text(&reason(why)))).unwrap_or_default();
+    format!(
+        "<header><h1>{}</h1><p><span class=\"status {}\">{}</span>{why}</p></header>\n",
+        text(&definition.name),
+        text(&status.to_lowercase()),
+        text(status)
+    )
+}
+
+fn summary(facts: &Facts) -> String {
+    let page = &facts.page;
+    let loaded = &page.loaded;
+    let mut rows = String::from("<dl>");
+    let mut row = |term: &str, content: &str| {
+        let _ = write!(rows, "<dt>{term}</dt><dd>{content}</dd>");
+    };
+    match loaded.state.best.as_deref() {
+        Some(best) => {
+            let name = training_job_name(&loaded.tuning.id, best.job);
+            let metric = text(page.metric());
+            row("best job", &format!("<b>{metric} = {}</b> after {} epochs", maybe(best.last_value), best.resource));
+            row("", &format!("<code>{}</code>", text(&name)));
+            let pairs = best.configuration.0.iter();
+            let pairs = pairs.map(|(name, value)| format!("<code>{} = {}</code>", text(name), text(value)));
+            row("hyperparameters", &pairs.collect::<Vec<_>>().join(" "));
+        }
+        None => row("best job", "none yet"),
+    }
+    if let Some(seen) = &loaded.state.incumbent {
+        row("best value seen", &format!("{} (trial {}, epoch {})", value(seen.value), seen.trial, seen.resource));
+    }
+    row("jobs", &text(&page.counts()));
+    row("epochs", &page.epochs().to_string());
+    row("billed", &format!("{} s", page.billed_seconds()));
+    row("cost", &text(&page.cost()));
+    row("wall time", &duration(page.wall_ms()));
+    row("submitted", &utc(loaded.tuning.definition.created));
+    rows.push_str("</dl>");
+    rows.push_str(&money::bar(facts).unwrap_or_default());
+    rows
+}

@@ -1,0 +1,286 @@
+//! The tunings of a history: requests as a user would send them, and what the checkers must know of each.
+
+use serde_json::{Value, json};
+
+use crate::dice::Dice;
+use crate::plan::{HOUR, MINUTE};
+
+/// Instance type of all jobs.
+pub(crate) const INSTANCE_TYPE: &str = "ml.m5.xlarge";
+/// What the price list says: micro-dollars an hour of one instance.
+pub(crate) const LISTED_INSTANCE_HOUR: u64 = 230_000;
+/// What the price list says: micro-dollars per 1,000 GiB-hours.
+pub(crate) const LISTED_KILO_GIB_HOUR: u64 = 191_781;
+
+/// How the program tells its epochs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Epochs {
+    /// It does not: the epoch is the line's rank.
+    Ranked,
+    /// In every line, whatever restarts there were.
+    Absolute,
+    /// In every line, from the first one after each restart.
+    PerAttempt,
+}
+
+/// One tuning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// Tuning job name.
+    pub name: String,
+    /// The request.
+    pub request: Value,
+    /// When it is submitted, ms since the start.
+    pub submit_at: i64,
+    /// When its user stops it, ms since the start.
+    pub stop_at: Option<i64>,
+    /// Cap in micro-dollars.
+    pub cap: Option<u64>,
+    /// Micro-dollars an hour of one instance.
+    pub instance_hour: u64,
+    /// Micro-dollars per 1,000 GiB-hours.
+    pub kilo_gib_hour: u64,
+    /// Instances of a job.
+    pub instances: u32,
+    /// Volume of each.
+    pub volume_gib: u32,
+    /// Most jobs at once.
+    pub max_parallel: u32,
+    /// How the program tells its epochs.
+    pub epochs: Epochs,
+    /// Index of the first epoch, when told.
+    pub base: u32,
+    /// Epochs of the program.
+    pub program_epochs: u32,
+    /// Most jobs.
+    pub max_jobs: u32,
+    /// Longest time of a job, ms.
+    pub job_ms_max: i64,
+}
+
+/// The choices that make a request.
+#[derive(Debug, Clone)]
+pub struct Choices {
+    /// `Some((min, max, eta))` = Hyperband.
+    pub hyperband: Option<(u32, u32, u32)>,
+    /// Most jobs.
+    pub max_jobs: u32,
+    /// Most jobs at once.
+    pub max_parallel: u32,
+    /// Running-time limit of a job, s.
+    pub max_runtime_seconds: i64,
+    /// Waiting-time limit of a spot job, s; `None` = on demand.
+    pub max_wait_seconds: Option<i64>,
+    /// The cap as a multiple of what one job may cost.
+    pub cap_jobs: Option<f64>,
+    /// Whether the request gives the price.
+    pub own_price: bool,
+    /// How the program tells its epochs.
+    pub epochs: Epochs,
+    /// Whether more is better.
+    pub maximize: bool,
+    /// Members of the completion criteria and of the limits.
+    pub extra: Vec<(&'static str, Value)>,
+    /// Instances of a job.
+    pub instances: u32,
+    /// Own further attempts.
+    pub max_interruptions: u32,
+}
+
+impl Choices {
+    /// A plain Hyperband tuning.
+    pub fn plain() -> Self {
+        Self {
+            hyperband: Some((1, 9, 3)),
+            max_jobs: 12,
+            max_parallel: 3,
+            max_runtime_seconds: 3_600,
+            max_wait_seconds: None,
+            cap_jobs: None,
+            own_price: true,
+            epochs: Epochs::Absolute,
+            maximize: true,
+            extra: Vec::new(),
+            instances: 1,
+            max_interruptions: 3,
+        }
+    }
+
+    fn drawn(dice: &mut Dice) -> Self {
+        let hyperband = dice.chance(0.75).then(|| {
+            let max = dice.pick(&[3, 4, 9, 10, 27]);
+            (dice.count(1, 2), max, dice.count(2, 4))
+        });
+        let max_runtime_seconds = dice.pick(&[300, 900, 1_800, 3_600, 7_200]);
+        let wait = max_runtime_seconds + dice.pick(&[0, 300, 1_800, 7_200]);
+        let mut extra = Vec::new();
+        if dice.chance(0.15) {
+            extra.push(("target", json!(0.2 + 0.8 * dice.unit())));
+        }
+        if dice.chance(0.15) {
+            extra.push(("not_improving", json!(dice.count(3, 8))));
+        }
+        if dice.chance(0.15) {
+            extra.push(("max_runtime", json!(dice.between(600, 14_400))));
+        }
+        if dice.chance(0.15) {
+            extra.push(("max_instances", json!(dice.count(3, 9))));
+        }
+        Self {
+            hyperband,
+            max_jobs: dice.count(1, 24),
+            max_parallel: dice.count(1, 6),
+            max_runtime_seconds,
+            max_wait_seconds: dice.chance(0.5).then_some(wait),
+            cap_jobs: dice.chance(0.6).then(|| 1.0 + 6.0 * dice.unit()),
+            own_price: dice.chance(0.5),
+            epochs: dice.pick(&[Epochs::Ranked, Epochs::Absolute, Epochs::PerAttempt]),
+            maximize: dice.chance(0.5),
+            extra,
+            instances: dice.count(1, 3),
+            max_interruptions: dice.count(0, 4),
+        }
+    }
+}
+
+impl Case {
+    /// The tunings of `seed`.
+    pub(crate) fn all_drawn(seed: u64) -> Vec<Self> {
+        let mut dice = Dice::new(seed, "cases", 0);
+        let count = if dice.chance(0.15) { 2 } else { 1 };
+        (0..count)
+            .map(|n| {
+                let mut case = Self::of(&format!("sim{n}"), &Choices::drawn(&mut dice));
+                case.submit_at = if n == 0 { 0 } else { dice.between(0, HOUR) };
+                case.program_epochs = match dice.between(0, 9) {
+                    0 => case.program_epochs.div_ceil(2),
+                    1 => case.program_epochs * 2,
+                    _ => case.program_epochs,
+                };
+                if dice.chance(0.1) {
+                    case.stop_at = Some(case.submit_at + dice.between(0, 90) * MINUTE);
+                }
+                case
+            })
+            .collect()
+    }
+
+    /// The tuning that `choices` make.
+    pub fn of(name: &str, choices: &Choices) -> Self {
+        let (instance_hour, kilo_gib_hour) =
+            if choices.own_price { (461_000, 0) } else { (LISTED_INSTANCE_HOUR, LISTED_KILO_GIB_HOUR) };
+        let base = u32::from(choices.epochs != Epochs::PerAttempt);
+        let mut case = Self {
+            name: name.to_owned(),
+            request: Value::Null,
+            submit_at: 0,
+            stop_at: None,
+            cap: None,
+            instance_hour,
+            kilo_gib_hour,
+            instances: choices.instances,
+            volume_gib: 30,
+            max_parallel: choices.max_parallel,
+            epochs: choices.epochs,
+            base,
+            program_epochs: choices.hyperband.map_or(6, |(_, max, _)| max),
+            max_jobs: choices.max_jobs,
+            job_ms_max: (choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 600) * 1_000,
+        };
+        let worst = case.cost(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);
+        // Whole cents, so that the text of the request says exactly this.
+        case.cap = choices.cap_jobs.map(|jobs| scaled(worst, jobs).div_ceil(10_000) * 10_000);
+        case.request = request(&case, choices);
+        case
+    }
+
+    /// What `seconds` of one job cost, in micro-dollars, rounded up.
+    pub(crate) fn cost(&self, seconds: i64) -> u64 {
+        let per_hour = u128::from(self.instance_hour) * 1_000
+            + u128::from(self.volume_gib) * u128::from(self.kilo_gib_hour);
+        let seconds = u128::try_from(seconds).unwrap_or(0);
+        let milli = per_hour * u128::from(self.instances) * seconds;
+        u64::try_from(milli.div_ceil(3_600_000)).unwrap_or(u64::MAX)
+    }
+}
+
+/// `amount` times `factor`, in whole hundredths.
+fn scaled(amount: u64, factor: f64) -> u64 {
+    let hundredths = (1..10_000_u32).take_while(|n| f64::from(*n) <= factor * 100.0).last().unwrap_or(100);
+    amount.saturating_mul(u64::from(hundredths)).div_ceil(100)
+}
+
+fn request(case: &Case, choices: &Choices) -> Value {
+    let extra = |name: &str| choices.extra.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
+    let mut config = json!({
+        "Strategy": if choices.hyperband.is_some() { "Hyperband" } else { "Random" },
+        "HyperParameterTuningJobObjective": {
+            "Type": if choices.maximize { "Maximize" } else { "Minimize" }, "MetricName": "auc"
+        },
+        "ResourceLimits": {
+            "MaxNumberOfTrainingJobs": choices.max_jobs, "MaxParallelTrainingJobs": choices.max_parallel
+        },
+        "ParameterRanges": {
+            "ContinuousParameterRanges": [{"Name": "rate", "MinValue": "0.01", "MaxValue": "1"}],
+            "IntegerParameterRanges": [{"Name": "depth", "MinValue": "1", "MaxValue": "10"}],
+        },
+    });
+    if let Some(seconds) = extra("max_runtime") {
+        config["ResourceLimits"]["MaxRuntimeInSeconds"] = seconds;
+    }
+    if let Some(target) = extra("target") {
+        config["TuningJobCompletionCriteria"]["TargetObjectiveMetricValue"] = target;
+    }
+    if let Some(most) = extra("not_improving") {
+        config["TuningJobCompletionCriteria"]["BestObjectiveNotImproving"]["MaxNumberOfTrainingJobsNotImproving"] =
+            most;
+    }
+    let mut controller = json!({"MaxInterruptions": choices.max_interruptions, "Sampler": "Sobol"});
+    if let Some((min, max, eta)) = choices.hyperband {
+        config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
+        controller["ReductionFactor"] = json!(eta);
+        controller["ResourceHyperParameter"] = json!("epochs");
+    }
+    if let Some(most) = extra("max_instances") {
+        controller["MaxInstances"] = most;
+    }
+    if let Some(cap) = case.cap {
+        let text = format!("{}.{:02}", cap / 1_000_000, cap % 1_000_000 / 10_000);
+        controller["MaxCostUsd"] = serde_json::from_str(&text).unwrap_or_default();
+    }
+    if choices.own_price {
+        controller["InstancePricesUsdPerHour"] = json!({INSTANCE_TYPE: 0.461});
+    }
+    if case.epochs != Epochs::Ranked {
+        controller["EpochPattern"] = json!(r"\[epoch ([0-9]+)\]");
+        controller["EpochBase"] = json!(case.base);
+        let numbering = if case.epochs == Epochs::Absolute { "Absolute" } else { "PerAttempt" };
+        controller["EpochNumbering"] = json!(numbering);
+    }
+    json!({
+        "HyperParameterTuningJobName": case.name,
+        "HyperParameterTuningJobConfig": config,
+        "TrainingJobDefinition": job_definition(choices),
+        "Controller": controller,
+    })
+}
+
+fn job_definition(choices: &Choices) -> Value {
+    let mut stopping = json!({"MaxRuntimeInSeconds": choices.max_runtime_seconds});
+    if let Some(wait) = choices.max_wait_seconds {
+        stopping["MaxWaitTimeInSeconds"] = json!(wait);
+    }
+    json!({
+        "AlgorithmSpecification": {
+            "TrainingImage": "111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1",
+            "TrainingInputMode": "File",
+            "MetricDefinitions": [{"Name": "auc", "Regex": r"auc=(\S+);"}],
+        },
+        "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
+        "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
+        "StoppingCondition": stopping,
+        "EnableManagedSpotTraining": choices.max_wait_seconds.is_some(),
+        "CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"},
+        "ResourceConfig": {"InstanceType": INSTANCE_TYPE, "InstanceCount": choices.instances, "VolumeSizeInGB": 30},
+    })
+}

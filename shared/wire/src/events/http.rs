@@ -1,0 +1,177 @@
+//! API Gateway's HTTP API, payload format 2.0: the request, and the response.
+//!
+//! Assumes that names of headers compare without regard to case; they are lower-case here. A body of
+//! `application/x-amz-json-1.1` arrives as base64: only the flag says so. Never authenticates: API Gateway has, and
+//! [`HttpRequest::caller`] is its word.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::{EventError, Unreadable, decode_base64, field};
+
+/// Largest body, in bytes.
+pub const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HttpRequest {
+    /// Method, such as `POST`.
+    pub method: String,
+    /// Path without the stage, such as `/`.
+    pub path: String,
+    /// Parameters; several values of one are joined by commas.
+    pub query: BTreeMap<String, String>,
+    /// Headers, names in lower case; several values of one are joined by commas.
+    pub headers: BTreeMap<String, String>,
+    /// Body, decoded.
+    pub body: Vec<u8>,
+    /// ARN of the caller, if the API authenticates by IAM.
+    pub caller: Option<String>,
+    /// The request's id, for logs and for the response's header; empty if absent.
+    pub request_id: String,
+}
+
+impl HttpRequest {
+    /// Reads an invocation's payload.
+    pub fn parse(event: &Value) -> Result<Self, EventError> {
+        if field::text(event, "version", "version")? != "2.0" {
+            return Err(Unreadable::Field { path: "version", expected: "2.0" }.into());
+        }
+        let context = field::present(event, "requestContext")
+            .ok_or(Unreadable::Field { path: "requestContext", expected: "an object" })?;
+        let http = field::present(context, "http")
+            .ok_or(Unreadable::Field { path: "requestContext.http", expected: "an object" })?;
+        let stage = field::optional_text(context, "stage", "requestContext.stage")?;
+        let caller = context.pointer("/authorizer/iam/userArn").and_then(Value::as_str);
+        let request_id = field::optional_text(context, "requestId", "requestContext.requestId")?;
+        Ok(Self {
+            method: field::text(http, "method", "requestContext.http.method")?.to_owned(),
+            path: without_stage(field::text(event, "rawPath", "rawPath")?, stage).to_owned(),
+            query: texts(event, "queryStringParameters", str::to_owned),
+            headers: texts(event, "headers", str::to_ascii_lowercase),
+            body: body(event)?,
+            caller: caller.map(str::to_owned),
+            request_id: request_id.unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// The header `name`, given in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    /// The payload as API Gateway sends it, for hosts that play it.
+    pub fn encode(&self) -> Value {
+        let mut context = json!({
+            "http": {"method": self.method, "path": self.path, "protocol": "HTTP/1.1"},
+            "requestId": self.request_id,
+            "stage": "$default",
+        });
+        if let Some(caller) = &self.caller {
+            context["authorizer"] = json!({"iam": {"userArn": caller}});
+        }
+        json!({
+            "version": "2.0",
+            "routeKey": "$default",
+            "rawPath": self.path,
+            "rawQueryString": "",
+            "queryStringParameters": self.query,
+            "headers": self.headers,
+            "requestContext": context,
+            "body": STANDARD.encode(&self.body),
+            "isBase64Encoded": true,
+        })
+    }
+}
+
+/// A response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpResponse {
+    /// Status.
+    pub status: u16,
+    /// Headers, names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+impl HttpResponse {
+    /// A response without headers.
+    pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self { status, headers: BTreeMap::new(), body: body.into() }
+    }
+
+    /// A response in AWS's JSON 1.1 protocol, as AMT's clients want it.
+    pub fn amz_json(status: u16, body: &Value) -> Self {
+        Self::new(status, body.to_string()).header("content-type", "application/x-amz-json-1.1")
+    }
+
+    /// The response with one more header (or that header replaced).
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.insert(name.to_ascii_lowercase(), value.to_owned());
+        self
+    }
+
+    /// What Lambda hands to API Gateway: a body that is text as such, another as base64.
+    pub fn encode(&self) -> Value {
+        let (body, is_base64) = match std::str::from_utf8(&self.body) {
+            Ok(text) => (text.to_owned(), false),
+            Err(_) => (STANDARD.encode(&self.body), true),
+        };
+        json!({
+            "statusCode": self.status,
+            "headers": self.headers,
+            "body": body,
+            "isBase64Encoded": is_base64,
+        })
+    }
+
+    /// Reads what [`Self::encode`] wrote, for hosts that play API Gateway.
+    pub fn parse(response: &Value) -> Result<Self, EventError> {
+        let status = field::optional_number(response, "statusCode", "statusCode")?
+            .and_then(|status| u16::try_from(status).ok())
+            .ok_or(Unreadable::Field { path: "statusCode", expected: "a status" })?;
+        Ok(Self {
+            status,
+            headers: texts(response, "headers", str::to_ascii_lowercase),
+            body: body(response)?,
+        })
+    }
+}
+
+/// The path below a named stage, which API Gateway leaves in front.
+fn without_stage<'a>(path: &'a str, stage: Option<&str>) -> &'a str {
+    let Some(rest) = stage.and_then(|stage| path.strip_prefix('/')?.strip_prefix(stage)) else { return path };
+    match rest {
+        "" => "/",
+        rest if rest.starts_with('/') => rest,
+        _ => path,
+    }
+}
+
+/// The texts in an object; what is no text is left out.
+fn texts(object: &Value, name: &str, key: impl Fn(&str) -> String) -> BTreeMap<String, String> {
+    let empty = Map::new();
+    let map = field::present(object, name).and_then(Value::as_object).unwrap_or(&empty);
+    map.iter().filter_map(|(name, value)| Some((key(name), value.as_str()?.to_owned()))).collect()
+}
+
+fn body(object: &Value) -> Result<Vec<u8>, EventError> {
+    let text = field::optional_text(object, "body", "body")?.unwrap_or_default();
+    let is_base64 = match field::present(object, "isBase64Encoded") {
+        None => false,
+        Some(flag) => {
+            flag.as_bool().ok_or(Unreadable::Field { path: "isBase64Encoded", expected: "true or false" })?
+        }
+    };
+    // Four characters of base64 are three bytes.
+    let length_bytes = if is_base64 { text.len() / 4 * 3 } else { text.len() };
+    if length_bytes > MAX_BODY_BYTES {
+        return Err(EventError::TooLarge { what: "the body", limit_bytes: MAX_BODY_BYTES });
+    }
+    if is_base64 { Ok(decode_base64(text, "body")?) } else { Ok(text.as_bytes().to_vec()) }
+}

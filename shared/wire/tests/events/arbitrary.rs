@@ -1,0 +1,129 @@
+//! Arbitrary input: no parser panics, whatever it is given.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use wire::events::http::{HttpRequest, HttpResponse};
+use wire::events::job_state::{JobStateChange, classify};
+use wire::events::logs::{LogBatch, MetricPattern};
+use wire::events::schedule::Tick;
+use wire::events::{payload, stream};
+use wire::names::parse_training_job_name;
+
+use crate::logs::log_event;
+use crate::samples::{bytes, sample};
+
+const FILES: [&str; 7] = [
+    "apigw_v2_create_tuning_job.json",
+    "cwlogs_subscription.json",
+    "dynamodb_stream.json",
+    "scheduled_event.json",
+    "training_job_state_change_failed.json",
+    "training_job_state_change_interrupted.json",
+    "training_job_state_change_docstyle_string_times.json",
+];
+
+/// Gives a value to every parser; what is read must be fit for what follows.
+fn read_by_all(event: &Value) {
+    if let Ok(change) = JobStateChange::parse(event) {
+        if let Some((_, job)) = parse_training_job_name(&change.training_job_name) {
+            let _ = change.to_recorded(job);
+        }
+        assert!(change.fact_key().len() < 1_024);
+        let _ = JobStateChange::parse(&change.encode());
+    }
+    if let Ok(batch) = LogBatch::parse(event) {
+        assert_eq!(LogBatch::parse(&batch.encode()), Ok(batch));
+    }
+    for record in stream::parse(event).into_iter().flatten() {
+        let _ = stream::encode_record(1, record.kind, &record.key, record.new.as_ref());
+    }
+    let _ = (Tick::parse(event), HttpResponse::parse(event));
+    if let Ok(request) = HttpRequest::parse(event) {
+        assert_eq!(HttpRequest::parse(&request.encode()).map(|read| read.body), Ok(request.body));
+    }
+}
+
+/// All places in a value.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
+    match value {
+        Value::Object(map) => {
+            map.iter().for_each(|(name, value)| pointers(value, &format!("{at}/{}", escaped(name)), found));
+        }
+        Value::Array(list) => {
+            list.iter().enumerate().for_each(|(n, value)| pointers(value, &format!("{at}/{n}"), found));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!({"S": "x"})),
+        Just(json!([null, 1, "x", {"Status": "Interrupted"}])),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_bytes(bytes in any::<Vec<u8>>()) {
+        if let Ok(event) = payload(&bytes) {
+            read_by_all(&event);
+        }
+        let _ = LogBatch::from_json(&bytes);
+    }
+
+    #[test]
+    fn samples_with_a_broken_byte(file in 0..FILES.len(), place in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut bytes = bytes(FILES[file]);
+        let place = place.index(bytes.len());
+        bytes[place] = byte;
+        if let Ok(event) = payload(&bytes) {
+            read_by_all(&event);
+        }
+    }
+
+    #[test]
+    fn samples_with_another_member(
+        file in 0..FILES.len(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any_value()), 1..4),
+    ) {
+        let mut event = sample(FILES[file]);
+        for (place, value) in changes {
+            let mut found = Vec::new();
+            pointers(&event, "", &mut found);
+            let place = place.get(&found).clone();
+            *event.pointer_mut(&place).expect("a place") = value;
+        }
+        read_by_all(&event);
+    }
+
+    #[test]
+    fn any_statuses(status in any::<String>(), secondary in any::<String>(), reason in any::<Option<String>>()) {
+        let _ = classify(&status, &secondary, reason.as_deref());
+    }
+
+    #[test]
+    fn any_pattern_and_line(pattern in any::<String>(), epoch in any::<Option<String>>(), line in any::<String>()) {
+        if let Ok(pattern) = MetricPattern::new(&pattern, epoch.as_deref()) {
+            let _ = pattern.line(&log_event("1", 1, &line));
+        }
+    }
+
+    #[test]
+    fn a_value_is_finite_or_absent(text in "[-+0-9.eEnaif]{1,12}") {
+        let pattern = MetricPattern::new(r"loss=(\S+)", None).expect("a pattern");
+        if let Some(line) = pattern.line(&log_event("1", 1, &format!("loss={text}"))) {
+            prop_assert!(line.value.is_none_or(f64::is_finite));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Log batches and the facts made of them.
+
+use std::io::Write;
+use std::time::Instant;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use tuning::fact::{Fact, JobKey, MetricLine};
+use tuning::limits::MAX_LINES_PER_FACT;
+use wire::events::EventError;
+use wire::events::logs::{
+    LogBatch, LogEvent, MAX_BATCH_BYTES, MessageType, MetricPattern, encode_batch, lines_to_facts,
+    reread_to_facts,
+};
+
+use crate::samples::{bytes, sample};
+
+const KEY: JobKey = JobKey { trial: 7, rung: 1, attempt: 1 };
+const STREAM: &str = "hb1-3fa1c2-7-1-1/algo-1-1789000000";
+
+pub(crate) fn log_event(id: &str, timestamp: i64, message: &str) -> LogEvent {
+    LogEvent { id: id.to_owned(), timestamp, message: message.to_owned() }
+}
+
+fn line(id: usize, at: i64) -> MetricLine {
+    MetricLine { id: format!("{id:056}"), at, index: None, value: Some(0.5) }
+}
+
+fn delivery(bytes: &[u8]) -> Value {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).expect("memory");
+    json!({"awslogs": {"data": STANDARD.encode(encoder.finish().expect("memory"))}})
+}
+
+#[test]
+fn the_sample_unpacks_to_the_decoded_sample() {
+    let batch = LogBatch::parse(&sample("cwlogs_subscription.json")).unwrap();
+    assert_eq!(batch, LogBatch::from_json(&bytes("cwlogs_decoded.json")).unwrap());
+    assert_eq!((batch.message_type.clone(), batch.log_stream.as_str()), (MessageType::Data, STREAM));
+    assert_eq!(batch.log_group, "/aws/sagemaker/TrainingJobs");
+    assert_eq!(batch.events.len(), 4);
+    assert_eq!(LogBatch::parse(&batch.encode()), Ok(batch));
+}
+
+#[test]
+fn a_control_message_has_no_events() {
+    let batch = LogBatch::parse(&sample("cwlogs_control_message.json")).unwrap();
+    assert_eq!((batch.message_type, batch.events.len()), (MessageType::Control, 0));
+    let other = json!({"messageType": "NEW", "logEvents": [{"id": "1", "timestamp": 1, "message": "x"}]});
+    let batch = LogBatch::parse(&delivery(other.to_string().as_bytes())).unwrap();
+    assert_eq!((batch.message_type, batch.events.len()), (MessageType::Other("NEW".to_owned()), 0));
+}
+
+#[test]
+fn events_come_in_order_and_each_once() {
+    let events =
+        vec![log_event("3", 2, "c"), log_event("2", 1, "b"), log_event("3", 2, "c"), log_event("1", 1, "a")];
+    let batch = LogBatch::parse(&encode_batch("g", STREAM, events)).unwrap();
+    let ids: Vec<&str> = batch.events.iter().map(|event| event.id.as_str()).collect();
+    assert_eq!(ids, ["1", "2", "3"]);
+}
+
+#[test]
+fn broken_deliveries_are_unreadable() {
+    for event in [
+        json!({}),
+        json!({"awslogs": null}),
+        json!({"awslogs": {"data": 5}}),
+        json!({"awslogs": {"data": "%%%"}}),
+        json!({"awslogs": {"data": "AAAA"}}),
+        json!({"awslogs": {"data": ""}}),
+        delivery(b"no json"),
+        delivery(b"{}"),
+        delivery(b"{\"messageType\":\"DATA_MESSAGE\",\"logEvents\":[{\"id\":1}]}"),
+    ] {
+        assert!(matches!(LogBatch::parse(&event), Err(EventError::Unreadable(_))), "{event}");
+    }
+    let mut cut = sample("cwlogs_subscription.json");
+    let data = cut["awslogs"]["data"].as_str().unwrap()[..100].to_owned();
+    cut["awslogs"]["data"] = data.into();
+    assert!(matches!(LogBatch::parse(&cut), Err(EventError::Unreadable(_))));
+}
+
+#[test]
+fn a_gzip_bomb_is_refused_while_it_unpacks() {
+    let bomb = delivery(&vec![b' '; MAX_BATCH_BYTES + 1]);
+    assert!(bomb.to_string().len() < 100_000);
+    assert!(matches!(LogBatch::parse(&bomb), Err(EventError::TooLarge { .. })));
+    let large = json!({"awslogs": {"data": "A".repeat(wire::events::MAX_PAYLOAD_BYTES + 4)}});
+    assert!(matches!(LogBatch::parse(&large), Err(EventError::TooLarge { .. })));
+}
+
+#[test]
+fn many_lines_become_several_facts() {
+    let count = MAX_LINES_PER_FACT * 2 + 1;
+    let lines: Vec<MetricLine> = (0..count).rev().map(|id| line(id, i64::try_from(id).unwrap())).collect();
+    let facts = lines_to_facts(KEY, STREAM, lines.clone());
+    let mut found = Vec::new();
+    for recorded in &facts {
+        let Fact::MetricsLogged { job, stream, lines } = &recorded.fact else { panic!("another fact") };
+        assert_eq!((*job, stream.as_str()), (KEY, STREAM));
+        assert!(lines.len() <= MAX_LINES_PER_FACT);
+        assert_eq!(Some(recorded.at), lines.iter().map(|line| line.at).max());
+        assert!(recorded.key.starts_with(&format!("logs#7-1-1#{STREAM}#{}#", lines[0].id)));
+        found.extend(lines.clone());
+    }
+    assert_eq!(facts.len(), 3);
+    assert_eq!(found.len(), count);
+    assert_eq!(facts, lines_to_facts(KEY, STREAM, lines));
+    assert_eq!(lines_to_facts(KEY, STREAM, Vec::new()), []);
+}
+
+#[test]
+fn a_batch_cut_elsewhere_has_another_key() {
+    let keys: Vec<String> = [vec![1, 2, 3], vec![1, 3], vec![1, 2], vec![1, 2, 3, 4]]
+        .into_iter()
+        .flat_map(|ids| lines_to_facts(KEY, STREAM, ids.into_iter().map(|id| line(id, 5)).collect()))
+        .map(|recorded| recorded.key)
+        .collect();
+    let unique: std::collections::BTreeSet<&String> = keys.iter().collect();
+    assert_eq!((keys.len(), unique.len()), (4, 4));
+    let reread = reread_to_facts(KEY, STREAM, vec![line(1, 5)]);
+    assert!(reread[0].key.starts_with("read#"));
+}
+
+#[test]
+fn a_large_batch_is_read_whole() {
+    let message = "[00:30:01] [12]#011train-auc:0.70112#011validation-auc:0.69031";
+    let count = 10_000;
+    let events: Vec<LogEvent> = (0..count)
+        .map(|n| {
+            let text = if n % 2 == 0 { message.to_owned() } else { "x".repeat(80) };
+            log_event(&format!("{n:056}"), i64::from(n), &text)
+        })
+        .collect();
+    let delivery = encode_batch("/aws/sagemaker/TrainingJobs", STREAM, events);
+    let pattern =
+        MetricPattern::new(r".*\[[0-9]+\].*#011validation-auc:(\S+)", Some(r"\[(\d+)\]#011")).unwrap();
+    let begun = Instant::now();
+    let batch = LogBatch::parse(&delivery).unwrap();
+    let lines: Vec<MetricLine> = batch.events.iter().filter_map(|event| pattern.line(event)).collect();
+    println!("{count} events in {:?}", begun.elapsed());
+    assert_eq!(lines.len(), 5_000);
+    assert!(lines.iter().all(|line| line.index == Some(12) && line.value == Some(0.69031)));
+}

@@ -1,0 +1,115 @@
+//! Metric patterns on log lines.
+
+use wire::events::logs::{Explanation, MetricPattern};
+use wire::events::metric::MAX_LINE_BYTES;
+
+use crate::logs::log_event;
+
+/// As AMT describes XGBoost's pattern.
+const DESCRIBED: &str = r".*\[[0-9]+\].*#011validation-auc:([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?).*";
+/// As XGBoost's container has it.
+const CONTAINER: &str = r".*\[[0-9]+\].*#011validation-auc:(\S+)";
+/// As a person who looks at the program would write it.
+const WITH_TAB: &str = r"\[\d+\]\t(?:\S+\t)*validation-auc:(\S+)";
+const EPOCH: &str = r"^(?:\[\d\d:\d\d:\d\d\]\s)?\[(\d+)\](?:#011|\t)";
+
+/// Index and value in a line.
+fn metric(pattern: &str, epoch: Option<&str>, line: &str) -> Option<(Option<u64>, Option<f64>)> {
+    let pattern = MetricPattern::new(pattern, epoch).expect("a pattern");
+    let found = pattern.line(&log_event("7", 1, line))?;
+    assert_eq!((found.id.as_str(), found.at), ("7", 1));
+    Some((found.index, found.value))
+}
+
+#[test]
+fn xgboosts_lines_are_read_in_all_their_forms() {
+    for pattern in [DESCRIBED, CONTAINER, WITH_TAB] {
+        for prefix in ["", "[00:30:01] "] {
+            for tab in ["#011", "\t"] {
+                for rest in ["", "TABvalidation-logloss:0.5"] {
+                    let line = format!("{prefix}[36]TABtrain-auc:0.91429TABvalidation-auc:0.80998{rest}");
+                    let line = line.replace("TAB", tab);
+                    let found = metric(pattern, Some(EPOCH), &line);
+                    assert_eq!(found, Some((Some(36), Some(0.80998))), "{pattern}: {line}");
+                }
+            }
+        }
+        assert_eq!(metric(pattern, None, "[36]#011train-auc:0.91429"), None);
+    }
+}
+
+#[test]
+fn what_is_not_finite_is_a_line_without_a_value() {
+    for number in ["nan", "NaN", "-nan", "inf", "+inf", "-Infinity", "1e999"] {
+        let found = metric(CONTAINER, Some(EPOCH), &format!("[3]#011validation-auc:{number}"));
+        assert_eq!(found, Some((Some(3), None)), "{number}");
+    }
+}
+
+#[test]
+fn numbers_in_all_their_forms() {
+    for (text, value) in [
+        ("1", 1.0),
+        ("+1.5", 1.5),
+        ("-.5", -0.5),
+        ("5.", 5.0),
+        ("1e-3", 0.001),
+        ("1E+03", 1000.0),
+        (" 2 ", 2.0),
+        ("-0", 0.0),
+    ] {
+        assert_eq!(metric("loss=(.*)", None, &format!("loss={text}")), Some((None, Some(value))), "{text}");
+    }
+    for text in ["", "x", "1,5", "0.5,", "0.5s", "0x10", "1_000", "--1", "1 2"] {
+        assert_eq!(metric("loss=(.*)", None, &format!("loss={text}")), None, "{text}");
+    }
+}
+
+#[test]
+fn the_first_group_that_takes_part_counts() {
+    let pattern = r"(?:loss=(\d+)|acc=(\d+))";
+    assert_eq!(metric(pattern, None, "acc=7"), Some((None, Some(7.0))));
+    assert_eq!(metric(r"loss=\d+", None, "loss=7"), None);
+    assert_eq!(metric(r"loss=(\d+)?", None, "loss="), None);
+}
+
+#[test]
+fn an_epoch_that_does_not_fit_is_no_index() {
+    let epoch = |text: &str| {
+        metric(r"loss=(\S+)", Some(r"epoch=(\S+) "), &format!("epoch={text} loss=1")).expect("a line").0
+    };
+    assert_eq!(epoch("18446744073709551615"), Some(u64::MAX));
+    for text in ["18446744073709551616", "-1", "1.5", "x"] {
+        assert_eq!(epoch(text), None, "{text}");
+    }
+    assert_eq!(metric("loss=(.+)", Some("epoch=(.+) "), "loss=1"), Some((None, Some(1.0))));
+}
+
+#[test]
+fn a_long_line_is_not_searched() {
+    let padding = " ".repeat(MAX_LINE_BYTES);
+    assert_eq!(metric(r"loss=(\S+)", None, &format!("{padding}loss=1")), None);
+    let fits = format!("{}loss=1", &padding[6..]);
+    assert_eq!(metric(r"loss=(\S+)", None, &fits), Some((None, Some(1.0))));
+}
+
+#[test]
+fn patterns_that_cannot_be_bounded_are_refused() {
+    for pattern in ["(?<=loss=)([0-9.]+)", r"(a)\1", "(a", r"((\w{50}){50}){50}"] {
+        assert!(MetricPattern::new(pattern, None).is_err(), "{pattern}");
+        assert!(MetricPattern::new("(a)", Some(pattern)).is_err(), "{pattern}");
+    }
+}
+
+#[test]
+fn a_line_is_explained() {
+    let pattern = MetricPattern::new(r"loss=(\S+)", Some(r"epoch=(\d+)")).unwrap();
+    assert_eq!(pattern.explain("hello"), Explanation::NoMatch);
+    assert_eq!(pattern.explain("loss=high"), Explanation::NotANumber { captured: "high".to_owned() });
+    let captured = "0.50".to_owned();
+    assert_eq!(
+        pattern.explain("epoch=3 loss=0.50"),
+        Explanation::Value { captured, value: Some(0.5), index: Some(3) }
+    );
+    assert_eq!(pattern.explain(&"x".repeat(MAX_LINE_BYTES + 1)), Explanation::TooLong);
+}
