@@ -11,6 +11,7 @@ finalize() hangs when the tracker's host is gone).
 Exit code: 0 trained, or stopped by SIGTERM; 1 bad hyperparameters or data; 3 the other hosts were lost.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -34,8 +35,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 JOIN_SECONDS = 60
 COLLECTIVE_SECONDS = 60
 FINALIZE_SECONDS = 10
-# Outside a local runner every host has its own network, and a fixed port needs no rendezvous.
-CONTAINER_TRACKER_PORT = 9099
+# Outside a local runner every host has its own network, and fixed ports need no rendezvous: tracker, lifeline.
+CONTAINER_PORTS = (9099, 9100)
 CHECKPOINTS_KEPT = 2
 
 
@@ -235,7 +236,7 @@ def fail(host_root, message, code):
 
 
 class Rendezvous:
-    """How the first host's tracker port becomes known to the others: files in the shared checkpoint folder.
+    """How the first host's two ports become known to the others: files in the shared checkpoint folder.
 
     Each host asks under a random name and takes only the answer to that name, so files left by an earlier attempt,
     even one with the same attempt id, cannot send it to a dead port.
@@ -246,7 +247,7 @@ class Rendezvous:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.done = threading.Event()
 
-    def answer_all(self, port):
+    def answer_all(self, ports):
         for old in self.folder.parent.glob(".rendezvous-*"):
             if old != self.folder:
                 shutil.rmtree(old, ignore_errors=True)
@@ -254,10 +255,10 @@ class Rendezvous:
         def answer():
             while not self.done.wait(0.02):
                 for request in self.folder.glob("join-*"):
-                    reply = request.with_name(request.name.replace("join-", "port-"))
+                    reply = request.with_name(request.name.replace("join-", "ports-"))
                     if not reply.exists():
                         unfinished = reply.with_suffix(".tmp")
-                        unfinished.write_text(str(port))
+                        unfinished.write_text(json.dumps(ports))
                         os.replace(unfinished, reply)
 
         threading.Thread(target=answer, daemon=True).start()
@@ -265,16 +266,72 @@ class Rendezvous:
     def ask(self, first_host):
         name = secrets.token_hex(8)
         (self.folder / f"join-{name}").touch()
-        reply, deadline = self.folder / f"port-{name}", time.monotonic() + JOIN_SECONDS
+        reply, deadline = self.folder / f"ports-{name}", time.monotonic() + JOIN_SECONDS
         while not reply.exists():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{first_host} did not start its tracker within {JOIN_SECONDS} s")
             time.sleep(0.02)
-        return int(reply.read_text())
+        return json.loads(reply.read_text())
 
     def close(self):
         self.done.set()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Lifeline:
+    """One connection between the first host and each other, over which nothing is said but "done".
+
+    The kernel closes it when a process dies, however it dies. XGBoost alone does not always notice: with the tracker's
+    host killed, a host was seen waiting in a collective operation for more than 20 s.
+    """
+
+    def __init__(self, host):
+        self.host = host
+        self.links = []
+        self.finished = False
+
+    def listen(self, address, port):
+        server = socket.create_server((address, port))
+
+        def accept():
+            for _ in self.host.hosts[1:]:
+                self._watch(server.accept()[0])
+
+        threading.Thread(target=accept, daemon=True).start()
+        return server.getsockname()[1]
+
+    def connect(self, address, port):
+        deadline = time.monotonic() + JOIN_SECONDS
+        while True:
+            try:
+                link = socket.create_connection((address, port), timeout=JOIN_SECONDS)
+                break
+            except ConnectionRefusedError:  # in containers, where the first host may start later
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+        link.settimeout(None)
+        self._watch(link)
+
+    def done(self):
+        """From here on a peer may leave: the rounds are trained and the model is saved."""
+        self.finished = True
+        for link in self.links:
+            with contextlib.suppress(OSError):
+                link.sendall(b"d")
+
+    def _watch(self, link):
+        self.links.append(link)
+
+        def wait():
+            try:
+                said = link.recv(1)
+            except OSError:
+                said = b""
+            if not said and not self.finished:
+                lost(self.host, ConnectionError("another host ended before the training was done"))
+
+        threading.Thread(target=wait, daemon=True).start()
 
 
 def train(host, params, num_round, train_rows, validation_rows):
@@ -326,25 +383,28 @@ def train_together(host, job):
     local = bool(host.addresses)
     address = host.addresses[first_host] if local else socket.gethostbyname(first_host)
     rendezvous = Rendezvous(host) if local else None
-    port = CONTAINER_TRACKER_PORT
+    lifeline = Lifeline(host)
+    ports = (0, 0) if local else CONTAINER_PORTS  # 0: one that the kernel picks
     if host.rank == 0:
         tracker = RabitTracker(
             n_workers=len(host.hosts),
             host_ip=address,
-            port=0 if local else port,
+            port=ports[0],
             sortby="task",
             timeout=JOIN_SECONDS,
         )
         tracker.start()
-        port = tracker.worker_args()["dmlc_tracker_port"]
+        ports = (tracker.worker_args()["dmlc_tracker_port"], lifeline.listen(address, ports[1]))
         if local:
-            rendezvous.answer_all(port)
-    elif local:
-        port = rendezvous.ask(first_host)
+            rendezvous.answer_all(ports)
+    else:
+        if local:
+            ports = rendezvous.ask(first_host)
+        lifeline.connect(address, ports[1])
     with CommunicatorContext(
         dmlc_communicator="rabit",
         dmlc_tracker_uri=address,
-        dmlc_tracker_port=port,
+        dmlc_tracker_port=ports[0],
         dmlc_task_id=f"{host.rank:05d}",  # sorted as text, and the order is the rank
         dmlc_retry=3 if local else 10,
         dmlc_timeout=COLLECTIVE_SECONDS,
@@ -355,6 +415,7 @@ def train_together(host, job):
             train(host, *job)
         except Exception as error:  # any: leaving the context by an exception may hang in finalize()
             lost(host, error)
+        lifeline.done()
         # The work is done and saved; a peer that dies just now must not keep this host waiting.
         watchdog = threading.Timer(FINALIZE_SECONDS, os._exit, [0])
         watchdog.daemon = True

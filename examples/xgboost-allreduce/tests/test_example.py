@@ -166,21 +166,21 @@ class Training(Example):
         self.assertIsNone(job.failure("algo-1"))
 
     def test_hosts_do_not_outwait_a_killed_peer(self):
-        for victim in ("algo-1", "algo-2"):
-            with self.subTest(victim=victim), self.job(3, f"without-{victim}", num_round=2000) as job:
+        # Several times: XGBoost by itself notices a dead tracker most of the time.
+        for turn, victim in enumerate(("algo-1", "algo-2") * 3):
+            with self.subTest(victim=victim), self.job(3, f"job-{turn}", num_round=2000) as job:
                 wait_for_round(job, 5)
                 job.signal(signal.SIGKILL, [victim])
                 self.assertFalse(job.wait(peer_seconds=20))
                 others = {host: code for host, code in job.exit_codes().items() if host != victim}
                 # 3, or SIGABRT out of XGBoost's own threads; 0 would be our stop after the 20 s.
                 self.assertTrue(all(code in (3, -signal.SIGABRT) for code in others.values()), others)
-                self.assertLess(job.seconds, 15)
 
     def test_a_stale_rendezvous_misleads_nobody(self):
         stale = self.folder / "job/checkpoints/.rendezvous-job-1"
         stale.mkdir(parents=True)
         (stale / "join-0000").touch()
-        (stale / "port-0000").write_text("1")
+        (stale / "ports-0000").write_text("[1, 1]")
         with self.job(3) as job:
             self.assertTrue(job.wait(), job.log())
 

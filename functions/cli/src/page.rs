@@ -9,7 +9,8 @@ use serde_json::Value;
 use service::describe;
 use service::ports::table::Table;
 use service::store::{Loaded, Store};
-use tuning::ruling::EndReason;
+use tuning::fact::{JobEnd, JobPhase};
+use tuning::ruling::{EndReason, StopWhy};
 use tuning::state::Status;
 use tuning::summary::JobSummary;
 use wire::names::training_job_name;
@@ -17,7 +18,7 @@ use wire::names::training_job_name;
 use crate::arguments::DATA_DIR;
 use crate::failure::{Exit, Failure};
 use crate::text::{clean, duration, maybe, quoted, short, table, usd, utc, value};
-use crate::words::{parameters, reason, stop_reason};
+use crate::words::{parameters, reason, rounded, stop_reason};
 
 /// A tuning with its jobs, as of one moment.
 #[derive(Debug)]
@@ -85,14 +86,14 @@ impl Page {
 
     /// Job counts in words.
     pub(crate) fn counts(&self) -> String {
-        let counters = self.loaded.state.counters;
-        let failed = counters.non_retryable_error.saturating_add(counters.retryable_error);
+        let count = |is: fn(&JobSummary) -> bool| self.jobs.iter().filter(|job| is(job)).count();
         let mut parts = Vec::new();
         for (count, word) in [
-            (self.loaded.state.running(), "running"),
-            (counters.completed, "completed"),
-            (counters.stopped, "stopped"),
-            (failed, "failed"),
+            (count(|job| job.cost.is_none() && !job.never_started), "running"),
+            (count(|job| job.cost.is_some() && is_whole(job)), "ran to the end"),
+            (count(|job| job.cost.is_some() && !is_whole(job) && job.stop.is_some()), "stopped early"),
+            (count(|job| job.cost.is_some() && !is_whole(job) && job.stop.is_none()), "failed or cut short"),
+            (count(|job| job.never_started), "never started"),
         ] {
             if count > 0 {
                 parts.push(format!("{count} {word}"));
@@ -190,7 +191,7 @@ impl Page {
                 maybe(job.best_value),
                 job.billable_seconds.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string()),
                 job.cost.map_or_else(|| "-".to_owned(), usd),
-                parameters(&job.configuration),
+                rounded(&job.configuration),
                 short(&stop_reason(job), 60),
             ]
         };
@@ -220,9 +221,13 @@ impl Page {
     }
 }
 
+/// Whether a job trained all that it could: stopped at its last epoch counts as well.
+fn is_whole(job: &JobSummary) -> bool {
+    job.end == Some(JobEnd::Completed) || job.stop == Some(StopWhy::MaxResource)
+}
+
 /// A job's status as people read it.
 pub(crate) fn job_status(job: &JobSummary) -> &'static str {
-    use tuning::fact::{JobEnd, JobPhase};
     match (job.end, job.phase) {
         (Some(JobEnd::Completed), _) => "Completed",
         (Some(JobEnd::Stopped), _) => "Stopped",

@@ -12,6 +12,9 @@ use crate::text::{maybe, short, usd, value};
 /// Characters of a message from elsewhere that fit a line.
 const MESSAGE_CHARACTERS: usize = 160;
 
+/// Characters of a hyperparameter that fit a line.
+const VALUE_CHARACTERS: usize = 40;
+
 /// A line that tells `what`; `None` for what only the machinery cares about.
 pub(crate) fn line(definition: &Definition, what: &What) -> Option<String> {
     match what {
@@ -41,7 +44,7 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
             } else {
                 String::new()
             };
-            format!("trial {}: {what} in bracket {bracket}{money}: {}", job.trial, parameters(configuration))
+            format!("trial {}: {what} in bracket {bracket}{money}: {}", job.trial, rounded(configuration))
         }
         Ruling::StopOrdered { job, why } => match why {
             // Told with the judgement.
@@ -75,11 +78,11 @@ fn judged(ruling: &Ruling) -> Option<String> {
     let Ruling::TrialJudged { trial, rung, level, resource, value, verdict, .. } = ruling else { return None };
     let Verdict { rank, seen, allowed, goes_on } = verdict;
     let place = rank.saturating_add(1);
-    let fate = if *goes_on { "goes on" } else { "is stopped" };
+    let fate = if *goes_on { "goes on" } else { "stopped" };
     let late = if resource == level { String::new() } else { format!(" (seen at epoch {resource})") };
     let value = value.map_or_else(|| "not a number".to_owned(), crate::text::value);
     Some(format!(
-        "trial {trial}: rung {rung} at epoch {level}{late}: {value} is {place}. of {seen}, {allowed} may go on: {fate}"
+        "trial {trial}: rung {rung} at epoch {level}{late}: {value} ranks {place} of {seen}, best {allowed} go on: {fate}"
     ))
 }
 
@@ -111,6 +114,16 @@ fn billed(job: Option<&JobSummary>) -> String {
 /// Hyperparameters on one line.
 pub(crate) fn parameters(configuration: &Configuration) -> String {
     let pairs = configuration.0.iter().map(|(name, value)| format!("{name}={}", short(value, MESSAGE_CHARACTERS)));
+    pairs.collect::<Vec<_>>().join(" ")
+}
+
+/// Hyperparameters on one line, numbers with a few digits.
+pub(crate) fn rounded(configuration: &Configuration) -> String {
+    let text = |text: &str| match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => value(number),
+        Ok(_) | Err(_) => short(text, VALUE_CHARACTERS),
+    };
+    let pairs = configuration.0.iter().map(|(name, value)| format!("{name}={}", text(value)));
     pairs.collect::<Vec<_>>().join(" ")
 }
 

@@ -167,5 +167,5 @@ fn main() {
         }
     }
     let arrivals: usize = state.rungs.iter().flatten().map(|rung| rung.arrivals.len()).sum();
-    println!("{steps} steps, {facts} facts, {arrivals} arrivals at rungs, {:?} in the decider", time);
+    println!("{steps} steps, {facts} facts, {arrivals} arrivals at rungs, {time:?} in the decider");
 }

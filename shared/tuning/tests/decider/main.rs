@@ -2,6 +2,7 @@
 //!
 //! `check(definition, given, when, expect)` is the form of the tests of single rules; histories are played by a training
 //! service in virtual time. Everything is deterministic; a failing history prints its seed.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod endings;
 mod epochs;

@@ -1,9 +1,7 @@
 //! Further attempts: after a lack of capacity, a service fault, a limit that was cut too short. Never after a program's
 //! own failure.
 
-use tuning::fact::JobEnd::{
-    AlgorithmError, CapacityError, Completed, MaxRuntime, MaxWait, ServiceError, Stopped,
-};
+use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, MaxRuntime, MaxWait, ServiceError};
 use tuning::fact::{JobEnd, Recorded};
 
 use crate::support::build::*;

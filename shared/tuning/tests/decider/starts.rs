@@ -23,7 +23,7 @@ fn first_jobs_start_in_order_of_trial_up_to_the_parallel_limit() {
 fn trials_join_brackets_in_proportion_to_the_plan() {
     let mut run = Run::new(&jobs(17, 17));
     let rulings = run.take(&[submitted()]);
-    let brackets: Vec<u32> = rulings.iter().filter_map(|ruling| bracket(ruling)).collect();
+    let brackets: Vec<u32> = rulings.iter().filter_map(bracket).collect();
     assert_eq!(brackets, [0, 1, 0, 0, 2, 1, 0, 0, 1, 0, 2, 0, 1, 0, 0, 1, 2]);
     assert_eq!(run.state.joined, [9, 5, 3], "one full set is the plan");
 }

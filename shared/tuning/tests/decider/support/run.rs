@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tuning::definition::Definition;
-use tuning::fact::{JobKey, Recorded};
+use tuning::fact::Recorded;
 use tuning::fold::fold;
 use tuning::invariant;
 use tuning::ruling::{EndReason, Ruling};
@@ -143,11 +143,6 @@ impl Run {
             assert!(!fold(&self.definition, &mut again, fact), "taken twice: {fact:?}");
         }
         assert!(again == self.state, "a fact without effect has none");
-    }
-
-    /// The jobs that are live.
-    pub(crate) fn live(&self) -> Vec<JobKey> {
-        self.state.jobs().map(|(key, _, _)| key).collect()
     }
 
     /// Checks what holds when all is over.

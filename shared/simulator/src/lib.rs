@@ -1,0 +1,1 @@
+//! The fault simulator (being written).
