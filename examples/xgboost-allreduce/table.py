@@ -36,10 +36,12 @@ def trials_of(jobs):
     return [tuple(trial) for trial in trials.values() if trial[0] > 0]
 
 
-def startup_seconds(trials):
-    """What a start costs before its first round: a, in the least-squares fit seconds = a * starts + b * rounds.
+def fit(trials):
+    """(seconds a start, seconds a round): the least-squares fit seconds = a * starts + b * rounds, over all trials.
 
-    Not below 0 and not above the shortest start. None when the trials are too alike to tell the two apart.
+    One speed for all and not each trial's own: of a trial that was stopped after a round or two, nearly all seconds
+    are start-up, and what is left of them, times the rounds not run, would be noise times thirty. None when the trials
+    are too alike to tell the two apart, or the fit makes no sense.
     """
     starts_starts = sum(t[2] * t[2] for t in trials)
     starts_rounds = sum(t[2] * t[0] for t in trials)
@@ -49,18 +51,14 @@ def startup_seconds(trials):
         return None
     starts_seconds = sum(t[2] * t[1] for t in trials)
     rounds_seconds = sum(t[0] * t[1] for t in trials)
-    fitted = (starts_seconds * rounds_rounds - rounds_seconds * starts_rounds) / determinant
-    return min(max(fitted, 0.0), min(t[1] / t[2] for t in trials))
+    a = (starts_seconds * rounds_rounds - rounds_seconds * starts_rounds) / determinant
+    b = (rounds_seconds * starts_starts - starts_seconds * starts_rounds) / determinant
+    return (a, b) if a >= 0 and b >= 0 else None
 
 
-def unstopped_seconds(trials, startup, target):
-    """Cluster seconds if each trial had run to target(trial) rounds at the seconds per round it was measured at."""
-    total = 0.0
-    for trial in trials:
-        rounds, spent, starts, _ = trial
-        per_round = max(spent - startup * starts, 0.0) / rounds
-        total += spent + per_round * max(target(trial) - rounds, 0)
-    return total
+def unstopped_seconds(trials, per_round, target):
+    """Cluster seconds if each trial had gone on to target(trial) rounds."""
+    return sum(t[1] + per_round * max(target(t) - t[0], 0) for t in trials)
 
 
 def compare(baselines, request, result):
@@ -84,19 +82,25 @@ def compare(baselines, request, result):
 
     remarks = []
     trials = trials_of(jobs)
-    startup = startup_seconds(trials) if trials else None
-    if startup is None:
+    fitted = fit(trials)
+    if fitted is None:
         remarks.append("The jobs are too few or too alike to compute what they would have cost unstopped.")
     else:
+        per_start, per_round = fitted
         for label, target in (
             (f"same jobs, all run to {most} rounds", lambda trial: most),
             ("same jobs, all run to their num_round", lambda trial: trial[3]),
         ):
-            cluster = unstopped_seconds(trials, startup, target)
+            cluster = unstopped_seconds(trials, per_round, target)
             rows.append((f"{label} (computed)", None, cluster * instances, cluster / parallel))
         remarks.append(
-            f"Computed rows: a start takes {startup:.1f} s before its first round (fitted over {len(trials)} trials), "
-            "each round not run at its own trial's measured speed; wall time with all workers always busy."
+            f"Computed rows: the measured seconds, and {per_round:.2f} s for each round not run (a fit over "
+            f"{len(trials)} trials, beside {per_start:.1f} s a start); wall time with all workers always busy."
+        )
+    if best and best.get("Controller", {}).get("Resource", 0) > most:
+        remarks.append(
+            f"The best job had printed {best['Controller']['Resource']} rounds before its stop took effect, against "
+            f"{most} of the untuned ones: its AUC is not quite comparable. A larger --replicate makes rounds slower."
         )
     remarks += conclusions(baselines, value)
     return rows, remarks

@@ -8,12 +8,12 @@ set -euo pipefail
 usage() {
     cat <<'END'
 usage: tune.sh [options]
-  --quick                    a small run: 6 jobs of up to 9 rounds, data replicated 3 times
+  --quick                    a small run: 6 jobs of up to 9 rounds
   --jobs N                   training jobs (30)
   --parallel N               of them at a time (4)
   --instances N              instances, that is processes, of each job (3)
   --cap USD                  the most the tuning may cost (5)
-  --spot-interruptions RATE  share of job starts that are interrupted, as spot capacity is (0)
+  --spot-interruptions RATE  interrupt jobs at random, so often per job and hour, as spot capacity is (0)
   --data FILE                CSV with a header and a target column y of yes and no, such as UCI's
                              bank-additional-full.csv, instead of the MAGIC telescope data; every column is kept
   --drop COLUMNS             columns of FILE to leave out, separated by commas
@@ -78,7 +78,7 @@ work=$(cd "$work" && pwd)
 variant=''
 if [[ -n $quick ]]; then
     variant='-quick' max_resource=9
-    jobs=${jobs:-6} replicate=${replicate:-3}
+    jobs=${jobs:-6}
 fi
 jobs=${jobs:-30} replicate=${replicate:-20}
 data_dir=${data_dir:-$work/run$variant}
@@ -147,7 +147,9 @@ fi
 
 "$python" "$here/make_request.py" --data "$prepared" --jobs "$jobs" --parallel "$parallel" \
     --instances "$instances" --cap "$cap" --max-resource "$max_resource" >"$request.new"
-name=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["HyperParameterTuningJobName"])' "$request.new")
+name=$("$python" -c '
+import json, sys
+print(json.load(sys.stdin)["HyperParameterTuningJobName"])' <"$request.new")
 made="$data_dir/.made-by-tune.sh" finished="$data_dir/.finished"
 if [[ -f $made && -f $finished && -z $keep ]]; then
     rm -rf "$data_dir"

@@ -191,7 +191,9 @@ fn rate(text: &str) -> Result<f64, String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     const GRACE_SECONDS_MAX: u64 = 3_600;
     let seconds = text.parse::<u64>().ok().filter(|seconds| *seconds <= GRACE_SECONDS_MAX);
-    seconds.map(Duration::from_secs).ok_or_else(|| format!("whole seconds up to {GRACE_SECONDS_MAX} are wanted"))
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("whole seconds up to {GRACE_SECONDS_MAX} are wanted"))
 }
 
 #[cfg(test)]
@@ -206,7 +208,8 @@ mod tests {
 
     #[test]
     fn everything_after_two_dashes_is_the_command() {
-        let parsed = Arguments::try_parse_from(["hyperband", "run", "r.json", "--", "sh", "--name", "x"]).unwrap();
+        let parsed =
+            Arguments::try_parse_from(["hyperband", "run", "r.json", "--", "sh", "--name", "x"]).unwrap();
         let Command::Run(run) = parsed.command else { panic!("run") };
         assert_eq!(run.command, ["sh", "--name", "x"]);
         assert_eq!(run.name, None);
@@ -215,7 +218,9 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_refused() {
-        for arguments in [["--spot-interruptions", "-1"], ["--spot-interruptions", "inf"], ["--grace-seconds", "-1"]] {
+        for arguments in
+            [["--spot-interruptions", "-1"], ["--spot-interruptions", "inf"], ["--grace-seconds", "-1"]]
+        {
             let line = ["hyperband", "run", "r.json", arguments[0], arguments[1], "--", "true"];
             assert!(Arguments::try_parse_from(line).is_err(), "{arguments:?}");
         }

@@ -42,7 +42,9 @@ mod tests {
 
     #[test]
     fn edits_are_counted() {
-        for (one, other, expected) in [("", "", 0), ("a", "", 1), ("kitten", "sitting", 3), ("xgb-1", "xbg-1", 2)] {
+        for (one, other, expected) in
+            [("", "", 0), ("a", "", 1), ("kitten", "sitting", 3), ("xgb-1", "xbg-1", 2)]
+        {
             assert_eq!(edits(one, other), expected, "{one} {other}");
         }
     }

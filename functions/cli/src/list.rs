@@ -34,7 +34,7 @@ pub(crate) async fn list(options: List) -> Result<Exit, Failure> {
             status.to_owned(),
             state.launched.to_string(),
             state.running().to_string(),
-            maybe(state.best.as_ref().and_then(|best| best.last_value)),
+            maybe(state.incumbent.as_ref().map(|best| best.value)),
             usd(state.ledger.spent),
             state.ledger.cap.map_or_else(|| "-".to_owned(), usd),
             utc(name.created),

@@ -110,8 +110,11 @@ impl Page {
             return "unknown: the request gives no price (Controller.InstancePricesUsdPerHour)".to_owned();
         }
         let spent = usd(ledger.spent);
-        let reserved =
-            if ledger.reserved.0 > 0 { format!(" + {} reserved", usd(ledger.reserved)) } else { String::new() };
+        let reserved = if ledger.reserved.0 > 0 {
+            format!(" + {} reserved", usd(ledger.reserved))
+        } else {
+            String::new()
+        };
         let cap = ledger.cap.map_or_else(|| ", no cap".to_owned(), |cap| format!(" of at most {}", usd(cap)));
         format!("{spent}{reserved}{cap}")
     }
@@ -196,8 +199,19 @@ impl Page {
             ]
         };
         let rows: Vec<Vec<String>> = self.jobs.iter().map(row).collect();
-        let head =
-            ["TRIAL", "TRY", "BRACKET", "STATUS", "EPOCH", "LAST", "BEST", "BILLED", "COST", "HYPERPARAMETERS", "WHY"];
+        let head = [
+            "TRIAL",
+            "TRY",
+            "BRACKET",
+            "STATUS",
+            "EPOCH",
+            "LAST",
+            "BEST",
+            "BILLED",
+            "COST",
+            "HYPERPARAMETERS",
+            "WHY",
+        ];
         table(&head, &rows, &[0, 1, 2, 4, 5, 6, 7, 8])
     }
 
@@ -209,7 +223,13 @@ impl Page {
             for rung in bracket["Rungs"].as_array().into_iter().flatten() {
                 let cell = |member: &str| rung[member].to_string();
                 let trials = bracket["TrialsStarted"].to_string();
-                rows.push(vec![number.to_string(), trials, cell("Resource"), cell("Arrived"), cell("WentOn")]);
+                rows.push(vec![
+                    number.to_string(),
+                    trials,
+                    cell("Resource"),
+                    cell("Arrived"),
+                    cell("WentOn"),
+                ]);
             }
         }
         Some(table(&["BRACKET", "TRIALS", "EPOCH", "ARRIVED", "WENT ON"], &rows, &[0, 1, 2, 3, 4]))

@@ -9,6 +9,7 @@ use tuning::ruling::Ruling;
 
 use crate::follow::{Event, Follower, What};
 use crate::output::tell;
+use crate::run::Since;
 use crate::text::clock;
 use crate::words::line;
 use bars::Bars;
@@ -21,15 +22,14 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Begins to show a tuning.
-    pub(crate) fn begin(follower: &Follower) -> Self {
+    pub(crate) fn begin(follower: &Follower, since: Since) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let bars = (std::io::stderr().is_terminal() && !dumb).then(Bars::new);
         let progress = Self { bars };
         let definition = &follower.tuning.definition;
-        let running = follower.state.running();
-        let going_on = if follower.step > 0 { format!(", {running} running") } else { String::new() };
+        let going_on = if since == Since::Now { "going on where it was; " } else { "" };
         progress.print(&format!(
-            "{}: up to {} training jobs, {} at a time{going_on}",
+            "{}: {going_on}up to {} training jobs, {} at a time",
             definition.name, definition.limits.max_jobs, definition.limits.max_parallel
         ));
         progress
@@ -73,6 +73,10 @@ fn is_seen_in_bars(what: &What) -> bool {
         What::Ruled(Ruling::StartOrdered { job, .. }, _) => job.attempt == 1,
         What::Ruled(Ruling::TrialJudged { verdict, .. }, _) => verdict.goes_on,
         What::Ruled(Ruling::StopOrdered { .. }, _) => true,
-        What::Ruled(..) | What::Improved(_) | What::Interrupted(_) | What::Deferred(..) | What::StopRequested => false,
+        What::Ruled(..)
+        | What::Improved(_)
+        | What::Interrupted(_)
+        | What::Deferred(..)
+        | What::StopRequested => false,
     }
 }

@@ -25,7 +25,9 @@ use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{say, say_json, tell};
 use crate::page::Page;
-use session::{Outcome, Since};
+use session::Outcome;
+
+pub(crate) use session::Since;
 use signals::Signals;
 
 /// What there is of a tuning with the name that is asked for.
@@ -83,10 +85,7 @@ pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
 async fn tune(host: &Host, request: &Request, signals: &mut Signals) -> Result<Outcome, Failure> {
     match known(host.store(), request).await? {
         Known::Ended(id) => Ok(Outcome::Ended(id)),
-        Known::GoesOn(id) => {
-            tell(&format!("{}: going on where it was\n", request.name()));
-            session::follow(host, &id, Since::Now, signals).await
-        }
+        Known::GoesOn(id) => session::follow(host, &id, Since::Now, signals).await,
         Known::Nothing => {
             let body = request.body().to_string();
             let id = host.submit(body.as_bytes()).await.map_err(not_taken)?.id();
@@ -107,10 +106,12 @@ async fn known(store: &Store<DynamoTable>, request: &Request) -> Result<Known, F
         let name = &row.name;
         let place = ask::first_difference(loaded.tuning.request.body(), request.body());
         let first = if place.is_empty() { String::new() } else { format!(" (first at {place})") };
-        return Err(Failure::usage(format!("a tuning named '{name}' exists, and its request is another one{first}"))
-            .hint(format!(
-                "use another --name or another --data-dir; `hyperband stop {name}` ends the one that is there"
-            )));
+        return Err(Failure::usage(format!(
+            "a tuning named '{name}' exists, and its request is another one{first}"
+        ))
+        .hint(format!(
+            "use another --name or another --data-dir; `hyperband stop {name}` ends the one that is there"
+        )));
     }
     Ok(if loaded.state.is_ended() { Known::Ended(row.id) } else { Known::GoesOn(row.id) })
 }
@@ -125,12 +126,13 @@ async fn others(store: &Store<DynamoTable>, name: &str) -> Result<(), Failure> {
             continue;
         }
         if !is_stopping(store, &row.key.sk).await? {
-            return Err(Failure::usage(format!("the tuning '{other}' in this data directory is not finished")).hint(
-                format!(
-                    "finish it with its own command line, order it to stop with `hyperband stop {other}`, or use \
+            return Err(Failure::usage(format!(
+                "the tuning '{other}' in this data directory is not finished"
+            ))
+            .hint(format!(
+                "finish it with its own command line, order it to stop with `hyperband stop {other}`, or use \
                      another --data-dir for this one"
-                ),
-            ));
+            )));
         }
     }
     Ok(())
@@ -159,7 +161,9 @@ async fn result(store: &Store<DynamoTable>, id: &str, options: &Run) -> Result<E
 fn not_taken(error: SubmitError) -> Failure {
     match error {
         SubmitError::Request(error) => ask::refused(&error),
-        SubmitError::NameTaken(name) => Failure::usage(format!("a tuning named '{name}' was just started by another process")),
+        SubmitError::NameTaken(name) => {
+            Failure::usage(format!("a tuning named '{name}' was just started by another process"))
+        }
         SubmitError::Prices(error) => error.into(),
         SubmitError::Store(error) => error.into(),
     }

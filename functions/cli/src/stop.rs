@@ -31,7 +31,10 @@ pub(crate) async fn stop(options: Named) -> Result<Exit, Failure> {
             }));
         }
         Output::Text if running => {
-            say(&format!("ordered {} to stop: no further job is started, running ones are stopped\n", row.name));
+            say(&format!(
+                "ordered {} to stop: no further job is started, running ones are stopped\n",
+                row.name
+            ));
         }
         Output::Text => say(&format!(
             "ordered {} to stop; no `hyperband run` is at work on it, so the order takes effect when its command line \

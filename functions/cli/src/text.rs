@@ -6,7 +6,9 @@ use tuning::money::MicroUsd;
 
 /// Text from elsewhere (logs, failure reasons, names) without what would move a terminal's cursor.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter }).collect()
+    text.chars()
+        .map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter })
+        .collect()
 }
 
 /// The first line of a text, at most `characters` of it.

@@ -20,7 +20,9 @@ pub(crate) fn line(definition: &Definition, what: &What) -> Option<String> {
     match what {
         What::Ruled(ruling, job) => decision(definition, ruling, job.as_deref()),
         What::Improved(best) => Some(improved(best)),
-        What::Interrupted(job) => Some(format!("trial {}: interrupted, its instances were taken away", job.trial)),
+        What::Interrupted(job) => {
+            Some(format!("trial {}: interrupted, its instances were taken away", job.trial))
+        }
         What::Deferred(job, reason) => {
             Some(format!("trial {}: has to wait: {}", job.trial, short(reason, MESSAGE_CHARACTERS)))
         }
@@ -38,7 +40,8 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
     Some(match ruling {
         Ruling::TrialJudged { .. } => judged(ruling)?,
         Ruling::StartOrdered { job, bracket, configuration, reservation, .. } => {
-            let what = if job.attempt > 1 { format!("attempt {}", job.attempt) } else { "job started".to_owned() };
+            let what =
+                if job.attempt > 1 { format!("attempt {}", job.attempt) } else { "job started".to_owned() };
             let money = if definition.job.rate.is_some() {
                 format!(", at most {}", usd(*reservation))
             } else {
@@ -55,7 +58,10 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
         Ruling::BillOrdered { .. } => return None,
         Ruling::SettledInFull { job, amount } => {
             let amount = usd(*amount);
-            format!("trial {}: its bill never came, all that was reserved ({amount}) counts as spent", job.trial)
+            format!(
+                "trial {}: its bill never came, all that was reserved ({amount}) counts as spent",
+                job.trial
+            )
         }
         Ruling::AttemptAwaited { job: key, why, .. } => {
             let why = match why {
@@ -64,7 +70,14 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
                 RetryWhy::ServiceError => "the training service failed",
                 RetryWhy::RuntimeCutTooShort => "its running time had been cut too short",
             };
-            format!("trial {}: {why}, is tried again{}", key.trial, billed(job))
+            let message = job.and_then(|job| job.message.as_deref());
+            let message = message.map(|message| format!(" ({})", short(message, MESSAGE_CHARACTERS)));
+            format!(
+                "trial {}: {why}{}, is tried again{}",
+                key.trial,
+                message.unwrap_or_default(),
+                billed(job)
+            )
         }
         Ruling::TrialFinished { trial, how, .. } => {
             format!("trial {trial}: {}{}{}", finished(how), values(job), billed(job))
@@ -75,7 +88,9 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
 }
 
 fn judged(ruling: &Ruling) -> Option<String> {
-    let Ruling::TrialJudged { trial, rung, level, resource, value, verdict, .. } = ruling else { return None };
+    let Ruling::TrialJudged { trial, rung, level, resource, value, verdict, .. } = ruling else {
+        return None;
+    };
     let Verdict { rank, seen, allowed, goes_on } = verdict;
     let place = rank.saturating_add(1);
     let fate = if *goes_on { "goes on" } else { "stopped" };
@@ -113,7 +128,8 @@ fn billed(job: Option<&JobSummary>) -> String {
 
 /// Hyperparameters on one line.
 pub(crate) fn parameters(configuration: &Configuration) -> String {
-    let pairs = configuration.0.iter().map(|(name, value)| format!("{name}={}", short(value, MESSAGE_CHARACTERS)));
+    let pairs =
+        configuration.0.iter().map(|(name, value)| format!("{name}={}", short(value, MESSAGE_CHARACTERS)));
     pairs.collect::<Vec<_>>().join(" ")
 }
 

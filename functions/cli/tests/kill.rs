@@ -164,7 +164,11 @@ fn a_run_killed_at_random_moments_ends_as_if_it_had_not_been() {
     // Each start of a job was one run of its own.
     let starts = std::fs::read_to_string(run.folder.path().join("starts")).unwrap();
     let starts: Vec<&str> = starts.lines().collect();
-    assert_eq!(starts.iter().collect::<BTreeSet<_>>().len(), starts.len(), "a run of a job was started twice");
+    assert_eq!(
+        starts.iter().collect::<BTreeSet<_>>().len(),
+        starts.len(),
+        "a run of a job was started twice"
+    );
 
     // Nothing is paid twice: what was spent is the sum of the jobs' bills, and within the cap.
     let micro = |value: &Value| (value.as_f64().unwrap_or(0.0) * 1e6).round();

@@ -175,7 +175,8 @@ impl Host {
         for row in store.all(ACTIVE, "").await? {
             record::ring(&*store.table, &row.key.sk, SystemClock.now()).await.map_err(StoreError::from)?;
         }
-        pumps.spawn(pumps::minutes(sweeper, sweep_every));
+        let claim = Duration::from_millis(CLAIM_MS.unsigned_abs().saturating_add(500));
+        pumps.spawn(pumps::minutes(sweeper, table.clone(), sweep_every, claim));
         let submit = Submit { store: Arc::clone(&store), prices: NoPrices, clock: SystemClock };
         Ok(Self { store, submit, training, table, changed, pumps })
     }

@@ -89,7 +89,8 @@ fn phase(job: &Job) -> Option<&'static str> {
 }
 
 fn money_row(definition: &Definition, state: &State) -> String {
-    let jobs = format!("jobs {} of {}, {} running", state.launched, definition.limits.max_jobs, state.running());
+    let jobs =
+        format!("jobs {} of {}, {} running", state.launched, definition.limits.max_jobs, state.running());
     if definition.job.rate.is_none() {
         return jobs;
     }

@@ -98,7 +98,8 @@ impl Frame {
 fn ticks((low, high): (f64, f64)) -> Vec<f64> {
     let rough = (high - low) / TICKS_MAX;
     let power = 10_f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| *step >= rough).unwrap_or(power);
+    let step =
+        [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| *step >= rough).unwrap_or(power);
     let mut ticks = Vec::new();
     let mut tick = (low / step).ceil() * step;
     while tick <= high + step * 1e-9 && ticks.len() < 20 {

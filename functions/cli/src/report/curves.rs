@@ -32,7 +32,10 @@ pub(super) fn chart(facts: &Facts) -> Option<String> {
     let plan = definition.plan();
     let known_max = Some(plan.max_resource()).filter(|max| *max != u32::MAX);
     let x_max = known_max.unwrap_or(last_epoch).max(last_epoch);
-    let frame = Frame::new((1.0_f64.min(f64::from(x_max)), f64::from(x_max)), y_range(&curves, definition.objective)?);
+    let frame = Frame::new(
+        (1.0_f64.min(f64::from(x_max)), f64::from(x_max)),
+        y_range(&curves, definition.objective)?,
+    );
     let metric = facts.page.metric();
     let label = format!("{metric} by epoch, one line for each of {} trials", curves.len());
     let mut svg = frame.open(&label, "epoch", value);

@@ -58,9 +58,10 @@ impl Facts {
                 }
             })
             .await?;
-        let live = follower.state.jobs().map(|(key, trial, job)| {
-            (key.trial, full_summary(definition, key, trial, job).curve)
-        });
+        let live = follower
+            .state
+            .jobs()
+            .map(|(key, trial, job)| (key.trial, full_summary(definition, key, trial, job).curve));
         let live_curves = live.collect();
         Ok(Self { page, money, decisions, live_curves })
     }

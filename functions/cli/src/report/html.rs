@@ -23,7 +23,10 @@ pub(super) fn page(facts: &Facts) -> String {
     );
     html.push_str(&header(facts));
     let mut section = |id: &str, title: &str, content: &str| {
-        let _ = writeln!(html, "<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{title}</h2>{content}</section>");
+        let _ = writeln!(
+            html,
+            "<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{title}</h2>{content}</section>"
+        );
     };
     section("summary", "Summary", &summary(facts));
     let nothing = || "<p class=\"note\">Nothing yet.</p>".to_owned();
@@ -36,7 +39,10 @@ pub(super) fn page(facts: &Facts) -> String {
     let note = "Spent (filled) and, above it, reserved for what runs. The sum never exceeds the cap.";
     section("money", "Spending", &chart(money::chart(facts), note));
     let hint = "<p class=\"note\">Click a heading to sort.</p>";
-    let jobs = format!("{hint}<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Training jobs\">{}</div>", tables::jobs(facts));
+    let jobs = format!(
+        "{hint}<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Training jobs\">{}</div>",
+        tables::jobs(facts)
+    );
     section("jobs-title", "Training jobs", &jobs);
     if let Some(rungs) = tables::rungs(facts) {
         section("rungs", "Brackets and rungs", &rungs);
@@ -70,7 +76,10 @@ fn summary(facts: &Facts) -> String {
         Some(best) => {
             let name = training_job_name(&loaded.tuning.id, best.job);
             let metric = text(page.metric());
-            row("best job", &format!("<b>{metric} = {}</b> after {} epochs", maybe(best.last_value), best.resource));
+            row(
+                "best job",
+                &format!("<b>{metric} = {}</b> after {} epochs", maybe(best.last_value), best.resource),
+            );
             row("", &format!("<code>{}</code>", text(&name)));
             let pairs = best.configuration.0.iter();
             let pairs = pairs.map(|(name, value)| format!("<code>{} = {}</code>", text(name), text(value)));
@@ -79,7 +88,10 @@ fn summary(facts: &Facts) -> String {
         None => row("best job", "none yet"),
     }
     if let Some(seen) = &loaded.state.incumbent {
-        row("best value seen", &format!("{} (trial {}, epoch {})", value(seen.value), seen.trial, seen.resource));
+        row(
+            "best value seen",
+            &format!("{} (trial {}, epoch {})", value(seen.value), seen.trial, seen.resource),
+        );
     }
     row("jobs", &text(&page.counts()));
     row("epochs", &page.epochs().to_string());

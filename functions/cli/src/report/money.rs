@@ -36,7 +36,8 @@ pub(super) fn chart(facts: &Facts) -> Option<String> {
     let seconds = |at: i64| number(at.saturating_sub(first)) / 1_000.0;
     let end = seconds(first.saturating_add(facts.page.wall_ms())).max(seconds(money.last()?.at));
     let frame = Frame::new((0.0, end), (0.0, dollars(top) * 1.02));
-    let mut svg = frame.open("dollars spent and reserved over time", "seconds", |y| format!("${}", crate::text::value(y)));
+    let mut svg = frame
+        .open("dollars spent and reserved over time", "seconds", |y| format!("${}", crate::text::value(y)));
     if let Some(cap) = cap.filter(|cap| *cap <= top) {
         let y = frame.y(dollars(cap));
         let _ = write!(

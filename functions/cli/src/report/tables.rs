@@ -31,7 +31,10 @@ impl Cell {
     }
 
     fn shown_as(shown: &str, number: Option<impl ToString>) -> Self {
-        Self { shown: text(shown), sorts_by: Some(number.map(|number| number.to_string()).unwrap_or_default()) }
+        Self {
+            shown: text(shown),
+            sorts_by: Some(number.map(|number| number.to_string()).unwrap_or_default()),
+        }
     }
 
     fn write(&self, row: &mut String) {
@@ -58,7 +61,9 @@ pub(super) fn jobs(facts: &Facts) -> String {
     } else {
         head("hyperparameters");
     }
-    ["epochs", "last", "best", "status", "stopped at, or message", "billed s", "cost"].iter().for_each(|title| head(title));
+    ["epochs", "last", "best", "status", "stopped at, or message", "billed s", "cost"]
+        .iter()
+        .for_each(|title| head(title));
     html.push_str("</tr></thead><tbody>");
     let best = facts.page.loaded.state.best.as_ref().map(|best| best.job);
     for job in &facts.page.jobs {
@@ -73,7 +78,8 @@ pub(super) fn jobs(facts: &Facts) -> String {
 }
 
 fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
-    let mut cells = vec![Cell::number(job.job.trial), Cell::number(job.job.attempt), Cell::number(job.bracket)];
+    let mut cells =
+        vec![Cell::number(job.job.trial), Cell::number(job.job.attempt), Cell::number(job.bracket)];
     if apart {
         cells.extend(names.iter().map(|name| {
             let value = job.configuration.0.get(*name).map_or("", String::as_str);
@@ -91,7 +97,10 @@ fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
         Cell::shown_as(&maybe(job.best_value), job.best_value),
         Cell::text(job_status(job)),
         Cell::text(&stop_reason(job)),
-        Cell::shown_as(&job.billable_seconds.map_or_else(|| "-".to_owned(), |s| s.to_string()), job.billable_seconds),
+        Cell::shown_as(
+            &job.billable_seconds.map_or_else(|| "-".to_owned(), |s| s.to_string()),
+            job.billable_seconds,
+        ),
         Cell::shown_as(&job.cost.map_or_else(|| "-".to_owned(), usd), job.cost.map(|cost| cost.0)),
     ]);
     cells
@@ -99,7 +108,8 @@ fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
 
 /// The table of brackets and rungs; `None` without Hyperband.
 pub(super) fn rungs(facts: &Facts) -> Option<String> {
-    let brackets = facts.page.described["Controller"]["Brackets"].as_array().filter(|list| !list.is_empty())?;
+    let brackets =
+        facts.page.described["Controller"]["Brackets"].as_array().filter(|list| !list.is_empty())?;
     let mut html = String::from(
         "<table><thead><tr><th scope=\"col\">bracket</th><th scope=\"col\">trials</th><th scope=\"col\">rung</th><th \
          scope=\"col\">at epoch</th><th scope=\"col\">arrived</th><th scope=\"col\">went on</th></tr></thead><tbody>",

@@ -40,9 +40,11 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn unreadable(error: io::Error, path: &Path) -> Failure {
-    let failure = Failure::usage(error.to_string()).context(format!("cannot read the request {}", path.display()));
+    let failure =
+        Failure::usage(error.to_string()).context(format!("cannot read the request {}", path.display()));
     if error.kind() == io::ErrorKind::NotFound {
-        failure.hint("REQUEST is a file with the JSON of CreateHyperParameterTuningJob, or - for standard input")
+        failure
+            .hint("REQUEST is a file with the JSON of CreateHyperParameterTuningJob, or - for standard input")
     } else {
         failure
     }

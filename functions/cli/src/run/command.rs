@@ -18,11 +18,13 @@ pub(super) fn resolve(command: &[OsString]) -> Result<Vec<OsString>, Failure> {
     let found = if name.components().count() > 1 || program.as_encoded_bytes().contains(&b'/') {
         std::path::absolute(name).ok().filter(|path| is_program(path))
     } else {
-        let folders: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
+        let folders: Vec<PathBuf> =
+            env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
         folders.iter().map(|folder| folder.join(name)).find(|path| is_program(path))
     };
     let found = found.ok_or_else(|| {
-        let failure = Failure::usage(format!("the training command '{shown}' is not a program that can be started"));
+        let failure =
+            Failure::usage(format!("the training command '{shown}' is not a program that can be started"));
         if name.is_file() {
             failure.hint(format!("make it executable (chmod +x), or name its interpreter: -- sh {shown}"))
         } else {

@@ -32,8 +32,8 @@ pub(super) enum Outcome {
 }
 
 /// From when on a tuning's events are told.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Since {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Since {
     /// It was submitted by this process.
     Submission,
     /// What came before was told by an earlier one.
@@ -42,7 +42,8 @@ pub(super) enum Since {
 
 /// The host that `options` ask for.
 pub(super) fn config(options: &Run) -> Result<HostConfig, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::endpoint(error).context("cannot find this program"))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::endpoint(error).context("cannot find this program"))?;
     Ok(HostConfig {
         data_dir: options.place.data_dir.clone(),
         command: options.command.clone(),
@@ -69,7 +70,7 @@ pub(super) async fn follow(
         Since::Submission => Follower::from_start(loaded.tuning),
         Since::Now => Follower::from_now(loaded),
     };
-    let mut progress = Progress::begin(&follower);
+    let mut progress = Progress::begin(&follower, since);
     loop {
         changes.mark_unchanged();
         let news = follower.news(&**host.store()).await?;

@@ -2,7 +2,7 @@
 //!
 //! One stream is one consumer with its own place. Whoever reads must finish with a batch before the next, as Lambda
 //! does; a place outlives the process only by the sequence number of the last record that was finished. A write wakes
-//! the reader, so it must never poll; the fallback is there in case a wake-up were lost.
+//! the reader at once; only for the writes of an attached process it looks by itself, once a second.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dynamodb::{ChangeStream, DynamoTable, event};
+use dynamodb::{ChangeStream, DynamoTable, Embedded, event};
 use serde_json::Value;
 use service::decide::Decider;
 use service::job_events::{JobEvents, RecordError, Recorded};
@@ -16,7 +16,7 @@ use service::job_logs::JobLogs;
 use service::sweep::Sweeper;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, sleep};
 use wire::stored::{ACTION_PREFIX, FACT_PREFIX, RING_PREFIX};
 
 use super::{EventFile, LocalActuator, SystemClock};
@@ -180,16 +180,26 @@ fn taken(result: Result<Recorded, RecordError>, event: &Value, unreadable: &Path
     }
 }
 
-/// Wakes the sweeper.
+/// Time between two removals of old rows and stream records from the embedded table.
+const CLEAN_EVERY: Duration = Duration::from_hours(1);
+
+/// Wakes the sweeper: at once, again when the claims of a process that was killed have run out, then every `every`.
 pub(super) async fn minutes(
     sweeper: Sweeper<DynamoTable, TrainingService, EventFile, SystemClock>,
+    table: Embedded,
     every: Duration,
+    claim: Duration,
 ) {
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut cleaned = Instant::now();
+    let mut wait = claim.min(every);
     loop {
-        ticks.tick().await;
-        // What failed is swept again at the next tick.
+        // What failed is swept again the next time.
         let _ = sweeper.sweep().await;
+        if cleaned.elapsed() >= CLEAN_EVERY {
+            let _ = table.sweep().await;
+            cleaned = Instant::now();
+        }
+        sleep(wait).await;
+        wait = every;
     }
 }

@@ -1,0 +1,50 @@
+//! A second process may read and write the file beside its owner. Two handles in one process stand for the two.
+
+use dynamodb::{DynamoTable, Embedded, OpenError, StreamStart};
+use service::ports::table::{Condition, Table, TableError, Write};
+use wire::item::{Item, Key};
+
+fn row(n: i64) -> Item {
+    Item::new(Key::new("p", format!("{n:06}"))).with("n", n)
+}
+
+async fn put_all(table: DynamoTable, rows: std::ops::Range<i64>) -> Result<(), TableError> {
+    for n in rows {
+        table.write(Write::Put(row(n), Condition::NotExists)).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_guest_needs_a_table_file_and_makes_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("table.db");
+    assert!(matches!(Embedded::attach(&path).await, Err(OpenError::Access { .. })));
+    assert!(!path.exists());
+    std::fs::write(&path, "something else ".repeat(100)).unwrap();
+    assert!(matches!(Embedded::attach(&path).await, Err(OpenError::NotATable { .. })));
+}
+
+#[tokio::test]
+async fn owner_and_guest_see_each_other_and_lose_no_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("table.db");
+    let owner = Embedded::open(&path).await.unwrap();
+    let mut stream = owner.stream(StreamStart::Latest).await.unwrap();
+    let guest = Embedded::attach(&path).await.unwrap();
+    put_all(owner.table(), 0..1).await.unwrap();
+    assert_eq!(guest.table().get(&row(0).key).await, Ok(Some(row(0))));
+    let again = guest.table().write(Write::Put(row(0), Condition::NotExists)).await;
+    assert_eq!(again, Err(TableError::Conflict(vec![0])), "conditions hold between processes");
+
+    let one = tokio::spawn(put_all(owner.table(), 1..100));
+    let two = tokio::spawn(put_all(guest.table(), 100..200));
+    one.await.unwrap().unwrap();
+    two.await.unwrap().unwrap();
+    let mut sequences = Vec::new();
+    while sequences.len() < 200 {
+        let records = stream.next_batch(1000).await.unwrap();
+        sequences.extend(records.iter().map(|record| record["dynamodb"]["SequenceNumber"].to_string()));
+    }
+    assert!(sequences.is_sorted_by(|a, b| a < b) && sequences.len() == 200, "each once, in order");
+}

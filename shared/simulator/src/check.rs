@@ -1,0 +1,249 @@
+//! The checkers: one per promise, apart from the system. They read what is committed, keep books of their own, and never
+//! change anything.
+//!
+//! [`Checker::committed`] sees every commit in order; [`end`] looks at the whole when a history is over.
+
+mod actions;
+pub(crate) mod end;
+mod rungs;
+mod steps;
+
+use std::collections::BTreeMap;
+
+use service::memory::Change;
+use tuning::definition::Definition;
+use tuning::fact::JobKey;
+use tuning::ruling::{EndReason, Ruling};
+use tuning::state::State;
+use wire::stored;
+
+use crate::case::Case;
+
+/// Messages kept of one history.
+const VIOLATIONS_MAX: usize = 20;
+
+/// All checkers with their books.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    caps: BTreeMap<String, Option<u64>>,
+    pub(crate) books: BTreeMap<String, Book>,
+    pub(crate) violations: Vec<String>,
+    pub(crate) rulings: BTreeMap<&'static str, u64>,
+    /// Judgements by the value that the program logged at that epoch, and by another.
+    pub(crate) judged_right: u64,
+    pub(crate) judged_wrong: u64,
+    pub(crate) steps: u64,
+    pub(crate) notices: BTreeMap<String, Vec<String>>,
+}
+
+/// What the checkers know of one tuning.
+#[derive(Debug)]
+pub(crate) struct Book {
+    pub(crate) definition: Definition,
+    pub(crate) cap: Option<u64>,
+    pub(crate) steps: u64,
+    /// The state as the steps tell it, by the system's own `load`; for the idempotence check and the comparison at the end.
+    pub(crate) replica: State,
+    pub(crate) jobs: BTreeMap<JobKey, JobBook>,
+    pub(crate) trials: BTreeMap<u32, TrialBook>,
+    rungs: BTreeMap<(u32, u32), Vec<(u32, Option<f64>)>>,
+    pub(crate) ending: Option<EndReason>,
+    pub(crate) ended: Option<(EndReason, i64)>,
+}
+
+/// What the checkers know of one job.
+#[derive(Debug)]
+pub(crate) struct JobBook {
+    reservation: u64,
+    money: Money,
+    pub(crate) stop_ordered: bool,
+    bill_ordered: bool,
+    pub(crate) end_seen: bool,
+    /// Its program failed for good, or it was refused.
+    pub(crate) hopeless: bool,
+    pub(crate) created: bool,
+    pub(crate) concluded: bool,
+}
+
+/// Where the money of a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Money {
+    Reserved,
+    Spent(u64),
+    Released,
+}
+
+/// What the checkers know of one trial.
+#[derive(Debug, Default)]
+pub(crate) struct TrialBook {
+    attempts: u32,
+    bracket: u32,
+    judged: u32,
+    out: bool,
+    finished: bool,
+}
+
+impl Checker {
+    pub(crate) fn new(cases: &[Case]) -> Self {
+        Self {
+            caps: cases.iter().map(|case| (case.name.clone(), case.cap)).collect(),
+            books: BTreeMap::new(),
+            violations: Vec::new(),
+            rulings: BTreeMap::new(),
+            judged_right: 0,
+            judged_wrong: 0,
+            steps: 0,
+            notices: BTreeMap::new(),
+        }
+    }
+
+    /// A promise is broken.
+    pub(crate) fn violation(&mut self, now: i64, message: String) {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(format!("at {} ms: {message}", now - crate::world::START));
+        }
+    }
+
+    /// Changes were committed, all of one transaction.
+    pub(crate) fn committed(&mut self, now: i64, changes: &[Change]) {
+        for change in changes {
+            if let Err(message) = self.change(change) {
+                self.violation(now, message);
+            }
+        }
+        self.rows_of_rulings(now, changes);
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        let (pk, sk) = (change.key.pk.as_str(), change.key.sk.as_str());
+        if let Some(id) = pk.strip_prefix("T#") {
+            if sk == stored::META {
+                return self.submitted(id, change);
+            }
+            if sk.starts_with("STEP#") {
+                return self.step(id, change);
+            }
+        }
+        if pk.starts_with(stored::FACT_PREFIX) && (change.old.is_some() || change.new.is_none()) {
+            return Err(format!("fact {pk}/{sk} was changed after it was put"));
+        }
+        if let Some(id) = pk.strip_prefix(stored::ACTION_PREFIX) {
+            return actions::changed(id, change);
+        }
+        Ok(())
+    }
+
+    fn submitted(&mut self, id: &str, change: &Change) -> Result<(), String> {
+        if change.old.is_some() || change.new.is_none() {
+            return Err(format!("the definition of {id} was changed"));
+        }
+        let item = change.new.as_ref().ok_or("no row")?;
+        let (definition, _) = stored::meta(item).map_err(|error| error.to_string())?;
+        let cap = self.caps.get(&definition.name).copied().flatten();
+        let book = Book {
+            replica: State::new(&definition),
+            definition,
+            cap,
+            steps: 0,
+            jobs: BTreeMap::new(),
+            trials: BTreeMap::new(),
+            rungs: BTreeMap::new(),
+            ending: None,
+            ended: None,
+        };
+        self.books.insert(id.to_owned(), book);
+        Ok(())
+    }
+
+    fn step(&mut self, id: &str, change: &Change) -> Result<(), String> {
+        let item = change.new.as_ref().ok_or_else(|| format!("a step of {id} was removed"))?;
+        if change.old.is_some() {
+            return Err(format!("P5: step {} of {id} was changed", change.key.sk));
+        }
+        let step = stored::step(item).map_err(|error| error.to_string())?;
+        let book = self.books.get_mut(id).ok_or_else(|| format!("a step of {id}, which is unknown"))?;
+        self.steps += 1;
+        for ruling in &step.rulings {
+            *self.rulings.entry(name(ruling)).or_default() += 1;
+        }
+        book.take(&step).map_err(|message| format!("step {} of {id}: {message}", step.n))
+    }
+
+    /// A job exists now.
+    pub(crate) fn created(&mut self, now: i64, id: &str, key: JobKey) {
+        let job = self.books.get_mut(id).and_then(|book| book.jobs.get_mut(&key));
+        let wrong = match job {
+            None => Some(format!("P7: job {key} is created, no step ordered it")),
+            Some(job) if job.created => Some(format!("P2: job {key} is created twice")),
+            Some(job) if job.money == Money::Released => {
+                Some(format!("P1: job {key} is created, its reservation was released"))
+            }
+            Some(job) => {
+                job.created = true;
+                None
+            }
+        };
+        if let Some(message) = wrong {
+            self.violation(now, message);
+        }
+    }
+
+    /// A trial was judged by the value that its program logged at that epoch, or by another.
+    pub(crate) fn judged(&mut self, right: bool) {
+        if right {
+            self.judged_right += 1;
+        } else {
+            self.judged_wrong += 1;
+        }
+    }
+
+    /// A notice went out.
+    pub(crate) fn notice(&mut self, now: i64, name: &str, status: &str) {
+        let ended = self.books.values().any(|book| book.definition.name == name && book.ended.is_some());
+        if !ended {
+            self.violation(now, format!("notice that {name} is {status}, but it has not ended"));
+        }
+        self.notices.entry(name.to_owned()).or_default().push(status.to_owned());
+    }
+
+    /// Whether all of `count` tunings have ended.
+    pub(crate) fn all_ended(&self, count: usize) -> bool {
+        self.books.len() >= count && self.books.values().all(|book| book.ended.is_some())
+    }
+}
+
+/// The kind of a ruling, for the report.
+pub(crate) fn name(ruling: &Ruling) -> &'static str {
+    use tuning::ruling::{RetryWhy, StopWhy, TrialEnd};
+    match ruling {
+        Ruling::TrialJudged { verdict, .. } if verdict.goes_on => "TrialJudged goes on",
+        Ruling::TrialJudged { .. } => "TrialJudged out",
+        Ruling::StartOrdered { job, .. } if job.attempt > 1 => "StartOrdered further attempt",
+        Ruling::StartOrdered { .. } => "StartOrdered",
+        Ruling::StopOrdered { why: StopWhy::Rung { .. }, .. } => "StopOrdered Rung",
+        Ruling::StopOrdered { why: StopWhy::MaxResource, .. } => "StopOrdered MaxResource",
+        Ruling::StopOrdered { why: StopWhy::TuningEnding, .. } => "StopOrdered TuningEnding",
+        Ruling::BillOrdered { .. } => "BillOrdered",
+        Ruling::SettledInFull { .. } => "SettledInFull",
+        Ruling::AttemptAwaited { why: RetryWhy::Capacity, .. } => "AttemptAwaited Capacity",
+        Ruling::AttemptAwaited { why: RetryWhy::MaxWait, .. } => "AttemptAwaited MaxWait",
+        Ruling::AttemptAwaited { why: RetryWhy::ServiceError, .. } => "AttemptAwaited ServiceError",
+        Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => "AttemptAwaited RuntimeCutTooShort",
+        Ruling::TrialFinished { how: TrialEnd::Completed, .. } => "TrialFinished Completed",
+        Ruling::TrialFinished { how: TrialEnd::Stopped(_), .. } => "TrialFinished Stopped",
+        Ruling::TrialFinished { how: TrialEnd::StoppedOutside, .. } => "TrialFinished StoppedOutside",
+        Ruling::TrialFinished { how: TrialEnd::MaxRuntime, .. } => "TrialFinished MaxRuntime",
+        Ruling::TrialFinished { how: TrialEnd::Failed(_), .. } => "TrialFinished Failed",
+        Ruling::TrialFinished { how: TrialEnd::NeverStarted, .. } => "TrialFinished NeverStarted",
+        Ruling::TuningEnding { .. } => "TuningEnding",
+        Ruling::TuningEnded { why } => match why {
+            EndReason::CostCap => "TuningEnded CostCap",
+            EndReason::MaxJobs => "TuningEnded MaxJobs",
+            EndReason::Target => "TuningEnded Target",
+            EndReason::NotImproving => "TuningEnded NotImproving",
+            EndReason::MaxRuntime => "TuningEnded MaxRuntime",
+            EndReason::Stopped => "TuningEnded Stopped",
+            EndReason::Failed(_) => "TuningEnded Failed",
+        },
+    }
+}

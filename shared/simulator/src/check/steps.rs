@@ -1,0 +1,218 @@
+//! Reads steps: money (P1), the order of rulings (P2), limits, and that a fact taken twice changes nothing.
+
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::fold::fold;
+use tuning::ruling::{EndReason, Ruling, TrialEnd};
+use tuning::step::{Step, load};
+
+use super::{Book, JobBook, Money, TrialBook};
+
+impl Book {
+    /// Takes a step and says what is wrong with it.
+    pub(super) fn take(&mut self, step: &Step) -> Result<(), String> {
+        if step.n != self.steps + 1 {
+            return Err(format!("P5: it follows step {}", self.steps));
+        }
+        self.steps = step.n;
+        if self.ended.is_some() && !step.rulings.is_empty() {
+            return Err("P3: rulings after the end".to_owned());
+        }
+        for recorded in &step.facts {
+            self.fact(recorded);
+        }
+        for ruling in &step.rulings {
+            self.ruling(ruling).map_err(|wrong| format!("{wrong} ({})", super::name(ruling)))?;
+            // P1 holds at every recorded point, not only between steps.
+            self.within_cap()?;
+        }
+        self.within_cap()?;
+        load(&self.definition, &mut self.replica, step);
+        self.idempotent(step)
+    }
+
+    fn fact(&mut self, recorded: &Recorded) {
+        let Some(key) = recorded.fact.job() else { return };
+        let rate = self.definition.job.clone();
+        let Some(job) = self.jobs.get_mut(&key) else { return };
+        match &recorded.fact {
+            Fact::JobStateChanged { phase: JobPhase::Ended(end), .. } => job.end(*end),
+            Fact::JobDescribed { end, billable_seconds, .. } => {
+                job.end(*end);
+                if job.money == Money::Reserved {
+                    let seconds = *billable_seconds;
+                    job.money = Money::Spent(rate.rate.map_or(0, |price| {
+                        let volume = u128::from(rate.volume_gib) * u128::from(price.volume_kilo_gib_hour);
+                        let hour = u128::from(price.instance_hour) * 1_000 + volume;
+                        let milli = hour * u128::from(rate.instance_count) * u128::from(seconds);
+                        u64::try_from(milli.div_ceil(3_600_000)).unwrap_or(u64::MAX)
+                    }));
+                }
+            }
+            // Facts without effect are not recorded, so these are what they say.
+            Fact::StartRefused { .. } | Fact::JobNeverStarted { .. } if job.money == Money::Reserved => {
+                job.money = Money::Released;
+                job.end_seen = true;
+                job.hopeless = true;
+            }
+            Fact::TuningSubmitted
+            | Fact::StopRequested
+            | Fact::TimePassed
+            | Fact::JobStateChanged { .. }
+            | Fact::MetricsLogged { .. }
+            | Fact::JobStarted { .. }
+            | Fact::StartRefused { .. }
+            | Fact::JobNeverStarted { .. }
+            | Fact::StopAccepted { .. }
+            | Fact::ActionDeferred { .. } => {}
+        }
+    }
+
+    /// Spent and reserved, by these books.
+    pub(crate) fn money(&self) -> (u64, u64) {
+        self.jobs.values().fold((0, 0), |(spent, reserved), job| match job.money {
+            Money::Reserved => (spent, reserved + job.reservation),
+            Money::Spent(amount) => (spent + amount, reserved),
+            Money::Released => (spent, reserved),
+        })
+    }
+
+    fn within_cap(&self) -> Result<(), String> {
+        let (spent, reserved) = self.money();
+        match self.cap {
+            Some(cap) if spent + reserved > cap => {
+                Err(format!("P1: spent {spent} + reserved {reserved} is above the cap {cap}"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn ruling(&mut self, ruling: &Ruling) -> Result<(), String> {
+        match ruling {
+            Ruling::StartOrdered { job, bracket, reservation, .. } => {
+                self.start_ordered(*job, *bracket, reservation.0)
+            }
+            Ruling::StopOrdered { job, .. } => {
+                let book = self.jobs.get_mut(job).ok_or("P2: of a job that was never ordered")?;
+                if std::mem::replace(&mut book.stop_ordered, true) {
+                    return Err(format!("P2: job {job} is stopped twice"));
+                }
+                (!book.end_seen).then_some(()).ok_or_else(|| format!("P2: job {job} is over"))
+            }
+            Ruling::BillOrdered { job } => {
+                let book = self.jobs.get_mut(job).ok_or("P2: of a job that was never ordered")?;
+                let twice = std::mem::replace(&mut book.bill_ordered, true);
+                (!twice).then_some(()).ok_or_else(|| format!("P2: the bill of {job} is ordered twice"))
+            }
+            Ruling::SettledInFull { job, amount } => {
+                let book = self.jobs.get_mut(job).ok_or("P2: of a job that was never ordered")?;
+                if book.money != Money::Reserved || amount.0 != book.reservation {
+                    return Err(format!("P1: job {job} is {:?}", book.money));
+                }
+                book.money = Money::Spent(amount.0);
+                Ok(())
+            }
+            Ruling::AttemptAwaited { job, .. } => self.concluded(*job),
+            Ruling::TrialFinished { job, trial, how } => {
+                if let Some(job) = job {
+                    self.concluded(*job)?;
+                }
+                let book = self.trials.get_mut(trial).ok_or("P6: of a trial that never was")?;
+                if std::mem::replace(&mut book.finished, true) {
+                    return Err(format!("P6: trial {trial} ends twice"));
+                }
+                let key = job.filter(|_| matches!(how, TrialEnd::NeverStarted));
+                let exists = key.is_some_and(|key| self.jobs.get(&key).is_some_and(|job| job.created));
+                (!exists).then_some(()).ok_or_else(|| format!("P1: trial {trial} had a job"))
+            }
+            Ruling::TrialJudged { .. } => self.judged(ruling),
+            Ruling::TuningEnding { why } => {
+                self.ending = Some(why.clone());
+                match why {
+                    EndReason::Failed(message) if message.contains("promise") => Err(message.clone()),
+                    _ => Ok(()),
+                }
+            }
+            Ruling::TuningEnded { why } => self.tuning_ended(why),
+        }
+    }
+
+    fn start_ordered(&mut self, key: JobKey, bracket: u32, reservation: u64) -> Result<(), String> {
+        if self.ending.is_some() {
+            return Err(format!("P3: job {key} is ordered while the tuning ends"));
+        }
+        let trial = self.trials.entry(key.trial).or_insert_with(|| TrialBook { bracket, ..TrialBook::default() });
+        if trial.finished || trial.out {
+            return Err(format!("P6: trial {} is over, job {key} is ordered", key.trial));
+        }
+        if key.attempt != trial.attempts + 1 || trial.bracket != bracket {
+            return Err(format!("P2: job {key} follows attempt {} in bracket {}", trial.attempts, trial.bracket));
+        }
+        trial.attempts = key.attempt;
+        let former = key.attempt.checked_sub(1).and_then(|attempt| self.jobs.get(&JobKey { attempt, ..key }));
+        if former.is_some_and(|job| job.hopeless || !job.concluded) {
+            return Err(format!("P6: job {key} continues a failure, or what is not over"));
+        }
+        let book = JobBook {
+            reservation,
+            money: Money::Reserved,
+            stop_ordered: false,
+            bill_ordered: false,
+            end_seen: false,
+            hopeless: false,
+            created: false,
+            concluded: false,
+        };
+        if self.jobs.insert(key, book).is_some() {
+            return Err(format!("P2: the name of job {key} is used twice"));
+        }
+        let limits = &self.definition.limits;
+        let running = self.jobs.values().filter(|job| !job.end_seen).count();
+        if running > usize::try_from(limits.max_parallel).unwrap_or(usize::MAX) {
+            return Err(format!("MaxParallel: {running} jobs hold slots"));
+        }
+        let launched = self.jobs.values().filter(|job| job.money != Money::Released).count();
+        if launched > usize::try_from(limits.max_jobs).unwrap_or(usize::MAX) {
+            return Err(format!("MaxJobs: {launched} jobs were launched"));
+        }
+        Ok(())
+    }
+
+    fn concluded(&mut self, key: JobKey) -> Result<(), String> {
+        let job = self.jobs.get_mut(&key).ok_or("P2: of a job that was never ordered")?;
+        if job.money == Money::Reserved || !job.end_seen {
+            return Err(format!("P1: job {key} is concluded, its money is {:?}", job.money));
+        }
+        let twice = std::mem::replace(&mut job.concluded, true);
+        (!twice).then_some(()).ok_or_else(|| format!("P2: job {key} is concluded twice"))
+    }
+
+    fn tuning_ended(&mut self, why: &EndReason) -> Result<(), String> {
+        let open = self.jobs.values().filter(|job| !job.concluded).count();
+        let alive = self.trials.values().filter(|trial| !trial.finished).count();
+        self.ended = Some((why.clone(), 0));
+        (open + alive == 0).then_some(()).ok_or_else(|| format!("P3: {open} jobs, {alive} trials are open"))
+    }
+
+    /// A fact that was taken changes nothing when it comes again.
+    fn idempotent(&self, step: &Step) -> Result<(), String> {
+        if step.n % 4 != 0 {
+            return Ok(());
+        }
+        let mut state = self.replica.clone();
+        for recorded in &step.facts {
+            if fold(&self.definition, &mut state, recorded) || state != self.replica {
+                return Err(format!("P3: {} taken again changes the state", recorded.key));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl JobBook {
+    fn end(&mut self, end: JobEnd) {
+        if !self.end_seen {
+            self.end_seen = true;
+            self.hopeless = matches!(end, JobEnd::AlgorithmError | JobEnd::Completed | JobEnd::Stopped);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The world: virtual time, the table and its stream, the training service, deliveries, and the checkers that watch it.
+//!
+//! Holds no code of the system under test but the in-memory table. Changes only inside [`Event`]s, which the runner takes
+//! from the queue one by one.
+
+pub(crate) mod call;
+pub(crate) mod deliver;
+pub(crate) mod life;
+pub(crate) mod ports;
+pub(crate) mod program;
+pub(crate) mod queue;
+pub(crate) mod stream;
+pub(crate) mod training;
+mod truth;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use service::memory::MemoryTable;
+use service::ports::table::TableError;
+
+use crate::case::Case;
+use crate::check::Checker;
+use crate::dice::Dice;
+use crate::fault::Faults;
+use crate::plan::Plan;
+use crate::runner::Function;
+use crate::trace::Trace;
+use queue::Queue;
+use stream::Shard;
+use training::Training;
+
+/// The world, as processes share it. One thread: the lock is never waited for.
+pub(crate) type Shared = Arc<Mutex<World>>;
+
+/// The time at which every history begins, ms since the epoch.
+pub(crate) const START: i64 = 1_790_000_000_000;
+
+/// The world.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    pub(crate) plan: Plan,
+    pub(crate) cases: Vec<Case>,
+    pub(crate) start: i64,
+    pub(crate) now: i64,
+    pub(crate) queue: Queue,
+    pub(crate) table: MemoryTable,
+    pub(crate) shards: [Vec<Shard>; 2],
+    pub(crate) training: Training,
+    pub(crate) faults: Faults,
+    pub(crate) faults_on: bool,
+    /// Latencies, cuts and the like.
+    pub(crate) dice: Dice,
+    pub(crate) check: Checker,
+    pub(crate) trace: Trace,
+    /// The process that runs, and which function it is.
+    pub(crate) task: u64,
+    pub(crate) function: Function,
+    /// Set when it dies.
+    pub(crate) dead: bool,
+    /// Calls that killed their process once.
+    pub(crate) crashed: BTreeSet<String>,
+    pub(crate) records_lost: u64,
+    pub(crate) given_up: u64,
+}
+
+/// The world, for a moment.
+pub(crate) fn lock(world: &Shared) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, plan: Plan, cases: Vec<Case>, trace: bool) -> Self {
+        let faults = Faults::new(seed, &plan.rates);
+        let shards = || (0..plan.shards.max(1)).map(|_| Shard::default()).collect();
+        Self {
+            seed,
+            shards: [shards(), shards()],
+            check: Checker::new(&cases),
+            plan,
+            cases,
+            start: START,
+            now: START,
+            queue: Queue::default(),
+            table: MemoryTable::recording(),
+            training: Training::default(),
+            faults,
+            faults_on: true,
+            dice: Dice::new(seed, "world", 0),
+            trace: Trace::new(trace),
+            task: 0,
+            function: Function::Api,
+            dead: false,
+            crashed: BTreeSet::new(),
+            records_lost: 0,
+            given_up: 0,
+        }
+    }
+
+    /// The liveness phase begins.
+    pub(crate) fn faults_end(&mut self) {
+        self.faults_on = false;
+        self.faults.end();
+    }
+
+    /// A write was tried: what it changed is checked and enters the stream.
+    pub(crate) fn table_written(&mut self, result: &Result<(), TableError>) {
+        if let Err(TableError::Refused(reason)) = result {
+            let message = format!("{:?} sent a write that the table refuses: {reason}", self.function);
+            self.check.violation(self.now, message);
+        }
+        let changes = self.table.changes();
+        if changes.is_empty() {
+            return;
+        }
+        self.check.committed(self.now, &changes);
+        self.check_against_truth(&changes);
+        for change in &changes {
+            let (now, key) = (self.now, &change.key);
+            self.trace.line(now, || {
+                let new = change.new.as_ref().map(|item| item.attributes.clone());
+                format!("  {}/{} = {new:?}", key.pk, key.sk)
+            });
+            self.stream_change(change);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A port call: it takes time, and the process may die, freeze, or get no answer around it.
+//!
+//! Between any two effects other processes run. A dead process is never polled again.
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::queue::Event;
+use super::{Shared, World, lock};
+use crate::fault::Kind;
+use crate::plan::{CrashOnce, MINUTE};
+
+/// A call, for the fault plan and the trace.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) op: Op,
+    /// The row or job it is about.
+    pub(crate) on: String,
+}
+
+/// What a call does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Op {
+    Get,
+    Query,
+    Write,
+    Transact,
+    Create,
+    Stop,
+    Describe,
+    Tags,
+    List,
+    ReadLog,
+    Publish,
+    Price,
+}
+
+/// Why a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mishap {
+    Throttled,
+    Unavailable,
+    LimitExceeded,
+    Refused,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Well,
+    DiesBefore,
+    DiesAfter,
+    FailsBefore(Mishap),
+    FailsAfter(Mishap),
+}
+
+impl Op {
+    fn is_table(self) -> bool {
+        matches!(self, Self::Get | Self::Query | Self::Write | Self::Transact)
+    }
+
+    fn is_training(self) -> bool {
+        matches!(
+            self,
+            Self::Create | Self::Stop | Self::Describe | Self::Tags | Self::List | Self::ReadLog
+        )
+    }
+}
+
+/// Makes a call whose effect on the world is `effect`.
+pub(crate) async fn call<R: Send>(
+    world: &Shared,
+    call: Call,
+    effect: impl FnOnce(&mut World) -> R + Send,
+) -> Result<R, Mishap> {
+    let (fate, before, after) = lock(world).draw(&call);
+    Sleep::new(world, before).await;
+    match fate {
+        Fate::DiesBefore => die(world).await,
+        Fate::FailsBefore(mishap) => {
+            Sleep::new(world, after).await;
+            return Err(mishap);
+        }
+        Fate::Well | Fate::DiesAfter | Fate::FailsAfter(_) => {}
+    }
+    let result = {
+        let mut world = lock(world);
+        let (now, task) = (world.now, world.task);
+        world.trace.line(now, || format!("{task} {:?} {}: {fate:?}", call.op, call.on));
+        effect(&mut world)
+    };
+    if fate == Fate::DiesAfter {
+        die(world).await;
+    }
+    Sleep::new(world, after).await;
+    match fate {
+        Fate::FailsAfter(mishap) => Err(mishap),
+        Fate::Well | Fate::DiesBefore | Fate::DiesAfter | Fate::FailsBefore(_) => Ok(result),
+    }
+}
+
+async fn die(world: &Shared) {
+    lock(world).dead = true;
+    pending::<()>().await;
+}
+
+impl World {
+    /// The fate of a call, and how long it takes before and after its effect, ms.
+    fn draw(&mut self, call: &Call) -> (Fate, i64, i64) {
+        let usual = if call.op.is_table() { self.dice.between(1, 20) } else { self.dice.between(20, 300) };
+        let slow = self.faults.strikes(Kind::SlowCall);
+        let before = if slow { self.dice.between(500, 20_000) } else { usual };
+        let frozen = self.faults.strikes(Kind::Freeze);
+        let after = if frozen { self.dice.between(1, 20) * MINUTE } else { self.dice.between(0, 3) };
+        (self.fate(call), before, after)
+    }
+
+    fn fate(&mut self, call: &Call) -> Fate {
+        if self.dies_once(call) {
+            self.faults.count(Kind::CrashAfter);
+            return Fate::DiesAfter;
+        }
+        let mut strikes = |kind: Kind| self.faults.strikes(kind);
+        if strikes(Kind::CrashBefore) {
+            return Fate::DiesBefore;
+        }
+        if strikes(Kind::CrashAfter) {
+            return Fate::DiesAfter;
+        }
+        if call.op.is_table() {
+            if strikes(Kind::TableThrottled) || (call.op == Op::Transact && strikes(Kind::TransactionConflict)) {
+                return Fate::FailsBefore(Mishap::Throttled);
+            }
+            if strikes(Kind::TableLostRequest) {
+                return Fate::FailsBefore(Mishap::Unavailable);
+            }
+            if strikes(Kind::TableLostAnswer) {
+                return Fate::FailsAfter(Mishap::Unavailable);
+            }
+        }
+        if call.op.is_training() {
+            if call.op == Op::Create && strikes(Kind::CreateLimit) {
+                return Fate::FailsBefore(Mishap::LimitExceeded);
+            }
+            if call.op == Op::Create && strikes(Kind::CreateRefused) {
+                return Fate::FailsBefore(Mishap::Refused);
+            }
+            if strikes(Kind::TrainingThrottled) {
+                return Fate::FailsBefore(Mishap::Throttled);
+            }
+            if strikes(Kind::TrainingLostRequest) {
+                return Fate::FailsBefore(Mishap::Unavailable);
+            }
+            if strikes(Kind::TrainingLostAnswer) {
+                return Fate::FailsAfter(Mishap::Unavailable);
+            }
+        }
+        if call.op == Op::Publish && strikes(Kind::BusUnavailable) {
+            return Fate::FailsBefore(Mishap::Unavailable);
+        }
+        Fate::Well
+    }
+
+    fn dies_once(&mut self, call: &Call) -> bool {
+        let may = match self.plan.crash_once {
+            CrashOnce::Never => false,
+            CrashOnce::Outside => matches!(call.op, Op::Create | Op::Stop | Op::Describe | Op::Publish),
+            CrashOnce::Every => true,
+        };
+        // Each once: the same call lives the next time, so that the work gets done at last.
+        may && self.faults_on && self.crashed.insert(format!("{:?} {:?} {}", self.function, call.op, call.on))
+    }
+}
+
+/// Waits for so many ms of virtual time.
+#[derive(Debug)]
+struct Sleep<'a> {
+    world: &'a Shared,
+    ms: i64,
+    begun: bool,
+}
+
+impl<'a> Sleep<'a> {
+    fn new(world: &'a Shared, ms: i64) -> Self {
+        Self { world, ms, begun: false }
+    }
+}
+
+impl Future for Sleep<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.begun || self.ms <= 0 {
+            return Poll::Ready(());
+        }
+        self.begun = true;
+        let mut world = lock(self.world);
+        let (at, task) = (world.now + self.ms, world.task);
+        world.queue.push(at, Event::Wake(task));
+        Poll::Pending
+    }
+}

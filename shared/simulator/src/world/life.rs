@@ -1,0 +1,254 @@
+//! How a training job goes through its states.
+
+use service::ports::training::LogLine;
+
+use super::World;
+use super::program::Program;
+use super::queue::Event;
+use super::training::LogStream;
+use crate::dice::Dice;
+use crate::fault::Kind;
+
+/// The next thing that happens to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tick {
+    /// Its instances are there.
+    Launched,
+    /// Its program begins.
+    Trains,
+    /// An epoch is done.
+    Epoch,
+    /// Its model is uploaded.
+    Uploaded,
+    /// It has been stopped; the secondary status that says by what.
+    Stopped(&'static str),
+    /// Its running time is up.
+    RuntimeOver,
+    /// Its waiting time is up.
+    WaitOver,
+}
+
+/// What will go wrong with a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fate {
+    /// No instances will be had.
+    capacity_error: bool,
+    /// After this epoch it fails, with this reason.
+    fails: Option<(u32, &'static str)>,
+    /// After this epoch its instances are taken away.
+    interrupted_after: Option<u32>,
+    /// After this epoch nothing happens any more.
+    hangs_after: Option<u32>,
+    /// After this epoch the program ends.
+    ends_after: u32,
+    /// After this epoch somebody else stops it.
+    stopped_after: Option<u32>,
+    /// Whether its program goes on for as long as it may after being told to stop.
+    stubborn: bool,
+}
+
+impl Fate {
+    pub(crate) fn drawn(world: &mut World, program: &Program, spot: bool, dice: &mut Dice) -> Self {
+        let last = program.epochs.max(1);
+        let mut after = |dice: &mut Dice, kind: Kind| world.faults.strikes(kind).then(|| dice.count(0, last));
+        let algorithm = after(dice, Kind::JobAlgorithmError).map(|epoch| (epoch, "AlgorithmError: exit code 1"));
+        let service = after(dice, Kind::JobServiceError).map(|epoch| (epoch, "InternalServerError: try again"));
+        Self {
+            fails: algorithm.or(service),
+            interrupted_after: after(dice, Kind::JobInterrupted).filter(|_| spot),
+            hangs_after: after(dice, Kind::JobHangs),
+            ends_after: after(dice, Kind::JobEndsEarly).unwrap_or(program.epochs),
+            stopped_after: after(dice, Kind::StoppedOutside),
+            capacity_error: world.faults.strikes(Kind::JobCapacityError),
+            stubborn: world.faults.strikes(Kind::StopSlow),
+        }
+    }
+}
+
+impl World {
+    /// `ms`, with the service's whole seconds.
+    fn told(&self, ms: i64) -> i64 {
+        if self.plan.whole_seconds { ms.div_euclid(1_000) * 1_000 } else { ms }
+    }
+
+    fn tick_after(&mut self, index: usize, ms: i64, tick: Tick) {
+        let generation = self.training.jobs[index].generation;
+        self.queue.push(self.now + ms, Event::Tick { job: index, generation, tick });
+    }
+
+    /// The job enters a state; the world is told.
+    pub(crate) fn enter(&mut self, index: usize, status: &str, secondary: &str) {
+        let (now, told) = (self.now, self.told(self.now));
+        let job = &mut self.training.jobs[index];
+        status.clone_into(&mut job.now.status);
+        secondary.clone_into(&mut job.now.secondary_status);
+        job.now.modified = told;
+        job.transitions.push((secondary.to_owned(), told));
+        job.history.push((now, job.now.clone()));
+        let name = job.now.name.clone();
+        self.trace.line(now, || format!("job {name} is {status}/{secondary}"));
+        self.send_job_event(index);
+    }
+
+    pub(crate) fn begin_job(&mut self, index: usize) {
+        let startup = self.training.jobs[index].dice.between(5_000, 120_000);
+        self.tick_after(index, startup, Tick::Launched);
+        if let Some(wait) = self.training.jobs[index].max_wait_ms {
+            self.queue.push(self.now + wait, Event::Tick { job: index, generation: u32::MAX, tick: Tick::WaitOver });
+        }
+    }
+
+    /// Something happens to a job, unless something else came before.
+    pub(crate) fn tick(&mut self, index: usize, generation: u32, tick: Tick) {
+        let job = &self.training.jobs[index];
+        let current = generation == job.generation || (generation == u32::MAX && job.now.status == "InProgress");
+        if job.is_ended() || !current {
+            return;
+        }
+        match tick {
+            Tick::Launched => self.launched(index),
+            Tick::Trains => self.trains(index),
+            Tick::Epoch => self.epoch(index),
+            Tick::Uploaded => self.end_job(index, "Completed", "Completed", None),
+            Tick::Stopped(why) => self.end_job(index, "Stopped", why, None),
+            Tick::RuntimeOver => self.stopping(index, Tick::Stopped("MaxRuntimeExceeded")),
+            Tick::WaitOver => self.stopping(index, Tick::Stopped("MaxWaitTimeExceeded")),
+        }
+    }
+
+    fn launched(&mut self, index: usize) {
+        let told = self.told(self.now);
+        let job = &mut self.training.jobs[index];
+        if job.fate.capacity_error {
+            let reason = "CapacityError: Unable to provision requested ML compute capacity";
+            return self.end_job(index, "Failed", "Failed", Some(reason));
+        }
+        job.now.started = job.now.started.or(Some(told));
+        job.runs_since = Some(self.now);
+        let before = if self.plan.runtime_per_attempt { 0 } else { job.ran_ms };
+        let left = (job.max_runtime_ms - before).max(0);
+        let download = job.dice.between(1_000, 30_000);
+        self.enter(index, "InProgress", "Downloading");
+        self.tick_after(index, download, Tick::Trains);
+        self.tick_after(index, left, Tick::RuntimeOver);
+    }
+
+    fn trains(&mut self, index: usize) {
+        let from_zero = self.faults.strikes(Kind::RestartFromZero);
+        let (now, job) = (self.now, &mut self.training.jobs[index]);
+        job.from = if from_zero { 0 } else { job.checkpoint };
+        job.epoch = job.from;
+        let name = format!("{}/algo-1-{now}", job.now.name);
+        job.streams.push(LogStream { name, lines: Vec::new(), sent: 0, flush_due: false });
+        let epoch_ms = job.program.epoch_ms;
+        self.enter(index, "InProgress", "Training");
+        self.tick_after(index, epoch_ms, Tick::Epoch);
+    }
+
+    fn epoch(&mut self, index: usize) {
+        let job = &mut self.training.jobs[index];
+        let stopping = job.now.status == "Stopping";
+        if job.epoch < job.program.epochs {
+            job.epoch += 1;
+            let line = job.program.line(job.epoch, job.from);
+            if job.epoch % job.program.checkpoint_every == 0 {
+                job.checkpoint = job.epoch;
+            }
+            self.log(index, line);
+        }
+        let job = &mut self.training.jobs[index];
+        let (epoch, fate, next) = (job.epoch, job.fate, job.program.epoch_ms);
+        if let Some((_, reason)) = fate.fails.filter(|(after, _)| *after <= epoch && !stopping) {
+            return self.end_job(index, "Failed", "Failed", Some(reason));
+        }
+        if fate.interrupted_after.is_some_and(|after| after <= epoch) && !stopping {
+            return self.interrupt(index);
+        }
+        if fate.hangs_after.is_some_and(|after| after <= epoch) {
+            return;
+        }
+        if fate.stopped_after.is_some_and(|after| after <= epoch) && !stopping {
+            job.fate.stopped_after = None;
+            self.stopping(index, Tick::Stopped("Stopped"));
+        }
+        if epoch >= fate.ends_after.min(self.training.jobs[index].program.epochs) {
+            let job = &mut self.training.jobs[index];
+            job.generation += 1;
+            let upload = job.dice.between(500, 30_000);
+            // A program that ends while it is being stopped may count as having ended well.
+            let stopped = job.now.status == "Stopping" && job.dice.chance(0.5);
+            let status = job.now.status.clone();
+            self.enter(index, &status, "Uploading");
+            let end = if stopped { Tick::Stopped("Stopped") } else { Tick::Uploaded };
+            return self.tick_after(index, upload, end);
+        }
+        self.tick_after(index, next, Tick::Epoch);
+    }
+
+    /// The instances are taken away; others come later.
+    fn interrupt(&mut self, index: usize) {
+        let again = self.faults.strikes(Kind::JobInterrupted);
+        let now = self.now;
+        let job = &mut self.training.jobs[index];
+        job.generation += 1;
+        job.ran_ms += job.runs_since.take().map_or(0, |since| now - since);
+        job.now.interruptions += 1;
+        let later = job.epoch.saturating_add(job.dice.count(1, 5));
+        job.fate.interrupted_after = again.then_some(later);
+        let wait = job.dice.between(20_000, 1_200_000);
+        self.enter(index, "InProgress", "Interrupted");
+        self.tick_after(index, wait, Tick::Launched);
+    }
+
+    /// The job is told to stop: it does so within the grace, and what it has is uploaded.
+    pub(crate) fn stopping(&mut self, index: usize, end: Tick) {
+        let job = &mut self.training.jobs[index];
+        if job.now.status != "InProgress" {
+            return;
+        }
+        let running = job.runs_since.is_some();
+        let stubborn = job.fate.stubborn && running;
+        // The program of a stubborn job goes on until it is killed; the ticks of others are void.
+        if !stubborn || matches!(end, Tick::Stopped("MaxRuntimeExceeded" | "MaxWaitTimeExceeded")) {
+            job.generation += 1;
+        }
+        let wait = match (running, stubborn) {
+            (false, _) => job.dice.between(100, 5_000),
+            (true, false) => job.dice.between(1_000, 30_000),
+            (true, true) => job.dice.between(60_000, 295_000),
+        };
+        self.enter(index, "Stopping", "Stopping");
+        self.tick_after(index, wait, end);
+    }
+
+    fn end_job(&mut self, index: usize, status: &str, secondary: &str, reason: Option<&str>) {
+        let (now, told) = (self.now, self.told(self.now));
+        let job = &mut self.training.jobs[index];
+        job.generation += 1;
+        job.ran_ms += job.runs_since.take().map_or(0, |since| now - since);
+        if job.now.started.is_some() {
+            job.now.ended = Some(told);
+            // Managed spot bills less than the time it ran.
+            let billed = if job.max_wait_ms.is_some() { job.ran_ms * job.dice.between(30, 100) / 100 } else { job.ran_ms };
+            let seconds = (billed / 1_000).clamp(0, job.worst_seconds());
+            job.now.billable_seconds = u64::try_from(seconds).ok();
+        }
+        job.now.failure_reason = reason.map(str::to_owned);
+        self.enter(index, status, secondary);
+    }
+
+    /// A line in the job's log.
+    fn log(&mut self, index: usize, message: String) {
+        let now = self.now;
+        let job = &mut self.training.jobs[index];
+        let last = job.streams.len().saturating_sub(1);
+        let Some(stream) = job.streams.get_mut(last) else { return };
+        let id = format!("{:020}{:06}", now, stream.lines.len());
+        let name = stream.name.clone();
+        stream.lines.push(LogLine { stream: name, id, timestamp: now, message });
+        if !std::mem::replace(&mut stream.flush_due, true) {
+            let wait = job.dice.between(500, 10_000);
+            self.queue.push(now + wait, Event::Flush { job: index, stream: last });
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The ports of the use cases, onto the world. Every call goes through [`call`], where the fault plan has its say.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use serde_json::Value;
+use service::ports::table::{Page, Query, Table, TableError, Write};
+use service::ports::training::{
+    Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
+};
+use service::ports::{Bus, BusError, Clock, Millis, Prices, PricesError};
+use wire::item::{Item, Key};
+
+use super::call::{Call, Mishap, Op, call};
+use super::{Shared, lock};
+use crate::case::{INSTANCE_TYPE, LISTED_INSTANCE_HOUR, LISTED_KILO_GIB_HOUR};
+
+/// All ports of one process.
+#[derive(Debug, Clone)]
+pub(crate) struct Port {
+    pub(crate) world: Shared,
+    /// How far this process's clock is ahead, ms.
+    pub(crate) skew_ms: i64,
+}
+
+/// The value of a future that never waits.
+pub(crate) fn now<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("the in-memory table never waits"),
+    }
+}
+
+fn key_text(key: &Key) -> String {
+    format!("{}/{}", key.pk, key.sk)
+}
+
+fn table_error(mishap: Mishap) -> TableError {
+    match mishap {
+        Mishap::Throttled => TableError::Throttled,
+        Mishap::Unavailable | Mishap::LimitExceeded | Mishap::Refused => {
+            TableError::Unavailable("no answer".to_owned())
+        }
+    }
+}
+
+fn training_error(mishap: Mishap) -> TrainingJobsError {
+    match mishap {
+        Mishap::Throttled => TrainingJobsError::Throttled,
+        Mishap::Unavailable => TrainingJobsError::Unavailable("no answer".to_owned()),
+        Mishap::LimitExceeded => TrainingJobsError::LimitExceeded("ResourceLimitExceeded".to_owned()),
+        Mishap::Refused => TrainingJobsError::Refused {
+            code: "ValidationException".to_owned(),
+            message: "no such image".to_owned(),
+        },
+    }
+}
+
+impl Table for Port {
+    async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
+        let made = Call { op: Op::Get, on: key_text(key) };
+        call(&self.world, made, |world| now(world.table.get(key))).await.map_err(table_error)?
+    }
+
+    async fn write(&self, write: Write) -> Result<(), TableError> {
+        let made = Call { op: Op::Write, on: key_text(write.key()) };
+        let effect = |world: &mut super::World| {
+            let result = now(world.table.write(write));
+            world.table_written(&result);
+            result
+        };
+        call(&self.world, made, effect).await.map_err(table_error)?
+    }
+
+    async fn transact(&self, writes: Vec<Write>, token: &str) -> Result<(), TableError> {
+        let made = Call { op: Op::Transact, on: writes.first().map(|w| key_text(w.key())).unwrap_or_default() };
+        let effect = |world: &mut super::World| {
+            let result = now(world.table.transact(writes, token));
+            world.table_written(&result);
+            result
+        };
+        call(&self.world, made, effect).await.map_err(table_error)?
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page, TableError> {
+        let on = format!("{}/{} after {:?}", query.pk, query.prefix, query.after);
+        let made = Call { op: Op::Query, on };
+        call(&self.world, made, |world| now(world.table.query(query))).await.map_err(table_error)?
+    }
+}
+
+impl TrainingJobs for Port {
+    async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
+        let on = request["TrainingJobName"].as_str().unwrap_or_default().to_owned();
+        let made = Call { op: Op::Create, on };
+        call(&self.world, made, |world| world.create_job(request)).await.map_err(training_error)?
+    }
+
+    async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
+        let made = Call { op: Op::Stop, on: name.to_owned() };
+        call(&self.world, made, |world| world.stop_job(name)).await.map_err(training_error)?
+    }
+
+    async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
+        let made = Call { op: Op::Describe, on: name.to_owned() };
+        call(&self.world, made, |world| world.describe_job(name)).await.map_err(training_error)?
+    }
+
+    async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
+        let made = Call { op: Op::Tags, on: name.to_owned() };
+        call(&self.world, made, |world| world.tags_of_job(name)).await.map_err(training_error)?
+    }
+}
+
+impl TrainingJobListing for Port {
+    async fn in_progress(&self, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
+        let made = Call { op: Op::List, on: page.unwrap_or_default().to_owned() };
+        call(&self.world, made, |world| world.list_jobs(page)).await.map_err(training_error)
+    }
+}
+
+impl JobLogs for Port {
+    async fn read(
+        &self,
+        name: &str,
+        host: &str,
+        from: Millis,
+        page: Option<&str>,
+    ) -> Result<Paged<LogLine>, TrainingJobsError> {
+        let made = Call { op: Op::ReadLog, on: name.to_owned() };
+        let effect = |world: &mut super::World| world.read_log(name, host, from, page);
+        call(&self.world, made, effect).await.map_err(training_error)?
+    }
+}
+
+impl Bus for Port {
+    async fn publish(&self, detail_type: &str, detail: &Value) -> Result<(), BusError> {
+        let made = Call { op: Op::Publish, on: detail_type.to_owned() };
+        let effect = |world: &mut super::World| world.check_notice(detail);
+        let published = call(&self.world, made, effect).await;
+        published.map_err(|_| BusError::Unavailable("no answer".to_owned()))
+    }
+}
+
+impl Prices for Port {
+    async fn instance_hour(&self, instance_type: &str) -> Result<Option<u64>, PricesError> {
+        let made = Call { op: Op::Price, on: instance_type.to_owned() };
+        let known = (instance_type == INSTANCE_TYPE).then_some(LISTED_INSTANCE_HOUR);
+        call(&self.world, made, |_| known).await.map_err(|_| PricesError("no answer".to_owned()))
+    }
+
+    async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
+        let made = Call { op: Op::Price, on: "volume".to_owned() };
+        let known = Some(LISTED_KILO_GIB_HOUR);
+        call(&self.world, made, |_| known).await.map_err(|_| PricesError("no answer".to_owned()))
+    }
+}
+
+impl Clock for Port {
+    fn now(&self) -> Millis {
+        lock(&self.world).now + self.skew_ms
+    }
+}

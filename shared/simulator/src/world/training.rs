@@ -1,0 +1,248 @@
+//! The training service: SageMaker's contract in virtual time.
+//!
+//! Names are unique for ever; a stop is accepted at once and lands later; `describe` may show an earlier state; a bill is
+//! known at the end only and never above what the limits sent allow (running time, 120 s grace, 180 s upload).
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use service::ports::training::{Description, Listed, LogLine, Paged, TrainingJobsError};
+use tuning::fact::JobKey;
+use wire::names::parse_training_job_name;
+
+use super::World;
+use super::life::{Fate, Tick};
+use super::program::Program;
+use crate::dice::Dice;
+use crate::fault::Kind;
+
+/// Lines a page of a log has.
+const PAGE_LINES: usize = 20;
+/// Jobs a page of a listing has.
+const PAGE_JOBS: usize = 4;
+
+/// All jobs ever created.
+#[derive(Debug, Default)]
+pub(crate) struct Training {
+    pub(crate) jobs: Vec<Job>,
+    by_name: BTreeMap<String, usize>,
+}
+
+/// A job.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) id: String,
+    pub(crate) key: JobKey,
+    pub(crate) case: usize,
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) max_runtime_ms: i64,
+    pub(crate) max_wait_ms: Option<i64>,
+    pub(crate) program: Program,
+    pub(crate) fate: Fate,
+    pub(crate) dice: Dice,
+    /// As it is.
+    pub(crate) now: Description,
+    /// As it was, from when on.
+    pub(crate) history: Vec<(i64, Description)>,
+    pub(crate) transitions: Vec<(String, i64)>,
+    /// Ticks of an earlier generation are void.
+    pub(crate) generation: u32,
+    /// Time its instances ran before the present run; the present run since.
+    pub(crate) ran_ms: i64,
+    pub(crate) runs_since: Option<i64>,
+    pub(crate) epoch: u32,
+    pub(crate) checkpoint: u32,
+    /// Checkpoint that the present run went on from.
+    pub(crate) from: u32,
+    pub(crate) streams: Vec<LogStream>,
+}
+
+/// A log stream.
+#[derive(Debug)]
+pub(crate) struct LogStream {
+    pub(crate) name: String,
+    pub(crate) lines: Vec<LogLine>,
+    /// Lines sent to the subscriber.
+    pub(crate) sent: usize,
+    pub(crate) flush_due: bool,
+}
+
+impl Job {
+    pub(crate) fn is_ended(&self) -> bool {
+        matches!(self.now.status.as_str(), "Completed" | "Failed" | "Stopped")
+    }
+
+    /// Seconds that count for the worst case of its bill.
+    pub(crate) fn worst_seconds(&self) -> i64 {
+        self.max_wait_ms.unwrap_or(self.max_runtime_ms) / 1_000 + 120 + 180
+    }
+
+    /// What it may still cost, or did cost, in seconds.
+    pub(crate) fn charged_seconds(&self) -> i64 {
+        match (self.is_ended(), self.now.billable_seconds) {
+            (true, Some(seconds)) => i64::try_from(seconds).unwrap_or(i64::MAX),
+            (true, None) if self.now.started.is_none() => 0,
+            _ => self.worst_seconds(),
+        }
+    }
+}
+
+impl Training {
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(crate) fn of(&self, id: &str) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().filter(move |job| job.id == id)
+    }
+}
+
+impl World {
+    /// `CreateTrainingJob`.
+    pub(crate) fn create_job(&mut self, request: &Value) -> Result<(), TrainingJobsError> {
+        let refused = |message: &str| TrainingJobsError::Refused {
+            code: "ValidationException".to_owned(),
+            message: message.to_owned(),
+        };
+        let name = request["TrainingJobName"].as_str().unwrap_or_default().to_owned();
+        if self.training.by_name.contains_key(&name) {
+            return Err(TrainingJobsError::NameTaken(name));
+        }
+        let Some((id, key)) = parse_training_job_name(&name) else { return Err(refused("name")) };
+        let Some(case) = self.cases.iter().position(|case| id.rsplit_once('-').is_some_and(|(n, _)| n == case.name))
+        else {
+            return Err(refused("a job of no tuning"));
+        };
+        let seconds = |limit: &str| request["StoppingCondition"][limit].as_i64();
+        let Some(max_runtime) = seconds("MaxRuntimeInSeconds").filter(|limit| *limit > 0) else {
+            return Err(refused("MaxRuntimeInSeconds"));
+        };
+        let max_wait = seconds("MaxWaitTimeInSeconds");
+        let spot = request["EnableManagedSpotTraining"] == true;
+        if spot != max_wait.is_some() || max_wait.is_some_and(|wait| wait < max_runtime) {
+            return Err(refused("MaxWaitTimeInSeconds"));
+        }
+        let configuration = request["HyperParameters"].to_string();
+        let program = Program::new(self, &self.cases[case], &configuration);
+        let mut dice = Dice::new(self.seed, "job", crate::dice::fnv(&name));
+        let fate = Fate::drawn(self, &program, spot, &mut dice);
+        let job = Job {
+            id,
+            key,
+            case,
+            tags: tags(&request["Tags"]),
+            max_runtime_ms: max_runtime * 1_000,
+            max_wait_ms: max_wait.map(|wait| wait * 1_000),
+            program,
+            fate,
+            dice,
+            now: description(&name, self.now),
+            history: Vec::new(),
+            transitions: Vec::new(),
+            generation: 0,
+            ran_ms: 0,
+            runs_since: None,
+            epoch: 0,
+            checkpoint: 0,
+            from: 0,
+            streams: Vec::new(),
+        };
+        let index = self.training.jobs.len();
+        self.training.by_name.insert(name, index);
+        self.training.jobs.push(job);
+        self.check_created(index);
+        self.enter(index, "InProgress", "Starting");
+        self.begin_job(index);
+        Ok(())
+    }
+
+    /// `StopTrainingJob`.
+    pub(crate) fn stop_job(&mut self, name: &str) -> Result<(), TrainingJobsError> {
+        let Some(index) = self.training.find(name) else {
+            return Err(TrainingJobsError::NotFound(name.to_owned()));
+        };
+        let job = &mut self.training.jobs[index];
+        if job.is_ended() {
+            return Err(TrainingJobsError::AlreadyEnded(name.to_owned()));
+        }
+        if job.now.status == "Stopping" || (job.now.secondary_status == "Uploading" && job.dice.chance(0.5)) {
+            return Ok(());
+        }
+        self.stopping(index, Tick::Stopped("Stopped"));
+        Ok(())
+    }
+
+    /// `DescribeTrainingJob`, perhaps as it was a while ago.
+    pub(crate) fn describe_job(&mut self, name: &str) -> Result<Description, TrainingJobsError> {
+        let Some(index) = self.training.find(name) else {
+            return Err(TrainingJobsError::NotFound(name.to_owned()));
+        };
+        let lag = if self.faults.strikes(Kind::DescribeLag) { self.dice.between(1, 300_000) } else { 0 };
+        let as_of = self.now - lag;
+        let job = &self.training.jobs[index];
+        let seen = job.history.iter().rev().find(|(at, _)| *at <= as_of).or_else(|| job.history.first());
+        Ok(seen.map_or_else(|| job.now.clone(), |(_, description)| description.clone()))
+    }
+
+    /// `ListTags`.
+    pub(crate) fn tags_of_job(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
+        match self.training.find(name) {
+            Some(index) => Ok(self.training.jobs[index].tags.clone()),
+            None => Err(TrainingJobsError::NotFound(name.to_owned())),
+        }
+    }
+
+    /// `ListTrainingJobs` in progress, oldest first.
+    pub(crate) fn list_jobs(&self, page: Option<&str>) -> Paged<Listed> {
+        let from = page.and_then(|page| page.parse().ok()).unwrap_or(0);
+        let running = self.training.jobs.iter().enumerate().skip(from);
+        let mut running = running.filter(|(_, job)| job.now.status == "InProgress");
+        let listed = |(_, job): (usize, &Job)| Listed { name: job.now.name.clone(), created: job.now.created };
+        let items: Vec<Listed> = running.by_ref().take(PAGE_JOBS).map(listed).collect();
+        Paged { items, next: running.next().map(|(index, _)| index.to_string()) }
+    }
+
+    /// `FilterLogEvents`; the latest lines may not be there yet.
+    pub(crate) fn read_log(
+        &mut self,
+        name: &str,
+        host: &str,
+        from: i64,
+        page: Option<&str>,
+    ) -> Result<Paged<LogLine>, TrainingJobsError> {
+        let Some(index) = self.training.find(name) else {
+            return Err(TrainingJobsError::NotFound(name.to_owned()));
+        };
+        let lag = if self.faults.strikes(Kind::LogReadLag) { self.dice.between(1_000, 60_000) } else { 0 };
+        let as_of = self.now - lag;
+        let streams = self.training.jobs[index].streams.iter();
+        let streams = streams.filter(|stream| stream.name.contains(&format!("/{host}-")));
+        let skip: usize = page.and_then(|page| page.parse().ok()).unwrap_or(0);
+        let lines = streams.flat_map(|stream| &stream.lines);
+        let mut lines = lines.filter(|line| line.timestamp >= from && line.timestamp <= as_of).skip(skip);
+        let items: Vec<LogLine> = lines.by_ref().take(PAGE_LINES).cloned().collect();
+        let next = lines.next().map(|_| (skip + PAGE_LINES).to_string());
+        Ok(Paged { items, next })
+    }
+}
+
+fn tags(value: &Value) -> BTreeMap<String, String> {
+    let pairs = value.as_array().into_iter().flatten();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    pairs.filter_map(|tag| Some((text(&tag["Key"])?, text(&tag["Value"])?))).collect()
+}
+
+fn description(name: &str, now: i64) -> Description {
+    Description {
+        name: name.to_owned(),
+        status: "InProgress".to_owned(),
+        secondary_status: "Starting".to_owned(),
+        created: now,
+        started: None,
+        ended: None,
+        modified: now,
+        billable_seconds: None,
+        failure_reason: None,
+        interruptions: 0,
+    }
+}

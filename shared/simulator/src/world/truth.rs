@@ -1,0 +1,106 @@
+//! Checks that need to see both sides: the training service as it is, and the table as the system wrote it.
+
+use serde_json::Value;
+use service::memory::Change;
+use tuning::ruling::Ruling;
+use wire::stored::{self, ActionRow, ActionStatus};
+
+use super::World;
+use super::ports::now;
+use crate::case::Epochs;
+use service::ports::table::Table;
+
+impl World {
+    /// A job was created just now.
+    pub(crate) fn check_created(&mut self, index: usize) {
+        let job = &self.training.jobs[index];
+        let (id, key, name) = (job.id.clone(), job.key, job.now.name.clone());
+        let case = &self.cases[job.case];
+        let alive: Vec<_> = self.training.of(&id).filter(|job| !job.is_ended()).collect();
+        let mut wrong = Vec::new();
+        if alive.len() > usize::try_from(case.max_parallel).unwrap_or(usize::MAX) {
+            wrong.push(format!("MaxParallel: {} jobs run at once, {name} among them", alive.len()));
+        }
+        if alive.iter().filter(|other| other.key.trial == key.trial).count() > 1 {
+            wrong.push(format!("P2: two jobs of trial {} run at once, {name} among them", key.trial));
+        }
+        if let Some(cap) = case.cap {
+            let worst: u64 = self.training.of(&id).map(|job| case.cost(job.charged_seconds())).sum();
+            if worst > cap {
+                wrong.push(format!("P1: bills and worst cases are {worst}, the cap is {cap}, with {name}"));
+            }
+        }
+        let row = now(self.table.get(&stored::action_key(&id, &format!("start-{key}"))));
+        match row.ok().flatten().as_ref().map(ActionRow::read) {
+            Some(Ok(row)) if row.status == ActionStatus::Performing => {}
+            Some(Ok(row)) => wrong.push(format!("P2: {name} is created while its row is {:?}", row.status)),
+            Some(Err(_)) | None => wrong.push(format!("P7: {name} is created, no row knows it")),
+        }
+        for message in wrong {
+            self.check.violation(self.now, message);
+        }
+        self.check.created(self.now, &id, key);
+    }
+
+    /// Values that were judged are those that the program logged; a job that never started does not exist.
+    pub(crate) fn check_against_truth(&mut self, changes: &[Change]) {
+        for change in changes {
+            let Some(id) = stored::id_of(&change.key, "T#") else { continue };
+            let Some(Ok(step)) = change.new.as_ref().filter(|_| change.key.sk.starts_with("STEP#")).map(stored::step)
+            else {
+                continue;
+            };
+            for recorded in &step.facts {
+                if let tuning::fact::Fact::JobNeverStarted { job } | tuning::fact::Fact::StartRefused { job, .. } =
+                    &recorded.fact
+                    && self.training.of(id).any(|other| other.key == *job)
+                {
+                    self.check.violation(self.now, format!("P1: job {job} was given up, yet it exists"));
+                }
+            }
+            for ruling in &step.rulings {
+                self.check_ruling(id, ruling);
+            }
+        }
+    }
+
+    fn check_ruling(&mut self, id: &str, ruling: &Ruling) {
+        match ruling {
+            Ruling::TrialJudged { trial, resource, value, .. } => {
+                let Some(job) = self.training.of(id).find(|job| job.key.trial == *trial) else {
+                    self.check.violation(self.now, format!("P6: trial {trial} was judged, no job of it exists"));
+                    return;
+                };
+                let logged = job.program.value(*resource).filter(|value| value.is_finite());
+                let same = logged.map(f64::to_bits) == value.map(f64::to_bits);
+                let absolute = self.cases[job.case].epochs == Epochs::Absolute;
+                self.check.judged(same);
+                if !same && absolute {
+                    let message =
+                        format!("P6: trial {trial} was judged by {value:?} at {resource}, it logged {logged:?}");
+                    self.check.violation(self.now, message);
+                }
+            }
+            Ruling::TuningEnded { .. } => {
+                let alive = self.training.of(id).filter(|job| !job.is_ended()).count();
+                if alive > 0 {
+                    self.check.violation(self.now, format!("P7: the tuning has ended, {alive} jobs run"));
+                }
+            }
+            Ruling::StartOrdered { .. }
+            | Ruling::StopOrdered { .. }
+            | Ruling::BillOrdered { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TrialFinished { .. }
+            | Ruling::TuningEnding { .. } => {}
+        }
+    }
+
+    /// A notice went out.
+    pub(crate) fn check_notice(&mut self, detail: &Value) {
+        let name = detail["HyperParameterTuningJobName"].as_str().unwrap_or_default();
+        let status = detail["HyperParameterTuningJobStatus"].as_str().unwrap_or_default();
+        self.check.notice(self.now, name, status);
+    }
+}
