@@ -130,6 +130,7 @@ fn told(fact: &Fact) -> Option<What> {
         | Fact::JobStateChanged { .. }
         | Fact::MetricsLogged { .. }
         | Fact::JobDescribed { .. }
+        | Fact::LogRead { .. }
         | Fact::JobStarted { .. }
         | Fact::StartRefused { .. }
         | Fact::JobNeverStarted { .. }

@@ -55,7 +55,7 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
             StopWhy::MaxResource => format!("trial {}: has all its epochs, is stopped", job.trial),
             StopWhy::TuningEnding => format!("trial {}: is stopped, the tuning ends", job.trial),
         },
-        Ruling::BillOrdered { .. } => return None,
+        Ruling::BillOrdered { .. } | Ruling::LogReadOrdered { .. } => return None,
         Ruling::SettledInFull { job, amount } => {
             let amount = usd(*amount);
             format!(

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::fact::{JobKey, Recorded};
 use tuning::step::{Advance, Step, advance};
 use wire::events::stream::{self, RecordKind, StreamRecord};
 use wire::item::Item;
@@ -69,14 +69,13 @@ impl<T: Table> Decider<T> {
         let Some(loaded) = self.store.load(id).await? else { return Ok(steps) };
         let live: Vec<JobKey> = loaded.state.jobs().map(|(key, _, _)| key).collect();
         // Before a job is concluded all that was stored of it is folded: nothing orders its log against its bill.
-        let described = facts.iter().filter(|fact| matches!(fact.fact, Fact::JobDescribed { .. }));
+        let described = facts.iter().filter(|fact| fact.fact.completes());
         let mut wanted: BTreeSet<Option<JobKey>> = described.map(|fact| fact.fact.job()).collect();
         if ring {
             wanted.insert(None);
             wanted.extend(live.into_iter().map(Some));
         }
-        let (bills, others): (Vec<_>, Vec<_>) =
-            facts.iter().cloned().partition(|fact| matches!(fact.fact, Fact::JobDescribed { .. }));
+        let (bills, others): (Vec<_>, Vec<_>) = facts.iter().cloned().partition(|fact| fact.fact.completes());
         self.absorb(id, &others, &mut steps).await?;
         for job in wanted {
             self.absorb_stored(id, job, &mut steps).await?;
@@ -96,8 +95,7 @@ impl<T: Table> Decider<T> {
         loop {
             let page = self.store.table.query(&query).await?;
             let facts: Result<Vec<Recorded>, _> = page.items.iter().map(stored::fact).collect();
-            let (last, first): (Vec<_>, Vec<_>) =
-                facts?.into_iter().partition(|fact| matches!(fact.fact, Fact::JobDescribed { .. }));
+            let (last, first): (Vec<_>, Vec<_>) = facts?.into_iter().partition(|fact| fact.fact.completes());
             bills.extend(last);
             self.absorb(id, &first, steps).await?;
             match page.next {

@@ -112,6 +112,7 @@ where
             Ruling::StartOrdered { .. } => self.start(id, &row).await?,
             Ruling::StopOrdered { job, .. } => self.stop(id, *job).await?,
             Ruling::BillOrdered { job } => self.bill(id, *job).await?,
+            Ruling::LogReadOrdered { job, streams } => self.read(id, *job, *streams).await?,
             Ruling::TuningEnded { .. } => self.notice(id).await?,
             Ruling::TrialJudged { .. }
             | Ruling::SettledInFull { .. }
@@ -190,9 +191,10 @@ where
 
 fn job_of(ruling: &Ruling) -> Option<JobKey> {
     match ruling {
-        Ruling::StartOrdered { job, .. } | Ruling::StopOrdered { job, .. } | Ruling::BillOrdered { job } => {
-            Some(*job)
-        }
+        Ruling::StartOrdered { job, .. }
+        | Ruling::StopOrdered { job, .. }
+        | Ruling::BillOrdered { job }
+        | Ruling::LogReadOrdered { job, .. } => Some(*job),
         Ruling::TrialJudged { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }

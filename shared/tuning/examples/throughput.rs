@@ -89,6 +89,9 @@ impl Service {
                 message: None,
                 interruptions: 0,
             }),
+            Ruling::LogReadOrdered { job, streams } => {
+                self.put(Fact::LogRead { job: *job, streams: *streams });
+            }
             Ruling::TrialJudged { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }

@@ -82,6 +82,13 @@ pub enum Fact {
         /// How often it was interrupted.
         interruptions: u32,
     },
+    /// A job's stored log was read from its beginning; what it holds is in facts put before this one.
+    LogRead {
+        /// The job.
+        job: JobKey,
+        /// How many log streams its trial was known to have when this was ordered.
+        streams: u32,
+    },
     /// The training service accepted a job.
     JobStarted {
         /// The job.
@@ -116,6 +123,12 @@ pub enum Fact {
 }
 
 impl Fact {
+    /// Whether it says that all there is of its job was put before it: then all stored facts of that job are to be
+    /// folded first, since nothing else orders them.
+    pub fn completes(&self) -> bool {
+        matches!(self, Self::JobDescribed { .. } | Self::LogRead { .. })
+    }
+
     /// The job it concerns, if one.
     pub fn job(&self) -> Option<JobKey> {
         match self {
@@ -123,6 +136,7 @@ impl Fact {
             Self::JobStateChanged { job, .. }
             | Self::MetricsLogged { job, .. }
             | Self::JobDescribed { job, .. }
+            | Self::LogRead { job, .. }
             | Self::JobStarted { job }
             | Self::StartRefused { job, .. }
             | Self::JobNeverStarted { job }

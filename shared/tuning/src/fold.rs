@@ -36,6 +36,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             job_state_changed(job, at, *phase, (*started, *ended), message.as_deref());
             *job != before
         }),
+        Fact::LogRead { job, streams } => log_read(state, *job, *streams),
         Fact::JobDescribed { .. } => job_described(definition, state, &recorded.fact, at),
         Fact::JobStarted { job } => with_job(state, *job, |job| {
             let changed = !std::mem::replace(&mut job.accepted, true);
@@ -142,6 +143,13 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         state.ledger.settle(reservation, cost);
     }
     changed
+}
+
+fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {
+    let trial = state.trials.get_mut(&key.trial);
+    let Some(trial) = trial.filter(|trial| trial.streams_read < streams) else { return false };
+    trial.streams_read = streams;
+    true
 }
 
 /// A job that will never run: its reservation is free at once.

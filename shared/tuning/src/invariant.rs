@@ -45,6 +45,7 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
         Ruling::TrialJudged { .. }
         | Ruling::StopOrdered { .. }
         | Ruling::BillOrdered { .. }
+        | Ruling::LogReadOrdered { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }
         | Ruling::TrialFinished { .. }

@@ -56,6 +56,14 @@ pub enum Ruling {
         /// The job.
         job: JobKey,
     },
+    /// A restarted job's stored log is to be read before its trial is judged: a line whose delivery was lost would give
+    /// all later ones too low a rank.
+    LogReadOrdered {
+        /// The job.
+        job: JobKey,
+        /// Log streams of its trial so far.
+        streams: u32,
+    },
     /// An ended job's bill never came: its whole reservation is taken as spent.
     SettledInFull {
         /// The job.
@@ -198,6 +206,7 @@ impl Ruling {
             Self::StartOrdered { job, .. } => Some(format!("start-{job}")),
             Self::StopOrdered { job, .. } => Some(format!("stop-{job}")),
             Self::BillOrdered { job } => Some(format!("bill-{job}")),
+            Self::LogReadOrdered { job, streams } => Some(format!("read-{job}-{streams}")),
             Self::TuningEnded { .. } => Some("notice-ended".to_owned()),
             Self::TrialJudged { .. }
             | Self::SettledInFull { .. }
@@ -216,6 +225,7 @@ impl Ruling {
             | Self::StartOrdered { .. }
             | Self::StopOrdered { .. }
             | Self::BillOrdered { .. }
+            | Self::LogReadOrdered { .. }
             | Self::SettledInFull { .. }
             | Self::TuningEnding { .. }
             | Self::TuningEnded { .. } => None,

@@ -92,6 +92,12 @@ pub struct Trial {
     pub curve: BTreeMap<u32, Option<f64>>,
     /// Its log streams, oldest first.
     pub streams: Vec<Stream>,
+    /// How many streams it had when reading its stored log was last ordered, and when that was last done.
+    #[serde(default)]
+    pub read_ordered: u32,
+    /// See `read_ordered`.
+    #[serde(default)]
+    pub streams_read: u32,
     /// Its last line so far: time, id, value.
     pub last_line: Option<(i64, String, Option<f64>)>,
     /// Attempts ordered so far.

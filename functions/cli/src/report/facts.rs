@@ -75,6 +75,7 @@ fn trial(what: &What) -> Option<u32> {
             Ruling::StartOrdered { job, .. }
             | Ruling::StopOrdered { job, .. }
             | Ruling::BillOrdered { job }
+            | Ruling::LogReadOrdered { job, .. }
             | Ruling::SettledInFull { job, .. }
             | Ruling::AttemptAwaited { job, .. } => Some(job.trial),
             Ruling::TuningEnding { .. } | Ruling::TuningEnded { .. } => None,

@@ -55,13 +55,10 @@ async fn records(
     actuator: mpsc::Sender<Vec<Value>>,
 ) {
     loop {
-        let batch = match stream.next_batch(BATCH_RECORDS).await {
-            Ok(batch) => batch,
-            Err(_) => {
-                // The records stay in the stream.
-                sleep(Duration::from_millis(200)).await;
-                continue;
-            }
+        let Ok(batch) = stream.next_batch(BATCH_RECORDS).await else {
+            // The records stay in the stream.
+            sleep(Duration::from_millis(200)).await;
+            continue;
         };
         let mut facts = Vec::new();
         let mut actions = Vec::new();

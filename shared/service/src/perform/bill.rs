@@ -42,6 +42,20 @@ where
             Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Done(vec![bill]))),
         }
     }
+
+    /// Reads a job's stored log from its beginning.
+    pub(super) async fn read(&self, id: &str, job: JobKey, streams: u32) -> Result<Outcome, StoreError> {
+        let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
+        let name = training_job_name(id, job);
+        match read_log(&self.jobs, &tuning, &name, job, 0).await {
+            Ok(mut facts) => {
+                let fact = Fact::LogRead { job, streams };
+                facts.push(self.fact(format!("log-read#{job}#{streams}"), fact));
+                Ok(Outcome::Done(facts))
+            }
+            Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
+        }
+    }
 }
 
 /// The fact that concludes a job, once its bill is known. A job that never had an instance costs nothing.

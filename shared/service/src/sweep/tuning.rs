@@ -61,6 +61,9 @@ where
         if job.bill_ordered && !job.is_closed() {
             self.actuator.perform(id, &format!("bill-{key}")).await?;
         }
+        if trial.read_ordered > trial.streams_read {
+            self.actuator.perform(id, &format!("read-{key}-{}", trial.read_ordered)).await?;
+        }
         let last_line = trial.last_line.as_ref().map_or(i64::MIN, |(at, _, _)| *at);
         let silent = now.saturating_sub(job.seen_at.max(last_line)) >= self.silence_ms;
         if silent && job.accepted && job.end.is_none() {

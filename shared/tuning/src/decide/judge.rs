@@ -1,7 +1,7 @@
 //! Judges trials at rungs: a trial whose value at the next rung's level is known is compared with all that arrived.
 
 use crate::definition::Definition;
-use crate::fact::JobEnd;
+use crate::fact::{JobEnd, JobKey};
 use crate::ruling::Ruling;
 use crate::state::{State, Trial};
 
@@ -20,6 +20,9 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
             return None;
         }
         let (resource, value) = value_at(trial, level)?;
+        if let Some(missing) = unread(definition, *number, trial) {
+            return missing;
+        }
         let stored = state.rungs.get(index(trial.bracket))?.get(index(trial.next_rung))?;
         let verdict = stored.judge(definition.direction(), plan.eta(), *number, value);
         Some(Ruling::TrialJudged {
@@ -32,6 +35,19 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
             verdict: verdict.into(),
         })
     })
+}
+
+/// Where the epoch is a line's rank, a trial is judged after a restart only when its stored log was read: `Some(None)`
+/// while that is awaited, `Some(Some(_))` when it is to be ordered.
+fn unread(definition: &Definition, number: u32, trial: &Trial) -> Option<Option<Ruling>> {
+    let streams = u32::try_from(trial.streams.len()).unwrap_or(u32::MAX);
+    let job = trial.job.as_ref()?;
+    // Before a job is closed its log was read in any case.
+    if definition.epochs.captured || streams < 2 || trial.streams_read >= streams || job.is_closed() {
+        return None;
+    }
+    let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
+    Some((trial.read_ordered < streams).then_some(Ruling::LogReadOrdered { job: key, streams }))
 }
 
 /// The value that counts at `level`: that of the level itself, or the first one above it, or, when the program ended well

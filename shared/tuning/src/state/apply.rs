@@ -25,6 +25,11 @@ impl State {
                 }
             }
             Ruling::BillOrdered { job } => self.with_live_job(*job, |job| job.bill_ordered = true),
+            Ruling::LogReadOrdered { job, streams } => {
+                if let Some(trial) = self.trials.get_mut(&job.trial) {
+                    trial.read_ordered = *streams;
+                }
+            }
             Ruling::SettledInFull { job, amount } => {
                 self.ledger.settle(*amount, *amount);
                 self.with_live_job(*job, |job| job.bill = Some(Bill { seconds: None, amount: *amount }));
@@ -149,6 +154,8 @@ impl Trial {
             out: None,
             curve: std::collections::BTreeMap::new(),
             streams: Vec::new(),
+            read_ordered: 0,
+            streams_read: 0,
             last_line: None,
             attempts: 0,
             retries: 0,

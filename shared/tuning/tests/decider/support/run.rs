@@ -129,6 +129,7 @@ impl Run {
             | Ruling::StartOrdered { .. }
             | Ruling::StopOrdered { .. }
             | Ruling::BillOrdered { .. }
+            | Ruling::LogReadOrdered { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TuningEnding { .. }

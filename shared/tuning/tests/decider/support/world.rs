@@ -230,6 +230,9 @@ impl World {
                     self.schedule(self.now + 3_000, Event::Described(*job));
                 }
             }
+            Ruling::LogReadOrdered { job, streams } => {
+                self.happened(Fact::LogRead { job: *job, streams: *streams }, self.now);
+            }
             Ruling::TrialJudged { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
