@@ -8,7 +8,7 @@ use super::Book;
 impl Book {
     /// Checks a judgement and enters the arrival.
     pub(super) fn judged(&mut self, ruling: &Ruling) -> Result<(), String> {
-        let Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } = ruling else {
+        let Ruling::TrialJudged { trial, bracket, rung, level, value, verdict, .. } = ruling else {
             return Ok(());
         };
         let Strategy::Hyperband { min_resource, max_resource, eta } = self.definition.strategy else {
@@ -47,10 +47,6 @@ impl Book {
             return Err(format!(
                 "P6: trial {trial} at rung {rung}: rank {rank} of {seen}, {allowed} may go on; it says {verdict:?}"
             ));
-        }
-        if resource < level && verdict.goes_on {
-            // It ended before the level: it may arrive, but nothing goes on.
-            return Ok(());
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! From log lines to epochs: captured or counted, in any order, twice, over restarts.
 
 use tuning::definition::{Definition, EpochRule};
-use tuning::fact::{JobKey, JobPhase, MetricLine, Recorded};
+use tuning::fact::{Fact, JobKey, JobPhase, MetricLine, Recorded};
 
 use crate::support::build::*;
 use crate::support::run::Run;
+use crate::support::{check, check_next};
 
 /// The curve of trial 0 after `facts`, one at a time.
 #[track_caller]
@@ -174,4 +175,18 @@ fn phases_are_ordered_by_time_however_they_arrive() {
         run.take(&order.map(|n: usize| told[n].clone()));
         assert_eq!(run.state.job(job(0)).unwrap().phase, JobPhase::Uploading, "{order:?}");
     }
+}
+
+/// "After a gap or a restart the stream is read again before a stop is decided on a rank."
+#[test]
+fn after_a_restart_a_rank_is_judged_only_when_the_stored_log_was_read() {
+    let definition = ranked(jobs(4, 4));
+    let given = [submitted(), of("a", vec![plain(1, 0.1)]), of("b", vec![plain(20, 0.3), plain(21, 0.4)])];
+    let mut run = check(&definition, &given, &[], &[]);
+    // Three lines in the second stream: by their rank epoch 3, if none before them was lost.
+    check_next(&mut run, &[of("b", vec![plain(22, 0.5)])], &["read log 0-0-1"]);
+    check_next(&mut run, &[of("b", vec![plain(23, 0.6)])], &[]);
+    let read = recorded(30, Fact::LogRead { job: job(0), streams: 2 });
+    check_next(&mut run, std::slice::from_ref(&read), &["trial 0 goes on at rung 0.1, epoch 3: 1 of 1"]);
+    check_next(&mut run, &[read], &[]);
 }

@@ -1,0 +1,141 @@
+//! The checks when a history is over: everything ended, nothing was lost, replay gives the same (P2, P3, P5).
+
+use service::memory::MemoryTable;
+use service::replay::replay;
+use service::store::Store;
+use std::sync::Arc;
+use tuning::ruling::EndReason;
+use wire::stored::{ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus};
+
+use crate::fault::Kind;
+use crate::world::World;
+use crate::world::ports::now;
+
+/// What is wrong at the end.
+pub(crate) fn check(world: &mut World) {
+    let mut wrong = Vec::new();
+    if !world.check.all_ended(world.cases.len()) {
+        wrong.push(format!("P3: not ended {} h after the last fault: {}", hours(world), standing(world)));
+    }
+    for job in &world.training.jobs {
+        if !job.is_ended() {
+            wrong.push(format!("P7: job {} still runs", job.now.name));
+        }
+    }
+    let table = world.table.clone();
+    let store = Store::new(Arc::new(table.clone()));
+    let ids: Vec<String> = world.check.books.keys().cloned().collect();
+    for id in &ids {
+        rows(world, id, &mut wrong);
+        replayed(world, &store, id, &mut wrong);
+        ended_well(world, id, &mut wrong);
+    }
+    let at_rest = now(store.all(ACTIVE, "")).map(|rows| rows.is_empty());
+    if at_rest != Ok(true) {
+        wrong.push("P8: an ended tuning is still on the list of active ones".to_owned());
+    }
+    for message in wrong {
+        world.check.violation(world.now, message);
+    }
+}
+
+fn hours(world: &World) -> i64 {
+    (world.now - world.start - world.plan.safety_ms) / crate::plan::HOUR
+}
+
+fn standing(world: &World) -> String {
+    let text = |(id, book): (&String, &super::Book)| {
+        format!("{id}: step {}, {:?}, trials {:?}", book.steps, book.replica.status, book.replica.trials)
+    };
+    let mut all: String = world.check.books.iter().map(text).collect();
+    all.truncate(2_000);
+    all
+}
+
+/// Every ordered action has its outcome.
+fn rows(world: &World, id: &str, wrong: &mut Vec<String>) {
+    let Some(book) = world.check.books.get(id).filter(|book| book.ended.is_some()) else { return };
+    for item in world.table.rows().iter().filter(|item| item.key.pk == format!("{ACTION_PREFIX}{id}")) {
+        let Ok(row) = ActionRow::read(item) else { continue };
+        let (kind, job) = row.action.split_once('-').unwrap_or_default();
+        let exists = world.training.of(id).any(|other| other.key.to_string() == job);
+        let refused = book.jobs.iter().any(|(key, book)| key.to_string() == job && book.hopeless && !book.created);
+        let fine = match (kind, row.status) {
+            ("start", ActionStatus::Done) => exists || refused,
+            ("start", ActionStatus::Cancelled) => !exists,
+            ("start", ActionStatus::Pending | ActionStatus::Performing) => {
+                // Seen running before the actuator could say so.
+                exists
+            }
+            // The job has ended (checked apart), or never was: a stop has nothing left to do.
+            ("stop" | "bill", _) => true,
+            ("notice", ActionStatus::Done) => {
+                world.check.notices.contains_key(&book.definition.name)
+            }
+            _ => false,
+        };
+        if !fine {
+            wrong.push(format!("P2: {id}/{} is {:?} at the end, job exists: {exists}", row.action, row.status));
+        }
+    }
+}
+
+fn replayed(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut Vec<String>) {
+    let Some(book) = world.check.books.get(id) else { return };
+    match now(replay(store, id)) {
+        Ok(Some(replayed)) => {
+            if let Some((n, recorded, decided)) = replayed.difference {
+                wrong.push(format!("P5: step {n} of {id} was {recorded}, is now {decided}"));
+            } else if replayed.state != book.replica {
+                wrong.push(format!("P5: the state of {id} by replay is not that by its steps"));
+            }
+        }
+        other => wrong.push(format!("P5: {id} cannot be replayed: {other:?}")),
+    }
+    match now(store.load(id)) {
+        Ok(Some(loaded)) if loaded.state == book.replica && loaded.head.step == book.steps => {}
+        Ok(Some(_)) => wrong.push(format!("P5: the state of {id} by its snapshot is not that by its steps")),
+        other => wrong.push(format!("P5: {id} cannot be loaded: {other:?}")),
+    }
+    let (spent, reserved) = book.money();
+    let ledger = &book.replica.ledger;
+    if (ledger.spent.0, ledger.reserved.0) != (spent, reserved) {
+        wrong.push(format!("P1: the ledger of {id} is {ledger:?}, counted anew {spent} and {reserved}"));
+    }
+    let billed: u64 = world
+        .training
+        .of(id)
+        .map(|job| world.cases[job.case].cost(job.charged_seconds()))
+        .sum();
+    if book.ended.is_some() && book.definition.job.rate.is_some() && billed > spent {
+        wrong.push(format!("P1: the bills of {id} are {billed}, the ledger has {spent}"));
+    }
+}
+
+/// A tuning fails only for what its jobs did.
+fn ended_well(world: &World, id: &str, wrong: &mut Vec<String>) {
+    let Some((EndReason::Failed(message), _)) = world.check.books.get(id).and_then(|book| book.ended.clone())
+    else {
+        return;
+    };
+    let causes = [
+        Kind::ProgramSilent,
+        Kind::ProgramDiverges,
+        Kind::JobAlgorithmError,
+        Kind::JobServiceError,
+        Kind::JobCapacityError,
+        Kind::JobHangs,
+        Kind::JobEndsEarly,
+        Kind::StoppedOutside,
+        Kind::CreateRefused,
+        Kind::JobInterrupted,
+    ];
+    if causes.iter().all(|kind| world.faults.rate(*kind) == 0.0) && !slow(world, id) {
+        wrong.push(format!("P3: {id} failed without a cause: {message}"));
+    }
+}
+
+/// Whether the programs of a tuning are too slow for its limits.
+fn slow(world: &World, id: &str) -> bool {
+    world.training.of(id).any(|job| job.program.epoch_ms * 2 > job.max_runtime_ms)
+}

@@ -1,0 +1,288 @@
+//! Runs one history: takes events from the queue one by one and polls the processes of the functions, in one thread.
+//!
+//! A process is a future of a use case with its own warm store and clock; each port call is a point where others run, and
+//! where it may die. No async runtime: a process is polled when its wake is due, and never otherwise.
+
+mod invoke;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use service::store::Store;
+
+use crate::case::Case;
+use crate::check;
+use crate::dice::Dice;
+use crate::fault::Kind;
+use crate::plan::{HOUR, MINUTE, Plan};
+use crate::report::History;
+use crate::world::ports::Port;
+use crate::world::queue::{Delivery, Event};
+use crate::world::stream::{Consumer, Record};
+use crate::world::{Shared, World, lock};
+
+/// Sweeps go on for so long after everything is at rest.
+const REST_MS: i64 = 2 * HOUR;
+
+/// The functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Function {
+    Api,
+    JobEvents,
+    JobLogs,
+    Decider,
+    Actuator,
+    Sweeper,
+}
+
+/// What a process keeps between two calls.
+#[derive(Debug)]
+struct Process {
+    store: Arc<Store<Port>>,
+    port: Port,
+    /// When the sweeper last listed jobs.
+    listed_at: i64,
+}
+
+/// What a process was started for: to be taken up again when it dies.
+#[derive(Debug, Clone)]
+enum Task {
+    Submit(usize),
+    UserStop(usize),
+    Delivery(Delivery),
+    Batch(Consumer, usize),
+    Repeat,
+    Sweep,
+}
+
+/// How a process came to its end.
+enum Outcome {
+    Done,
+    /// To be tried again.
+    Retry,
+    /// Sequence numbers that the answer to a batch names.
+    Failed(Vec<String>),
+}
+
+type Running = Pin<Box<dyn Future<Output = (Process, Outcome)>>>;
+
+/// A history that is being made.
+struct Runner {
+    world: Shared,
+    running: BTreeMap<u64, (Function, Task, Running)>,
+    idle: BTreeMap<Function, Vec<Process>>,
+    started: u64,
+    events: u64,
+    /// Since when everything is at rest.
+    rest_since: Option<i64>,
+    dice: Dice,
+}
+
+/// A history to be made.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its seed.
+    pub seed: u64,
+    /// Its faults.
+    pub plan: Plan,
+    /// Its tunings.
+    pub cases: Vec<Case>,
+    /// Whether a trace is wanted.
+    pub trace: bool,
+}
+
+impl Run {
+    /// The history of `seed`, everything drawn from it.
+    pub fn drawn(seed: u64) -> Self {
+        Self { seed, plan: Plan::drawn(seed), cases: Case::all_drawn(seed), trace: false }
+    }
+
+    /// Makes it.
+    pub fn history(self) -> History {
+        let world = World::new(self.seed, self.plan, self.cases, self.trace);
+        Runner::new(self.seed, Arc::new(Mutex::new(world))).run(self.seed)
+    }
+}
+
+impl Runner {
+    fn new(seed: u64, world: Shared) -> Self {
+        Self {
+            world,
+            running: BTreeMap::new(),
+            idle: BTreeMap::new(),
+            started: 0,
+            events: 0,
+            rest_since: None,
+            dice: Dice::new(seed, "runner", 0),
+        }
+    }
+
+    fn run(mut self, seed: u64) -> History {
+        let limit = self.prepare();
+        loop {
+            let next = lock(&self.world).queue.pop();
+            let Some((at, event)) = next.filter(|(at, _)| *at <= limit) else { break };
+            lock(&self.world).now = at;
+            self.events += 1;
+            if self.events % 64 == 0 && lock(&self.world).check.violations.len() > 10 {
+                break;
+            }
+            self.step(event);
+            if self.rest_since.is_some_and(|since| at >= since + REST_MS) && self.running.is_empty() {
+                break;
+            }
+        }
+        let mut world = lock(&self.world);
+        check::end::check(&mut world);
+        History::of(seed, self.events, &mut world)
+    }
+
+    /// Puts the first events into the queue; the time by which everything must be over.
+    fn prepare(&mut self) -> i64 {
+        let mut world = lock(&self.world);
+        let (start, safety) = (world.start, world.plan.safety_ms);
+        let mut first = vec![(start, Event::Sweep), (start + safety, Event::FaultsEnd)];
+        let mut bound = 8 * HOUR;
+        for (index, case) in world.cases.iter().enumerate() {
+            first.push((start + case.submit_at, Event::Submit(index)));
+            first.extend(case.stop_at.map(|at| (start + at, Event::UserStop(index))));
+            // All jobs one after another, each as long as it may last, and its back-off.
+            bound += i64::from(case.max_jobs + 1) * (case.job_ms_max + 90 * MINUTE);
+        }
+        for (at, event) in first {
+            world.queue.push(at, event);
+        }
+        let outage = world.plan.stream_outage.map_or(0, |(_, to)| to);
+        start + safety.max(outage) + bound
+    }
+
+    fn step(&mut self, event: Event) {
+        match event {
+            Event::Wake(task) => self.poll(task),
+            Event::Tick { job, generation, tick } => lock(&self.world).tick(job, generation, tick),
+            Event::Flush { job, stream } => lock(&self.world).flush(job, stream),
+            Event::FaultsEnd => lock(&self.world).faults_end(),
+            Event::Submit(case) => self.begin(Function::Api, Task::Submit(case), None),
+            Event::UserStop(case) => self.begin(Function::Api, Task::UserStop(case), None),
+            Event::Pump(consumer, shard) => {
+                let batch = lock(&self.world).next_batch(consumer, shard);
+                if let Some(batch) = batch {
+                    self.begin(function_of(consumer), Task::Batch(consumer, shard), Some(&batch));
+                }
+            }
+            Event::Redeliver(consumer, batch) => self.begin(function_of(consumer), Task::Repeat, Some(&batch)),
+            Event::Deliver(delivery) => {
+                let function = invoke::function_of(&delivery.what);
+                self.begin(function, Task::Delivery(delivery), None);
+            }
+            Event::Sweep => self.sweep_due(),
+            Event::SweepNow => self.begin(Function::Sweeper, Task::Sweep, None),
+        }
+    }
+
+    fn sweep_due(&mut self) {
+        let mut world = lock(&self.world);
+        let now = world.now;
+        world.queue.push(now + MINUTE, Event::Sweep);
+        let skipped = world.faults.strikes(Kind::SweepSkipped);
+        let late = world.faults.strikes(Kind::SweepLate);
+        let twice = world.faults.strikes(Kind::SweepOverlapping);
+        if self.rest_since.is_none() && world.check.all_ended(world.cases.len()) && !world.faults_on {
+            self.rest_since = Some(now);
+        }
+        if !skipped {
+            let wait = if late { self.dice.between(1, 10) * MINUTE } else { 0 };
+            world.queue.push(now + wait, Event::SweepNow);
+            if twice {
+                world.queue.push(now + wait + self.dice.between(0, 500), Event::SweepNow);
+            }
+        }
+    }
+
+    /// Starts a process for a task.
+    fn begin(&mut self, function: Function, task: Task, batch: Option<&[Record]>) {
+        let cold = lock(&self.world).faults.strikes(Kind::ColdStart);
+        let warm = self.idle.entry(function).or_default().pop().filter(|_| !cold);
+        let process = warm.unwrap_or_else(|| {
+            let skew_max = lock(&self.world).plan.skew_ms_max;
+            let skew_ms = self.dice.between(-skew_max, skew_max);
+            let port = Port { world: Arc::clone(&self.world), skew_ms };
+            Process { store: Arc::new(Store::new(Arc::new(port.clone()))), port, listed_at: 0 }
+        });
+        self.started += 1;
+        let id = self.started;
+        {
+            let mut world = lock(&self.world);
+            let now = world.now;
+            world.trace.line(now, || format!("{id} {function:?} begins {}", invoke::text(&task, batch)));
+        }
+        let future = invoke::invoke(process, &task, batch);
+        self.running.insert(id, (function, task, future));
+        self.poll(id);
+    }
+
+    fn poll(&mut self, id: u64) {
+        let Some((function, _, future)) = self.running.get_mut(&id) else { return };
+        let function = *function;
+        {
+            let mut world = lock(&self.world);
+            world.task = id;
+            world.function = function;
+            world.dead = false;
+        }
+        let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let dead = lock(&self.world).dead;
+        if !dead && polled.is_pending() {
+            return;
+        }
+        let Some((_, task, _)) = self.running.remove(&id) else { return };
+        let outcome = match polled {
+            Poll::Ready((process, outcome)) => {
+                self.idle.entry(function).or_default().push(process);
+                Some(outcome)
+            }
+            Poll::Pending => None,
+        };
+        let mut world = lock(&self.world);
+        let now = world.now;
+        world.trace.line(now, || {
+            let end = match &outcome {
+                None => "dies",
+                Some(Outcome::Done) => "is done",
+                Some(Outcome::Retry) => "fails",
+                Some(Outcome::Failed(failed)) if failed.is_empty() => "is done with its batch",
+                Some(Outcome::Failed(_)) => "fails for a part of its batch",
+            };
+            format!("{id} {function:?} {end}")
+        });
+        drop(world);
+        self.over(task, outcome);
+    }
+
+    /// A process is over; `None` = it died.
+    fn over(&mut self, task: Task, outcome: Option<Outcome>) {
+        let mut world = lock(&self.world);
+        let now = world.now;
+        let retry = !matches!(outcome, Some(Outcome::Done | Outcome::Failed(_)));
+        match task {
+            Task::Submit(case) if retry => world.queue.push(now + 30_000, Event::Submit(case)),
+            Task::UserStop(case) if retry => world.queue.push(now + 30_000, Event::UserStop(case)),
+            Task::Delivery(delivery) if retry => world.deliver_again(delivery),
+            Task::Batch(consumer, shard) => match outcome {
+                Some(Outcome::Failed(failed)) => world.batch_done(consumer, shard, Some(&failed)),
+                Some(Outcome::Done | Outcome::Retry) | None => world.batch_done(consumer, shard, None),
+            },
+            Task::Submit(_) | Task::UserStop(_) | Task::Delivery(_) | Task::Repeat | Task::Sweep => {}
+        }
+    }
+}
+
+fn function_of(consumer: Consumer) -> Function {
+    match consumer {
+        Consumer::Decider => Function::Decider,
+        Consumer::Actuator => Function::Actuator,
+    }
+}

@@ -1,0 +1,173 @@
+//! One invocation of a function: the use case with its ports, as its `main` would wire it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde_json::Value;
+use service::decide::Decider;
+use service::job_events::{JobEvents, RecordError};
+use service::job_logs::JobLogs;
+use service::lookup::{self, LookupError};
+use service::perform::{Actuator, CLAIM_MS};
+use service::ports::Clock;
+use service::submit::{Submit, SubmitError};
+use service::sweep::Sweeper;
+
+use super::{Function, Outcome, Process, Running, Task};
+use crate::world::lock;
+use crate::world::ports::Port;
+use crate::world::queue::What;
+use crate::world::stream::{Consumer, Record, event_of};
+
+/// Name of the stack.
+const STACK: &str = "simulated";
+/// As deployed.
+const DEFER_MS: i64 = 5_000;
+/// As deployed.
+const SILENCE_MS: i64 = 120_000;
+
+/// Which function a delivery is for.
+pub(super) fn function_of(what: &What) -> Function {
+    match what {
+        What::JobEvent(_) | What::Junk(_, true) => Function::JobEvents,
+        What::Logs(_) | What::Junk(_, false) => Function::JobLogs,
+    }
+}
+
+/// A task in words, for the trace.
+pub(super) fn text(task: &Task, batch: Option<&[Record]>) -> String {
+    let keys = |record: &Record| {
+        let keys = &record.value["dynamodb"]["Keys"];
+        format!("{}/{}", keys["pk"]["S"].as_str().unwrap_or("?"), keys["sk"]["S"].as_str().unwrap_or("?"))
+    };
+    let batch: Vec<String> = batch.into_iter().flatten().map(keys).collect();
+    match task {
+        Task::Delivery(delivery) => match &delivery.what {
+            What::JobEvent(event) => format!("{} {}", event["detail"]["TrainingJobName"], event["detail"]["SecondaryStatus"]),
+            What::Logs(batch) => format!("{} x {}", batch.log_stream, batch.events.len()),
+            What::Junk(..) => "junk".to_owned(),
+        },
+        Task::Submit(_) | Task::UserStop(_) | Task::Batch(..) | Task::Repeat | Task::Sweep => {
+            format!("{task:?} {batch:?}")
+        }
+    }
+}
+
+/// The future of a task.
+pub(super) fn invoke(process: Process, task: &Task, batch: Option<&[Record]>) -> Running {
+    match task {
+        Task::Submit(case) => submit(process, *case),
+        Task::UserStop(case) => user_stop(process, *case),
+        Task::Delivery(delivery) => match &delivery.what {
+            What::JobEvent(event) | What::Junk(event, true) => job_event(process, event.clone()),
+            What::Logs(batch) => job_logs(process, batch.encode()),
+            What::Junk(event, false) => job_logs(process, event.clone()),
+        },
+        Task::Batch(consumer, _) => records(process, *consumer, event_of(batch.unwrap_or_default())),
+        Task::Repeat => {
+            let event = event_of(batch.unwrap_or_default());
+            let keys = &event["Records"][0]["dynamodb"]["Keys"]["pk"]["S"];
+            let action = keys.as_str().is_some_and(|pk| pk.starts_with(wire::stored::ACTION_PREFIX));
+            records(process, if action { Consumer::Actuator } else { Consumer::Decider }, event)
+        }
+        Task::Sweep => sweep(process),
+    }
+}
+
+fn submit(process: Process, case: usize) -> Running {
+    let body = lock(&process.port.world).cases[case].request.to_string();
+    Box::pin(async move {
+        let Process { store, port, .. } = &process;
+        let use_case = Submit { store: Arc::clone(store), prices: port.clone(), clock: port.clone() };
+        let outcome = match use_case.submit(body.as_bytes()).await {
+            // A former try may have been done although its answer was lost.
+            Ok(_) | Err(SubmitError::NameTaken(_)) => Outcome::Done,
+            Err(SubmitError::Request(error)) => {
+                let mut world = lock(&port.world);
+                let now = world.now;
+                world.check.violation(now, format!("the request was refused: {error}"));
+                Outcome::Done
+            }
+            Err(SubmitError::Prices(_) | SubmitError::Store(_)) => Outcome::Retry,
+        };
+        (process, outcome)
+    })
+}
+
+fn user_stop(process: Process, case: usize) -> Running {
+    let name = lock(&process.port.world).cases[case].name.clone();
+    Box::pin(async move {
+        let now = process.port.now();
+        let outcome = match lookup::stop(&process.store, &name, now).await {
+            Ok(()) | Err(LookupError::AlreadyEnded(_)) => Outcome::Done,
+            Err(LookupError::NotFound(_) | LookupError::Store(_)) => Outcome::Retry,
+        };
+        (process, outcome)
+    })
+}
+
+fn recorded<T>(result: Result<T, RecordError>) -> Outcome {
+    match result {
+        // What cannot be read goes to the failure queue at once.
+        Ok(_) | Err(RecordError::Unreadable(_)) => Outcome::Done,
+        Err(RecordError::Store(_)) => Outcome::Retry,
+    }
+}
+
+fn job_event(process: Process, event: Value) -> Running {
+    Box::pin(async move {
+        let Process { store, port, .. } = &process;
+        let use_case = JobEvents { store: Arc::clone(store), clock: port.clone(), stack: STACK.to_owned() };
+        let outcome = recorded(use_case.handle(&event).await);
+        (process, outcome)
+    })
+}
+
+fn job_logs(process: Process, event: Value) -> Running {
+    Box::pin(async move {
+        let Process { store, port, .. } = &process;
+        let use_case = JobLogs { store: Arc::clone(store), clock: port.clone() };
+        let outcome = recorded(use_case.handle(&event).await);
+        (process, outcome)
+    })
+}
+
+fn records(process: Process, consumer: Consumer, event: Value) -> Running {
+    Box::pin(async move {
+        let answer = match consumer {
+            Consumer::Decider => Decider { store: Arc::clone(&process.store) }.handle(&event).await,
+            Consumer::Actuator => actuator(&process).handle(&event).await,
+        };
+        let failures = answer["batchItemFailures"].as_array().into_iter().flatten();
+        let failed = failures.filter_map(|failure| failure["itemIdentifier"].as_str().map(str::to_owned));
+        let failed = failed.collect();
+        (process, Outcome::Failed(failed))
+    })
+}
+
+fn actuator(process: &Process) -> Actuator<Port, Port, Port, Port> {
+    let Process { store, port, .. } = process;
+    Actuator {
+        store: Arc::clone(store),
+        jobs: port.clone(),
+        bus: port.clone(),
+        clock: port.clone(),
+        stack: STACK.to_owned(),
+        claim_ms: CLAIM_MS,
+        defer_ms: DEFER_MS,
+    }
+}
+
+fn sweep(mut process: Process) -> Running {
+    Box::pin(async move {
+        let sweeper = Sweeper {
+            store: Arc::clone(&process.store),
+            actuator: Arc::new(actuator(&process)),
+            listed_at: AtomicI64::new(process.listed_at),
+            silence_ms: SILENCE_MS,
+        };
+        let swept = sweeper.sweep().await;
+        process.listed_at = sweeper.listed_at.load(Ordering::Relaxed);
+        (process, if swept.is_ok() { Outcome::Done } else { Outcome::Retry })
+    })
+}
