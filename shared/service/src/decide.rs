@@ -13,6 +13,7 @@ use tuning::fact::{JobKey, Recorded};
 use tuning::step::{Advance, Step, advance};
 use wire::events::stream::{self, RecordKind, StreamRecord};
 use wire::item::Item;
+use wire::names::incarnation;
 use wire::stored::{self, ActionRow, FACT_PREFIX, Head, RING_PREFIX, STEP_NUMBER};
 
 use crate::ports::table::{Condition, Query, Table, TableError, Write};
@@ -163,7 +164,7 @@ impl<T: Table> Decider<T> {
         }
         let summaries = advanced.concluded.iter();
         writes.extend(summaries.map(|job| Write::Put(stored::job_row(&id, job), Condition::Always)));
-        let token = format!("{:.20}-{}", id.chars().rev().collect::<String>(), step.n);
+        let token = token(&loaded.head, &id, step);
         match self.store.table.transact(writes, &token).await {
             Ok(()) => {
                 self.store.remember(loaded);
@@ -205,6 +206,14 @@ impl<T: Table> Decider<T> {
             }
         }
     }
+}
+
+/// Names the transaction by what it writes. Two deciders may write different steps of one number: with the same token the
+/// table would refuse the loser's as a misuse of the token, and not tell it that it lost.
+fn token(head: &Head, id: &str, step: &Step) -> String {
+    let written = format!("{id} {} {:?}", head.snapshot, stored::step_row(id, step).text(stored::DATA));
+    let reversed: String = id.chars().rev().take(12).collect();
+    format!("{reversed}-{}-{}", incarnation(written.as_bytes()), step.n)
 }
 
 /// Puts a record where it belongs; an unreadable fact is an error.

@@ -211,7 +211,8 @@ fn scaled(amount: u64, factor: f64) -> u64 {
 }
 
 fn request(case: &Case, choices: &Choices) -> Value {
-    let extra = |name: &str| choices.extra.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
+    let extra =
+        |name: &str| choices.extra.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
     let mut config = json!({
         "Strategy": if choices.hyperband.is_some() { "Hyperband" } else { "Random" },
         "HyperParameterTuningJobObjective": {

@@ -224,11 +224,14 @@ pub(crate) fn name(ruling: &Ruling) -> &'static str {
         Ruling::StopOrdered { why: StopWhy::MaxResource, .. } => "StopOrdered MaxResource",
         Ruling::StopOrdered { why: StopWhy::TuningEnding, .. } => "StopOrdered TuningEnding",
         Ruling::BillOrdered { .. } => "BillOrdered",
+        Ruling::LogReadOrdered { .. } => "LogReadOrdered",
         Ruling::SettledInFull { .. } => "SettledInFull",
         Ruling::AttemptAwaited { why: RetryWhy::Capacity, .. } => "AttemptAwaited Capacity",
         Ruling::AttemptAwaited { why: RetryWhy::MaxWait, .. } => "AttemptAwaited MaxWait",
         Ruling::AttemptAwaited { why: RetryWhy::ServiceError, .. } => "AttemptAwaited ServiceError",
-        Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => "AttemptAwaited RuntimeCutTooShort",
+        Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => {
+            "AttemptAwaited RuntimeCutTooShort"
+        }
         Ruling::TrialFinished { how: TrialEnd::Completed, .. } => "TrialFinished Completed",
         Ruling::TrialFinished { how: TrialEnd::Stopped(_), .. } => "TrialFinished Stopped",
         Ruling::TrialFinished { how: TrialEnd::StoppedOutside, .. } => "TrialFinished StoppedOutside",

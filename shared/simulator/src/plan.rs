@@ -97,7 +97,8 @@ impl Plan {
         }
         let mut dice = Dice::new(seed, "plan", 0);
         let safety_ms = dice.between(1, 8) * HOUR;
-        let order = if dice.chance(0.1) { Order::Reversed(dice.between(1, 20) * MINUTE) } else { Order::Natural };
+        let order =
+            if dice.chance(0.1) { Order::Reversed(dice.between(1, 20) * MINUTE) } else { Order::Natural };
         let outage_from = dice.between(0, safety_ms);
         let outage_ms = dice.between(MINUTE, 4 * HOUR);
         let crash_once = match dice.between(0, 19) {

@@ -173,7 +173,9 @@ impl Runner {
                     self.begin(function_of(consumer), Task::Batch(consumer, shard), Some(&batch));
                 }
             }
-            Event::Redeliver(consumer, batch) => self.begin(function_of(consumer), Task::Repeat, Some(&batch)),
+            Event::Redeliver(consumer, batch) => {
+                self.begin(function_of(consumer), Task::Repeat, Some(&batch))
+            }
             Event::Deliver(delivery) => {
                 let function = invoke::function_of(&delivery.what);
                 self.begin(function, Task::Delivery(delivery), None);

@@ -26,7 +26,10 @@ pub(super) fn changed(id: &str, change: &Change) -> Result<(), String> {
     if follows && same_order {
         Ok(())
     } else {
-        Err(format!("P2: {name} went from {:?} r{} to {:?} r{}", old.status, old.revision, new.status, new.revision))
+        Err(format!(
+            "P2: {name} went from {:?} r{} to {:?} r{}",
+            old.status, old.revision, new.status, new.revision
+        ))
     }
 }
 

@@ -59,7 +59,8 @@ fn rows(world: &World, id: &str, wrong: &mut Vec<String>) {
         let Ok(row) = ActionRow::read(item) else { continue };
         let (kind, job) = row.action.split_once('-').unwrap_or_default();
         let exists = world.training.of(id).any(|other| other.key.to_string() == job);
-        let refused = book.jobs.iter().any(|(key, book)| key.to_string() == job && book.hopeless && !book.created);
+        let refused =
+            book.jobs.iter().any(|(key, book)| key.to_string() == job && book.hopeless && !book.created);
         let fine = match (kind, row.status) {
             ("start", ActionStatus::Done) => exists || refused,
             ("start", ActionStatus::Cancelled) => !exists,
@@ -68,14 +69,15 @@ fn rows(world: &World, id: &str, wrong: &mut Vec<String>) {
                 exists
             }
             // The job has ended (checked apart), or never was: a stop has nothing left to do.
-            ("stop" | "bill", _) => true,
-            ("notice", ActionStatus::Done) => {
-                world.check.notices.contains_key(&book.definition.name)
-            }
+            ("stop" | "bill" | "read", _) => true,
+            ("notice", ActionStatus::Done) => world.check.notices.contains_key(&book.definition.name),
             _ => false,
         };
         if !fine {
-            wrong.push(format!("P2: {id}/{} is {:?} at the end, job exists: {exists}", row.action, row.status));
+            wrong.push(format!(
+                "P2: {id}/{} is {:?} at the end, job exists: {exists}",
+                row.action, row.status
+            ));
         }
     }
 }
@@ -102,11 +104,8 @@ fn replayed(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut Vec
     if (ledger.spent.0, ledger.reserved.0) != (spent, reserved) {
         wrong.push(format!("P1: the ledger of {id} is {ledger:?}, counted anew {spent} and {reserved}"));
     }
-    let billed: u64 = world
-        .training
-        .of(id)
-        .map(|job| world.cases[job.case].cost(job.charged_seconds()))
-        .sum();
+    let billed: u64 =
+        world.training.of(id).map(|job| world.cases[job.case].cost(job.charged_seconds())).sum();
     if book.ended.is_some() && book.definition.job.rate.is_some() && billed > spent {
         wrong.push(format!("P1: the bills of {id} are {billed}, the ledger has {spent}"));
     }

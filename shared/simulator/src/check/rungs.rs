@@ -20,7 +20,10 @@ impl Book {
             return Err(format!("P6: trial {trial} is out"));
         }
         if book.bracket != *bracket || book.judged != *rung {
-            return Err(format!("P6: trial {trial} of bracket {} is due at rung {}", book.bracket, book.judged));
+            return Err(format!(
+                "P6: trial {trial} of bracket {} is due at rung {}",
+                book.bracket, book.judged
+            ));
         }
         book.judged += 1;
         book.out = !verdict.goes_on;
@@ -42,7 +45,8 @@ impl Book {
         let seen = arrivals.len();
         let allowed = (seen / usize::try_from(eta).unwrap_or(1)).max(1);
         let goes_on = rank < allowed && value.is_some();
-        let said = [verdict.rank, verdict.seen, verdict.allowed].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let said =
+            [verdict.rank, verdict.seen, verdict.allowed].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         if said != [rank, seen, allowed] || verdict.goes_on != goes_on {
             return Err(format!(
                 "P6: trial {trial} at rung {rung}: rank {rank} of {seen}, {allowed} may go on; it says {verdict:?}"

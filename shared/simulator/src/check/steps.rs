@@ -59,6 +59,7 @@ impl Book {
             | Fact::TimePassed
             | Fact::JobStateChanged { .. }
             | Fact::MetricsLogged { .. }
+            | Fact::LogRead { .. }
             | Fact::JobStarted { .. }
             | Fact::StartRefused { .. }
             | Fact::JobNeverStarted { .. }
@@ -111,6 +112,10 @@ impl Book {
                 book.money = Money::Spent(amount.0);
                 Ok(())
             }
+            Ruling::LogReadOrdered { job, .. } => {
+                let known = self.jobs.contains_key(job);
+                known.then_some(()).ok_or_else(|| format!("P2: job {job} was never ordered"))
+            }
             Ruling::AttemptAwaited { job, .. } => self.concluded(*job),
             Ruling::TrialFinished { job, trial, how } => {
                 if let Some(job) = job {
@@ -140,12 +145,16 @@ impl Book {
         if self.ending.is_some() {
             return Err(format!("P3: job {key} is ordered while the tuning ends"));
         }
-        let trial = self.trials.entry(key.trial).or_insert_with(|| TrialBook { bracket, ..TrialBook::default() });
+        let trial =
+            self.trials.entry(key.trial).or_insert_with(|| TrialBook { bracket, ..TrialBook::default() });
         if trial.finished || trial.out {
             return Err(format!("P6: trial {} is over, job {key} is ordered", key.trial));
         }
         if key.attempt != trial.attempts + 1 || trial.bracket != bracket {
-            return Err(format!("P2: job {key} follows attempt {} in bracket {}", trial.attempts, trial.bracket));
+            return Err(format!(
+                "P2: job {key} follows attempt {} in bracket {}",
+                trial.attempts, trial.bracket
+            ));
         }
         trial.attempts = key.attempt;
         let former = key.attempt.checked_sub(1).and_then(|attempt| self.jobs.get(&JobKey { attempt, ..key }));

@@ -43,7 +43,9 @@ pub(super) fn text(task: &Task, batch: Option<&[Record]>) -> String {
     let batch: Vec<String> = batch.into_iter().flatten().map(keys).collect();
     match task {
         Task::Delivery(delivery) => match &delivery.what {
-            What::JobEvent(event) => format!("{} {}", event["detail"]["TrainingJobName"], event["detail"]["SecondaryStatus"]),
+            What::JobEvent(event) => {
+                format!("{} {}", event["detail"]["TrainingJobName"], event["detail"]["SecondaryStatus"])
+            }
             What::Logs(batch) => format!("{} x {}", batch.log_stream, batch.events.len()),
             What::Junk(..) => "junk".to_owned(),
         },

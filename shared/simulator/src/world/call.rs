@@ -60,10 +60,7 @@ impl Op {
     }
 
     fn is_training(self) -> bool {
-        matches!(
-            self,
-            Self::Create | Self::Stop | Self::Describe | Self::Tags | Self::List | Self::ReadLog
-        )
+        matches!(self, Self::Create | Self::Stop | Self::Describe | Self::Tags | Self::List | Self::ReadLog)
     }
 }
 
@@ -128,7 +125,9 @@ impl World {
             return Fate::DiesAfter;
         }
         if call.op.is_table() {
-            if strikes(Kind::TableThrottled) || (call.op == Op::Transact && strikes(Kind::TransactionConflict)) {
+            if strikes(Kind::TableThrottled)
+                || (call.op == Op::Transact && strikes(Kind::TransactionConflict))
+            {
                 return Fate::FailsBefore(Mishap::Throttled);
             }
             if strikes(Kind::TableLostRequest) {

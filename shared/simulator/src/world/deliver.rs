@@ -2,7 +2,7 @@
 //! JSON; late, twice, out of order, cut anew, or never.
 
 use serde_json::{Value, json};
-use wire::events::logs::{LogBatch, LogEvent};
+use wire::events::logs::{LogBatch, LogEvent, MessageType};
 
 use super::World;
 use super::queue::{Delivery, Event, What};
@@ -31,7 +31,8 @@ impl World {
     /// When what happens now arrives.
     fn arrival(&mut self, delayed: Kind) -> i64 {
         let usual = self.now + self.dice.between(200, 3_000);
-        let at = if self.faults.strikes(delayed) { usual + self.dice.between(MINUTE, 6 * HOUR) } else { usual };
+        let at =
+            if self.faults.strikes(delayed) { usual + self.dice.between(MINUTE, 6 * HOUR) } else { usual };
         match self.plan.order {
             Order::Natural => at,
             Order::Reversed(window) if self.faults_on => {
@@ -85,7 +86,7 @@ impl World {
             message: line.message.clone(),
         };
         let batch = LogBatch {
-            message_type: "DATA_MESSAGE".to_owned(),
+            message_type: MessageType::Data,
             log_group: "/aws/sagemaker/TrainingJobs".to_owned(),
             log_stream: stream.name.clone(),
             events: lines.iter().map(event).collect(),
@@ -150,10 +151,14 @@ impl World {
             }
             4 => {
                 let batch = LogBatch {
-                    message_type: "DATA_MESSAGE".to_owned(),
+                    message_type: MessageType::Data,
                     log_group: String::new(),
                     log_stream: "sim0-abcdef-0-0-1/algo-1-5".to_owned(),
-                    events: vec![LogEvent { id: "1".to_owned(), timestamp: self.now, message: "auc=9;".to_owned() }],
+                    events: vec![LogEvent {
+                        id: "1".to_owned(),
+                        timestamp: self.now,
+                        message: "auc=9;".to_owned(),
+                    }],
                 };
                 junk = batch.encode();
                 true
@@ -166,6 +171,7 @@ impl World {
             }
         };
         let at = self.now + self.dice.between(1, 10_000);
-        self.queue.push(at, Event::Deliver(Delivery { what: What::Junk(junk, !logs), failures: FAILURES_MAX }));
+        self.queue
+            .push(at, Event::Deliver(Delivery { what: What::Junk(junk, !logs), failures: FAILURES_MAX }));
     }
 }

@@ -51,8 +51,10 @@ impl Fate {
     pub(crate) fn drawn(world: &mut World, program: &Program, spot: bool, dice: &mut Dice) -> Self {
         let last = program.epochs.max(1);
         let mut after = |dice: &mut Dice, kind: Kind| world.faults.strikes(kind).then(|| dice.count(0, last));
-        let algorithm = after(dice, Kind::JobAlgorithmError).map(|epoch| (epoch, "AlgorithmError: exit code 1"));
-        let service = after(dice, Kind::JobServiceError).map(|epoch| (epoch, "InternalServerError: try again"));
+        let algorithm =
+            after(dice, Kind::JobAlgorithmError).map(|epoch| (epoch, "AlgorithmError: exit code 1"));
+        let service =
+            after(dice, Kind::JobServiceError).map(|epoch| (epoch, "InternalServerError: try again"));
         Self {
             fails: algorithm.or(service),
             interrupted_after: after(dice, Kind::JobInterrupted).filter(|_| spot),
@@ -94,14 +96,18 @@ impl World {
         let startup = self.training.jobs[index].dice.between(5_000, 120_000);
         self.tick_after(index, startup, Tick::Launched);
         if let Some(wait) = self.training.jobs[index].max_wait_ms {
-            self.queue.push(self.now + wait, Event::Tick { job: index, generation: u32::MAX, tick: Tick::WaitOver });
+            self.queue.push(
+                self.now + wait,
+                Event::Tick { job: index, generation: u32::MAX, tick: Tick::WaitOver },
+            );
         }
     }
 
     /// Something happens to a job, unless something else came before.
     pub(crate) fn tick(&mut self, index: usize, generation: u32, tick: Tick) {
         let job = &self.training.jobs[index];
-        let current = generation == job.generation || (generation == u32::MAX && job.now.status == "InProgress");
+        let current =
+            generation == job.generation || (generation == u32::MAX && job.now.status == "InProgress");
         if job.is_ended() || !current {
             return;
         }
@@ -229,7 +235,11 @@ impl World {
         if job.now.started.is_some() {
             job.now.ended = Some(told);
             // Managed spot bills less than the time it ran.
-            let billed = if job.max_wait_ms.is_some() { job.ran_ms * job.dice.between(30, 100) / 100 } else { job.ran_ms };
+            let billed = if job.max_wait_ms.is_some() {
+                job.ran_ms * job.dice.between(30, 100) / 100
+            } else {
+                job.ran_ms
+            };
             let seconds = (billed / 1_000).clamp(0, job.worst_seconds());
             job.now.billable_seconds = u64::try_from(seconds).ok();
         }

@@ -75,7 +75,8 @@ impl Table for Port {
     }
 
     async fn transact(&self, writes: Vec<Write>, token: &str) -> Result<(), TableError> {
-        let made = Call { op: Op::Transact, on: writes.first().map(|w| key_text(w.key())).unwrap_or_default() };
+        let made =
+            Call { op: Op::Transact, on: writes.first().map(|w| key_text(w.key())).unwrap_or_default() };
         let effect = |world: &mut super::World| {
             let result = now(world.table.transact(writes, token));
             world.table_written(&result);

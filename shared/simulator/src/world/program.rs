@@ -25,7 +25,12 @@ enum Curve {
     Silent,
     Flat(f64),
     /// Rises (or falls) towards a height; NaN from an epoch on.
-    Rising { height: f64, slow: f64, falls: bool, nan_from: u32 },
+    Rising {
+        height: f64,
+        slow: f64,
+        falls: bool,
+        nan_from: u32,
+    },
 }
 
 impl Program {

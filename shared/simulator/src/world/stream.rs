@@ -81,7 +81,8 @@ impl World {
         let kind = if change.old.is_some() { RecordKind::Modify } else { RecordKind::Insert };
         let value = encode_record(change.sequence, kind, &change.key, change.new.as_ref());
         let shards = u64::try_from(self.plan.shards.max(1)).unwrap_or(1);
-        let shard = usize::try_from(fnv(&format!("{}/{}", change.key.pk, change.key.sk)) % shards).unwrap_or(0);
+        let shard =
+            usize::try_from(fnv(&format!("{}/{}", change.key.pk, change.key.sk)) % shards).unwrap_or(0);
         let record = Record { at: self.now, value };
         self.shard(consumer, shard).waiting.push_back(record);
         self.pump_later(consumer, shard, 0);
@@ -139,7 +140,8 @@ impl World {
             None => 0,
             Some(failed) => {
                 let batch = state.waiting.iter().take(state.in_flight);
-                let lowest = batch.clone().position(|r| number(r).is_some_and(|number| failed.contains(&number)));
+                let lowest =
+                    batch.clone().position(|r| number(r).is_some_and(|number| failed.contains(&number)));
                 lowest.unwrap_or(state.in_flight)
             }
         };

@@ -109,7 +109,8 @@ impl World {
             return Err(TrainingJobsError::NameTaken(name));
         }
         let Some((id, key)) = parse_training_job_name(&name) else { return Err(refused("name")) };
-        let Some(case) = self.cases.iter().position(|case| id.rsplit_once('-').is_some_and(|(n, _)| n == case.name))
+        let Some(case) =
+            self.cases.iter().position(|case| id.rsplit_once('-').is_some_and(|(n, _)| n == case.name))
         else {
             return Err(refused("a job of no tuning"));
         };
@@ -197,7 +198,8 @@ impl World {
         let from = page.and_then(|page| page.parse().ok()).unwrap_or(0);
         let running = self.training.jobs.iter().enumerate().skip(from);
         let mut running = running.filter(|(_, job)| job.now.status == "InProgress");
-        let listed = |(_, job): (usize, &Job)| Listed { name: job.now.name.clone(), created: job.now.created };
+        let listed =
+            |(_, job): (usize, &Job)| Listed { name: job.now.name.clone(), created: job.now.created };
         let items: Vec<Listed> = running.by_ref().take(PAGE_JOBS).map(listed).collect();
         Paged { items, next: running.next().map(|(index, _)| index.to_string()) }
     }

@@ -46,13 +46,14 @@ impl World {
     pub(crate) fn check_against_truth(&mut self, changes: &[Change]) {
         for change in changes {
             let Some(id) = stored::id_of(&change.key, "T#") else { continue };
-            let Some(Ok(step)) = change.new.as_ref().filter(|_| change.key.sk.starts_with("STEP#")).map(stored::step)
+            let Some(Ok(step)) =
+                change.new.as_ref().filter(|_| change.key.sk.starts_with("STEP#")).map(stored::step)
             else {
                 continue;
             };
             for recorded in &step.facts {
-                if let tuning::fact::Fact::JobNeverStarted { job } | tuning::fact::Fact::StartRefused { job, .. } =
-                    &recorded.fact
+                if let tuning::fact::Fact::JobNeverStarted { job }
+                | tuning::fact::Fact::StartRefused { job, .. } = &recorded.fact
                     && self.training.of(id).any(|other| other.key == *job)
                 {
                     self.check.violation(self.now, format!("P1: job {job} was given up, yet it exists"));
@@ -68,7 +69,8 @@ impl World {
         match ruling {
             Ruling::TrialJudged { trial, resource, value, .. } => {
                 let Some(job) = self.training.of(id).find(|job| job.key.trial == *trial) else {
-                    self.check.violation(self.now, format!("P6: trial {trial} was judged, no job of it exists"));
+                    self.check
+                        .violation(self.now, format!("P6: trial {trial} was judged, no job of it exists"));
                     return;
                 };
                 let logged = job.program.value(*resource).filter(|value| value.is_finite());
@@ -76,8 +78,9 @@ impl World {
                 let absolute = self.cases[job.case].epochs == Epochs::Absolute;
                 self.check.judged(same);
                 if !same && absolute {
-                    let message =
-                        format!("P6: trial {trial} was judged by {value:?} at {resource}, it logged {logged:?}");
+                    let message = format!(
+                        "P6: trial {trial} was judged by {value:?} at {resource}, it logged {logged:?}"
+                    );
                     self.check.violation(self.now, message);
                 }
             }
@@ -90,6 +93,7 @@ impl World {
             Ruling::StartOrdered { .. }
             | Ruling::StopOrdered { .. }
             | Ruling::BillOrdered { .. }
+            | Ruling::LogReadOrdered { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }

@@ -3,7 +3,7 @@
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
 use crate::ruling::Ruling;
-use crate::state::{State, Trial};
+use crate::state::{Job, State, Trial};
 
 /// The next judgement that is due.
 pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling> {
@@ -20,8 +20,8 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
             return None;
         }
         let (resource, value) = value_at(trial, level)?;
-        if let Some(missing) = unread(definition, *number, trial) {
-            return missing;
+        if log_is_unread(definition, trial) {
+            return log_read(*number, trial);
         }
         let stored = state.rungs.get(index(trial.bracket))?.get(index(trial.next_rung))?;
         let verdict = stored.judge(definition.direction(), plan.eta(), *number, value);
@@ -37,17 +37,24 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
     })
 }
 
-/// Where the epoch is a line's rank, a trial is judged after a restart only when its stored log was read: `Some(None)`
-/// while that is awaited, `Some(Some(_))` when it is to be ordered.
-fn unread(definition: &Definition, number: u32, trial: &Trial) -> Option<Option<Ruling>> {
-    let streams = u32::try_from(trial.streams.len()).unwrap_or(u32::MAX);
-    let job = trial.job.as_ref()?;
-    // Before a job is closed its log was read in any case.
-    if definition.epochs.captured || streams < 2 || trial.streams_read >= streams || job.is_closed() {
-        return None;
-    }
-    let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
-    Some((trial.read_ordered < streams).then_some(Ruling::LogReadOrdered { job: key, streams }))
+/// Where the epoch is a line's rank, a trial is judged after a restart only when its stored log was read: a line that was
+/// lost would give all later ones too low a rank. Before a job is closed its log is read in any case.
+fn log_is_unread(definition: &Definition, trial: &Trial) -> bool {
+    let streams = stream_count(trial);
+    let closed = trial.job.as_ref().is_none_or(Job::is_closed);
+    !definition.epochs.captured && streams > 1 && trial.streams_read < streams && !closed
+}
+
+/// Orders the reading, once for each restart; nothing while it is awaited.
+fn log_read(number: u32, trial: &Trial) -> Option<Ruling> {
+    let streams = stream_count(trial);
+    let job = trial.job.as_ref().filter(|_| trial.read_ordered < streams)?;
+    let job = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
+    Some(Ruling::LogReadOrdered { job, streams })
+}
+
+fn stream_count(trial: &Trial) -> u32 {
+    u32::try_from(trial.streams.len()).unwrap_or(u32::MAX)
 }
 
 /// The value that counts at `level`: that of the level itself, or the first one above it, or, when the program ended well

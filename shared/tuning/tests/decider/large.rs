@@ -27,7 +27,8 @@ fn arrivals(state: &State) -> usize {
 
 #[track_caller]
 fn check_runs_through(definition: &Definition) -> World {
-    let mut world = World::new(Run::sampled(definition, 2_000), Faults { batched: 0.97, ..Faults::default() });
+    let mut world =
+        World::new(Run::sampled(definition, 2_000), Faults { batched: 0.97, ..Faults::default() });
     world.play();
     let state = &world.run.state;
     assert!(matches!(&state.status, Status::Ended { why: EndReason::MaxJobs, .. }), "{:?}", state.status);

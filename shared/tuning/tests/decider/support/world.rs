@@ -231,6 +231,7 @@ impl World {
                 }
             }
             Ruling::LogReadOrdered { job, streams } => {
+                self.read_log(*job);
                 self.happened(Fact::LogRead { job: *job, streams: *streams }, self.now);
             }
             Ruling::TrialJudged { .. }
@@ -239,6 +240,16 @@ impl World {
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. }
             | Ruling::TuningEnded { .. } => {}
+        }
+    }
+
+    /// All lines so far arrive, under keys of their own.
+    fn read_log(&mut self, job: JobKey) {
+        let happens = self.lives.get(&job).map_or(&[][..], |life| &life.happens);
+        for (at, fact) in happens.iter().filter(|(at, _)| *at <= self.now) {
+            if matches!(fact, Fact::MetricsLogged { .. }) {
+                self.inbox.push(Recorded { key: format!("read#{job}#{at}"), at: *at, fact: fact.clone() });
+            }
         }
     }
 
