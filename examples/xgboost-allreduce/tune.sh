@@ -196,4 +196,3 @@ if [[ -f $made ]]; then touch "$finished"; fi
 "$hyperband" report "$name" --data-dir "$data_dir" -o "$here/report.html"
 echo
 echo "report: $here/report.html"
-echo "why a trial was stopped: $hyperband explain $name TRIAL --data-dir $data_dir"

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::ruling::Ruling;
 use wire::events::stream::{self, RecordKind};
+use wire::names::incarnation;
 use wire::stored::{self, ACTION_PREFIX, ActionRow, ActionStatus, REVISION};
 
 use crate::ports::table::{Condition, Table, TableError, Write};
@@ -52,8 +53,10 @@ pub struct Actuator<T, J, B, C> {
 /// What became of an action.
 #[derive(Debug, Clone, PartialEq)]
 enum Outcome {
-    /// Performed, or refused for good.
+    /// Performed.
     Done(Vec<Recorded>),
+    /// Refused for good: this frees the job's money, so nobody may perform it again.
+    Refused(Recorded),
     /// To be tried again, after a wait.
     Later(String),
 }
@@ -147,10 +150,15 @@ where
     }
 
     /// Facts first, then the row: a crash between the two performs the action again, which changes nothing.
+    /// A refusal and its row are written together, or not at all should another have taken over meanwhile.
     async fn settle(&self, id: &str, mut row: ActionRow, outcome: Outcome) -> Result<Performed, StoreError> {
         let before = row.revision;
         row.revision += 1;
         let performed = match outcome {
+            Outcome::Refused(fact) => {
+                row.status = ActionStatus::Done;
+                return self.settle_refused(id, &row, &fact, before).await;
+            }
             Outcome::Done(facts) => {
                 for fact in &facts {
                     record::put(&*self.store.table, id, fact).await?;
@@ -172,6 +180,25 @@ where
         // Should another have taken over after our claim expired, the row is theirs.
         self.put_row(id, &row, before).await?;
         Ok(performed)
+    }
+
+    async fn settle_refused(
+        &self,
+        id: &str,
+        row: &ActionRow,
+        fact: &Recorded,
+        before: i64,
+    ) -> Result<Performed, StoreError> {
+        let writes = vec![
+            Write::Put(row.row(id), Condition::equals(REVISION, before)),
+            Write::Put(stored::fact_row(id, fact), Condition::NotExists),
+        ];
+        let token = incarnation(format!("{id} {} {before} {fact:?}", row.action).as_bytes());
+        match self.store.table.transact(writes, &format!("refused-{token}-{}", fact.at)).await {
+            Ok(()) => Ok(Performed::Done),
+            Err(TableError::Conflict(_)) => Ok(Performed::NotNow),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn wait_ms(&self, tries: i64) -> i64 {

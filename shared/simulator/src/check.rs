@@ -46,12 +46,17 @@ pub(crate) struct Book {
     pub(crate) replica: State,
     pub(crate) jobs: BTreeMap<JobKey, JobBook>,
     pub(crate) trials: BTreeMap<u32, TrialBook>,
-    rungs: BTreeMap<(u32, u32), Vec<(u32, Option<f64>)>>,
+    /// Arrivals by bracket and rung, in their order.
+    rungs: BTreeMap<(u32, u32), Vec<Arrival>>,
     pub(crate) ending: Option<EndReason>,
     pub(crate) ended: Option<(EndReason, i64)>,
 }
 
+/// A trial that arrived at a rung, with its value.
+type Arrival = (u32, Option<f64>);
+
 /// What the checkers know of one job.
+#[expect(clippy::struct_excessive_bools, reason = "each says that one thing was seen, in any order")]
 #[derive(Debug)]
 pub(crate) struct JobBook {
     reservation: u64,
@@ -98,7 +103,7 @@ impl Checker {
     }
 
     /// A promise is broken.
-    pub(crate) fn violation(&mut self, now: i64, message: String) {
+    pub(crate) fn violation(&mut self, now: i64, message: &str) {
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(format!("at {} ms: {message}", now - crate::world::START));
         }
@@ -108,7 +113,7 @@ impl Checker {
     pub(crate) fn committed(&mut self, now: i64, changes: &[Change]) {
         for change in changes {
             if let Err(message) = self.change(change) {
-                self.violation(now, message);
+                self.violation(now, &message);
             }
         }
         self.rows_of_rulings(now, changes);
@@ -184,7 +189,7 @@ impl Checker {
             }
         };
         if let Some(message) = wrong {
-            self.violation(now, message);
+            self.violation(now, &message);
         }
     }
 
@@ -201,7 +206,7 @@ impl Checker {
     pub(crate) fn notice(&mut self, now: i64, name: &str, status: &str) {
         let ended = self.books.values().any(|book| book.definition.name == name && book.ended.is_some());
         if !ended {
-            self.violation(now, format!("notice that {name} is {status}, but it has not ended"));
+            self.violation(now, &format!("notice that {name} is {status}, but it has not ended"));
         }
         self.notices.entry(name.to_owned()).or_default().push(status.to_owned());
     }

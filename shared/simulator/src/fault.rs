@@ -41,7 +41,7 @@ kinds! {
     TrainingLostRequest "training service: unavailable, not done" 0.2,
     TrainingLostAnswer "training service: unavailable, but done" 0.2,
     CreateLimit "create: resource limit exceeded" 0.4,
-    CreateRefused "create: refused for good" 0.05,
+    CreateRefused "create: refused for good" 0.2,
     BusUnavailable "bus: unavailable" 0.5,
     CrashBefore "process dies before a call's effect" 0.02,
     CrashAfter "process dies after a call's effect" 0.02,

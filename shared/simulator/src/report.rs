@@ -39,6 +39,8 @@ pub struct History {
     pub judged_wrong: u64,
     /// Times that an action was taken up, by action.
     pub tries: Vec<(String, i64)>,
+    /// Facts in the table that only tell the time.
+    pub time_facts: usize,
     /// The trace, if it was wanted.
     pub trace: Option<String>,
 }
@@ -72,6 +74,7 @@ impl History {
             judged_right: check.judged_right,
             judged_wrong: check.judged_wrong,
             tries,
+            time_facts: rows.iter().filter(|row| row.key.sk.starts_with("-#time#")).count(),
             trace: world.trace.take(),
         }
     }
@@ -93,6 +96,7 @@ impl History {
             judged_right: 0,
             judged_wrong: 0,
             tries: Vec::new(),
+            time_facts: 0,
             trace: None,
         }
     }

@@ -127,9 +127,6 @@ impl Runner {
             let Some((at, event)) = next.filter(|(at, _)| *at <= limit) else { break };
             lock(&self.world).now = at;
             self.events += 1;
-            if self.events % 64 == 0 && lock(&self.world).check.violations.len() > 10 {
-                break;
-            }
             self.step(event);
             if self.rest_since.is_some_and(|since| at >= since + REST_MS) && self.running.is_empty() {
                 break;
@@ -174,7 +171,7 @@ impl Runner {
                 }
             }
             Event::Redeliver(consumer, batch) => {
-                self.begin(function_of(consumer), Task::Repeat, Some(&batch))
+                self.begin(function_of(consumer), Task::Repeat, Some(&batch));
             }
             Event::Deliver(delivery) => {
                 let function = invoke::function_of(&delivery.what);

@@ -1,5 +1,7 @@
 //! The trace of a history: a line for everything that happens. Lines are made only when they are wanted.
 
+use std::fmt::Write;
+
 /// The trace.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
@@ -14,9 +16,8 @@ impl Trace {
     /// A line.
     pub(crate) fn line(&mut self, now: i64, line: impl FnOnce() -> String) {
         if let Some(text) = &mut self.text {
-            text.push_str(&format!("{:>12} ", now - crate::world::START));
-            text.push_str(&line());
-            text.push('\n');
+            // Writing to memory does not fail.
+            let _ = writeln!(text, "{:>12} {}", now - crate::world::START, line());
         }
     }
 

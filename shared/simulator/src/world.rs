@@ -108,7 +108,7 @@ impl World {
     pub(crate) fn table_written(&mut self, result: &Result<(), TableError>) {
         if let Err(TableError::Refused(reason)) = result {
             let message = format!("{:?} sent a write that the table refuses: {reason}", self.function);
-            self.check.violation(self.now, message);
+            self.check.violation(self.now, &message);
         }
         let changes = self.table.changes();
         if changes.is_empty() {

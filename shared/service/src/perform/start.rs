@@ -49,7 +49,7 @@ where
         let started = || self.fact(format!("started#{job}"), Fact::JobStarted { job: *job });
         let refused = |message: String| {
             let fact = Fact::StartRefused { job: *job, message };
-            Outcome::Done(vec![self.fact(format!("refused#{job}"), fact)])
+            Outcome::Refused(self.fact(format!("refused#{job}"), fact))
         };
         let error = match self.jobs.create(&request).await {
             Ok(()) => return Ok(Outcome::Done(vec![started()])),
@@ -58,7 +58,10 @@ where
         if let Some(outcome) = later(&error) {
             return Ok(outcome);
         }
-        if !matches!(error, TrainingJobsError::NameTaken(_)) {
+        let taken = matches!(error, TrainingJobsError::NameTaken(_));
+        // An earlier try may have been accepted although its answer was lost: a refusal frees the job's money, so it must
+        // be certain that the job does not exist.
+        if !taken && row.tries <= 1 {
             return Ok(refused(error.to_string()));
         }
         match self.jobs.tags(&name).await {
@@ -66,7 +69,8 @@ where
                 Ok(Outcome::Done(vec![started()]))
             }
             Ok(_) => Ok(refused(format!("a training job named {name} exists and is not of this tuning"))),
-            Err(error) => Ok(later(&error).unwrap_or_else(|| refused(error.to_string()))),
+            Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string())),
+            Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         }
     }
 

@@ -31,7 +31,8 @@ where
             return self.sweep_ended(id).await;
         }
         if loaded.head.deadline.is_some_and(|deadline| deadline <= now) || loaded.head.step == 0 {
-            let key = format!("time#{}", loaded.head.deadline.unwrap_or(now));
+            // One fact for one deadline: put again, it rings.
+            let key = format!("time#{}", loaded.head.deadline.unwrap_or(loaded.head.at));
             self.put(id, Recorded { key, at: now, fact: Fact::TimePassed }).await?;
         }
         for (key, trial, job) in loaded.state.jobs() {

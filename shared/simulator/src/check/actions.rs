@@ -50,7 +50,7 @@ impl Checker {
         ordered.sort();
         rows.sort();
         if ordered != rows {
-            self.violation(now, format!("P2: ordered {ordered:?}, rows {rows:?}"));
+            self.violation(now, &format!("P2: ordered {ordered:?}, rows {rows:?}"));
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn check(world: &mut World) {
         wrong.push("P8: an ended tuning is still on the list of active ones".to_owned());
     }
     for message in wrong {
-        world.check.violation(world.now, message);
+        world.check.violation(world.now, &message);
     }
 }
 
@@ -58,17 +58,20 @@ fn rows(world: &World, id: &str, wrong: &mut Vec<String>) {
     for item in world.table.rows().iter().filter(|item| item.key.pk == format!("{ACTION_PREFIX}{id}")) {
         let Ok(row) = ActionRow::read(item) else { continue };
         let (kind, job) = row.action.split_once('-').unwrap_or_default();
-        let exists = world.training.of(id).any(|other| other.key.to_string() == job);
+        let made = world.training.of(id).find(|other| other.key.to_string() == job);
+        let (exists, asked) = (made.is_some(), made.is_some_and(|job| job.stop_asked));
         let refused =
             book.jobs.iter().any(|(key, book)| key.to_string() == job && book.hopeless && !book.created);
         let fine = match (kind, row.status) {
             ("start", ActionStatus::Done) => exists || refused,
             ("start", ActionStatus::Cancelled) => !exists,
             ("start", ActionStatus::Pending | ActionStatus::Performing) => {
-                // Seen running before the actuator could say so.
-                exists
+                // Its outcome was known before its row could say so.
+                exists || refused
             }
-            // The job has ended (checked apart), or never was: a stop has nothing left to do.
+            // A job that never was is called off by its stop.
+            ("stop", ActionStatus::Done) => asked || !exists,
+            // The job has ended (checked apart): there is nothing left to do.
             ("stop" | "bill" | "read", _) => true,
             ("notice", ActionStatus::Done) => world.check.notices.contains_key(&book.definition.name),
             _ => false,

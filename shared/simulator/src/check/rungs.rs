@@ -3,7 +3,7 @@
 use tuning::definition::{Objective, Strategy};
 use tuning::ruling::Ruling;
 
-use super::Book;
+use super::{Arrival, Book};
 
 impl Book {
     /// Checks a judgement and enters the arrival.
@@ -31,7 +31,7 @@ impl Book {
             return Err(format!("P6: level {level} is no rung of {min_resource} to {max_resource}"));
         }
         let arrivals = self.rungs.entry((*bracket, *rung)).or_default();
-        let ahead = |other: &&(u32, Option<f64>)| match (other.1, value) {
+        let ahead = |other: &&Arrival| match (other.1, value) {
             (Some(theirs), Some(ours)) => {
                 let better = if maximize { theirs > *ours } else { theirs < *ours };
                 better || (theirs.total_cmp(ours).is_eq() && other.0 < *trial)

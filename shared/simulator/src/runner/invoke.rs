@@ -87,7 +87,7 @@ fn submit(process: Process, case: usize) -> Running {
             Err(SubmitError::Request(error)) => {
                 let mut world = lock(&port.world);
                 let now = world.now;
-                world.check.violation(now, format!("the request was refused: {error}"));
+                world.check.violation(now, &format!("the request was refused: {error}"));
                 Outcome::Done
             }
             Err(SubmitError::Prices(_) | SubmitError::Store(_)) => Outcome::Retry,
@@ -108,7 +108,7 @@ fn user_stop(process: Process, case: usize) -> Running {
     })
 }
 
-fn recorded<T>(result: Result<T, RecordError>) -> Outcome {
+fn recorded<T>(result: &Result<T, RecordError>) -> Outcome {
     match result {
         // What cannot be read goes to the failure queue at once.
         Ok(_) | Err(RecordError::Unreadable(_)) => Outcome::Done,
@@ -120,7 +120,7 @@ fn job_event(process: Process, event: Value) -> Running {
     Box::pin(async move {
         let Process { store, port, .. } = &process;
         let use_case = JobEvents { store: Arc::clone(store), clock: port.clone(), stack: STACK.to_owned() };
-        let outcome = recorded(use_case.handle(&event).await);
+        let outcome = recorded(&use_case.handle(&event).await);
         (process, outcome)
     })
 }
@@ -129,7 +129,7 @@ fn job_logs(process: Process, event: Value) -> Running {
     Box::pin(async move {
         let Process { store, port, .. } = &process;
         let use_case = JobLogs { store: Arc::clone(store), clock: port.clone() };
-        let outcome = recorded(use_case.handle(&event).await);
+        let outcome = recorded(&use_case.handle(&event).await);
         (process, outcome)
     })
 }

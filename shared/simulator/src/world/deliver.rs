@@ -34,12 +34,11 @@ impl World {
         let at =
             if self.faults.strikes(delayed) { usual + self.dice.between(MINUTE, 6 * HOUR) } else { usual };
         match self.plan.order {
-            Order::Natural => at,
             Order::Reversed(window) if self.faults_on => {
                 let start = at - at.rem_euclid(window);
                 start + 2 * window - (at - start)
             }
-            Order::Reversed(_) => at,
+            Order::Natural | Order::Reversed(_) => at,
         }
     }
 

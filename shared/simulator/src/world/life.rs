@@ -157,7 +157,7 @@ impl World {
         if job.epoch < job.program.epochs {
             job.epoch += 1;
             let line = job.program.line(job.epoch, job.from);
-            if job.epoch % job.program.checkpoint_every == 0 {
+            if job.epoch.is_multiple_of(job.program.checkpoint_every) {
                 job.checkpoint = job.epoch;
             }
             self.log(index, line);

@@ -55,6 +55,8 @@ pub(crate) struct Job {
     /// Checkpoint that the present run went on from.
     pub(crate) from: u32,
     pub(crate) streams: Vec<LogStream>,
+    /// Whether it was ever told to stop by an order.
+    pub(crate) stop_asked: bool,
 }
 
 /// A log stream.
@@ -147,6 +149,7 @@ impl World {
             checkpoint: 0,
             from: 0,
             streams: Vec::new(),
+            stop_asked: false,
         };
         let index = self.training.jobs.len();
         self.training.by_name.insert(name, index);
@@ -163,6 +166,7 @@ impl World {
             return Err(TrainingJobsError::NotFound(name.to_owned()));
         };
         let job = &mut self.training.jobs[index];
+        job.stop_asked = true;
         if job.is_ended() {
             return Err(TrainingJobsError::AlreadyEnded(name.to_owned()));
         }

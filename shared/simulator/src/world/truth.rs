@@ -37,7 +37,7 @@ impl World {
             Some(Err(_)) | None => wrong.push(format!("P7: {name} is created, no row knows it")),
         }
         for message in wrong {
-            self.check.violation(self.now, message);
+            self.check.violation(self.now, &message);
         }
         self.check.created(self.now, &id, key);
     }
@@ -56,7 +56,7 @@ impl World {
                 | tuning::fact::Fact::StartRefused { job, .. } = &recorded.fact
                     && self.training.of(id).any(|other| other.key == *job)
                 {
-                    self.check.violation(self.now, format!("P1: job {job} was given up, yet it exists"));
+                    self.check.violation(self.now, &format!("P1: job {job} was given up, yet it exists"));
                 }
             }
             for ruling in &step.rulings {
@@ -70,7 +70,7 @@ impl World {
             Ruling::TrialJudged { trial, resource, value, .. } => {
                 let Some(job) = self.training.of(id).find(|job| job.key.trial == *trial) else {
                     self.check
-                        .violation(self.now, format!("P6: trial {trial} was judged, no job of it exists"));
+                        .violation(self.now, &format!("P6: trial {trial} was judged, no job of it exists"));
                     return;
                 };
                 let logged = job.program.value(*resource).filter(|value| value.is_finite());
@@ -81,13 +81,13 @@ impl World {
                     let message = format!(
                         "P6: trial {trial} was judged by {value:?} at {resource}, it logged {logged:?}"
                     );
-                    self.check.violation(self.now, message);
+                    self.check.violation(self.now, &message);
                 }
             }
             Ruling::TuningEnded { .. } => {
                 let alive = self.training.of(id).filter(|job| !job.is_ended()).count();
                 if alive > 0 {
-                    self.check.violation(self.now, format!("P7: the tuning has ended, {alive} jobs run"));
+                    self.check.violation(self.now, &format!("P7: the tuning has ended, {alive} jobs run"));
                 }
             }
             Ruling::StartOrdered { .. }

@@ -1,0 +1,123 @@
+//! What a user may rely on, one scenario each: the promises of DESIGN.md P1 to P6 under one kind of trouble, as bad as it
+//! gets. In each the tuning ends Completed, properly, and no checker has anything to say.
+
+use std::ops::Range;
+
+use simulator::Run;
+use simulator::case::{Case, Choices, Epochs};
+use simulator::fault::Kind;
+use simulator::plan::{CrashOnce, HOUR, MINUTE, Order, Plan};
+use simulator::report::History;
+
+/// A Hyperband and a random tuning, by rank and by captured epoch, with a cap that does not bind.
+fn tunings() -> [Choices; 3] {
+    let ranked = Choices { epochs: Epochs::Ranked, cap_jobs: Some(30.0), ..Choices::plain() };
+    let spot = Choices {
+        max_wait_seconds: Some(5_400),
+        epochs: Epochs::PerAttempt,
+        hyperband: Some((1, 27, 3)),
+        maximize: false,
+        ..Choices::plain()
+    };
+    let random = Choices { hyperband: None, max_jobs: 7, cap_jobs: Some(20.0), ..Choices::plain() };
+    [ranked, spot, random]
+}
+
+/// Runs each tuning under `plan` with each of `seeds` and checks that it completed.
+fn check(plan: &Plan, seeds: Range<u64>) -> Vec<History> {
+    let mut histories = Vec::new();
+    for (n, choices) in tunings().iter().enumerate() {
+        for seed in seeds.clone() {
+            let cases = vec![Case::of("sim0", choices)];
+            let run = Run { seed, plan: plan.clone(), cases, trace: false };
+            let history = run.history();
+            assert!(history.violations.is_empty(), "tuning {n}, seed {seed}: {:#?}", history.violations);
+            let end = ("sim0".to_owned(), "MaxJobs".to_owned());
+            assert_eq!(history.ended, [end], "tuning {n}, seed {seed}");
+            assert_eq!(u32::try_from(history.jobs), Ok(choices.max_jobs), "tuning {n}, seed {seed}");
+            histories.push(history);
+        }
+    }
+    histories
+}
+
+fn hits(histories: &[History], kind: Kind) -> u64 {
+    histories.iter().filter_map(|history| history.faults.get(&kind)).sum()
+}
+
+/// All three tunings end well when nothing goes wrong: the rest of this file is about troubles, not about them.
+#[test]
+fn without_faults_every_tuning_completes() {
+    for history in check(&Plan::calm(), 0..4) {
+        assert_eq!(history.records_lost + history.given_up, 0);
+        assert!(history.virtual_ms < 12 * HOUR, "{} ms", history.virtual_ms);
+        assert_eq!(history.judged_wrong, 0);
+    }
+}
+
+/// P2: "no decision is performed twice with effect, none is lost." Here every process that performs an action dies right
+/// after it and before it can say so, and every new action is delivered again besides.
+#[test]
+fn every_action_performed_twice() {
+    let crash_once = CrashOnce::Outside;
+    // Nothing but the action's own outcome tells that it was done.
+    let plan = [Kind::StreamDuplicated, Kind::EventLost, Kind::LogLost]
+        .iter()
+        .fold(Plan { crash_once, safety_ms: 48 * HOUR, ..Plan::calm() }, |plan, kind| plan.with(*kind, 1.0));
+    for history in check(&plan, 0..3) {
+        let once: Vec<_> = history.tries.iter().filter(|(_, tries)| *tries < 2).collect();
+        // A stop whose job ended by itself meanwhile has nothing left to do.
+        let once: Vec<_> = once.into_iter().filter(|(action, _)| !action.starts_with("stop")).collect();
+        assert!(once.is_empty(), "performed only once: {once:?}");
+    }
+}
+
+/// P3: "any order, duplication or loss of events and of stream records ends in a finished tuning." Everything twice.
+#[test]
+fn every_event_delivered_twice() {
+    let twice = [Kind::EventDuplicated, Kind::LogDuplicated, Kind::StreamDuplicated];
+    let plan = twice.iter().fold(Plan::calm(), |plan, kind| plan.with(*kind, 1.0));
+    for history in check(&Plan { safety_ms: 48 * HOUR, ..plan }, 0..4) {
+        assert_eq!(history.judged_wrong, 0);
+    }
+}
+
+/// P3: "any order [...] ends in a finished tuning." Within each ten minutes the last comes first.
+#[test]
+fn in_reverse_order_within_a_window() {
+    let plan = Plan { order: Order::Reversed(10 * MINUTE), safety_ms: 48 * HOUR, ..Plan::calm() };
+    check(&plan, 0..4);
+}
+
+/// P3: "any [...] loss of events and of stream records ends in a finished tuning." A third of all.
+#[test]
+fn a_third_of_all_events_and_stream_records_lost() {
+    let lost = [Kind::EventLost, Kind::LogLost, Kind::StreamLost];
+    let plan = lost.iter().fold(Plan::calm(), |plan, kind| plan.with(*kind, 0.33));
+    let histories = check(&Plan { safety_ms: 200 * HOUR, ..plan }, 0..3);
+    assert!(hits(&histories, Kind::StreamLost) > 100);
+}
+
+/// "The table, never a queue, is the source from which work is taken up again." Twice the stream's own retention nothing
+/// arrives, from the very beginning or from the midst of things; then the sweeper's rings bring the tuning to its end.
+#[test]
+fn all_stream_records_lost_for_48_hours() {
+    for from in [0, 5 * MINUTE] {
+        let stream_outage = Some((from, from + 48 * HOUR));
+        for history in check(&Plan { stream_outage, ..Plan::calm() }, 0..1) {
+            assert!(history.records_lost > 0);
+            assert!(history.virtual_ms > 48 * HOUR);
+            // Waiting leaves no trace that grows.
+            assert!(history.time_facts < 20, "{} facts tell the time", history.time_facts);
+        }
+    }
+}
+
+/// P4: "a crash between any two calls loses nothing." Every call of every function kills its process once, after its
+/// effect: (function, operation, row or job) each.
+#[test]
+fn every_port_call_crashes_once_after_its_effect() {
+    let plan = Plan { crash_once: CrashOnce::Every, safety_ms: 400 * HOUR, ..Plan::calm() };
+    let histories = check(&plan, 0..1);
+    assert!(hits(&histories, Kind::CrashAfter) > 1_000);
+}
