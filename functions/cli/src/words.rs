@@ -82,6 +82,9 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
         Ruling::TrialFinished { trial, how, .. } => {
             format!("trial {trial}: {}{}{}", finished(how), values(job), billed(job))
         }
+        Ruling::OverrunSeen => {
+            "a bill was above what its job could cost: no further job is started".to_owned()
+        }
         Ruling::TuningEnding { why } => format!("no further job: {}", reason(why)),
         Ruling::TuningEnded { why } => format!("the tuning has ended: {}", reason(why)),
     })

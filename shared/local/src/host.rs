@@ -154,6 +154,7 @@ impl Host {
             bus: EventFile::new(data_dir.join("events.jsonl")),
             clock: SystemClock,
             stack: STACK.to_owned(),
+            log_lag_ms: 0,
             claim_ms: CLAIM_MS,
             defer_ms: DEFER_MS,
         });

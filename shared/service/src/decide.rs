@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use tuning::fact::{JobKey, Recorded};
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::state::Job;
 use tuning::step::{Advance, Step, advance};
 use wire::events::stream::{self, RecordKind, StreamRecord};
 use wire::item::Item;
 use wire::names::incarnation;
-use wire::stored::{self, ActionRow, FACT_PREFIX, Head, RING_PREFIX, STEP_NUMBER};
+use wire::stored::{self, ActionRow, FACT_PREFIX, Head, RING_PREFIX, STEP_NUMBER, StoredError};
 
 use crate::ports::table::{Condition, Query, Table, TableError, Write};
 use crate::store::{Loaded, Store, StoreError};
@@ -68,20 +69,24 @@ impl<T: Table> Decider<T> {
     pub async fn decide(&self, id: &str, facts: &[Recorded], ring: bool) -> Result<Vec<Step>, StoreError> {
         let mut steps = Vec::new();
         let Some(loaded) = self.store.load(id).await? else { return Ok(steps) };
-        let live: Vec<JobKey> = loaded.state.jobs().map(|(key, _, _)| key).collect();
-        // Before a job is concluded all that was stored of it is folded: nothing orders its log against its bill.
-        let described = facts.iter().filter(|fact| fact.fact.completes());
-        let mut wanted: BTreeSet<Option<JobKey>> = described.map(|fact| fact.fact.job()).collect();
+        let state = &loaded.state;
+        let (last, first): (Vec<_>, Vec<_>) = facts.iter().cloned().partition(comes_last);
+        // Before a job is concluded, and before time may pass judgement on it, all that was stored of it is folded:
+        // nothing else orders its log against its bill, or the two against the clock.
+        let time = last.iter().any(|fact| matches!(fact.fact, Fact::TimePassed));
+        let unbilled = |job: &Job| job.bill_ordered && !job.is_closed();
+        let mut jobs: BTreeSet<JobKey> = last.iter().filter_map(|fact| fact.fact.job()).collect();
+        jobs.extend(
+            state.jobs().filter(|(_, _, job)| ring || (time && unbilled(job))).map(|(key, _, _)| key),
+        );
+        self.absorb(id, &first, &mut steps).await?;
+        for job in jobs {
+            self.absorb_stored(id, Some(job), &mut steps).await?;
+        }
         if ring {
-            wanted.insert(None);
-            wanted.extend(live.into_iter().map(Some));
+            self.absorb_stored(id, None, &mut steps).await?;
         }
-        let (bills, others): (Vec<_>, Vec<_>) = facts.iter().cloned().partition(|fact| fact.fact.completes());
-        self.absorb(id, &others, &mut steps).await?;
-        for job in wanted {
-            self.absorb_stored(id, job, &mut steps).await?;
-        }
-        self.absorb(id, &bills, &mut steps).await?;
+        self.absorb(id, &last, &mut steps).await?;
         Ok(steps)
     }
 
@@ -95,8 +100,16 @@ impl<T: Table> Decider<T> {
         let mut bills = Vec::new();
         loop {
             let page = self.store.table.query(&query).await?;
-            let facts: Result<Vec<Recorded>, _> = page.items.iter().map(stored::fact).collect();
-            let (last, first): (Vec<_>, Vec<_>) = facts?.into_iter().partition(|fact| fact.fact.completes());
+            let mut facts = Vec::new();
+            for item in &page.items {
+                match stored::fact(item) {
+                    Ok(fact) => facts.push(fact),
+                    Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
+                    // A damaged row must not hide the others; it stays where it is for whoever looks into it.
+                    Err(StoredError::Unreadable { .. }) => {}
+                }
+            }
+            let (last, first): (Vec<_>, Vec<_>) = facts.into_iter().partition(comes_last);
             bills.extend(last);
             self.absorb(id, &first, steps).await?;
             match page.next {
@@ -216,8 +229,13 @@ fn token(head: &Head, id: &str, step: &Step) -> String {
     format!("{reversed}-{}-{}", incarnation(written.as_bytes()), step.n)
 }
 
+/// What says that all there is was put before it, or that time has passed, is folded after all else.
+fn comes_last(fact: &Recorded) -> bool {
+    fact.fact.completes() || matches!(fact.fact, Fact::TimePassed)
+}
+
 /// Puts a record where it belongs; an unreadable fact is an error.
-fn sort_in(record: &StreamRecord, news: &mut BTreeMap<String, News>) -> Result<(), stored::StoredError> {
+fn sort_in(record: &StreamRecord, news: &mut BTreeMap<String, News>) -> Result<(), StoredError> {
     let Some(new) = record.new.as_ref().filter(|_| record.kind != RecordKind::Remove) else { return Ok(()) };
     if let Some(id) = stored::id_of(&record.key, FACT_PREFIX) {
         let fact = stored::fact(new)?;

@@ -78,7 +78,7 @@ async fn view<T: Table>(
     Ok(Some(with_view(&loaded, place, status, show)))
 }
 
-async fn stop_is_stored<T: Table>(store: &Store<T>, id: &str) -> Result<bool, StoreError> {
+pub(crate) async fn stop_is_stored<T: Table>(store: &Store<T>, id: &str) -> Result<bool, StoreError> {
     let sk = format!("{}stop-requested", stored::fact_prefix(None));
     let key = wire::item::Key::new(stored::fact_partition(id), sk);
     Ok(store.table.get(&key).await?.is_some())

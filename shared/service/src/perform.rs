@@ -15,7 +15,7 @@ use serde_json::Value;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::ruling::Ruling;
 use wire::events::stream::{self, RecordKind};
-use wire::names::incarnation;
+use wire::names::{digest, training_job_name};
 use wire::stored::{self, ACTION_PREFIX, ActionRow, ActionStatus, REVISION};
 
 use crate::ports::table::{Condition, Table, TableError, Write};
@@ -26,6 +26,8 @@ use crate::store::{Store, StoreError};
 
 /// A claim in the cloud: longer than the function's and the SDK's time-outs together.
 pub const CLAIM_MS: i64 = 180_000;
+/// In the cloud, a log line can be read back so long after it was written at the latest.
+pub const LOG_LAG_MS: i64 = 30_000;
 /// Nothing is begun under a claim with less than this left.
 const CLAIM_MARGIN_MS: i64 = 1_000;
 /// Longest wait before a deferred action is tried again.
@@ -44,6 +46,8 @@ pub struct Actuator<T, J, B, C> {
     pub clock: C,
     /// Name of this stack.
     pub stack: String,
+    /// How long after a job's end its last log lines may still be on their way, see [`LOG_LAG_MS`].
+    pub log_lag_ms: i64,
     /// How long a claim lasts, see [`CLAIM_MS`].
     pub claim_ms: i64,
     /// First wait before a deferred action is tried again, ms; it doubles with each try.
@@ -57,8 +61,10 @@ enum Outcome {
     Done(Vec<Recorded>),
     /// Refused for good: this frees the job's money, so nobody may perform it again.
     Refused(Recorded),
-    /// To be tried again, after a wait.
+    /// It was certainly not done now: to be tried again, after a wait.
     Later(String),
+    /// It may have been done and may yet show: to be tried again, after a wait.
+    Unsure(String),
 }
 
 /// What became of a call.
@@ -116,7 +122,7 @@ where
             Ruling::StopOrdered { job, .. } => self.stop(id, *job).await?,
             Ruling::BillOrdered { job } => self.bill(id, *job).await?,
             Ruling::LogReadOrdered { job, streams } => self.read(id, *job, *streams).await?,
-            Ruling::TuningEnded { .. } => self.notice(id).await?,
+            Ruling::TuningEnded { .. } | Ruling::OverrunSeen => self.notice(id).await?,
             Ruling::TrialJudged { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
@@ -168,18 +174,45 @@ where
             }
             Outcome::Later(reason) => {
                 row.status = ActionStatus::Pending;
-                row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries));
-                if let Some(job) = job_of(&row.ruling) {
-                    let key = format!("deferred#{}#{}", row.action, row.tries);
-                    let fact = Fact::ActionDeferred { job, not_before: row.not_before, reason };
-                    record::put(&*self.store.table, id, &self.fact(key, fact)).await?;
+                // Only if nothing was ever left open: then it may be called off at once.
+                if row.tries <= 1 {
+                    row.claimed_until = 0;
                 }
+                self.defer(id, &mut row, reason).await?;
+                Performed::NotNow
+            }
+            Outcome::Unsure(reason) => {
+                row.status = ActionStatus::Pending;
+                self.defer(id, &mut row, reason).await?;
                 Performed::NotNow
             }
         };
         // Should another have taken over after our claim expired, the row is theirs.
-        self.put_row(id, &row, before).await?;
+        if !self.put_row(id, &row, before).await? {
+            self.undo_if_called_off(id, &row).await?;
+        }
         Ok(performed)
+    }
+
+    /// A start that was called off while it was under way must not leave a job running.
+    async fn undo_if_called_off(&self, id: &str, row: &ActionRow) -> Result<(), StoreError> {
+        let Ruling::StartOrdered { job, .. } = &row.ruling else { return Ok(()) };
+        let item = self.store.table.get(&stored::action_key(id, &row.action)).await?;
+        let now = item.as_ref().map(ActionRow::read).transpose()?;
+        if now.is_some_and(|now| now.status == ActionStatus::Cancelled) {
+            // Should this fail, the sweeper finds the job as one that no row knows.
+            let _ = self.jobs.stop(&training_job_name(id, *job)).await;
+        }
+        Ok(())
+    }
+
+    async fn defer(&self, id: &str, row: &mut ActionRow, reason: String) -> Result<(), StoreError> {
+        row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries));
+        let Some(job) = job_of(&row.ruling) else { return Ok(()) };
+        let key = format!("deferred#{}#{}", row.action, row.tries);
+        let fact = self.fact(key, Fact::ActionDeferred { job, not_before: row.not_before, reason });
+        record::put(&*self.store.table, id, &fact).await?;
+        Ok(())
     }
 
     async fn settle_refused(
@@ -193,8 +226,8 @@ where
             Write::Put(row.row(id), Condition::equals(REVISION, before)),
             Write::Put(stored::fact_row(id, fact), Condition::NotExists),
         ];
-        let token = incarnation(format!("{id} {} {before} {fact:?}", row.action).as_bytes());
-        match self.store.table.transact(writes, &format!("refused-{token}-{}", fact.at)).await {
+        let token = digest(format!("{id} {} {before} {fact:?}", row.action).as_bytes());
+        match self.store.table.transact(writes, &token).await {
             Ok(()) => Ok(Performed::Done),
             Err(TableError::Conflict(_)) => Ok(Performed::NotNow),
             Err(error) => Err(error.into()),
@@ -226,6 +259,7 @@ fn job_of(ruling: &Ruling) -> Option<JobKey> {
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }
         | Ruling::TrialFinished { .. }
+        | Ruling::OverrunSeen
         | Ruling::TuningEnding { .. }
         | Ruling::TuningEnded { .. } => None,
     }
@@ -234,10 +268,10 @@ fn job_of(ruling: &Ruling) -> Option<JobKey> {
 /// What every call has in common: errors after which it is simply tried again.
 fn later(error: &TrainingJobsError) -> Option<Outcome> {
     match error {
-        TrainingJobsError::LimitExceeded(_)
-        | TrainingJobsError::Throttled
-        // It may have been done: done again it changes nothing.
-        | TrainingJobsError::Unavailable(_) => Some(Outcome::Later(error.to_string())),
+        TrainingJobsError::LimitExceeded(_) | TrainingJobsError::Throttled => {
+            Some(Outcome::Later(error.to_string()))
+        }
+        TrainingJobsError::Unavailable(_) => Some(Outcome::Unsure(error.to_string())),
         TrainingJobsError::NameTaken(_)
         | TrainingJobsError::NotFound(_)
         | TrainingJobsError::AlreadyEnded(_)

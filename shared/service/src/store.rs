@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
-use tuning::definition::Definition;
+use tuning::definition::{Definition, RULES_VERSION};
 use tuning::state::State;
 use wire::events::logs::MetricPattern;
 use wire::item::Item;
@@ -109,7 +109,18 @@ impl<T: Table> Store<T> {
             return Ok(Some(cached));
         }
         let Some(tuning) = self.tuning(id).await? else { return Ok(None) };
-        let state = self.state(&tuning, &head).await?;
+        let (head, state) = match self.state(&tuning, &head).await {
+            Ok(state) => (head, state),
+            // The snapshot may have been replaced by a newer one meanwhile.
+            Err(error @ StoreError::Stored(StoredError::Unreadable { .. })) => {
+                let Some(newer) = self.head(id).await?.filter(|newer| newer.step > head.step) else {
+                    return Err(error);
+                };
+                let state = self.state(&tuning, &newer).await?;
+                (newer, state)
+            }
+            Err(error) => return Err(error),
+        };
         let loaded = Loaded { tuning, head, state };
         self.remember(&loaded);
         Ok(Some(loaded))
@@ -179,6 +190,11 @@ fn missing_step(tuning: &Tuning, n: u64) -> StoreError {
 
 fn read_tuning(id: &str, item: &Item) -> Result<Tuning, StoredError> {
     let (definition, request) = stored::meta(item)?;
+    if definition.rules_version > RULES_VERSION {
+        let (key, version) =
+            (format!("{}/{}", item.key.pk, item.key.sk), i64::from(definition.rules_version));
+        return Err(StoredError::Newer { key, version });
+    }
     let body = serde_json::from_str(&request).map_err(|error| StoredError::Unreadable {
         key: format!("{}/{}", item.key.pk, item.key.sk),
         reason: error.to_string(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, Recorded};
+use wire::item::MAX_ITEM_BYTES;
 use wire::names::incarnation;
 use wire::request::{PriceAnswer, Request, RequestError};
 use wire::stored::{self, Head, IndexRow};
@@ -27,7 +28,7 @@ pub struct Submit<T, P, C> {
     pub clock: C,
 }
 
-/// Why a request was not taken. Nothing was stored.
+/// Why a request was not taken. Nothing was stored, unless the table gave no answer: then look before trying again.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SubmitError {
     /// The request is wrong: 400.
@@ -60,9 +61,17 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         let id = definition.id();
         let submitted = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
         let index = IndexRow { name: definition.name.clone(), id: id.clone(), created: now };
+        let meta = stored::meta_row(&definition, &text);
+        if meta.size_bytes() > MAX_ITEM_BYTES {
+            return Err(RequestError::field(
+                "",
+                "the request and its search space are too large to be stored",
+            )
+            .into());
+        }
         let writes = vec![
             Write::Put(index.row(), Condition::NotExists),
-            Write::Put(stored::meta_row(&definition, &text), Condition::NotExists),
+            Write::Put(meta, Condition::NotExists),
             Write::Put(Head::first(now).row(&id), Condition::NotExists),
             Write::Put(stored::active_row(&id), Condition::Always),
             Write::Put(stored::fact_row(&id, &submitted), Condition::NotExists),

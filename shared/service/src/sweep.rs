@@ -2,7 +2,7 @@
 //!
 //! Describes silent jobs, reads log lines that were not delivered, performs actions that nobody performed, tells the
 //! decider the time when one of its deadlines passed, rings where nothing moves, stops jobs that no action row knows, and
-//! takes tunings that have ended off the list. With no active tuning it makes one query a minute and one listing an hour.
+//! takes tunings that have ended off the list. With no active tuning it makes one query a minute and a listing an hour.
 
 mod orphans;
 mod tuning;
@@ -15,13 +15,11 @@ use wire::stored::ACTIVE;
 use crate::perform::Actuator;
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock, Millis};
+use crate::ports::{Bus, Clock};
 use crate::store::{Store, StoreError};
 
-/// While nothing is active, running jobs are listed so often.
-const IDLE_LISTING_MS: i64 = 3_600_000;
-/// While something is active, running jobs are listed so often.
-const ACTIVE_LISTING_MS: i64 = 300_000;
+/// While nothing is active, running jobs are listed so often; with the age of an orphan and a sweep less than an hour.
+const IDLE_LISTING_MS: i64 = 2_800_000;
 
 /// The use case with what it needs.
 #[derive(Debug)]
@@ -64,16 +62,15 @@ where
                 swept.failed += 1;
             }
         }
-        let every = if active.is_empty() { IDLE_LISTING_MS } else { ACTIVE_LISTING_MS };
-        if now.saturating_sub(self.listed_at.load(Ordering::Relaxed)) >= every {
-            swept.orphans_stopped = self.stop_orphans(now).await?;
-            self.listed_at.store(now, Ordering::Relaxed);
+        let idle_for = now.saturating_sub(self.listed_at.load(Ordering::Relaxed));
+        if !active.is_empty() || idle_for >= IDLE_LISTING_MS {
+            let (stopped, whole) = self.stop_orphans(now).await?;
+            swept.orphans_stopped = stopped;
+            if whole {
+                self.listed_at.store(now, Ordering::Relaxed);
+            }
         }
         Ok(swept)
-    }
-
-    fn now(&self) -> Millis {
-        self.actuator.clock.now()
     }
 }
 

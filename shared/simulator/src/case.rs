@@ -157,8 +157,9 @@ impl Case {
                     1 => case.program_epochs * 2,
                     _ => case.program_epochs,
                 };
-                if dice.chance(0.1) {
-                    case.stop_at = Some(case.submit_at + dice.between(0, 90) * MINUTE);
+                if dice.chance(0.15) {
+                    let latest = dice.pick(&[5, 90]);
+                    case.stop_at = Some(case.submit_at + dice.between(0, latest * MINUTE));
                 }
                 case
             })

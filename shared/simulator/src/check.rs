@@ -231,6 +231,7 @@ pub(crate) fn name(ruling: &Ruling) -> &'static str {
         Ruling::BillOrdered { .. } => "BillOrdered",
         Ruling::LogReadOrdered { .. } => "LogReadOrdered",
         Ruling::SettledInFull { .. } => "SettledInFull",
+        Ruling::OverrunSeen => "OverrunSeen",
         Ruling::AttemptAwaited { why: RetryWhy::Capacity, .. } => "AttemptAwaited Capacity",
         Ruling::AttemptAwaited { why: RetryWhy::MaxWait, .. } => "AttemptAwaited MaxWait",
         Ruling::AttemptAwaited { why: RetryWhy::ServiceError, .. } => "AttemptAwaited ServiceError",

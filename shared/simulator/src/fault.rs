@@ -45,7 +45,7 @@ kinds! {
     BusUnavailable "bus: unavailable" 0.5,
     CrashBefore "process dies before a call's effect" 0.02,
     CrashAfter "process dies after a call's effect" 0.02,
-    Freeze "process frozen for minutes after a call" 0.005,
+    Freeze "process frozen for minutes after a call" 0.03,
     SlowCall "call takes up to 20 s" 0.05,
     ColdStart "cold start" 0.5,
     StreamDuplicated "stream batch delivered again later" 0.3,

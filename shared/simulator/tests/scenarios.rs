@@ -121,3 +121,20 @@ fn every_port_call_crashes_once_after_its_effect() {
     let histories = check(&plan, 0..1);
     assert!(hits(&histories, Kind::CrashAfter) > 1_000);
 }
+
+/// "Lambda may freeze between two calls and thaw minutes later: an old decider must lose by its version, an old actuator by
+/// its claim." Frozen now and then after a call, while the user stops the tuning in its first minutes: no job is started
+/// that was called off, and none runs on.
+#[test]
+fn frozen_functions_lose_by_version_and_claim() {
+    for (n, choices) in tunings().iter().enumerate() {
+        for seed in 0..12 {
+            let mut case = Case::of("sim0", choices);
+            case.stop_at = Some(i64::try_from(seed).expect("a small number") * 20_000);
+            let plan = Plan { safety_ms: 2 * HOUR, ..Plan::calm() }.with(Kind::Freeze, 0.2);
+            let history = Run { seed, plan, cases: vec![case], trace: false }.history();
+            assert!(history.violations.is_empty(), "tuning {n}, seed {seed}: {:#?}", history.violations);
+            assert_eq!(history.ended, [("sim0".to_owned(), "Stopped".to_owned())], "tuning {n}, seed {seed}");
+        }
+    }
+}

@@ -94,6 +94,7 @@ impl Service {
             }
             Ruling::TrialJudged { .. }
             | Ruling::SettledInFull { .. }
+            | Ruling::OverrunSeen
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. }

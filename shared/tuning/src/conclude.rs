@@ -120,8 +120,9 @@ fn further_attempt(
 /// The summary of a job of `trial` as it now is.
 pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
     let never_started = job.never_started || job.refused.is_some();
-    // The values of a trial are not those of an attempt that never ran.
-    let last_value = trial.last_line.as_ref().and_then(|(_, _, value)| *value).filter(|_| !never_started);
+    // The values of a trial are not those of an attempt that never ran, or emitted nothing.
+    let emitted = !never_started && trial.last_line_attempt == job.attempt;
+    let last_value = trial.last_line.as_ref().and_then(|(_, _, value)| *value).filter(|_| emitted);
     JobSummary {
         job: key,
         bracket: trial.bracket,

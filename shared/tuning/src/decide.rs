@@ -8,16 +8,19 @@ mod judge;
 mod start;
 
 use crate::definition::Definition;
-use crate::limits::SETTLE_DEADLINE_MS;
+use crate::limits::{SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 use crate::ruling::{Ruling, StopWhy};
-use crate::state::{State, Status};
+use crate::state::{Job, State, Status};
 
 /// The next ruling.
 pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
     if !state.submitted || state.is_ended() {
         return None;
     }
-    finish::ending(definition, state)
+    let overrun = state.ledger.overrun && !state.overrun_told;
+    overrun
+        .then_some(Ruling::OverrunSeen)
+        .or_else(|| finish::ending(definition, state))
         .or_else(|| judge::judgement(definition, state))
         .or_else(|| stop(definition, state))
         .or_else(|| bill(state))
@@ -46,18 +49,31 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     })
 }
 
-/// An ended job's bill is read once; if it does not come within an hour, the whole reservation is spent.
+/// An ended job's bill is read once; if it does not come within an hour, the whole reservation is spent. So it is for a
+/// job that should have ended by its own limits and was never seen to: somebody has deleted it.
 fn bill(state: &State) -> Option<Ruling> {
     state.jobs().find_map(|(key, _, job)| {
-        if job.end.is_none() || job.is_closed() {
-            return None;
-        }
-        if !job.bill_ordered {
+        if job.end.is_some() && !job.bill_ordered && !job.is_closed() {
             return Some(Ruling::BillOrdered { job: key });
         }
-        let overdue = state.now >= job.end_at.saturating_add(SETTLE_DEADLINE_MS);
+        let overdue = settle_at(job).is_some_and(|deadline| state.now >= deadline);
         overdue.then_some(Ruling::SettledInFull { job: key, amount: job.reservation })
     })
+}
+
+/// When a job's whole reservation is taken as spent, unless its bill comes first.
+fn settle_at(job: &Job) -> Option<i64> {
+    if job.is_closed() {
+        return None;
+    }
+    if job.end.is_some() {
+        return Some(job.end_at.saturating_add(SETTLE_DEADLINE_MS));
+    }
+    let limit = job.limits.max_wait_seconds.unwrap_or(job.limits.max_runtime_seconds);
+    let seconds = limit.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
+    let life = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
+    // Before the service accepted it the start is still owed, and will have an outcome.
+    job.accepted.then(|| job.seen_at.saturating_add(life).saturating_add(SETTLE_DEADLINE_MS))
 }
 
 /// The next time at which [`next`] may have something to say although nothing happened, ms since the epoch.
@@ -65,10 +81,7 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<i64> {
     if state.is_ended() {
         return None;
     }
-    let settle = state
-        .jobs()
-        .filter(|(_, _, job)| job.end.is_some() && !job.is_closed())
-        .map(|(_, _, job)| job.end_at.saturating_add(SETTLE_DEADLINE_MS));
+    let settle = state.jobs().filter_map(|(_, _, job)| settle_at(job));
     let retries = state.trials.values().filter(|trial| trial.job.is_none()).filter_map(|t| t.retry_at);
     let tuning = finish::time_up(definition).filter(|_| state.status == Status::Active);
     settle

@@ -128,12 +128,16 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
     let cost = definition.job.rate.map_or(MicroUsd::ZERO, |rate| {
         rate.cost(*billable_seconds, definition.job.instance_count, definition.job.volume_gib)
     });
+    let trial = state.trials.get(&key.trial);
+    let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
     let mut settled = None;
     let changed = with_job(state, *key, |job| {
         let before = job.clone();
         job_state_changed(job, at, JobPhase::Ended(*end), (*started, *ended), message.as_deref());
         job.interruptions = job.interruptions.max(*interruptions);
-        if !job.is_closed() {
+        // A bill of nothing for a job that was seen to run is no bill; without one it is settled in full later.
+        let no_bill = *billable_seconds == 0 && started.is_none() && (job.started.is_some() || emitted);
+        if !job.is_closed() && !no_bill {
             job.bill = Some(Bill { seconds: Some(*billable_seconds), amount: cost });
             settled = Some(job.reservation);
         }

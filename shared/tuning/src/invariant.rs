@@ -48,6 +48,7 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
         | Ruling::LogReadOrdered { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }
+        | Ruling::OverrunSeen
         | Ruling::TrialFinished { .. }
         | Ruling::TuningEnding { .. }
         | Ruling::TuningEnded { .. } => None,

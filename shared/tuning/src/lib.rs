@@ -32,6 +32,7 @@ pub mod limits;
 pub mod money;
 pub mod ruling;
 pub mod runtime;
+mod size;
 pub mod state;
 pub mod step;
 pub mod summary;

@@ -49,8 +49,11 @@ pub const RETRY_BACKOFF_MAX_MS: i64 = 3_600_000;
 /// Trials that end without an objective value, none ever having had one, before the tuning is given up.
 pub const FRUITLESS_TRIALS_MAX: u32 = 5;
 
-/// Most metric lines in the facts of one step (about 110 KB of JSON).
-pub const MAX_LINES_PER_STEP: usize = 1_000;
+/// No further fact is taken into a step that holds so many bytes: one fact more (500 lines) still fits the row.
+pub const STEP_FACT_BYTES: usize = 110_000;
+
+/// No further ruling is made in a step that holds so many bytes, facts included; the rest is owed.
+pub const STEP_BYTES: usize = 250_000;
 
 /// Log streams remembered per trial; a job restarted more often than this has other problems.
 pub const MAX_STREAMS_PER_TRIAL: usize = 64;

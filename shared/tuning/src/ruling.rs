@@ -89,6 +89,8 @@ pub enum Ruling {
         /// How.
         how: TrialEnd,
     },
+    /// A bill was above its reservation: people are told, and no further job is started.
+    OverrunSeen,
     /// No further job is started; running ones are stopped unless they may end by themselves.
     TuningEnding {
         /// Why.
@@ -207,6 +209,7 @@ impl Ruling {
             Self::StopOrdered { job, .. } => Some(format!("stop-{job}")),
             Self::BillOrdered { job } => Some(format!("bill-{job}")),
             Self::LogReadOrdered { job, streams } => Some(format!("read-{job}-{streams}")),
+            Self::OverrunSeen => Some("notice-overrun".to_owned()),
             Self::TuningEnded { .. } => Some("notice-ended".to_owned()),
             Self::TrialJudged { .. }
             | Self::SettledInFull { .. }
@@ -227,6 +230,7 @@ impl Ruling {
             | Self::BillOrdered { .. }
             | Self::LogReadOrdered { .. }
             | Self::SettledInFull { .. }
+            | Self::OverrunSeen
             | Self::TuningEnding { .. }
             | Self::TuningEnded { .. } => None,
         }

@@ -22,13 +22,14 @@ pub struct Timings {
 impl Timings {
     /// Takes the timing of a concluded job, if it showed two epochs or more.
     pub fn record(&mut self, trial: &Trial, job: &Job) {
-        let Some(stream) = trial.streams.last() else { return };
+        let mut streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
+        let Some(stream) = streams.next_back() else { return };
         let Some(((first_at, first), (last_at, last))) = stream.span else { return };
         let epochs = i64::from(last).saturating_sub(i64::from(first));
         let Some(per_epoch) = last_at.saturating_sub(first_at).checked_div(epochs) else { return };
         push(&mut self.epoch_ms, per_epoch);
         // After an interruption the first line of the last run says nothing about the start-up.
-        if let (Some(started), 1) = (job.started, trial.streams.len()) {
+        if let (Some(started), None) = (job.started, streams.next()) {
             push(&mut self.startup_ms, first_at.saturating_sub(started));
         }
     }

@@ -57,6 +57,9 @@ pub struct State {
     pub refusals: u32,
     /// No start before this time: the service lacks capacity or throttles.
     pub hold_starts_until: Option<i64>,
+    /// Whether people were told of a bill above its reservation.
+    #[serde(default)]
+    pub overrun_told: bool,
     /// Message of the last failure.
     pub last_failure: Option<String>,
 }
@@ -100,6 +103,9 @@ pub struct Trial {
     pub streams_read: u32,
     /// Its last line so far: time, id, value.
     pub last_line: Option<(i64, String, Option<f64>)>,
+    /// The attempt that emitted it.
+    #[serde(default)]
+    pub last_line_attempt: u32,
     /// Attempts ordered so far.
     pub attempts: u32,
     /// Of these, further ones for lack of capacity and the like.
@@ -117,6 +123,9 @@ pub struct Trial {
 pub struct Stream {
     /// Its name.
     pub name: String,
+    /// The attempt that wrote it.
+    #[serde(default)]
+    pub attempt: u32,
     /// Epochs its trial had before this stream began.
     pub offset: u32,
     /// Time and id of the line that proved the offset.
@@ -274,6 +283,7 @@ impl State {
             fruitless: 0,
             refusals: 0,
             hold_starts_until: None,
+            overrun_told: false,
             last_failure: None,
         }
     }

@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::conclude::full_summary;
 use crate::decide;
 use crate::definition::Definition;
-use crate::fact::{Fact, Recorded};
+use crate::fact::Recorded;
 use crate::fold::fold;
 use crate::invariant;
-use crate::limits::{MAX_FACTS_PER_STEP, MAX_LINES_PER_STEP, MAX_RULINGS_PER_STEP};
+use crate::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP, STEP_BYTES, STEP_FACT_BYTES};
 use crate::ruling::{EndReason, Ruling};
+use crate::size::{fact_bytes, ruling_bytes};
 use crate::state::{State, Status};
 use crate::summary::JobSummary;
 
@@ -43,39 +44,35 @@ pub struct Advance {
 pub fn advance(definition: &Definition, state: &mut State, n: u64, facts: &[Recorded]) -> Advance {
     let mut step = Step { n, at: state.now, facts: Vec::new(), rulings: Vec::new() };
     let mut taken = 0_usize;
-    let mut lines = 0_usize;
+    let mut bytes = 0_usize;
     for recorded in facts {
-        lines = lines.saturating_add(line_count(&recorded.fact));
-        if step.facts.len() >= MAX_FACTS_PER_STEP || (lines > MAX_LINES_PER_STEP && taken > 0) {
+        if step.facts.len() >= MAX_FACTS_PER_STEP || bytes >= STEP_FACT_BYTES {
             break;
         }
         taken = taken.saturating_add(1);
         if fold(definition, state, recorded) {
+            bytes = bytes.saturating_add(fact_bytes(recorded));
             step.facts.push(recorded.clone());
-        } else {
-            lines = lines.saturating_sub(line_count(&recorded.fact));
         }
     }
     let mut concluded = Vec::new();
-    let owed = rule(definition, state, &mut step.rulings, &mut concluded);
+    let owed = rule(definition, state, bytes, &mut step.rulings, &mut concluded);
     step.at = state.now;
     let empty = step.facts.is_empty() && step.rulings.is_empty();
     Advance { step: (!empty).then_some(step), concluded, taken, owed }
-}
-
-fn line_count(fact: &Fact) -> usize {
-    if let Fact::MetricsLogged { lines, .. } = fact { lines.len() } else { 1 }
 }
 
 /// Rules until nothing is left to decide or the step is full; whether it was full.
 fn rule(
     definition: &Definition,
     state: &mut State,
+    mut bytes: usize,
     rulings: &mut Vec<Ruling>,
     concluded: &mut Vec<JobSummary>,
 ) -> bool {
+    check(definition, state, rulings);
     while let Some(ruling) = decide::next(definition, state) {
-        if rulings.len() >= MAX_RULINGS_PER_STEP {
+        if rulings.len() >= MAX_RULINGS_PER_STEP || bytes >= STEP_BYTES {
             return true;
         }
         let failed_already = matches!(state.status, Status::Ending(EndReason::Failed(_)));
@@ -85,6 +82,7 @@ fn rule(
             Some(message) => failed(&message),
             None => ruling,
         };
+        bytes = bytes.saturating_add(ruling_bytes(&ruling));
         if let Some(key) = ruling.concludes()
             && let Some(trial) = state.trials.get(&key.trial)
             && let Some(job) = &trial.job
@@ -93,15 +91,19 @@ fn rule(
         }
         state.apply(definition, &ruling);
         rulings.push(ruling);
-        let failed_already =
-            matches!(state.status, Status::Ending(EndReason::Failed(_)) | Status::Ended { .. });
-        if let Some(message) = invariant::broken(definition, state).filter(|_| !failed_already) {
-            let ruling = failed(&message);
-            state.apply(definition, &ruling);
-            rulings.push(ruling);
-        }
+        check(definition, state, rulings);
     }
     false
+}
+
+/// Stops the tuning if its state breaks an invariant, be it by facts or by a ruling.
+fn check(definition: &Definition, state: &mut State, rulings: &mut Vec<Ruling>) {
+    let failed_already = matches!(state.status, Status::Ending(EndReason::Failed(_)) | Status::Ended { .. });
+    if let Some(message) = invariant::broken(definition, state).filter(|_| !failed_already) {
+        let ruling = failed(&message);
+        state.apply(definition, &ruling);
+        rulings.push(ruling);
+    }
 }
 
 fn failed(message: &str) -> Ruling {

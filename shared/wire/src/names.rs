@@ -62,6 +62,13 @@ pub fn parse_job_key(text: &str) -> Option<JobKey> {
     (parts.next().is_none() && attempt > 0).then_some(JobKey { trial, rung, attempt })
 }
 
+/// 32 hexadecimal characters that stand for some bytes.
+pub fn digest(bytes: &[u8]) -> String {
+    let nibble = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    let digest = Sha256::digest(bytes);
+    digest.iter().take(16).flat_map(|byte| [nibble(byte >> 4), nibble(byte & 15)]).collect()
+}
+
 /// Six base-36 characters of the SHA-256 of `input`, which tell two tunings of one name apart.
 pub fn incarnation(input: &[u8]) -> String {
     let digest = Sha256::digest(input);

@@ -78,7 +78,7 @@ fn trial(what: &What) -> Option<u32> {
             | Ruling::LogReadOrdered { job, .. }
             | Ruling::SettledInFull { job, .. }
             | Ruling::AttemptAwaited { job, .. } => Some(job.trial),
-            Ruling::TuningEnding { .. } | Ruling::TuningEnded { .. } => None,
+            Ruling::OverrunSeen | Ruling::TuningEnding { .. } | Ruling::TuningEnded { .. } => None,
         },
         What::Improved(best) => Some(best.trial),
         What::Interrupted(job) | What::Deferred(job, _) => Some(job.trial),

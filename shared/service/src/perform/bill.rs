@@ -16,6 +16,8 @@ use crate::store::{StoreError, Tuning};
 
 /// Pages of a log read at most, so that a flooded log cannot hold up everything else.
 const LOG_PAGES_MAX: usize = 200;
+/// Of a flooded log, the last so many milliseconds are read.
+const LOG_TAIL_MS: i64 = 300_000;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
 where
@@ -34,7 +36,11 @@ where
         let Some(bill) = described(job, &description) else {
             return Ok(Outcome::Later("the bill is not there yet".to_owned()));
         };
-        match read_log(&self.jobs, &tuning, &name, job, description.created).await {
+        let ended = description.ended.unwrap_or(description.modified);
+        if self.clock.now() < ended.saturating_add(self.log_lag_ms) {
+            return Ok(Outcome::Later("its last log lines may still be on their way".to_owned()));
+        }
+        match read_whole_log(&self.jobs, &tuning, &name, job, &description).await {
             Ok(mut facts) => {
                 facts.push(bill);
                 Ok(Outcome::Done(facts))
@@ -48,7 +54,7 @@ where
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, job);
         match read_log(&self.jobs, &tuning, &name, job, 0).await {
-            Ok(mut facts) => {
+            Ok((mut facts, _)) => {
                 let fact = Fact::LogRead { job, streams };
                 facts.push(self.fact(format!("log-read#{job}#{streams}"), fact));
                 Ok(Outcome::Done(facts))
@@ -83,15 +89,32 @@ pub(crate) fn phase(description: &Description) -> JobPhase {
     classify(&description.status, &description.secondary_status, description.failure_reason.as_deref())
 }
 
-/// The metric lines in a job's log since `from`, as facts.
+/// The metric lines in a job's whole log. Of a flooded log, which is not read to its end, the last minutes are read too,
+/// so that the last value is there.
+async fn read_whole_log<J: JobLogs>(
+    jobs: &J,
+    tuning: &Tuning,
+    name: &str,
+    job: JobKey,
+    description: &Description,
+) -> Result<Vec<Recorded>, TrainingJobsError> {
+    let (mut facts, whole) = read_log(jobs, tuning, name, job, description.created).await?;
+    if !whole {
+        let ended = description.ended.unwrap_or(description.modified);
+        facts.extend(read_log(jobs, tuning, name, job, ended.saturating_sub(LOG_TAIL_MS)).await?.0);
+    }
+    Ok(facts)
+}
+
+/// The metric lines in a job's log since `from`, as facts, and whether it was read to its end.
 pub(crate) async fn read_log<J: JobLogs>(
     jobs: &J,
     tuning: &Tuning,
     name: &str,
     job: JobKey,
     from: Millis,
-) -> Result<Vec<Recorded>, TrainingJobsError> {
-    let Some(pattern) = &tuning.pattern else { return Ok(Vec::new()) };
+) -> Result<(Vec<Recorded>, bool), TrainingJobsError> {
+    let Some(pattern) = &tuning.pattern else { return Ok((Vec::new(), true)) };
     let mut streams: std::collections::BTreeMap<String, Vec<MetricLine>> = std::collections::BTreeMap::new();
     let mut next: Option<String> = None;
     for _ in 0..LOG_PAGES_MAX {
@@ -111,5 +134,6 @@ pub(crate) async fn read_log<J: JobLogs>(
             break;
         }
     }
-    Ok(streams.into_iter().flat_map(|(stream, lines)| reread_to_facts(job, &stream, lines)).collect())
+    let facts = streams.into_iter().flat_map(|(stream, lines)| reread_to_facts(job, &stream, lines));
+    Ok((facts.collect(), next.is_none()))
 }

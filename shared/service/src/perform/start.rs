@@ -69,6 +69,10 @@ where
                 Ok(Outcome::Done(vec![started()]))
             }
             Ok(_) => Ok(refused(format!("a training job named {name} exists and is not of this tuning"))),
+            // The name proves that the job exists, however far behind this answer is.
+            Err(TrainingJobsError::NotFound(_)) if taken => {
+                Ok(Outcome::Unsure("the job exists but does not show yet".to_owned()))
+            }
             Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string())),
             Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         }

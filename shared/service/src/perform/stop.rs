@@ -10,7 +10,8 @@ use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Clock};
 use crate::store::StoreError;
 
-/// A start whose claim expired so long ago is called off: whoever held it is gone.
+/// A start that may have been sent is called off only so long after its claim expired: by then a job would show, and
+/// whoever held the claim is gone.
 const ABANDONED_MS: i64 = 60_000;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
@@ -42,10 +43,11 @@ where
         };
         let mut start = ActionRow::read(&item)?;
         let now = self.clock.now();
-        let abandoned = start.claimed_until.saturating_add(ABANDONED_MS) <= now;
+        // A create whose answer never came may still show; so may one whose actuator is frozen.
+        let unsure = start.claimed_until.saturating_add(ABANDONED_MS) > now;
         let cancelled = match start.status {
             ActionStatus::Cancelled => true,
-            ActionStatus::Performing if !abandoned => false,
+            ActionStatus::Pending | ActionStatus::Performing if unsure => false,
             ActionStatus::Pending | ActionStatus::Performing => {
                 let before = start.revision;
                 start.status = ActionStatus::Cancelled;

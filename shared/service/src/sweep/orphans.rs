@@ -21,11 +21,14 @@ where
     B: Bus,
     C: Clock,
 {
-    pub(super) async fn stop_orphans(&self, now: Millis) -> Result<usize, StoreError> {
+    /// How many were stopped, and whether all running jobs were seen.
+    pub(super) async fn stop_orphans(&self, now: Millis) -> Result<(usize, bool), StoreError> {
         let mut stopped = 0;
         let mut next: Option<String> = None;
         for _ in 0..PAGES_MAX {
-            let Some(page) = skip(self.actuator.jobs.in_progress(next.as_deref()).await) else { break };
+            let Some(page) = skip(self.actuator.jobs.in_progress(next.as_deref()).await) else {
+                return Ok((stopped, false));
+            };
             for job in &page.items {
                 if self.is_orphan(job, now).await? && skip(self.actuator.jobs.stop(&job.name).await).is_some()
                 {
@@ -34,10 +37,10 @@ where
             }
             next = page.next;
             if next.is_none() {
-                break;
+                return Ok((stopped, true));
             }
         }
-        Ok(stopped)
+        Ok((stopped, false))
     }
 
     async fn is_orphan(&self, job: &Listed, now: Millis) -> Result<bool, StoreError> {
@@ -47,7 +50,13 @@ where
         let Some((id, key)) = parse_training_job_name(&job.name) else { return Ok(false) };
         let row = self.store.table.get(&stored::action_key(&id, &format!("start-{key}"))).await?;
         let row = row.as_ref().map(ActionRow::read).transpose()?;
-        if row.is_some_and(|row| row.status != ActionStatus::Cancelled) {
+        let ordered = row.is_some_and(|row| row.status != ActionStatus::Cancelled);
+        // Ordered but concluded: its name is known, yet nobody waits for it any more.
+        let awaited = match self.store.load(&id).await? {
+            Some(loaded) => loaded.state.job(key).is_some(),
+            None => false,
+        };
+        if ordered && awaited {
             return Ok(false);
         }
         // Somebody else's job may be named like ours.

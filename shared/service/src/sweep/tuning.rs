@@ -1,16 +1,18 @@
 //! Sweeps one tuning.
 
-use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
-use tuning::state::{Job, Trial};
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::fold::fold;
+use tuning::state::{Job, Status, Trial};
 use wire::names::training_job_name;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::{Sweeper, skip};
-use crate::perform::bill;
+use crate::describe;
+use crate::perform::{Performed, bill};
 use crate::ports::table::{Condition, Table, Write};
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
 use crate::ports::{Bus, Clock, Millis};
-use crate::record;
+use crate::record::{self, Put};
 use crate::store::{Loaded, StoreError};
 
 /// A tuning without a step for so long is rung.
@@ -30,20 +32,27 @@ where
         if loaded.state.is_ended() {
             return self.sweep_ended(id).await;
         }
-        if loaded.head.deadline.is_some_and(|deadline| deadline <= now) || loaded.head.step == 0 {
-            // One fact for one deadline: put again, it rings.
-            let key = format!("time#{}", loaded.head.deadline.unwrap_or(loaded.head.at));
-            self.put(id, Recorded { key, at: now, fact: Fact::TimePassed }).await?;
+        let mut ring = now.saturating_sub(loaded.head.at) >= SILENT_TUNING_MS || loaded.head.step == 0;
+        ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
+        if loaded.head.deadline.is_some_and(|deadline| deadline <= now) {
+            let key = format!("time#{}", loaded.head.deadline.unwrap_or(now));
+            ring |= self.put(id, &Recorded { key, at: now, fact: Fact::TimePassed }).await? == Put::Known;
         }
+        // One job that cannot be helped now must not keep the others from it.
+        let mut failed = None;
         for (key, trial, job) in loaded.state.jobs() {
-            self.sweep_job(&loaded, key, trial, job, now).await?;
+            match self.sweep_job(&loaded, key, trial, job, now).await {
+                Ok(known) => ring |= known,
+                Err(error) => failed = Some(error),
+            }
         }
-        if now.saturating_sub(loaded.head.at) >= SILENT_TUNING_MS {
+        if ring {
             record::ring(&*self.store.table, id, now).await?;
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
+    /// Whether something is stored of the job that the decider seems not to have heard of.
     async fn sweep_job(
         &self,
         loaded: &Loaded,
@@ -51,66 +60,63 @@ where
         trial: &Trial,
         job: &Job,
         now: Millis,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let id = &loaded.tuning.id;
-        if !job.accepted && !job.is_closed() {
-            self.actuator.perform(id, &format!("start-{key}")).await?;
-        }
-        if job.stop.is_some() && !job.stop_accepted && job.holds_slot() {
-            self.actuator.perform(id, &format!("stop-{key}")).await?;
-        }
-        if job.bill_ordered && !job.is_closed() {
-            self.actuator.perform(id, &format!("bill-{key}")).await?;
-        }
-        if trial.read_ordered > trial.streams_read {
-            self.actuator.perform(id, &format!("read-{key}-{}", trial.read_ordered)).await?;
+        let owed = [
+            (!job.accepted && !job.is_closed()).then(|| format!("start-{key}")),
+            (job.stop.is_some() && !job.stop_accepted && job.holds_slot()).then(|| format!("stop-{key}")),
+            (job.bill_ordered && !job.is_closed()).then(|| format!("bill-{key}")),
+            (trial.read_ordered > trial.streams_read).then(|| format!("read-{key}-{}", trial.read_ordered)),
+        ];
+        let mut ring = false;
+        for action in owed.iter().flatten() {
+            // Performed, and the state still waits for its outcome: its stream record may have been lost.
+            ring |= self.actuator.perform(id, action).await? == Performed::Done;
         }
         let last_line = trial.last_line.as_ref().map_or(i64::MIN, |(at, _, _)| *at);
         let silent = now.saturating_sub(job.seen_at.max(last_line)) >= self.silence_ms;
         if silent && job.accepted && job.end.is_none() {
-            self.look_at(loaded, key, job, now).await?;
+            ring |= self.look_at(loaded, key, job, last_line).await?;
         }
-        Ok(())
+        Ok(ring)
     }
 
-    /// A job that has been silent is looked at: its state, and the lines of its log that may have been lost.
-    async fn look_at(&self, loaded: &Loaded, key: JobKey, job: &Job, now: Millis) -> Result<(), StoreError> {
-        let id = &loaded.tuning.id;
-        let name = training_job_name(id, key);
+    /// A job that has been silent is looked at: its state, and the lines of its log that may have been lost. Puts only
+    /// what would change something.
+    async fn look_at(
+        &self,
+        loaded: &Loaded,
+        key: JobKey,
+        job: &Job,
+        last_line: Millis,
+    ) -> Result<bool, StoreError> {
+        let Loaded { tuning, state, .. } = loaded;
+        let name = training_job_name(&tuning.id, key);
         let jobs = &self.actuator.jobs;
-        let Some(description) = skip(jobs.describe(&name).await) else { return Ok(()) };
-        let read = bill::read_log(jobs, &loaded.tuning, &name, key, description.created).await;
-        for fact in skip(read).unwrap_or_default() {
-            self.put(id, fact).await?;
-        }
+        let Some(description) = skip(jobs.describe(&name).await) else { return Ok(false) };
+        let from = last_line.max(description.created);
+        let mut facts =
+            skip(bill::read_log(jobs, tuning, &name, key, from).await).map(|read| read.0).unwrap_or_default();
         let phase = bill::phase(&description);
-        if phase == job.phase && !matches!(phase, JobPhase::Ended(_)) {
-            return Ok(());
+        if phase != job.phase {
+            let at = description.modified;
+            let (started, ended) = (description.started, description.ended);
+            let message = description.failure_reason.clone();
+            let fact = Fact::JobStateChanged { job: key, phase, started, ended, message };
+            let key = format!("described-state#{}#{at}", description.secondary_status);
+            facts.push(Recorded { key, at, fact });
         }
-        let fact = Fact::JobStateChanged {
-            job: key,
-            phase,
-            started: description.started,
-            ended: description.ended,
-            message: description.failure_reason.clone(),
-        };
-        let at = description.modified;
-        let key = format!("described-state#{}#{at}", description.secondary_status);
-        let known = record::put(&*self.store.table, id, &Recorded { key, at, fact }).await?;
-        // It was put before and the decider has not heard of it: its stream record was lost.
-        if known == record::Put::Known {
-            Ok(record::ring(&*self.store.table, id, now).await?)
-        } else {
-            Ok(())
+        let mut scratch = state.clone();
+        facts.retain(|fact| fold(&tuning.definition, &mut scratch, fact));
+        let mut known = false;
+        for fact in &facts {
+            known |= self.put(&tuning.id, fact).await? == Put::Known;
         }
+        Ok(known)
     }
 
-    async fn put(&self, id: &str, fact: Recorded) -> Result<(), StoreError> {
-        let put = record::put(&*self.store.table, id, &fact).await?;
-        if put == record::Put::Known {
-            record::ring(&*self.store.table, id, self.now()).await?;
-        }
-        Ok(())
+    async fn put(&self, id: &str, fact: &Recorded) -> Result<Put, StoreError> {
+        Ok(record::put(&*self.store.table, id, fact).await?)
     }
 
     /// A tuning that has ended comes to rest when its notice is out.

@@ -116,6 +116,7 @@ impl Book {
                 let known = self.jobs.contains_key(job);
                 known.then_some(()).ok_or_else(|| format!("P2: job {job} was never ordered"))
             }
+            Ruling::OverrunSeen => Err("P1: a bill above its reservation".to_owned()),
             Ruling::AttemptAwaited { job, .. } => self.concluded(*job),
             Ruling::TrialFinished { job, trial, how } => {
                 if let Some(job) = job {

@@ -8,7 +8,7 @@ use service::decide::Decider;
 use service::job_events::{JobEvents, RecordError};
 use service::job_logs::JobLogs;
 use service::lookup::{self, LookupError};
-use service::perform::{Actuator, CLAIM_MS};
+use service::perform::{Actuator, CLAIM_MS, LOG_LAG_MS};
 use service::ports::Clock;
 use service::submit::{Submit, SubmitError};
 use service::sweep::Sweeper;
@@ -155,6 +155,7 @@ fn actuator(process: &Process) -> Actuator<Port, Port, Port, Port> {
         bus: port.clone(),
         clock: port.clone(),
         stack: STACK.to_owned(),
+        log_lag_ms: LOG_LAG_MS,
         claim_ms: CLAIM_MS,
         defer_ms: DEFER_MS,
     }

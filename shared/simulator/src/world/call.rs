@@ -108,7 +108,9 @@ impl World {
         let slow = self.faults.strikes(Kind::SlowCall);
         let before = if slow { self.dice.between(500, 20_000) } else { usual };
         let frozen = self.faults.strikes(Kind::Freeze);
-        let after = if frozen { self.dice.between(1, 20) * MINUTE } else { self.dice.between(0, 3) };
+        // Short enough to thaw within a claim, or longer than it.
+        let longest = self.dice.pick(&[MINUTE, 4 * MINUTE, 20 * MINUTE]);
+        let after = if frozen { self.dice.between(10_000, longest) } else { self.dice.between(0, 3) };
         (self.fate(call), before, after)
     }
 

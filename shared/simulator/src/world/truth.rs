@@ -93,6 +93,7 @@ impl World {
             Ruling::StartOrdered { .. }
             | Ruling::StopOrdered { .. }
             | Ruling::BillOrdered { .. }
+            | Ruling::OverrunSeen
             | Ruling::LogReadOrdered { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }

@@ -3,10 +3,13 @@
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
 use crate::ruling::Ruling;
-use crate::state::{Job, State, Trial};
+use crate::state::{Job, State, Status, Trial};
 
 /// The next judgement that is due.
 pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling> {
+    if state.status != Status::Active {
+        return None;
+    }
     let plan = definition.plan();
     state.trials.iter().find_map(|(number, trial)| {
         if trial.out.is_some() {

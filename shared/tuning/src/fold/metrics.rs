@@ -32,18 +32,20 @@ pub(super) fn fold(
     lines: &[MetricLine],
 ) -> bool {
     let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
-    if key.attempt > trial.attempts {
+    // What was never ordered is not a job of this trial, whatever it is called.
+    let rung = trial.job.as_ref().map_or(0, |job| job.rung);
+    if key.attempt > trial.attempts || key.rung > rung {
         return false;
     }
     let known = trial.streams.len();
-    let Some(index) = stream_index(definition, trial, stream, lines) else { return false };
+    let Some(index) = stream_index(definition, trial, (key.attempt, stream), lines) else { return false };
     let mut changed = trial.streams.len() > known;
     let mut moved = false;
     let mut seen = Vec::new();
     for line in lines {
         // What is stored as JSON has no infinities.
         let value = line.value.filter(|value| value.is_finite());
-        changed |= note_last_line(trial, line, value);
+        changed |= note_last_line(trial, key.attempt, line, value);
         let entered = if definition.epochs.captured {
             captured_epoch(definition, trial, index, line, value)
         } else {
@@ -71,7 +73,7 @@ fn restarts(definition: &Definition) -> bool {
 fn stream_index(
     definition: &Definition,
     trial: &mut Trial,
-    name: &str,
+    (attempt, name): (u32, &str),
     lines: &[MetricLine],
 ) -> Option<usize> {
     if let Some(index) = trial.streams.iter().position(|stream| stream.name == name) {
@@ -84,7 +86,14 @@ fn stream_index(
     let first = usable.min_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)))?;
     let offset = if restarts(definition) { proven_offset(definition, trial, first) } else { 0 };
     let proof = (offset > 0).then(|| (first.at, first.id.clone()));
-    trial.streams.push(Stream { name: name.to_owned(), offset, proof, lines: Vec::new(), span: None });
+    trial.streams.push(Stream {
+        name: name.to_owned(),
+        attempt,
+        offset,
+        proof,
+        lines: Vec::new(),
+        span: None,
+    });
     Some(trial.streams.len().saturating_sub(1))
 }
 
@@ -107,10 +116,11 @@ fn proven_offset(definition: &Definition, trial: &Trial, first: &MetricLine) -> 
     epoch.saturating_sub(own)
 }
 
-fn note_last_line(trial: &mut Trial, line: &MetricLine, value: Option<f64>) -> bool {
+fn note_last_line(trial: &mut Trial, attempt: u32, line: &MetricLine, value: Option<f64>) -> bool {
     let later = trial.last_line.as_ref().is_none_or(|(at, id, _)| (*at, id) < (line.at, &line.id));
     if later {
         trial.last_line = Some((line.at, line.id.clone(), value));
+        trial.last_line_attempt = attempt;
     }
     later
 }

@@ -47,6 +47,7 @@ impl State {
                 }
             }
             Ruling::TrialFinished { job, trial, how } => self.trial_finished(definition, *job, *trial, how),
+            Ruling::OverrunSeen => self.overrun_told = true,
             Ruling::TuningEnding { why } => self.status = Status::Ending(why.clone()),
             Ruling::TuningEnded { why } => {
                 self.status = Status::Ended { why: why.clone(), at: self.now };
@@ -157,6 +158,7 @@ impl Trial {
             read_ordered: 0,
             streams_read: 0,
             last_line: None,
+            last_line_attempt: 0,
             attempts: 0,
             retries: 0,
             full_limit: false,

@@ -180,7 +180,7 @@ fn at_its_deadline_a_waiting_tuning_goes_on() {
     let states = [
         (random(1, 1), vec![value.clone(), ended(60, job(0), Completed)]),
         (random(9, 1), vec![deferred(1, job(0), 70), never_started(2, job(0))]),
-        (capped(random(9, 2), 1), vec![deferred(1, job(0), 70), value.clone(), over.clone()]),
+        (capped(random(9, 2), 1), vec![deferred(1, job(0), 70), over]),
         (timed, vec![value]),
     ];
     for (definition, facts) in states {

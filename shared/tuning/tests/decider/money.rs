@@ -62,7 +62,12 @@ fn a_bill_after_that_changes_nothing() {
 fn a_bill_above_its_reservation_is_booked_and_stops_all_further_starts() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [described(9_000, job(0), Completed, 5_000)];
-    let run = check(&capped(random(9, 1), 4), &given, &when, &["trial 0 completed", "ended: CostCap"]);
+    let run = check(
+        &capped(random(9, 1), 4),
+        &given,
+        &when,
+        &["tell of the overrun", "trial 0 completed", "ended: CostCap"],
+    );
     assert!(run.state.ledger.overrun);
     assert_eq!(run.state.ledger.spent, MicroUsd(5_000 * SECOND));
 }
@@ -71,7 +76,8 @@ fn a_bill_above_its_reservation_is_booked_and_stops_all_further_starts() {
 fn an_overrun_lets_running_jobs_end() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [described(9_000, job(0), Completed, 5_000)];
-    let run = &mut check(&capped(random(9, 2), 4), &given, &when, &["trial 0 completed"]);
+    let run =
+        &mut check(&capped(random(9, 2), 4), &given, &when, &["tell of the overrun", "trial 0 completed"]);
     check_next(run, &[described(9_500, job(1), Completed, 50)], &["trial 1 completed", "ended: CostCap"]);
 }
 

@@ -165,6 +165,7 @@ fn p6_a_rung_never_lets_more_go_on_than_it_may_and_never_a_failure() {
                 | Ruling::BillOrdered { .. }
                 | Ruling::LogReadOrdered { .. }
                 | Ruling::SettledInFull { .. }
+                | Ruling::OverrunSeen
                 | Ruling::AttemptAwaited { .. }
                 | Ruling::TrialFinished { .. }
                 | Ruling::TuningEnding { .. }

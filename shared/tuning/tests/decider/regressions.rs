@@ -180,3 +180,69 @@ fn regression_a_stored_rung_judges_as_the_rung_itself() {
     }
     assert_eq!(stored.went_on, 2);
 }
+
+/// A description that shows neither a start nor a bill of a job that had been seen to run freed its whole reservation.
+#[test]
+fn regression_a_bill_of_nothing_for_a_job_that_ran_is_not_believed() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    let definition = capped(random(9, 1), 1);
+    let run = check(&definition, &given, &[described(60, job(0), ServiceError, 0)], &["bill 0-0-1"]);
+    assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "still reserved");
+    let mut run = run;
+    let settled = ["settle 0-0-1 in full", "retry after 0-0-1: ServiceError, from 3690", "trial 0 failed: "];
+    let rulings = run.take(&[time_passed(60 + 3_600)]);
+    let told: Vec<String> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(told[..2], settled[..2]);
+    assert_eq!(run.state.ledger.spent.0, WORST_CASE);
+}
+
+/// A job that its user deleted, and whose end nobody saw, held its slot and its money for ever.
+#[test]
+fn regression_a_job_that_vanished_is_settled_in_full_when_it_must_have_ended() {
+    let given = [submitted(), started(1, job(0))];
+    let mut run = check(&capped(random(9, 1), 4), &given, &[], &[]);
+    let must_have_ended = 3_600 + 120 + 180 + 3_600;
+    let at = tuning::decide::deadline(&run.definition, &run.state).unwrap();
+    assert_eq!(at, CREATED + (1 + must_have_ended) * 1_000);
+    check_next(&mut run, &[time_passed(must_have_ended)], &[]);
+    let expect =
+        ["settle 0-0-1 in full", "trial 0 failed: the training job failed without a reason", "start 1-0-1"];
+    check_next(&mut run, &[time_passed(1 + must_have_ended)], &expect);
+}
+
+/// Lines of a job that was never ordered, named like one of ours, entered a trial.
+#[test]
+fn regression_a_line_of_a_job_that_was_never_ordered_is_nobody_s() {
+    use tuning::fact::JobKey;
+    let stranger = JobKey { trial: 0, rung: 3, attempt: 1 };
+    let run =
+        check(&random(1, 1), &[submitted()], &[lines(5, stranger, "x", vec![line(5, "x", 1, 0.9)])], &[]);
+    assert!(run.state.incumbent.is_none());
+}
+
+/// Forty jobs with long categories made a step that no table takes, and so a tuning that never began.
+#[test]
+fn regression_a_step_stays_below_the_largest_row_whatever_the_configurations() {
+    use search::{Domain, Parameter, Space};
+    let long = |index: usize| Parameter {
+        name: format!("{index:0250}"),
+        domain: Domain::Categorical { values: vec!["\"".repeat(250), "\u{1}".repeat(250)] },
+    };
+    let mut definition = jobs(100, 100);
+    definition.space = Space::new((0..30).map(long).collect()).unwrap();
+    let mut state = tuning::state::State::new(&definition);
+    let mut facts = vec![submitted()];
+    let mut started = 0;
+    for n in 1.. {
+        let advanced = tuning::step::advance(&definition, &mut state, n, &facts);
+        let step = advanced.step.expect("something was owed");
+        let bytes = serde_json::to_string(&step).unwrap().len();
+        assert!(bytes < 290_000, "step {n} has {bytes} bytes");
+        started += step.rulings.len();
+        facts.clear();
+        if !advanced.owed {
+            break;
+        }
+    }
+    assert_eq!(started, 100);
+}

@@ -23,11 +23,15 @@ pub fn snapshot_key_prefix(n: u64) -> String {
     format!("SNAP#{n:010}#")
 }
 
-/// The rows of the snapshot of `state` after step `n`.
+/// The rows of the snapshot of `state` after step `n`; an error if it is larger than what is read back (the steps and an
+/// older snapshot then serve).
 pub fn snapshot_chunks(id: &str, n: u64, state: &State) -> Result<Vec<Item>, StoredError> {
     let key = Key::new(tuning_partition(id), snapshot_key_prefix(n));
     let failed = |error: &dyn std::fmt::Display| StoredError::unreadable(&key, error.to_string());
     let json = serde_json::to_vec(state).map_err(|error| failed(&error))?;
+    if u64::try_from(json.len()).is_ok_and(|bytes| bytes > MAX_STATE_BYTES) {
+        return Err(StoredError::unreadable(&key, "the state is too large for a snapshot"));
+    }
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(&json).map_err(|error| failed(&error))?;
     let bytes = encoder.finish().map_err(|error| failed(&error))?;

@@ -16,6 +16,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         Ruling::StopOrdered { job, why } => format!("stop {job}: {}", stop(*why)),
         Ruling::BillOrdered { job } => format!("bill {job}"),
         Ruling::LogReadOrdered { job, .. } => format!("read log {job}"),
+        Ruling::OverrunSeen => "tell of the overrun".to_owned(),
         Ruling::SettledInFull { job, .. } => format!("settle {job} in full"),
         Ruling::AttemptAwaited { job, why, not_before } => {
             format!("retry after {job}: {why:?}, from {}", (not_before - CREATED) / 1_000)

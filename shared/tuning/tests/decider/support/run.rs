@@ -131,6 +131,7 @@ impl Run {
             | Ruling::BillOrdered { .. }
             | Ruling::LogReadOrdered { .. }
             | Ruling::SettledInFull { .. }
+            | Ruling::OverrunSeen
             | Ruling::AttemptAwaited { .. }
             | Ruling::TuningEnding { .. }
             | Ruling::TuningEnded { .. } => {}

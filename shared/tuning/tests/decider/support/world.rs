@@ -236,6 +236,7 @@ impl World {
             }
             Ruling::TrialJudged { .. }
             | Ruling::SettledInFull { .. }
+            | Ruling::OverrunSeen
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. }
