@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
+use tuning::decide::settled_by;
 use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::state::Job;
 use tuning::step::{Advance, Step, advance};
 use wire::events::stream::{self, RecordKind, StreamRecord};
 use wire::item::Item;
@@ -73,12 +73,10 @@ impl<T: Table> Decider<T> {
         let (last, first): (Vec<_>, Vec<_>) = facts.iter().cloned().partition(comes_last);
         // Before a job is concluded, and before time may pass judgement on it, all that was stored of it is folded:
         // nothing else orders its log against its bill, or the two against the clock.
-        let time = last.iter().any(|fact| matches!(fact.fact, Fact::TimePassed));
-        let unbilled = |job: &Job| job.bill_ordered && !job.is_closed();
+        let time = last.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
         let mut jobs: BTreeSet<JobKey> = last.iter().filter_map(|fact| fact.fact.job()).collect();
-        jobs.extend(
-            state.jobs().filter(|(_, _, job)| ring || (time && unbilled(job))).map(|(key, _, _)| key),
-        );
+        jobs.extend(time.map(|at| settled_by(state, at)).unwrap_or_default());
+        jobs.extend(state.jobs().filter(|_| ring).map(|(key, _, _)| key));
         self.absorb(id, &first, &mut steps).await?;
         for job in jobs {
             self.absorb_stored(id, Some(job), &mut steps).await?;

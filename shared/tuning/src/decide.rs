@@ -8,7 +8,8 @@ mod judge;
 mod start;
 
 use crate::definition::Definition;
-use crate::limits::{SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
+use crate::fact::JobKey;
+use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 use crate::ruling::{Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 
@@ -56,18 +57,19 @@ fn bill(state: &State) -> Option<Ruling> {
         if job.end.is_some() && !job.bill_ordered && !job.is_closed() {
             return Some(Ruling::BillOrdered { job: key });
         }
-        let overdue = settle_at(job).is_some_and(|deadline| state.now >= deadline);
+        let overdue = settle_at(job).is_some_and(|deadline| state.clock >= deadline);
         overdue.then_some(Ruling::SettledInFull { job: key, amount: job.reservation })
     })
 }
 
-/// When a job's whole reservation is taken as spent, unless its bill comes first.
+/// When a job's whole reservation is taken as spent, unless its bill comes first. Counted from what the sweeper told of
+/// the time, never from other facts: those may be hours old when they come, and the bill be on its way.
 fn settle_at(job: &Job) -> Option<i64> {
     if job.is_closed() {
         return None;
     }
     if job.end.is_some() {
-        return Some(job.end_at.saturating_add(SETTLE_DEADLINE_MS));
+        return job.bill_awaited_since.map(|since| since.saturating_add(SETTLE_DEADLINE_MS));
     }
     let limit = job.limits.max_wait_seconds.unwrap_or(job.limits.max_runtime_seconds);
     let seconds = limit.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
@@ -76,18 +78,25 @@ fn settle_at(job: &Job) -> Option<i64> {
     job.accepted.then(|| job.seen_at.saturating_add(life).saturating_add(SETTLE_DEADLINE_MS))
 }
 
+/// The jobs that would be settled in full at time `at`: all that is stored of them must be folded before.
+pub fn settled_by(state: &State, at: i64) -> Vec<JobKey> {
+    let due = state.jobs().filter(|(_, _, job)| settle_at(job).is_some_and(|deadline| deadline <= at));
+    due.map(|(key, _, _)| key).collect()
+}
+
 /// The next time at which [`next`] may have something to say although nothing happened, ms since the epoch.
 pub fn deadline(definition: &Definition, state: &State) -> Option<i64> {
     if state.is_ended() {
         return None;
     }
-    let settle = state.jobs().filter_map(|(_, _, job)| settle_at(job));
+    // A bill that has not come after a minute is awaited from when the sweeper next tells the time.
+    let settle = state.jobs().filter_map(|(_, _, job)| {
+        let unclocked = job.bill_ordered && !job.is_closed() && job.bill_awaited_since.is_none();
+        if unclocked { Some(job.bill_ordered_at.saturating_add(BILL_USUAL_MS)) } else { settle_at(job) }
+    });
+    let told = state.clock;
     let retries = state.trials.values().filter(|trial| trial.job.is_none()).filter_map(|t| t.retry_at);
     let tuning = finish::time_up(definition).filter(|_| state.status == Status::Active);
-    settle
-        .chain(retries)
-        .chain(state.hold_starts_until)
-        .chain(tuning)
-        .filter(|deadline| *deadline > state.now)
-        .min()
+    let others = retries.chain(state.hold_starts_until).chain(tuning);
+    settle.filter(|deadline| *deadline > told).chain(others.filter(|deadline| *deadline > state.now)).min()
 }

@@ -18,7 +18,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
     let at = recorded.at;
     let changed = match &recorded.fact {
         Fact::TuningSubmitted => !std::mem::replace(&mut state.submitted, true),
-        Fact::TimePassed => at > state.now,
+        Fact::TimePassed => time_passed(state, at),
         Fact::StopRequested => stop_requested(state),
         Fact::MetricsLogged { job, stream, lines } => {
             let changed = metrics::fold(definition, state, *job, stream, lines);
@@ -63,6 +63,19 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
 fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> bool) -> bool {
     let trial = state.trials.get_mut(&key.trial);
     trial.and_then(|trial| trial.job.as_mut()).filter(|job| job.is(key)).is_some_and(change)
+}
+
+fn time_passed(state: &mut State, at: i64) -> bool {
+    if at <= state.clock {
+        return false;
+    }
+    state.clock = at;
+    for job in state.trials.values_mut().filter_map(|trial| trial.job.as_mut()) {
+        if job.bill_ordered && job.bill_awaited_since.is_none() {
+            job.bill_awaited_since = Some(at);
+        }
+    }
+    true
 }
 
 fn stop_requested(state: &mut State) -> bool {

@@ -40,6 +40,9 @@ pub const MIN_RUNTIME_SECONDS: u64 = 120;
 /// A finished job whose bill is missing for so long is settled at its whole reservation.
 pub const SETTLE_DEADLINE_MS: i64 = 3_600_000;
 
+/// A bill usually comes within this time after it was ordered.
+pub const BILL_USUAL_MS: i64 = 60_000;
+
 /// First wait before another attempt after a lack of capacity; doubles with each attempt.
 pub const RETRY_BACKOFF_MS: i64 = 30_000;
 

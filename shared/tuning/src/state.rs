@@ -25,6 +25,9 @@ use crate::summary::JobSummary;
 pub struct State {
     /// Greatest time on a folded fact, ms since the epoch: the decider's only clock.
     pub now: i64,
+    /// Greatest time that the sweeper told: never ahead of the facts it read before, unlike `now`.
+    #[serde(default)]
+    pub clock: i64,
     /// Whether its submission was folded: nothing is decided before.
     pub submitted: bool,
     /// Whether it goes on.
@@ -173,6 +176,12 @@ pub struct Job {
     pub stop_accepted: bool,
     /// Whether its bill was ordered to be read.
     pub bill_ordered: bool,
+    /// When.
+    #[serde(default)]
+    pub bill_ordered_at: i64,
+    /// The first time that the sweeper told after that.
+    #[serde(default)]
+    pub bill_awaited_since: Option<i64>,
     /// Its bill.
     pub bill: Option<Bill>,
     /// It was called off before it started.
@@ -267,6 +276,7 @@ impl State {
         let plan = definition.plan();
         Self {
             now: definition.created,
+            clock: definition.created,
             submitted: false,
             status: Status::Active,
             ledger: Ledger::new(definition.cap),

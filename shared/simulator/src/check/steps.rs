@@ -110,6 +110,8 @@ impl Book {
                     return Err(format!("P1: job {job} is {:?}", book.money));
                 }
                 book.money = Money::Spent(amount.0);
+                // It may be presumed to be over; whether it is, is checked against the training service.
+                book.end_seen = true;
                 Ok(())
             }
             Ruling::LogReadOrdered { job, .. } => {

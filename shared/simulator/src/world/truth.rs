@@ -84,6 +84,11 @@ impl World {
                     self.check.violation(self.now, &message);
                 }
             }
+            Ruling::SettledInFull { job, .. } => {
+                if self.training.of(id).any(|other| other.key == *job && !other.is_ended()) {
+                    self.check.violation(self.now, &format!("P7: job {job} is settled in full, yet it runs"));
+                }
+            }
             Ruling::TuningEnded { .. } => {
                 let alive = self.training.of(id).filter(|job| !job.is_ended()).count();
                 if alive > 0 {
@@ -95,7 +100,6 @@ impl World {
             | Ruling::BillOrdered { .. }
             | Ruling::OverrunSeen
             | Ruling::LogReadOrdered { .. }
-            | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. } => {}

@@ -24,7 +24,13 @@ impl State {
                     }
                 }
             }
-            Ruling::BillOrdered { job } => self.with_live_job(*job, |job| job.bill_ordered = true),
+            Ruling::BillOrdered { job } => {
+                let now = self.now;
+                self.with_live_job(*job, |job| {
+                    job.bill_ordered = true;
+                    job.bill_ordered_at = now;
+                });
+            }
             Ruling::LogReadOrdered { job, streams } => {
                 if let Some(trial) = self.trials.get_mut(&job.trial) {
                     trial.read_ordered = *streams;
@@ -192,6 +198,8 @@ impl Job {
             stop: None,
             stop_accepted: false,
             bill_ordered: false,
+            bill_ordered_at: 0,
+            bill_awaited_since: None,
             bill: None,
             never_started: false,
             refused: None,

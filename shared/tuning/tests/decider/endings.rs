@@ -178,14 +178,16 @@ fn at_its_deadline_a_waiting_tuning_goes_on() {
     let mut timed = random(9, 1);
     timed.limits.max_runtime_seconds = Some(900);
     let states = [
-        (random(1, 1), vec![value.clone(), ended(60, job(0), Completed)]),
+        (random(1, 1), vec![value.clone(), ended(60, job(0), Completed), time_passed(130)]),
         (random(9, 1), vec![deferred(1, job(0), 70), never_started(2, job(0))]),
         (capped(random(9, 2), 1), vec![deferred(1, job(0), 70), over]),
         (timed, vec![value]),
     ];
     for (definition, facts) in states {
         let run = &mut check(&definition, &[submitted()], &[], &[]);
-        run.take(&facts);
+        for fact in &facts {
+            run.take(std::slice::from_ref(fact));
+        }
         let at = deadline(&definition, &run.state).expect("a waiting tuning has a deadline");
         let seconds = (at - CREATED) / 1_000;
         assert_eq!(run.take(&[time_passed(seconds - 1)]), [], "before {seconds}");

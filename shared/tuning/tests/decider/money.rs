@@ -42,18 +42,22 @@ fn an_end_without_a_bill_keeps_the_reservation() {
 #[test]
 fn a_bill_that_does_not_come_is_settled_in_full_after_an_hour() {
     let given = [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed)];
-    let run = &mut check(&capped(random(9, 1), 1), &given, &[time_passed(60 + 3_599)], &[]);
-    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(60 + 3_600)));
+    let run = &mut check(&capped(random(9, 1), 1), &given, &[], &[]);
+    // The hour counts from when the time was first told after the bill was ordered.
+    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(60 + 60)));
+    check_next(run, &[time_passed(130)], &[]);
+    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(130 + 3_600)));
+    check_next(run, &[time_passed(130 + 3_599)], &[]);
     let expect = ["settle 0-0-1 in full", "trial 0 completed", "ended: CostCap"];
-    check_next(run, &[time_passed(60 + 3_600)], &expect);
+    check_next(run, &[time_passed(130 + 3_600)], &expect);
     assert_eq!(run.state.ledger.spent, MicroUsd(WORST_CASE));
     assert!(run.concluded[0].settled_in_full);
 }
 
 #[test]
 fn a_bill_after_that_changes_nothing() {
-    let given =
-        [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed), time_passed(60 + 3_600)];
+    let (first, second) = (time_passed(130), time_passed(130 + 3_600));
+    let given = [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed), first, second];
     let run = check(&random(9, 1), &given, &[described(60, job(0), Completed, 50)], &[]);
     assert_eq!(run.state.ledger.spent, MicroUsd(WORST_CASE));
 }

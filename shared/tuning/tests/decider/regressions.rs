@@ -189,8 +189,9 @@ fn regression_a_bill_of_nothing_for_a_job_that_ran_is_not_believed() {
     let run = check(&definition, &given, &[described(60, job(0), ServiceError, 0)], &["bill 0-0-1"]);
     assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "still reserved");
     let mut run = run;
-    let settled = ["settle 0-0-1 in full", "retry after 0-0-1: ServiceError, from 3690", "trial 0 failed: "];
-    let rulings = run.take(&[time_passed(60 + 3_600)]);
+    let settled = ["settle 0-0-1 in full", "retry after 0-0-1: ServiceError, from 3760", "trial 0 failed: "];
+    run.take(&[time_passed(130)]);
+    let rulings = run.take(&[time_passed(130 + 3_600)]);
     let told: Vec<String> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(told[..2], settled[..2]);
     assert_eq!(run.state.ledger.spent.0, WORST_CASE);
@@ -245,4 +246,15 @@ fn regression_a_step_stays_below_the_largest_row_whatever_the_configurations() {
         }
     }
     assert_eq!(started, 100);
+}
+
+/// After two hours without a stream the facts came, an old end first and then a new start: the clock jumped, and the bill
+/// that had just been ordered counted as an hour late. Found by the fault simulator, seed 40.
+#[test]
+fn regression_facts_that_come_hours_late_do_not_make_a_bill_late() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed)];
+    let mut run = check(&random(9, 2), &given, &[], &[]);
+    check_next(&mut run, &[logged(7_200, job(1), 1, 0.5)], &[]);
+    check_next(&mut run, &[time_passed(7_260)], &[]);
+    check_next(&mut run, &[described(60, job(0), Completed, 50)], &["trial 0 completed"]);
 }
