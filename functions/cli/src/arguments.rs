@@ -1,5 +1,7 @@
 //! The command line: what can be typed, and its help.
 
+#![expect(clippy::doc_markdown, reason = "these docs are the help, where backticks would be shown")]
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -76,11 +76,11 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
                 "trial {}: {why}{}, is tried again{}",
                 key.trial,
                 message.unwrap_or_default(),
-                billed(job)
+                billed(definition, job)
             )
         }
         Ruling::TrialFinished { trial, how, .. } => {
-            format!("trial {trial}: {}{}{}", finished(how), values(job), billed(job))
+            format!("trial {trial}: {}{}{}", finished(how), values(job), billed(definition, job))
         }
         Ruling::OverrunSeen => {
             "a bill was above what its job could cost: no further job is started".to_owned()
@@ -122,10 +122,11 @@ fn values(job: Option<&JobSummary>) -> String {
     format!(", epoch {}, last {}, best {}", job.resource, maybe(job.last_value), maybe(job.best_value))
 }
 
-fn billed(job: Option<&JobSummary>) -> String {
+fn billed(definition: &Definition, job: Option<&JobSummary>) -> String {
     let Some(job) = job else { return String::new() };
     let seconds = job.billable_seconds.map(|seconds| format!(", {seconds} s billed"));
-    let cost = job.cost.map(|cost| format!(", {}", usd(cost)));
+    // Without a price there is no cost to tell.
+    let cost = job.cost.filter(|_| definition.job.rate.is_some()).map(|cost| format!(", {}", usd(cost)));
     format!("{}{}", seconds.unwrap_or_default(), cost.unwrap_or_default())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! P4: "a crash between any two calls loses nothing." P2: "no decision is performed twice with effect, none is lost."
 //! P1: "spent + reserved <= cap at every step." P5: "replay gives the same decisions, on any machine."
+#![expect(clippy::unwrap_used, reason = "helpers of a test fail with it")]
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -175,7 +176,7 @@ fn a_run_killed_at_random_moments_ends_as_if_it_had_not_been() {
     let bills: f64 = jobs.iter().map(|job| micro(&job["Controller"]["CostUsd"])).sum();
     let controller = &tuning["Controller"];
     assert!((bills - micro(&controller["SpentUsd"])).abs() < 0.5, "{bills} {controller}");
-    assert_eq!(micro(&controller["ReservedUsd"]), 0.0);
+    assert!(micro(&controller["ReservedUsd"]) < 0.5);
     assert!(micro(&controller["SpentUsd"]) <= micro(&controller["CapUsd"]), "P1");
     let interrupted = jobs.iter().filter(|job| job["TrainingJobStatus"] == "Failed").count();
     assert_eq!(interrupted, 0, "a spot job that lost its machine goes on");

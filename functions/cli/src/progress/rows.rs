@@ -36,7 +36,8 @@ fn job_row(definition: &Definition, number: u32, trial: &Trial, job: &Job, width
     let best = best_of(definition, trial);
     let last = trial.last_line.as_ref().and_then(|(_, _, value)| *value);
     let bracket = usize::try_from(trial.bracket).ok().and_then(|index| plan.brackets().get(index));
-    let levels: Vec<u32> = bracket.into_iter().flat_map(|b| b.rungs()).map(|rung| rung.resource).collect();
+    let rungs = bracket.map(hyperband::plan::BracketPlan::rungs).unwrap_or_default();
+    let levels: Vec<u32> = rungs.iter().map(|rung| rung.resource).collect();
     let max = plan.max_resource();
     let bar = if max == u32::MAX {
         format!("epoch {resource}")

@@ -39,8 +39,12 @@ pub(super) fn chart(facts: &Facts) -> Option<String> {
     let metric = facts.page.metric();
     let label = format!("{metric} by epoch, one line for each of {} trials", curves.len());
     let mut svg = frame.open(&label, "epoch", value);
-    let levels: BTreeSet<u32> =
-        plan.brackets().iter().flat_map(|bracket| bracket.rungs()).map(|rung| rung.resource).collect();
+    let levels: BTreeSet<u32> = plan
+        .brackets()
+        .iter()
+        .flat_map(hyperband::plan::BracketPlan::rungs)
+        .map(|rung| rung.resource)
+        .collect();
     for level in levels.into_iter().filter(|level| known_max.is_some_and(|max| *level < max)) {
         svg.push_str(&frame.vertical(f64::from(level), "rung", &format!("rung at epoch {level}")));
     }

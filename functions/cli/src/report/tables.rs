@@ -25,7 +25,7 @@ impl Cell {
         Self { shown: text(shown), sorts_by: None }
     }
 
-    fn number(number: impl ToString) -> Self {
+    fn number(number: &impl ToString) -> Self {
         let shown = number.to_string();
         Self { sorts_by: Some(shown.clone()), shown }
     }
@@ -55,15 +55,19 @@ pub(super) fn jobs(facts: &Facts) -> String {
     let mut head = |title: &str| {
         let _ = write!(html, "<th scope=\"col\"><button type=\"button\">{}</button></th>", text(title));
     };
-    ["trial", "try", "bracket"].iter().for_each(|title| head(title));
+    for title in ["trial", "try", "bracket"] {
+        head(title);
+    }
     if apart {
-        names.iter().for_each(|name| head(name));
+        for name in &names {
+            head(name);
+        }
     } else {
         head("hyperparameters");
     }
-    ["epochs", "last", "best", "status", "stopped at, or message", "billed s", "cost"]
-        .iter()
-        .for_each(|title| head(title));
+    for title in ["epochs", "last", "best", "status", "stopped at, or message", "billed s", "cost"] {
+        head(title);
+    }
     html.push_str("</tr></thead><tbody>");
     let best = facts.page.loaded.state.best.as_ref().map(|best| best.job);
     for job in &facts.page.jobs {
@@ -79,7 +83,7 @@ pub(super) fn jobs(facts: &Facts) -> String {
 
 fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
     let mut cells =
-        vec![Cell::number(job.job.trial), Cell::number(job.job.attempt), Cell::number(job.bracket)];
+        vec![Cell::number(&job.job.trial), Cell::number(&job.job.attempt), Cell::number(&job.bracket)];
     if apart {
         cells.extend(names.iter().map(|name| {
             let value = job.configuration.0.get(*name).map_or("", String::as_str);
@@ -92,7 +96,7 @@ fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
         cells.push(Cell::text(&parameters(&job.configuration)));
     }
     cells.extend([
-        Cell::number(job.resource),
+        Cell::number(&job.resource),
         Cell::shown_as(&maybe(job.last_value), job.last_value),
         Cell::shown_as(&maybe(job.best_value), job.best_value),
         Cell::text(job_status(job)),

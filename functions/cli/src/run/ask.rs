@@ -13,7 +13,7 @@ const NAME: &str = "HyperParameterTuningJobName";
 
 /// Reads the request in `path` (`-`: standard input), under the name `name` if one is given.
 pub(super) fn read(path: &Path, name: Option<&str>) -> Result<Request, Failure> {
-    let body = bytes(path).map_err(|error| unreadable(error, path))?;
+    let body = bytes(path).map_err(|error| unreadable(&error, path))?;
     let parsed = Request::parse(&body);
     let Some(name) = name else { return parsed.map_err(|error| refused(&error)) };
     match parsed {
@@ -39,7 +39,7 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-fn unreadable(error: io::Error, path: &Path) -> Failure {
+fn unreadable(error: &io::Error, path: &Path) -> Failure {
     let failure =
         Failure::usage(error.to_string()).context(format!("cannot read the request {}", path.display()));
     if error.kind() == io::ErrorKind::NotFound {

@@ -19,8 +19,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const DRAW_EVERY: Duration = Duration::from_secs(1);
 /// How long the notice of the end may take.
 const NOTICE_WAIT: Duration = Duration::from_secs(2);
-/// Time between two sweeps. A sweep reads a few rows; on this machine it is the clock of deadlines as well.
-const SWEEP_EVERY: Duration = Duration::from_secs(2);
+/// Time between two sweeps. A sweep reads a few rows; it is the clock of deadlines and heals what was lost.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// How a session went.
 #[derive(Debug)]
@@ -83,8 +83,8 @@ pub(super) async fn follow(
             timeout(DRAW_EVERY, changes.changed()).await
         };
         tokio::select! {
-            changed = next => {
-                if let Ok(Err(_)) = changed {
+            news = next => {
+                if let Ok(Err(_)) = news {
                     return Err(Failure::endpoint(anyhow::anyhow!("the controller's pumps have stopped"))
                         .hint("the same command line goes on where it was"));
                 }

@@ -1,10 +1,7 @@
 //! Whole tunings on the local host: the real use cases, the embedded table, real processes.
 
-#[path = "host/support.rs"]
-mod support;
-
+use crate::support::{Fixture, request};
 use serde_json::Value;
-use support::{Fixture, request};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tuning_runs_to_its_end_and_replays_identically() {

@@ -1,12 +1,9 @@
 //! What becomes of a tuning when its training command misbehaves: a clear outcome, in every case.
 
-#[path = "host/support.rs"]
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Fixture, request};
 use serde_json::{Value, json};
-use support::{Fixture, request};
 
 /// Nine epochs of a rising value.
 const GOOD: &str = "i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; i=$((i+1)); sleep 0.02; done";

@@ -1,0 +1,6 @@
+//! The whole controller on one machine, with real processes.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+
+mod outcomes;
+mod runs;
+mod support;
