@@ -3,7 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use dynamodb::{DynamoTable, Embedded};
+use dynamodb::{DynamoTable, Embedded, OpenError};
 use local::host::table_path;
 use service::lookup::{self, LookupError};
 use service::store::Store;
@@ -29,7 +29,11 @@ impl Data {
         if !path.exists() {
             return Ok(None);
         }
-        let table = Embedded::attach(&path).await?;
+        let table = match Embedded::attach(&path).await {
+            // A `run` has just begun and is making it.
+            Err(OpenError::NotYet { .. }) => return Ok(None),
+            attached => attached?,
+        };
         let store = Store::new(table.table().into());
         Ok(Some(Self { store, folder: folder.to_owned() }))
     }

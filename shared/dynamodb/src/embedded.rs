@@ -54,6 +54,12 @@ pub struct Swept {
 /// Why the table file was not opened. A person has to act; each message says how.
 #[derive(Debug, Error)]
 pub enum OpenError {
+    /// The table is not in the file yet: whoever owns the file is making it, or nobody ever did.
+    #[error("{} has no table yet: look again when the run has begun", path.display())]
+    NotYet {
+        /// The table file.
+        path: PathBuf,
+    },
     /// Another process works with this file.
     #[error("{} is in use by {holder}: stop that process or name another file", path.display())]
     InUse {
@@ -132,7 +138,7 @@ impl Embedded {
     pub async fn attach(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_owned();
         let shown = path.clone();
-        Self::start(&shown, move || Engine::attach(&path)).await
+        Self::on(&shown, move || Engine::attach(&path)).await
     }
 
     /// Makes an empty table in memory.
@@ -172,13 +178,20 @@ impl Embedded {
         path: &Path,
         open: impl FnOnce() -> Result<Engine, OpenError> + Send + 'static,
     ) -> Result<Self, OpenError> {
+        let embedded = Self::on(path, open).await?;
+        create_table(&embedded.client, TABLE_NAME).await.map_err(|error| OpenError::new(path, &error))?;
+        embedded.blocking(Engine::trim_old).await.map_err(|error| OpenError::new(path, &error))?;
+        Ok(embedded)
+    }
+
+    async fn on(
+        path: &Path,
+        open: impl FnOnce() -> Result<Engine, OpenError> + Send + 'static,
+    ) -> Result<Self, OpenError> {
         let opened = tokio::task::spawn_blocking(open).await;
         let engine = Arc::new(opened.map_err(|stopped| OpenError::new(path, &stopped))??);
         let client = client(Arc::clone(&engine));
-        create_table(&client, TABLE_NAME).await.map_err(|error| OpenError::new(path, &error))?;
-        let embedded = Self { engine, client };
-        embedded.blocking(Engine::trim_old).await.map_err(|error| OpenError::new(path, &error))?;
-        Ok(embedded)
+        Ok(Self { engine, client })
     }
 
     async fn blocking<T: Send + 'static>(

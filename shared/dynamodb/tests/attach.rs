@@ -48,3 +48,29 @@ async fn owner_and_guest_see_each_other_and_lose_no_write() {
     }
     assert!(sequences.is_sorted_by(|a, b| a < b) && sequences.len() == 200, "each once, in order");
 }
+
+/// A guest that came while the owner was making its table made it too, and the owner failed.
+#[tokio::test]
+async fn regression_a_guest_never_makes_the_table_of_an_owner_that_begins() {
+    for _ in 0..5 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("table.db");
+        let guests = tokio::spawn({
+            let path = path.clone();
+            async move {
+                loop {
+                    match Embedded::attach(&path).await {
+                        Ok(guest) => return guest,
+                        Err(OpenError::NotYet { .. } | OpenError::Access { .. }) => {
+                            tokio::task::yield_now().await;
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+        });
+        let owner = Embedded::open(&path).await.unwrap();
+        put_all(owner.table(), 0..1).await.unwrap();
+        assert_eq!(guests.await.unwrap().table().get(&row(0).key).await, Ok(Some(row(0))));
+    }
+}

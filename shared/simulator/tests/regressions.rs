@@ -38,7 +38,7 @@ fn regression_a_refusal_after_a_lost_answer_gives_up_no_running_job() {
 #[test]
 fn regression_a_refused_start_is_not_performed_again() {
     let faults = [(Kind::CreateRefused, 0.5), (Kind::CrashAfter, 0.1), (Kind::StreamDuplicated, 1.0)];
-    check(&plan(&faults), &Choices { cap_jobs: Some(2.5), ..Choices::plain() }, 0..20);
+    check(&plan(&faults), &Choices { cap_jobs: Some(2.5), ..Choices::plain() }, 0..10);
 }
 
 /// While the decider heard nothing at all, not even of the submission, the sweeper put a new fact every minute.

@@ -76,9 +76,13 @@ impl Engine {
             return Err(access(io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8")));
         };
         if std::fs::metadata(&absolute).map_err(access)?.len() == 0 {
-            return Err(access(io::Error::new(io::ErrorKind::InvalidData, "the file is empty")));
+            return Err(OpenError::NotYet { path: absolute });
         }
         inspect(&absolute)?;
+        // Were the owner still making its table, a guest that made it too would be in its way.
+        if !is_made(&absolute)? {
+            return Err(OpenError::NotYet { path: absolute });
+        }
         Self::on(name, Some(absolute.clone()), None).map_err(|reason| OpenError::new(&absolute, &reason))
     }
 
@@ -290,4 +294,21 @@ fn inspect(path: &Path) -> Result<(), OpenError> {
         (_, _, health) if health != "ok" => Err(OpenError::Damaged { path: path.to_owned(), reason: health }),
         _ => Ok(()),
     }
+}
+
+/// Whether the table is in the file.
+fn is_made(path: &Path) -> Result<bool, OpenError> {
+    let look = || -> rusqlite::Result<u32> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        // The owner makes the database first and the table in it second.
+        let ready = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = '_tables'";
+        if connection.query_row(ready, [], |row| row.get::<_, u32>(0))? == 0 {
+            return Ok(0);
+        }
+        let made = "SELECT COUNT(*) FROM _tables WHERE table_name = ?1";
+        connection.query_row(made, [TABLE_NAME], |row| row.get(0))
+    };
+    Ok(look().map_err(|error| OpenError::new(path, &error))? > 0)
 }

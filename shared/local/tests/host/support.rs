@@ -54,7 +54,7 @@ impl Fixture {
     }
 }
 
-/// A Hyperband request over `depth` 1 to 99999, MaxResource 9, two at a time.
+/// A Hyperband request over `depth` 1 to 99999, at most 9 epochs, two at a time.
 pub(crate) fn request(name: &str, jobs: u32) -> Value {
     json!({
         "HyperParameterTuningJobName": name,
