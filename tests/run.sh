@@ -12,3 +12,11 @@ profile=default
 [ -z "${CI:-}" ] || profile=ci
 cargo nextest run --locked --workspace --profile "$profile"
 cargo test --locked --workspace --doc --quiet
+
+# The example: its own tests, and a small run of the whole with the program just built.
+export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
+cargo build --locked -q -p cli --bin hyperband
+examples/xgboost-allreduce/tune.sh --quick > /dev/null
+work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}
+"$work/venv/bin/python" examples/xgboost-allreduce/tests/test_example.py
+echo "all tests passed"

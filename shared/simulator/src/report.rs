@@ -1,5 +1,6 @@
 //! What came of a history, and of many.
 
+use service::memory::Usage;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -41,6 +42,8 @@ pub struct History {
     pub tries: Vec<(String, i64)>,
     /// Facts in the table that only tell the time.
     pub time_facts: usize,
+    /// What was asked of the table, the fault-free part of a real one's bill.
+    pub usage: Usage,
     /// The trace, if it was wanted.
     pub trace: Option<String>,
 }
@@ -55,11 +58,14 @@ impl History {
             };
             (book.definition.name.clone(), why)
         };
+        // Before anything here reads the table too.
+        let usage = world.usage_at_end;
         let rows = world.table.rows();
         let actions = rows.iter().filter(|row| row.key.pk.starts_with(wire::stored::ACTION_PREFIX));
         let tries = actions.filter_map(|row| Some((row.key.sk.clone(), row.number("tries")?))).collect();
         let check = &world.check;
         Self {
+            usage,
             seed,
             events,
             steps: check.steps,
@@ -82,6 +88,7 @@ impl History {
     /// A history that came to nothing, because the system or the simulator panicked.
     pub fn panicked(seed: u64, message: &str) -> Self {
         Self {
+            usage: Usage::default(),
             seed,
             events: 0,
             steps: 0,

@@ -133,6 +133,7 @@ impl Runner {
             }
         }
         let mut world = lock(&self.world);
+        world.usage_at_end = world.table.usage();
         check::end::check(&mut world);
         History::of(seed, self.events, &mut world)
     }

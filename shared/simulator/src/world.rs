@@ -16,7 +16,7 @@ mod truth;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use service::memory::MemoryTable;
+use service::memory::{MemoryTable, Usage};
 use service::ports::table::TableError;
 
 use crate::case::Case;
@@ -46,6 +46,8 @@ pub(crate) struct World {
     pub(crate) now: i64,
     pub(crate) queue: Queue,
     pub(crate) table: MemoryTable,
+    /// What was asked of the table until the checkers read it.
+    pub(crate) usage_at_end: Usage,
     pub(crate) shards: [Vec<Shard>; 2],
     pub(crate) training: Training,
     pub(crate) faults: Faults,
@@ -84,6 +86,7 @@ impl World {
             now: START,
             queue: Queue::default(),
             table: MemoryTable::recording(),
+            usage_at_end: Usage::default(),
             training: Training::default(),
             faults,
             faults_on: true,

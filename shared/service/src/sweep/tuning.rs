@@ -63,8 +63,9 @@ where
     ) -> Result<bool, StoreError> {
         let id = &loaded.tuning.id;
         let owed = [
-            (!job.accepted && !job.is_closed()).then(|| format!("start-{key}")),
             (job.stop.is_some() && !job.stop_accepted && job.holds_slot()).then(|| format!("stop-{key}")),
+            // A job that is to be stopped is called off by its stop, not started first.
+            (job.stop.is_none() && !job.accepted && !job.is_closed()).then(|| format!("start-{key}")),
             (job.bill_ordered && !job.is_closed()).then(|| format!("bill-{key}")),
             (trial.read_ordered > trial.streams_read).then(|| format!("read-{key}-{}", trial.read_ordered)),
         ];
