@@ -79,14 +79,12 @@ fn time_passed(state: &mut State, at: i64) -> bool {
 }
 
 fn stop_requested(state: &mut State) -> bool {
-    match state.status {
-        // A request to stop outranks the end the tuning was heading for.
-        Status::Active | Status::Ending(_) if state.status != Status::Ending(EndReason::Stopped) => {
-            state.status = Status::Ending(EndReason::Stopped);
-            true
-        }
-        Status::Active | Status::Ending(_) | Status::Ended { .. } => false,
+    // One that is ending keeps its reason, and the message of a failure; its jobs are being stopped already.
+    let active = state.status == Status::Active;
+    if active {
+        state.status = Status::Ending(EndReason::Stopped);
     }
+    active
 }
 
 fn job_state_changed(

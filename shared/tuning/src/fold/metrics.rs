@@ -9,7 +9,7 @@ use hyperband::ranking::improves;
 
 use crate::definition::Definition;
 use crate::fact::{JobKey, MetricLine};
-use crate::limits::MAX_STREAMS_PER_TRIAL;
+use crate::limits::{MAX_RANKED_LINES, MAX_STREAMS_PER_TRIAL};
 use crate::state::{Incumbent, State, Stream, Trial};
 
 /// What one line changed.
@@ -49,19 +49,28 @@ pub(super) fn fold(
         let entered = if definition.epochs.captured {
             captured_epoch(definition, trial, index, line, value)
         } else {
-            ranked_epoch(trial, index, line, value)
+            ranked_epoch(trial, index, line, value, lines_kept(definition))
         };
         changed |= entered.changed;
         moved |= entered.moved;
-        seen.extend(entered.epoch.map(|epoch| (epoch, value)));
+        // After a restart whose place is not proven a value may stand at no epoch; it was seen all the same.
+        let unplaced =
+            (entered.epoch.is_none() && index > 0 && restarts(definition)).then(|| trial.resource());
+        seen.extend(entered.epoch.or(unplaced).map(|epoch| (epoch, value)));
     }
     for (epoch, value) in seen {
-        improve(definition, state, key.trial, epoch, value);
+        changed |= improve(definition, state, key.trial, epoch, value);
     }
     if moved {
         follow_incumbent(state, key.trial);
     }
     changed
+}
+
+/// Lines kept of one stream where the epoch is a line's rank, so that the state of all running trials stays bounded.
+fn lines_kept(definition: &Definition) -> usize {
+    let parallel = usize::try_from(definition.limits.max_parallel).unwrap_or(usize::MAX);
+    MAX_RANKED_LINES.checked_div(parallel).unwrap_or(MAX_RANKED_LINES)
 }
 
 /// Whether the index of a line begins again with every stream. A rank always does.
@@ -147,14 +156,20 @@ fn captured_epoch(
 }
 
 /// Enters a line whose epoch is its rank in its stream.
-fn ranked_epoch(trial: &mut Trial, index: usize, line: &MetricLine, value: Option<f64>) -> Entered {
+fn ranked_epoch(
+    trial: &mut Trial,
+    index: usize,
+    line: &MetricLine,
+    value: Option<f64>,
+    lines_kept: usize,
+) -> Entered {
     let Some((stream, earlier)) = trial.streams.get_mut(..=index).and_then(<[Stream]>::split_last_mut) else {
         return Entered::default();
     };
     let place = stream.lines.partition_point(|(at, id, _)| (*at, id) < (line.at, &line.id));
     let known = stream.lines.get(place).is_some_and(|(at, id, _)| (*at, id) == (line.at, &line.id));
     let count = u32::try_from(stream.lines.len()).unwrap_or(u32::MAX);
-    if known || stream.offset.saturating_add(count) >= MAX_RESOURCE {
+    if known || stream.lines.len() >= lines_kept || stream.offset.saturating_add(count) >= MAX_RESOURCE {
         return Entered::default();
     }
     let before_proof = stream.proof.as_ref().is_some_and(|(at, id)| (line.at, &line.id) < (*at, id));
@@ -216,8 +231,14 @@ fn follow_incumbent(state: &mut State, number: u32) {
     }
 }
 
-fn improve(definition: &Definition, state: &mut State, trial: u32, resource: u32, value: Option<f64>) {
-    let Some(value) = value else { return };
+fn improve(
+    definition: &Definition,
+    state: &mut State,
+    trial: u32,
+    resource: u32,
+    value: Option<f64>,
+) -> bool {
+    let Some(value) = value else { return false };
     let better = state
         .incumbent
         .as_ref()
@@ -226,4 +247,5 @@ fn improve(definition: &Definition, state: &mut State, trial: u32, resource: u32
         state.incumbent = Some(Incumbent { value, trial, resource });
         state.since_improved = 0;
     }
+    better
 }

@@ -102,12 +102,12 @@ fn a_stop_request_stops_jobs_accepted_or_not_and_starts_none() {
 }
 
 #[test]
-fn a_stop_request_outranks_another_end() {
+fn a_stop_request_does_not_replace_another_end() {
     let mut definition = random(9, 1);
     definition.limits.target = Some(0.9);
     let given = [submitted(), logged(1, job(0), 1, 0.95), stop_requested(2)];
     let when = [described(5, job(0), Stopped, 5)];
-    check(&definition, &given, &when, &["trial 0 stopped: tuning ending", "ended: Stopped"]);
+    check(&definition, &given, &when, &["trial 0 stopped: tuning ending", "ended: Target"]);
 }
 
 #[test]

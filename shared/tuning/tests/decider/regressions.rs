@@ -258,3 +258,13 @@ fn regression_facts_that_come_hours_late_do_not_make_a_bill_late() {
     check_next(&mut run, &[time_passed(7_260)], &[]);
     check_next(&mut run, &[described(60, job(0), Completed, 50)], &["trial 0 completed"]);
 }
+
+/// The values of a restarted program that repeats none stood at no epoch, and the best of them was forgotten.
+#[test]
+fn regression_the_best_value_after_an_unproven_restart_is_the_incumbent() {
+    let first = of("a", vec![plain(1, 0.1), plain(2, 0.2), plain(3, 0.3)]);
+    let given = [submitted(), first];
+    let run = check(&ranked(random(1, 1)), &given, &[of("b", vec![plain(20, 0.8), plain(21, 0.7)])], &[]);
+    assert_eq!(run.curve(0), [(1, 0.1), (2, 0.2), (3, 0.3)]);
+    assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.8));
+}

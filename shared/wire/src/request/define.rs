@@ -6,6 +6,7 @@ use search::{SamplerKind, Space};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tuning::definition::{Definition, EpochRule, JobShape, Limits, RULES_VERSION, Strategy};
+use tuning::limits::MAX_RANKED_LINES;
 use tuning::money::{MicroUsd, Rate};
 
 use super::{Request, RequestError, micro_usd_down, micro_usd_up, ranges};
@@ -51,6 +52,7 @@ impl Request {
         if let Some(cap) = cap {
             self.afford(&definition, cap)?;
         }
+        self.countable(&definition)?;
         Ok(definition)
     }
 
@@ -70,6 +72,21 @@ impl Request {
             Value::Number(number) => micro_usd_up(number),
             _ => None,
         }
+    }
+
+    /// Where epochs are counted and not captured, every line of the running trials is kept.
+    fn countable(&self, definition: &Definition) -> Result<(), RequestError> {
+        let Strategy::Hyperband { max_resource, .. } = definition.strategy else { return Ok(()) };
+        let lines = u64::from(max_resource).saturating_mul(u64::from(definition.limits.max_parallel));
+        let most = u64::try_from(MAX_RANKED_LINES).unwrap_or(u64::MAX);
+        if definition.epochs.captured || lines <= most {
+            return Ok(());
+        }
+        let message = format!(
+            "without EpochPattern, MaxResource times MaxParallelTrainingJobs must be at most {most}, not {lines}; give \
+             an EpochPattern that captures the epoch from the log line"
+        );
+        Err(RequestError::field("Controller.EpochPattern", &message))
     }
 
     /// A cap can be kept only with a price, and only if one job fits.

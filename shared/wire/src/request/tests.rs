@@ -172,6 +172,25 @@ fn a_cap_needs_a_price_and_room_for_one_job() {
 }
 
 #[test]
+fn epochs_that_are_counted_are_bounded_and_captured_ones_are_not() {
+    let made = |controller: Value| {
+        definition(
+            |body| {
+                let config = &mut body["HyperParameterTuningJobConfig"];
+                config["StrategyConfig"]["HyperbandStrategyConfig"]["MaxResource"] = json!(20_000);
+                config["ResourceLimits"]["MaxParallelTrainingJobs"] = json!(11);
+                body["Controller"] = controller;
+            },
+            None,
+        )
+    };
+    let error = made(json!({})).unwrap_err();
+    assert_eq!(error.violations[0].path, "Controller.EpochPattern");
+    assert!(error.message.contains("at most 200000, not 220000"), "{error}");
+    assert!(made(json!({"EpochPattern": "epoch ([0-9]+)"})).is_ok());
+}
+
+#[test]
 fn prices_are_rounded_up_and_caps_down() {
     let controller = json!({
         "MaxCostUsd": 20.000_000_9,
