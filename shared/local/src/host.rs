@@ -1,7 +1,7 @@
 //! The whole controller in one process: the same use cases that run in Lambda, on the embedded table and the local
 //! training service.
 //!
-//! What AWS does between the functions is done by the pumps in [`pumps`]: state changes and log batches reach ingest as
+//! What AWS does between the functions is done by the pumps (`host/pumps.rs`): state changes and log batches reach ingest as
 //! the JSON that EventBridge and CloudWatch Logs would send, table changes reach decider and actuator as stream records,
 //! minutes reach the sweeper. Killed at any moment, it goes on from the table when it is opened again.
 

@@ -1,7 +1,7 @@
 //! The fault simulator: whole histories of tunings in virtual time, with everything going wrong that can.
 //!
-//! Runs the use cases of crate `service` as they are, against a [world](world) of table, stream, training service and
-//! deliveries, under a drawn [plan] of faults. [Checkers](check) apart from the system watch every commit. First a phase
+//! Runs the use cases of crate `service` as they are, against a world of table, stream, training service and
+//! deliveries, under a drawn [plan] of faults. Checkers apart from the system watch every commit. First a phase
 //! with faults (nothing may break), then one without (everything must end). One thread, no clock, no runtime, no map with
 //! random order: the same seed gives the same history, byte for byte.
 #![warn(missing_docs)]
