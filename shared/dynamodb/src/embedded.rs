@@ -156,6 +156,13 @@ impl Embedded {
         self.client.clone()
     }
 
+    /// The engine's answer to an operation of DynamoDB's wire protocol, such as `GetItem`: HTTP status and body. For a
+    /// test that plays DynamoDB's endpoint.
+    pub async fn answer(&self, operation: &str, body: &[u8]) -> Result<(u16, Vec<u8>), TableError> {
+        let (operation, body) = (operation.to_owned(), body.to_owned());
+        self.blocking(move |engine| Ok(engine.answer(&operation, &body))).await
+    }
+
     /// The stream of changes, from `start` on.
     pub async fn stream(&self, start: StreamStart) -> Result<ChangeStream, TableError> {
         ChangeStream::open(Arc::clone(&self.engine), start).await

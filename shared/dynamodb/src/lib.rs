@@ -4,6 +4,9 @@
 //! to do about an error is for the caller.
 #![warn(missing_docs)]
 
+#[cfg(feature = "aws")]
+pub mod aws;
+#[cfg(feature = "embedded")]
 mod embedded;
 mod errors;
 mod row;
@@ -11,7 +14,9 @@ mod schema;
 mod table;
 
 pub use aws_sdk_dynamodb::Client;
+#[cfg(feature = "embedded")]
 pub use embedded::stream::{ChangeStream, StreamStart, event};
+#[cfg(feature = "embedded")]
 pub use embedded::{Embedded, OpenError, Swept, TABLE_NAME};
 pub use schema::create_table;
 pub use table::DynamoTable;

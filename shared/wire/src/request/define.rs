@@ -52,7 +52,7 @@ impl Request {
         if let Some(cap) = cap {
             self.afford(&definition, cap)?;
         }
-        self.countable(&definition)?;
+        Self::countable(&definition)?;
         Ok(definition)
     }
 
@@ -75,7 +75,7 @@ impl Request {
     }
 
     /// Where epochs are counted and not captured, every line of the running trials is kept.
-    fn countable(&self, definition: &Definition) -> Result<(), RequestError> {
+    fn countable(definition: &Definition) -> Result<(), RequestError> {
         let Strategy::Hyperband { max_resource, .. } = definition.strategy else { return Ok(()) };
         let lines = u64::from(max_resource).saturating_mul(u64::from(definition.limits.max_parallel));
         let most = u64::try_from(MAX_RANKED_LINES).unwrap_or(u64::MAX);

@@ -1,0 +1,32 @@
+//! The job-logs program as Lambda runs it: gzip'd log batches in, facts in the table.
+
+use lambda_test::{SUBMITTED, Stage};
+use serde_json::{Value, json};
+use wire::events::logs::{LogEvent, encode_batch};
+
+fn batch(stream: &str) -> Value {
+    let line = |n: i64| LogEvent {
+        id: format!("{n:056}"),
+        timestamp: SUBMITTED + n,
+        message: format!("[{n}]#011train-auc:0.9#011validation-auc:0.{n}"),
+    };
+    encode_batch("/aws/sagemaker/TrainingJobs", stream, vec![line(1), line(2)])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_metric_host_s_values_are_one_fact_and_all_else_is_dropped() {
+    let stage = Stage::open().await;
+    let id = stage.submit().await;
+    for (stream, recorded) in [
+        (format!("{id}-0-0-1/algo-1-1789000000"), "Stored"),
+        (format!("{id}-0-0-1/algo-2-1789000000"), "NotOurs"),
+        ("somebody-elses-job/algo-1-1789000000".to_owned(), "NotOurs"),
+    ] {
+        let answer = stage.invoke(env!("CARGO_BIN_EXE_job-logs"), &batch(&stream)).await;
+        assert_eq!(answer, Ok(json!({"recorded": recorded})), "{stream}");
+    }
+    let facts = stage.rows(&format!("F#{id}"), "0-0-1#logs#").await;
+    assert_eq!(facts.len(), 1);
+    let lines: Value = serde_json::from_str(facts[0].text("data").unwrap()).unwrap();
+    assert_eq!(lines["MetricsLogged"]["lines"].as_array().map(Vec::len), Some(2));
+}

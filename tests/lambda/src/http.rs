@@ -1,0 +1,93 @@
+//! As much of an HTTP/1.1 server as the SDK and the Lambda runtime need: requests with a length, connections kept.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+/// A request.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) path: String,
+    headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Request {
+    /// A header's value, by its name in lower case.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|header| header.0 == name).map(|header| header.1.as_str())
+    }
+}
+
+/// An answer.
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Answers requests in threads of their own until the test's process ends.
+pub(crate) fn serve(listener: TcpListener, answer: impl Fn(&Request) -> Response + Send + Sync + 'static) {
+    let answer = Arc::new(answer);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = Arc::clone(&answer);
+            thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                while let Some(request) = read(&mut reader) {
+                    if write(&stream, &answer(&request)).is_none() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let mut request = Request { path, headers, body: Vec::new() };
+    if request.header("transfer-encoding") == Some("chunked") {
+        request.body = chunks(reader)?;
+    } else if let Some(length) = request.header("content-length") {
+        request.body = vec![0; length.parse().ok()?];
+        reader.read_exact(&mut request.body).ok()?;
+    }
+    Some(request)
+}
+
+fn chunks(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let length = usize::from_str_radix(line.trim(), 16).ok()?;
+        let mut chunk = vec![0; length + 2];
+        reader.read_exact(&mut chunk).ok()?;
+        chunk.truncate(length);
+        if chunk.is_empty() {
+            return Some(body);
+        }
+        body.extend(chunk);
+    }
+}
+
+fn write(mut stream: &TcpStream, response: &Response) -> Option<()> {
+    let mut head = format!("HTTP/1.1 {} X\r\nContent-Length: {}\r\n", response.status, response.body.len());
+    head.push_str("Content-Type: application/json\r\n");
+    let extra = response.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+    head.extend(extra);
+    head.push_str("\r\n");
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(&response.body).ok()
+}

@@ -1,0 +1,148 @@
+//! Plays AWS around a function's real program: Lambda's runtime API and DynamoDB's endpoint, on loopback.
+//!
+//! For tests only. The program is started as Lambda starts it, gets one event, and is ended. Its table is the embedded
+//! engine behind DynamoDB's wire protocol, so that the SDK's own requests are what is tested.
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of tests fail with their test")]
+
+mod http;
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use dynamodb::{Embedded, TABLE_NAME};
+use serde_json::Value;
+use service::ports::table::{Query, Table};
+use service::ports::{Clock, Prices, PricesError};
+use service::store::Store;
+use service::submit::Submit;
+use tokio::runtime::Handle;
+use wire::item::Item;
+
+use http::{Request, Response, serve};
+
+/// When the sample tuning is submitted, ms since the epoch.
+pub const SUBMITTED: i64 = 1_789_000_000_000;
+/// Name of the stack that the functions are told.
+pub const STACK: &str = "test-stack";
+/// A function must answer within this time.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct At(i64);
+
+impl Clock for At {
+    fn now(&self) -> i64 {
+        self.0
+    }
+}
+
+struct NoPrices;
+
+impl Prices for NoPrices {
+    async fn instance_hour(&self, _instance_type: &str) -> Result<Option<u64>, PricesError> {
+        Ok(None)
+    }
+
+    async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
+        Ok(None)
+    }
+}
+
+/// DynamoDB's endpoint over an embedded table.
+#[derive(Debug)]
+pub struct Stage {
+    /// The table behind the endpoint.
+    pub table: Embedded,
+    endpoint: String,
+}
+
+impl Stage {
+    /// A stage with an empty table. Needs a runtime with several threads.
+    pub async fn open() -> Self {
+        let table = Embedded::memory().await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let (engine, runtime) = (table.clone(), Handle::current());
+        serve(listener, move |request: &Request| {
+            let target = request.header("x-amz-target").unwrap_or_default();
+            let operation = target.rsplit('.').next().unwrap_or_default();
+            let (status, body) = runtime.block_on(engine.answer(operation, &request.body)).unwrap();
+            Response { status, headers: Vec::new(), body }
+        });
+        Self { table, endpoint }
+    }
+
+    /// Submits a tuning of the sample request; its id.
+    pub async fn submit(&self) -> String {
+        let store = Arc::new(Store::new(Arc::new(self.table.table())));
+        let submit = Submit { store, prices: NoPrices, clock: At(SUBMITTED) };
+        let request = include_bytes!("../../../events/amt_create_request.json");
+        submit.submit(request).await.unwrap().id()
+    }
+
+    /// The rows of a partition whose sort keys begin with `prefix`.
+    pub async fn rows(&self, pk: &str, prefix: &str) -> Vec<Item> {
+        let table = self.table.table();
+        table.query(&Query::prefix(pk, prefix, 100)).await.unwrap().items
+    }
+
+    /// Starts `program`, has it handle `event`, and gives its answer: the response, or the error it reported.
+    pub async fn invoke(&self, program: &str, event: &Value) -> Result<Value, Value> {
+        let (answers, answer) = channel();
+        let runtime_api = runtime_api(event.to_string(), answers);
+        let mut child = self.start(program, &runtime_api);
+        let received = tokio::task::spawn_blocking(move || answer.recv_timeout(PATIENCE)).await.unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        received.expect("the function answers")
+    }
+
+    fn start(&self, program: &str, runtime_api: &str) -> Child {
+        Command::new(program)
+            .env_clear()
+            .env("AWS_LAMBDA_RUNTIME_API", runtime_api)
+            .envs([("AWS_LAMBDA_FUNCTION_NAME", "function"), ("AWS_LAMBDA_FUNCTION_VERSION", "1")])
+            .envs([("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128"), ("AWS_LAMBDA_LOG_GROUP_NAME", "group")])
+            .envs([("AWS_LAMBDA_LOG_STREAM_NAME", "stream"), ("AWS_REGION", "us-east-1")])
+            .envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")])
+            .env("AWS_ENDPOINT_URL_DYNAMODB", &self.endpoint)
+            .envs([("TABLE_NAME", TABLE_NAME), ("STACK_NAME", STACK)])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+}
+
+/// Lambda's runtime API with one event to hand out; what comes back goes to `answers`.
+fn runtime_api(event: String, answers: Sender<Result<Value, Value>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (hand_out, events): (Sender<String>, Receiver<String>) = channel();
+    hand_out.send(event).unwrap();
+    let (events, hand_out) = (std::sync::Mutex::new(events), std::sync::Mutex::new(hand_out));
+    serve(listener, move |request: &Request| {
+        if request.path.ends_with("/invocation/next") {
+            // After its one event the function waits, as it does in Lambda; the sender lives as long as this server.
+            let _waits = hand_out.lock();
+            let event = events.lock().unwrap().recv().unwrap();
+            let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+            let headers = vec![
+                header("Lambda-Runtime-Aws-Request-Id", "request-1"),
+                header("Lambda-Runtime-Deadline-Ms", "4102444800000"),
+                header(
+                    "Lambda-Runtime-Invoked-Function-Arn",
+                    "arn:aws:lambda:us-east-1:000000000000:function:f",
+                ),
+            ];
+            return Response { status: 200, headers, body: event.into_bytes() };
+        }
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+        let answer = if request.path.ends_with("/response") { Ok(body) } else { Err(body) };
+        // The test may have stopped waiting.
+        let _ = answers.send(answer);
+        Response { status: 202, headers: Vec::new(), body: b"{}".to_vec() }
+    });
+    address
+}
