@@ -52,6 +52,18 @@ impl Progress {
         }
     }
 
+    /// Tells why nothing moves, or that it does again.
+    pub(crate) fn warn(&self, trouble: Option<&str>) {
+        let text = match trouble {
+            Some(trouble) => format!(
+                "warning: {trouble}\nhint: nothing is lost; the tuning goes on by itself when this is mended, or stop it with \
+                 Ctrl-C and go on later"
+            ),
+            None => "the table works again".to_owned(),
+        };
+        self.print(&text);
+    }
+
     /// Takes the bars away.
     pub(crate) fn end(&mut self) {
         if let Some(bars) = self.bars.take() {

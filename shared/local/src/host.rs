@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::{Duration, SystemTime};
 
 use dynamodb::{DynamoTable, Embedded, StreamStart};
+use pumps::Failures;
 use serde_json::Value;
 use service::decide::Decider;
 use service::describe::{self, Place};
@@ -134,6 +135,7 @@ pub struct Host {
     training: TrainingService,
     table: Embedded,
     changed: watch::Receiver<u64>,
+    trouble: watch::Receiver<Option<String>>,
     pumps: JoinSet<()>,
 }
 
@@ -169,17 +171,18 @@ impl Host {
         let decider = Decider { store: Arc::clone(&store) };
         pumps::table(&mut pumps, stream, decider, actuator, steps);
         let events = JobEvents { store: Arc::clone(&store), clock: SystemClock, stack: STACK.to_owned() };
-        let unreadable = data_dir.join("unreadable.jsonl");
-        pumps.spawn(pumps::events(feeds.events, events, unreadable.clone()));
+        let (troubles, trouble) = watch::channel(None);
+        let failures = Failures { unreadable: data_dir.join("unreadable.jsonl"), trouble: troubles.clone() };
+        pumps.spawn(pumps::events(feeds.events, events, failures.clone()));
         let logs = JobLogs { store: Arc::clone(&store), clock: SystemClock };
-        pumps.spawn(pumps::logs(feeds.logs, logs, unreadable));
+        pumps.spawn(pumps::logs(feeds.logs, logs, failures));
         for row in store.all(ACTIVE, "").await? {
             record::ring(&*store.table, &row.key.sk, SystemClock.now()).await.map_err(StoreError::from)?;
         }
         let claim = Duration::from_millis(CLAIM_MS.unsigned_abs().saturating_add(500));
-        pumps.spawn(pumps::minutes(sweeper, table.clone(), sweep_every, claim));
+        pumps.spawn(pumps::minutes(sweeper, table.clone(), sweep_every, claim, troubles));
         let submit = Submit { store: Arc::clone(&store), prices: NoPrices, clock: SystemClock };
-        Ok(Self { store, submit, training, table, changed, pumps })
+        Ok(Self { store, submit, training, table, changed, trouble, pumps })
     }
 
     /// Submits a request.
@@ -200,6 +203,11 @@ impl Host {
     /// Changes whenever the decider has taken news.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.clone()
+    }
+
+    /// Why the table cannot be worked with, while that is so (a full disk, say); everything goes on by itself after it.
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.clone()
     }
 
     /// Takes the order to stop a tuning.

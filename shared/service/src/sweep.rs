@@ -35,12 +35,14 @@ pub struct Sweeper<T, J, B, C> {
 }
 
 /// What a sweep did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Swept {
     /// Tunings looked at.
     pub tunings: usize,
     /// Tunings that could not be swept; the next sweep tries again.
     pub failed: usize,
+    /// Why the last of these could not be.
+    pub last_error: Option<StoreError>,
     /// Running jobs that no action row knows, stopped.
     pub orphans_stopped: usize,
 }
@@ -58,8 +60,9 @@ where
         let active = self.store.all(ACTIVE, "").await?;
         let mut swept = Swept { tunings: active.len(), ..Swept::default() };
         for row in &active {
-            if self.sweep_tuning(&row.key.sk, now).await.is_err() {
+            if let Err(error) = self.sweep_tuning(&row.key.sk, now).await {
                 swept.failed += 1;
+                swept.last_error = Some(error);
             }
         }
         let idle_for = now.saturating_sub(self.listed_at.load(Ordering::Relaxed));

@@ -110,7 +110,7 @@ fn draw(svg: &mut String, frame: &Frame, curve: &Curve<'_>, class: &str) {
         parameters(&job.configuration)
     );
     let title = escape::text(&title);
-    // A number would read as another colour of the same trial in another report: twelve are enough to tell lines apart.
+    // Twelve colours are enough to tell neighbours apart.
     let colour = trial % 12;
     let place = |point: &(u32, f64)| format!("{:.1} {:.1}", frame.x(f64::from(point.0)), frame.y(point.1));
     if let [only] = points.as_slice() {

@@ -36,7 +36,8 @@ pub(super) fn page(facts: &Facts) -> String {
     let note = "One line per trial; hold the pointer over a line for its hyperparameters. Dashed: rungs, where the \
                 worse trials are stopped. Thick: the best job.";
     section("curves", "Learning curves", &chart(curves::chart(facts), note));
-    let note = "Spent (filled) and, above it, reserved for what runs. The sum never exceeds the cap.";
+    let note =
+        "Lower line: spent. Upper line: with what is reserved for running jobs; it never exceeds the cap.";
     section("money", "Spending", &chart(money::chart(facts), note));
     let hint = "<p class=\"note\">Click a heading to sort.</p>";
     let jobs = format!(

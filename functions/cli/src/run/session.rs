@@ -71,8 +71,12 @@ pub(super) async fn follow(
         Since::Now => Follower::from_now(loaded),
     };
     let mut progress = Progress::begin(&follower, since);
+    let mut trouble = host.trouble();
     loop {
         changes.mark_unchanged();
+        if trouble.has_changed().unwrap_or(false) {
+            progress.warn(trouble.borrow_and_update().as_deref());
+        }
         let news = follower.news(&**host.store()).await?;
         progress.show(&follower, &news);
         if follower.state.is_ended() {

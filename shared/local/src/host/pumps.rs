@@ -4,7 +4,7 @@
 //! the sweeper.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,15 +130,25 @@ fn failed(answer: &Value, batch: Vec<Value>) -> Vec<Value> {
     batch.into_iter().filter(is_failed).collect()
 }
 
+/// Why the table cannot be worked with, while that is so.
+pub(super) type Trouble = watch::Sender<Option<String>>;
+
+/// Where ingest puts what it cannot read, and whom it tells of trouble.
+#[derive(Debug, Clone)]
+pub(super) struct Failures {
+    pub(super) unreadable: PathBuf,
+    pub(super) trouble: Trouble,
+}
+
 /// Carries state changes to ingest.
 pub(super) async fn events(
     mut feed: mpsc::Receiver<Value>,
     ingest: JobEvents<DynamoTable, SystemClock>,
-    unreadable: PathBuf,
+    failures: Failures,
 ) {
     while let Some(event) = feed.recv().await {
         for delivery in 0..DELIVERIES_MAX {
-            if taken(ingest.handle(&event).await, &event, &unreadable) {
+            if failures.taken(ingest.handle(&event).await, &event) {
                 break;
             }
             sleep(REDELIVERY_WAIT * 2_u32.pow(delivery)).await;
@@ -150,12 +160,12 @@ pub(super) async fn events(
 pub(super) async fn logs(
     mut feed: mpsc::Receiver<Vec<u8>>,
     ingest: JobLogs<DynamoTable, SystemClock>,
-    unreadable: PathBuf,
+    failures: Failures,
 ) {
     while let Some(batch) = feed.recv().await {
         let event = serde_json::from_slice(&batch).unwrap_or(Value::Null);
         for delivery in 0..DELIVERIES_MAX {
-            if taken(ingest.handle(&event).await, &event, &unreadable) {
+            if failures.taken(ingest.handle(&event).await, &event) {
                 break;
             }
             sleep(REDELIVERY_WAIT * 2_u32.pow(delivery)).await;
@@ -163,18 +173,37 @@ pub(super) async fn logs(
     }
 }
 
-fn taken(result: Result<Recorded, RecordError>, event: &Value, unreadable: &Path) -> bool {
-    match result {
-        Ok(_) => true,
-        Err(RecordError::Unreadable(reason)) => {
-            let line = serde_json::json!({"reason": reason, "event": event});
-            let file = std::fs::OpenOptions::new().create(true).append(true).open(unreadable);
-            // A disk that refuses this too leaves nothing more to be done.
-            let _ = file.and_then(|mut file| writeln!(file, "{line}"));
-            true
+impl Failures {
+    /// Whether a delivery is done with; if not, it is to be made again.
+    fn taken(&self, result: Result<Recorded, RecordError>, event: &Value) -> bool {
+        match result {
+            Ok(recorded) => {
+                if recorded == Recorded::Stored {
+                    tell(&self.trouble, None);
+                }
+                true
+            }
+            Err(RecordError::Unreadable(reason)) => {
+                let line = serde_json::json!({"reason": reason, "event": event});
+                let file = std::fs::OpenOptions::new().create(true).append(true).open(&self.unreadable);
+                // A disk that refuses this too leaves nothing more to be done.
+                let _ = file.and_then(|mut file| writeln!(file, "{line}"));
+                true
+            }
+            Err(RecordError::Store(error)) => {
+                tell(&self.trouble, Some(error.to_string()));
+                false
+            }
         }
-        Err(RecordError::Store(_)) => false,
     }
+}
+
+fn tell(trouble: &Trouble, news: Option<String>) {
+    trouble.send_if_modified(|trouble| {
+        let changed = *trouble != news;
+        *trouble = news;
+        changed
+    });
 }
 
 /// Time between two removals of old rows and stream records from the embedded table.
@@ -186,12 +215,15 @@ pub(super) async fn minutes(
     table: Embedded,
     every: Duration,
     claim: Duration,
+    trouble: Trouble,
 ) {
     let mut cleaned = Instant::now();
     let mut wait = claim.min(every);
     loop {
-        // What failed is swept again the next time.
-        let _ = sweeper.sweep().await;
+        // What failed is swept again the next time. A sweep that had nothing to write proves nothing.
+        if let Some(error) = sweeper.sweep().await.map_or_else(Some, |swept| swept.last_error) {
+            tell(&trouble, Some(error.to_string()));
+        }
         if cleaned.elapsed() >= CLEAN_EVERY {
             let _ = table.sweep().await;
             cleaned = Instant::now();
