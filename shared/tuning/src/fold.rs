@@ -45,9 +45,13 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             }
             changed
         }),
-        Fact::StopAccepted { job } => {
-            with_job(state, *job, |job| !std::mem::replace(&mut job.stop_accepted, true))
-        }
+        Fact::StopAccepted { job } => with_job(state, *job, |job| {
+            // What can be stopped exists, even if nobody heard that it was created.
+            let changed = !job.stop_accepted || !job.accepted;
+            job.stop_accepted = true;
+            job.accepted = true;
+            changed
+        }),
         Fact::StartRefused { job, message } => {
             called_off(state, *job, |job| job.refused = Some(cut(message)))
         }

@@ -268,3 +268,14 @@ fn regression_the_best_value_after_an_unproven_restart_is_the_incumbent() {
     assert_eq!(run.curve(0), [(1, 0.1), (2, 0.2), (3, 0.3)]);
     assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.8));
 }
+
+/// The start's outcome and all events of a job were lost, its stop was accepted: nobody looked at it any more, and the
+/// tuning never ended.
+#[test]
+fn regression_a_job_whose_stop_was_accepted_is_known_to_exist() {
+    let given = [submitted(), stop_requested(1)];
+    let mut run = check(&random(9, 1), &given, &[stop_accepted(5, job(0))], &[]);
+    assert!(run.state.job(job(0)).unwrap().accepted, "the sweeper looks at it from now on");
+    assert!(tuning::decide::deadline(&run.definition, &run.state).is_some(), "and it is given up in the end");
+    check_next(&mut run, &[never_started(6, job(0))], &[]);
+}
