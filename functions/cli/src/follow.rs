@@ -134,6 +134,10 @@ fn told(fact: &Fact) -> Option<What> {
         | Fact::JobStarted { .. }
         | Fact::StartRefused { .. }
         | Fact::JobNeverStarted { .. }
-        | Fact::StopAccepted { .. } => None,
+        | Fact::StopAccepted { .. }
+        | Fact::SilenceSeen { .. }
+        | Fact::BudgetGranted { .. }
+        | Fact::GrantReturned { .. }
+        | Fact::NoticeGiven { .. } => None,
     }
 }

@@ -164,6 +164,7 @@ fn not_taken(error: SubmitError) -> Failure {
         SubmitError::NameTaken(name) => {
             Failure::usage(format!("a tuning named '{name}' was just started by another process"))
         }
+        SubmitError::MonthlyCap(message) => Failure::usage(message),
         SubmitError::Prices(error) => error.into(),
         SubmitError::Store(error) => error.into(),
     }

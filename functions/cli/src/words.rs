@@ -54,8 +54,20 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
             StopWhy::Rung { .. } => return None,
             StopWhy::MaxResource => format!("trial {}: has all its epochs, is stopped", job.trial),
             StopWhy::TuningEnding => format!("trial {}: is stopped, the tuning ends", job.trial),
+            StopWhy::NoObjective { seconds } => {
+                format!("trial {}: no value of the objective for {seconds} s, is stopped", job.trial)
+            }
         },
-        Ruling::BillOrdered { .. } | Ruling::LogReadOrdered { .. } => return None,
+        Ruling::BillOrdered { .. }
+        | Ruling::LogReadOrdered { .. }
+        | Ruling::LookOrdered { .. }
+        | Ruling::GrantOrdered { .. }
+        | Ruling::ReturnOrdered { .. } => return None,
+        Ruling::CapReached { percent: 100 } => "what is left of the cost cap pays no further job".to_owned(),
+        Ruling::CapReached { percent } => format!("{percent} % of the cost cap is spent"),
+        Ruling::MonthCapReached { month, percent } => {
+            format!("{percent} % of the stack's cap for {month} is granted")
+        }
         Ruling::SettledInFull { job, amount } => {
             let amount = usd(*amount);
             format!(
@@ -110,6 +122,7 @@ fn finished(how: &TrialEnd) -> String {
         TrialEnd::Stopped(StopWhy::Rung { rung }) => format!("ended, stopped at rung {rung}"),
         TrialEnd::Stopped(StopWhy::MaxResource) => "ended with all its epochs".to_owned(),
         TrialEnd::Stopped(StopWhy::TuningEnding) => "ended with the tuning".to_owned(),
+        TrialEnd::Stopped(StopWhy::NoObjective { .. }) => "ended, stopped for its silence".to_owned(),
         TrialEnd::StoppedOutside => "ended, stopped by somebody else".to_owned(),
         TrialEnd::MaxRuntime => "ended at its running-time limit".to_owned(),
         TrialEnd::Failed(message) => format!("failed: {}", short(message, MESSAGE_CHARACTERS)),
@@ -166,6 +179,7 @@ pub(crate) fn stop_reason(job: &JobSummary) -> String {
         Some(StopWhy::Rung { rung }) => format!("rung {rung}"),
         Some(StopWhy::MaxResource) => "all epochs".to_owned(),
         Some(StopWhy::TuningEnding) => "tuning ending".to_owned(),
+        Some(StopWhy::NoObjective { .. }) => "no objective".to_owned(),
         None => job.message.as_deref().map_or_else(String::new, |message| short(message, MESSAGE_CHARACTERS)),
     }
 }

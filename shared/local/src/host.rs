@@ -159,6 +159,7 @@ impl Host {
             log_lag_ms: 0,
             claim_ms: CLAIM_MS,
             defer_ms: DEFER_MS,
+            monthly_cap: None,
         });
         let sweeper = Sweeper {
             store: Arc::clone(&store),
@@ -181,7 +182,8 @@ impl Host {
         }
         let claim = Duration::from_millis(CLAIM_MS.unsigned_abs().saturating_add(500));
         pumps.spawn(pumps::minutes(sweeper, table.clone(), sweep_every, claim, troubles));
-        let submit = Submit { store: Arc::clone(&store), prices: NoPrices, clock: SystemClock };
+        let submit =
+            Submit { store: Arc::clone(&store), prices: NoPrices, clock: SystemClock, monthly_cap: None };
         Ok(Self { store, submit, training, table, changed, trouble, pumps })
     }
 

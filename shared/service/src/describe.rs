@@ -101,6 +101,7 @@ fn with_view(loaded: &Loaded, place: &Place, status: &str, show: fn(&TuningView<
         spent: state.ledger.spent,
         reserved: state.ledger.reserved,
         cap: state.ledger.cap,
+        granted: state.ledger.granted,
         end_reason: why.filter(|_| ended_ms.is_some()).map(EndReason::word),
         trials_started: state.next_trial,
         brackets: brackets(tuning, state),

@@ -5,6 +5,8 @@
 //! name is computed and never used twice. Chooses nothing: the ruling in the row carries every detail.
 
 pub(crate) mod bill;
+mod grant;
+mod look;
 mod notice;
 mod start;
 mod stop;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::money::MicroUsd;
 use tuning::ruling::Ruling;
 use wire::events::stream::{self, RecordKind};
 use wire::names::{digest, training_job_name};
@@ -52,6 +55,8 @@ pub struct Actuator<T, J, B, C> {
     pub claim_ms: i64,
     /// First wait before a deferred action is tried again, ms; it doubles with each try.
     pub defer_ms: i64,
+    /// The stack's cap of a month (UTC); `None` = there is none.
+    pub monthly_cap: Option<MicroUsd>,
 }
 
 /// What became of an action.
@@ -122,7 +127,13 @@ where
             Ruling::StopOrdered { job, .. } => self.stop(id, *job).await?,
             Ruling::BillOrdered { job } => self.bill(id, *job).await?,
             Ruling::LogReadOrdered { job, streams } => self.read(id, *job, *streams).await?,
-            Ruling::TuningEnded { .. } | Ruling::OverrunSeen => self.notice(id).await?,
+            Ruling::LookOrdered { job, since } => self.look(id, *job, *since).await?,
+            Ruling::GrantOrdered { n, least, wanted } => self.grant(id, *n, *least, *wanted).await?,
+            Ruling::ReturnOrdered { n, month, amount } => self.give_back(id, *n, month, *amount).await?,
+            Ruling::TuningEnded { .. }
+            | Ruling::OverrunSeen
+            | Ruling::CapReached { .. }
+            | Ruling::MonthCapReached { .. } => self.notice(id, &row).await?,
             Ruling::TrialJudged { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
@@ -254,12 +265,17 @@ fn job_of(ruling: &Ruling) -> Option<JobKey> {
         Ruling::StartOrdered { job, .. }
         | Ruling::StopOrdered { job, .. }
         | Ruling::BillOrdered { job }
-        | Ruling::LogReadOrdered { job, .. } => Some(*job),
+        | Ruling::LogReadOrdered { job, .. }
+        | Ruling::LookOrdered { job, .. } => Some(*job),
         Ruling::TrialJudged { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }
         | Ruling::TrialFinished { .. }
         | Ruling::OverrunSeen
+        | Ruling::GrantOrdered { .. }
+        | Ruling::ReturnOrdered { .. }
+        | Ruling::CapReached { .. }
+        | Ruling::MonthCapReached { .. }
         | Ruling::TuningEnding { .. }
         | Ruling::TuningEnded { .. } => None,
     }

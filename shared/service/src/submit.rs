@@ -5,10 +5,11 @@ use std::sync::Arc;
 use thiserror::Error;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, Recorded};
+use tuning::money::MicroUsd;
 use wire::item::MAX_ITEM_BYTES;
 use wire::names::incarnation;
 use wire::request::{PriceAnswer, Request, RequestError};
-use wire::stored::{self, Head, IndexRow};
+use wire::stored::{self, Head, IndexRow, MonthRow, month_of};
 
 use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::{Clock, Prices, PricesError};
@@ -26,6 +27,8 @@ pub struct Submit<T, P, C> {
     pub prices: P,
     /// Time.
     pub clock: C,
+    /// The stack's cap of a month (UTC); with it, tunings get their money in grants.
+    pub monthly_cap: Option<MicroUsd>,
 }
 
 /// Why a request was not taken. Nothing was stored, unless the table gave no answer: then look before trying again.
@@ -37,6 +40,9 @@ pub enum SubmitError {
     /// A tuning of that name exists: 400 `ResourceInUse`.
     #[error("A hyperparameter tuning job with the name, {0}, already exists. Choose a different name.")]
     NameTaken(String),
+    /// What is left of the stack's month's cap pays no job of it: 400 `ResourceLimitExceeded`.
+    #[error("{0}")]
+    MonthlyCap(String),
     /// To be tried again: 503.
     #[error(transparent)]
     Prices(#[from] PricesError),
@@ -57,7 +63,11 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         }
         let now = self.clock.now();
         let incarnation = incarnation(format!("{}\n{now}\n{text}", request.name()).as_bytes());
-        let definition = request.definition(now, &incarnation, &self.price(&request).await?)?;
+        let mut definition = request.definition(now, &incarnation, &self.price(&request).await?)?;
+        if let Some(cap) = self.monthly_cap {
+            self.afford(&request, &definition, cap, now).await?;
+            definition.grants = true;
+        }
         let id = definition.id();
         let submitted = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
         let index = IndexRow { name: definition.name.clone(), id: id.clone(), created: now };
@@ -83,6 +93,32 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         }
         self.store.forget(&id);
         Ok(definition)
+    }
+
+    /// A month's cap can be kept only with a price, and a tuning of which no job fits what is left would end at once.
+    async fn afford(
+        &self,
+        request: &Request,
+        definition: &Definition,
+        cap: MicroUsd,
+        now: i64,
+    ) -> Result<(), SubmitError> {
+        let Some(least) = definition.least_cap() else {
+            return Err(request.price_unknown("this stack has a monthly cap, which").into());
+        };
+        let month = month_of(now);
+        let item = self.store.table.get(&MonthRow::key(&month)).await.map_err(StoreError::from)?;
+        let row = item.as_ref().map(MonthRow::read).transpose().map_err(StoreError::from)?;
+        let left = row.map_or(cap, |row| row.left(cap));
+        if least <= left {
+            return Ok(());
+        }
+        let message = format!(
+            "of this stack's cap of {cap} USD for {month}, {left} USD are not granted to other tuning jobs; a single \
+             training job may cost {least} USD at its time limits. Lower them, wait for other tuning jobs to end, or \
+             have the cap raised"
+        );
+        Err(SubmitError::MonthlyCap(message))
     }
 
     /// The price list is asked only for what the request does not say.

@@ -7,10 +7,13 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::{Value, json};
 use service::memory::MemoryTable;
+use service::ports::table::{Condition, Table, Write};
 use service::ports::{Clock, Prices, PricesError};
 use service::store::Store;
 use service::submit::{Submit, SubmitError};
+use tuning::money::MicroUsd;
 use wire::request::ErrorCode;
+use wire::stored::{MonthRow, month_of};
 
 struct At(i64);
 
@@ -67,8 +70,17 @@ fn request(name: &str) -> Value {
 
 /// What submitting `body` gives, and how many rows are stored after it.
 fn check(table: &MemoryTable, body: &Value) -> (Result<String, SubmitError>, usize) {
+    check_under(None, table, body)
+}
+
+/// The same on a stack with a month's cap.
+fn check_under(
+    monthly_cap: Option<MicroUsd>,
+    table: &MemoryTable,
+    body: &Value,
+) -> (Result<String, SubmitError>, usize) {
     let store = Arc::new(Store::new(Arc::new(table.clone())));
-    let submit = Submit { store, prices: Listed, clock: At(1_790_000_000_000) };
+    let submit = Submit { store, prices: Listed, clock: At(1_790_000_000_000), monthly_cap };
     let result = now(submit.submit(body.to_string().as_bytes())).map(|definition| definition.id());
     (result, table.rows().len())
 }
@@ -123,4 +135,38 @@ fn a_name_is_taken_without_regard_to_case() {
     let (second, after) = check(&table, &request("nAME"));
     assert_eq!(second, Err(SubmitError::NameTaken("nAME".to_owned())));
     assert_eq!(rows, after, "nothing is stored");
+}
+
+/// "The month's cap of a stack (UTC) is spent through grants."
+#[test]
+fn under_a_month_s_cap_a_tuning_gets_its_money_in_grants() {
+    let table = MemoryTable::new();
+    let (id, _) = check_under(Some(MicroUsd(1_000_000)), &table, &request("good"));
+    let store = Store::new(Arc::new(table));
+    assert!(now(store.tuning(&id.unwrap())).unwrap().unwrap().definition.grants);
+}
+
+#[test]
+fn a_month_that_cannot_pay_one_job_takes_no_tuning() {
+    let table = MemoryTable::new();
+    let mut month = MonthRow::new(&month_of(1_790_000_000_000));
+    // 900 seconds of 0.115 dollars an hour, and a little for the volume, are 0.028798 dollars.
+    month.granted = MicroUsd(1_000_000 - 28_797);
+    now(table.write(Write::Put(month.row(), Condition::Always))).unwrap();
+    let (result, rows) = check_under(Some(MicroUsd(1_000_000)), &table, &request("good"));
+    let Err(SubmitError::MonthlyCap(message)) = result else { panic!("{result:?}") };
+    assert!(message.contains("0.0288 USD are not granted") && message.contains("2026-09"), "{message}");
+    assert_eq!(rows, 1);
+    let (result, _) = check_under(Some(MicroUsd(1_000_001)), &table, &request("good"));
+    assert!(result.is_ok(), "{result:?}");
+}
+
+#[test]
+fn a_month_s_cap_needs_a_price_even_where_the_tuning_has_no_cap() {
+    let mut request = request("dear");
+    request["Controller"] = json!({});
+    request["TrainingJobDefinition"]["ResourceConfig"]["InstanceType"] = json!("ml.m5.2xlarge");
+    let (result, rows) = check_under(Some(MicroUsd(1_000_000)), &MemoryTable::new(), &request);
+    let Err(SubmitError::Request(error)) = result else { panic!("{result:?}") };
+    assert_eq!((error.violations[0].path.as_str(), rows), ("Controller.InstancePricesUsdPerHour", 0));
 }

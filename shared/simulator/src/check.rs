@@ -5,10 +5,11 @@
 
 mod actions;
 pub(crate) mod end;
+mod month;
 mod rungs;
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use service::memory::Change;
 use tuning::definition::Definition;
@@ -33,7 +34,13 @@ pub(crate) struct Checker {
     pub(crate) judged_right: u64,
     pub(crate) judged_wrong: u64,
     pub(crate) steps: u64,
+    /// Notices that went out, by tuning.
     pub(crate) notices: BTreeMap<String, Vec<String>>,
+    /// The stack's cap of a month, micro-dollars.
+    pub(crate) monthly_cap: Option<u64>,
+    months: month::Months,
+    /// Tunings that were not taken for lack of money in the month.
+    pub(crate) turned_away: usize,
 }
 
 /// What the checkers know of one tuning.
@@ -50,6 +57,12 @@ pub(crate) struct Book {
     rungs: BTreeMap<(u32, u32), Vec<Arrival>>,
     pub(crate) ending: Option<EndReason>,
     pub(crate) ended: Option<(EndReason, i64)>,
+    /// Notices that were ordered.
+    notices: BTreeSet<String>,
+    /// Granted less given back, micro-dollars.
+    granted: u64,
+    /// The smallest worst case of a job that was started.
+    pub(crate) least_reservation: Option<u64>,
 }
 
 /// A trial that arrived at a rung, with its value.
@@ -89,7 +102,7 @@ pub(crate) struct TrialBook {
 }
 
 impl Checker {
-    pub(crate) fn new(cases: &[Case]) -> Self {
+    pub(crate) fn new(cases: &[Case], monthly_cap: Option<u64>) -> Self {
         Self {
             caps: cases.iter().map(|case| (case.name.clone(), case.cap)).collect(),
             books: BTreeMap::new(),
@@ -99,6 +112,9 @@ impl Checker {
             judged_wrong: 0,
             steps: 0,
             notices: BTreeMap::new(),
+            monthly_cap,
+            months: month::Months::default(),
+            turned_away: 0,
         }
     }
 
@@ -117,6 +133,7 @@ impl Checker {
             }
         }
         self.rows_of_rulings(now, changes);
+        self.months(now, changes);
     }
 
     fn change(&mut self, change: &Change) -> Result<(), String> {
@@ -155,6 +172,9 @@ impl Checker {
             rungs: BTreeMap::new(),
             ending: None,
             ended: None,
+            notices: BTreeSet::new(),
+            granted: 0,
+            least_reservation: None,
         };
         self.books.insert(id.to_owned(), book);
         Ok(())
@@ -202,18 +222,18 @@ impl Checker {
         }
     }
 
-    /// A notice went out.
-    pub(crate) fn notice(&mut self, now: i64, name: &str, status: &str) {
-        let ended = self.books.values().any(|book| book.definition.name == name && book.ended.is_some());
-        if !ended {
-            self.violation(now, &format!("notice that {name} is {status}, but it has not ended"));
+    /// A notice went out: the action that orders it.
+    pub(crate) fn notice(&mut self, now: i64, name: &str, notice: &str) {
+        let book = self.books.values().find(|book| book.definition.name == name);
+        if !book.is_some_and(|book| book.notices.contains(notice)) {
+            self.violation(now, &format!("notice {notice} of {name} went out, no step ordered it"));
         }
-        self.notices.entry(name.to_owned()).or_default().push(status.to_owned());
+        self.notices.entry(name.to_owned()).or_default().push(notice.to_owned());
     }
 
     /// Whether all of `count` tunings have ended.
     pub(crate) fn all_ended(&self, count: usize) -> bool {
-        self.books.len() >= count && self.books.values().all(|book| book.ended.is_some())
+        self.books.len() + self.turned_away >= count && self.books.values().all(|book| book.ended.is_some())
     }
 }
 
@@ -229,7 +249,15 @@ pub(crate) fn name(ruling: &Ruling) -> &'static str {
         Ruling::StopOrdered { why: StopWhy::MaxResource, .. } => "StopOrdered MaxResource",
         Ruling::StopOrdered { why: StopWhy::TuningEnding, .. } => "StopOrdered TuningEnding",
         Ruling::BillOrdered { .. } => "BillOrdered",
+        Ruling::StopOrdered { why: StopWhy::NoObjective { .. }, .. } => "StopOrdered NoObjective",
         Ruling::LogReadOrdered { .. } => "LogReadOrdered",
+        Ruling::LookOrdered { .. } => "LookOrdered",
+        Ruling::GrantOrdered { .. } => "GrantOrdered",
+        Ruling::ReturnOrdered { .. } => "ReturnOrdered",
+        Ruling::CapReached { percent: 100 } => "CapReached 100",
+        Ruling::CapReached { .. } => "CapReached",
+        Ruling::MonthCapReached { percent: 100, .. } => "MonthCapReached 100",
+        Ruling::MonthCapReached { .. } => "MonthCapReached",
         Ruling::SettledInFull { .. } => "SettledInFull",
         Ruling::OverrunSeen => "OverrunSeen",
         Ruling::AttemptAwaited { why: RetryWhy::Capacity, .. } => "AttemptAwaited Capacity",

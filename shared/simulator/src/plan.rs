@@ -56,6 +56,8 @@ pub struct Plan {
     pub runtime_per_attempt: bool,
     /// Mean time of one epoch, ms.
     pub epoch_ms: i64,
+    /// The stack's cap of a month, micro-dollars.
+    pub monthly_cap: Option<u64>,
 }
 
 impl Plan {
@@ -73,6 +75,7 @@ impl Plan {
             whole_seconds: true,
             runtime_per_attempt: false,
             epoch_ms: 20_000,
+            monthly_cap: None,
         }
     }
 
@@ -118,6 +121,11 @@ impl Plan {
             whole_seconds: dice.chance(0.7),
             runtime_per_attempt: dice.chance(0.5),
             epoch_ms: dice.pick(&[2_000, 10_000, 30_000, 60_000, 120_000]),
+            // From what two small jobs may cost to what hardly binds.
+            monthly_cap: Dice::new(seed, "month", 0).chance(0.25).then(|| {
+                let dollars = Dice::new(seed, "month", 1).between(2, 40);
+                u64::try_from(dollars).unwrap_or(2) * 1_000_000
+            }),
         }
     }
 }

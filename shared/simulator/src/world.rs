@@ -79,7 +79,7 @@ impl World {
         Self {
             seed,
             shards: [shards(), shards()],
-            check: Checker::new(&cases),
+            check: Checker::new(&cases, plan.monthly_cap),
             plan,
             cases,
             start: START,

@@ -11,7 +11,9 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
-use tuning::definition::{Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Strategy};
+use tuning::definition::{
+    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Silence, Strategy,
+};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::Rate;
 use tuning::ruling::Ruling;
@@ -52,6 +54,8 @@ fn definition(max_jobs: u32) -> Definition {
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
         max_interruptions: 3,
+        silence: Silence::Never,
+        grants: false,
     }
 }
 
@@ -92,9 +96,14 @@ impl Service {
             Ruling::LogReadOrdered { job, streams } => {
                 self.put(Fact::LogRead { job: *job, streams: *streams });
             }
+            Ruling::CapReached { .. } | Ruling::MonthCapReached { .. } | Ruling::OverrunSeen => {
+                self.put(Fact::NoticeGiven { notice: ruling.action().unwrap_or_default() });
+            }
             Ruling::TrialJudged { .. }
+            | Ruling::LookOrdered { .. }
+            | Ruling::GrantOrdered { .. }
+            | Ruling::ReturnOrdered { .. }
             | Ruling::SettledInFull { .. }
-            | Ruling::OverrunSeen
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. }

@@ -72,7 +72,7 @@ fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
 /// runs that could free the money it needs.
 fn waits_in_vain(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let limits = definition.limits_for(runtime_seconds(definition, state, trial.full_limit));
-    let too_dear = definition.worst_case(limits).is_some_and(|amount| !state.ledger.fits(amount));
+    let too_dear = definition.worst_case(limits).is_some_and(|amount| !state.ledger.fits_cap(amount));
     state.status != Status::Active
         || state.launched >= definition.limits.max_jobs
         || state.ledger.overrun

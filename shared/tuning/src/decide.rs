@@ -4,7 +4,10 @@
 //! of the rules: criteria of the whole tuning, then running trials, then ended jobs, then new jobs, then the end.
 
 mod finish;
+mod grant;
 mod judge;
+mod notice;
+mod silence;
 mod start;
 
 use crate::definition::Definition;
@@ -13,27 +16,30 @@ use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOA
 use crate::ruling::{Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 
+pub use silence::open_look;
+
 /// The next ruling.
 pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
     if !state.submitted || state.is_ended() {
         return None;
     }
-    let overrun = state.ledger.overrun && !state.overrun_told;
-    overrun
-        .then_some(Ruling::OverrunSeen)
+    notice::overrun(state)
         .or_else(|| finish::ending(definition, state))
         .or_else(|| judge::judgement(definition, state))
+        .or_else(|| silence::look(definition, state))
         .or_else(|| stop(definition, state))
         .or_else(|| bill(state))
         .or_else(|| {
             let mut trials = state.trials.iter();
             trials.find_map(|(number, trial)| crate::conclude::conclusion(definition, state, *number, trial))
         })
+        .or_else(|| notice::reached(definition, state))
         .or_else(|| start::start(definition, state))
+        .or_else(|| grant::give_back(definition, state, finish::why_ended(definition, state).is_some()))
         .or_else(|| finish::ended(definition, state))
 }
 
-/// A running job whose trial is out, has all its epochs, or whose tuning is ending, is stopped: once.
+/// A running job whose trial is out, has all its epochs or is silent, or whose tuning is ending, is stopped: once.
 fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     let max_resource = definition.plan().max_resource();
     state.jobs().find_map(|(key, trial, job)| {
@@ -44,7 +50,9 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             (_, Some(why)) => why,
             (_, None) if trial.resource() >= max_resource => StopWhy::MaxResource,
             (Status::Ending(why), None) if finish::stops_running(why) => StopWhy::TuningEnding,
-            (Status::Active | Status::Ending(_) | Status::Ended { .. }, None) => return None,
+            (Status::Active | Status::Ending(_) | Status::Ended { .. }, None) => {
+                silence::confirmed(definition, state, trial, job)?
+            }
         };
         Some(Ruling::StopOrdered { job: key, why })
     })
@@ -97,6 +105,8 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<i64> {
     let told = state.clock;
     let retries = state.trials.values().filter(|trial| trial.job.is_none()).filter_map(|t| t.retry_at);
     let tuning = finish::time_up(definition).filter(|_| state.status == Status::Active);
-    let others = retries.chain(state.hold_starts_until).chain(tuning);
-    settle.filter(|deadline| *deadline > told).chain(others.filter(|deadline| *deadline > state.now)).min()
+    let others = retries.chain(state.hold_starts_until).chain(tuning).chain(grant::deadlines(state));
+    let others = others.filter(|deadline| *deadline > state.now);
+    let told = settle.chain(silence::deadline(definition, state)).filter(|deadline| *deadline > told);
+    told.chain(others).min()
 }

@@ -11,7 +11,10 @@ use crate::limits::{SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLO
 use crate::money::{MicroUsd, Rate};
 
 /// The rules that new tunings are submitted under. A tuning keeps the version it was submitted under for its life.
-pub const RULES_VERSION: u32 = 1;
+///
+/// 1: the first. 2: people are told when half, four fifths and all of the cap are used; what is left at the end of a
+/// cap still pays a job whose limit is cut to it.
+pub const RULES_VERSION: u32 = 2;
 
 /// The immutable definition of a tuning job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +47,24 @@ pub struct Definition {
     pub epochs: EpochRule,
     /// Our own further attempts of one trial after a lack of capacity or an interruption.
     pub max_interruptions: u32,
+    /// When a job that emits nothing is ended.
+    #[serde(default)]
+    pub silence: Silence,
+    /// Whether money comes in grants out of the stack's month's cap.
+    #[serde(default)]
+    pub grants: bool,
+}
+
+/// When a training job that emits no value of the objective is ended: all its money would be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Silence {
+    /// Never.
+    #[default]
+    Never,
+    /// After a multiple of what epochs have taken so far; before any is known, after half of the running-time limit.
+    Adaptive,
+    /// After so many seconds.
+    After(u64),
 }
 
 /// How resources are given to trials.
@@ -171,6 +192,21 @@ impl Definition {
         let running = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
         let seconds = running.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
         self.job.rate.map(|rate| rate.cost(seconds, self.job.instance_count, self.job.volume_gib))
+    }
+
+    /// The longest running time from `least` to `most` seconds with which a job costs at most `amount`.
+    pub fn longest_within(&self, amount: MicroUsd, least: u64, most: u64) -> Option<u64> {
+        let fits = |seconds| self.worst_case(self.limits_for(seconds)).is_some_and(|worst| worst <= amount);
+        if least > most || !fits(least) {
+            return None;
+        }
+        // Costs rise with the time: halve between what fits and what does not.
+        let (mut good, mut bad) = (least, most.saturating_add(1));
+        while bad.saturating_sub(good) > 1 {
+            let middle = good.midpoint(bad);
+            if fits(middle) { good = middle } else { bad = middle }
+        }
+        Some(good)
     }
 
     /// The least cap under which one job may start: below it the request is refused.

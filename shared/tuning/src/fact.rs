@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::money::MicroUsd;
+
 /// A training job of a tuning: trial, rung at which it was started (0 when it runs through), attempt (from 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobKey {
@@ -89,6 +91,35 @@ pub enum Fact {
         /// How many log streams its trial was known to have when this was ordered.
         streams: u32,
     },
+    /// A job that had been silent was looked at, and its stored log read: what was found is in facts put before this
+    /// one.
+    SilenceSeen {
+        /// The job.
+        job: JobKey,
+        /// Since when it had been silent, as it was known when the look was ordered, ms.
+        since: i64,
+    },
+    /// The month's cap was asked for money.
+    BudgetGranted {
+        /// The asking's number.
+        n: u32,
+        /// The month (UTC) it was taken from, such as `2026-11`.
+        month: String,
+        /// How much; nothing when the month has less left than was needed.
+        amount: MicroUsd,
+        /// The share of the month's cap, in percent, that this reached first: people are to be told.
+        reached: Option<u32>,
+    },
+    /// Unused money was given back to its month.
+    GrantReturned {
+        /// The return's number.
+        n: u32,
+    },
+    /// A notice went out.
+    NoticeGiven {
+        /// The action that ordered it.
+        notice: String,
+    },
     /// The training service accepted a job.
     JobStarted {
         /// The job.
@@ -126,17 +157,23 @@ impl Fact {
     /// Whether it says that all there is of its job was put before it: then all stored facts of that job are to be
     /// folded first, since nothing else orders them.
     pub fn completes(&self) -> bool {
-        matches!(self, Self::JobDescribed { .. } | Self::LogRead { .. })
+        matches!(self, Self::JobDescribed { .. } | Self::LogRead { .. } | Self::SilenceSeen { .. })
     }
 
     /// The job it concerns, if one.
     pub fn job(&self) -> Option<JobKey> {
         match self {
-            Self::TuningSubmitted | Self::StopRequested | Self::TimePassed => None,
+            Self::TuningSubmitted
+            | Self::StopRequested
+            | Self::TimePassed
+            | Self::BudgetGranted { .. }
+            | Self::GrantReturned { .. }
+            | Self::NoticeGiven { .. } => None,
             Self::JobStateChanged { job, .. }
             | Self::MetricsLogged { job, .. }
             | Self::JobDescribed { job, .. }
             | Self::LogRead { job, .. }
+            | Self::SilenceSeen { job, .. }
             | Self::JobStarted { job }
             | Self::StartRefused { job, .. }
             | Self::JobNeverStarted { job }

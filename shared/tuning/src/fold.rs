@@ -4,6 +4,7 @@
 //! a job that has left the state changes nothing at all. Returns whether anything changed, so that facts without effect
 //! are not recorded.
 
+mod grants;
 mod metrics;
 
 use crate::definition::Definition;
@@ -37,6 +38,14 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             *job != before
         }),
         Fact::LogRead { job, streams } => log_read(state, *job, *streams),
+        Fact::SilenceSeen { job, since } => with_job(state, *job, |job| {
+            let changed = job.silence_seen < Some(*since);
+            job.silence_seen = job.silence_seen.max(Some(*since));
+            changed
+        }),
+        Fact::BudgetGranted { .. } => grants::granted(state, &recorded.fact, at),
+        Fact::GrantReturned { n } => state.grants.returns.remove(n),
+        Fact::NoticeGiven { notice } => state.notices.remove(notice),
         Fact::JobDescribed { .. } => job_described(definition, state, &recorded.fact, at),
         Fact::JobStarted { job } => with_job(state, *job, |job| {
             let changed = !std::mem::replace(&mut job.accepted, true);

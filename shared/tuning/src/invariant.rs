@@ -13,6 +13,10 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
     if !ledger.within_cap() && !ledger.overrun {
         return Some(format!("spent {} + reserved {} is above the cap", ledger.spent, ledger.reserved));
     }
+    let granted = ledger.granted.map(|_| state.grants.total());
+    if granted != ledger.granted {
+        return Some(format!("grants are {granted:?}, the ledger says {:?}", ledger.granted));
+    }
     let open = state.jobs().filter(|(_, _, job)| !job.is_closed());
     let sum = open.fold(MicroUsd::ZERO, |sum, (_, _, job)| sum.plus(job.reservation));
     if sum != ledger.reserved {
@@ -46,6 +50,11 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
         | Ruling::StopOrdered { .. }
         | Ruling::BillOrdered { .. }
         | Ruling::LogReadOrdered { .. }
+        | Ruling::LookOrdered { .. }
+        | Ruling::GrantOrdered { .. }
+        | Ruling::ReturnOrdered { .. }
+        | Ruling::CapReached { .. }
+        | Ruling::MonthCapReached { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }
         | Ruling::OverrunSeen

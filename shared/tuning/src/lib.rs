@@ -26,6 +26,7 @@ pub mod decide;
 pub mod definition;
 pub mod fact;
 pub mod fold;
+pub mod grants;
 pub mod invariant;
 pub mod ledger;
 pub mod limits;

@@ -58,6 +58,28 @@ pub const STEP_FACT_BYTES: usize = 110_000;
 /// No further ruling is made in a step that holds so many bytes, facts included; the rest is owed.
 pub const STEP_BYTES: usize = 250_000;
 
+/// A notice is given of these shares of a cap, in percent; the last one means that no further job fits.
+pub const CAP_LEVELS: [u32; 3] = [50, 80, 100];
+
+/// Least silence after which a job is ended when the time is not the user's own, once epochs were timed.
+pub const MIN_SILENCE_MS: i64 = 600_000;
+
+/// The same before any was timed; half of the running-time limit if that is more.
+pub const MIN_SILENCE_UNTIMED_MS: i64 = 1_800_000;
+
+/// A job that has been silent for so many times the usual time of an epoch is ended.
+pub const SILENCE_EPOCHS: u64 = 10;
+
+/// The month's cap had nothing left: it is asked again after this time, since other tunings give back what they do not
+/// need.
+pub const GRANT_RETRY_MS: i64 = 300_000;
+
+/// After this time without a grant, a tuning of which nothing runs ends.
+pub const GRANT_PATIENCE_MS: i64 = 3_600_000;
+
+/// A tuning that can start nothing for so long gives back what it does not use.
+pub const IDLE_MS: i64 = 600_000;
+
 /// Lines kept over all running trials where the epoch is a line's rank (about 25 MB of state); there, `MaxResource` times
 /// the jobs at once must not be above it.
 pub const MAX_RANKED_LINES: usize = 200_000;

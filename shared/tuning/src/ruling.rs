@@ -64,6 +64,43 @@ pub enum Ruling {
         /// Log streams of its trial so far.
         streams: u32,
     },
+    /// A job that has emitted nothing for long is to be looked at, and its stored log read, before it is ended for that.
+    LookOrdered {
+        /// The job.
+        job: JobKey,
+        /// Since when it has been silent, ms.
+        since: i64,
+    },
+    /// Money is asked of the month's cap.
+    GrantOrdered {
+        /// The asking's number, from 1.
+        n: u32,
+        /// What is needed for the next job: less is of no use.
+        least: MicroUsd,
+        /// What all free slots could use.
+        wanted: MicroUsd,
+    },
+    /// Unused money goes back to its month.
+    ReturnOrdered {
+        /// The return's number, from 1.
+        n: u32,
+        /// The month it came from.
+        month: String,
+        /// How much.
+        amount: MicroUsd,
+    },
+    /// So much of the tuning's cap is spent; at 100, what is left pays no further job. People are told.
+    CapReached {
+        /// 50, 80 or 100.
+        percent: u32,
+    },
+    /// So much of a month's cap is granted: people are told.
+    MonthCapReached {
+        /// The month.
+        month: String,
+        /// 50, 80 or 100.
+        percent: u32,
+    },
     /// An ended job's bill never came: its whole reservation is taken as spent.
     SettledInFull {
         /// The job.
@@ -135,6 +172,11 @@ pub enum StopWhy {
     MaxResource,
     /// The tuning is ending.
     TuningEnding,
+    /// It emitted no value of the objective for so long.
+    NoObjective {
+        /// So many seconds.
+        seconds: u64,
+    },
 }
 
 /// Why a trial is tried again.
@@ -209,6 +251,11 @@ impl Ruling {
             Self::StopOrdered { job, .. } => Some(format!("stop-{job}")),
             Self::BillOrdered { job } => Some(format!("bill-{job}")),
             Self::LogReadOrdered { job, streams } => Some(format!("read-{job}-{streams}")),
+            Self::LookOrdered { job, since } => Some(format!("look-{job}-{since}")),
+            Self::GrantOrdered { n, .. } => Some(format!("grant-{n}")),
+            Self::ReturnOrdered { n, .. } => Some(format!("return-{n}")),
+            Self::CapReached { percent } => Some(format!("notice-cap-{percent}")),
+            Self::MonthCapReached { month, percent } => Some(format!("notice-month-{month}-{percent}")),
             Self::OverrunSeen => Some("notice-overrun".to_owned()),
             Self::TuningEnded { .. } => Some("notice-ended".to_owned()),
             Self::TrialJudged { .. }
@@ -229,6 +276,11 @@ impl Ruling {
             | Self::StopOrdered { .. }
             | Self::BillOrdered { .. }
             | Self::LogReadOrdered { .. }
+            | Self::LookOrdered { .. }
+            | Self::GrantOrdered { .. }
+            | Self::ReturnOrdered { .. }
+            | Self::CapReached { .. }
+            | Self::MonthCapReached { .. }
             | Self::SettledInFull { .. }
             | Self::OverrunSeen
             | Self::TuningEnding { .. }

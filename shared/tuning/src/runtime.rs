@@ -62,6 +62,31 @@ pub fn runtime_seconds(definition: &Definition, state: &State, full_limit: bool)
     training.saturating_add(startup).div_ceil(1_000).max(MIN_RUNTIME_SECONDS).min(user)
 }
 
+/// The least running time, in seconds, that is worth sending when money runs out: what a usual job needs to its last
+/// epoch (twice that while few were timed); never above the user's. `None` while no epoch was timed, or where jobs run
+/// to an end of their own.
+pub fn least_seconds(definition: &Definition, state: &State) -> Option<u64> {
+    let Strategy::Hyperband { max_resource, .. } = definition.strategy else { return None };
+    let timings = &state.timings;
+    let factor = match timings.epoch_ms.len() {
+        0 => return None,
+        timed if timed < TIMED_JOBS_NEEDED => 2,
+        _ => 1,
+    };
+    let usual = p95(&timings.epoch_ms)
+        .saturating_mul(u64::from(max_resource))
+        .saturating_add(p95(&timings.startup_ms))
+        .saturating_mul(factor);
+    let user = definition.job.max_runtime_seconds;
+    Some(usual.div_ceil(1_000).max(MIN_RUNTIME_SECONDS).min(user))
+}
+
+/// Usual milliseconds of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
+pub(crate) fn usual_ms(state: &State) -> Option<(u64, u64)> {
+    let Timings { epoch_ms, startup_ms } = &state.timings;
+    (epoch_ms.len() >= TIMED_JOBS_NEEDED).then(|| (p95(epoch_ms), p95(startup_ms)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

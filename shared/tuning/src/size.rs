@@ -28,10 +28,14 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
         }
         Fact::StartRefused { message, .. } => text(message),
         Fact::ActionDeferred { reason, .. } => text(reason),
+        Fact::BudgetGranted { month, .. } => text(month),
+        Fact::NoticeGiven { notice } => text(notice),
         Fact::TuningSubmitted
         | Fact::StopRequested
         | Fact::TimePassed
         | Fact::LogRead { .. }
+        | Fact::SilenceSeen { .. }
+        | Fact::GrantReturned { .. }
         | Fact::JobStarted { .. }
         | Fact::JobNeverStarted { .. }
         | Fact::StopAccepted { .. } => 0,
@@ -49,10 +53,14 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
         Ruling::TrialFinished { how: TrialEnd::Failed(message), .. }
         | Ruling::TuningEnding { why: EndReason::Failed(message) }
         | Ruling::TuningEnded { why: EndReason::Failed(message) } => text(message),
+        Ruling::ReturnOrdered { month, .. } | Ruling::MonthCapReached { month, .. } => text(month),
         Ruling::TrialJudged { .. }
         | Ruling::StopOrdered { .. }
         | Ruling::BillOrdered { .. }
         | Ruling::LogReadOrdered { .. }
+        | Ruling::LookOrdered { .. }
+        | Ruling::GrantOrdered { .. }
+        | Ruling::CapReached { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }
         | Ruling::TrialFinished { .. }

@@ -5,7 +5,7 @@
 
 mod apply;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hyperband::ranking::{Direction, Score, better_first};
 use hyperband::rung::{Rung, Verdict};
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::{Definition, JobLimits};
 use crate::fact::{JobEnd, JobKey, JobPhase};
+use crate::grants::Grants;
 use crate::ledger::Ledger;
 use crate::money::MicroUsd;
 use crate::ruling::{EndReason, StopWhy};
@@ -63,6 +64,16 @@ pub struct State {
     /// Whether people were told of a bill above its reservation.
     #[serde(default)]
     pub overrun_told: bool,
+    /// The share of the cap, in percent, of which people were told last.
+    #[serde(default)]
+    pub cap_told: u32,
+    /// Notices that were ordered and are not known to have gone out, by their action. (That of the end is not among
+    /// them: nothing is folded any more then.)
+    #[serde(default)]
+    pub notices: BTreeSet<String>,
+    /// Money out of the month's cap.
+    #[serde(default)]
+    pub grants: Grants,
     /// Message of the last failure.
     pub last_failure: Option<String>,
 }
@@ -190,6 +201,12 @@ pub struct Job {
     pub refused: Option<String>,
     /// The latest time to which one of its actions was put off, and why; in the past once that is over.
     pub deferred: Option<(i64, String)>,
+    /// The beginning of the silence for which it was ordered to be looked at.
+    #[serde(default)]
+    pub look_ordered: Option<i64>,
+    /// The beginning of the silence that a look confirmed.
+    #[serde(default)]
+    pub silence_seen: Option<i64>,
     /// Failure reason.
     pub message: Option<String>,
     /// Interruptions so far.
@@ -279,7 +296,7 @@ impl State {
             clock: definition.created,
             submitted: false,
             status: Status::Active,
-            ledger: Ledger::new(definition.cap),
+            ledger: Ledger::new(definition.cap, definition.grants),
             next_trial: 0,
             launched: 0,
             joined: vec![0; plan.brackets().len()],
@@ -294,6 +311,9 @@ impl State {
             refusals: 0,
             hold_starts_until: None,
             overrun_told: false,
+            cap_told: 0,
+            notices: BTreeSet::new(),
+            grants: Grants::default(),
             last_failure: None,
         }
     }

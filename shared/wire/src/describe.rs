@@ -79,6 +79,8 @@ pub struct ControllerView<'a> {
     pub reserved: MicroUsd,
     /// The hard cap.
     pub cap: Option<MicroUsd>,
+    /// Granted out of the stack's month's cap, if there is one.
+    pub granted: Option<MicroUsd>,
     /// Why the tuning ended.
     pub end_reason: Option<&'a str>,
     /// Trials started.
@@ -279,6 +281,7 @@ fn money(own: &ControllerView<'_>) -> Map<String, Value> {
     let mut members = Map::new();
     members.insert("SpentUsd".to_owned(), usd(own.spent));
     members.insert("ReservedUsd".to_owned(), usd(own.reserved));
+    set(&mut members, "GrantedUsd", own.granted.map(usd));
     set(&mut members, "CapUsd", own.cap.map(usd));
     members
 }

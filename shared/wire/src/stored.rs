@@ -8,12 +8,14 @@
 //! | definition, head, steps, snapshots, job summaries | `T#<id>` | `META`, `HEAD`, `STEP#…`, `SNAP#…`, `JOB#…` |
 //! | names of all tunings | `INDEX` | `<name in lower case>` |
 //! | tunings that are not at rest | `ACTIVE` | `<id>` |
+//! | what of a month's cap is granted | `BUDGET` | `<year>-<month>` |
 //!
 //! `<id>` is `<name>-<incarnation>`. Facts and state lie in different partitions. Every row carries `type` and `version`;
 //! a version this code does not know is an error to be tried again by newer code, never a guess. Snapshots alone are
 //! compressed; all else reads as text in any DynamoDB tool.
 
 mod action;
+mod budget;
 mod head;
 mod snapshot;
 
@@ -26,6 +28,7 @@ use tuning::step::Step;
 use tuning::summary::JobSummary;
 
 pub use action::{ActionRow, ActionStatus, REVISION};
+pub use budget::{BUDGET, MonthRow, month_of};
 pub use head::{Head, IndexRow, status_word};
 pub use snapshot::{snapshot_chunks, snapshot_key_prefix, snapshot_state};
 

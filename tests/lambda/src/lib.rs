@@ -77,7 +77,7 @@ impl Stage {
     /// Submits a tuning of the sample request; its id.
     pub async fn submit(&self) -> String {
         let store = Arc::new(Store::new(Arc::new(self.table.table())));
-        let submit = Submit { store, prices: NoPrices, clock: At(SUBMITTED) };
+        let submit = Submit { store, prices: NoPrices, clock: At(SUBMITTED), monthly_cap: None };
         let request = include_bytes!("../../../events/amt_create_request.json");
         submit.submit(request).await.unwrap().id()
     }

@@ -76,9 +76,16 @@ fn trial(what: &What) -> Option<u32> {
             | Ruling::StopOrdered { job, .. }
             | Ruling::BillOrdered { job }
             | Ruling::LogReadOrdered { job, .. }
+            | Ruling::LookOrdered { job, .. }
             | Ruling::SettledInFull { job, .. }
             | Ruling::AttemptAwaited { job, .. } => Some(job.trial),
-            Ruling::OverrunSeen | Ruling::TuningEnding { .. } | Ruling::TuningEnded { .. } => None,
+            Ruling::OverrunSeen
+            | Ruling::GrantOrdered { .. }
+            | Ruling::ReturnOrdered { .. }
+            | Ruling::CapReached { .. }
+            | Ruling::MonthCapReached { .. }
+            | Ruling::TuningEnding { .. }
+            | Ruling::TuningEnded { .. } => None,
         },
         What::Improved(best) => Some(best.trial),
         What::Interrupted(job) | What::Deferred(job, _) => Some(job.trial),

@@ -84,6 +84,19 @@ fn described(job: JobKey, description: &Description) -> Option<Recorded> {
     Some(Recorded { key: format!("described#{job}"), at: description.modified, fact })
 }
 
+/// The state that a description shows, as a fact.
+pub(crate) fn state_fact(job: JobKey, description: &Description) -> Recorded {
+    let at = description.modified;
+    let fact = Fact::JobStateChanged {
+        job,
+        phase: phase(description),
+        started: description.started,
+        ended: description.ended,
+        message: description.failure_reason.clone(),
+    };
+    Recorded { key: format!("described-state#{}#{at}", description.secondary_status), at, fact }
+}
+
 /// The phase a description shows.
 pub(crate) fn phase(description: &Description) -> JobPhase {
     classify(&description.status, &description.secondary_status, description.failure_reason.as_deref())

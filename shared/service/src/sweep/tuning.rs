@@ -1,8 +1,9 @@
 //! Sweeps one tuning.
 
+use tuning::decide::open_look;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::fold::fold;
-use tuning::state::{Job, Status, Trial};
+use tuning::state::{Job, State, Status, Trial};
 use wire::names::training_job_name;
 use wire::stored::{self, ActionRow, ActionStatus};
 
@@ -30,13 +31,16 @@ where
             return self.at_rest(id).await;
         };
         if loaded.state.is_ended() {
-            return self.sweep_ended(id).await;
+            return self.sweep_ended(id, &loaded.state).await;
         }
         let mut ring = now.saturating_sub(loaded.head.at) >= SILENT_TUNING_MS || loaded.head.step == 0;
         ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
         if loaded.head.deadline.is_some_and(|deadline| deadline <= now) {
             let key = format!("time#{}", loaded.head.deadline.unwrap_or(now));
             ring |= self.put(id, &Recorded { key, at: now, fact: Fact::TimePassed }).await? == Put::Known;
+        }
+        for action in owed_of_tuning(&loaded.state) {
+            ring |= self.actuator.perform(id, &action).await? == Performed::Done;
         }
         // One job that cannot be helped now must not keep the others from it.
         let mut failed = None;
@@ -68,6 +72,7 @@ where
             (job.stop.is_none() && !job.accepted && !job.is_closed()).then(|| format!("start-{key}")),
             (job.bill_ordered && !job.is_closed()).then(|| format!("bill-{key}")),
             (trial.read_ordered > trial.streams_read).then(|| format!("read-{key}-{}", trial.read_ordered)),
+            open_look(job).map(|since| format!("look-{key}-{since}")),
         ];
         let mut ring = false;
         for action in owed.iter().flatten() {
@@ -98,14 +103,8 @@ where
         let from = last_line.max(description.created);
         let mut facts =
             skip(bill::read_log(jobs, tuning, &name, key, from).await).map(|read| read.0).unwrap_or_default();
-        let phase = bill::phase(&description);
-        if phase != job.phase {
-            let at = description.modified;
-            let (started, ended) = (description.started, description.ended);
-            let message = description.failure_reason.clone();
-            let fact = Fact::JobStateChanged { job: key, phase, started, ended, message };
-            let key = format!("described-state#{}#{at}", description.secondary_status);
-            facts.push(Recorded { key, at, fact });
+        if bill::phase(&description) != job.phase {
+            facts.push(bill::state_fact(key, &description));
         }
         let mut scratch = state.clone();
         facts.retain(|fact| fold(&tuning.definition, &mut scratch, fact));
@@ -120,20 +119,30 @@ where
         Ok(record::put(&*self.store.table, id, fact).await?)
     }
 
-    /// A tuning that has ended comes to rest when its notice is out.
-    async fn sweep_ended(&self, id: &str) -> Result<(), StoreError> {
-        let action = "notice-ended";
-        self.actuator.perform(id, action).await?;
-        let row = self.store.table.get(&stored::action_key(id, action)).await?;
-        let row = row.as_ref().map(ActionRow::read).transpose()?;
-        match row.map(|row| row.status) {
-            Some(ActionStatus::Pending | ActionStatus::Performing) => Ok(()),
-            Some(ActionStatus::Done | ActionStatus::Cancelled) | None => self.at_rest(id).await,
+    /// A tuning that has ended comes to rest when its notices are out.
+    async fn sweep_ended(&self, id: &str, state: &State) -> Result<(), StoreError> {
+        let mut out = true;
+        for notice in state.notices.iter().map(String::as_str).chain(["notice-ended"]) {
+            self.actuator.perform(id, notice).await?;
+            let row = self.store.table.get(&stored::action_key(id, notice)).await?;
+            let row = row.as_ref().map(ActionRow::read).transpose()?;
+            let open =
+                |row: ActionRow| matches!(row.status, ActionStatus::Pending | ActionStatus::Performing);
+            out &= !row.is_some_and(open);
         }
+        if out { self.at_rest(id).await } else { Ok(()) }
     }
 
     async fn at_rest(&self, id: &str) -> Result<(), StoreError> {
         let key = stored::active_row(id).key;
         Ok(self.store.table.write(Write::Delete(key, Condition::Always)).await?)
     }
+}
+
+/// The actions of a tuning, not of one job, whose outcome its state still waits for.
+fn owed_of_tuning(state: &State) -> Vec<String> {
+    let grants = &state.grants;
+    let asking = grants.open.map(|n| format!("grant-{n}"));
+    let returns = grants.returns.iter().map(|n| format!("return-{n}"));
+    asking.into_iter().chain(returns).chain(state.notices.iter().cloned()).collect()
 }

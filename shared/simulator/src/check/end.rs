@@ -29,7 +29,9 @@ pub(crate) fn check(world: &mut World) {
         rows(world, id, &mut wrong);
         replayed(world, &store, id, &mut wrong);
         ended_well(world, id, &mut wrong);
+        used_up(world, id, &mut wrong);
     }
+    wrong.extend(world.check.months_at_end());
     let at_rest = now(store.all(ACTIVE, "")).map(|rows| rows.is_empty());
     if at_rest != Ok(true) {
         wrong.push("P8: an ended tuning is still on the list of active ones".to_owned());
@@ -72,8 +74,15 @@ fn rows(world: &World, id: &str, wrong: &mut Vec<String>) {
             // A job that never was is called off by its stop.
             ("stop", ActionStatus::Done) => asked || !exists,
             // The job has ended (checked apart): there is nothing left to do.
-            ("stop" | "bill" | "read", _) => true,
-            ("notice", ActionStatus::Done) => world.check.notices.contains_key(&book.definition.name),
+            ("stop" | "bill" | "read" | "look", _) | ("grant" | "return", ActionStatus::Done) => true,
+            // The fact may be known before its row can say so; then nobody need perform it again.
+            ("grant" | "return", ActionStatus::Pending | ActionStatus::Performing) => {
+                book.replica.grants.is_settled()
+            }
+            ("notice", _) => {
+                let out = world.check.notices.get(&book.definition.name);
+                out.is_some_and(|notices| notices.contains(&row.action))
+            }
             _ => false,
         };
         if !fine {
@@ -111,6 +120,16 @@ fn replayed(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut Vec
         world.training.of(id).map(|job| world.cases[job.case].cost(job.charged_seconds())).sum();
     if book.ended.is_some() && book.definition.job.rate.is_some() && billed > spent {
         wrong.push(format!("P1: the bills of {id} are {billed}, the ledger has {spent}"));
+    }
+}
+
+/// "At the end of a tuning that ended at its cap the unused part is below max(5 %, one smallest job's worst case)."
+fn used_up(world: &World, id: &str, wrong: &mut Vec<String>) {
+    let Some(book) = world.check.books.get(id).filter(|book| !book.definition.grants) else { return };
+    let (Some(cap), Some((EndReason::CostCap, _))) = (book.cap, &book.ended) else { return };
+    let unused = cap.saturating_sub(book.money().0);
+    if unused >= (cap / 20).max(book.least_reservation.unwrap_or(cap)) {
+        wrong.push(format!("P1: {id} ended at its cap of {cap} with {unused} unused"));
     }
 }
 

@@ -31,6 +31,9 @@ impl Book {
     }
 
     fn fact(&mut self, recorded: &Recorded) {
+        if let Fact::BudgetGranted { amount, .. } = &recorded.fact {
+            self.granted += amount.0;
+        }
         let Some(key) = recorded.fact.job() else { return };
         let rate = self.definition.job.clone();
         let Some(job) = self.jobs.get_mut(&key) else { return };
@@ -60,6 +63,10 @@ impl Book {
             | Fact::JobStateChanged { .. }
             | Fact::MetricsLogged { .. }
             | Fact::LogRead { .. }
+            | Fact::SilenceSeen { .. }
+            | Fact::BudgetGranted { .. }
+            | Fact::GrantReturned { .. }
+            | Fact::NoticeGiven { .. }
             | Fact::JobStarted { .. }
             | Fact::StartRefused { .. }
             | Fact::JobNeverStarted { .. }
@@ -79,6 +86,9 @@ impl Book {
 
     fn within_cap(&self) -> Result<(), String> {
         let (spent, reserved) = self.money();
+        if self.definition.grants && spent + reserved > self.granted {
+            return Err(format!("P1: spent {spent} + reserved {reserved} is above {} granted", self.granted));
+        }
         match self.cap {
             Some(cap) if spent + reserved > cap => {
                 Err(format!("P1: spent {spent} + reserved {reserved} is above the cap {cap}"))
@@ -88,7 +98,18 @@ impl Book {
     }
 
     fn ruling(&mut self, ruling: &Ruling) -> Result<(), String> {
+        self.notices.extend(ruling.action().filter(|action| action.starts_with("notice-")));
         match ruling {
+            Ruling::GrantOrdered { least, wanted, .. } => {
+                let sound = self.definition.grants && least.0 > 0 && least <= wanted && self.ending.is_none();
+                sound.then_some(()).ok_or_else(|| format!("P1: {least} to {wanted} are asked for"))
+            }
+            Ruling::ReturnOrdered { amount, .. } => {
+                let left = self.granted.checked_sub(amount.0);
+                self.granted = left.ok_or("P1: more is given back than was granted")?;
+                Ok(())
+            }
+            Ruling::CapReached { .. } | Ruling::MonthCapReached { .. } => Ok(()),
             Ruling::StartOrdered { job, bracket, reservation, .. } => {
                 self.start_ordered(*job, *bracket, reservation.0)
             }
@@ -114,7 +135,7 @@ impl Book {
                 book.end_seen = true;
                 Ok(())
             }
-            Ruling::LogReadOrdered { job, .. } => {
+            Ruling::LogReadOrdered { job, .. } | Ruling::LookOrdered { job, .. } => {
                 let known = self.jobs.contains_key(job);
                 known.then_some(()).ok_or_else(|| format!("P2: job {job} was never ordered"))
             }
@@ -177,6 +198,7 @@ impl Book {
         if self.jobs.insert(key, book).is_some() {
             return Err(format!("P2: the name of job {key} is used twice"));
         }
+        self.least_reservation = Some(self.least_reservation.map_or(reservation, |r| r.min(reservation)));
         let limits = &self.definition.limits;
         let running = self.jobs.values().filter(|job| !job.end_seen).count();
         if running > usize::try_from(limits.max_parallel).unwrap_or(usize::MAX) {

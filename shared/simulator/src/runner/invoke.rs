@@ -12,6 +12,7 @@ use service::perform::{Actuator, CLAIM_MS, LOG_LAG_MS};
 use service::ports::Clock;
 use service::submit::{Submit, SubmitError};
 use service::sweep::Sweeper;
+use tuning::money::MicroUsd;
 
 use super::{Function, Outcome, Process, Running, Task};
 use crate::world::lock;
@@ -80,7 +81,12 @@ fn submit(process: Process, case: usize) -> Running {
     let body = lock(&process.port.world).cases[case].request.to_string();
     Box::pin(async move {
         let Process { store, port, .. } = &process;
-        let use_case = Submit { store: Arc::clone(store), prices: port.clone(), clock: port.clone() };
+        let use_case = Submit {
+            store: Arc::clone(store),
+            prices: port.clone(),
+            clock: port.clone(),
+            monthly_cap: monthly_cap(port),
+        };
         let outcome = match use_case.submit(body.as_bytes()).await {
             // A former try may have been done although its answer was lost.
             Ok(_) | Err(SubmitError::NameTaken(_)) => Outcome::Done,
@@ -88,6 +94,11 @@ fn submit(process: Process, case: usize) -> Running {
                 let mut world = lock(&port.world);
                 let now = world.now;
                 world.check.violation(now, &format!("the request was refused: {error}"));
+                Outcome::Done
+            }
+            // Its user gives up.
+            Err(SubmitError::MonthlyCap(_)) => {
+                lock(&port.world).check.turned_away += 1;
                 Outcome::Done
             }
             Err(SubmitError::Prices(_) | SubmitError::Store(_)) => Outcome::Retry,
@@ -158,7 +169,12 @@ fn actuator(process: &Process) -> Actuator<Port, Port, Port, Port> {
         log_lag_ms: LOG_LAG_MS,
         claim_ms: CLAIM_MS,
         defer_ms: DEFER_MS,
+        monthly_cap: monthly_cap(port),
     }
+}
+
+fn monthly_cap(port: &Port) -> Option<MicroUsd> {
+    lock(&port.world).plan.monthly_cap.map(MicroUsd)
 }
 
 fn sweep(mut process: Process) -> Running {

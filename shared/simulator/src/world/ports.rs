@@ -139,7 +139,7 @@ impl JobLogs for Port {
 impl Bus for Port {
     async fn publish(&self, detail_type: &str, detail: &Value) -> Result<(), BusError> {
         let made = Call { op: Op::Publish, on: detail_type.to_owned() };
-        let effect = |world: &mut super::World| world.check_notice(detail);
+        let effect = |world: &mut super::World| world.check_notice(detail_type, detail);
         let published = call(&self.world, made, effect).await;
         published.map_err(|_| BusError::Unavailable("no answer".to_owned()))
     }

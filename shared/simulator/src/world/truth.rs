@@ -100,6 +100,11 @@ impl World {
             | Ruling::BillOrdered { .. }
             | Ruling::OverrunSeen
             | Ruling::LogReadOrdered { .. }
+            | Ruling::LookOrdered { .. }
+            | Ruling::GrantOrdered { .. }
+            | Ruling::ReturnOrdered { .. }
+            | Ruling::CapReached { .. }
+            | Ruling::MonthCapReached { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. } => {}
@@ -107,9 +112,20 @@ impl World {
     }
 
     /// A notice went out.
-    pub(crate) fn check_notice(&mut self, detail: &Value) {
+    pub(crate) fn check_notice(&mut self, detail_type: &str, detail: &Value) {
         let name = detail["HyperParameterTuningJobName"].as_str().unwrap_or_default();
-        let status = detail["HyperParameterTuningJobStatus"].as_str().unwrap_or_default();
-        self.check.notice(self.now, name, status);
+        let notice = match (detail_type, detail["Alarm"].as_str()) {
+            ("SageMaker HyperParameter Tuning Job State Change", None) => "notice-ended".to_owned(),
+            ("Hyperband Tuning Job Cost Alarm", Some("Overrun")) => "notice-overrun".to_owned(),
+            ("Hyperband Tuning Job Cost Alarm", Some("CapReached")) => {
+                format!("notice-cap-{}", detail["Percent"])
+            }
+            ("Hyperband Tuning Job Cost Alarm", Some("MonthlyCapReached")) => {
+                let month = detail["Month"].as_str().unwrap_or_default();
+                format!("notice-month-{month}-{}", detail["Percent"])
+            }
+            _ => format!("of an unknown kind: {detail_type} {detail}"),
+        };
+        self.check.notice(self.now, name, &notice);
     }
 }

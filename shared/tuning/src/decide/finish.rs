@@ -35,7 +35,9 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
         let direction = definition.direction();
         state.incumbent.as_ref().is_some_and(|best| reaches(direction, best.value, target))
     };
-    let why = if let Some(message) = hopeless(state) {
+    let why = if super::grant::is_in_vain(state) {
+        EndReason::CostCap
+    } else if let Some(message) = hopeless(state) {
         EndReason::Failed(message)
     } else if limits.target.is_some_and(reached) {
         EndReason::Target
@@ -73,19 +75,26 @@ fn hopeless(state: &State) -> Option<String> {
     })
 }
 
-/// The end, once no trial is left and no job may be started.
-pub(super) fn ended(definition: &Definition, state: &State) -> Option<Ruling> {
+/// Why the tuning is over, once no trial is left and no job may be started.
+pub(super) fn why_ended(definition: &Definition, state: &State) -> Option<EndReason> {
     if !state.trials.is_empty() {
         return None;
     }
-    let why = match &state.status {
-        Status::Ended { .. } => return None,
-        Status::Ending(why) => why.clone(),
-        // Nothing runs and nothing could be started just now.
-        Status::Active if state.launched >= definition.limits.max_jobs => EndReason::MaxJobs,
-        Status::Active if state.hold_starts_until.is_some_and(|until| until > state.now) => return None,
-        Status::Active => EndReason::CostCap,
-    };
+    // Nothing runs. Is it sure that nothing can be started?
+    let held = state.hold_starts_until.is_some_and(|until| until > state.now);
+    let asking = (state.grants.open.is_some() || state.grants.denied.is_some()) && !state.ledger.overrun;
+    match &state.status {
+        Status::Ended { .. } => None,
+        Status::Ending(why) => Some(why.clone()),
+        Status::Active if state.launched >= definition.limits.max_jobs => Some(EndReason::MaxJobs),
+        Status::Active if held || asking => None,
+        Status::Active => Some(EndReason::CostCap),
+    }
+}
+
+/// The end, once the month's cap has back what was not used.
+pub(super) fn ended(definition: &Definition, state: &State) -> Option<Ruling> {
+    let why = why_ended(definition, state).filter(|_| state.grants.is_settled())?;
     let nothing_succeeded = state.incumbent.is_none() && state.launched > 0;
     let why = match why {
         EndReason::MaxJobs | EndReason::CostCap | EndReason::MaxRuntime if nothing_succeeded => {

@@ -21,6 +21,11 @@ impl State {
                     trial.out = trial.out.or(Some(*why));
                     if let Some(job) = &mut trial.job {
                         job.stop = Some(*why);
+                        if let StopWhy::NoObjective { seconds } = why {
+                            let said =
+                                || format!("stopped: no value of the objective metric for {seconds} s");
+                            job.message = job.message.take().or_else(|| Some(said()));
+                        }
                     }
                 }
             }
@@ -53,7 +58,26 @@ impl State {
                 }
             }
             Ruling::TrialFinished { job, trial, how } => self.trial_finished(definition, *job, *trial, how),
-            Ruling::OverrunSeen => self.overrun_told = true,
+            Ruling::LookOrdered { job, since } => {
+                self.with_live_job(*job, |job| job.look_ordered = Some(*since));
+            }
+            Ruling::GrantOrdered { n, .. } => self.grants.ask(*n),
+            Ruling::ReturnOrdered { n, month, amount } => {
+                self.grants.give_back(*n, month, *amount);
+                self.ledger.granted = self.ledger.granted.map(|granted| granted.minus(*amount));
+            }
+            Ruling::CapReached { percent } => {
+                self.cap_told = *percent;
+                self.notices.extend(ruling.action());
+            }
+            Ruling::MonthCapReached { month, percent } => {
+                self.grants.told(month, *percent);
+                self.notices.extend(ruling.action());
+            }
+            Ruling::OverrunSeen => {
+                self.overrun_told = true;
+                self.notices.extend(ruling.action());
+            }
             Ruling::TuningEnding { why } => self.status = Status::Ending(why.clone()),
             Ruling::TuningEnded { why } => {
                 self.status = Status::Ended { why: why.clone(), at: self.now };
@@ -87,6 +111,8 @@ impl State {
         };
         let job = Job::ordered(*key, self.now, *limits, *reservation);
         self.ledger.reserve(*reservation);
+        // Its own bills may have freed what the month did not grant.
+        self.grants.denied = None;
         self.launched = self.launched.saturating_add(1);
         let trial = self.trials.entry(key.trial).or_insert_with(|| Trial::new(*bracket, configuration));
         trial.attempts = key.attempt;
@@ -204,6 +230,8 @@ impl Job {
             never_started: false,
             refused: None,
             deferred: None,
+            look_ordered: None,
+            silence_seen: None,
             message: None,
             interruptions: 0,
         }

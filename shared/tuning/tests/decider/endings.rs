@@ -27,7 +27,8 @@ fn all_jobs_launched_and_over_is_the_end() {
 fn no_further_job_fits_the_cap_and_none_runs_is_the_end() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [described(60, job(0), Completed, 50)];
-    check(&capped(random(9, 1), 1), &given, &when, &["trial 0 completed", "ended: CostCap"]);
+    let expect = ["trial 0 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    check(&capped(random(9, 1), 1), &given, &when, &expect);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod endings;
 mod epochs;
+mod grants;
 mod histories;
 mod large;
 mod model;
@@ -14,5 +15,6 @@ mod promises;
 mod regressions;
 mod retries;
 mod rungs;
+mod silence;
 mod starts;
 mod support;

@@ -1,5 +1,6 @@
 //! The ledger: what is reserved, settled, released; what a small cap lets start.
 
+use tuning::definition::Definition;
 use tuning::fact::JobEnd::{CapacityError, Completed, MaxRuntime};
 use tuning::money::MicroUsd;
 
@@ -36,7 +37,8 @@ fn an_end_without_a_bill_keeps_the_reservation() {
     let run = &mut check(&capped(random(9, 1), 1), &given, &[ended(60, job(0), Completed)], &["bill 0-0-1"]);
     assert_eq!(run.state.ledger.reserved, MicroUsd(WORST_CASE));
     // What is left does not pay another.
-    check_next(run, &[described(60, job(0), Completed, 50)], &["trial 0 completed", "ended: CostCap"]);
+    let expect = ["trial 0 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    check_next(run, &[described(60, job(0), Completed, 50)], &expect);
 }
 
 #[test]
@@ -48,7 +50,7 @@ fn a_bill_that_does_not_come_is_settled_in_full_after_an_hour() {
     check_next(run, &[time_passed(130)], &[]);
     assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(130 + 3_600)));
     check_next(run, &[time_passed(130 + 3_599)], &[]);
-    let expect = ["settle 0-0-1 in full", "trial 0 completed", "ended: CostCap"];
+    let expect = ["settle 0-0-1 in full", "trial 0 completed", "tell of 100 % of the cap", "ended: CostCap"];
     check_next(run, &[time_passed(130 + 3_600)], &expect);
     assert_eq!(run.state.ledger.spent, MicroUsd(WORST_CASE));
     assert!(run.concluded[0].settled_in_full);
@@ -123,6 +125,7 @@ fn a_trial_that_waits_for_money_in_vain_is_over() {
         &[
             "retry after 0-0-1: Capacity, from 90",
             "trial 0 failed: no further attempt after 1",
+            "tell of 100 % of the cap",
             "ended: CostCap",
         ],
     );
@@ -153,4 +156,59 @@ fn a_dear_further_attempt_waits_while_cheap_new_trials_go_first() {
         ],
     );
     assert_eq!(run.state.ledger.reserved, MicroUsd(limit(120)));
+}
+
+#[test]
+fn people_are_told_of_half_and_four_fifths_of_the_cap_and_when_no_job_fits_any_more() {
+    let definition = capped(random(9, 1), 4);
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    // 3,900 seconds of four times that many are 25 %, and so on.
+    let run = &mut check(
+        &definition,
+        &given,
+        &[described(60, job(0), Completed, 3_900)],
+        &["trial 0 completed", "start 1-0-1"],
+    );
+    let half = ["trial 1 completed", "tell of 50 % of the cap", "start 2-0-1"];
+    check_next(run, &[described(70, job(1), Completed, 3_900)], &half);
+    assert!(run.state.notices.contains("notice-cap-50"));
+    let most = ["trial 2 completed", "start 3-0-1"];
+    check_next(run, &[described(80, job(2), Completed, 3_000)], &most);
+    let all = ["trial 3 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    check_next(run, &[described(90, job(3), Completed, 3_000)], &all);
+    assert_eq!(run.state.ledger.spent.0, (3_900 + 3_900 + 3_000 + 3_000) * SECOND);
+}
+
+#[test]
+fn under_the_first_rules_nobody_is_told_and_no_last_job_is_squeezed_in() {
+    let definition = Definition { rules_version: 1, ..capped(random(9, 1), 1) };
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    check(
+        &definition,
+        &given,
+        &[described(60, job(0), Completed, 50)],
+        &["trial 0 completed", "ended: CostCap"],
+    );
+}
+
+/// "At the end of a tuning that ended at its cap the unused part is below max(5 %, one smallest job's worst case)."
+#[test]
+fn what_is_left_of_a_cap_pays_a_job_whose_limit_is_cut_to_it() {
+    // One trial of nine epochs, ten seconds each; then 2,100 of 3,900 + 500 seconds are spent.
+    let definition = Definition { cap: Some(MicroUsd(WORST_CASE + 500 * SECOND)), ..jobs(40, 1) };
+    let mut given = vec![submitted()];
+    given.extend((1..=9).map(|n| logged(n * 10, job(0), u64::try_from(n).unwrap(), 0.5)));
+    let when = [described(110, job(0), Completed, 2_100)];
+    let run = &mut check(&definition, &given, &when, &["trial 0 completed", "start 1-0-1"]);
+    // 2,300 seconds are left, of which 300 are for the end.
+    let job_1 = run.state.job(job(1)).unwrap();
+    assert_eq!((job_1.limits.max_runtime_seconds, job_1.reservation.0), (2_000, 2_300 * SECOND));
+    assert_eq!(run.state.ledger.available(), Some(MicroUsd::ZERO));
+    // Twice what the one trial needed is 180 seconds: 200 are worth it, 150 are not.
+    let mut less = run.clone();
+    let expect = ["trial 1 completed", "tell of 80 % of the cap", "start 2-0-1"];
+    check_next(run, &[described(200, job(1), Completed, 1_800)], &expect);
+    assert_eq!(run.state.job(job(2)).unwrap().limits.max_runtime_seconds, 200);
+    let expect = ["trial 1 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    check_next(&mut less, &[described(200, job(1), Completed, 1_850)], &expect);
 }

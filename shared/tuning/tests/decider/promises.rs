@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tuning::definition::{Definition, Strategy};
+use tuning::definition::{Definition, RULES_VERSION, Silence, Strategy};
 use tuning::fact::{JobEnd, JobKey};
+use tuning::money::MicroUsd;
 use tuning::ruling::{Ruling, StopWhy, TrialEnd};
 use tuning::state::State;
 use tuning::step::{Step, advance};
@@ -37,6 +38,8 @@ fn faults(seed: u64) -> Faults {
 
 fn played(definition: &Definition, seed: u64) -> World {
     let mut world = World::new(Run::sampled(definition, 5), faults(seed));
+    // A month's cap that now and then has not enough.
+    world.month_left = (1 + seed % 13) * 3 * WORST_CASE;
     if seed % 4 == 3 {
         world.stop_at(200);
     }
@@ -113,18 +116,35 @@ fn p5_replaying_the_stored_log_gives_the_same_steps_byte_for_byte() {
     }
 }
 
-/// The same on any machine, and in any later build: the decisions of one history are pinned. A change here means that
-/// stored tunings would be decided otherwise; that needs a new rules version.
-#[test]
-fn p5_the_decisions_of_one_history_are_pinned() {
-    let mut world = World::perfect(&capped(jobs(60, 4), 30));
+/// The decisions of one history without faults, and their number: FNV-1a of what they say.
+fn digest(definition: &Definition) -> (usize, u64, String) {
+    let mut world = World::perfect(definition);
     world.play();
     let text: String = world.run.rulings.iter().map(|ruling| render(ruling) + "\n").collect();
-    // FNV-1a.
     let digest = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    assert_eq!((world.run.rulings.len(), digest), (305, 17_579_560_667_925_225_196), "\n{text}");
+    (world.run.rulings.len(), digest, text)
+}
+
+/// The same on any machine, and in any later build: the decisions of histories are pinned, under each version of the
+/// rules. A change here means that stored tunings would be decided otherwise; that needs a new rules version.
+#[test]
+fn p5_the_decisions_of_one_history_are_pinned() {
+    // The cap does not bind here, so that the versions agree.
+    for rules_version in 1..=RULES_VERSION {
+        let definition = Definition { rules_version, ..capped(jobs(60, 4), 30) };
+        let (rulings, digest, text) = digest(&definition);
+        assert_eq!((rulings, digest), (305, 17_579_560_667_925_225_196), "\n{text}");
+    }
+    // Here it does.
+    let pinned = [(1, 409, 11_169_331_242_434_736_270), (2, 433, 5_807_406_803_495_486_772)];
+    for (rules_version, rulings, expect) in pinned {
+        let cap = Some(MicroUsd(WORST_CASE + 300 * SECOND));
+        let definition = Definition { rules_version, cap, ..jobs(400, 4) };
+        let (made, digest, text) = digest(&definition);
+        assert_eq!((made, digest), (rulings, expect), "rules {rules_version}\n{text}");
+    }
 }
 
 /// "P6 a rung never promotes more than it may, and never a failure."
@@ -164,6 +184,11 @@ fn p6_a_rung_never_lets_more_go_on_than_it_may_and_never_a_failure() {
                 Ruling::StopOrdered { .. }
                 | Ruling::BillOrdered { .. }
                 | Ruling::LogReadOrdered { .. }
+                | Ruling::LookOrdered { .. }
+                | Ruling::GrantOrdered { .. }
+                | Ruling::ReturnOrdered { .. }
+                | Ruling::CapReached { .. }
+                | Ruling::MonthCapReached { .. }
                 | Ruling::SettledInFull { .. }
                 | Ruling::OverrunSeen
                 | Ruling::AttemptAwaited { .. }
@@ -189,6 +214,8 @@ fn histories_reach_every_kind_of_ruling() {
         definition.limits.not_improving = (seed % 7 == 4).then_some(6);
         definition.limits.max_runtime_seconds = (seed % 7 == 6).then_some(400);
         definition.max_interruptions = u32::try_from(seed % 3).unwrap();
+        definition.grants = seed % 4 == 1;
+        definition.silence = if seed % 3 == 1 { Silence::After(300) } else { Silence::Never };
         for ruling in &played(&definition, seed).run.rulings {
             let words = render(ruling).replace(|c: char| c.is_ascii_digit() || c == '-' || c == '.', "");
             let words: Vec<&str> = words.split(", ").next().unwrap_or_default().split_whitespace().collect();
@@ -196,6 +223,7 @@ fn histories_reach_every_kind_of_ruling() {
         }
     }
     let expect = [
+        "ask : to",
         "bill",
         "ended: CostCap",
         "ended: Failed",
@@ -208,15 +236,20 @@ fn histories_reach_every_kind_of_ruling() {
         "ending: MaxRuntime",
         "ending: NotImproving",
         "ending: Target",
+        "look at",
         "retry after : Capacity",
         "retry after : MaxWait",
         "retry after : RuntimeCutTooShort",
         "retry after : ServiceError",
+        "return : to",
         "settle in full",
         "start",
         "stop : max resource",
+        "stop : no objective for s",
         "stop : rung",
         "stop : tuning ending",
+        "tell of % of",
+        "tell of % of the cap",
         "trial completed",
         "trial failed: exit code",
         "trial failed: no further attempt after",
@@ -229,6 +262,7 @@ fn histories_reach_every_kind_of_ruling() {
         "trial ran out of time",
         "trial stopped outside",
         "trial stopped: max resource",
+        "trial stopped: no objective for s",
         "trial stopped: rung",
         "trial stopped: tuning ending",
     ];

@@ -67,6 +67,7 @@ fn tuning<'a>(request: &'a Request, best: Option<JobView<'a>>) -> TuningView<'a>
             spent: MicroUsd(3_457_500),
             reserved: MicroUsd(1),
             cap: Some(MicroUsd(5_000_000)),
+            granted: None,
             end_reason: Some("MaxJobs"),
             trials_started: 30,
             brackets: vec![BracketView { trials_started: 9, rungs }],

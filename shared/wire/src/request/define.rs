@@ -5,7 +5,7 @@
 use search::{SamplerKind, Space};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tuning::definition::{Definition, EpochRule, JobShape, Limits, RULES_VERSION, Strategy};
+use tuning::definition::{Definition, EpochRule, JobShape, Limits, RULES_VERSION, Silence, Strategy};
 use tuning::limits::MAX_RANKED_LINES;
 use tuning::money::{MicroUsd, Rate};
 
@@ -48,6 +48,8 @@ impl Request {
             cap,
             epochs: self.epochs(),
             max_interruptions: self.count("Controller.MaxInterruptions").unwrap_or(3),
+            silence: self.silence()?,
+            grants: false,
         };
         if let Some(cap) = cap {
             self.afford(&definition, cap)?;
@@ -91,14 +93,7 @@ impl Request {
 
     /// A cap can be kept only with a price, and only if one job fits.
     fn afford(&self, definition: &Definition, cap: MicroUsd) -> Result<(), RequestError> {
-        let Some(least) = definition.least_cap() else {
-            let message = format!(
-                "MaxCostUsd needs the price of instance type '{0}', and the price list does not tell it; give it as \
-                 Controller.InstancePricesUsdPerHour {{\"{0}\": <USD per hour>}}",
-                self.instance_type()
-            );
-            return Err(RequestError::field("Controller.InstancePricesUsdPerHour", &message));
-        };
+        let Some(least) = definition.least_cap() else { return Err(self.price_unknown("MaxCostUsd")) };
         if least <= cap {
             return Ok(());
         }
@@ -113,6 +108,16 @@ impl Request {
             if self.is_spot() { "MaxWaitTimeInSeconds" } else { "MaxRuntimeInSeconds" },
         );
         Err(RequestError::field("Controller.MaxCostUsd", &message))
+    }
+
+    /// `who` needs a price that nobody knows.
+    pub fn price_unknown(&self, who: &str) -> RequestError {
+        let message = format!(
+            "{who} needs the price of instance type '{0}', and the price list does not tell it; give it as \
+             Controller.InstancePricesUsdPerHour {{\"{0}\": <USD per hour>}}",
+            self.instance_type()
+        );
+        RequestError::field("Controller.InstancePricesUsdPerHour", &message)
     }
 
     /// `RandomSeed`, or a hash of the tuning's id.
@@ -145,6 +150,21 @@ impl Request {
             None if !self.is_hyperband() => SamplerKind::Random,
             _ => SamplerKind::Sobol,
         }
+    }
+
+    /// `NoObjectiveSeconds`. Without it only Hyperband's jobs are ended for their silence: they are to emit a value every
+    /// epoch, others may emit one at their end.
+    fn silence(&self) -> Result<Silence, RequestError> {
+        let epochs = match self.defined_strategy()? {
+            Strategy::Hyperband { max_resource, .. } => max_resource,
+            Strategy::Random => 1,
+        };
+        Ok(match self.seconds("Controller.NoObjectiveSeconds") {
+            Some(0) => Silence::Never,
+            Some(seconds) => Silence::After(seconds),
+            None if epochs > 1 => Silence::Adaptive,
+            None => Silence::Never,
+        })
     }
 
     fn limits(&self) -> Limits {

@@ -1,7 +1,9 @@
 //! Builders of definitions and facts, with few words. Times are in seconds after submission.
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
-use tuning::definition::{Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Strategy};
+use tuning::definition::{
+    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Silence, Strategy,
+};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::{MicroUsd, Rate};
 
@@ -48,6 +50,8 @@ pub(crate) fn hyperband() -> Definition {
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
         max_interruptions: 3,
+        silence: Silence::Never,
+        grants: false,
     }
 }
 
@@ -62,6 +66,16 @@ pub(crate) fn jobs(max_jobs: u32, max_parallel: u32) -> Definition {
 /// No early stopping.
 pub(crate) fn random(max_jobs: u32, max_parallel: u32) -> Definition {
     Definition { strategy: Strategy::Random, ..jobs(max_jobs, max_parallel) }
+}
+
+/// With money that comes in grants.
+pub(crate) fn granting(definition: Definition) -> Definition {
+    Definition { grants: true, ..definition }
+}
+
+/// With jobs ended that emit nothing for so many seconds.
+pub(crate) fn silent_for(definition: Definition, seconds: u64) -> Definition {
+    Definition { silence: Silence::After(seconds), ..definition }
 }
 
 /// With the cap at `worst_cases` whole jobs.
@@ -105,6 +119,23 @@ pub(crate) fn stop_requested(seconds: i64) -> Recorded {
 
 pub(crate) fn time_passed(seconds: i64) -> Recorded {
     recorded(seconds, Fact::TimePassed)
+}
+
+pub(crate) fn granted(seconds: i64, n: u32, jobs: u64) -> Recorded {
+    granted_amount(seconds, n, jobs * WORST_CASE)
+}
+
+pub(crate) fn granted_amount(seconds: i64, n: u32, amount: u64) -> Recorded {
+    let (month, amount) = ("2026-11".to_owned(), MicroUsd(amount));
+    recorded(seconds, Fact::BudgetGranted { n, month, amount, reached: None })
+}
+
+pub(crate) fn returned(seconds: i64, n: u32) -> Recorded {
+    recorded(seconds, Fact::GrantReturned { n })
+}
+
+pub(crate) fn silence_seen(seconds: i64, job: JobKey, since: i64) -> Recorded {
+    recorded(seconds, Fact::SilenceSeen { job, since: at(since) })
 }
 
 pub(crate) fn started(seconds: i64, job: JobKey) -> Recorded {

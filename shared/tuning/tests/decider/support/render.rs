@@ -16,6 +16,13 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         Ruling::StopOrdered { job, why } => format!("stop {job}: {}", stop(*why)),
         Ruling::BillOrdered { job } => format!("bill {job}"),
         Ruling::LogReadOrdered { job, .. } => format!("read log {job}"),
+        Ruling::LookOrdered { job, since } => {
+            format!("look at {job}, silent since {}", (since - CREATED) / 1_000)
+        }
+        Ruling::GrantOrdered { n, least, wanted } => format!("ask {n}: {} to {}", least.0, wanted.0),
+        Ruling::ReturnOrdered { n, month, amount } => format!("return {n}: {} to {month}", amount.0),
+        Ruling::CapReached { percent } => format!("tell of {percent} % of the cap"),
+        Ruling::MonthCapReached { month, percent } => format!("tell of {percent} % of {month}"),
         Ruling::OverrunSeen => "tell of the overrun".to_owned(),
         Ruling::SettledInFull { job, .. } => format!("settle {job} in full"),
         Ruling::AttemptAwaited { job, why, not_before } => {
@@ -32,6 +39,7 @@ fn stop(why: StopWhy) -> String {
         StopWhy::Rung { rung } => format!("rung {rung}"),
         StopWhy::MaxResource => "max resource".to_owned(),
         StopWhy::TuningEnding => "tuning ending".to_owned(),
+        StopWhy::NoObjective { seconds } => format!("no objective for {seconds} s"),
     }
 }
 

@@ -6,13 +6,15 @@ use tuning::definition::Definition;
 use tuning::fact::Recorded;
 use tuning::fold::fold;
 use tuning::invariant;
+use tuning::ledger::Ledger;
+use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, Ruling};
 use tuning::state::State;
 use tuning::step::{Step, advance, load, replay};
 use tuning::summary::JobSummary;
 
 /// A tuning under test.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) definition: Definition,
     pub(crate) state: State,
@@ -91,7 +93,8 @@ impl Run {
         assert_eq!(invariant::broken(&self.definition, &self.state), None);
         let ledger = &self.state.ledger;
         let total = ledger.spent.plus(ledger.reserved);
-        assert!(ledger.overrun || ledger.cap.is_none_or(|cap| total <= cap), "P1: {ledger:?}");
+        let within = |bound: Option<MicroUsd>| bound.is_none_or(|bound| total <= bound);
+        assert!(ledger.overrun || (within(ledger.cap) && within(ledger.granted)), "P1: {ledger:?}");
     }
 
     /// The step as it is recorded leads to the same state, decided anew to the same rulings.
@@ -130,6 +133,11 @@ impl Run {
             | Ruling::StopOrdered { .. }
             | Ruling::BillOrdered { .. }
             | Ruling::LogReadOrdered { .. }
+            | Ruling::LookOrdered { .. }
+            | Ruling::GrantOrdered { .. }
+            | Ruling::ReturnOrdered { .. }
+            | Ruling::CapReached { .. }
+            | Ruling::MonthCapReached { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::OverrunSeen
             | Ruling::AttemptAwaited { .. }
@@ -152,6 +160,8 @@ impl Run {
     pub(crate) fn check_end(&self) {
         assert!(self.state.is_ended(), "{:#?}", self.state);
         assert_eq!(self.state.ledger.reserved.0, 0, "nothing stays reserved");
+        let Ledger { spent, granted, overrun, .. } = self.state.ledger;
+        assert!(overrun || granted.is_none_or(|granted| granted == spent), "what was not used is given back");
         let begun: BTreeSet<u32> = (0..self.state.next_trial).collect();
         assert_eq!(self.ended, begun, "every trial reaches an end");
     }

@@ -3,12 +3,13 @@
 //! First a safety phase with faults; when nothing moves any more, a liveness phase: what was lost is delivered, nothing
 //! is lost again, and the tuning must end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use search::seed::{Rng, child};
 use tuning::decide::deadline;
 use tuning::definition::{Definition, JobLimits};
 use tuning::fact::{Fact, JobEnd, JobKey, Recorded};
+use tuning::money::MicroUsd;
 use tuning::ruling::Ruling;
 
 use super::build::CREATED;
@@ -46,6 +47,8 @@ pub(crate) struct World {
     pub(crate) twice: bool,
     /// The fact of this number, of all that come into being, is lost.
     pub(crate) lose: Option<usize>,
+    /// What is left of the month's cap, micro-dollars.
+    pub(crate) month_left: u64,
     faults: Faults,
     rng: Rng,
     now: i64,
@@ -54,6 +57,7 @@ pub(crate) struct World {
     lives: BTreeMap<JobKey, Life>,
     inbox: Vec<Recorded>,
     lost: Vec<Recorded>,
+    answered: BTreeSet<Option<String>>,
 }
 
 impl World {
@@ -65,6 +69,7 @@ impl World {
             happened: 0,
             twice: false,
             lose: None,
+            month_left: u64::MAX,
             faults,
             rng: Rng::new(child(faults.seed, "world", 0)),
             now: CREATED,
@@ -73,6 +78,7 @@ impl World {
             lives: BTreeMap::new(),
             inbox: Vec::new(),
             lost: Vec::new(),
+            answered: BTreeSet::new(),
         };
         world.happened(Fact::TuningSubmitted, CREATED);
         world
@@ -234,9 +240,32 @@ impl World {
                 self.read_log(*job);
                 self.happened(Fact::LogRead { job: *job, streams: *streams }, self.now);
             }
+            Ruling::LookOrdered { job, since } => {
+                self.read_log(*job);
+                self.happened(Fact::SilenceSeen { job: *job, since: *since }, self.now);
+            }
+            Ruling::GrantOrdered { n, least, wanted } => {
+                // As the service does: an asking that was answered is not answered anew.
+                if self.answered.insert(ruling.action()) {
+                    let enough = self.month_left >= least.0;
+                    let amount = if enough { wanted.0.min(self.month_left) } else { 0 };
+                    self.month_left -= amount;
+                    let (month, amount) = ("2026-11".to_owned(), MicroUsd(amount));
+                    let reached = (!enough).then_some(100);
+                    self.happened(Fact::BudgetGranted { n: *n, month, amount, reached }, self.now);
+                }
+            }
+            Ruling::ReturnOrdered { n, amount, .. } => {
+                if self.answered.insert(ruling.action()) {
+                    self.month_left = self.month_left.saturating_add(amount.0);
+                    self.happened(Fact::GrantReturned { n: *n }, self.now);
+                }
+            }
+            Ruling::CapReached { .. } | Ruling::MonthCapReached { .. } | Ruling::OverrunSeen => {
+                self.happened(Fact::NoticeGiven { notice: ruling.action().unwrap() }, self.now);
+            }
             Ruling::TrialJudged { .. }
             | Ruling::SettledInFull { .. }
-            | Ruling::OverrunSeen
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. }

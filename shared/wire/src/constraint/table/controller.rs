@@ -25,6 +25,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     integer("Controller.MaxInstances").range(1, 1_000_000).rules(&["max_instances"]),
     text("Controller.SpotFallback").one_of(&["OnDemand", "None"]).later(&["OnDemand"], "use None"),
     integer("Controller.MaxInterruptions").range(0, 100),
+    integer("Controller.NoObjectiveSeconds").range(0, 2_592_000),
     text("Controller.Refit").one_of(&["None", "Best"]).later(&["Best"], "use None"),
     list("Controller.InstanceCounts").max(30).later(&[], "use InstanceCount of the resource configuration"),
     integer("Controller.InstanceCounts[]").range(1, 10_000),

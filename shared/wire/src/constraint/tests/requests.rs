@@ -152,6 +152,7 @@ fn controller() -> Value {
         "MaxInstances": 12,
         "SpotFallback": "None",
         "MaxInterruptions": 3,
+        "NoObjectiveSeconds": 1_800,
         "Refit": "None",
         "InstanceCounts": [],
         "ScaleWithInstances": [],

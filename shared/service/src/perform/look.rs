@@ -1,0 +1,38 @@
+//! Looks at a job that has been silent: its state, and what its stored log holds.
+//!
+//! The job is ended for its silence only if this finds nothing, so what it finds is put before the fact that it looked.
+
+use tuning::fact::{Fact, JobKey};
+use wire::names::training_job_name;
+
+use super::bill::{read_log, state_fact};
+use super::{Actuator, Outcome, later};
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobs};
+use crate::ports::{Bus, Clock, Millis};
+use crate::store::StoreError;
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    pub(super) async fn look(&self, id: &str, job: JobKey, since: Millis) -> Result<Outcome, StoreError> {
+        let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
+        let name = training_job_name(id, job);
+        let description = match self.jobs.describe(&name).await {
+            Ok(description) => description,
+            Err(error) => return Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
+        };
+        match read_log(&self.jobs, &tuning, &name, job, since).await {
+            Ok((mut facts, _)) => {
+                facts.push(state_fact(job, &description));
+                facts.push(self.fact(format!("silence-seen#{since}"), Fact::SilenceSeen { job, since }));
+                Ok(Outcome::Done(facts))
+            }
+            Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The month's cap: what is granted to all tunings together is never above it, every grant is in exactly one place, and
+//! what was not used is back at the end (P1 for a stack).
+
+use std::collections::BTreeMap;
+
+use service::memory::Change;
+use tuning::fact::Fact;
+use tuning::ruling::Ruling;
+use wire::stored::{self, BUDGET, FACT_PREFIX, MonthRow};
+
+use super::Checker;
+
+/// The checker's own books of the months.
+#[derive(Debug, Default)]
+pub(crate) struct Months {
+    /// Granted less given back, by month.
+    granted: BTreeMap<String, u64>,
+    /// Returns that were ordered: (tuning, number) -> month and amount.
+    ordered: BTreeMap<(String, u32), (String, u64)>,
+}
+
+impl Checker {
+    /// Looks at all changes of one transaction: facts and the month's row must say the same.
+    pub(super) fn months(&mut self, now: i64, changes: &[Change]) {
+        let mut wrong = Vec::new();
+        for change in changes {
+            let Some(new) = &change.new else { continue };
+            if let Some(id) = change.key.pk.strip_prefix(FACT_PREFIX).filter(|_| change.old.is_none()) {
+                match stored::fact(new).map(|recorded| recorded.fact) {
+                    Ok(Fact::BudgetGranted { month, amount, .. }) => {
+                        *self.months.granted.entry(month).or_default() += amount.0;
+                    }
+                    Ok(Fact::GrantReturned { n }) => match self.months.ordered.get(&(id.to_owned(), n)) {
+                        Some((month, amount)) => {
+                            let held = self.months.granted.entry(month.clone()).or_default();
+                            *held = held.saturating_sub(*amount);
+                        }
+                        None => wrong.push(format!("P1: return {n} of {id} is booked, nobody ordered it")),
+                    },
+                    _ => {}
+                }
+            }
+            if let Some(id) = change.key.pk.strip_prefix("T#").filter(|_| change.key.sk.starts_with("STEP#"))
+            {
+                let rulings = stored::step(new).map(|step| step.rulings).unwrap_or_default();
+                for ruling in rulings {
+                    if let Ruling::ReturnOrdered { n, month, amount } = ruling {
+                        self.months.ordered.insert((id.to_owned(), n), (month, amount.0));
+                    }
+                }
+            }
+        }
+        for change in changes.iter().filter(|change| change.key.pk == BUDGET) {
+            let row = change.new.as_ref().map(MonthRow::read);
+            let Some(Ok(row)) = row else {
+                wrong.push(format!("P1: the row of a month is {row:?}"));
+                continue;
+            };
+            let counted = self.months.granted.get(&row.month).copied().unwrap_or(0);
+            if row.granted.0 != counted {
+                wrong.push(format!(
+                    "P1: {} has {} granted, the facts say {counted}",
+                    row.month, row.granted.0
+                ));
+            }
+            if self.monthly_cap.is_some_and(|cap| counted > cap) {
+                wrong.push(format!(
+                    "P1: {counted} are granted in {}, above {:?}",
+                    row.month, self.monthly_cap
+                ));
+            }
+        }
+        for message in wrong {
+            self.violation(now, &message);
+        }
+    }
+
+    /// All that was granted and not spent is back.
+    pub(super) fn months_at_end(&self) -> Option<String> {
+        let ended = self.books.values().filter(|book| book.definition.grants);
+        if ended.clone().any(|book| book.ended.is_none() || book.replica.ledger.overrun) {
+            return None;
+        }
+        let spent: u64 = ended.map(|book| book.money().0).sum();
+        let granted: u64 = self.months.granted.values().sum();
+        (granted != spent).then(|| format!("P1: {granted} stay granted at the end, {spent} were spent"))
+    }
+}

@@ -1,0 +1,72 @@
+//! Jobs that emit no value of the objective: all their money would be lost, so they are looked at and then ended.
+//!
+//! Silence is measured by the time that the sweeper told, from when the program began to run or last emitted a value.
+//! Log lines may come hours late or never, so before a job is ended for silence its stored log is read.
+
+use crate::definition::{Definition, Silence};
+use crate::fact::JobPhase;
+use crate::limits::{MIN_SILENCE_MS, MIN_SILENCE_UNTIMED_MS, SILENCE_EPOCHS};
+use crate::ruling::{Ruling, StopWhy};
+use crate::runtime::usual_ms;
+use crate::state::{Job, State, Trial};
+
+/// The next job that is to be looked at.
+pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
+    state.jobs().find_map(|(key, trial, job)| {
+        let (since, _) = overdue(definition, state, trial, job)?;
+        (job.look_ordered < Some(since)).then_some(Ruling::LookOrdered { job: key, since })
+    })
+}
+
+/// Why a job is stopped whose silence a look has confirmed.
+pub(super) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
+    let (since, allowed) = overdue(definition, state, trial, job)?;
+    let seconds = u64::try_from(allowed).unwrap_or(0).div_ceil(1_000);
+    (job.silence_seen >= Some(since)).then_some(StopWhy::NoObjective { seconds })
+}
+
+/// When the first silence that nobody looked at yet will have lasted too long.
+pub(super) fn deadline(definition: &Definition, state: &State) -> Option<i64> {
+    let allowed = allowed_ms(definition, state)?;
+    let silent = state.jobs().filter_map(|(_, trial, job)| silent_since(trial, job));
+    silent.map(|since| since.saturating_add(allowed)).filter(|deadline| *deadline > state.clock).min()
+}
+
+/// The look that was ordered at `job` and has no outcome yet: the beginning of the silence.
+pub fn open_look(job: &Job) -> Option<i64> {
+    job.look_ordered.filter(|since| job.holds_slot() && job.silence_seen < Some(*since))
+}
+
+/// The beginning of a silence that has lasted too long, and what was allowed (ms).
+fn overdue(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<(i64, i64)> {
+    let allowed = allowed_ms(definition, state)?;
+    let since = silent_since(trial, job)?;
+    (since.saturating_add(allowed) <= state.clock).then_some((since, allowed))
+}
+
+/// Since when a running program has emitted nothing; `None` while it does not run, or is being stopped.
+fn silent_since(trial: &Trial, job: &Job) -> Option<i64> {
+    if !job.holds_slot() || job.stop.is_some() || trial.out.is_some() || job.phase != JobPhase::Training {
+        return None;
+    }
+    let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.attempt);
+    Some(own.map_or(job.phase_at, |(at, _, _)| job.phase_at.max(*at)))
+}
+
+/// The longest silence that is allowed, ms.
+fn allowed_ms(definition: &Definition, state: &State) -> Option<i64> {
+    let milliseconds = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    match definition.silence {
+        Silence::Never => None,
+        Silence::After(seconds) => Some(milliseconds(seconds.saturating_mul(1_000))),
+        Silence::Adaptive => {
+            let half = milliseconds(definition.job.max_runtime_seconds.saturating_mul(500));
+            let untimed = half.max(MIN_SILENCE_UNTIMED_MS);
+            let timed = usual_ms(state).map(|(epoch, startup)| {
+                let usual = epoch.saturating_mul(SILENCE_EPOCHS).saturating_add(startup.saturating_mul(3));
+                milliseconds(usual).max(MIN_SILENCE_MS)
+            });
+            Some(timed.map_or(untimed, |timed| timed.min(untimed)))
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Folds the answers of the month's cap: an answer counts once, and only for the asking that is open.
+
+use crate::fact::Fact;
+use crate::grants::Denied;
+use crate::limits::GRANT_RETRY_MS;
+use crate::money::MicroUsd;
+use crate::state::State;
+
+/// Folds a grant, or that there was nothing to grant; whether anything changed.
+pub(super) fn granted(state: &mut State, fact: &Fact, at: i64) -> bool {
+    let Fact::BudgetGranted { n, month, amount, reached } = fact else { return false };
+    let grants = &mut state.grants;
+    if grants.open != Some(*n) {
+        return false;
+    }
+    grants.open = None;
+    let level = reached.map(|percent| (month.clone(), percent));
+    grants.reached.extend(level.filter(|level| !grants.told.contains(level)));
+    if *amount == MicroUsd::ZERO {
+        let since = grants.denied.map_or(at, |denied| denied.since);
+        grants.denied = Some(Denied { since, retry_at: at.saturating_add(GRANT_RETRY_MS) });
+        return true;
+    }
+    grants.denied = None;
+    let held = grants.by_month.entry(month.clone()).or_default();
+    *held = held.plus(*amount);
+    state.ledger.granted = state.ledger.granted.map(|granted| granted.plus(*amount));
+    true
+}

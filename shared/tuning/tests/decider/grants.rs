@@ -1,0 +1,171 @@
+//! Money out of the stack's month's cap: asked for before a job starts, given back when it is not used.
+
+use tuning::decide::deadline;
+use tuning::fact::Fact;
+use tuning::fact::JobEnd::{CapacityError, Completed};
+use tuning::money::MicroUsd;
+
+use crate::support::build::*;
+use crate::support::{check, check_next};
+
+const J: u64 = WORST_CASE;
+
+#[test]
+fn nothing_starts_before_money_is_granted_and_all_free_slots_are_asked_for() {
+    let definition = granting(random(9, 4));
+    let ask = format!("ask 1: {J} to {}", 4 * J);
+    let run = &mut check(&definition, &[], &[submitted()], &[&ask]);
+    // Less than was wanted starts as many as it pays; what is missing is asked for.
+    let ask = format!("ask 2: {} to {}", J / 2, 2 * J - J / 2);
+    let expect = ["start 0-0-1", "start 1-0-1", &ask];
+    check_next(run, &[granted_amount(1, 1, 2 * J + J / 2)], &expect);
+    assert_eq!(run.state.ledger.granted, Some(MicroUsd(2 * J + J / 2)));
+}
+
+#[test]
+fn no_more_is_asked_for_than_the_tuning_s_own_cap_allows() {
+    let definition = granting(capped(random(9, 4), 2));
+    let ask = format!("ask 1: {J} to {}", 2 * J);
+    check(&definition, &[], &[submitted()], &[&ask]);
+}
+
+#[test]
+fn no_more_is_asked_for_than_the_jobs_left_can_use() {
+    let ask = format!("ask 1: {J} to {J}");
+    check(&granting(random(1, 4)), &[], &[submitted()], &[&ask]);
+}
+
+#[test]
+fn an_answer_counts_once_and_only_for_the_asking_that_is_open() {
+    let definition = granting(random(9, 1));
+    let run = &mut check(&definition, &[submitted()], &[granted(1, 1, 1)], &["start 0-0-1"]);
+    check_next(run, &[granted(1, 1, 1), granted(2, 2, 5)], &[]);
+    assert_eq!(run.state.ledger.granted, Some(MicroUsd(J)));
+}
+
+#[test]
+fn a_grant_is_used_again_after_a_bill() {
+    let definition = granting(random(9, 1));
+    let given = [submitted(), granted(1, 1, 1), logged(10, job(0), 1, 0.5)];
+    let ask = format!("ask 2: {} to {}", 50 * SECOND, 50 * SECOND);
+    let run = &mut check(
+        &definition,
+        &given,
+        &[described(60, job(0), Completed, 50)],
+        &["trial 0 completed", &ask],
+    );
+    check_next(run, &[granted_amount(61, 2, 50 * SECOND)], &["start 1-0-1"]);
+    assert_eq!(run.state.ledger.unused(), Some(MicroUsd::ZERO));
+}
+
+#[test]
+fn at_the_end_what_is_unused_goes_back_and_the_end_waits_for_it() {
+    let definition = granting(random(1, 1));
+    let given = [submitted(), granted(1, 1, 1), logged(10, job(0), 1, 0.5)];
+    let back = format!("return 1: {} to 2026-11", J - 50 * SECOND);
+    let run = &mut check(
+        &definition,
+        &given,
+        &[described(60, job(0), Completed, 50)],
+        &["trial 0 completed", &back],
+    );
+    check_next(run, &[returned(61, 1)], &["ended: MaxJobs"]);
+    assert_eq!(run.state.ledger.granted, Some(MicroUsd(50 * SECOND)));
+}
+
+#[test]
+fn money_goes_back_to_the_month_it_came_from_the_latest_first() {
+    let definition = granting(random(2, 2));
+    let december =
+        Fact::BudgetGranted { n: 2, month: "2026-12".to_owned(), amount: MicroUsd(J), reached: None };
+    let given = [
+        submitted(),
+        granted(1, 1, 1),
+        recorded(2, december),
+        logged(10, job(0), 1, 0.5),
+        described(60, job(0), Completed, 50),
+    ];
+    // Of both months' money 100 seconds are spent.
+    let run = &mut check(
+        &definition,
+        &given,
+        &[returned(61, 1), described(70, job(1), Completed, 50)],
+        &["trial 1 completed", &format!("return 2: {} to 2026-12", 50 * SECOND)],
+    );
+    check_next(run, &[returned(71, 2)], &[&format!("return 3: {} to 2026-11", J - 100 * SECOND)]);
+    check_next(run, &[returned(72, 3)], &["ended: MaxJobs"]);
+}
+
+#[test]
+fn a_stopped_tuning_waits_for_the_answer_so_that_no_money_is_lost() {
+    let definition = granting(random(9, 1));
+    let run = &mut check(&definition, &[submitted()], &[stop_requested(5)], &[]);
+    check_next(run, &[granted(6, 1, 1)], &[&format!("return 1: {J} to 2026-11")]);
+    check_next(run, &[returned(7, 1)], &["ended: Stopped"]);
+}
+
+#[test]
+fn a_month_without_money_is_asked_again_and_after_an_hour_the_tuning_ends() {
+    let definition = granting(random(9, 1));
+    let run = &mut check(&definition, &[submitted()], &[granted(1, 1, 0)], &[]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(301)));
+    let ask = |n: u32| format!("ask {n}: {J} to {J}");
+    check_next(run, &[time_passed(301)], &[&ask(2)]);
+    check_next(run, &[granted(302, 2, 0)], &[]);
+    check_next(run, &[time_passed(602)], &[&ask(3)]);
+    check_next(run, &[granted(603, 3, 0)], &[]);
+    let expect = ["ending: CostCap", "ended: CostCap"];
+    check_next(run, &[time_passed(3_601)], &expect);
+}
+
+#[test]
+fn a_month_without_money_does_not_end_a_tuning_that_still_runs() {
+    let definition = granting(random(9, 2));
+    let given = [submitted(), granted(1, 1, 1), granted(2, 2, 0), logged(10, job(0), 1, 0.5)];
+    let run = &mut check(&definition, &given, &[time_passed(290)], &[]);
+    let ask = format!("ask 3: {J} to {J}");
+    check_next(run, &[time_passed(302)], &[&ask]);
+    check_next(run, &[granted(303, 3, 0)], &[]);
+    // What its own job leaves is asked to be made up, at the next time.
+    check_next(run, &[described(400, job(0), Completed, 50)], &["trial 0 completed"]);
+    let ask = format!("ask 4: {} to {}", 50 * SECOND, J + 50 * SECOND);
+    check_next(run, &[time_passed(603)], &[&ask]);
+    check_next(run, &[granted_amount(604, 4, 50 * SECOND)], &["start 1-0-1", &format!("ask 5: {J} to {J}")]);
+}
+
+#[test]
+fn people_are_told_of_a_month_s_level_once() {
+    let definition = granting(random(9, 1));
+    let month = "2026-11".to_owned();
+    let fact = Fact::BudgetGranted { n: 1, month, amount: MicroUsd(J), reached: Some(80) };
+    let expect = ["tell of 80 % of 2026-11", "start 0-0-1"];
+    let run = &mut check(&definition, &[submitted()], &[recorded(1, fact)], &expect);
+    assert!(run.state.notices.contains("notice-month-2026-11-80"));
+    let given = Fact::NoticeGiven { notice: "notice-month-2026-11-80".to_owned() };
+    check_next(run, &[recorded(2, given)], &[]);
+    assert!(run.state.notices.is_empty());
+}
+
+#[test]
+fn a_tuning_that_can_start_nothing_for_long_gives_back_what_it_does_not_use() {
+    let definition = granting(random(9, 1));
+    let given = [submitted(), granted(1, 1, 1)];
+    // Half an hour is long, nine minutes are not.
+    let run = &mut check(&definition, &given, &[deferred(5, job(0), 5 + 540)], &[]);
+    check_next(run, &[described(6, job(0), CapacityError, 0)], &["retry after 0-0-1: Capacity, from 36"]);
+    check_next(run, &[deferred(7, job(0), 1_900)], &[]);
+    let run = &mut check(&definition, &given, &[deferred(5, job(0), 1_900)], &[]);
+    let expect = ["retry after 0-0-1: Capacity, from 36", &format!("return 1: {J} to 2026-11")];
+    check_next(run, &[described(6, job(0), CapacityError, 0)], &expect);
+    check_next(run, &[returned(7, 1)], &[]);
+    check_next(run, &[time_passed(1_900)], &[&format!("ask 2: {J} to {J}")]);
+    check_next(run, &[granted(1_901, 2, 1)], &["start 0-0-2"]);
+}
+
+#[test]
+fn an_overrun_of_the_grant_is_told_and_the_tuning_ends() {
+    let definition = granting(random(9, 1));
+    let given = [submitted(), granted(1, 1, 1), logged(10, job(0), 1, 0.5)];
+    let expect = ["tell of the overrun", "trial 0 completed", "ended: CostCap"];
+    check(&definition, &given, &[described(9_000, job(0), Completed, 5_000)], &expect);
+}
