@@ -18,7 +18,7 @@ use service::lookup::{self, LookupError};
 use service::store::Store;
 use service::submit::SubmitError;
 use wire::request::Request;
-use wire::stored::ACTIVE;
+use wire::stored::{ACTIVE, active_id};
 
 use crate::arguments::{Output, Run};
 use crate::data::Data;
@@ -120,12 +120,13 @@ async fn known(store: &Store<DynamoTable>, request: &Request) -> Result<Known, F
 /// ordered to stop.
 async fn others(store: &Store<DynamoTable>, name: &str) -> Result<(), Failure> {
     for row in store.all(ACTIVE, "").await? {
-        let Some(loaded) = store.load(&row.key.sk).await? else { continue };
+        let Some(id) = active_id(&row) else { continue };
+        let Some(loaded) = store.load(id).await? else { continue };
         let other = &loaded.tuning.definition.name;
         if loaded.state.is_ended() || other.eq_ignore_ascii_case(name) {
             continue;
         }
-        if !is_stopping(store, &row.key.sk).await? {
+        if !is_stopping(store, id).await? {
             return Err(Failure::usage(format!(
                 "the tuning '{other}' in this data directory is not finished"
             ))

@@ -11,7 +11,6 @@ mod pumps;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 use std::time::{Duration, SystemTime};
 
 use dynamodb::{DynamoTable, Embedded, StreamStart};
@@ -23,16 +22,16 @@ use service::job_events::JobEvents;
 use service::job_logs::JobLogs;
 use service::lookup::{self, LookupError};
 use service::perform::Actuator;
-use service::ports::{Clock, Millis, Prices, PricesError};
+use service::ports::{Clock, Millis, Prices, PricesError, Timer};
 use service::record;
 use service::store::{Store, StoreError};
 use service::submit::{Submit, SubmitError};
-use service::sweep::Sweeper;
+use service::sweep::{Limits, PerSort, Rate, Sweeper};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tuning::definition::Definition;
-use wire::stored::ACTIVE;
+use wire::stored::{ACTIVE, active_id};
 
 use crate::training::{Config, OpenError, TrainingService};
 
@@ -44,8 +43,22 @@ pub const STACK: &str = "local";
 const CLAIM_MS: i64 = 5_000;
 /// First wait before a deferred action is tried again.
 const DEFER_MS: i64 = 1_000;
-/// A job without a sign of life for so long is looked at.
-const SILENCE_MS: i64 = 60_000;
+/// The training service is this process's own: its calls need no pace, and a sweep of this machine has no time limit
+/// but the lease.
+const SWEEP: Limits = Limits {
+    calls: PerSort {
+        describe: UNPACED,
+        tags: UNPACED,
+        list: UNPACED,
+        log: UNPACED,
+        create: UNPACED,
+        stop: UNPACED,
+    },
+    time_ms: 55_000,
+    lease_ms: 60_000,
+    silence_ms: 60_000,
+};
+const UNPACED: Rate = Rate { per_sweep: 10_000, every_ms: 0 };
 
 /// File of the table in the data directory.
 pub fn table_path(data_dir: &Path) -> PathBuf {
@@ -65,6 +78,12 @@ impl Clock for SystemClock {
     fn now(&self) -> Millis {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+impl Timer for SystemClock {
+    async fn pause(&self, ms: Millis) {
+        tokio::time::sleep(Duration::from_millis(ms.unsigned_abs())).await;
     }
 }
 
@@ -150,7 +169,7 @@ impl Host {
         // From the newest on: what came before is found by the ring below.
         let stream = table.stream(StreamStart::Latest).await.map_err(StoreError::from)?;
         let (training, feeds) = TrainingService::open(training_config(config)).await?;
-        let actuator = Arc::new(LocalActuator {
+        let actuator = || LocalActuator {
             store: Arc::clone(&store),
             jobs: training.clone(),
             bus: EventFile::new(data_dir.join("events.jsonl")),
@@ -160,17 +179,13 @@ impl Host {
             claim_ms: CLAIM_MS,
             defer_ms: DEFER_MS,
             monthly_cap: None,
-        });
-        let sweeper = Sweeper {
-            store: Arc::clone(&store),
-            actuator: Arc::clone(&actuator),
-            listed_at: AtomicI64::new(0),
-            silence_ms: SILENCE_MS,
         };
+        // One process works on a data directory: a lease that is left is that of its predecessor, which was killed.
+        let sweeper = Sweeper::new(actuator(), SWEEP, STACK.to_owned());
         let (steps, changed) = watch::channel(0);
         let mut pumps = JoinSet::new();
         let decider = Decider { store: Arc::clone(&store) };
-        pumps::table(&mut pumps, stream, decider, actuator, steps);
+        pumps::table(&mut pumps, stream, decider, Arc::new(actuator()), steps);
         let events = JobEvents { store: Arc::clone(&store), clock: SystemClock, stack: STACK.to_owned() };
         let (troubles, trouble) = watch::channel(None);
         let failures = Failures { unreadable: data_dir.join("unreadable.jsonl"), trouble: troubles.clone() };
@@ -178,7 +193,8 @@ impl Host {
         let logs = JobLogs { store: Arc::clone(&store), clock: SystemClock };
         pumps.spawn(pumps::logs(feeds.logs, logs, failures));
         for row in store.all(ACTIVE, "").await? {
-            record::ring(&*store.table, &row.key.sk, SystemClock.now()).await.map_err(StoreError::from)?;
+            let Some(id) = active_id(&row) else { continue };
+            record::ring(&*store.table, id, SystemClock.now()).await.map_err(StoreError::from)?;
         }
         let claim = Duration::from_millis(CLAIM_MS.unsigned_abs().saturating_add(500));
         pumps.spawn(pumps::minutes(sweeper, table.clone(), sweep_every, claim, troubles));

@@ -81,6 +81,17 @@ pub enum Performed {
     NotNow,
 }
 
+/// Whether an action is to be performed now.
+#[derive(Debug)]
+pub(crate) enum Due {
+    /// It was performed, or never will be.
+    Settled,
+    /// Somebody is at it, or it is not yet time.
+    NotNow,
+    /// It is.
+    Now(Box<ActionRow>),
+}
+
 impl<T, J, B, C> Actuator<T, J, B, C>
 where
     T: Table,
@@ -108,20 +119,33 @@ where
 
     /// Performs action `action` of tuning `id`, if it is to be performed now.
     pub async fn perform(&self, id: &str, action: &str) -> Result<Performed, StoreError> {
+        match self.due(id, action).await? {
+            Due::Settled => Ok(Performed::Done),
+            Due::NotNow => Ok(Performed::NotNow),
+            Due::Now(row) => self.take_up(id, *row).await,
+        }
+    }
+
+    /// Whether an action is to be performed now.
+    pub(crate) async fn due(&self, id: &str, action: &str) -> Result<Due, StoreError> {
         let Some(item) = self.store.table.get(&stored::action_key(id, action)).await? else {
-            return Ok(Performed::Done);
+            return Ok(Due::Settled);
         };
         let row = ActionRow::read(&item)?;
         let now = self.clock.now();
         let claimed = row.status == ActionStatus::Performing && row.claimed_until > now;
-        match row.status {
-            ActionStatus::Done | ActionStatus::Cancelled => return Ok(Performed::Done),
+        Ok(match row.status {
+            ActionStatus::Done | ActionStatus::Cancelled => Due::Settled,
             ActionStatus::Pending | ActionStatus::Performing if claimed || row.not_before > now => {
-                return Ok(Performed::NotNow);
+                Due::NotNow
             }
-            ActionStatus::Pending | ActionStatus::Performing => {}
-        }
-        let Some(row) = self.claim(id, row, now).await? else { return Ok(Performed::NotNow) };
+            ActionStatus::Pending | ActionStatus::Performing => Due::Now(Box::new(row)),
+        })
+    }
+
+    /// Performs the action of a row that was due, unless somebody else has taken it up since.
+    pub(crate) async fn take_up(&self, id: &str, row: ActionRow) -> Result<Performed, StoreError> {
+        let Some(row) = self.claim(id, row, self.clock.now()).await? else { return Ok(Performed::NotNow) };
         let outcome = match &row.ruling {
             Ruling::StartOrdered { .. } => self.start(id, &row).await?,
             Ruling::StopOrdered { job, .. } => self.stop(id, *job).await?,

@@ -19,6 +19,12 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Millis;
 }
 
+/// A clock that one can wait on: virtual in the simulator, the runtime's elsewhere.
+pub trait Timer: Clock {
+    /// Waits for `ms` milliseconds of this clock's time, or a little longer.
+    fn pause(&self, ms: Millis) -> impl Future<Output = ()> + Send;
+}
+
 /// Where notices for people and other programs go (an event bus).
 pub trait Bus: Send + Sync {
     /// Publishes one event of detail type `detail_type`; `detail` is a JSON object of at most 200 KB.

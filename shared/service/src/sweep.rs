@@ -1,50 +1,104 @@
-//! The sweeper's use case, once a minute: heals what never arrived.
+//! The sweeper's use case, once a minute: heals what never arrived, as much as one sweep may do, and goes on the next time.
 //!
-//! Describes silent jobs, reads log lines that were not delivered, performs actions that nobody performed, tells the
-//! decider the time when one of its deadlines passed, rings where nothing moves, stops jobs that no action row knows, and
-//! takes tunings that have ended off the list. With no active tuning it makes one query a minute and a listing an hour.
+//! A sweep goes once round the active tunings (stops what is to be stopped, tells the time, rings), reads owed bills, stops
+//! running jobs that no action row knows, makes the starts that were put off, and looks at silent jobs, in this order: what
+//! costs money first. Calls of the training service are counted and paced ([`Limits`]); what does not fit is left to the
+//! next sweep, whose rounds go on where this one's ended. One sweeper at a time, by a lease. With no active tuning it makes
+//! one query a minute, since the lease and the cursors lie in the partition of the active tunings, and one listing an
+//! hour. Must never let one tuning that cannot be read keep the others from their turn.
 
+mod lease;
+mod limits;
+mod look;
+mod meter;
 mod orphans;
+mod round;
+mod run;
 mod tuning;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
-use wire::stored::ACTIVE;
+use wire::stored::SweepCursor;
 
 use crate::perform::Actuator;
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Timer};
 use crate::store::{Store, StoreError};
 
-/// While nothing is active, running jobs are listed so often; with the age of an orphan and a sweep less than an hour.
-const IDLE_LISTING_MS: i64 = 2_800_000;
+pub use limits::{Limits, PerSort, Rate, Sort};
+pub use meter::Metered;
+
+use lease::Lease;
+use round::FirstPage;
+use run::Run;
+
+/// Shares of a sweep's time, in percent from its beginning: nothing of a kind is begun after its share, so that what comes
+/// later has some time too. The round of the active tunings.
+const HEAL_SHARE: i64 = 30;
+/// Bills and logs.
+const BILLS_SHARE: i64 = 55;
+/// Listings.
+const LIST_SHARE: i64 = 65;
+/// Starts.
+const STARTS_SHARE: i64 = 80;
+/// All of it.
+const WHOLE: i64 = 100;
 
 /// The use case with what it needs.
 #[derive(Debug)]
 pub struct Sweeper<T, J, B, C> {
-    /// Reads tunings.
-    pub store: Arc<Store<T>>,
-    /// Performs what was left undone.
-    pub actuator: Arc<Actuator<T, J, B, C>>,
-    /// When jobs were last listed, ms.
-    pub listed_at: AtomicI64,
-    /// A job that shows no sign of life for so long is described, ms.
-    pub silence_ms: i64,
+    store: Arc<Store<T>>,
+    /// Performs what was left undone, under this sweep's meter.
+    actuator: Actuator<T, Metered<J, C>, B, C>,
+    limits: Limits,
+    owner: String,
+}
+
+/// Actions that were settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settled {
+    /// Starts of jobs.
+    pub starts: usize,
+    /// Stops.
+    pub stops: usize,
+    /// Bills read.
+    pub bills: usize,
+    /// Logs read from their beginning.
+    pub reads: usize,
+    /// Notices.
+    pub notices: usize,
+    /// Askings and returns of money.
+    pub grants: usize,
 }
 
 /// What a sweep did.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Swept {
-    /// Tunings looked at.
+    /// Another sweeper is at it: nothing was done.
+    pub busy: bool,
+    /// The lease ran out and passed to another sweeper.
+    pub lost: bool,
+    /// Tunings visited.
     pub tunings: usize,
-    /// Tunings that could not be swept; the next sweep tries again.
+    /// Silent jobs looked at.
+    pub looked: usize,
+    /// Actions settled.
+    pub settled: Settled,
+    /// Actions that are due and silent jobs, left to the next sweep (as far as this one saw them).
+    pub left: usize,
+    /// Where the next sweep goes on.
+    pub cursor: SweepCursor,
+    /// Calls of the training service.
+    pub calls: PerSort<u32>,
+    /// Tunings and listed jobs that could not be read or written; the next sweep tries again.
     pub failed: usize,
     /// Why the last of these could not be.
     pub last_error: Option<StoreError>,
     /// Running jobs that no action row knows, stopped.
     pub orphans_stopped: usize,
+    /// Why running jobs could not be listed or an orphan not be stopped.
+    pub listing_error: Option<TrainingJobsError>,
 }
 
 impl<T, J, B, C> Sweeper<T, J, B, C>
@@ -52,32 +106,79 @@ where
     T: Table,
     J: TrainingJobs + JobLogs + TrainingJobListing,
     B: Bus,
-    C: Clock,
+    C: Timer + Clone,
 {
-    /// One sweep.
+    /// A sweeper that performs with what `actuator` has. `owner` names who sweeps and never makes two sweeps at once: a
+    /// lease in its own name is left from before it was restarted.
+    pub fn new(actuator: Actuator<T, J, B, C>, limits: Limits, owner: String) -> Self {
+        let Actuator { store, jobs, bus, clock, stack, log_lag_ms, claim_ms, defer_ms, monthly_cap } =
+            actuator;
+        let jobs = Metered::new(jobs, clock.clone());
+        let actuator = Actuator {
+            store: Arc::clone(&store),
+            jobs,
+            bus,
+            clock,
+            stack,
+            log_lag_ms,
+            claim_ms,
+            defer_ms,
+            monthly_cap,
+        };
+        Self { store, actuator, limits, owner }
+    }
+
+    /// One sweep. What fails for one tuning is told and left to the next sweep; an error means that nothing was done.
     pub async fn sweep(&self) -> Result<Swept, StoreError> {
         let now = self.actuator.clock.now();
-        let active = self.store.all(ACTIVE, "").await?;
-        let mut swept = Swept { tunings: active.len(), ..Swept::default() };
-        for row in &active {
-            if let Err(error) = self.sweep_tuning(&row.key.sk, now).await {
-                swept.failed += 1;
-                swept.last_error = Some(error);
-            }
+        let page = self.store.table.query(&round::query(None)).await?;
+        let mut lease = Lease::read(&page)?;
+        let first = FirstPage::of(&page);
+        let idle = first.ids.is_empty() && first.next.is_none();
+        let mut swept = Swept { cursor: lease.row.cursor.clone(), ..Swept::default() };
+        if idle && swept.cursor.listing.is_none() && now < swept.cursor.listing_due {
+            return Ok(swept);
         }
-        let idle_for = now.saturating_sub(self.listed_at.load(Ordering::Relaxed));
-        if !active.is_empty() || idle_for >= IDLE_LISTING_MS {
-            let (stopped, whole) = self.stop_orphans(now).await?;
-            swept.orphans_stopped = stopped;
-            if whole {
-                self.listed_at.store(now, Ordering::Relaxed);
-            }
+        let was_left = lease.was_left();
+        let held = lease.is_held(&self.owner, now);
+        if held || !lease.take(&self.store, &self.owner, now.saturating_add(self.limits.lease_ms)).await? {
+            swept.busy = true;
+            return Ok(swept);
         }
-        Ok(swept)
+        let until = now.saturating_add(self.limits.time_ms);
+        self.actuator.jobs.begin(self.limits.calls, now, until);
+        let mut run = Run::new(now, first, lease, swept);
+        self.heal(&mut run, was_left).await;
+        self.read_bills(&mut run).await;
+        self.list(&mut run, idle).await;
+        self.make_starts(&mut run).await;
+        self.look(&mut run).await;
+        Ok(self.end(run).await)
     }
-}
 
-/// Whether an error of the training service ends the work on this job for now (all do; it is tried at the next sweep).
-fn skip<V>(result: Result<V, TrainingJobsError>) -> Option<V> {
-    result.ok()
+    /// Whether the sweep may begin something that belongs into the first `share` percent of its time.
+    fn goes_on(&self, run: &Run, share: i64) -> bool {
+        let until = run.begun.saturating_add(self.limits.time_ms.saturating_mul(share) / WHOLE);
+        !run.swept.lost && self.actuator.clock.now() < until
+    }
+
+    /// Stores the place after some work, so that a sweep that dies is not begun from the same place again and again.
+    async fn save(&self, run: &mut Run) {
+        match run.lease.store(&self.store, &run.swept.cursor).await {
+            Ok(held) => run.swept.lost |= !held,
+            Err(error) => run.swept.last_error = Some(error),
+        }
+    }
+
+    async fn end(&self, mut run: Run) -> Swept {
+        if !run.swept.lost {
+            match run.lease.give_back(&self.store, &run.swept.cursor).await {
+                Ok(held) => run.swept.lost |= !held,
+                Err(error) => run.swept.last_error = Some(error),
+            }
+        }
+        run.swept.left = run.swept.left.saturating_add(run.silent.saturating_sub(run.swept.looked));
+        run.swept.calls = self.actuator.jobs.used();
+        run.swept
+    }
 }

@@ -43,8 +43,8 @@ pub(crate) enum Function {
 struct Process {
     store: Arc<Store<Port>>,
     port: Port,
-    /// When the sweeper last listed jobs.
-    listed_at: i64,
+    /// Tells it from the others.
+    number: u64,
 }
 
 /// What a process was started for: to be taken up again when it dies.
@@ -210,7 +210,7 @@ impl Runner {
             let skew_max = lock(&self.world).plan.skew_ms_max;
             let skew_ms = self.dice.between(-skew_max, skew_max);
             let port = Port { world: Arc::clone(&self.world), skew_ms };
-            Process { store: Arc::new(Store::new(Arc::new(port.clone()))), port, listed_at: 0 }
+            Process { store: Arc::new(Store::new(Arc::new(port.clone()))), port, number: self.started }
         });
         self.started += 1;
         let id = self.started;

@@ -9,6 +9,7 @@
 //! | names of all tunings | `INDEX` | `<name in lower case>` |
 //! | tunings that are not at rest | `ACTIVE` | `<id>` |
 //! | what of a month's cap is granted | `BUDGET` | `<year>-<month>` |
+//! | the sweeper's lease and cursors | `ACTIVE` | `#SWEEP`, before every id |
 //!
 //! `<id>` is `<name>-<incarnation>`. Facts and state lie in different partitions. Every row carries `type` and `version`;
 //! a version this code does not know is an error to be tried again by newer code, never a guess. Snapshots alone are
@@ -18,6 +19,7 @@ mod action;
 mod budget;
 mod head;
 mod snapshot;
+mod sweep;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,6 +33,7 @@ pub use action::{ActionRow, ActionStatus, REVISION};
 pub use budget::{BUDGET, MonthRow, month_of};
 pub use head::{Head, IndexRow, status_word};
 pub use snapshot::{snapshot_chunks, snapshot_key_prefix, snapshot_state};
+pub use sweep::{FENCE, FullListing, LookedAt, SweepCursor, SweepRow};
 
 use crate::item::{EXPIRES_AT, Item, Key};
 
@@ -39,7 +42,7 @@ pub const ROW_VERSION: i64 = 1;
 
 /// Partition of the index of names.
 pub const INDEX: &str = "INDEX";
-/// Partition of tunings that are not at rest.
+/// Partition of tunings that are not at rest, and of the sweeper's own row.
 pub const ACTIVE: &str = "ACTIVE";
 /// Prefix of fact partitions, for stream filters.
 pub const FACT_PREFIX: &str = "F#";
@@ -225,4 +228,9 @@ pub fn ring_row(id: &str, nonce: i64) -> Item {
 /// The row that marks a tuning as not at rest.
 pub fn active_row(id: &str) -> Item {
     row(Key::new(ACTIVE, id), "active")
+}
+
+/// The id in a row of partition [`ACTIVE`]; `None` for the sweeper's own row, which lies there too.
+pub fn active_id(item: &Item) -> Option<&str> {
+    (item.key.sk != sweep::SWEEP).then_some(item.key.sk.as_str())
 }

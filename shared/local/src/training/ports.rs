@@ -92,7 +92,11 @@ impl TrainingJobs for TrainingService {
 }
 
 impl TrainingJobListing for TrainingService {
-    async fn in_progress(&self, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
+    async fn in_progress(
+        &self,
+        from: Millis,
+        page: Option<&str>,
+    ) -> Result<Paged<Listed>, TrainingJobsError> {
         let after =
             page.map(|token| parse_page(token).ok_or_else(|| refused("Invalid NextToken".to_owned())));
         let after = after.transpose()?;
@@ -100,7 +104,9 @@ impl TrainingJobListing for TrainingService {
         let mut found: Vec<(Millis, &str)> = jobs
             .values()
             .filter_map(|entry| match entry {
-                Entry::Job(job) if job.in_progress() => Some((job.created, job.request.name.as_str())),
+                Entry::Job(job) if job.in_progress() && job.created >= from => {
+                    Some((job.created, job.request.name.as_str()))
+                }
                 Entry::Job(_) | Entry::Damaged(_) => None,
             })
             .filter(|key| after.is_none_or(|after| *key > after))

@@ -14,8 +14,9 @@ use crate::ports::training::{Description, JobLogs, TrainingJobs, TrainingJobsErr
 use crate::ports::{Bus, Clock, Millis};
 use crate::store::{StoreError, Tuning};
 
-/// Pages of a log read at most, so that a flooded log cannot hold up everything else.
-const LOG_PAGES_MAX: usize = 200;
+/// Pages of a log read at most, so that a flooded log cannot hold up everything else. Twice as many (the tail is apart)
+/// must fit one sweep at the sweeper's pace, or it would never be done with it.
+pub(crate) const LOG_PAGES_MAX: usize = 100;
 /// Of a flooded log, the last so many milliseconds are read.
 const LOG_TAIL_MS: i64 = 300_000;
 
@@ -53,7 +54,7 @@ where
     pub(super) async fn read(&self, id: &str, job: JobKey, streams: u32) -> Result<Outcome, StoreError> {
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, job);
-        match read_log(&self.jobs, &tuning, &name, job, 0).await {
+        match read_log(&self.jobs, &tuning, &name, job, (0, LOG_PAGES_MAX)).await {
             Ok((mut facts, _)) => {
                 let fact = Fact::LogRead { job, streams };
                 facts.push(self.fact(format!("log-read#{job}#{streams}"), fact));
@@ -111,26 +112,27 @@ async fn read_whole_log<J: JobLogs>(
     job: JobKey,
     description: &Description,
 ) -> Result<Vec<Recorded>, TrainingJobsError> {
-    let (mut facts, whole) = read_log(jobs, tuning, name, job, description.created).await?;
+    let (mut facts, whole) = read_log(jobs, tuning, name, job, (description.created, LOG_PAGES_MAX)).await?;
     if !whole {
         let ended = description.ended.unwrap_or(description.modified);
-        facts.extend(read_log(jobs, tuning, name, job, ended.saturating_sub(LOG_TAIL_MS)).await?.0);
+        let tail = ended.saturating_sub(LOG_TAIL_MS);
+        facts.extend(read_log(jobs, tuning, name, job, (tail, LOG_PAGES_MAX)).await?.0);
     }
     Ok(facts)
 }
 
-/// The metric lines in a job's log since `from`, as facts, and whether it was read to its end.
+/// The metric lines in a job's log since `from`, in at most `pages` pages, as facts, and whether it was read to its end.
 pub(crate) async fn read_log<J: JobLogs>(
     jobs: &J,
     tuning: &Tuning,
     name: &str,
     job: JobKey,
-    from: Millis,
+    (from, pages): (Millis, usize),
 ) -> Result<(Vec<Recorded>, bool), TrainingJobsError> {
     let Some(pattern) = &tuning.pattern else { return Ok((Vec::new(), true)) };
     let mut streams: std::collections::BTreeMap<String, Vec<MetricLine>> = std::collections::BTreeMap::new();
     let mut next: Option<String> = None;
-    for _ in 0..LOG_PAGES_MAX {
+    for _ in 0..pages {
         let page = match jobs.read(name, tuning.request.metric_host(), from, next.as_deref()).await {
             Ok(page) => page,
             Err(TrainingJobsError::NotFound(_)) => break,

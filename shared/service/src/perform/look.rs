@@ -5,7 +5,7 @@
 use tuning::fact::{Fact, JobKey};
 use wire::names::training_job_name;
 
-use super::bill::{read_log, state_fact};
+use super::bill::{LOG_PAGES_MAX, read_log, state_fact};
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
@@ -26,8 +26,10 @@ where
             Ok(description) => description,
             Err(error) => return Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         };
-        match read_log(&self.jobs, &tuning, &name, job, since).await {
-            Ok((mut facts, _)) => {
+        match read_log(&self.jobs, &tuning, &name, job, (since, LOG_PAGES_MAX)).await {
+            // A value may lie in what was not read: no job is ended on a guess.
+            Ok((_, false)) => Ok(Outcome::Later("its log is too long to be read at once".to_owned())),
+            Ok((mut facts, true)) => {
                 facts.push(state_fact(job, &description));
                 facts.push(self.fact(format!("silence-seen#{since}"), Fact::SilenceSeen { job, since }));
                 Ok(Outcome::Done(facts))

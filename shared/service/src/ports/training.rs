@@ -87,9 +87,10 @@ pub struct Listed {
 
 /// Lists what runs, to find jobs that no decision row knows.
 pub trait TrainingJobListing: Send + Sync {
-    /// Jobs with status `InProgress`, oldest first, a page at a time.
+    /// Jobs with status `InProgress` that were created at `from` or later, oldest first, a page at a time.
     fn in_progress(
         &self,
+        from: Millis,
         page: Option<&str>,
     ) -> impl Future<Output = Result<Paged<Listed>, TrainingJobsError>> + Send;
 }

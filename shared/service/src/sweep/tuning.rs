@@ -1,52 +1,118 @@
-//! Sweeps one tuning.
+//! The round of the active tunings: what is owed is performed or taken note of, the time is told, the silent are rung.
 
 use tuning::decide::open_look;
 use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::fold::fold;
 use tuning::state::{Job, State, Status, Trial};
-use wire::names::training_job_name;
 use wire::stored::{self, ActionRow, ActionStatus};
 
-use super::{Sweeper, skip};
+use super::limits::Sort;
+use super::round::Round;
+use super::run::{Owed, Run};
+use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, look};
 use crate::describe;
-use crate::perform::{Performed, bill};
+use crate::perform::{Due, Performed};
 use crate::ports::table::{Condition, Table, Write};
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
-use crate::ports::{Bus, Clock, Millis};
+use crate::ports::{Bus, Millis, Timer};
 use crate::record::{self, Put};
 use crate::store::{Loaded, StoreError};
 
 /// A tuning without a step for so long is rung.
 const SILENT_TUNING_MS: i64 = 90_000;
+/// The place is stored at least after so many tunings.
+const SAVE_EVERY: usize = 20;
 
 impl<T, J, B, C> Sweeper<T, J, B, C>
 where
     T: Table,
     J: TrainingJobs + JobLogs + TrainingJobListing,
     B: Bus,
-    C: Clock,
+    C: Timer + Clone,
 {
-    pub(super) async fn sweep_tuning(&self, id: &str, now: Millis) -> Result<(), StoreError> {
+    /// Once round the active tunings, as far as there is time.
+    pub(super) async fn heal(&self, run: &mut Run, was_left: bool) {
+        let mut round = Round::new(&run.first, &run.swept.cursor.heal);
+        if was_left && !self.pass_over_first(run, &mut round).await {
+            return;
+        }
+        let (mut unsaved, mut calls) = (0, 0);
+        while self.goes_on(run, HEAL_SHARE) {
+            let id = match round.next(&self.store).await {
+                Ok(Some(id)) => id,
+                Ok(None) => {
+                    run.whole = true;
+                    break;
+                }
+                Err(error) => {
+                    run.failed(error);
+                    break;
+                }
+            };
+            run.swept.tunings += 1;
+            if let Err(error) = self.heal_tuning(run, &id).await {
+                run.failed(error);
+            }
+            run.swept.cursor.heal = id;
+            unsaved += 1;
+            if unsaved >= SAVE_EVERY || run.swept.settled.stops > calls {
+                self.save(run).await;
+                (unsaved, calls) = (0, run.swept.settled.stops);
+            }
+        }
+        if run.whole
+            && let Some(after) = &run.left_after
+        {
+            run.swept.cursor.heal.clone_from(after);
+        }
+    }
+
+    /// The last sweep died, perhaps of the first tuning of this round: it comes last this time, and it will not be the first
+    /// again if this sweep dies too. `false` if there is none.
+    async fn pass_over_first(&self, run: &mut Run, round: &mut Round) -> bool {
+        match round.next(&self.store).await {
+            Ok(Some(id)) => {
+                run.swept.cursor.heal.clone_from(&id);
+                round.put_last(id);
+                self.save(run).await;
+                true
+            }
+            Ok(None) => {
+                run.whole = true;
+                false
+            }
+            Err(error) => {
+                run.failed(error);
+                false
+            }
+        }
+    }
+
+    async fn heal_tuning(&self, run: &mut Run, id: &str) -> Result<(), StoreError> {
+        let now = self.actuator.clock.now();
         let Some(loaded) = self.store.load(id).await? else {
             return self.at_rest(id).await;
         };
         if loaded.state.is_ended() {
-            return self.sweep_ended(id, &loaded.state).await;
+            return self.heal_ended(run, id, &loaded.state).await;
         }
         let mut ring = now.saturating_sub(loaded.head.at) >= SILENT_TUNING_MS || loaded.head.step == 0;
         ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
         if loaded.head.deadline.is_some_and(|deadline| deadline <= now) {
             let key = format!("time#{}", loaded.head.deadline.unwrap_or(now));
-            ring |= self.put(id, &Recorded { key, at: now, fact: Fact::TimePassed }).await? == Put::Known;
+            let fact = Recorded { key, at: now, fact: Fact::TimePassed };
+            ring |= record::put(&*self.store.table, id, &fact).await? == Put::Known;
         }
         for action in owed_of_tuning(&loaded.state) {
-            ring |= self.actuator.perform(id, &action).await? == Performed::Done;
+            ring |= self.heal_now(run, id, &action).await?;
         }
         // One job that cannot be helped now must not keep the others from it.
         let mut failed = None;
         for (key, trial, job) in loaded.state.jobs() {
-            match self.sweep_job(&loaded, key, trial, job, now).await {
-                Ok(known) => ring |= known,
+            if look::is_silent(trial, job, now, self.limits.silence_ms) {
+                run.silent += 1;
+            }
+            match self.heal_job(run, &loaded, key, trial, job).await {
+                Ok(settled) => ring |= settled,
                 Err(error) => failed = Some(error),
             }
         }
@@ -56,74 +122,135 @@ where
         failed.map_or(Ok(()), Err)
     }
 
-    /// Whether something is stored of the job that the decider seems not to have heard of.
-    async fn sweep_job(
+    /// Performs the stop that is owed, and takes note of what else is. Whether something was performed although the state
+    /// still waits for its outcome: its stream record may have been lost.
+    async fn heal_job(
         &self,
+        run: &mut Run,
         loaded: &Loaded,
         key: JobKey,
         trial: &Trial,
         job: &Job,
-        now: Millis,
     ) -> Result<bool, StoreError> {
-        let id = &loaded.tuning.id;
-        let owed = [
-            (job.stop.is_some() && !job.stop_accepted && job.holds_slot()).then(|| format!("stop-{key}")),
-            // A job that is to be stopped is called off by its stop, not started first.
-            (job.stop.is_none() && !job.accepted && !job.is_closed()).then(|| format!("start-{key}")),
-            (job.bill_ordered && !job.is_closed()).then(|| format!("bill-{key}")),
-            (trial.read_ordered > trial.streams_read).then(|| format!("read-{key}-{}", trial.read_ordered)),
-            open_look(job).map(|since| format!("look-{key}-{since}")),
-        ];
+        let id = loaded.tuning.id.as_str();
         let mut ring = false;
-        for action in owed.iter().flatten() {
-            // Performed, and the state still waits for its outcome: its stream record may have been lost.
-            ring |= self.actuator.perform(id, action).await? == Performed::Done;
+        if job.stop.is_some() && !job.stop_accepted && job.holds_slot() {
+            ring |= self.heal_stop(run, id, &format!("stop-{key}")).await?;
         }
-        let last_line = trial.last_line.as_ref().map_or(i64::MIN, |(at, _, _)| *at);
-        let silent = now.saturating_sub(job.seen_at.max(last_line)) >= self.silence_ms;
-        if silent && job.accepted && job.end.is_none() {
-            ring |= self.look_at(loaded, key, job, last_line).await?;
+        let bills = usize::try_from(self.limits.calls.describe.per_sweep).unwrap_or(usize::MAX);
+        if job.bill_ordered && !job.is_closed() {
+            ring |= self.note(run, id, format!("bill-{key}"), (bills, |run| &mut run.bills)).await?;
+        }
+        if trial.read_ordered > trial.streams_read {
+            let action = format!("read-{key}-{}", trial.read_ordered);
+            ring |= self.note(run, id, action, (bills, |run| &mut run.bills)).await?;
+        }
+        if let Some(since) = open_look(job) {
+            let action = format!("look-{key}-{since}");
+            ring |= self.note(run, id, action, (bills, |run| &mut run.bills)).await?;
+        }
+        // A job that is to be stopped is called off by its stop, not started first.
+        if job.stop.is_none() && !job.accepted && !job.is_closed() {
+            let starts = usize::try_from(self.limits.calls.create.per_sweep).unwrap_or(usize::MAX);
+            ring |= self.note(run, id, format!("start-{key}"), (starts, |run| &mut run.starts)).await?;
         }
         Ok(ring)
     }
 
-    /// A job that has been silent is looked at: its state, and the lines of its log that may have been lost. Puts only
-    /// what would change something.
-    async fn look_at(
-        &self,
-        loaded: &Loaded,
-        key: JobKey,
-        job: &Job,
-        last_line: Millis,
-    ) -> Result<bool, StoreError> {
-        let Loaded { tuning, state, .. } = loaded;
-        let name = training_job_name(&tuning.id, key);
-        let jobs = &self.actuator.jobs;
-        let Some(description) = skip(jobs.describe(&name).await) else { return Ok(false) };
-        let from = last_line.max(description.created);
-        let mut facts =
-            skip(bill::read_log(jobs, tuning, &name, key, from).await).map(|read| read.0).unwrap_or_default();
-        if bill::phase(&description) != job.phase {
-            facts.push(bill::state_fact(key, &description));
+    async fn heal_stop(&self, run: &mut Run, id: &str, action: &str) -> Result<bool, StoreError> {
+        let row = match self.actuator.due(id, action).await? {
+            Due::Settled => return Ok(true),
+            Due::NotNow => return Ok(false),
+            Due::Now(row) => row,
+        };
+        if !self.goes_on(run, HEAL_SHARE) || !self.actuator.jobs.turn(Sort::Stop).await {
+            let after = run.swept.cursor.heal.clone();
+            run.left(&after);
+        } else if self.actuator.take_up(id, *row).await? == Performed::Done {
+            run.swept.settled.stops += 1;
         }
-        let mut scratch = state.clone();
-        facts.retain(|fact| fold(&tuning.definition, &mut scratch, fact));
-        let mut known = false;
-        for fact in &facts {
-            known |= self.put(&tuning.id, fact).await? == Put::Known;
-        }
-        Ok(known)
+        Ok(false)
     }
 
-    async fn put(&self, id: &str, fact: &Recorded) -> Result<Put, StoreError> {
-        Ok(record::put(&*self.store.table, id, fact).await?)
+    /// Performs an action that asks nothing of the training service; whether it is settled.
+    async fn heal_now(&self, run: &mut Run, id: &str, action: &str) -> Result<bool, StoreError> {
+        let row = match self.actuator.due(id, action).await? {
+            Due::Settled => return Ok(true),
+            Due::NotNow => return Ok(false),
+            Due::Now(row) => row,
+        };
+        let performed = self.actuator.take_up(id, *row).await?;
+        match performed {
+            Performed::Done if action.starts_with("notice-") => run.swept.settled.notices += 1,
+            Performed::Done => run.swept.settled.grants += 1,
+            Performed::NotNow => {}
+        }
+        Ok(performed == Performed::Done)
+    }
+
+    /// Takes note of an action if it is due, in a list of at most `room` entries; whether it is settled.
+    async fn note(
+        &self,
+        run: &mut Run,
+        id: &str,
+        action: String,
+        (room, list): (usize, fn(&mut Run) -> &mut Vec<Owed>),
+    ) -> Result<bool, StoreError> {
+        match self.actuator.due(id, &action).await? {
+            Due::Settled => return Ok(true),
+            Due::NotNow => {}
+            Due::Now(_) => {
+                let after = run.swept.cursor.heal.clone();
+                if list(run).len() < room {
+                    list(run).push(Owed { id: id.to_owned(), action, after });
+                } else {
+                    run.left(&after);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the bills and logs that are due.
+    pub(super) async fn read_bills(&self, run: &mut Run) {
+        for Owed { id, action, after } in std::mem::take(&mut run.bills) {
+            let jobs = &self.actuator.jobs;
+            let is_bill = action.starts_with("bill-");
+            let describes = is_bill || action.starts_with("look-");
+            let room = jobs.has(Sort::Log) && (!describes || jobs.has(Sort::Describe));
+            if !room || !self.goes_on(run, BILLS_SHARE) {
+                run.left(&after);
+                continue;
+            }
+            match self.actuator.perform(&id, &action).await {
+                Ok(Performed::Done) if is_bill => run.swept.settled.bills += 1,
+                Ok(Performed::Done) => run.swept.settled.reads += 1,
+                Ok(Performed::NotNow) => {}
+                Err(error) => run.failed(error),
+            }
+        }
+    }
+
+    /// Makes the starts that are due, at their pace. The turn comes before the claim, so that no claim is spent on waiting.
+    pub(super) async fn make_starts(&self, run: &mut Run) {
+        for Owed { id, action, after } in std::mem::take(&mut run.starts) {
+            if !self.goes_on(run, STARTS_SHARE) || !self.actuator.jobs.turn(Sort::Create).await {
+                run.left(&after);
+                continue;
+            }
+            match self.actuator.perform(&id, &action).await {
+                Ok(Performed::Done) => run.swept.settled.starts += 1,
+                Ok(Performed::NotNow) => {}
+                Err(error) => run.failed(error),
+            }
+        }
     }
 
     /// A tuning that has ended comes to rest when its notices are out.
-    async fn sweep_ended(&self, id: &str, state: &State) -> Result<(), StoreError> {
+    async fn heal_ended(&self, run: &mut Run, id: &str, state: &State) -> Result<(), StoreError> {
         let mut out = true;
         for notice in state.notices.iter().map(String::as_str).chain(["notice-ended"]) {
-            self.actuator.perform(id, notice).await?;
+            self.heal_now(run, id, notice).await?;
             let row = self.store.table.get(&stored::action_key(id, notice)).await?;
             let row = row.as_ref().map(ActionRow::read).transpose()?;
             let open =
@@ -136,6 +263,16 @@ where
     async fn at_rest(&self, id: &str) -> Result<(), StoreError> {
         let key = stored::active_row(id).key;
         Ok(self.store.table.write(Write::Delete(key, Condition::Always)).await?)
+    }
+
+    /// Puts a fact of tuning `id`; whether it was known.
+    pub(super) async fn put(&self, id: &str, fact: &Recorded) -> Result<bool, StoreError> {
+        Ok(record::put(&*self.store.table, id, fact).await? == Put::Known)
+    }
+
+    /// Now.
+    pub(super) fn now(&self) -> Millis {
+        self.actuator.clock.now()
     }
 }
 

@@ -5,7 +5,7 @@ use service::replay::replay;
 use service::store::Store;
 use std::sync::Arc;
 use tuning::ruling::EndReason;
-use wire::stored::{ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus};
+use wire::stored::{ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus, active_id};
 
 use crate::fault::Kind;
 use crate::world::World;
@@ -32,7 +32,7 @@ pub(crate) fn check(world: &mut World) {
         used_up(world, id, &mut wrong);
     }
     wrong.extend(world.check.months_at_end());
-    let at_rest = now(store.all(ACTIVE, "")).map(|rows| rows.is_empty());
+    let at_rest = now(store.all(ACTIVE, "")).map(|rows| rows.iter().all(|row| active_id(row).is_none()));
     if at_rest != Ok(true) {
         wrong.push("P8: an ended tuning is still on the list of active ones".to_owned());
     }

@@ -1,7 +1,6 @@
 //! One invocation of a function: the use case with its ports, as its `main` would wire it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::Value;
 use service::decide::Decider;
@@ -11,7 +10,7 @@ use service::lookup::{self, LookupError};
 use service::perform::{Actuator, CLAIM_MS, LOG_LAG_MS};
 use service::ports::Clock;
 use service::submit::{Submit, SubmitError};
-use service::sweep::Sweeper;
+use service::sweep::{Limits, Sweeper};
 use tuning::money::MicroUsd;
 
 use super::{Function, Outcome, Process, Running, Task};
@@ -24,8 +23,6 @@ use crate::world::stream::{Consumer, Record, event_of};
 const STACK: &str = "simulated";
 /// As deployed.
 const DEFER_MS: i64 = 5_000;
-/// As deployed.
-const SILENCE_MS: i64 = 120_000;
 
 /// Which function a delivery is for.
 pub(super) fn function_of(what: &What) -> Function {
@@ -177,16 +174,10 @@ fn monthly_cap(port: &Port) -> Option<MicroUsd> {
     lock(&port.world).plan.monthly_cap.map(MicroUsd)
 }
 
-fn sweep(mut process: Process) -> Running {
+fn sweep(process: Process) -> Running {
     Box::pin(async move {
-        let sweeper = Sweeper {
-            store: Arc::clone(&process.store),
-            actuator: Arc::new(actuator(&process)),
-            listed_at: AtomicI64::new(process.listed_at),
-            silence_ms: SILENCE_MS,
-        };
-        let swept = sweeper.sweep().await;
-        process.listed_at = sweeper.listed_at.load(Ordering::Relaxed);
+        let owner = format!("process {}", process.number);
+        let swept = Sweeper::new(actuator(&process), Limits::CLOUD, owner).sweep().await;
         (process, if swept.is_ok() { Outcome::Done } else { Outcome::Retry })
     })
 }

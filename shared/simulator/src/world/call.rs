@@ -173,6 +173,11 @@ impl World {
     }
 }
 
+/// Waits for `ms` of virtual time, and does nothing else.
+pub(crate) async fn pause(world: &Shared, ms: i64) {
+    Sleep::new(world, ms).await;
+}
+
 /// Waits for so many ms of virtual time.
 #[derive(Debug)]
 struct Sleep<'a> {

@@ -10,10 +10,10 @@ use service::ports::table::{Page, Query, Table, TableError, Write};
 use service::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use service::ports::{Bus, BusError, Clock, Millis, Prices, PricesError};
+use service::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
 use wire::item::{Item, Key};
 
-use super::call::{Call, Mishap, Op, call};
+use super::call::{Call, Mishap, Op, call, pause};
 use super::{Shared, lock};
 use crate::case::{INSTANCE_TYPE, LISTED_INSTANCE_HOUR, LISTED_KILO_GIB_HOUR};
 
@@ -116,9 +116,13 @@ impl TrainingJobs for Port {
 }
 
 impl TrainingJobListing for Port {
-    async fn in_progress(&self, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
+    async fn in_progress(
+        &self,
+        from: Millis,
+        page: Option<&str>,
+    ) -> Result<Paged<Listed>, TrainingJobsError> {
         let made = Call { op: Op::List, on: page.unwrap_or_default().to_owned() };
-        call(&self.world, made, |world| world.list_jobs(page)).await.map_err(training_error)
+        call(&self.world, made, |world| world.list_jobs(from, page)).await.map_err(training_error)
     }
 }
 
@@ -162,5 +166,11 @@ impl Prices for Port {
 impl Clock for Port {
     fn now(&self) -> Millis {
         lock(&self.world).now + self.skew_ms
+    }
+}
+
+impl Timer for Port {
+    async fn pause(&self, ms: Millis) {
+        pause(&self.world, ms).await;
     }
 }

@@ -197,11 +197,12 @@ impl World {
         }
     }
 
-    /// `ListTrainingJobs` in progress, oldest first.
-    pub(crate) fn list_jobs(&self, page: Option<&str>) -> Paged<Listed> {
+    /// `ListTrainingJobs` in progress, created at `created_from` or later, oldest first.
+    pub(crate) fn list_jobs(&self, created_from: i64, page: Option<&str>) -> Paged<Listed> {
         let from = page.and_then(|page| page.parse().ok()).unwrap_or(0);
         let running = self.training.jobs.iter().enumerate().skip(from);
-        let mut running = running.filter(|(_, job)| job.now.status == "InProgress");
+        let mut running =
+            running.filter(|(_, job)| job.now.status == "InProgress" && job.now.created >= created_from);
         let listed =
             |(_, job): (usize, &Job)| Listed { name: job.now.name.clone(), created: job.now.created };
         let items: Vec<Listed> = running.by_ref().take(PAGE_JOBS).map(listed).collect();

@@ -1,0 +1,144 @@
+//! The round of the silent jobs: describes them, and reads the lines of their logs that may have been lost.
+//!
+//! Goes on after the job that was looked at last, so that none is looked at twice before all were once, however few fit one
+//! sweep.
+
+use tuning::fact::JobKey;
+use tuning::fold::fold;
+use tuning::state::{Job, Trial};
+use wire::names::training_job_name;
+use wire::stored::LookedAt;
+
+use super::limits::Sort;
+use super::round::Round;
+use super::run::Run;
+use super::{Sweeper, WHOLE};
+use crate::perform::bill;
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
+use crate::ports::{Bus, Millis, Timer};
+use crate::record;
+use crate::store::{Loaded, StoreError};
+
+/// Pages of a job's log read in one look; what is found moves the place from which the next look reads.
+const LOOK_PAGES: usize = 20;
+
+/// Whether a running job has shown no sign of life for `silence_ms`.
+pub(super) fn is_silent(trial: &Trial, job: &Job, now: Millis, silence_ms: Millis) -> bool {
+    let seen_at = job.seen_at.max(last_line(trial));
+    job.accepted && job.end.is_none() && now.saturating_sub(seen_at) >= silence_ms
+}
+
+fn last_line(trial: &Trial) -> Millis {
+    trial.last_line.as_ref().map_or(i64::MIN, |(at, _, _)| *at)
+}
+
+impl<T, J, B, C> Sweeper<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs + TrainingJobListing,
+    B: Bus,
+    C: Timer + Clone,
+{
+    /// Looks at silent jobs, as many as there is room for.
+    pub(super) async fn look(&self, run: &mut Run) {
+        if run.whole && run.silent == 0 {
+            return;
+        }
+        let begin = run.swept.cursor.look.clone();
+        let last = begin.as_ref().map(|at| (at.tuning.as_str(), at.job));
+        // The rest of the tuning in whose midst the last sweep ended; its beginning comes at the end of the round.
+        if let Some((id, job)) = last
+            && !self.look_into(run, id, |key| key > job).await
+        {
+            return;
+        }
+        let mut round = Round::new(&run.first, last.map_or("", |(id, _)| id));
+        loop {
+            let id = match round.next(&self.store).await {
+                Ok(Some(id)) => id,
+                Ok(None) => return,
+                Err(error) => {
+                    run.swept.last_error = Some(error);
+                    return;
+                }
+            };
+            let upto = last.filter(|(begin, _)| *begin == id).map(|(_, job)| job);
+            if !self.look_into(run, &id, |key| upto.is_none_or(|upto| key <= upto)).await {
+                return;
+            }
+        }
+    }
+
+    /// Looks at the silent jobs of a tuning that are wanted; `false` if there is no room for all of them.
+    async fn look_into(&self, run: &mut Run, id: &str, wanted: impl Fn(JobKey) -> bool) -> bool {
+        if !self.goes_on(run, WHOLE) {
+            return false;
+        }
+        let now = self.now();
+        let mut loaded = match self.store.load(id).await {
+            Ok(Some(loaded)) if !loaded.state.is_ended() => loaded,
+            Ok(_) => return true,
+            Err(error) => {
+                run.swept.last_error = Some(error);
+                return true;
+            }
+        };
+        let silent = |(key, trial, job): (JobKey, &Trial, &Job)| {
+            is_silent(trial, job, now, self.limits.silence_ms).then_some(key)
+        };
+        let silent: Vec<JobKey> = loaded.state.jobs().filter_map(silent).filter(|key| wanted(*key)).collect();
+        let (mut ring, mut room) = (false, true);
+        for key in &silent {
+            let jobs = &self.actuator.jobs;
+            room = self.goes_on(run, WHOLE) && jobs.has(Sort::Log) && jobs.turn(Sort::Describe).await;
+            if !room {
+                break;
+            }
+            jobs.take_refused();
+            match self.look_at(&mut loaded, *key).await {
+                Ok(known) => ring |= known,
+                Err(error) => run.failed(error),
+            }
+            if jobs.take_refused() {
+                // It was cut short: the next sweep begins with it.
+                room = false;
+                break;
+            }
+            run.swept.looked += 1;
+            run.swept.cursor.look = Some(LookedAt { tuning: id.to_owned(), job: *key });
+        }
+        if ring && let Err(error) = record::ring(&*self.store.table, id, now).await {
+            run.swept.last_error = Some(error.into());
+        }
+        if room && !silent.is_empty() {
+            self.save(run).await;
+        }
+        room
+    }
+
+    /// Looks at a job: its state, and its log since its last line. Puts only what would change something. Whether some of
+    /// it was put before, and the decider seems not to have heard of it.
+    async fn look_at(&self, loaded: &mut Loaded, key: JobKey) -> Result<bool, StoreError> {
+        let Loaded { tuning, state, .. } = loaded;
+        let Some(trial) = state.trials.get(&key.trial) else { return Ok(false) };
+        let Some(job) = &trial.job else { return Ok(false) };
+        let name = training_job_name(&tuning.id, key);
+        let jobs = &self.actuator.jobs;
+        // Whatever the training service answers instead, it is asked again at the next look.
+        let Ok(description) = jobs.describe(&name).await else { return Ok(false) };
+        let from = last_line(trial).max(description.created);
+        let read = bill::read_log(jobs, tuning, &name, key, (from, LOOK_PAGES)).await;
+        let mut facts = read.map(|(facts, _)| facts).unwrap_or_default();
+        if bill::phase(&description) != job.phase {
+            facts.push(bill::state_fact(key, &description));
+        }
+        // The state is this sweep's own copy.
+        facts.retain(|fact| fold(&tuning.definition, state, fact));
+        let mut known = false;
+        for fact in &facts {
+            known |= self.put(&tuning.id, fact).await?;
+        }
+        Ok(known)
+    }
+}
