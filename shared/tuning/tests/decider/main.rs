@@ -10,6 +10,7 @@ mod histories;
 mod large;
 mod model;
 mod money;
+mod paper;
 mod promises;
 mod regressions;
 mod retries;
