@@ -8,6 +8,7 @@ mod endings;
 mod epochs;
 mod histories;
 mod large;
+mod machine;
 mod model;
 mod money;
 mod paper;
