@@ -43,8 +43,9 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
         let why = match (&state.status, trial.out) {
             (_, Some(why)) => why,
             (_, None) if trial.resource() >= max_resource => StopWhy::MaxResource,
-            (Status::Ending(why), None) if finish::stops_running(why) => StopWhy::TuningEnding,
-            (Status::Active | Status::Ending(_) | Status::Ended { .. }, None) => return None,
+            // For want of money or of further jobs a tuning does not begin to end: it ends when the last job has.
+            (Status::Ending(_), None) => StopWhy::TuningEnding,
+            (Status::Active | Status::Ended { .. }, None) => return None,
         };
         Some(Ruling::StopOrdered { job: key, why })
     })

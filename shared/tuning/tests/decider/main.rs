@@ -17,4 +17,5 @@ mod regressions;
 mod retries;
 mod rungs;
 mod starts;
+mod summaries;
 mod support;
