@@ -7,10 +7,12 @@
 mod endings;
 mod epochs;
 mod histories;
+mod invariants;
 mod large;
 mod machine;
 mod model;
 mod money;
+mod names;
 mod paper;
 mod promises;
 mod regressions;
