@@ -167,6 +167,7 @@ fn bracket(s: u32, s_max: u32, max_resource: u32, eta: u32) -> BracketPlan {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     use super::*;
 
@@ -206,7 +207,48 @@ mod tests {
         assert_eq!(Plan::hyperband(1, 20_001, 3), Err(PlanError::MaxTooLarge));
     }
 
+    #[test]
+    fn the_largest_resource_of_a_plan_is_allowed() {
+        let plan = Plan::hyperband(1, MAX_RESOURCE, 3).unwrap();
+        assert_eq!(plan.brackets()[0].rungs().last().unwrap().resource, 20_000);
+    }
+
+    #[test]
+    fn a_refusal_names_the_limit() {
+        let refusal = |min, max, eta| Plan::hyperband(min, max, eta).unwrap_err().to_string();
+        assert_eq!(refusal(0, 9, 3), "MinResource must be at least 1");
+        assert_eq!(refusal(10, 9, 3), "MaxResource must not be below MinResource");
+        assert_eq!(refusal(1, 20_001, 3), "MaxResource must not be above 20000");
+        assert_eq!(refusal(1, 9, 1), "the reduction factor must be at least 2");
+    }
+
+    #[test]
+    fn a_plan_tells_what_it_was_made_of() {
+        let plan = Plan::hyperband(1, 30, 3).unwrap();
+        assert_eq!((plan.eta(), plan.max_resource(), plan.trials()), (3, 30, 27 + 12 + 6 + 4));
+    }
+
+    #[test]
+    fn without_stopping_there_is_one_rung_at_the_end() {
+        let plan = Plan::without_stopping(None);
+        assert_eq!(plan.max_resource(), u32::MAX);
+        assert_eq!(plan.brackets().len(), 1);
+        assert_eq!(plan.brackets()[0].rungs(), [RungPlan { resource: u32::MAX, slots: 1 }]);
+        assert_eq!(Plan::without_stopping(Some(9)).max_resource(), 9);
+    }
+
+    #[test]
+    fn of_brackets_with_the_same_share_the_most_exploring_is_next() {
+        // 9, 5 and 3 trials: one short of the plan in each, then all complete.
+        let plan = Plan::hyperband(1, 9, 3).unwrap();
+        assert_eq!(plan.next_bracket(&[8, 4, 2]), 0);
+        assert_eq!(plan.next_bracket(&[9, 4, 2]), 1);
+        assert_eq!(plan.next_bracket(&[9, 5, 2]), 2);
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
         /// The naive reading of Algorithm 1, by repeated multiplication, gives the same table.
         #[test]
         fn plan_equals_a_naive_version(min in 1_u32..50, factor in 1_u32..400, eta in 2_u32..6) {

@@ -98,4 +98,24 @@ mod tests {
         let order = better_first(Direction::Maximize, (Score::Value(-0.0), 1), (Score::Value(0.0), 2));
         assert_eq!(order, Ordering::Less);
     }
+
+    #[test]
+    fn only_a_strictly_better_value_improves() {
+        for (direction, better, worse) in [(Direction::Maximize, 0.6, 0.4), (Direction::Minimize, 0.4, 0.6)] {
+            assert!(improves(direction, better, 0.5), "{direction:?}");
+            assert!(!improves(direction, 0.5, 0.5), "an equal value is no improvement");
+            assert!(!improves(direction, worse, 0.5), "{direction:?}");
+            assert!(!improves(direction, f64::NAN, 0.5), "{direction:?}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_reached_by_a_value_at_least_as_good() {
+        for (direction, better, worse) in [(Direction::Maximize, 0.6, 0.4), (Direction::Minimize, 0.4, 0.6)] {
+            assert!(reaches(direction, better, 0.5), "{direction:?}");
+            assert!(reaches(direction, 0.5, 0.5), "the target itself reaches it");
+            assert!(!reaches(direction, worse, 0.5), "{direction:?}");
+            assert!(!reaches(direction, f64::NAN, 0.5), "{direction:?}");
+        }
+    }
 }

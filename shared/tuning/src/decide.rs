@@ -49,8 +49,9 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
         let why = match (&state.status, trial.out) {
             (_, Some(why)) => why,
             (_, None) if trial.resource() >= max_resource => StopWhy::MaxResource,
-            (Status::Ending(why), None) if finish::stops_running(why) => StopWhy::TuningEnding,
-            (Status::Active | Status::Ending(_) | Status::Ended { .. }, None) => {
+            // For want of money or of further jobs a tuning begins to end only when its last job has ended.
+            (Status::Ending(_), None) => StopWhy::TuningEnding,
+            (Status::Active | Status::Ended { .. }, None) => {
                 silence::confirmed(definition, state, trial, job)?
             }
         };

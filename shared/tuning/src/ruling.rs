@@ -128,7 +128,7 @@ pub enum Ruling {
     },
     /// A bill was above its reservation: people are told, and no further job is started.
     OverrunSeen,
-    /// No further job is started; running ones are stopped unless they may end by themselves.
+    /// No further job is started; running ones are stopped.
     TuningEnding {
         /// Why.
         why: EndReason,

@@ -13,18 +13,6 @@ pub(super) fn time_up(definition: &Definition) -> Option<i64> {
     Some(definition.created.saturating_add(seconds.saturating_mul(1_000)))
 }
 
-/// Whether running jobs are stopped when a tuning ends for this reason.
-pub(super) fn stops_running(why: &EndReason) -> bool {
-    match why {
-        EndReason::Target
-        | EndReason::NotImproving
-        | EndReason::MaxRuntime
-        | EndReason::Stopped
-        | EndReason::Failed(_) => true,
-        EndReason::CostCap | EndReason::MaxJobs => false,
-    }
-}
-
 /// A criterion that ends an active tuning.
 pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
     if state.status != Status::Active {

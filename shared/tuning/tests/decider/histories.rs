@@ -9,6 +9,7 @@ use tuning::ruling::{EndReason, Ruling};
 use tuning::state::{State, Status};
 
 use crate::support::build::*;
+use crate::support::cases;
 use crate::support::run::Run;
 use crate::support::service::Faults;
 use crate::support::world::World;
@@ -86,7 +87,7 @@ pub(crate) fn play(definition: &Definition, faults: Faults, stop: Option<i64>, e
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(160))]
+    #![proptest_config(cases(160))]
 
     /// Any history ends, within all limits, every trial at an end, no action ordered twice, the books at least as high
     /// as the true bills.

@@ -9,7 +9,9 @@ use tuning::definition::{Definition, Objective, Strategy};
 use tuning::fact::{Fact, JobEnd, Recorded};
 use tuning::ruling::Ruling;
 
-use crate::support::build::hyperband;
+use crate::support::bench::{Bench, Program};
+use crate::support::build::{hyperband, jobs};
+use crate::support::cases;
 use crate::support::run::Run;
 use crate::support::service::Faults;
 use crate::support::world::World;
@@ -120,7 +122,7 @@ fn judged(ruling: &Ruling) -> Option<Judged> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(cases(48))]
 
     /// Whatever the plan, the direction and the programs' failures: the verdicts are the model's, in its order.
     #[test]
@@ -149,5 +151,52 @@ proptest! {
             model.take(fact);
         }
         prop_assert_eq!(rulings.iter().filter_map(judged).collect::<Vec<_>>(), model.judged);
+    }
+
+    /// The same for curves that cross, tie, diverge and end early or by a failure, at any parallelism and in any order of
+    /// emission (the asynchronous rule of Li et al., MLSys 2020, in the form that stops). And who is out is stopped there.
+    #[test]
+    fn verdicts_on_any_curves_in_any_order_are_those_of_a_naive_model(
+        (max_resource, eta) in (1_u32..30, 2_u32..5),
+        (max_jobs, max_parallel) in (1_u32..40, 1_u32..9),
+        curves in prop::collection::vec(
+            (prop::collection::vec(prop::option::weighted(0.9, -3_i32..4), 1..30), any::<bool>()),
+            1..40,
+        ),
+        order in prop::collection::vec(any::<usize>(), 1..60),
+        minimize in any::<bool>(),
+    ) {
+        let mut definition = jobs(max_jobs, max_parallel);
+        definition.strategy = Strategy::Hyperband { min_resource: 1, max_resource, eta };
+        if minimize {
+            definition.objective = Objective::Minimize;
+        }
+        let program = |trial: usize| {
+            let (values, fails) = curves[trial % curves.len()].clone();
+            // The first trial shows a number, so that the tuning is not given up.
+            let values = if trial == 0 { vec![Some(0); 30] } else { values };
+            Program { values, fails }
+        };
+        let programs = (0..usize::try_from(max_jobs).unwrap()).map(program).collect();
+        let mut turn = 0;
+
+        let bench = Bench::play(&definition, programs, |running| {
+            turn += 1;
+            order[turn % order.len()] % running
+        });
+
+        let mut model = Model::new(&definition, &bench.run.rulings);
+        for fact in &bench.delivered {
+            model.take(fact);
+        }
+        let rulings = &bench.run.rulings;
+        prop_assert_eq!(rulings.iter().filter_map(judged).collect::<Vec<_>>(), model.judged.clone());
+        for (trial, bracket, rung, _, goes_on) in &model.judged {
+            if !goes_on {
+                let job = bench.run.concluded.iter().find(|job| job.job.trial == *trial).unwrap();
+                let level = model.levels[usize::try_from(*bracket).unwrap()][usize::try_from(*rung).unwrap()];
+                prop_assert!(job.resource <= level, "trial {} is out at {}: {:?}", trial, level, job);
+            }
+        }
     }
 }

@@ -79,6 +79,18 @@ fn after_the_last_attempt_the_trial_has_failed() {
     check(&definition, &given, &[described(200, attempt(0, 2), CapacityError, 0)], &expect);
 }
 
+/// Its end came with the value that puts it out: no stop was ordered any more.
+#[test]
+fn a_trial_that_is_out_is_not_tried_again() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    let when = [logged(11, job(2), 1, 0.4), described(12, job(2), ServiceError, 9)];
+    let expect = [
+        "trial 2 is out at rung 0.0, epoch 1: 2 of 2",
+        "trial 2 failed: the training job failed without a reason",
+    ];
+    check(&jobs(4, 4), &given, &when, &expect);
+}
+
 #[test]
 fn no_attempts_beyond_those_allowed() {
     let mut definition = jobs(9, 1);

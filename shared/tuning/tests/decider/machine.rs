@@ -1,0 +1,452 @@
+//! A state machine: any sequence of what a training service, its messengers, the user and time can do, one command at a
+//! time, against a naive account of the same tuning. After every command both say the same.
+//!
+//! Promises quoted: "P1 spent + reserved <= cap at every step", "P3 any order, duplication or loss of events ends in a
+//! finished tuning", "P5 replay gives the same decisions" (`Run::take`), "P6 a rung never promotes more than it may, and
+//! never a failure".
+
+mod reference;
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tuning::decide::deadline;
+use tuning::definition::{Definition, Objective, Strategy as Resources};
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::money::MicroUsd;
+use tuning::ruling::Ruling;
+use tuning::state::Status;
+
+use self::reference::{Phase, RESERVED, Reference, SECOND};
+use crate::support::build::*;
+use crate::support::cases;
+use crate::support::run::Run;
+
+/// Most epochs that a program runs.
+const EPOCHS: u32 = 10;
+
+/// What can happen next. A number picks one of the things that it can happen to, so that every sequence is possible and any
+/// part of one is a sequence too.
+#[derive(Debug, Clone)]
+enum Command {
+    /// An ordered action is performed.
+    Perform(usize),
+    /// An ordered start is refused.
+    Refuse(usize),
+    /// An ordered action is put off by so many seconds.
+    Defer(usize, i64),
+    /// A running job emits so many further epochs.
+    Emit(usize, u32),
+    /// A running job changes its state.
+    Tell(usize, bool),
+    /// A running job ends so, after so many seconds.
+    End(usize, JobEnd, u64),
+    /// An ended job is described although nobody asked.
+    Describe(usize),
+    /// So many facts that are on their way arrive together.
+    Deliver(usize, usize),
+    /// What has arrived arrives again.
+    Again(usize),
+    /// What is on its way is lost.
+    Drop(usize),
+    /// The user stops the tuning.
+    Stop,
+    /// Time passes, and the sweeper tells of it.
+    Pass(i64),
+    /// Time passes, and nobody tells of it: later facts may come first.
+    Wait(i64),
+    /// A job that was seen to exist is said never to have started.
+    CallOff(usize),
+}
+
+fn commands() -> impl Strategy<Value = Vec<Command>> {
+    let ends = prop::sample::select(vec![
+        JobEnd::Completed,
+        JobEnd::AlgorithmError,
+        JobEnd::CapacityError,
+        JobEnd::ServiceError,
+        JobEnd::MaxWait,
+        JobEnd::Stopped,
+        JobEnd::MaxRuntime,
+    ]);
+    let seconds = prop_oneof![30 => 0_u64..=420, 1 => 421_u64..900];
+    let waits = prop_oneof![20 => 1_i64..100, 1 => 1_000_i64..9_000];
+    let command = prop_oneof![
+        12 => (0_usize..6).prop_map(Command::Perform),
+        1 => (0_usize..6).prop_map(Command::Refuse),
+        1 => (0_usize..6, 1_i64..200).prop_map(|(index, seconds)| Command::Defer(index, seconds)),
+        12 => (0_usize..6, 1_u32..4).prop_map(|(index, epochs)| Command::Emit(index, epochs)),
+        2 => (0_usize..6, any::<bool>()).prop_map(|(index, lost)| Command::Tell(index, lost)),
+        4 => (0_usize..6, ends, seconds).prop_map(|(index, end, seconds)| Command::End(index, end, seconds)),
+        1 => (0_usize..6).prop_map(Command::Describe),
+        20 => (0_usize..12, 1_usize..4).prop_map(|(index, count)| Command::Deliver(index, count)),
+        3 => (0_usize..40).prop_map(Command::Again),
+        3 => (0_usize..12).prop_map(Command::Drop),
+        1 => prop::bool::weighted(0.2).prop_map(|stop| if stop { Command::Stop } else { Command::Pass(5) }),
+        4 => waits.clone().prop_map(Command::Pass),
+        2 => waits.prop_map(Command::Wait),
+        1 => (0_usize..6).prop_map(Command::CallOff),
+    ];
+    prop::collection::vec(command, 1..250)
+}
+
+fn definitions() -> impl Strategy<Value = Definition> {
+    let resources = prop_oneof![
+        5 => (1_u32..10, 2_u32..4).prop_map(|(max_resource, eta)| {
+            Resources::Hyperband { min_resource: 1 + max_resource / 9, max_resource, eta }
+        }),
+        1 => Just(Resources::Random),
+    ];
+    let limits = (1_u32..10, 1_u32..5, prop::option::of(1_u64..8), 0_u32..3);
+    let criteria = (
+        prop::option::weighted(0.2, 5_i32..9),
+        prop::option::weighted(0.2, 1_u32..5),
+        prop::option::weighted(0.1, 100_u64..2_000),
+    );
+    (resources, limits, criteria, any::<bool>()).prop_map(|(strategy, limits, criteria, minimize)| {
+        let (max_jobs, max_parallel, cap, max_interruptions) = limits;
+        let mut definition = jobs(max_jobs, max_parallel);
+        definition.strategy = strategy;
+        // So short that a limit is never cut further: every job reserves the same.
+        definition.job.max_runtime_seconds = 120;
+        definition.max_interruptions = max_interruptions;
+        definition.cap = cap.map(|jobs| MicroUsd(jobs * RESERVED + 1_000));
+        let sign = if minimize { -1.0 } else { 1.0 };
+        definition.limits.target = criteria.0.map(|target| sign * f64::from(target));
+        definition.limits.not_improving = criteria.1;
+        definition.limits.max_runtime_seconds = criteria.2;
+        if minimize {
+            definition.objective = Objective::Minimize;
+        }
+        definition
+    })
+}
+
+/// A job at the service.
+#[derive(Debug)]
+struct AtService {
+    job: JobKey,
+    emitted: u32,
+    end: Option<(JobEnd, u64)>,
+}
+
+#[derive(Debug)]
+struct Machine {
+    run: Run,
+    reference: Reference,
+    /// Values by trial and epoch, in turn.
+    values: Vec<Option<i32>>,
+    /// Seconds since the submission.
+    now: i64,
+    actions: Vec<Ruling>,
+    service: Vec<AtService>,
+    on_its_way: Vec<Recorded>,
+    arrived: Vec<Recorded>,
+    lost: Vec<Recorded>,
+}
+
+/// The `index`-th of those that `fits`, in turn.
+fn pick<T>(list: &[T], index: usize, fits: impl Fn(&T) -> bool) -> Option<usize> {
+    let fitting: Vec<usize> = (0..list.len()).filter(|place| fits(&list[*place])).collect();
+    (!fitting.is_empty()).then(|| fitting[index % fitting.len()])
+}
+
+impl Machine {
+    fn new(definition: &Definition, values: Vec<Option<i32>>) -> Self {
+        Self {
+            run: Run::sampled(definition, 8),
+            reference: Reference::new(definition),
+            values,
+            now: 0,
+            actions: Vec::new(),
+            service: Vec::new(),
+            on_its_way: vec![submitted()],
+            arrived: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    fn happens(&mut self, fact: Fact) {
+        self.on_its_way.push(recorded(self.now, fact));
+    }
+
+    #[track_caller]
+    fn command(&mut self, command: &Command) {
+        self.now += 1;
+        let runs = |job: &AtService| job.end.is_none();
+        match *command {
+            Command::Perform(index) => {
+                if let Some(index) = pick(&self.actions, index, |_| true) {
+                    self.perform(index);
+                }
+            }
+            Command::Refuse(index) => {
+                let start = |action: &Ruling| matches!(action, Ruling::StartOrdered { .. });
+                if let Some(index) = pick(&self.actions, index, start) {
+                    let job = job_of(&self.actions.remove(index));
+                    self.happens(Fact::StartRefused { job, message: "no such role".to_owned() });
+                }
+            }
+            Command::Defer(index, seconds) => {
+                if let Some(index) = pick(&self.actions, index, |_| true) {
+                    let job = job_of(&self.actions[index]);
+                    let not_before = at(self.now + seconds);
+                    self.happens(Fact::ActionDeferred { job, not_before, reason: "throttled".to_owned() });
+                }
+            }
+            Command::Emit(index, epochs) => {
+                if let Some(index) = pick(&self.service, index, |job| runs(job) && job.emitted < EPOCHS) {
+                    self.emit(index, epochs);
+                }
+            }
+            Command::Tell(index, interrupted) => {
+                if let Some(index) = pick(&self.service, index, runs) {
+                    let told = if interrupted { JobPhase::Interrupted } else { JobPhase::Training };
+                    self.on_its_way.push(phase(self.now, self.service[index].job, told));
+                }
+            }
+            Command::End(index, end, seconds) => {
+                if let Some(index) = pick(&self.service, index, runs) {
+                    self.end(index, end, seconds);
+                }
+            }
+            Command::Describe(index) => {
+                if let Some(index) = pick(&self.service, index, |job| !runs(job)) {
+                    self.describe(self.service[index].job);
+                }
+            }
+            ref message => self.message(message),
+        }
+    }
+
+    /// What happens between the service and the decider, and to time.
+    #[track_caller]
+    fn message(&mut self, command: &Command) {
+        match *command {
+            Command::Deliver(index, count) => {
+                let first = index % self.on_its_way.len().max(1);
+                let end = (first + count).min(self.on_its_way.len());
+                let facts: Vec<Recorded> = self.on_its_way.drain(first..end).collect();
+                self.deliver(facts);
+            }
+            Command::Again(index) => {
+                if let Some(index) = pick(&self.arrived, index, |_| true) {
+                    self.deliver(vec![self.arrived[index].clone()]);
+                }
+            }
+            Command::Drop(index) => {
+                if let Some(index) = pick(&self.on_its_way, index, |fact| fact.fact != Fact::TuningSubmitted)
+                {
+                    let fact = self.on_its_way.remove(index);
+                    self.lost.push(fact);
+                }
+            }
+            Command::Stop => self.happens(Fact::StopRequested),
+            Command::Pass(seconds) => {
+                self.now += seconds;
+                self.deliver(vec![time_passed(self.now)]);
+            }
+            Command::Wait(seconds) => self.now += seconds,
+            Command::CallOff(index) => {
+                if let Some(index) = pick(&self.service, index, |job| self.reference.exists(job.job)) {
+                    self.deliver(vec![never_started(self.now, self.service[index].job)]);
+                }
+            }
+            ref other => unreachable!("{other:?} is for the service"),
+        }
+    }
+
+    fn perform(&mut self, index: usize) {
+        match self.actions.remove(index) {
+            Ruling::StartOrdered { job, .. } => {
+                self.service.push(AtService { job, emitted: 0, end: None });
+                self.happens(Fact::JobStarted { job });
+            }
+            Ruling::StopOrdered { job, .. } => {
+                let start = |action: &Ruling| matches!(action, Ruling::StartOrdered { job: other, .. } if *other == job);
+                if let Some(start) = self.actions.iter().position(start) {
+                    self.actions.remove(start);
+                    self.happens(Fact::JobNeverStarted { job });
+                } else if let Some(index) = self.service.iter().position(|other| other.job == job) {
+                    self.happens(Fact::StopAccepted { job });
+                    if self.service[index].end.is_none() {
+                        self.end(index, JobEnd::Stopped, 10);
+                    }
+                }
+            }
+            action => self.describe(job_of(&action)),
+        }
+    }
+
+    fn emit(&mut self, index: usize, epochs: u32) {
+        let AtService { job, emitted, .. } = self.service[index];
+        let last = (emitted + epochs).min(EPOCHS);
+        self.service[index].emitted = last;
+        let metric = |epoch: u32| {
+            let place = usize::try_from(job.trial * 7 + epoch).unwrap() % self.values.len();
+            let value = self.values[place].map(f64::from);
+            MetricLine { value, ..line(self.now, &format!("{epoch:05}"), epoch.into(), 0.0) }
+        };
+        let batch = (emitted + 1..=last).map(metric).collect();
+        self.on_its_way.push(lines(self.now, job, &job.to_string(), batch));
+    }
+
+    fn end(&mut self, index: usize, end: JobEnd, seconds: u64) {
+        let job = &mut self.service[index];
+        // What emitted has run.
+        job.end = Some((end, if job.emitted > 0 { seconds.max(1) } else { seconds }));
+        let fact = ended(self.now, job.job, end);
+        self.on_its_way.push(fact);
+    }
+
+    fn describe(&mut self, job: JobKey) {
+        let known = self.service.iter().find(|other| other.job == job).unwrap();
+        let (end, seconds) = known.end.unwrap();
+        self.on_its_way.push(described(self.now, job, end, seconds));
+    }
+
+    /// Facts arrive together. Both accounts then say the same.
+    #[track_caller]
+    fn deliver(&mut self, facts: Vec<Recorded>) {
+        let before = self.run.state.now;
+        let rulings = self.run.take(&facts);
+        let now = self.run.state.now;
+        let latest = facts.iter().map(|fact| fact.at).max().unwrap_or(before);
+        assert!(now == before || now == latest || before < now && now < latest, "time is that of a fact");
+        for fact in &facts {
+            self.reference.hears(fact);
+        }
+        for ruling in &rulings {
+            self.reference.ruled(ruling, now);
+        }
+        self.arrived.extend(facts);
+        self.actions.extend(rulings.into_iter().filter(|ruling| {
+            let told = matches!(
+                ruling,
+                Ruling::OverrunSeen | Ruling::CapReached { .. } | Ruling::TuningEnded { .. }
+            );
+            ruling.action().is_some() && !told
+        }));
+        self.compare(now);
+    }
+
+    #[track_caller]
+    fn compare(&self, now: i64) {
+        let (state, reference) = (&self.run.state, &self.reference);
+        reference.owes_nothing(now);
+        let ledger = &state.ledger;
+        assert_eq!((ledger.spent.0, ledger.reserved.0), (reference.spent(), reference.reserved()));
+        let total = reference.spent() + reference.reserved();
+        assert!(
+            reference.overrun() || ledger.cap.is_none_or(|cap| total <= cap.0),
+            "P1: {total} of {:?}",
+            ledger.cap
+        );
+        let holding = state.jobs().filter(|(_, _, job)| job.holds_slot());
+        let mut running = reference.running();
+        running.sort_unstable();
+        assert_eq!(holding.map(|(key, _, _)| key).collect::<Vec<_>>(), running);
+        let mut may_run = reference.may_run();
+        may_run.sort_unstable();
+        let free = state.jobs().filter(|(_, _, job)| job.holds_slot() && job.stop.is_none());
+        assert_eq!(free.map(|(key, _, _)| key).collect::<Vec<_>>(), may_run);
+        assert_eq!(usize::try_from(state.launched).unwrap(), reference.launched());
+        assert_eq!(state.trials.keys().copied().collect::<Vec<_>>(), reference.live());
+        let incumbent = state.incumbent.as_ref().map(|best| (best.value, best.trial));
+        assert_eq!(incumbent, reference.best);
+        let status = match &state.status {
+            Status::Active => Phase::Active,
+            Status::Ending(why) => Phase::Ending(why.word()),
+            Status::Ended { why, .. } => Phase::Ended(why.word()),
+        };
+        assert_eq!(status, reference.phase);
+        let mut rungs = BTreeMap::new();
+        for (bracket, list) in state.rungs.iter().enumerate() {
+            for (rung, stored) in list.iter().enumerate().filter(|(_, rung)| !rung.arrivals.is_empty()) {
+                let went_on = usize::try_from(stored.went_on).unwrap();
+                rungs.insert((bracket, rung), (went_on, stored.arrivals.len()));
+            }
+        }
+        assert_eq!(rungs, reference.rungs());
+    }
+
+    /// "P3 any order, duplication or loss of events and of stream records ends in a finished tuning": from here on what is
+    /// ordered is performed, what was lost arrives, programs run to their end, and time goes from deadline to deadline.
+    #[track_caller]
+    fn finish(&mut self) {
+        for _ in 0..3_000 {
+            self.now += 1;
+            self.on_its_way.append(&mut self.lost);
+            if !self.on_its_way.is_empty() {
+                let facts = self.on_its_way.drain(..1).collect();
+                self.deliver(facts);
+            } else if !self.actions.is_empty() {
+                self.perform(0);
+            } else if let Some(index) = pick(&self.service, 0, |job| job.end.is_none()) {
+                if self.service[index].emitted < EPOCHS {
+                    self.emit(index, 3);
+                } else {
+                    self.end(index, JobEnd::Completed, 60);
+                }
+            } else if self.run.state.is_ended() {
+                return self.finished();
+            } else {
+                let at = deadline(&self.run.definition, &self.run.state).expect("P3: nothing moves");
+                self.now = self.now.max((at - CREATED + 999) / 1_000);
+                self.deliver(vec![time_passed(self.now)]);
+            }
+        }
+        panic!("P3: the tuning does not end: {:#?}", self.run.state);
+    }
+
+    #[track_caller]
+    fn finished(&mut self) {
+        self.run.check_end();
+        assert_eq!(self.reference.reserved(), 0);
+        // P1, from the service's own books: what it billed is what is booked, or less where no bill was seen.
+        for job in &self.service {
+            let billed = job.end.map_or(0, |(_, seconds)| seconds * SECOND);
+            let booked = self.reference.entries.iter().find(|entry| entry.job == job.job).unwrap().bill;
+            assert!(
+                booked.is_some_and(|booked| billed <= booked || billed > RESERVED),
+                "{job:?}: {booked:?}"
+            );
+        }
+        // Once over it stays so, whatever arrives again.
+        let before = self.run.state.clone();
+        let facts: Vec<Recorded> =
+            self.arrived.iter().filter(|fact| fact.fact != Fact::TimePassed).cloned().collect();
+        for fact in facts {
+            assert_eq!(self.run.take(std::slice::from_ref(&fact)), []);
+        }
+        assert!(self.run.state == before);
+    }
+}
+
+fn job_of(action: &Ruling) -> JobKey {
+    match action {
+        Ruling::StartOrdered { job, .. } | Ruling::StopOrdered { job, .. } | Ruling::BillOrdered { job } => {
+            *job
+        }
+        _ => panic!("{action:?} is not an action on a job of these tests"),
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    /// After every command: the same money, running jobs, launched jobs, live trials, incumbent, rungs and status; each
+    /// ruling allowed, none owed. And then it ends.
+    #[test]
+    fn after_every_command_the_decider_agrees_with_a_naive_account(
+        definition in definitions(),
+        values in prop::collection::vec(prop::option::weighted(0.9, -4_i32..10), 1..30),
+        commands in commands(),
+    ) {
+        let mut machine = Machine::new(&definition, values);
+        for command in &commands {
+            machine.command(command);
+        }
+        machine.finish();
+    }
+}

@@ -1,0 +1,321 @@
+//! What may be ruled: of each ruling whether it is allowed, and after each delivery whether one is owed. Stated as what must
+//! hold, in no order of questions.
+//!
+//! Must never: call the decider.
+
+use tuning::definition::Objective;
+use tuning::fact::{JobEnd, JobKey};
+use tuning::ruling::{EndReason, RetryWhy, Ruling, TrialEnd, Verdict};
+
+use super::{Entry, HOUR, Phase, RESERVED, Reference, Trial};
+
+impl Reference {
+    fn can_start(&self, now: i64) -> bool {
+        let limits = &self.definition.limits;
+        self.phase == Phase::Active
+            && !self.overrun()
+            && self.launched() < usize::try_from(limits.max_jobs).unwrap()
+            && self.running().len() < usize::try_from(limits.max_parallel).unwrap()
+            && self.hold <= now
+            && self.affords()
+    }
+
+    fn affords(&self) -> bool {
+        self.definition.cap.is_none_or(|cap| self.spent() + self.reserved() + RESERVED <= cap.0)
+    }
+
+    /// Of the cap: 50 or 80 percent are spent, or what is left pays no further job.
+    fn cap_level(&self) -> u32 {
+        let Some(cap) = self.definition.cap else { return 0 };
+        let spent = self.spent();
+        let spent_at_least = |percent: u64| spent * 100 >= cap.0 * percent;
+        match () {
+            () if spent + RESERVED > cap.0 => 100,
+            () if spent_at_least(80) => 80,
+            () if spent_at_least(50) => 50,
+            () => 0,
+        }
+    }
+
+    /// The verdict that is due on a trial: the epoch and value that count at its next rung.
+    fn due(&self, number: u32) -> Option<(u32, Option<f64>)> {
+        let trial = &self.trials[usize::try_from(number).unwrap()];
+        let (_, level) = *self.table[trial.bracket].get(trial.next_rung)?;
+        if trial.finished || trial.out || level >= self.max_resource || self.phase != Phase::Active {
+            return None;
+        }
+        let mut live = self.entries.iter().filter(|entry| entry.job.trial == number && !entry.concluded);
+        let well = live.any(|entry| entry.closed() && entry.end == Some(JobEnd::Completed));
+        let above = trial.curve.iter().find(|(epoch, _)| **epoch >= level);
+        above.or(trial.curve.iter().next_back().filter(|_| well)).map(|(epoch, value)| (*epoch, *value))
+    }
+
+    /// Whether a running job is to be stopped.
+    fn to_stop(&self, job: JobKey) -> bool {
+        let trial = &self.trials[usize::try_from(job.trial).unwrap()];
+        let ending = matches!(self.phase, Phase::Ending(_));
+        trial.out || trial.resource() >= self.max_resource || ending
+    }
+
+    /// Whether a job that is over is followed by another attempt.
+    fn to_retry(&self, entry: &Entry) -> bool {
+        let trial = &self.trials[usize::try_from(entry.job.trial).unwrap()];
+        let theirs = [JobEnd::CapacityError, JobEnd::ServiceError, JobEnd::MaxWait];
+        self.phase == Phase::Active
+            && !entry.void
+            && entry.end.is_some_and(|end| theirs.contains(&end))
+            && trial.retries < self.definition.max_interruptions
+            && !trial.out
+            && !entry.stop_ordered
+            && trial.resource() < self.max_resource
+    }
+
+    /// Whether a trial that waits for another attempt is over.
+    fn waits_in_vain(&self, trial: &Trial) -> bool {
+        trial.waits_until.is_some()
+            && !trial.finished
+            && (trial.out
+                || trial.resource() >= self.max_resource
+                || self.phase != Phase::Active
+                || self.launched() >= usize::try_from(self.definition.limits.max_jobs).unwrap()
+                || self.overrun()
+                || (!self.affords() && self.entries.iter().all(|entry| entry.concluded)))
+    }
+
+    fn overdue(&self, entry: &Entry) -> bool {
+        let since = match (entry.end, entry.exists) {
+            (Some(_), _) => entry.awaited,
+            (None, exists) => exists.then_some(entry.last_sign + (120 + 120 + 180) * 1_000),
+        };
+        !entry.concluded && !entry.closed() && since.is_some_and(|since| since + HOUR <= self.clock)
+    }
+
+    /// The criterion that ends the tuning now.
+    fn criterion(&self, now: i64) -> Option<&'static str> {
+        let limits = &self.definition.limits;
+        let minimize = self.definition.objective == Objective::Minimize;
+        let reaches = |target: f64| {
+            self.best.is_some_and(|(best, _)| if minimize { best <= target } else { best >= target })
+        };
+        let time_up = |seconds: u64| now >= self.definition.created + i64::try_from(seconds).unwrap() * 1_000;
+        if self.phase != Phase::Active {
+            None
+        } else if self.refusals >= 5 || self.fruitless >= 5 {
+            Some("Failed")
+        } else if limits.target.is_some_and(reaches) {
+            Some("Target")
+        } else if limits.not_improving.is_some_and(|most| self.since_improved >= most) {
+            Some("NotImproving")
+        } else {
+            limits.max_runtime_seconds.is_some_and(time_up).then_some("MaxRuntime")
+        }
+    }
+
+    /// The end that is due, once no trial is left.
+    fn end(&self, now: i64) -> Option<&'static str> {
+        let why = match self.phase {
+            _ if !self.live().is_empty() || self.can_start(now) => return None,
+            Phase::Ended(_) => return None,
+            Phase::Ending(why) => why,
+            Phase::Active if self.launched() >= usize::try_from(self.definition.limits.max_jobs).unwrap() => {
+                "MaxJobs"
+            }
+            Phase::Active if self.hold > now => return None,
+            Phase::Active => "CostCap",
+        };
+        let nothing = self.best.is_none() && self.launched() > 0;
+        let fails = nothing && ["MaxJobs", "CostCap", "MaxRuntime"].contains(&why);
+        Some(if fails { "Failed" } else { why })
+    }
+
+    /// Takes a ruling; one that is not allowed panics.
+    #[track_caller]
+    pub(crate) fn ruled(&mut self, ruling: &Ruling, now: i64) {
+        match ruling {
+            Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } => {
+                let place = (usize::try_from(*bracket).unwrap(), usize::try_from(*rung).unwrap());
+                assert_eq!(self.due(*trial), Some((*resource, *value)), "{ruling:?}");
+                assert_eq!(self.table[place.0][place.1].1, *level);
+                self.judged(*trial, place, *value, *verdict);
+            }
+            Ruling::StartOrdered { job, bracket, reservation, .. } => {
+                assert!(self.can_start(now), "{ruling:?}");
+                assert_eq!(reservation.0, RESERVED);
+                self.started(*job, usize::try_from(*bracket).unwrap(), now);
+            }
+            Ruling::StopOrdered { job, .. } => {
+                assert!(self.may_run().contains(job) && self.to_stop(*job), "{ruling:?}");
+                self.trials[usize::try_from(job.trial).unwrap()].out = true;
+                self.entry(*job).unwrap().stop_ordered = true;
+            }
+            Ruling::BillOrdered { job } => {
+                let entry = self.entry(*job).unwrap();
+                assert!(entry.end.is_some() && !entry.closed() && !entry.bill_ordered, "{ruling:?}");
+                entry.bill_ordered = true;
+            }
+            Ruling::SettledInFull { job, amount } => {
+                let entry = self.entry(*job).unwrap().clone();
+                assert!(self.overdue(&entry) && amount.0 == RESERVED, "{ruling:?}: {entry:?}");
+                self.entry(*job).unwrap().bill = Some(RESERVED);
+            }
+            Ruling::AttemptAwaited { job, why, not_before } => {
+                let entry = self.conclude(*job);
+                assert!(self.to_retry(&entry) && *why != RetryWhy::RuntimeCutTooShort, "{ruling:?}");
+                let trial = &mut self.trials[usize::try_from(job.trial).unwrap()];
+                assert_eq!(*not_before, now + 30_000 * 2_i64.pow(trial.retries));
+                trial.retries += 1;
+                trial.waits_until = Some(*not_before);
+            }
+            Ruling::TrialFinished { job, trial, how } => self.finished(*job, *trial, how),
+            Ruling::OverrunSeen => {
+                assert!(self.overrun() && !self.overrun_told);
+                self.overrun_told = true;
+            }
+            Ruling::TuningEnding { why } => {
+                assert_eq!(self.criterion(now), Some(why.word()), "{why:?}");
+                self.phase = Phase::Ending(why.word());
+            }
+            Ruling::TuningEnded { why } => {
+                assert_eq!(self.end(now), Some(EndReason::word(why)));
+                self.phase = Phase::Ended(why.word());
+            }
+            Ruling::CapReached { percent } => {
+                assert!(*percent == self.cap_level() && *percent > self.cap_told, "{ruling:?}");
+                self.cap_told = *percent;
+            }
+            Ruling::LogReadOrdered { .. } => panic!("captured epochs need no reading: {ruling:?}"),
+            Ruling::LookOrdered { .. } => panic!("silence is allowed here: {ruling:?}"),
+            Ruling::GrantOrdered { .. } | Ruling::ReturnOrdered { .. } | Ruling::MonthCapReached { .. } => {
+                panic!("there is no month's cap here: {ruling:?}")
+            }
+        }
+    }
+
+    /// "P6 a rung never promotes more than it may, and never a failure."
+    #[track_caller]
+    fn judged(&mut self, number: u32, place: (usize, usize), value: Option<f64>, verdict: Verdict) {
+        let minimize = self.definition.objective == Objective::Minimize;
+        let others = self.arrived.entry(place).or_default();
+        let ahead = others.iter().filter(|(who, other, _)| match (*other, value) {
+            (Some(other), Some(value)) if minimize => (other, *who) < (value, number),
+            (Some(other), Some(value)) => (-other, *who) < (-value, number),
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => *who < number,
+        });
+        let (rank, seen) = (ahead.count(), others.len() + 1);
+        let goes_on = rank < (seen / self.eta).max(1) && value.is_some();
+        let told =
+            (usize::try_from(verdict.rank).unwrap(), usize::try_from(verdict.seen).unwrap(), verdict.goes_on);
+        assert_eq!(told, (rank, seen, goes_on), "P6: trial {number} at {place:?}");
+        others.push((number, value, goes_on));
+        let trial = &mut self.trials[usize::try_from(number).unwrap()];
+        assert_eq!((trial.bracket, trial.next_rung), place, "a verdict is given once");
+        trial.next_rung += 1;
+        trial.out = !goes_on;
+    }
+
+    #[track_caller]
+    fn started(&mut self, job: JobKey, bracket: usize, now: i64) {
+        let number = usize::try_from(job.trial).unwrap();
+        if number == self.trials.len() {
+            // The next bracket is the one with the smallest share of its plan, the first of equals.
+            let joined = |index: usize| self.trials.iter().filter(|trial| trial.bracket == index).count() + 1;
+            let plan = |index: usize| usize::try_from(self.table[index][0].0).unwrap();
+            let smallest =
+                (0..self.table.len()).min_by(|a, b| (joined(*a) * plan(*b)).cmp(&(joined(*b) * plan(*a))));
+            assert_eq!(Some(bracket), smallest, "trial {number}");
+            self.trials.push(Trial { bracket, ..Trial::default() });
+        }
+        let trial = &mut self.trials[number];
+        assert!(job.attempt == trial.attempts + 1 && job.rung == 0 && bracket == trial.bracket, "{job}");
+        let waited = trial.waits_until.take();
+        assert!(job.attempt == 1 || waited.is_some_and(|until| until <= now), "{job}");
+        assert!(!trial.finished && !trial.out, "{job}");
+        trial.attempts = job.attempt;
+        self.entries.push(Entry {
+            job,
+            bill: None,
+            void: false,
+            refused: false,
+            exists: false,
+            end: None,
+            stop_ordered: false,
+            bill_ordered: false,
+            awaited: None,
+            last_sign: now,
+            deferred: None,
+            concluded: false,
+        });
+    }
+
+    #[track_caller]
+    fn conclude(&mut self, job: JobKey) -> Entry {
+        let entry = self.entry(job).unwrap();
+        assert!(entry.closed(), "{entry:?}");
+        entry.concluded = true;
+        let entry = entry.clone();
+        self.refusals = if entry.refused { self.refusals + 1 } else { 0 };
+        entry
+    }
+
+    #[track_caller]
+    fn finished(&mut self, job: Option<JobKey>, number: u32, how: &TrialEnd) {
+        let index = usize::try_from(number).unwrap();
+        if let Some(job) = job {
+            let before = self.entry(job).unwrap().clone();
+            assert!(!self.to_retry(&before), "{before:?}");
+            let entry = self.conclude(job);
+            let expected = match entry.end {
+                _ if entry.refused => matches!(how, TrialEnd::Failed(_)),
+                _ if entry.void => *how == TrialEnd::NeverStarted,
+                Some(JobEnd::Completed) => *how == TrialEnd::Completed,
+                _ if entry.stop_ordered => matches!(how, TrialEnd::Stopped(_)),
+                Some(JobEnd::Stopped) => *how == TrialEnd::StoppedOutside,
+                Some(JobEnd::MaxRuntime) => *how == TrialEnd::MaxRuntime,
+                _ => matches!(how, TrialEnd::Failed(_)),
+            };
+            assert!(expected, "{how:?}: {entry:?}");
+        } else {
+            assert!(self.waits_in_vain(&self.trials[index]), "trial {number}: {how:?}");
+        }
+        let trial = &mut self.trials[index];
+        assert!(!trial.finished, "trial {number} ends twice");
+        trial.finished = true;
+        if *how != TrialEnd::NeverStarted {
+            let fruitless = trial.curve.values().all(Option::is_none) && self.best.is_none();
+            self.fruitless = if fruitless { self.fruitless + 1 } else { 0 };
+            if self.best.is_none_or(|(_, best)| best != number) {
+                self.since_improved += 1;
+            }
+        }
+    }
+
+    /// After a delivery nothing that can be decided is left undecided.
+    #[track_caller]
+    pub(crate) fn owes_nothing(&self, now: i64) {
+        if !self.submitted || matches!(self.phase, Phase::Ended(_)) {
+            return;
+        }
+        assert_eq!(self.criterion(now), None, "the tuning goes on");
+        assert_eq!(self.end(now), None, "the tuning is over");
+        assert!(!self.overrun() || self.overrun_told, "nobody was told");
+        assert!(self.cap_level() <= self.cap_told, "nobody was told of the cap");
+        for entry in self.entries.iter().filter(|entry| !entry.concluded) {
+            assert!(!entry.closed(), "not concluded: {entry:?}");
+            assert!(entry.end.is_none() || entry.bill_ordered, "no bill was ordered: {entry:?}");
+            assert!(!self.overdue(entry), "overdue: {entry:?}");
+            assert!(
+                !(entry.running() && !entry.stop_ordered && self.to_stop(entry.job)),
+                "runs on: {entry:?}"
+            );
+        }
+        for (number, trial) in (0..).zip(&self.trials).filter(|(_, trial)| !trial.finished) {
+            assert_eq!(self.due(number), None, "trial {number} is not judged");
+            assert!(!self.waits_in_vain(trial), "trial {number} waits in vain");
+            let waited = trial.waits_until.is_some_and(|until| until <= now);
+            assert!(!(waited && self.can_start(now)), "trial {number} may start again");
+        }
+        assert!(!self.can_start(now), "a further job may start");
+    }
+}

@@ -1,0 +1,82 @@
+//! What others know rulings, facts and jobs by: ids of actions, words, keys. Stored, and so never to change.
+
+use tuning::fact::{Fact, JobEnd};
+use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd};
+
+use crate::support::build::*;
+use crate::support::run::Run;
+
+#[test]
+fn a_tuning_is_known_by_its_name_and_incarnation() {
+    assert_eq!(hyperband().id(), "tuning-abc123");
+}
+
+#[test]
+fn a_job_is_known_by_trial_rung_and_attempt() {
+    assert_eq!(attempt(12, 3).to_string(), "12-0-3");
+}
+
+/// "P2 no decision is performed twice with effect": the id of an action is the same whenever it is ordered.
+#[test]
+fn p2_every_action_has_an_id_of_its_own_and_other_rulings_have_none() {
+    let mut run = Run::new(&jobs(1, 1));
+    let start = run.take(&[submitted()]).remove(0);
+    let job = attempt(7, 2);
+    let id = |ruling: Ruling| ruling.action();
+    assert_eq!(id(start).as_deref(), Some("start-0-0-1"));
+    assert_eq!(id(Ruling::StopOrdered { job, why: StopWhy::MaxResource }).as_deref(), Some("stop-7-0-2"));
+    assert_eq!(id(Ruling::BillOrdered { job }).as_deref(), Some("bill-7-0-2"));
+    assert_eq!(id(Ruling::LogReadOrdered { job, streams: 3 }).as_deref(), Some("read-7-0-2-3"));
+    assert_eq!(id(Ruling::OverrunSeen).as_deref(), Some("notice-overrun"));
+    assert_eq!(id(Ruling::TuningEnded { why: EndReason::Stopped }).as_deref(), Some("notice-ended"));
+    assert_eq!(id(Ruling::TuningEnding { why: EndReason::Stopped }), None);
+    let waits = Ruling::AttemptAwaited { job, why: RetryWhy::Capacity, not_before: 0 };
+    assert_eq!(waits.concludes(), Some(job));
+    assert_eq!(id(waits), None);
+    let finished = Ruling::TrialFinished { job: Some(job), trial: 7, how: TrialEnd::Completed };
+    assert_eq!(finished.concludes(), Some(job));
+    assert_eq!(id(finished), None);
+    assert_eq!(Ruling::BillOrdered { job }.concludes(), None);
+}
+
+#[test]
+fn the_words_for_the_end_of_a_tuning() {
+    let reasons = [
+        EndReason::CostCap,
+        EndReason::MaxJobs,
+        EndReason::Target,
+        EndReason::NotImproving,
+        EndReason::MaxRuntime,
+        EndReason::Stopped,
+        EndReason::Failed(String::new()),
+    ];
+    let words = ["CostCap", "MaxJobs", "Target", "NotImproving", "MaxRuntime", "Stopped", "Failed"];
+    assert_eq!(reasons.each_ref().map(EndReason::word), words);
+}
+
+/// The decider reads all stored facts of a job before it takes one of these.
+#[test]
+fn a_bill_and_a_read_log_say_that_all_of_the_job_was_put_before() {
+    let facts = [described(1, job(0), JobEnd::Completed, 1).fact, Fact::LogRead { job: job(0), streams: 1 }];
+    assert!(facts.iter().all(Fact::completes));
+    let others =
+        [submitted(), started(1, job(0)), ended(1, job(0), JobEnd::Completed), logged(1, job(0), 1, 0.5)];
+    assert!(others.iter().all(|other| !other.fact.completes()));
+}
+
+#[test]
+fn every_fact_but_those_of_the_tuning_names_its_job() {
+    let facts = [
+        started(1, job(3)),
+        refused(1, job(3)),
+        never_started(1, job(3)),
+        stop_accepted(1, job(3)),
+        deferred(1, job(3), 9),
+        logged(1, job(3), 1, 0.5),
+        ended(1, job(3), JobEnd::Completed),
+        described(1, job(3), JobEnd::Completed, 1),
+        recorded(1, Fact::LogRead { job: job(3), streams: 1 }),
+    ];
+    assert!(facts.iter().all(|fact| fact.fact.job() == Some(job(3))));
+    assert!([submitted(), stop_requested(1), time_passed(1)].iter().all(|fact| fact.fact.job().is_none()));
+}

@@ -1,0 +1,148 @@
+//! What is told of a concluded job: its values, its curve, its cost, and AMT's counters.
+
+use tuning::definition::Objective;
+use tuning::fact::JobEnd::{
+    AlgorithmError, CapacityError, Completed, MaxRuntime, MaxWait, ServiceError, Stopped,
+};
+use tuning::fact::{Fact, JobEnd};
+use tuning::summary::JobSummary;
+
+use crate::support::build::*;
+use crate::support::run::Run;
+
+fn concluded(
+    definition: &tuning::definition::Definition,
+    facts: &[tuning::fact::Recorded],
+) -> Vec<JobSummary> {
+    let mut run = Run::new(definition);
+    run.take(&[submitted()]);
+    for fact in facts {
+        run.take(std::slice::from_ref(fact));
+    }
+    run.concluded
+}
+
+#[test]
+fn a_job_is_told_with_its_last_and_its_best_value() {
+    let facts = [
+        logged(10, job(0), 1, 0.4),
+        logged(11, job(0), 2, 0.9),
+        logged(12, job(0), 3, 0.6),
+        described(60, job(0), Completed, 50),
+    ];
+    for (objective, best) in [(Objective::Maximize, 0.9), (Objective::Minimize, 0.4)] {
+        let mut definition = random(1, 1);
+        definition.objective = objective;
+        let told = &concluded(&definition, &facts)[0];
+        assert_eq!((told.last_value, told.best_value), (Some(0.6), Some(best)), "{objective:?}");
+        assert_eq!(told.curve, [(1, Some(0.4)), (2, Some(0.9)), (3, Some(0.6))]);
+        assert_eq!((told.billable_seconds, told.cost.map(|cost| cost.0)), (Some(50), Some(50 * SECOND)));
+        assert!(!told.settled_in_full && !told.never_started);
+    }
+}
+
+#[test]
+fn a_long_curve_is_thinned_evenly_and_keeps_its_ends() {
+    // Of 450 epochs every third is told, and the last.
+    let epochs: Vec<_> = (1..=450).map(|epoch| line(10, &format!("{epoch:05}"), epoch, 0.5)).collect();
+    let facts = [lines(10, job(0), "a", epochs), described(60, job(0), Completed, 50)];
+    let told = &concluded(&random(1, 1), &facts)[0];
+    let told: Vec<u32> = told.curve.iter().map(|point| point.0).collect();
+    let mut expect: Vec<u32> = (1..=450).step_by(3).collect();
+    expect.push(450);
+    assert_eq!(told, expect);
+}
+
+#[test]
+fn two_hundred_points_are_told_as_they_are() {
+    let epochs: Vec<_> = (1..=200).map(|epoch| line(10, &format!("{epoch:05}"), epoch, 0.5)).collect();
+    let facts = [lines(10, job(0), "a", epochs), described(60, job(0), Completed, 50)];
+    assert_eq!(concluded(&random(1, 1), &facts)[0].curve.len(), 200);
+}
+
+#[test]
+fn a_job_that_was_refused_or_called_off_never_started() {
+    let facts = [refused(5, job(0)), never_started(6, job(1))];
+    let told = concluded(&random(2, 1), &facts);
+    assert!(told[0].never_started && told[1].never_started);
+    assert_eq!(told[0].message.as_deref(), Some("no such role"));
+}
+
+#[test]
+fn an_attempt_that_emitted_nothing_has_no_value_of_the_one_before_it() {
+    let facts = [
+        logged(1, job(0), 1, 0.5),
+        described(60, job(0), ServiceError, 9),
+        described(95, job(1), Completed, 9),
+        described(99, attempt(0, 2), Completed, 9),
+    ];
+    let told = concluded(&random(3, 1), &facts);
+    let values: Vec<_> = told.iter().map(|job| (job.job, job.last_value)).collect();
+    assert_eq!(values, [(job(0), Some(0.5)), (job(1), None), (attempt(0, 2), None)]);
+}
+
+#[test]
+fn the_best_job_is_that_with_the_best_last_value_and_of_equals_the_first() {
+    let facts = [
+        logged(1, job(0), 1, 0.9),
+        logged(2, job(0), 2, 0.3),
+        described(9, job(0), Completed, 9),
+        logged(11, job(1), 1, 0.5),
+        described(19, job(1), Completed, 9),
+        logged(21, job(2), 1, 0.5),
+        described(29, job(2), Completed, 9),
+        described(39, job(3), Completed, 9),
+    ];
+    for (objective, best) in [(Objective::Maximize, 1), (Objective::Minimize, 0)] {
+        let mut definition = random(4, 1);
+        definition.objective = objective;
+        let mut run = Run::new(&definition);
+        run.take(&[submitted()]);
+        for fact in &facts {
+            run.take(std::slice::from_ref(fact));
+        }
+        let told = run.state.best.as_ref().unwrap();
+        assert_eq!(told.job, job(best), "{objective:?}");
+        let counters = run.state.counters;
+        assert_eq!((counters.objective_succeeded, counters.objective_failed), (3, 1));
+    }
+}
+
+/// AMT's counters: completed, stopped, retryable error, non-retryable error.
+#[test]
+fn every_end_is_counted_once_under_amt_s_heading() {
+    let count = |end: JobEnd| {
+        let mut definition = random(1, 1);
+        definition.max_interruptions = 0;
+        let mut run = Run::new(&definition);
+        run.take(&[submitted()]);
+        run.take(&[described(9, job(0), end, 5)]);
+        let counters = run.state.counters;
+        [counters.completed, counters.stopped, counters.retryable_error, counters.non_retryable_error]
+    };
+    assert_eq!(count(Completed), [1, 0, 0, 0]);
+    assert_eq!(count(Stopped), [0, 1, 0, 0]);
+    assert_eq!(count(MaxRuntime), [0, 1, 0, 0]);
+    assert_eq!(count(MaxWait), [0, 1, 0, 0]);
+    assert_eq!(count(CapacityError), [0, 0, 1, 0]);
+    assert_eq!(count(ServiceError), [0, 0, 1, 0]);
+    assert_eq!(count(AlgorithmError), [0, 0, 0, 1]);
+}
+
+#[test]
+fn a_refused_job_counts_as_failed_for_good_and_one_called_off_not_at_all() {
+    let mut run = Run::new(&random(2, 1));
+    run.take(&[submitted()]);
+    run.take(&[refused(5, job(0))]);
+    assert_eq!(run.state.counters.non_retryable_error, 1);
+    run.take(&[never_started(6, job(1))]);
+    assert_eq!((run.state.counters.non_retryable_error, run.state.counters.objective_failed), (1, 1));
+}
+
+#[test]
+fn a_long_message_is_cut_to_a_thousand_characters() {
+    let message = "\u{e4}".repeat(1_200);
+    let fact = recorded(5, Fact::StartRefused { job: job(0), message });
+    let told = &concluded(&random(1, 1), &[fact])[0];
+    assert_eq!(told.message.as_ref().map(|text| text.chars().count()), Some(1_000));
+}

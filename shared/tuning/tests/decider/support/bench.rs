@@ -1,0 +1,98 @@
+//! Programs with given values, run one epoch at a time in an order that the test chooses: a training service without
+//! time, faults or lateness, for comparing the decider with what papers say.
+
+use tuning::definition::Definition;
+use tuning::fact::{JobEnd, JobKey, Recorded};
+use tuning::ruling::Ruling;
+
+use super::build::{described, logged, logged_nan, submitted};
+use super::run::Run;
+
+/// What the program of a trial does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Program {
+    /// Its value at each epoch; `None` = not a number.
+    pub(crate) values: Vec<Option<i32>>,
+    /// Whether it fails after them.
+    pub(crate) fails: bool,
+}
+
+/// One tuning over given programs.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    pub(crate) run: Run,
+    /// Facts in the order in which they were delivered.
+    pub(crate) delivered: Vec<Recorded>,
+    programs: Vec<Program>,
+    /// Running jobs and the epochs that each has emitted, in the order in which they were started.
+    running: Vec<(JobKey, usize)>,
+}
+
+impl Bench {
+    /// Plays `programs[trial]` for every trial to the end of the tuning. `choose` says which of so many running jobs emits
+    /// next.
+    #[track_caller]
+    pub(crate) fn play(
+        definition: &Definition,
+        programs: Vec<Program>,
+        mut choose: impl FnMut(usize) -> usize,
+    ) -> Self {
+        let run = Run::sampled(definition, 20);
+        let mut bench = Self { run, delivered: Vec::new(), programs, running: Vec::new() };
+        bench.deliver(submitted());
+        // The first trial shows a value before others may fail: otherwise five failures would end the tuning.
+        bench.emit(0);
+        while !bench.running.is_empty() {
+            let index = choose(bench.running.len());
+            bench.emit(index);
+        }
+        bench.run.check_end();
+        bench
+    }
+
+    /// The next epoch of a running job, or its end.
+    fn emit(&mut self, index: usize) {
+        let seconds = self.seconds();
+        let (job, epochs) = self.running[index];
+        let program = &self.programs[usize::try_from(job.trial).unwrap()];
+        let Some(value) = program.values.get(epochs).copied() else {
+            let end = if program.fails { JobEnd::AlgorithmError } else { JobEnd::Completed };
+            self.running.remove(index);
+            return self.deliver(described(seconds, job, end, 1));
+        };
+        self.running[index].1 += 1;
+        let epoch = u64::try_from(epochs).unwrap() + 1;
+        self.deliver(match value {
+            Some(value) => logged(seconds, job, epoch, f64::from(value)),
+            None => logged_nan(seconds, job, epoch),
+        });
+    }
+
+    fn seconds(&self) -> i64 {
+        i64::try_from(self.delivered.len()).unwrap()
+    }
+
+    fn deliver(&mut self, fact: Recorded) {
+        let rulings = self.run.take(std::slice::from_ref(&fact));
+        self.delivered.push(fact);
+        for ruling in rulings {
+            match ruling {
+                Ruling::StartOrdered { job, .. } => self.running.push((job, 0)),
+                Ruling::StopOrdered { job, .. } => {
+                    self.running.retain(|(running, _)| *running != job);
+                    self.deliver(described(self.seconds(), job, JobEnd::Stopped, 1));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Epochs that each trial was given, in order of trial.
+    pub(crate) fn epochs(&self) -> Vec<u32> {
+        let mut epochs = vec![0; self.programs.len()];
+        for job in &self.run.concluded {
+            epochs[usize::try_from(job.job.trial).unwrap()] = job.resource;
+        }
+        epochs
+    }
+}
