@@ -4,6 +4,7 @@
 //! service in virtual time. Everything is deterministic; a failing history prints its seed.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod deadlines;
 mod endings;
 mod epochs;
 mod histories;
@@ -19,5 +20,6 @@ mod regressions;
 mod retries;
 mod rungs;
 mod starts;
+mod steps;
 mod summaries;
 mod support;
