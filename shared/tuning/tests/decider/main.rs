@@ -4,6 +4,7 @@
 //! service in virtual time. Everything is deterministic; a failing history prints its seed.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod deadlines;
 mod endings;
 mod epochs;
 mod grants;
@@ -21,5 +22,6 @@ mod retries;
 mod rungs;
 mod silence;
 mod starts;
+mod steps;
 mod summaries;
 mod support;
