@@ -58,6 +58,9 @@ pub const STEP_FACT_BYTES: usize = 110_000;
 /// No further ruling is made in a step that holds so many bytes, facts included; the rest is owed.
 pub const STEP_BYTES: usize = 250_000;
 
+/// Nor one that would make it larger than this, unless it is alone: the largest configurations take 100 KB.
+pub const STEP_BYTES_MAX: usize = 300_000;
+
 /// Lines kept over all running trials where the epoch is a line's rank (about 25 MB of state); there, `MaxResource` times
 /// the jobs at once must not be above it.
 pub const MAX_RANKED_LINES: usize = 200_000;
