@@ -41,7 +41,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
     let strategy = [hyperband(1, 9, 3), hyperband(1, 81, 2), hyperband(3, 20_000, 20_000), Strategy::Random];
     let (captured, per_attempt) =
         [(true, false), (true, true), (false, true), (false, true)][usize::from(shape >> 2 & 3)];
-    let spot = shape & 0x20 != 0;
+    let (spot, dear) = (shape & 0x20 != 0, shape & 0x80 != 0);
     let user_limit = 3_600;
     let bit = |bit: u8| bounds & bit != 0;
     Definition {
@@ -52,11 +52,12 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
         seed: 7,
         strategy: strategy[usize::from(shape & 3)],
         objective: if shape & 0x10 == 0 { Objective::Maximize } else { Objective::Minimize },
-        space: if shape & 0x80 == 0 { small_space() } else { dear_space() },
+        space: if dear { dear_space() } else { small_space() },
         sampler: if shape & 0x40 == 0 { SamplerKind::Sobol } else { SamplerKind::Random },
         limits: Limits {
             max_jobs: if bit(1) { 100 } else { 12 },
-            max_parallel: if bit(2) { 100 } else { 3 },
+            // A hundred of the largest configurations take seconds to copy, and show nothing more than three.
+            max_parallel: if bit(2) && !dear { 100 } else { 3 },
             max_runtime_seconds: bit(4).then_some(86_400),
             max_instances: bit(8).then_some(6),
             target: bit(16).then_some(0.95),
