@@ -3,6 +3,7 @@
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::fold::fold;
 use tuning::state::{Job, Status, Trial};
+use wire::events::job_state::cut_message;
 use wire::names::training_job_name;
 use wire::stored::{self, ActionRow, ActionStatus};
 
@@ -102,7 +103,7 @@ where
         if phase != job.phase {
             let at = description.modified;
             let (started, ended) = (description.started, description.ended);
-            let message = description.failure_reason.clone();
+            let message = description.failure_reason.as_deref().map(cut_message);
             let fact = Fact::JobStateChanged { job: key, phase, started, ended, message };
             let key = format!("described-state#{}#{at}", description.secondary_status);
             facts.push(Recorded { key, at, fact });
