@@ -17,6 +17,7 @@ use serde_json::Value;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::money::MicroUsd;
 use tuning::ruling::Ruling;
+use wire::events::job_state::cut_message;
 use wire::events::stream::{self, RecordKind};
 use wire::names::{digest, training_job_name};
 use wire::stored::{self, ACTION_PREFIX, ActionRow, ActionStatus, REVISION};
@@ -245,6 +246,7 @@ where
         row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries));
         let Some(job) = job_of(&row.ruling) else { return Ok(()) };
         let key = format!("deferred#{}#{}", row.action, row.tries);
+        let reason = cut_message(&reason);
         let fact = self.fact(key, Fact::ActionDeferred { job, not_before: row.not_before, reason });
         record::put(&*self.store.table, id, &fact).await?;
         Ok(())

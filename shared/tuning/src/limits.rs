@@ -58,6 +58,9 @@ pub const STEP_FACT_BYTES: usize = 110_000;
 /// No further ruling is made in a step that holds so many bytes, facts included; the rest is owed.
 pub const STEP_BYTES: usize = 250_000;
 
+/// Nor one that would make it larger than this, unless it is alone: the largest configurations take 100 KB.
+pub const STEP_BYTES_MAX: usize = 300_000;
+
 /// A notice is given of these shares of a cap, in percent; the last one means that no further job fits.
 pub const CAP_LEVELS: [u32; 3] = [50, 80, 100];
 

@@ -8,7 +8,7 @@ use crate::definition::Definition;
 use crate::fact::Recorded;
 use crate::fold::fold;
 use crate::invariant;
-use crate::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP, STEP_BYTES, STEP_FACT_BYTES};
+use crate::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP, STEP_BYTES, STEP_BYTES_MAX, STEP_FACT_BYTES};
 use crate::ruling::{EndReason, Ruling};
 use crate::size::{fact_bytes, ruling_bytes};
 use crate::state::{State, Status};
@@ -82,7 +82,12 @@ fn rule(
             Some(message) => failed(&message),
             None => ruling,
         };
-        bytes = bytes.saturating_add(ruling_bytes(&ruling));
+        let larger = bytes.saturating_add(ruling_bytes(&ruling));
+        // One ruling alone always fits: a step without facts then takes it.
+        if bytes > 0 && larger > STEP_BYTES_MAX {
+            return true;
+        }
+        bytes = larger;
         if let Some(key) = ruling.concludes()
             && let Some(trial) = state.trials.get(&key.trial)
             && let Some(job) = &trial.job

@@ -16,6 +16,7 @@ pub mod timestamp;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use serde_json::error::Category;
 use thiserror::Error;
 
 /// Largest payload of an invocation that is read, in bytes: Lambda's own limit.
@@ -72,8 +73,13 @@ pub fn payload(bytes: &[u8]) -> Result<Value, EventError> {
     Ok(serde_json::from_slice(bytes).map_err(|error| not_json(&error))?)
 }
 
+/// What is wrong with JSON, and where. Of a value of another kind only the place is told: serde's words repeat the value,
+/// which may be a user's data.
 fn not_json(error: &serde_json::Error) -> Unreadable {
-    Unreadable::NotJson(field::cut(&error.to_string(), 200))
+    Unreadable::NotJson(match error.classify() {
+        Category::Data => format!("another shape at line {} column {}", error.line(), error.column()),
+        Category::Io | Category::Syntax | Category::Eof => field::cut(&error.to_string(), 200),
+    })
 }
 
 /// Bytes in base64 at `path`.

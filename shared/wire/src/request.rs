@@ -24,8 +24,8 @@ mod usd;
 
 pub use define::PriceAnswer;
 pub use job::TrainingJob;
-pub(crate) use metric::shortened;
 pub use metric::{PatternError, compile_pattern};
+pub(crate) use metric::{SMALL_BYTES, compile_measured, shortened};
 pub(crate) use ranges::parameters;
 pub(crate) use usd::decimal;
 pub use usd::{micro_usd_down, micro_usd_up, usd};

@@ -62,6 +62,9 @@ pub const STEP_NUMBER: &str = "step";
 /// Days a fact row is kept after it was put; steps, which embed the facts that mattered, are kept for ever.
 const FACT_DAYS: i64 = 30;
 
+/// Longest reason why a row cannot be read.
+const REASON_CHARS_MAX: usize = 200;
+
 /// A stored row that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StoredError {
@@ -84,8 +87,10 @@ pub enum StoredError {
 }
 
 impl StoredError {
+    /// A decoder's words may repeat what is in the row: they are cut, so that they fit a log.
     fn unreadable(key: &Key, reason: impl Into<String>) -> Self {
-        Self::Unreadable { key: format!("{}/{}", key.pk, key.sk), reason: reason.into() }
+        let reason = reason.into().chars().take(REASON_CHARS_MAX).collect();
+        Self::Unreadable { key: format!("{}/{}", key.pk, key.sk), reason }
     }
 }
 

@@ -4,7 +4,7 @@
 //! concluded without its last value.
 
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use wire::events::job_state::classify;
+use wire::events::job_state::{classify, cut_message};
 use wire::events::logs::{LogEvent, reread_to_facts};
 use wire::names::training_job_name;
 
@@ -79,7 +79,7 @@ fn described(job: JobKey, description: &Description) -> Option<Recorded> {
         started: description.started,
         ended: description.ended,
         billable_seconds,
-        message: description.failure_reason.clone().filter(|_| end != JobEnd::Completed),
+        message: description.failure_reason.as_deref().filter(|_| end != JobEnd::Completed).map(cut_message),
         interruptions: description.interruptions,
     };
     Some(Recorded { key: format!("described#{job}"), at: description.modified, fact })
@@ -93,7 +93,7 @@ pub(crate) fn state_fact(job: JobKey, description: &Description) -> Recorded {
         phase: phase(description),
         started: description.started,
         ended: description.ended,
-        message: description.failure_reason.clone(),
+        message: description.failure_reason.as_deref().map(cut_message),
     };
     Recorded { key: format!("described-state#{}#{at}", description.secondary_status), at, fact }
 }

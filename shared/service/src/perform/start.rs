@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tuning::definition::Strategy;
 use tuning::fact::Fact;
 use tuning::ruling::Ruling;
+use wire::events::job_state::cut_message;
 use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
 use wire::request::TrainingJob;
 use wire::stored::ActionRow;
@@ -48,7 +49,8 @@ where
         }
         let started = || self.fact(format!("started#{job}"), Fact::JobStarted { job: *job });
         let refused = |message: String| {
-            let fact = Fact::StartRefused { job: *job, message };
+            // Of any length: uncut it might not fit a row, and the outcome be refused for ever.
+            let fact = Fact::StartRefused { job: *job, message: cut_message(&message) };
             Outcome::Refused(self.fact(format!("refused#{job}"), fact))
         };
         let error = match self.jobs.create(&request).await {

@@ -1,9 +1,11 @@
 //! Ten thousand trials: the largest tuning there may be runs through, and a step costs no more at its end than at its
 //! beginning. Work is counted, not timed.
 
+use search::{Domain, Parameter, Space};
 use tuning::definition::{Definition, Strategy};
+use tuning::fact::{Fact, JobEnd, JobPhase};
 use tuning::limits::{MAX_FACTS_PER_STEP, MAX_PARALLEL_JOBS, MAX_RULINGS_PER_STEP, MAX_TRAINING_JOBS};
-use tuning::ruling::EndReason;
+use tuning::ruling::{EndReason, Ruling};
 use tuning::state::{State, Status};
 
 use crate::support::build::*;
@@ -53,4 +55,36 @@ fn ten_thousand_trials_of_hyperband_leave_their_arrivals_and_no_more() {
         check_runs_through(&largest(Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 }));
     let end = serde_json::to_string(&world.run.state).unwrap().len();
     assert!(end < 2_000 + ARRIVAL_BYTES * arrivals(&world.run.state), "{end} bytes at the end");
+}
+
+/// The largest row of the table, see `wire::item`.
+const ROW_BYTES: usize = 300 * 1_024;
+
+#[test]
+fn steps_with_the_largest_configurations_and_messages_fit_a_row() {
+    let text = |number: usize| format!("{number:02}{}", "\u{1}".repeat(254));
+    let parameter =
+        |number| Parameter { name: text(number), domain: Domain::Categorical { values: vec![text(number)] } };
+    let mut definition = random(20, 3);
+    definition.space = Space::new((0..30).map(parameter).collect()).unwrap();
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    let mut facts = Vec::new();
+    for trial in 0..3 {
+        let fact = Fact::JobStateChanged {
+            job: job(trial),
+            phase: JobPhase::Ended(JobEnd::AlgorithmError),
+            started: None,
+            ended: None,
+            message: Some("\u{1}".repeat(1_000)),
+        };
+        facts.extend([recorded(9, fact), described(10, job(trial), JobEnd::AlgorithmError, 5)]);
+    }
+    run.take(&facts);
+    let started = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::StartOrdered { .. }));
+    assert_eq!(started.count(), 6, "what did not fit is owed, not lost");
+    for step in &run.log {
+        let bytes = serde_json::to_string(step).unwrap().len();
+        assert!(bytes < ROW_BYTES - 1_000, "a step of {bytes} bytes");
+    }
 }

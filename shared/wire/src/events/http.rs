@@ -68,7 +68,7 @@ impl HttpRequest {
         let mut context = json!({
             "http": {"method": self.method, "path": self.path, "protocol": "HTTP/1.1"},
             "requestId": self.request_id,
-            "stage": "$default",
+            "stage": DEFAULT_STAGE,
         });
         if let Some(caller) = &self.caller {
             context["authorizer"] = json!({"iam": {"userArn": caller}});
@@ -143,8 +143,12 @@ impl HttpResponse {
     }
 }
 
+/// The stage without a name, which is never in front of a path.
+const DEFAULT_STAGE: &str = "$default";
+
 /// The path below a named stage, which API Gateway leaves in front.
 fn without_stage<'a>(path: &'a str, stage: Option<&str>) -> &'a str {
+    let stage = stage.filter(|stage| !stage.is_empty() && *stage != DEFAULT_STAGE);
     let Some(rest) = stage.and_then(|stage| path.strip_prefix('/')?.strip_prefix(stage)) else { return path };
     match rest {
         "" => "/",

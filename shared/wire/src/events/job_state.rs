@@ -17,8 +17,9 @@ use crate::names;
 const SOURCE: &str = "aws.sagemaker";
 const DETAIL_TYPE: &str = "SageMaker Training Job State Change";
 
-/// Longest name or status kept of an event; SageMaker's are shorter.
-const MAX_WORD_CHARS: usize = 128;
+/// Longest name or status kept of an event; SageMaker's are shorter. Two statuses are part of a fact's key, which even at
+/// four bytes a character must stay below the 1,024 bytes of a sort key.
+const MAX_WORD_CHARS: usize = 64;
 const TIME: &str = "a time in epoch milliseconds";
 
 /// Most tags kept; AWS allows 50.

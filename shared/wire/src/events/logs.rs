@@ -25,6 +25,10 @@ use crate::names::incarnation;
 /// payload within Lambda's limit could hold gigabytes.
 pub const MAX_BATCH_BYTES: usize = 20 * 1024 * 1024;
 
+/// Longest id of a log event; CloudWatch's have 56 digits. Ids are stored with every line, so that a fact's key and row
+/// stay bounded only with them.
+pub const MAX_ID_BYTES: usize = 128;
+
 const DATA_PATH: &str = "awslogs.data";
 
 /// What a batch is.
@@ -85,6 +89,12 @@ impl LogBatch {
         if batch.message_type != MessageType::Data {
             batch.events.clear();
         }
+        if !batch.events.iter().all(|event| is_id(&event.id)) {
+            return Err(Unreadable::Field {
+                path: "logEvents[].id",
+                expected: "1 to 128 printable characters",
+            });
+        }
         batch.events.sort_by(|a, b| (a.timestamp, &a.id).cmp(&(b.timestamp, &b.id)));
         let mut seen = BTreeSet::new();
         batch.events.retain(|event| seen.insert(event.id.clone()));
@@ -138,6 +148,11 @@ fn one_fact(kind: &str, job: JobKey, stream: &str, lines: &[MetricLine]) -> Opti
     let key = format!("{kind}#{job}#{stream}#{}#{digest}", first.id);
     let fact = Fact::MetricsLogged { job, stream: stream.to_owned(), lines: lines.to_vec() };
     Some(Recorded { key, at: last.at, fact })
+}
+
+/// Whether it may be the id of an event: bounded, and of characters that take little room in JSON.
+fn is_id(id: &str) -> bool {
+    (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, EventError> {

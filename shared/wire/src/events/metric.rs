@@ -1,15 +1,17 @@
 //! A user's metric pattern, tried on log lines.
 //!
-//! Patterns come from users and lines from their programs, so both are bounded: compiled size and line length; matching takes linear time. A tab that a program prints may stand in the log as the four characters `#011`
-//! and patterns are written for either, so a line is tried in both forms. What has no number gives no line.
+//! Patterns come from users and lines from their programs, so both are bounded: compiled size and line length. Matching
+//! takes time in proportion to the product of the two at worst, so a large pattern is tried on shorter lines. A tab that
+//! a program prints may stand in the log as the four characters `#011` and patterns are written for either, so a line is
+//! tried in both forms. What has no number gives no line.
 
 use regex::{Captures, Regex};
 use tuning::fact::MetricLine;
 
 use super::logs::LogEvent;
-use crate::request::{PatternError, compile_pattern};
+use crate::request::{PatternError, SMALL_BYTES, compile_measured};
 
-/// Longest line that is looked at, in bytes; no metric stands in a longer one.
+/// Longest line that is looked at, in bytes; no metric stands in a longer one. See [`MetricPattern::max_line_bytes`].
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// What a tab becomes in the log of SageMaker's own containers.
@@ -25,7 +27,7 @@ pub struct MetricPattern {
 /// What a pattern makes of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Explanation {
-    /// The line is longer than [`MAX_LINE_BYTES`] and was not tried.
+    /// The line is longer than [`MetricPattern::max_line_bytes`] and was not tried.
     TooLong,
     /// The pattern does not match.
     NoMatch,
@@ -52,6 +54,13 @@ impl MetricPattern {
         Ok(Self { value: Pattern::new(metric_regex)?, epoch })
     }
 
+    /// Longest line that is looked at, in bytes: [`MAX_LINE_BYTES`], less in proportion for patterns that are large when
+    /// compiled, down to 2 KB for the largest.
+    pub fn max_line_bytes(&self) -> usize {
+        let largest = self.epoch.as_ref().map_or(0, |epoch| epoch.bytes).max(self.value.bytes);
+        MAX_LINE_BYTES / (largest / SMALL_BYTES).max(1)
+    }
+
     /// The metric in a log event, if there is one.
     pub fn line(&self, event: &LogEvent) -> Option<MetricLine> {
         match self.explain(&event.message) {
@@ -64,7 +73,7 @@ impl MetricPattern {
 
     /// What the patterns make of a line.
     pub fn explain(&self, line: &str) -> Explanation {
-        if line.len() > MAX_LINE_BYTES {
+        if line.len() > self.max_line_bytes() {
             return Explanation::TooLong;
         }
         let mut captured = None;
@@ -93,6 +102,8 @@ impl MetricPattern {
 #[derive(Debug, Clone)]
 struct Pattern {
     regex: Regex,
+    /// What it needs when compiled, at most.
+    bytes: usize,
     wants_escaped_tabs: bool,
     wants_real_tabs: bool,
 }
@@ -101,7 +112,8 @@ impl Pattern {
     fn new(source: &str) -> Result<Self, PatternError> {
         let wants_escaped_tabs = source.contains(ESCAPED_TAB);
         let wants_real_tabs = ["\t", "\\t", "\\s", "\\x09"].iter().any(|tab| source.contains(tab));
-        Ok(Self { regex: compile_pattern(source)?, wants_escaped_tabs, wants_real_tabs })
+        let (regex, bytes) = compile_measured(source)?;
+        Ok(Self { regex, bytes, wants_escaped_tabs, wants_real_tabs })
     }
 
     /// The first value that `read` gives for what is captured in the line, as it is and then in its other forms.

@@ -36,9 +36,10 @@ pub fn parse_utc(text: &str) -> Option<i64> {
     Some(seconds * MS_PER_SECOND + milliseconds(fraction)?)
 }
 
-/// The time as AWS writes it, in whole seconds when it is whole. Times before 1970 are written as 1970.
+/// The time as AWS writes it, in whole seconds when it is whole. Times before 1970 are written as 1970, those after 9999
+/// as its last millisecond.
 pub fn format_utc(ms: i64) -> String {
-    let ms = ms.clamp(0, days_before(9999, 12, 31) * SECONDS_PER_DAY * MS_PER_SECOND);
+    let ms = ms.clamp(0, days_before(10_000, 1, 1) * SECONDS_PER_DAY * MS_PER_SECOND - 1);
     let (seconds, fraction) = (ms / MS_PER_SECOND, ms % MS_PER_SECOND);
     let (mut day, second) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
     // The year by estimate from below, then at most a few steps.
@@ -107,6 +108,14 @@ mod tests {
     }
 
     #[test]
+    fn every_time_that_is_read_is_written_the_same() {
+        for text in ["1970-01-01T00:00:00Z", "9999-12-31T00:00:01Z", "9999-12-31T23:59:59.999Z"] {
+            assert_eq!(parse_utc(text).map(format_utc).as_deref(), Some(text));
+        }
+        assert_eq!(format_utc(i64::MAX), "9999-12-31T23:59:59.999Z");
+    }
+
+    #[test]
     fn what_is_no_time_is_refused() {
         for text in [
             "",
@@ -131,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(ms in 0_i64..253_000_000_000_000) {
+        fn what_is_written_is_read(ms in 0_i64..253_402_300_800_000) {
             prop_assert_eq!(parse_utc(&format_utc(ms)), Some(ms));
         }
 

@@ -10,6 +10,8 @@ use super::{DEFINITION, Request};
 
 /// Most bytes of a compiled pattern.
 const COMPILED_BYTES: usize = 1 << 20;
+/// Patterns that compile to less are not told apart: usual ones do.
+pub(crate) const SMALL_BYTES: usize = 1 << 15;
 /// Groups in brackets nested deeper than this are refused.
 const NESTING: u32 = 50;
 /// A number, as training programs print them.
@@ -43,8 +45,24 @@ pub struct PatternError(String);
 
 /// Compiles a pattern of a user, under bounds.
 pub fn compile_pattern(pattern: &str) -> Result<Regex, PatternError> {
-    let built = RegexBuilder::new(pattern).size_limit(COMPILED_BYTES).nest_limit(NESTING).build();
-    built.map_err(|error| PatternError(explain(&error)))
+    compile_within(pattern, COMPILED_BYTES).map_err(|error| PatternError(explain(&error)))
+}
+
+/// Compiles a pattern of a user, and tells the least power of two of bytes (but [`SMALL_BYTES`] at least) that it fits
+/// when compiled: the longest time it can take is in proportion to that.
+pub(crate) fn compile_measured(pattern: &str) -> Result<(Regex, usize), PatternError> {
+    let mut limit = SMALL_BYTES;
+    loop {
+        match compile_within(pattern, limit) {
+            Ok(regex) => return Ok((regex, limit)),
+            Err(regex::Error::CompiledTooBig(_)) if limit < COMPILED_BYTES => limit = limit.saturating_mul(2),
+            Err(error) => return Err(PatternError(explain(&error))),
+        }
+    }
+}
+
+fn compile_within(pattern: &str, bytes: usize) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern).size_limit(bytes).nest_limit(NESTING).build()
 }
 
 fn explain(error: &regex::Error) -> String {

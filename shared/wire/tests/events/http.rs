@@ -109,3 +109,17 @@ fn a_response_is_text_or_base64() {
     assert_eq!(binary.encode()["isBase64Encoded"], true);
     assert_eq!(HttpResponse::parse(&binary.encode()), Ok(binary));
 }
+
+#[test]
+fn the_default_stage_is_never_in_front_of_a_path() {
+    for path in ["/$default", "/$default/x", "//x"] {
+        let mut event = event();
+        event["rawPath"] = path.into();
+        for stage in ["$default", ""] {
+            event["requestContext"]["stage"] = stage.into();
+            let request = HttpRequest::parse(&event).unwrap();
+            assert_eq!(request.path, path);
+            assert_eq!(HttpRequest::parse(&request.encode()), Ok(request));
+        }
+    }
+}

@@ -191,3 +191,15 @@ fn a_change_is_read_as_it_was_written() {
     let failed = change("failed");
     assert_eq!(JobStateChange::parse(&failed.encode()).unwrap().to_recorded(KEY), failed.to_recorded(KEY));
 }
+
+#[test]
+fn statuses_of_any_characters_leave_a_key_that_fits_the_table() {
+    let mut event = event("training");
+    let word: Value = "\u{1F600}".repeat(1_000).into();
+    event["detail"]["TrainingJobStatus"] = word.clone();
+    event["detail"]["SecondaryStatus"] = word;
+    let change = JobStateChange::parse(&event).unwrap();
+    let job = JobKey { trial: u32::MAX, rung: u32::MAX, attempt: u32::MAX };
+    let row = wire::stored::fact_row("hb1-3fa1c2", &change.to_recorded(job));
+    assert!(row.key.sk.len() <= 1_024, "{} bytes", row.key.sk.len());
+}

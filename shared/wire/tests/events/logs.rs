@@ -12,8 +12,8 @@ use tuning::fact::{Fact, JobKey, MetricLine};
 use tuning::limits::MAX_LINES_PER_FACT;
 use wire::events::EventError;
 use wire::events::logs::{
-    LogBatch, LogEvent, MAX_BATCH_BYTES, MessageType, MetricPattern, encode_batch, lines_to_facts,
-    reread_to_facts,
+    LogBatch, LogEvent, MAX_BATCH_BYTES, MAX_ID_BYTES, MessageType, MetricPattern, encode_batch,
+    lines_to_facts, reread_to_facts,
 };
 
 use crate::samples::{bytes, sample};
@@ -145,4 +145,34 @@ fn a_large_batch_is_read_whole() {
     println!("{count} events in {:?}", begun.elapsed());
     assert_eq!(lines.len(), 5_000);
     assert!(lines.iter().all(|line| line.index == Some(12) && line.value == Some(0.69031)));
+}
+
+#[test]
+fn an_id_that_no_fact_could_hold_is_unreadable() {
+    let batch = |id: &str| json!({"messageType": "DATA_MESSAGE", "logEvents": [{"id": id, "timestamp": 1, "message": ""}]});
+    let read = |id: &str| LogBatch::from_json(batch(id).to_string().as_bytes());
+    for id in ["", "a b", "\u{1}", "é", &"1".repeat(MAX_ID_BYTES + 1)] {
+        let error = read(id).unwrap_err();
+        assert!(error.to_string().contains("logEvents[].id"), "{id}: {error}");
+    }
+    let longest = "\"".repeat(MAX_ID_BYTES);
+    assert!(read(&longest).is_ok());
+    let line = MetricLine { id: longest, at: i64::MAX, index: Some(u64::MAX), value: Some(f64::MIN) };
+    let lines = vec![line; MAX_LINES_PER_FACT];
+    let facts = lines_to_facts(KEY, STREAM, lines);
+    let row = wire::stored::fact_row("hb1-3fa1c2", &facts[0]);
+    assert!(
+        row.size_bytes() <= wire::item::MAX_ITEM_BYTES && row.key.sk.len() <= 1_024,
+        "{}",
+        row.size_bytes()
+    );
+}
+
+#[test]
+fn an_error_does_not_repeat_what_is_in_a_log() {
+    for event in [json!({"id": "1", "timestamp": "a secret", "message": ""}), json!("a secret")] {
+        let batch = json!({"messageType": "DATA_MESSAGE", "logEvents": [event]});
+        let error = LogBatch::from_json(batch.to_string().as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("line 1 column") && !error.contains("secret"), "{error}");
+    }
 }

@@ -93,6 +93,19 @@ fn a_long_line_is_not_searched() {
     assert_eq!(metric(r"loss=(\S+)", None, &fits), Some((None, Some(1.0))));
 }
 
+/// The product of pattern and line bounds the time: this pattern took half a minute for a line of the greatest length.
+#[test]
+fn a_large_pattern_is_tried_on_shorter_lines_only() {
+    let limit = |metric: &str, epoch| MetricPattern::new(metric, epoch).unwrap().max_line_bytes();
+    let large = "((?:a|b|ab){1,3000}c)";
+    assert_eq!(limit(r".*\[[0-9]+\].*#011validation-auc:(\S+)", Some(r"\[(\d+)\]")), MAX_LINE_BYTES);
+    assert_eq!(limit(large, None), 2_048);
+    assert_eq!(limit(r"loss=(\S+)", Some(large)), 2_048);
+    let pattern = MetricPattern::new(large, None).unwrap();
+    assert_eq!(pattern.explain("ab"), Explanation::NoMatch);
+    assert_eq!(pattern.explain(&"ab".repeat(1_025)), Explanation::TooLong);
+}
+
 #[test]
 fn patterns_that_cannot_be_bounded_are_refused() {
     for pattern in ["(?<=loss=)([0-9.]+)", r"(a)\1", "(a", r"((\w{50}){50}){50}"] {

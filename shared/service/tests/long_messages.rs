@@ -1,0 +1,207 @@
+//! What the training service says is of any length; what is stored of it fits a row, so that an outcome is never refused by
+//! the table for ever.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use serde_json::Value;
+use service::decide::Decider;
+use service::memory::MemoryTable;
+use service::perform::{Actuator, Performed};
+use service::ports::table::{Condition, Table, Write};
+use service::ports::training::{
+    Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
+};
+use service::ports::{Bus, BusError, Clock, Timer};
+use service::store::Store;
+use service::sweep::{Limits, Sweeper};
+use tuning::definition::JobLimits;
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::limits::MAX_MESSAGE_CHARS;
+use tuning::money::MicroUsd;
+use tuning::ruling::Ruling;
+use wire::item::Item;
+use wire::request::{PriceAnswer, Request};
+use wire::stored::{self, ActionRow, Head};
+
+const CREATED: i64 = 1_788_990_000_000;
+const NOW: i64 = 1_789_000_000_000;
+const JOB: JobKey = JobKey { trial: 0, rung: 0, attempt: 1 };
+
+/// Answers everything with a message larger than a row.
+#[derive(Debug, Clone)]
+struct Wordy;
+
+fn words() -> String {
+    "no ".repeat(150_000)
+}
+
+impl Clock for Wordy {
+    fn now(&self) -> i64 {
+        NOW
+    }
+}
+
+impl Timer for Wordy {
+    async fn pause(&self, _: i64) {}
+}
+
+impl Bus for Wordy {
+    async fn publish(&self, _: &str, _: &Value) -> Result<(), BusError> {
+        Ok(())
+    }
+}
+
+impl TrainingJobs for Wordy {
+    async fn create(&self, _: &Value) -> Result<(), TrainingJobsError> {
+        Err(TrainingJobsError::Refused { code: "ValidationException".to_owned(), message: words() })
+    }
+
+    async fn stop(&self, _: &str) -> Result<(), TrainingJobsError> {
+        Err(TrainingJobsError::LimitExceeded(words()))
+    }
+
+    async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
+        Ok(Description {
+            name: name.to_owned(),
+            status: "Failed".to_owned(),
+            secondary_status: "Failed".to_owned(),
+            created: NOW - 1_000_000,
+            started: Some(NOW - 900_000),
+            ended: Some(NOW - 800_000),
+            modified: NOW - 800_000,
+            billable_seconds: Some(100),
+            failure_reason: Some(words()),
+            interruptions: 0,
+        })
+    }
+
+    async fn tags(&self, _: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
+        Ok(BTreeMap::new())
+    }
+}
+
+impl JobLogs for Wordy {
+    async fn read(
+        &self,
+        _: &str,
+        _: &str,
+        _: i64,
+        _: Option<&str>,
+    ) -> Result<Paged<LogLine>, TrainingJobsError> {
+        Ok(Paged { items: Vec::new(), next: None })
+    }
+}
+
+/// Futures of the table in memory are ready at once.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("nothing here waits"),
+    }
+}
+
+impl TrainingJobListing for Wordy {
+    async fn in_progress(&self, _: i64, _: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
+        Ok(Paged { items: Vec::new(), next: None })
+    }
+}
+
+/// A table with a tuning, and what performs its actions.
+fn world() -> (MemoryTable, Actuator<MemoryTable, Wordy, Wordy, Wordy>, String) {
+    let body = include_bytes!("../../../events/amt_create_request.json");
+    let request = Request::parse(body).expect("the sample is a request");
+    let prices = PriceAnswer { instance_hour: Some(461_000), volume_kilo_gib_hour: None };
+    let definition = request.definition(CREATED, "3fa1c2", &prices).expect("a definition");
+    let (table, id) = (MemoryTable::new(), definition.id());
+    put(&table, stored::meta_row(&definition, &request.body().to_string()));
+    put(&table, Head::first(CREATED).row(&id));
+    put(&table, stored::active_row(&id));
+    let actuator = Actuator {
+        store: Arc::new(Store::new(Arc::new(table.clone()))),
+        jobs: Wordy,
+        bus: Wordy,
+        clock: Wordy,
+        stack: "prod".to_owned(),
+        log_lag_ms: 0,
+        claim_ms: 180_000,
+        defer_ms: 1_000,
+        monthly_cap: None,
+    };
+    (table, actuator, id)
+}
+
+fn put(table: &MemoryTable, row: Item) {
+    now(table.write(Write::Put(row, Condition::Always))).expect("it is stored");
+}
+
+/// Performs `ruling`; what was recorded of it.
+fn perform(ruling: Ruling) -> (Performed, Fact) {
+    let (table, actuator, id) = world();
+    let action = ruling.action().expect("an action");
+    put(&table, ActionRow::pending(action.clone(), ruling).row(&id));
+    let performed = now(actuator.perform(&id, &action)).expect("the table takes the outcome");
+    let fact = table.rows().iter().find_map(|row| stored::fact(row).ok()).expect("a fact");
+    (performed, fact.fact)
+}
+
+#[track_caller]
+fn check_cut(message: &str) {
+    assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS);
+}
+
+#[test]
+fn a_refusal_of_any_length_is_recorded() {
+    let start = Ruling::StartOrdered {
+        job: JOB,
+        bracket: 0,
+        configuration: search::Configuration::default(),
+        limits: JobLimits { max_runtime_seconds: 600, max_wait_seconds: Some(900) },
+        reservation: MicroUsd(1),
+    };
+    let (performed, fact) = perform(start);
+    let Fact::StartRefused { message, .. } = fact else { panic!("{performed:?}") };
+    assert_eq!(performed, Performed::Done);
+    check_cut(&message);
+}
+
+#[test]
+fn a_reason_to_put_off_of_any_length_is_recorded() {
+    let stop = Ruling::StopOrdered { job: JOB, why: tuning::ruling::StopWhy::TuningEnding };
+    let (performed, fact) = perform(stop);
+    let Fact::ActionDeferred { reason, .. } = fact else { panic!("{performed:?}") };
+    assert_eq!(performed, Performed::NotNow);
+    check_cut(&reason);
+}
+
+#[test]
+fn a_failure_reason_of_any_length_is_recorded() {
+    let (performed, fact) = perform(Ruling::BillOrdered { job: JOB });
+    let Fact::JobDescribed { message, .. } = fact else { panic!("{performed:?}") };
+    assert_eq!(performed, Performed::Done);
+    check_cut(&message.expect("a message"));
+}
+
+#[test]
+fn a_failure_reason_that_the_sweeper_finds_is_recorded() {
+    let (table, actuator, id) = world();
+    let store = Arc::clone(&actuator.store);
+    let facts = [Fact::TuningSubmitted, Fact::JobStarted { job: JOB }];
+    for (number, fact) in facts.into_iter().enumerate() {
+        let recorded = Recorded { key: number.to_string(), at: CREATED, fact };
+        now(Decider { store: Arc::clone(&store) }.decide(&id, &[recorded], false)).expect("a step");
+    }
+    let sweeper = Sweeper::new(actuator, Limits::CLOUD, "one".to_owned());
+    let swept = now(sweeper.sweep()).expect("it sweeps");
+    assert_eq!(swept.last_error, None);
+    let found = table.rows().iter().filter_map(|row| stored::fact(row).ok()).find_map(|recorded| {
+        match recorded.fact {
+            Fact::JobStateChanged { message, .. } => message,
+            _ => None,
+        }
+    });
+    check_cut(&found.expect("what the sweeper found"));
+}

@@ -1,0 +1,4 @@
+//! Fuzzer of target `metric`; what it checks is in `tests/fuzz/targets`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::run("metric", input));

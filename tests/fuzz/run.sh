@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Fuzzes every reader of outside bytes for so many seconds each, and prints one line per target. Needs a nightly toolchain,
+# a C++ compiler, and the crate registry (once, for cargo-fuzz). Called by the nightly job and by hand.
+#
+#   tests/fuzz/run.sh SECONDS [TARGET...]     fuzz (all targets unless some are named)
+#   tests/fuzz/run.sh minimize [TARGET...]    replace the corpus by the least that covers as much, with what runs found
+#
+# Inputs that were found last time are kept in target/fuzz/found and used again; the corpus in the repository is only read.
+# A crash, a hang (5 s for one input) or more than 512 MB ends the target, leaves the input in target/fuzz/artifacts, and
+# makes the exit status 1. To try such an input again: target/fuzz/x86_64-unknown-linux-gnu/release/TARGET FILE.
+# No sanitizer: no crate of ours has unsafe code, so what is sought are panics, broken properties, time and memory.
+set -euo pipefail
+cd "$(dirname "$0")"
+usage() { sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || usage
+mode=$1
+shift
+[[ $mode == minimize || $mode =~ ^[1-9][0-9]*$ ]] || usage
+all=$(sed -n 's/^name = "\(.*\)"/\1/p' libfuzzer/Cargo.toml | grep -v '^fuzzers$')
+targets=${*:-$all}
+
+out=$(cd ../.. && pwd)/target/fuzz
+mkdir -p "$out"
+cargo fuzz --version > /dev/null 2>&1 || cargo install cargo-fuzz --locked
+if ! cargo +nightly fuzz build --fuzz-dir libfuzzer --target-dir "$out" --sanitizer none > "$out/build.log" 2>&1; then
+  cat "$out/build.log" >&2
+  exit 1
+fi
+binaries=$out/$(rustc +nightly -vV | sed -n 's/^host: //p')/release
+
+# Longest input in bytes: what a sound one needs and some more; longer ones only cost time.
+longest() {
+  case $1 in
+    words) echo 512 ;;
+    decider) echo 600 ;;
+    metric) echo 2048 ;;
+    logs | service) echo 16384 ;;
+    *) echo 8192 ;;
+  esac
+}
+
+# The last number that libFuzzer printed after a word.
+last() { sed -n "s/.*$1 *\([0-9][0-9]*\).*/\1/p" "$2" | tail -1; }
+
+failed=0
+for target in $targets; do
+  binary=$binaries/$target
+  [ -x "$binary" ] || { echo "no target is called $target" >&2; exit 2; }
+  found=$out/found/$target
+  mkdir -p "$found" "$out/artifacts/$target"
+  flags=(-rss_limit_mb=512 -timeout=5 -max_len="$(longest "$target")" -dict=dictionary
+    -artifact_prefix="$out/artifacts/$target/")
+  if [ "$mode" = minimize ]; then
+    rm -rf "$out/minimized"
+    mkdir "$out/minimized"
+    "$binary" "${flags[@]}" -merge=1 "$out/minimized" "corpus/$target" "$found" > "$out/$target.log" 2>&1
+    rm -rf "corpus/$target"
+    mv "$out/minimized" "corpus/$target"
+    printf '%-10s %s files, %s bytes\n' "$target" "$(find "corpus/$target" -type f | wc -l)" \
+      "$(cat "corpus/$target"/* | wc -c)"
+    continue
+  fi
+  before=$(find "$found" -type f | wc -l)
+  status=ok
+  "$binary" "${flags[@]}" -max_total_time="$mode" -print_final_stats=1 "$found" "corpus/$target" \
+    > "$out/$target.log" 2>&1 || status=FAILED
+  new=$(($(find "$found" -type f | wc -l) - before))
+  printf '%-10s %-6s %12s executions %8s/s %8s covered %6s new inputs\n' "$target" "$status" \
+    "$(last 'stat::number_of_executed_units:' "$out/$target.log")" \
+    "$(last 'stat::average_exec_per_sec:' "$out/$target.log")" "$(last 'cov:' "$out/$target.log")" "$new"
+  if [ "$status" = FAILED ]; then
+    failed=1
+    grep -aE -A2 'panicked at|ERROR: libFuzzer|Test unit written' "$out/$target.log" | head -12 >&2
+  fi
+done
+exit "$failed"

@@ -1,0 +1,105 @@
+//! Histories of facts, in any order and twice, given to the decider in steps: every promise that holds for all of them.
+
+mod facts;
+mod run;
+
+use search::{Domain, Parameter, SamplerKind, Scaling, Space};
+use tuning::definition::{
+    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Silence, Strategy,
+};
+use tuning::money::{MicroUsd, Rate};
+
+use crate::bytes::Bytes;
+use run::Run;
+
+/// When every tuning of this target is submitted.
+const CREATED: i64 = 1_789_000_000_000;
+/// A dollar, in micro-dollars.
+const DOLLAR: u64 = 1_000_000;
+
+/// Two bytes choose the definition, the others are commands.
+pub(crate) fn run(input: &[u8]) {
+    let mut bytes = Bytes::new(input);
+    let definition = definition(bytes.byte(), bytes.byte());
+    let mut run = Run::new(definition);
+    run.take(&[facts::submitted()]);
+    let mut maker = facts::Maker::default();
+    let mut delivery = Vec::new();
+    while !bytes.is_empty() {
+        let (fact, last) = maker.next(&mut bytes, &run.state);
+        delivery.extend(fact);
+        if last {
+            run.take(&delivery);
+            delivery.clear();
+        }
+    }
+    run.take(&delivery);
+    run.finish(&mut maker);
+}
+
+/// A definition that a request could have asked for.
+pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
+    let hyperband = |min_resource, max_resource, eta| Strategy::Hyperband { min_resource, max_resource, eta };
+    let strategy = [hyperband(1, 9, 3), hyperband(1, 81, 2), hyperband(3, 20_000, 20_000), Strategy::Random];
+    let (captured, per_attempt) =
+        [(true, false), (true, true), (false, true), (false, true)][usize::from(shape >> 2 & 3)];
+    let (spot, dear) = (shape & 0x20 != 0, shape & 0x80 != 0);
+    let user_limit = 3_600;
+    let bit = |bit: u8| bounds & bit != 0;
+    Definition {
+        rules_version: RULES_VERSION,
+        name: "hb1".to_owned(),
+        incarnation: "3fa1c2".to_owned(),
+        created: CREATED,
+        seed: 7,
+        strategy: strategy[usize::from(shape & 3)],
+        objective: if shape & 0x10 == 0 { Objective::Maximize } else { Objective::Minimize },
+        space: if dear { dear_space() } else { small_space() },
+        sampler: if shape & 0x40 == 0 { SamplerKind::Sobol } else { SamplerKind::Random },
+        limits: Limits {
+            max_jobs: if bit(1) { 100 } else { 12 },
+            // A hundred at once fill steps to their bounds and take long; of the largest configurations three do.
+            max_parallel: match (bit(2), bit(4)) {
+                (true, true) if !dear => 100,
+                (true, false) if !dear => 12,
+                _ => 3,
+            },
+            max_runtime_seconds: bit(4).then_some(86_400),
+            max_instances: bit(8).then_some(6),
+            target: bit(16).then_some(0.95),
+            not_improving: bit(32).then_some(5),
+        },
+        job: JobShape {
+            instance_count: 2,
+            volume_gib: 30,
+            rate: Some(Rate { instance_hour: DOLLAR, volume_kilo_gib_hour: 191_781 }),
+            spot,
+            max_runtime_seconds: user_limit,
+            max_wait_seconds: spot.then_some(2 * user_limit),
+        },
+        cap: bit(64).then_some(MicroUsd(14 * DOLLAR)),
+        epochs: EpochRule { captured, base: u32::from(bit(128)), per_attempt },
+        max_interruptions: 3,
+        silence: if bit(16) { Silence::After(300) } else { Silence::Never },
+        grants: false,
+    }
+}
+
+fn small_space() -> Space {
+    let domain = Domain::Continuous { min: 0.001, max: 1.0, scaling: Scaling::Logarithmic };
+    space(vec![Parameter { name: "rate".to_owned(), domain }])
+}
+
+/// The largest configurations that a request may ask for, of characters that take most room in JSON.
+fn dear_space() -> Space {
+    let text = |number: usize| format!("{number:02}{}", "\u{1}".repeat(254));
+    let parameters = (0..search::space::PARAMETERS_MAX).map(|number| {
+        let domain = Domain::Categorical { values: vec![text(number)] };
+        Parameter { name: text(number), domain }
+    });
+    space(parameters.collect())
+}
+
+fn space(parameters: Vec<Parameter>) -> Space {
+    Space::new(parameters).unwrap_or_else(|error| panic!("{error}"))
+}

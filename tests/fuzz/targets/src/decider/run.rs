@@ -1,0 +1,145 @@
+//! A tuning under test: its state, its steps, and what must hold after each of them.
+
+use std::collections::BTreeSet;
+
+use tuning::definition::Definition;
+use tuning::fact::Recorded;
+use tuning::fold::fold;
+use tuning::invariant;
+use tuning::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP};
+use tuning::ruling::{EndReason, Ruling};
+use tuning::state::{State, Status};
+use tuning::step::{Advance, Step, advance, load, replay};
+use wire::stored::{self, ActionRow};
+
+use super::facts::Maker;
+use crate::check_row;
+
+/// DynamoDB's, for one transaction.
+const TRANSACTION_WRITES_MAX: usize = 100;
+/// Rounds of bills after the order to stop: a job billed may have had another one ordered before it.
+const ROUNDS_MAX: usize = 10;
+
+pub(super) struct Run {
+    definition: Definition,
+    pub(super) state: State,
+    steps: u64,
+    actions: BTreeSet<String>,
+    finished: BTreeSet<u32>,
+}
+
+impl Run {
+    pub(super) fn new(definition: Definition) -> Self {
+        let state = State::new(&definition);
+        Self { definition, state, steps: 0, actions: BTreeSet::new(), finished: BTreeSet::new() }
+    }
+
+    /// Takes a delivery, in as many steps as it needs.
+    pub(super) fn take(&mut self, facts: &[Recorded]) {
+        let mut rest = facts;
+        let ended = self.state.is_ended();
+        loop {
+            let before = self.state.clone();
+            let advanced = advance(&self.definition, &mut self.state, self.steps + 1, rest);
+            assert!(advanced.taken <= rest.len());
+            assert!(advanced.taken > 0 || advanced.step.is_some() || rest.is_empty(), "it stands still");
+            rest = &rest[advanced.taken..];
+            match &advanced.step {
+                Some(step) => {
+                    self.steps += 1;
+                    assert!(!ended || step.rulings.is_empty(), "a ruling after the end");
+                    self.check_bounds(step, &advanced);
+                    self.check_rulings(step);
+                    self.check_log(&before, step);
+                }
+                None => assert!(before == self.state && !advanced.owed, "a step without effect has none"),
+            }
+            if rest.is_empty() && !advanced.owed {
+                return;
+            }
+        }
+    }
+
+    /// The step, its actions and its summaries fit rows and one transaction.
+    fn check_bounds(&self, step: &Step, advanced: &Advance) {
+        let id = self.definition.id();
+        assert!(step.facts.len() <= MAX_FACTS_PER_STEP, "{} facts", step.facts.len());
+        // A broken promise may add one more; there is none.
+        assert!(step.rulings.len() <= MAX_RULINGS_PER_STEP, "{} rulings", step.rulings.len());
+        let row = stored::step_row(&id, step);
+        check_row(&row);
+        assert_eq!(stored::step(&row).as_ref(), Ok(step), "the step reads back the same");
+        let ordered = step.rulings.iter().filter_map(|ruling| Some((ruling.action()?, ruling)));
+        let actions = ordered.map(|(action, ruling)| ActionRow::pending(action, ruling.clone()).row(&id));
+        let summaries = advanced.concluded.iter().map(|job| stored::job_row(&id, job));
+        let rows: Vec<_> = actions.chain(summaries).collect();
+        rows.iter().for_each(check_row);
+        assert!(rows.len() + 2 <= TRANSACTION_WRITES_MAX, "{} rows in one transaction", rows.len());
+    }
+
+    /// P1, P2 and P6.
+    fn check_rulings(&mut self, step: &Step) {
+        let failed = matches!(&self.state.status, Status::Ended { why: EndReason::Failed(_), .. });
+        let broken = invariant::broken(&self.definition, &self.state).filter(|_| !failed);
+        assert_eq!(broken, None);
+        let ledger = &self.state.ledger;
+        let total = ledger.spent.plus(ledger.reserved);
+        assert!(ledger.overrun || ledger.cap.is_none_or(|cap| total <= cap), "P1: {ledger:?}");
+        for ruling in &step.rulings {
+            if let Some(action) = ruling.action() {
+                assert!(self.actions.insert(action.clone()), "P2: {action} is ordered twice");
+            }
+            match ruling {
+                Ruling::TuningEnding { why: EndReason::Failed(why) } => {
+                    assert!(!why.contains("promise"), "{why}");
+                }
+                Ruling::TrialJudged { value, verdict, .. } if verdict.goes_on => {
+                    assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
+                    let allowed = (verdict.seen / self.definition.plan().eta()).max(1);
+                    assert!(verdict.rank < allowed, "P6: {ruling:?}");
+                }
+                Ruling::TrialFinished { trial, .. } => {
+                    assert!(self.finished.insert(*trial), "trial {trial} ends twice");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// P5: the step as recorded leads to the same state, and decided anew to the same rulings; its facts, taken twice,
+    /// change nothing.
+    fn check_log(&self, before: &State, step: &Step) {
+        let mut loaded = before.clone();
+        load(&self.definition, &mut loaded, step);
+        assert!(loaded == self.state, "a loaded step leads elsewhere");
+        let mut again = before.clone();
+        let rulings = replay(&self.definition, &mut again, step);
+        let text = |rulings: &[Ruling]| serde_json::to_string(rulings).unwrap_or_default();
+        assert_eq!(text(&rulings), text(&step.rulings), "P5");
+        for recorded in &step.facts {
+            let changed = fold(&self.definition, &mut loaded, recorded);
+            assert!(!changed, "a fact taken twice changes something: {recorded:?}");
+        }
+        assert!(loaded == self.state, "a fact without effect has none");
+    }
+
+    /// After the order to stop and all bills the tuning is over, every trial has an end and nothing stays reserved.
+    pub(super) fn finish(&mut self, maker: &mut Maker) {
+        self.take(&[maker.stop()]);
+        for _ in 0..ROUNDS_MAX {
+            if self.state.is_ended() {
+                break;
+            }
+            let live: Vec<_> = self.state.jobs().map(|(key, _, _)| key).collect();
+            let bills: Vec<_> = live.into_iter().map(|job| maker.bill(job)).collect();
+            self.take(&bills);
+        }
+        assert!(self.state.is_ended(), "it never ends: {:?}", self.state.status);
+        assert_eq!(self.state.ledger.reserved.0, 0, "something stays reserved");
+        let begun: BTreeSet<u32> = (0..self.state.next_trial).collect();
+        assert_eq!(self.finished, begun, "every trial reaches an end");
+        let stored = serde_json::to_vec(&self.state).unwrap_or_default();
+        let read = serde_json::from_slice::<State>(&stored).ok();
+        assert!(read.as_ref() == Some(&self.state), "the state reads back the same");
+    }
+}

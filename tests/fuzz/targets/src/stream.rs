@@ -1,0 +1,38 @@
+//! Batches of DynamoDB's stream records.
+
+use serde_json::Value;
+use wire::events::payload;
+use wire::events::stream::{StreamRecord, encode_payload, encode_record, parse};
+
+use crate::check_told;
+use crate::stored::read_by_all;
+
+pub(crate) fn run(input: &[u8]) {
+    let event = match payload(input) {
+        Ok(event) => event,
+        Err(error) => return check_told(&error),
+    };
+    let records = parse(&event);
+    let sent = event.get("Records").and_then(Value::as_array);
+    assert_eq!(records.len(), sent.map_or(1, Vec::len), "each record has its place in the answer");
+    for record in records {
+        match record {
+            Ok(record) => check(&record, input.len()),
+            Err(bad) => check_told(&bad.reason),
+        }
+    }
+}
+
+fn check(record: &StreamRecord, bytes: usize) {
+    // A number counts for 21 bytes, however short it was.
+    let held = record.new.as_ref().map_or(0, wire::item::Item::size_bytes);
+    assert!(held <= bytes.saturating_mul(4), "a row of {held} bytes from {bytes}");
+    let again = encode_record(7, record.kind, &record.key, record.new.as_ref());
+    let again = parse(&encode_payload([again])).pop();
+    let sequence_number = format!("{:021}", 7);
+    let expected = StreamRecord { sequence_number, expired_by_ttl: false, ..record.clone() };
+    assert_eq!(again, Some(Ok(expected)), "it reads back the same");
+    if let Some(item) = &record.new {
+        read_by_all(item);
+    }
+}
