@@ -1,0 +1,69 @@
+//! P8: no active tuning: one query a minute and one listing an hour, nothing else.
+
+use service::memory::Usage;
+use service::sweep::Sort;
+
+use crate::world::{HOUR, MINUTE, World, now, unpaced};
+
+#[test]
+fn p8_an_idle_day_is_one_query_a_minute_and_one_listing_an_hour_nothing_else() {
+    for cold in [true, false] {
+        let world = World::new();
+        let warm = world.sweeper("warm", unpaced());
+        for minute in 0..24 * 60 {
+            // The scheduler is a little early or late.
+            let late = [0, 900, 100, 2_500][minute % 4];
+            world.pass(late);
+            let swept = if cold { world.sweep(unpaced()) } else { now(warm.sweep()).unwrap() };
+            assert!(!swept.busy);
+            world.pass(MINUTE - late);
+        }
+        let calls = world.calls();
+        assert!(calls.iter().all(|call| call.sort == Sort::List));
+        assert_eq!(calls.len(), 24, "cold: {cold}");
+        let Usage { reads, writes, transactions, queries, .. } = world.lock().table.usage();
+        // The lease is taken and given back for each listing.
+        assert_eq!((queries, writes, reads, transactions), (24 * 60, 48, 0, 0), "cold: {cold}");
+    }
+}
+
+#[test]
+fn p8_other_peoples_jobs_do_not_make_more_listings() {
+    let world = World::new();
+    for hour in 0..5 {
+        for n in 0..50 {
+            world.create_job(&format!("theirs-abc12{hour}-{n}-0-1"), "theirs");
+            world.create_job(&format!("something-else-{hour}-{n}"), "none");
+        }
+        for _ in 0..60 {
+            world.sweep(unpaced());
+            world.pass(MINUTE);
+        }
+    }
+    let calls = world.calls();
+    let of = |sort: Sort| calls.iter().filter(|call| call.sort == sort).count();
+    assert_eq!(
+        calls.iter().filter(|call| call.sort == Sort::List).map(|call| call.at / HOUR).count(),
+        1 + 2 + 3 + 4 + 5
+    );
+    // One job tells for its tuning.
+    assert_eq!((of(Sort::Tags), of(Sort::Stop)), (1 + 2 + 3 + 4 + 5, 0));
+}
+
+#[test]
+fn a_tuning_that_has_ended_leaves_the_stack_idle() {
+    let world = World::new();
+    let id = world.running("one", 1);
+    world.stop_tuning(&id);
+    for _ in 0..10 {
+        world.pass(MINUTE);
+        world.sweep(unpaced());
+        world.decide(&id, &[]);
+    }
+    assert_eq!(world.lock().notices, 1);
+    let before = world.lock().table.usage();
+    world.pass(MINUTE);
+    world.sweep(unpaced());
+    let after = world.lock().table.usage();
+    assert_eq!(after, Usage { queries: before.queries + 1, read_units: after.read_units, ..before });
+}

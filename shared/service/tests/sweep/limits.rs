@@ -1,0 +1,236 @@
+//! What one sweep may do, and that what does not fit has its turn later.
+
+use std::collections::BTreeMap;
+
+use service::ports::table::{Condition, Table, Write};
+use service::sweep::{Limits, Rate, Sort};
+use wire::item::Item;
+use wire::names::{parse_training_job_name, training_job_name};
+use wire::stored;
+
+use crate::world::{Call, MINUTE, SECOND, World, now, unpaced};
+
+fn of(calls: &[Call], sort: Sort) -> impl Iterator<Item = &Call> {
+    calls.iter().filter(move |call| call.sort == sort)
+}
+
+fn with(limits: Limits, sort: Sort, per_sweep: u32) -> Limits {
+    let mut limits = limits;
+    limits.calls.of(sort).per_sweep = per_sweep;
+    limits
+}
+
+#[test]
+fn ten_thousand_silent_jobs_are_all_looked_at_before_any_is_looked_at_again() {
+    let world = World::new();
+    world.running("t000", 100);
+    (1..100).for_each(|n| world.copy("t000", &format!("t{n:03}")));
+    world.pass(9 * MINUTE);
+    let budget = 1_500;
+    let limits = with(with(unpaced(), Sort::Describe, budget), Sort::Log, budget);
+    let mut looked: BTreeMap<String, u32> = BTreeMap::new();
+    let sweeps = 10_000_usize.div_ceil(1_500);
+    let sweeper = world.sweeper("warm", limits);
+    for sweep in 1..=sweeps {
+        let swept = now(sweeper.sweep()).unwrap();
+        assert_eq!((swept.tunings, swept.failed), (100, 0), "{:?}", swept.last_error);
+        let calls = world.calls();
+        assert!(of(&calls, Sort::Describe).count() <= 1_500 && of(&calls, Sort::Log).count() <= 1_500);
+        assert!(of(&calls, Sort::List).count() <= 30);
+        for call in of(&calls, Sort::Describe) {
+            *looked.entry(call.name.clone()).or_default() += 1;
+        }
+        let again = looked.values().filter(|times| **times > 1).count();
+        assert!(looked.len() == 10_000 || again == 0, "sweep {sweep}: {again} of {} again", looked.len());
+        assert_eq!(looked.values().sum::<u32>(), u32::try_from(sweep * 1_500).unwrap());
+        assert_eq!(swept.left, 8_500);
+        world.pass(MINUTE);
+    }
+    assert_eq!(looked.len(), 10_000);
+    assert_eq!(looked.values().max(), Some(&2));
+}
+
+#[test]
+fn a_few_silent_jobs_are_looked_at_in_every_sweep() {
+    let world = World::new();
+    world.running("one", 3);
+    world.running("two", 2);
+    world.pass(10 * MINUTE);
+    for _ in 0..4 {
+        let swept = world.sweep(unpaced());
+        assert_eq!((swept.looked, swept.left), (5, 0));
+        world.pass(MINUTE);
+    }
+}
+
+#[test]
+fn creates_are_a_second_apart_also_from_one_sweeper_to_the_next() {
+    let world = World::new();
+    for name in ["a", "b"] {
+        world.submit(name, 60);
+    }
+    let mut creates = Vec::new();
+    for _ in 0..6 {
+        let begun = world.lock().now;
+        world.sweep(Limits::CLOUD);
+        creates.extend(of(&world.calls(), Sort::Create).map(|call| call.at));
+        // The next one begins at once.
+        assert!(world.lock().now < begun + MINUTE);
+    }
+    assert_eq!(creates.len(), 120);
+    let least = creates.windows(2).map(|pair| pair[1] - pair[0]).min();
+    assert_eq!(least, Some(SECOND));
+}
+
+#[test]
+fn looks_and_stops_have_their_pace() {
+    let world = World::new();
+    let stopping = world.running("stopping", 20);
+    world.running("silent", 20);
+    world.pass(10 * MINUTE);
+    world.stop_tuning(&stopping);
+    world.sweep(Limits::CLOUD);
+    let calls = world.calls();
+    for sort in [Sort::Describe, Sort::Stop] {
+        let at: Vec<i64> = of(&calls, sort).map(|call| call.at).collect();
+        assert!(at.len() >= 20, "{sort:?}");
+        assert_eq!(at.windows(2).map(|pair| pair[1] - pair[0]).min(), Some(200), "{sort:?}");
+    }
+}
+
+#[test]
+fn stops_and_bills_come_before_starts_and_starts_before_looks() {
+    let world = World::new();
+    let silent = world.running("a-silent", 1);
+    let starting = world.submit("b-starting", 1);
+    let billed = world.running("c-billed", 1);
+    let stopping = world.running("d-stopping", 1);
+    let job = |id: &str| training_job_name(id, world.live(id)[0]);
+    let names = [job(&stopping), job(&billed), job(&starting), job(&silent)];
+    world.pass(10 * MINUTE);
+    world.lock().jobs.get_mut(&names[1]).unwrap().status = "Completed";
+    // It finds that the job has ended, and then nobody reads the bill.
+    world.sweep(with(unpaced(), Sort::Create, 0));
+    world.decide(&billed, &[]);
+    world.stop_tuning(&stopping);
+    world.calls();
+    let swept = world.sweep(unpaced());
+    let calls = world.calls();
+    let first = |name: &String| calls.iter().position(|call| call.name == *name).unwrap();
+    let order: Vec<usize> = names.iter().map(first).collect();
+    assert!(order.is_sorted(), "{order:?} {calls:?}");
+    let settled = swept.settled;
+    assert_eq!((settled.stops, settled.bills, settled.starts, swept.looked), (1, 1, 1, 2));
+}
+
+/// Two hundred actions of each kind, twenty of each in a sweep: ten sweeps, whatever lies in front.
+#[test]
+fn what_does_not_fit_is_done_by_the_next_sweeps() {
+    let world = World::new();
+    let mut limits = unpaced();
+    for sort in [Sort::Describe, Sort::Log, Sort::Create, Sort::Stop] {
+        limits.calls.of(sort).per_sweep = 20;
+    }
+    for n in 0..4 {
+        world.submit(&format!("starting-{n}"), 50);
+    }
+    for n in 0..4 {
+        let id = world.running(&format!("{n}-stopping"), 50);
+        world.stop_tuning(&id);
+    }
+    let mut ended = Vec::new();
+    for n in 0..4 {
+        let id = world.running(&format!("{n}-ended"), 50);
+        for key in world.live(&id) {
+            world.lock().jobs.get_mut(&training_job_name(&id, key)).unwrap().status = "Completed";
+        }
+        ended.push(id);
+    }
+    let seen = |name: &str| parse_training_job_name(name).unwrap().0;
+    world.pass(10 * MINUTE);
+    // They are seen to have ended, by sweeps that do nothing else.
+    let lookers = with(
+        with(with(with(unpaced(), Sort::Create, 0), Sort::Stop, 0), Sort::Describe, 1_000),
+        Sort::Log,
+        1_000,
+    );
+    world.sweep(lookers);
+    ended.iter().for_each(|id| world.decide(id, &[]));
+    world.calls();
+    for sweep in 1..=10 {
+        let swept = world.sweep(limits);
+        let calls = world.calls();
+        for sort in [Sort::Describe, Sort::Log, Sort::Create, Sort::Stop] {
+            assert!(of(&calls, sort).count() <= 20, "{sort:?}");
+        }
+        let settled = swept.settled;
+        assert_eq!((settled.starts, settled.stops, settled.bills), (20, 20, 20), "sweep {sweep}");
+        assert!(of(&calls, Sort::Describe).all(|call| ended.contains(&seen(&call.name))), "bills come first");
+        assert!(sweep == 10 || swept.left > 0);
+        world.pass(MINUTE);
+    }
+    let settled = world.sweep(limits).settled;
+    assert_eq!((settled.starts, settled.stops, settled.bills), (0, 0, 0));
+}
+
+#[test]
+fn a_row_that_cannot_be_read_keeps_no_other_tuning_from_its_turn() {
+    let world = World::new();
+    let ids: Vec<String> = ["a", "b", "c"].iter().map(|name| world.running(name, 2)).collect();
+    ids.iter().for_each(|id| world.stop_tuning(id));
+    let table = world.lock().table.clone();
+    let head = Item::new(stored::head_key(&ids[0])).with("type", "head").with("version", 1);
+    now(table.write(Write::Put(head, Condition::Always))).unwrap();
+    // Nor does one job of a tuning keep the others from theirs.
+    let job = world.live(&ids[1])[0];
+    let action = stored::action_key(&ids[1], &format!("stop-{job}"));
+    now(table
+        .write(Write::Put(Item::new(action).with("type", "action").with("version", 1), Condition::Always)))
+    .unwrap();
+    let swept = world.sweep(unpaced());
+    assert_eq!((swept.tunings, swept.failed, swept.settled.stops), (3, 2, 3));
+    assert!(swept.last_error.is_some());
+}
+
+/// A log of more pages than a sweep may read is given up by this sweep and holds up none of the other bills for long.
+#[test]
+fn a_flooded_log_takes_no_more_pages_than_there_are() {
+    let world = World::new();
+    let id = world.running("flooded", 2);
+    for key in world.live(&id) {
+        let mut inner = world.lock();
+        let job = inner.jobs.get_mut(&training_job_name(&id, key)).unwrap();
+        (job.status, job.log_pages) = ("Completed", 1_000);
+    }
+    world.pass(10 * MINUTE);
+    let mut bills = 0;
+    for _ in 0..20 {
+        let swept = world.sweep(Limits::CLOUD);
+        bills += swept.settled.bills;
+        assert!(swept.calls.log <= 300);
+        world.decide(&id, &[]);
+        world.calls();
+        world.pass(MINUTE);
+    }
+    assert_eq!(bills, 2);
+}
+
+#[test]
+fn nothing_is_begun_after_the_deadline() {
+    let world = World::new();
+    world.submit("starting", 100);
+    world.running("silent", 100);
+    world.pass(10 * MINUTE);
+    let begun = world.lock().now;
+    let slow = Rate { per_sweep: 100, every_ms: 7 * SECOND };
+    let mut limits = Limits::CLOUD;
+    limits.calls.create = slow;
+    limits.calls.describe = slow;
+    let swept = world.sweep(limits);
+    let calls = world.calls();
+    assert!(calls.iter().all(|call| call.at < begun + MINUTE));
+    assert!(world.lock().now < begun + MINUTE);
+    // The starts leave some time for the looks.
+    assert!(swept.settled.starts > 3 && swept.looked > 0, "{swept:?}");
+    assert!(swept.left > 150);
+}

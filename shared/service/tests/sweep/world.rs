@@ -1,0 +1,443 @@
+//! A table, a training service, a bus and a clock for sweeps: time stands still but for pauses, every call is told, and a
+//! sweep can be stalled after any call, to go on later or to be dropped as a process that died.
+//!
+//! Futures never wait but where they are stalled, so one poll finishes each. Must never need a runtime.
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use serde_json::{Value, json};
+use service::decide::Decider;
+use service::memory::MemoryTable;
+use service::perform::{Actuator, CLAIM_MS};
+use service::ports::table::{Condition, Page, Query, Table, TableError, Write};
+use service::ports::training::{
+    Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
+};
+use service::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
+use service::store::Store;
+use service::submit::Submit;
+use service::sweep::{Limits, PerSort, Rate, Sort, Sweeper, Swept};
+use tuning::fact::{Fact, JobKey, Recorded};
+use wire::item::{Attr, Item, Key};
+use wire::names::{TAG_STACK, training_job_name};
+
+/// When it all begins.
+pub(crate) const BEGIN: Millis = 1_790_000_000_000;
+pub(crate) const SECOND: Millis = 1_000;
+pub(crate) const MINUTE: Millis = 60_000;
+pub(crate) const HOUR: Millis = 3_600_000;
+/// Name of the stack.
+const STACK: &str = "ours";
+/// Jobs a page of the listing has, as in SageMaker.
+const PAGE_JOBS: usize = 100;
+
+/// Handles of one world; a clone is another handle.
+#[derive(Debug, Clone)]
+pub(crate) struct World(Arc<Mutex<Inner>>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) now: Millis,
+    pub(crate) table: MemoryTable,
+    pub(crate) jobs: BTreeMap<String, Job>,
+    /// Calls of the training service.
+    pub(crate) calls: Vec<Call>,
+    pub(crate) notices: usize,
+    /// Calls of any kind so far.
+    pub(crate) steps: usize,
+    /// The call after which whoever made it stalls.
+    pub(crate) stall_at: Option<usize>,
+    /// So does whoever reads the row with this partition key.
+    pub(crate) stall_on: Option<String>,
+    /// Rows that the table does not give, by their partition.
+    pub(crate) withheld: Option<String>,
+    pub(crate) stalled: bool,
+}
+
+/// A training job.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    pub(crate) created: Millis,
+    pub(crate) status: &'static str,
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) log_pages: usize,
+}
+
+/// A call of the training service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) sort: Sort,
+    pub(crate) name: String,
+    pub(crate) at: Millis,
+}
+
+/// A sweep under way.
+pub(crate) type Sweeping = Pin<Box<dyn Future<Output = Swept>>>;
+
+/// The value of a future that does not stall.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    poll(pin!(future)).unwrap()
+}
+
+/// What the future has come to, unless it has stalled.
+pub(crate) fn poll<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Option<T> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+/// As deployed, but that nothing waits.
+pub(crate) fn unpaced() -> Limits {
+    let rate = |rate: Rate| Rate { every_ms: 0, ..rate };
+    let PerSort { describe, tags, list, log, create, stop } = Limits::CLOUD.calls;
+    let calls = PerSort {
+        describe: rate(describe),
+        tags: rate(tags),
+        list: rate(list),
+        log: rate(log),
+        create: rate(create),
+        stop: rate(stop),
+    };
+    Limits { calls, ..Limits::CLOUD }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Inner {
+            now: BEGIN,
+            table: MemoryTable::new(),
+            jobs: BTreeMap::new(),
+            calls: Vec::new(),
+            notices: 0,
+            steps: 0,
+            stall_at: None,
+            stall_on: None,
+            withheld: None,
+            stalled: false,
+        })))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap()
+    }
+
+    pub(crate) fn pass(&self, ms: Millis) {
+        self.lock().now += ms;
+    }
+
+    /// Takes the calls made so far.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        std::mem::take(&mut self.lock().calls)
+    }
+
+    /// A cold sweeper.
+    pub(crate) fn sweeper(&self, owner: &str, limits: Limits) -> Sweeper<Self, Self, Self, Self> {
+        let actuator = Actuator {
+            store: Arc::new(Store::new(Arc::new(self.clone()))),
+            jobs: self.clone(),
+            bus: self.clone(),
+            clock: self.clone(),
+            stack: STACK.to_owned(),
+            log_lag_ms: 0,
+            claim_ms: CLAIM_MS,
+            defer_ms: 5_000,
+        };
+        Sweeper::new(actuator, limits, owner.to_owned())
+    }
+
+    /// A sweep by a cold sweeper that has just begun, as far as it comes.
+    pub(crate) fn begin(&self, owner: &str, limits: Limits) -> (Sweeping, Option<Swept>) {
+        let sweeper = self.sweeper(owner, limits);
+        let mut sweeping: Sweeping = Box::pin(async move { sweeper.sweep().await.unwrap() });
+        let swept = poll(sweeping.as_mut());
+        (sweeping, swept)
+    }
+
+    /// A whole sweep by a cold sweeper.
+    pub(crate) fn sweep(&self, limits: Limits) -> Swept {
+        self.begin("sweeper", limits).1.unwrap()
+    }
+
+    /// A tuning whose decider has ordered its first jobs, `parallel` of them.
+    pub(crate) fn submit(&self, name: &str, parallel: u32) -> String {
+        let store = Arc::new(Store::new(Arc::new(self.clone())));
+        let submit = Submit { store, prices: self.clone(), clock: self.clone() };
+        let id = now(submit.submit(request(name, parallel).to_string().as_bytes())).unwrap().id();
+        self.decide(&id, &[]);
+        id
+    }
+
+    /// The decider takes `facts` and all that is stored.
+    pub(crate) fn decide(&self, id: &str, facts: &[Recorded]) {
+        let decider = Decider { store: Arc::new(Store::new(Arc::new(self.clone()))) };
+        now(decider.decide(id, facts, true)).unwrap();
+    }
+
+    /// The live jobs of a tuning.
+    pub(crate) fn live(&self, id: &str) -> Vec<JobKey> {
+        let loaded = now(Store::new(Arc::new(self.clone())).load(id)).unwrap().unwrap();
+        loaded.state.jobs().map(|(key, _, _)| key).collect()
+    }
+
+    /// A tuning all of whose jobs run, as its decider knows.
+    pub(crate) fn running(&self, name: &str, parallel: u32) -> String {
+        let id = self.submit(name, parallel);
+        let at = self.lock().now;
+        let started = |job: JobKey| {
+            self.create_job(&training_job_name(&id, job), STACK);
+            Recorded { key: format!("started#{job}"), at, fact: Fact::JobStarted { job } }
+        };
+        let facts: Vec<Recorded> = self.live(&id).into_iter().map(started).collect();
+        self.decide(&id, &facts);
+        id
+    }
+
+    /// A tuning like tuning `from`, with running jobs like its. The names are of one length and occur nowhere else.
+    pub(crate) fn copy(&self, from: &str, to: &str) {
+        let mut inner = self.lock();
+        for mut row in inner.table.rows() {
+            let text = format!("{}{}", row.key.pk, row.key.sk);
+            if text.contains(from) {
+                row.key = Key::new(row.key.pk.replace(from, to), row.key.sk.replace(from, to));
+                for value in row.attributes.values_mut() {
+                    if let Attr::S(text) = value {
+                        *text = text.replace(from, to);
+                    }
+                }
+                now(inner.table.write(Write::Put(row, Condition::NotExists))).unwrap();
+            }
+        }
+        let of = inner.jobs.iter().filter(|(name, _)| name.starts_with(from));
+        let jobs: Vec<_> = of.map(|(name, job)| (name.replace(from, to), job.clone())).collect();
+        inner.jobs.extend(jobs);
+    }
+
+    /// The user stops a tuning: its jobs are to be stopped.
+    pub(crate) fn stop_tuning(&self, id: &str) {
+        let at = self.lock().now;
+        self.decide(id, &[Recorded { key: "stop-requested".to_owned(), at, fact: Fact::StopRequested }]);
+    }
+
+    /// A job of stack `stack` appears in the training service.
+    pub(crate) fn create_job(&self, name: &str, stack: &str) {
+        let mut inner = self.lock();
+        let tags = [(TAG_STACK.to_owned(), stack.to_owned())].into();
+        let job = Job { created: inner.now, status: "InProgress", tags, log_pages: 1 };
+        inner.jobs.insert(name.to_owned(), job);
+    }
+
+    pub(crate) fn status(&self, name: &str) -> &'static str {
+        self.lock().jobs[name].status
+    }
+
+    async fn step(&self, on: &str) {
+        {
+            let mut inner = self.lock();
+            inner.steps += 1;
+            if inner.stall_at != Some(inner.steps) && inner.stall_on.as_deref() != Some(on) {
+                return;
+            }
+            inner.stalled = true;
+        }
+        let go_on = || if self.lock().stalled { Poll::Pending } else { Poll::Ready(()) };
+        poll_fn(|_| go_on()).await;
+    }
+
+    async fn called<V>(&self, sort: Sort, name: &str, effect: impl FnOnce(&mut Inner) -> V) -> V {
+        let value = {
+            let mut inner = self.lock();
+            let at = inner.now;
+            inner.calls.push(Call { sort, name: name.to_owned(), at });
+            effect(&mut inner)
+        };
+        self.step(name).await;
+        value
+    }
+}
+
+fn request(name: &str, parallel: u32) -> Value {
+    json!({
+        "HyperParameterTuningJobName": name,
+        "HyperParameterTuningJobConfig": {
+            "Strategy": "Hyperband",
+            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
+            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "auc"},
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": parallel, "MaxParallelTrainingJobs": parallel},
+            "ParameterRanges": {"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.1", "MaxValue": "1"}]}
+        },
+        "TrainingJobDefinition": {
+            "AlgorithmSpecification": {
+                "TrainingImage": "image", "TrainingInputMode": "File",
+                "MetricDefinitions": [{"Name": "auc", "Regex": "auc=(\\S+)"}]
+            },
+            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
+            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
+            "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
+            "StoppingCondition": {"MaxRuntimeInSeconds": 86_400}
+        }
+    })
+}
+
+impl Table for World {
+    async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
+        let table = self.lock().table.clone();
+        let item = table.get(key).await;
+        self.step(&key.pk).await;
+        if self.lock().withheld.as_ref() == Some(&key.pk) { Err(TableError::Throttled) } else { item }
+    }
+
+    async fn write(&self, write: Write) -> Result<(), TableError> {
+        let table = self.lock().table.clone();
+        let written = table.write(write).await;
+        self.step("").await;
+        written
+    }
+
+    async fn transact(&self, writes: Vec<Write>, token: &str) -> Result<(), TableError> {
+        let table = self.lock().table.clone();
+        let written = table.transact(writes, token).await;
+        self.step("").await;
+        written
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page, TableError> {
+        let table = self.lock().table.clone();
+        let page = table.query(query).await;
+        self.step("").await;
+        page
+    }
+}
+
+fn not_found(name: &str) -> TrainingJobsError {
+    TrainingJobsError::NotFound(name.to_owned())
+}
+
+impl TrainingJobs for World {
+    async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
+        let name = request["TrainingJobName"].as_str().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let effect = |inner: &mut Inner| {
+            if inner.jobs.contains_key(name) {
+                return Err(TrainingJobsError::NameTaken(name.to_owned()));
+            }
+            let tags = request["Tags"].as_array().into_iter().flatten();
+            let tags = tags.map(|tag| (text(&tag["Key"]), text(&tag["Value"]))).collect();
+            let job = Job { created: inner.now, status: "InProgress", tags, log_pages: 1 };
+            inner.jobs.insert(name.to_owned(), job);
+            Ok(())
+        };
+        self.called(Sort::Create, name, effect).await
+    }
+
+    async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
+        let effect = |inner: &mut Inner| {
+            let job = inner.jobs.get_mut(name).ok_or_else(|| not_found(name))?;
+            if job.status != "InProgress" {
+                return Err(TrainingJobsError::AlreadyEnded(name.to_owned()));
+            }
+            job.status = "Stopped";
+            Ok(())
+        };
+        self.called(Sort::Stop, name, effect).await
+    }
+
+    async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
+        let effect = |inner: &mut Inner| {
+            let job = inner.jobs.get(name).ok_or_else(|| not_found(name))?;
+            let ended = (job.status != "InProgress").then_some(job.created + MINUTE);
+            Ok(Description {
+                name: name.to_owned(),
+                status: job.status.to_owned(),
+                secondary_status: if ended.is_some() { job.status } else { "Starting" }.to_owned(),
+                created: job.created,
+                started: ended.map(|_| job.created),
+                ended,
+                modified: ended.unwrap_or(job.created),
+                billable_seconds: ended.map(|_| 60),
+                failure_reason: None,
+                interruptions: 0,
+            })
+        };
+        self.called(Sort::Describe, name, effect).await
+    }
+
+    async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
+        let effect = |inner: &mut Inner| {
+            inner.jobs.get(name).map(|job| job.tags.clone()).ok_or_else(|| not_found(name))
+        };
+        self.called(Sort::Tags, name, effect).await
+    }
+}
+
+impl TrainingJobListing for World {
+    async fn in_progress(
+        &self,
+        from: Millis,
+        page: Option<&str>,
+    ) -> Result<Paged<Listed>, TrainingJobsError> {
+        let skip: usize = page.map_or(0, |page| page.parse().unwrap());
+        let effect = |inner: &mut Inner| {
+            let running =
+                inner.jobs.iter().filter(|(_, job)| job.status == "InProgress" && job.created >= from);
+            let mut running: Vec<_> = running.map(|(name, job)| (job.created, name)).collect();
+            running.sort_unstable();
+            let more = running.len() > skip + PAGE_JOBS;
+            let items = running.into_iter().skip(skip).take(PAGE_JOBS);
+            let items = items.map(|(created, name)| Listed { name: name.clone(), created }).collect();
+            Ok(Paged { items, next: more.then(|| (skip + PAGE_JOBS).to_string()) })
+        };
+        self.called(Sort::List, "", effect).await
+    }
+}
+
+impl JobLogs for World {
+    async fn read(
+        &self,
+        name: &str,
+        _host: &str,
+        _from: Millis,
+        page: Option<&str>,
+    ) -> Result<Paged<LogLine>, TrainingJobsError> {
+        let n: usize = page.map_or(0, |page| page.parse().unwrap());
+        let effect = |inner: &mut Inner| {
+            let pages = inner.jobs.get(name).map_or(0, |job| job.log_pages);
+            Ok(Paged { items: Vec::new(), next: (n + 1 < pages).then(|| (n + 1).to_string()) })
+        };
+        self.called(Sort::Log, name, effect).await
+    }
+}
+
+impl Bus for World {
+    async fn publish(&self, _detail_type: &str, _detail: &Value) -> Result<(), BusError> {
+        self.lock().notices += 1;
+        self.step("").await;
+        Ok(())
+    }
+}
+
+impl Prices for World {
+    async fn instance_hour(&self, _instance_type: &str) -> Result<Option<u64>, PricesError> {
+        Ok(Some(115_000))
+    }
+
+    async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
+        Ok(Some(191_781))
+    }
+}
+
+impl Clock for World {
+    fn now(&self) -> Millis {
+        self.lock().now
+    }
+}
+
+impl Timer for World {
+    async fn pause(&self, ms: Millis) {
+        self.pass(ms);
+    }
+}
