@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
@@ -32,8 +33,11 @@ const NOW: i64 = 1_789_000_000_000;
 const JOB: JobKey = JobKey { trial: 0, rung: 0, attempt: 1 };
 
 /// Answers everything with a message larger than a row.
-#[derive(Debug, Clone)]
-struct Wordy;
+#[derive(Debug, Clone, Default)]
+struct Wordy {
+    /// How long was waited, ms.
+    waited: Arc<AtomicI64>,
+}
 
 fn words() -> String {
     "no ".repeat(150_000)
@@ -41,12 +45,14 @@ fn words() -> String {
 
 impl Clock for Wordy {
     fn now(&self) -> i64 {
-        NOW
+        NOW + self.waited.load(Ordering::Relaxed)
     }
 }
 
 impl Timer for Wordy {
-    async fn pause(&self, _: i64) {}
+    async fn pause(&self, ms: i64) {
+        self.waited.fetch_add(ms, Ordering::Relaxed);
+    }
 }
 
 impl Bus for Wordy {
@@ -120,11 +126,12 @@ fn world() -> (MemoryTable, Actuator<MemoryTable, Wordy, Wordy, Wordy>, String) 
     put(&table, stored::meta_row(&definition, &request.body().to_string()));
     put(&table, Head::first(CREATED).row(&id));
     put(&table, stored::active_row(&id));
+    let wordy = Wordy::default();
     let actuator = Actuator {
         store: Arc::new(Store::new(Arc::new(table.clone()))),
-        jobs: Wordy,
-        bus: Wordy,
-        clock: Wordy,
+        jobs: wordy.clone(),
+        bus: wordy.clone(),
+        clock: wordy,
         stack: "prod".to_owned(),
         log_lag_ms: 0,
         claim_ms: 180_000,

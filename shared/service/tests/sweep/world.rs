@@ -146,6 +146,7 @@ impl World {
             log_lag_ms: 0,
             claim_ms: CLAIM_MS,
             defer_ms: 5_000,
+            monthly_cap: None,
         };
         Sweeper::new(actuator, limits, owner.to_owned())
     }
@@ -166,7 +167,7 @@ impl World {
     /// A tuning whose decider has ordered its first jobs, `parallel` of them.
     pub(crate) fn submit(&self, name: &str, parallel: u32) -> String {
         let store = Arc::new(Store::new(Arc::new(self.clone())));
-        let submit = Submit { store, prices: self.clone(), clock: self.clone() };
+        let submit = Submit { store, prices: self.clone(), clock: self.clone(), monthly_cap: None };
         let id = now(submit.submit(request(name, parallel).to_string().as_bytes())).unwrap().id();
         self.decide(&id, &[]);
         id
