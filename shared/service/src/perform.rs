@@ -9,6 +9,8 @@ mod notice;
 mod start;
 mod stop;
 
+pub use notice::OVERRUN;
+
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -122,7 +124,8 @@ where
             Ruling::StopOrdered { job, .. } => self.stop(id, *job).await?,
             Ruling::BillOrdered { job } => self.bill(id, *job).await?,
             Ruling::LogReadOrdered { job, streams } => self.read(id, *job, *streams).await?,
-            Ruling::TuningEnded { .. } | Ruling::OverrunSeen => self.notice(id).await?,
+            Ruling::TuningEnded { .. } => self.notice(id).await?,
+            Ruling::OverrunSeen => self.overrun_notice(id).await?,
             Ruling::TrialJudged { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }

@@ -5,15 +5,16 @@
 
 mod actions;
 pub(crate) mod end;
+pub(crate) mod rules;
 mod rungs;
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use service::memory::Change;
 use tuning::definition::Definition;
 use tuning::fact::JobKey;
-use tuning::ruling::{EndReason, Ruling};
+use tuning::ruling::EndReason;
 use tuning::state::State;
 use wire::stored;
 
@@ -34,6 +35,8 @@ pub(crate) struct Checker {
     pub(crate) judged_wrong: u64,
     pub(crate) steps: u64,
     pub(crate) notices: BTreeMap<String, Vec<String>>,
+    /// Tunings whose overrun people were told of.
+    pub(crate) overruns_told: BTreeSet<String>,
 }
 
 /// What the checkers know of one tuning.
@@ -48,6 +51,9 @@ pub(crate) struct Book {
     pub(crate) trials: BTreeMap<u32, TrialBook>,
     /// Arrivals by bracket and rung, in their order.
     rungs: BTreeMap<(u32, u32), Vec<Arrival>>,
+    /// Whether a bill was above its reservation, which is the service's breach, and whether people were to be told.
+    pub(crate) overrun: bool,
+    overrun_told: bool,
     pub(crate) ending: Option<EndReason>,
     pub(crate) ended: Option<(EndReason, i64)>,
 }
@@ -99,6 +105,7 @@ impl Checker {
             judged_wrong: 0,
             steps: 0,
             notices: BTreeMap::new(),
+            overruns_told: BTreeSet::new(),
         }
     }
 
@@ -144,6 +151,9 @@ impl Checker {
         }
         let item = change.new.as_ref().ok_or("no row")?;
         let (definition, _) = stored::meta(item).map_err(|error| error.to_string())?;
+        if self.books.values().any(|book| book.definition.name == definition.name) {
+            return Err(format!("a second tuning is named {}", definition.name));
+        }
         let cap = self.caps.get(&definition.name).copied().flatten();
         let book = Book {
             replica: State::new(&definition),
@@ -153,6 +163,8 @@ impl Checker {
             jobs: BTreeMap::new(),
             trials: BTreeMap::new(),
             rungs: BTreeMap::new(),
+            overrun: false,
+            overrun_told: false,
             ending: None,
             ended: None,
         };
@@ -169,7 +181,7 @@ impl Checker {
         let book = self.books.get_mut(id).ok_or_else(|| format!("a step of {id}, which is unknown"))?;
         self.steps += 1;
         for ruling in &step.rulings {
-            *self.rulings.entry(name(ruling)).or_default() += 1;
+            *self.rulings.entry(rules::name(ruling)).or_default() += 1;
         }
         book.take(&step).map_err(|message| format!("step {} of {id}: {message}", step.n))
     }
@@ -211,48 +223,17 @@ impl Checker {
         self.notices.entry(name.to_owned()).or_default().push(status.to_owned());
     }
 
+    /// A notice of an overrun went out.
+    pub(crate) fn overrun_notice(&mut self, now: i64, name: &str) {
+        let told = self.books.values().any(|book| book.definition.name == name && book.overrun_told);
+        if !told {
+            self.violation(now, &format!("notice that {name} overran its reservations, nothing says so"));
+        }
+        self.overruns_told.insert(name.to_owned());
+    }
+
     /// Whether all of `count` tunings have ended.
     pub(crate) fn all_ended(&self, count: usize) -> bool {
         self.books.len() >= count && self.books.values().all(|book| book.ended.is_some())
-    }
-}
-
-/// The kind of a ruling, for the report.
-pub(crate) fn name(ruling: &Ruling) -> &'static str {
-    use tuning::ruling::{RetryWhy, StopWhy, TrialEnd};
-    match ruling {
-        Ruling::TrialJudged { verdict, .. } if verdict.goes_on => "TrialJudged goes on",
-        Ruling::TrialJudged { .. } => "TrialJudged out",
-        Ruling::StartOrdered { job, .. } if job.attempt > 1 => "StartOrdered further attempt",
-        Ruling::StartOrdered { .. } => "StartOrdered",
-        Ruling::StopOrdered { why: StopWhy::Rung { .. }, .. } => "StopOrdered Rung",
-        Ruling::StopOrdered { why: StopWhy::MaxResource, .. } => "StopOrdered MaxResource",
-        Ruling::StopOrdered { why: StopWhy::TuningEnding, .. } => "StopOrdered TuningEnding",
-        Ruling::BillOrdered { .. } => "BillOrdered",
-        Ruling::LogReadOrdered { .. } => "LogReadOrdered",
-        Ruling::SettledInFull { .. } => "SettledInFull",
-        Ruling::OverrunSeen => "OverrunSeen",
-        Ruling::AttemptAwaited { why: RetryWhy::Capacity, .. } => "AttemptAwaited Capacity",
-        Ruling::AttemptAwaited { why: RetryWhy::MaxWait, .. } => "AttemptAwaited MaxWait",
-        Ruling::AttemptAwaited { why: RetryWhy::ServiceError, .. } => "AttemptAwaited ServiceError",
-        Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => {
-            "AttemptAwaited RuntimeCutTooShort"
-        }
-        Ruling::TrialFinished { how: TrialEnd::Completed, .. } => "TrialFinished Completed",
-        Ruling::TrialFinished { how: TrialEnd::Stopped(_), .. } => "TrialFinished Stopped",
-        Ruling::TrialFinished { how: TrialEnd::StoppedOutside, .. } => "TrialFinished StoppedOutside",
-        Ruling::TrialFinished { how: TrialEnd::MaxRuntime, .. } => "TrialFinished MaxRuntime",
-        Ruling::TrialFinished { how: TrialEnd::Failed(_), .. } => "TrialFinished Failed",
-        Ruling::TrialFinished { how: TrialEnd::NeverStarted, .. } => "TrialFinished NeverStarted",
-        Ruling::TuningEnding { .. } => "TuningEnding",
-        Ruling::TuningEnded { why } => match why {
-            EndReason::CostCap => "TuningEnded CostCap",
-            EndReason::MaxJobs => "TuningEnded MaxJobs",
-            EndReason::Target => "TuningEnded Target",
-            EndReason::NotImproving => "TuningEnded NotImproving",
-            EndReason::MaxRuntime => "TuningEnded MaxRuntime",
-            EndReason::Stopped => "TuningEnded Stopped",
-            EndReason::Failed(_) => "TuningEnded Failed",
-        },
     }
 }

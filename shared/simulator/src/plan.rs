@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::dice::Dice;
 use crate::fault::Kind;
+use crate::site::{Site, all_calls};
 
 /// An hour, ms.
 pub const HOUR: i64 = 3_600_000;
@@ -56,6 +57,14 @@ pub struct Plan {
     pub runtime_per_attempt: bool,
     /// Mean time of one epoch, ms.
     pub epoch_ms: i64,
+    /// Time limits of functions, ms: of those that take requests, events and records, and of actuator and sweeper.
+    pub time_limits: Option<(i64, i64)>,
+    /// Most jobs of the account at once.
+    pub account_jobs: Option<usize>,
+    /// Whether the training service takes one create a second only.
+    pub one_create_a_second: bool,
+    /// A call site where faults are more frequent, and by how much.
+    pub focus: Option<(Site, f64)>,
 }
 
 impl Plan {
@@ -73,6 +82,10 @@ impl Plan {
             whole_seconds: true,
             runtime_per_attempt: false,
             epoch_ms: 20_000,
+            time_limits: None,
+            account_jobs: None,
+            one_create_a_second: false,
+            focus: None,
         }
     }
 
@@ -118,6 +131,20 @@ impl Plan {
             whole_seconds: dice.chance(0.7),
             runtime_per_attempt: dice.chance(0.5),
             epoch_ms: dice.pick(&[2_000, 10_000, 30_000, 60_000, 120_000]),
+            time_limits: dice
+                .chance(0.8)
+                .then(|| (dice.pick(&[20_000, 60_000]), dice.pick(&[60_000, 90_000, 120_000]))),
+            account_jobs: dice.chance(0.2).then(|| dice.index(6) + 1),
+            one_create_a_second: dice.chance(0.5),
+            focus: focus(seed),
         }
     }
+}
+
+/// In a third of the histories one call site is hit more often than all others, so that rare calls are hit at all.
+fn focus(seed: u64) -> Option<(Site, f64)> {
+    let mut dice = Dice::new(seed, "focus", 0);
+    let calls: Vec<_> = all_calls().collect();
+    let (function, op) = calls[dice.index(calls.len())];
+    dice.chance(0.33).then(|| (Site::Call(function, op), 0.08 * dice.unit()))
 }

@@ -6,7 +6,9 @@ use std::fmt::Write;
 
 use tuning::ruling::EndReason;
 
+use crate::check::rules::RULES;
 use crate::fault::Kind;
+use crate::site::Site;
 use crate::world::World;
 
 /// What came of one history.
@@ -28,6 +30,8 @@ pub struct History {
     pub ended: Vec<(String, String)>,
     /// How often each kind of fault struck.
     pub faults: BTreeMap<Kind, u64>,
+    /// How often, and where.
+    pub sites: BTreeMap<(Kind, Site), u64>,
     /// How often each kind of ruling was made.
     pub rulings: BTreeMap<&'static str, u64>,
     /// Stream records that never reached their consumer.
@@ -73,7 +77,8 @@ impl History {
             virtual_ms: world.now - world.start,
             violations: check.violations.clone(),
             ended: check.books.values().map(ended).collect(),
-            faults: world.faults.hits().clone(),
+            faults: by_kind(world.faults.hits()),
+            sites: world.faults.hits().clone(),
             rulings: check.rulings.clone(),
             records_lost: world.records_lost,
             given_up: world.given_up,
@@ -97,6 +102,7 @@ impl History {
             violations: vec![format!("panic: {message}")],
             ended: Vec::new(),
             faults: BTreeMap::new(),
+            sites: BTreeMap::new(),
             rulings: BTreeMap::new(),
             records_lost: 0,
             given_up: 0,
@@ -121,7 +127,7 @@ pub struct Report {
     steps: u64,
     jobs: u64,
     virtual_ms: i64,
-    faults: BTreeMap<Kind, u64>,
+    sites: BTreeMap<(Kind, Site), u64>,
     rulings: BTreeMap<&'static str, u64>,
     ends: BTreeMap<String, u64>,
     records_lost: u64,
@@ -143,8 +149,8 @@ impl Report {
         self.given_up += history.given_up;
         self.judged_right += history.judged_right;
         self.judged_wrong += history.judged_wrong;
-        for (kind, hits) in &history.faults {
-            *self.faults.entry(*kind).or_default() += hits;
+        for (at, hits) in &history.sites {
+            *self.sites.entry(*at).or_default() += hits;
         }
         for (ruling, hits) in &history.rulings {
             *self.rulings.entry(ruling).or_default() += hits;
@@ -155,7 +161,19 @@ impl Report {
         }
     }
 
-    /// Hits of every kind of fault and of ruling, those never hit included.
+    /// Every kind of fault at every place where it can strike, and every rule, that was never hit.
+    pub fn missing(&self) -> Vec<String> {
+        let sites = |kind: &Kind| kind.sites().into_iter().map(|site| (*kind, site)).collect::<Vec<_>>();
+        let places = Kind::ALL.iter().flat_map(sites);
+        let faults = places.filter(|at| !self.sites.contains_key(at)).map(|(kind, site)| match site {
+            Site::World => kind.name().to_owned(),
+            Site::Function(_) | Site::Call(..) => format!("{}: {site}", kind.name()),
+        });
+        let rules = RULES.iter().filter(|rule| !self.rulings.contains_key(*rule));
+        faults.chain(rules.map(|rule| format!("rule {rule}"))).collect()
+    }
+
+    /// Hits of every kind of fault at every place and of every rule, those never hit included.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |name: &str, count: u64| {
@@ -168,15 +186,30 @@ impl Report {
         line("deliveries given up", self.given_up);
         line("judgements by the epoch's own value", self.judged_right);
         line("judgements by another epoch's value (ranked or renumbered lines)", self.judged_wrong);
+        let faults = by_kind(&self.sites);
         for kind in Kind::ALL {
-            line(kind.name(), self.faults.get(kind).copied().unwrap_or(0));
+            line(kind.name(), faults.get(kind).copied().unwrap_or(0));
+            for site in kind.sites().into_iter().filter(|site| *site != Site::World) {
+                line(&format!("    {site}"), self.sites.get(&(*kind, site)).copied().unwrap_or(0));
+            }
         }
-        for (ruling, hits) in &self.rulings {
-            line(ruling, *hits);
+        for rule in RULES {
+            line(rule, self.rulings.get(rule).copied().unwrap_or(0));
         }
         for (why, hits) in &self.ends {
             line(&format!("tunings: {why}"), *hits);
         }
+        for missing in self.missing() {
+            line(&format!("NEVER: {missing}"), 0);
+        }
         text
     }
+}
+
+fn by_kind(sites: &BTreeMap<(Kind, Site), u64>) -> BTreeMap<Kind, u64> {
+    let mut kinds = BTreeMap::new();
+    for ((kind, _), hits) in sites {
+        *kinds.entry(*kind).or_default() += hits;
+    }
+    kinds
 }

@@ -19,6 +19,7 @@ use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::plan::{HOUR, MINUTE, Plan};
 use crate::report::History;
+use crate::site::{Function, Site};
 use crate::world::ports::Port;
 use crate::world::queue::{Delivery, Event};
 use crate::world::stream::{Consumer, Record};
@@ -26,17 +27,6 @@ use crate::world::{Shared, World, lock};
 
 /// Sweeps go on for so long after everything is at rest.
 const REST_MS: i64 = 2 * HOUR;
-
-/// The functions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Function {
-    Api,
-    JobEvents,
-    JobLogs,
-    Decider,
-    Actuator,
-    Sweeper,
-}
 
 /// What a process keeps between two calls.
 #[derive(Debug)]
@@ -160,6 +150,8 @@ impl Runner {
     fn step(&mut self, event: Event) {
         match event {
             Event::Wake(task) => self.poll(task),
+            Event::TimeOver(task) => self.time_over(task),
+            Event::CreateLands(function, request) => lock(&self.world).create_lands(function, &request),
             Event::Tick { job, generation, tick } => lock(&self.world).tick(job, generation, tick),
             Event::Flush { job, stream } => lock(&self.world).flush(job, stream),
             Event::FaultsEnd => lock(&self.world).faults_end(),
@@ -204,7 +196,7 @@ impl Runner {
 
     /// Starts a process for a task.
     fn begin(&mut self, function: Function, task: Task, batch: Option<&[Record]>) {
-        let cold = lock(&self.world).faults.strikes(Kind::ColdStart);
+        let cold = lock(&self.world).faults.strikes_at(Kind::ColdStart, Site::Function(function));
         let warm = self.idle.entry(function).or_default().pop().filter(|_| !cold);
         let process = warm.unwrap_or_else(|| {
             let skew_max = lock(&self.world).plan.skew_ms_max;
@@ -218,6 +210,9 @@ impl Runner {
             let mut world = lock(&self.world);
             let now = world.now;
             world.trace.line(now, || format!("{id} {function:?} begins {}", invoke::text(&task, batch)));
+            if let Some(limit) = time_limit(world.plan.time_limits, function) {
+                world.queue.push(now + limit, Event::TimeOver(id));
+            }
         }
         let future = invoke::invoke(process, &task, batch);
         self.running.insert(id, (function, task, future));
@@ -262,6 +257,22 @@ impl Runner {
         self.over(task, outcome);
     }
 
+    /// A process that still runs at its function's limit is ended: like a crash.
+    fn time_over(&mut self, id: u64) {
+        let Some((function, _, _)) = self.running.get(&id) else { return };
+        let function = *function;
+        let mut world = lock(&self.world);
+        let now = world.now;
+        if let Some(frozen) = world.frozen_ms.remove(&id) {
+            return world.queue.push(now + frozen, Event::TimeOver(id));
+        }
+        world.faults.count(Kind::TimedOut, Site::Function(function));
+        world.trace.line(now, || format!("{id} {function:?} is ended at its time limit"));
+        drop(world);
+        let Some((_, task, _)) = self.running.remove(&id) else { return };
+        self.over(task, None);
+    }
+
     /// A process is over; `None` = it died.
     fn over(&mut self, task: Task, outcome: Option<Outcome>) {
         let mut world = lock(&self.world);
@@ -285,4 +296,12 @@ fn function_of(consumer: Consumer) -> Function {
         Consumer::Decider => Function::Decider,
         Consumer::Actuator => Function::Actuator,
     }
+}
+
+fn time_limit(limits: Option<(i64, i64)>, function: Function) -> Option<i64> {
+    let (short, long) = limits?;
+    Some(match function {
+        Function::Api | Function::JobEvents | Function::JobLogs | Function::Decider => short,
+        Function::Actuator | Function::Sweeper => long,
+    })
 }

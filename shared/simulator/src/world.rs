@@ -2,6 +2,9 @@
 //!
 //! Holds no code of the system under test but the in-memory table. Changes only inside [`Event`]s, which the runner takes
 //! from the queue one by one.
+//!
+//! Reads of the table are strong, as they are in the cloud: the table has no secondary index (tunings are found by rows of
+//! their own, in the table itself), and the port has no other read. So there is no eventually consistent read to play.
 
 pub(crate) mod call;
 pub(crate) mod deliver;
@@ -13,7 +16,7 @@ pub(crate) mod stream;
 pub(crate) mod training;
 mod truth;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use service::memory::{MemoryTable, Usage};
@@ -24,7 +27,7 @@ use crate::check::Checker;
 use crate::dice::Dice;
 use crate::fault::Faults;
 use crate::plan::Plan;
-use crate::runner::Function;
+use crate::site::Function;
 use crate::trace::Trace;
 use queue::Queue;
 use stream::Shard;
@@ -61,6 +64,8 @@ pub(crate) struct World {
     pub(crate) function: Function,
     /// Set when it dies.
     pub(crate) dead: bool,
+    /// For how long processes were frozen, by process, since their time limit last counted it.
+    pub(crate) frozen_ms: BTreeMap<u64, i64>,
     /// Calls that killed their process once.
     pub(crate) crashed: BTreeSet<String>,
     pub(crate) records_lost: u64,
@@ -74,7 +79,7 @@ pub(crate) fn lock(world: &Shared) -> MutexGuard<'_, World> {
 
 impl World {
     pub(crate) fn new(seed: u64, plan: Plan, cases: Vec<Case>, trace: bool) -> Self {
-        let faults = Faults::new(seed, &plan.rates);
+        let faults = Faults::new(seed, &plan.rates, plan.focus);
         let shards = || (0..plan.shards.max(1)).map(|_| Shard::default()).collect();
         Self {
             seed,
@@ -95,6 +100,7 @@ impl World {
             task: 0,
             function: Function::Api,
             dead: false,
+            frozen_ms: BTreeMap::new(),
             crashed: BTreeSet::new(),
             records_lost: 0,
             given_up: 0,

@@ -15,6 +15,8 @@ use crate::ports::{Bus, Clock, Millis};
 use crate::record::{self, Put};
 use crate::store::{Loaded, StoreError};
 
+/// Its stream record may be lost like any other.
+const NOTICE_OVERRUN: &str = "notice-overrun";
 /// A tuning without a step for so long is rung.
 const SILENT_TUNING_MS: i64 = 90_000;
 
@@ -30,7 +32,10 @@ where
             return self.at_rest(id).await;
         };
         if loaded.state.is_ended() {
-            return self.sweep_ended(id).await;
+            return self.sweep_ended(&loaded).await;
+        }
+        if loaded.state.overrun_told {
+            self.actuator.perform(id, NOTICE_OVERRUN).await?;
         }
         let mut ring = now.saturating_sub(loaded.head.at) >= SILENT_TUNING_MS || loaded.head.step == 0;
         ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
@@ -120,16 +125,19 @@ where
         Ok(record::put(&*self.store.table, id, fact).await?)
     }
 
-    /// A tuning that has ended comes to rest when its notice is out.
-    async fn sweep_ended(&self, id: &str) -> Result<(), StoreError> {
-        let action = "notice-ended";
-        self.actuator.perform(id, action).await?;
-        let row = self.store.table.get(&stored::action_key(id, action)).await?;
-        let row = row.as_ref().map(ActionRow::read).transpose()?;
-        match row.map(|row| row.status) {
-            Some(ActionStatus::Pending | ActionStatus::Performing) => Ok(()),
-            Some(ActionStatus::Done | ActionStatus::Cancelled) | None => self.at_rest(id).await,
+    /// A tuning that has ended comes to rest when its notices are out.
+    async fn sweep_ended(&self, loaded: &Loaded) -> Result<(), StoreError> {
+        let id = &loaded.tuning.id;
+        let mut owed = false;
+        for action in loaded.state.overrun_told.then_some(NOTICE_OVERRUN).into_iter().chain(["notice-ended"]) {
+            self.actuator.perform(id, action).await?;
+            let row = self.store.table.get(&stored::action_key(id, action)).await?;
+            let row = row.as_ref().map(ActionRow::read).transpose()?;
+            owed |= row.is_some_and(|row| {
+                matches!(row.status, ActionStatus::Pending | ActionStatus::Performing)
+            });
         }
+        if owed { Ok(()) } else { self.at_rest(id).await }
     }
 
     async fn at_rest(&self, id: &str) -> Result<(), StoreError> {

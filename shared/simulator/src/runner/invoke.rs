@@ -13,7 +13,8 @@ use service::ports::Clock;
 use service::submit::{Submit, SubmitError};
 use service::sweep::Sweeper;
 
-use super::{Function, Outcome, Process, Running, Task};
+use super::{Outcome, Process, Running, Task};
+use crate::site::Function;
 use crate::world::lock;
 use crate::world::ports::Port;
 use crate::world::queue::What;
