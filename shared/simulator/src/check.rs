@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use service::memory::Change;
 use tuning::definition::Definition;
 use tuning::fact::JobKey;
-use tuning::ruling::EndReason;
+use tuning::ruling::{EndReason, Ruling};
 use tuning::state::State;
 use wire::stored;
 
@@ -35,6 +35,10 @@ pub(crate) struct Checker {
     pub(crate) judged_wrong: u64,
     pub(crate) steps: u64,
     pub(crate) notices: BTreeMap<String, Vec<String>>,
+    /// Orders to stop since the last look at them.
+    pub(crate) stops_ordered: Vec<(String, JobKey)>,
+    /// Tunings on the list of active ones.
+    pub(crate) active: usize,
     /// Tunings whose overrun people were told of.
     pub(crate) overruns_told: BTreeSet<String>,
 }
@@ -105,6 +109,8 @@ impl Checker {
             judged_wrong: 0,
             steps: 0,
             notices: BTreeMap::new(),
+            stops_ordered: Vec::new(),
+            active: 0,
             overruns_told: BTreeSet::new(),
         }
     }
@@ -128,6 +134,10 @@ impl Checker {
 
     fn change(&mut self, change: &Change) -> Result<(), String> {
         let (pk, sk) = (change.key.pk.as_str(), change.key.sk.as_str());
+        if pk == stored::ACTIVE {
+            let (was, is) = (change.old.is_some(), change.new.is_some());
+            self.active = self.active + usize::from(is) - usize::from(was);
+        }
         if let Some(id) = pk.strip_prefix("T#") {
             if sk == stored::META {
                 return self.submitted(id, change);
@@ -181,6 +191,9 @@ impl Checker {
         let book = self.books.get_mut(id).ok_or_else(|| format!("a step of {id}, which is unknown"))?;
         self.steps += 1;
         for ruling in &step.rulings {
+            if let Ruling::StopOrdered { job, .. } = ruling {
+                self.stops_ordered.push((id.to_owned(), *job));
+            }
             *self.rulings.entry(rules::name(ruling)).or_default() += 1;
         }
         book.take(&step).map_err(|message| format!("step {} of {id}: {message}", step.n))

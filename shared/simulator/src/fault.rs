@@ -97,6 +97,8 @@ kinds! {
     JobDeleted "job: deleted by somebody" 0.05 Reach::World,
     BillLate "bill: comes minutes to hours after the end" 0.4 Reach::World,
     BillAboveReservation "bill: above the worst case" 0.02 Reach::World,
+    OrphanAppears "a job of this stack that no row knows" 0.02 Reach::World,
+    ForeignJob "a job of another stack, named like ours" 0.02 Reach::World,
     ProgramSilent "program: logs no metric" 0.2 Reach::World,
     ProgramDiverges "program: NaN" 0.3 Reach::World,
     ProgramFlat "program: flat curve" 0.3 Reach::World,

@@ -4,8 +4,13 @@ use service::memory::Usage;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use tuning::definition::Strategy;
+use tuning::fact::JobEnd;
 use tuning::ruling::EndReason;
+use wire::item::Item;
+use wire::stored;
 
+use crate::check::Book;
 use crate::check::rules::RULES;
 use crate::fault::Kind;
 use crate::site::Site;
@@ -34,6 +39,10 @@ pub struct History {
     pub sites: BTreeMap<(Kind, Site), u64>,
     /// How often each kind of ruling was made.
     pub rulings: BTreeMap<&'static str, u64>,
+    /// Tunings that neither their user nor their cap ended.
+    pub unhindered: u64,
+    /// Those of them that ended Completed with a trial at `MaxResource` (without rungs: one that ran to its end).
+    pub reached: u64,
     /// Stream records that never reached their consumer.
     pub records_lost: u64,
     /// Deliveries given up after many failures.
@@ -54,7 +63,7 @@ pub struct History {
 
 impl History {
     pub(crate) fn of(seed: u64, events: u64, world: &mut World) -> Self {
-        let ended = |book: &crate::check::Book| {
+        let ended = |book: &Book| {
             let why = match &book.ended {
                 Some((EndReason::Failed(message), _)) => format!("Failed: {message}"),
                 Some((why, _)) => why.word().to_owned(),
@@ -65,10 +74,19 @@ impl History {
         // Before anything here reads the table too.
         let usage = world.usage_at_end;
         let rows = world.table.rows();
-        let actions = rows.iter().filter(|row| row.key.pk.starts_with(wire::stored::ACTION_PREFIX));
+        let actions = rows.iter().filter(|row| row.key.pk.starts_with(stored::ACTION_PREFIX));
         let tries = actions.filter_map(|row| Some((row.key.sk.clone(), row.number("tries")?))).collect();
         let check = &world.check;
+        let free = check.books.values().filter(|book| {
+            !matches!(book.ended, Some((EndReason::Stopped | EndReason::CostCap, _)))
+        });
+        let reached = |book: &&Book| {
+            let completed = matches!(&book.ended, Some((why, _)) if !matches!(why, EndReason::Failed(_)));
+            completed && reached_max_resource(&rows, book)
+        };
         Self {
+            unhindered: free.clone().map(|_| 1).sum(),
+            reached: free.filter(reached).map(|_| 1).sum(),
             usage,
             seed,
             events,
@@ -93,6 +111,8 @@ impl History {
     /// A history that came to nothing, because the system or the simulator panicked.
     pub fn panicked(seed: u64, message: &str) -> Self {
         Self {
+            unhindered: 0,
+            reached: 0,
             usage: Usage::default(),
             seed,
             events: 0,
@@ -115,6 +135,20 @@ impl History {
     }
 }
 
+/// Whether a trial of a tuning has all epochs, or, where there are no rungs, ended by itself.
+fn reached_max_resource(rows: &[Item], book: &Book) -> bool {
+    let partition = stored::tuning_partition(&book.definition.id());
+    let jobs = rows.iter().filter(|row| row.key.pk == partition && row.key.sk.starts_with("JOB#"));
+    let most = match book.definition.strategy {
+        Strategy::Hyperband { max_resource, .. } => Some(max_resource),
+        Strategy::Random => None,
+    };
+    jobs.filter_map(|row| stored::job(row).ok()).any(|job| match most {
+        Some(most) => job.resource >= most,
+        None => job.end == Some(JobEnd::Completed),
+    })
+}
+
 /// Sums over histories.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
@@ -130,6 +164,8 @@ pub struct Report {
     sites: BTreeMap<(Kind, Site), u64>,
     rulings: BTreeMap<&'static str, u64>,
     ends: BTreeMap<String, u64>,
+    unhindered: u64,
+    reached: u64,
     records_lost: u64,
     given_up: u64,
     judged_right: u64,
@@ -145,6 +181,8 @@ impl Report {
         self.steps += history.steps;
         self.jobs += u64::try_from(history.jobs).unwrap_or(0);
         self.virtual_ms += history.virtual_ms;
+        self.unhindered += history.unhindered;
+        self.reached += history.reached;
         self.records_lost += history.records_lost;
         self.given_up += history.given_up;
         self.judged_right += history.judged_right;
@@ -159,6 +197,12 @@ impl Report {
             let word = why.split(':').next().unwrap_or_default().to_owned();
             *self.ends.entry(word).or_default() += 1;
         }
+    }
+
+    /// Of the tunings that neither their user nor their cap ended, how many in a hundred ended Completed with a trial at
+    /// `MaxResource`. Histories in which this is rare would test little of what comes after the first rung.
+    pub fn percent_reached(&self) -> u64 {
+        (self.reached * 100).checked_div(self.unhindered).unwrap_or(0)
     }
 
     /// Every kind of fault at every place where it can strike, and every rule, that was never hit.
@@ -182,6 +226,9 @@ impl Report {
         line("steps", self.steps);
         line("training jobs", self.jobs);
         line("virtual hours", u64::try_from(self.virtual_ms / crate::plan::HOUR).unwrap_or(0));
+        line("tunings that neither user nor cap ended", self.unhindered);
+        line("of these Completed with a trial at MaxResource", self.reached);
+        line("    in a hundred", self.percent_reached());
         line("stream records lost", self.records_lost);
         line("deliveries given up", self.given_up);
         line("judgements by the epoch's own value", self.judged_right);

@@ -4,6 +4,7 @@
 //! where it may die. No async runtime: a process is polled when its wake is due, and never otherwise.
 
 mod invoke;
+mod look;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -17,7 +18,7 @@ use crate::case::Case;
 use crate::check;
 use crate::dice::Dice;
 use crate::fault::Kind;
-use crate::plan::{HOUR, MINUTE, Plan};
+use crate::plan::{HOUR, MINUTE, Plan, TimeLimits};
 use crate::report::History;
 use crate::site::{Function, Site};
 use crate::world::ports::Port;
@@ -25,8 +26,8 @@ use crate::world::queue::{Delivery, Event};
 use crate::world::stream::{Consumer, Record};
 use crate::world::{Shared, World, lock};
 
-/// Sweeps go on for so long after everything is at rest.
-const REST_MS: i64 = 2 * HOUR;
+/// Sweeps go on for so long after everything is at rest: idle minutes are checked too.
+const REST_MS: i64 = 4 * HOUR;
 
 /// What a process keeps between two calls.
 #[derive(Debug)]
@@ -42,6 +43,7 @@ struct Process {
 enum Task {
     Submit(usize),
     UserStop(usize),
+    Look(usize),
     Delivery(Delivery),
     Batch(Consumer, usize),
     Repeat,
@@ -133,10 +135,12 @@ impl Runner {
         let mut world = lock(&self.world);
         let (start, safety) = (world.start, world.plan.safety_ms);
         let mut first = vec![(start, Event::Sweep), (start + safety, Event::FaultsEnd)];
-        let mut bound = 8 * HOUR;
+        let mut bound = 12 * HOUR;
         for (index, case) in world.cases.iter().enumerate() {
             first.push((start + case.submit_at, Event::Submit(index)));
             first.extend(case.stop_at.map(|at| (start + at, Event::UserStop(index))));
+            first.extend(case.looks_at.iter().map(|at| (start + at, Event::Look(index))));
+            first.extend(case.submit_again_at.map(|at| (start + at, Event::Submit(index))));
             // All jobs one after another, each as long as it may last, and its back-off.
             bound += i64::from(case.max_jobs + 1) * (case.job_ms_max + 90 * MINUTE);
         }
@@ -157,6 +161,7 @@ impl Runner {
             Event::FaultsEnd => lock(&self.world).faults_end(),
             Event::Submit(case) => self.begin(Function::Api, Task::Submit(case), None),
             Event::UserStop(case) => self.begin(Function::Api, Task::UserStop(case), None),
+            Event::Look(case) => self.begin(Function::Api, Task::Look(case), None),
             Event::Pump(consumer, shard) => {
                 let batch = lock(&self.world).next_batch(consumer, shard);
                 if let Some(batch) = batch {
@@ -182,7 +187,9 @@ impl Runner {
         let skipped = world.faults.strikes(Kind::SweepSkipped);
         let late = world.faults.strikes(Kind::SweepLate);
         let twice = world.faults.strikes(Kind::SweepOverlapping);
-        if self.rest_since.is_none() && world.check.all_ended(world.cases.len()) && !world.faults_on {
+        let ended = world.check.all_ended(world.cases.len()) && world.check.active == 0;
+        world.watch(ended);
+        if self.rest_since.is_none() && ended && !world.faults_on {
             self.rest_since = Some(now);
         }
         if !skipped {
@@ -279,6 +286,7 @@ impl Runner {
         let now = world.now;
         let retry = !matches!(outcome, Some(Outcome::Done | Outcome::Failed(_)));
         match task {
+            Task::Look(case) if retry => world.queue.push(now + 30_000, Event::Look(case)),
             Task::Submit(case) if retry => world.queue.push(now + 30_000, Event::Submit(case)),
             Task::UserStop(case) if retry => world.queue.push(now + 30_000, Event::UserStop(case)),
             Task::Delivery(delivery) if retry => world.deliver_again(delivery),
@@ -286,7 +294,10 @@ impl Runner {
                 Some(Outcome::Failed(failed)) => world.batch_done(consumer, shard, Some(&failed)),
                 Some(Outcome::Done | Outcome::Retry) | None => world.batch_done(consumer, shard, None),
             },
-            Task::Submit(_) | Task::UserStop(_) | Task::Delivery(_) | Task::Repeat | Task::Sweep => {}
+            Task::Submit(_)
+            | Task::UserStop(_)
+            | Task::Look(_)
+            | Task::Delivery(_) | Task::Repeat | Task::Sweep => {}
         }
     }
 }
@@ -298,10 +309,10 @@ fn function_of(consumer: Consumer) -> Function {
     }
 }
 
-fn time_limit(limits: Option<(i64, i64)>, function: Function) -> Option<i64> {
-    let (short, long) = limits?;
-    Some(match function {
-        Function::Api | Function::JobEvents | Function::JobLogs | Function::Decider => short,
-        Function::Actuator | Function::Sweeper => long,
+fn time_limit(limits: Option<TimeLimits>, function: Function) -> Option<i64> {
+    limits.map(|limits| match function {
+        Function::Api | Function::JobEvents | Function::JobLogs | Function::Decider => limits.short,
+        Function::Actuator => limits.actuator,
+        Function::Sweeper => limits.sweeper,
     })
 }

@@ -15,6 +15,7 @@ pub(crate) mod queue;
 pub(crate) mod stream;
 pub(crate) mod training;
 mod truth;
+pub(crate) mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,9 +30,10 @@ use crate::fault::Faults;
 use crate::plan::Plan;
 use crate::site::Function;
 use crate::trace::Trace;
-use queue::Queue;
-use stream::Shard;
+use queue::{Event, Queue};
+use stream::{Consumer, Shard};
 use training::Training;
+use watch::Watch;
 
 /// The world, as processes share it. One thread: the lock is never waited for.
 pub(crate) type Shared = Arc<Mutex<World>>;
@@ -58,6 +60,7 @@ pub(crate) struct World {
     /// Latencies, cuts and the like.
     pub(crate) dice: Dice,
     pub(crate) check: Checker,
+    pub(crate) watch: Watch,
     pub(crate) trace: Trace,
     /// The process that runs, and which function it is.
     pub(crate) task: u64,
@@ -85,6 +88,7 @@ impl World {
             seed,
             shards: [shards(), shards()],
             check: Checker::new(&cases),
+            watch: Watch::default(),
             plan,
             cases,
             start: START,
@@ -111,6 +115,12 @@ impl World {
     pub(crate) fn faults_end(&mut self) {
         self.faults_on = false;
         self.faults.end();
+        // What was delayed for a day comes now.
+        for consumer in [Consumer::Decider, Consumer::Actuator] {
+            for shard in 0..self.shards[0].len() {
+                self.queue.push(self.now + 100, Event::Pump(consumer, shard));
+            }
+        }
     }
 
     /// A write was tried: what it changed is checked and enters the stream.

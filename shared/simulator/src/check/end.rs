@@ -10,6 +10,7 @@ use wire::stored::{ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus};
 use super::Money;
 use crate::fault::Kind;
 use crate::world::World;
+use crate::world::training::Owner;
 use crate::world::ports::now;
 
 /// What is wrong at the end.
@@ -19,7 +20,7 @@ pub(crate) fn check(world: &mut World) {
         wrong.push(format!("P3: not ended {} h after the last fault: {}", hours(world), standing(world)));
     }
     for job in &world.training.jobs {
-        if !job.is_ended() {
+        if !job.is_ended() && job.owner != Owner::Foreign {
             wrong.push(format!("P7: job {} still runs", job.now.name));
         }
     }

@@ -89,6 +89,7 @@ impl World {
     fn draw(&mut self, call: &Call) -> (Fate, i64, i64) {
         let usual = if call.op.is_table() { self.dice.between(1, 20) } else { self.dice.between(20, 300) };
         let site = self.site_of(call.op);
+        self.watch_call(call.op);
         let slow = self.faults.strikes_at(Kind::SlowCall, site);
         let before = if slow { self.dice.between(500, 20_000) } else { usual };
         let frozen = self.faults.strikes_at(Kind::Freeze, site);

@@ -34,6 +34,8 @@ pub(crate) enum Event {
     SweepNow,
     /// A tuning is submitted.
     Submit(usize),
+    /// A user looks at a tuning and at its training jobs.
+    Look(usize),
     /// A user stops a tuning.
     UserStop(usize),
     /// The liveness phase begins.

@@ -101,8 +101,9 @@ impl World {
             return;
         }
         // Now and then for longer than records are kept.
-        let longest = self.dice.pick(&[HOUR, HOUR, HOUR, HOUR, 30 * HOUR]);
-        let delay = if self.faults.strikes(Kind::StreamDelayed) { self.dice.between(1_000, longest) } else { 0 };
+        let (least, most) = self.dice.pick(&[(0, 1), (0, 1), (0, 1), (0, 1), (25, 30)]);
+        let strikes = self.faults.strikes(Kind::StreamDelayed);
+        let delay = if strikes { 1_000 + self.dice.between(least * HOUR, most * HOUR) } else { 0 };
         let mut at = self.now + wait + delay + self.dice.between(50, 1_000);
         if let (Order::Reversed(window), true) = (self.plan.order, self.faults_on) {
             at += window - at.rem_euclid(window);

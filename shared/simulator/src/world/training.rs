@@ -40,10 +40,22 @@ pub(crate) struct Training {
     created_at: i64,
 }
 
+/// Whose a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A tuning's.
+    Ours,
+    /// This stack's, but no row knows it.
+    Orphan,
+    /// Another stack's.
+    Foreign,
+}
+
 /// A job.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) id: String,
+    pub(crate) owner: Owner,
     pub(crate) key: JobKey,
     pub(crate) case: usize,
     pub(crate) tags: BTreeMap<String, String>,
@@ -90,6 +102,44 @@ pub(crate) struct LogStream {
 }
 
 impl Job {
+    /// A job that is created now.
+    pub(crate) fn new(
+        name: &str,
+        key: JobKey,
+        tag_list: &Value,
+        program: Program,
+        fate: Fate,
+        now: i64,
+    ) -> Self {
+        Self {
+            id: String::new(),
+            owner: Owner::Ours,
+            key,
+            case: 0,
+            tags: tags(tag_list),
+            max_runtime_ms: 0,
+            max_wait_ms: None,
+            program,
+            fate,
+            dice: Dice::new(0, name, 0),
+            now: description(name, now),
+            history: Vec::new(),
+            transitions: Vec::new(),
+            generation: 0,
+            ran_ms: 0,
+            runs_since: None,
+            epoch: 0,
+            checkpoint: 0,
+            from: 0,
+            streams: Vec::new(),
+            stop_asked: false,
+            visible_at: now,
+            deleted: false,
+            bill_at: 0,
+            overran: false,
+        }
+    }
+
     pub(crate) fn is_ended(&self) -> bool {
         matches!(self.now.status.as_str(), "Completed" | "Failed" | "Stopped")
     }
@@ -124,7 +174,6 @@ impl Training {
     pub(crate) fn enter(&mut self, job: Job) -> usize {
         let index = self.jobs.len();
         self.by_name.insert(job.now.name.clone(), index);
-        self.created_at = job.now.created;
         self.alive += 1;
         self.jobs.push(job);
         index
@@ -207,30 +256,14 @@ impl World {
             if self.faults.strikes(Kind::NotVisibleYet) { self.dice.between(500, 5_000) } else { 0 };
         let job = Job {
             id,
-            key,
             case,
-            tags: tags(&request["Tags"]),
             max_runtime_ms: max_runtime * 1_000,
             max_wait_ms: max_wait.map(|wait| wait * 1_000),
-            program,
-            fate,
             dice,
-            now: description(&name, self.now),
-            history: Vec::new(),
-            transitions: Vec::new(),
-            generation: 0,
-            ran_ms: 0,
-            runs_since: None,
-            epoch: 0,
-            checkpoint: 0,
-            from: 0,
-            streams: Vec::new(),
-            stop_asked: false,
             visible_at: self.now + unseen,
-            deleted: false,
-            bill_at: 0,
-            overran: false,
+            ..Job::new(&name, key, &request["Tags"], program, fate, self.now)
         };
+        self.training.created_at = self.now;
         let index = self.training.enter(job);
         self.check_created(index);
         self.enter(index, "InProgress", "Starting");
@@ -241,6 +274,9 @@ impl World {
     /// `StopTrainingJob`.
     pub(crate) fn stop_job(&mut self, name: &str) -> Result<(), TrainingJobsError> {
         let index = self.training.find(name, self.now)?;
+        if self.training.jobs[index].owner == Owner::Foreign {
+            self.check.violation(self.now, &format!("P7: {name} is another stack's job, and is stopped"));
+        }
         let job = &mut self.training.jobs[index];
         job.stop_asked = true;
         if job.is_ended() {
@@ -314,7 +350,7 @@ fn tags(value: &Value) -> BTreeMap<String, String> {
     pairs.filter_map(|tag| Some((text(&tag["Key"])?, text(&tag["Value"])?))).collect()
 }
 
-pub(super) fn description(name: &str, now: i64) -> Description {
+fn description(name: &str, now: i64) -> Description {
     Description {
         name: name.to_owned(),
         status: "InProgress".to_owned(),
