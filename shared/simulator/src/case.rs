@@ -115,7 +115,7 @@ impl Choices {
             let max = dice.pick(&[3, 4, 9, 10, 27]);
             (dice.count(1, 2), max, dice.count(2, 4))
         });
-        let max_runtime_seconds = dice.pick(&[300, 900, 1_800, 3_600, 7_200]);
+        let max_runtime_seconds = dice.pick(&[300, 1_800, 3_600, 7_200, 14_400]);
         let wait = max_runtime_seconds + dice.pick(&[0, 300, 1_800, 7_200]);
         let mut extra = Vec::new();
         if dice.chance(0.1) {
@@ -157,7 +157,7 @@ impl Case {
             .map(|n| {
                 let mut case = Self::of(&format!("sim{n}"), &Choices::drawn(&mut dice));
                 case.submit_at = if n == 0 { 0 } else { dice.between(0, HOUR) };
-                case.program_epochs = match dice.between(0, 9) {
+                case.program_epochs = match dice.between(0, 19) {
                     0 => case.program_epochs.div_ceil(2),
                     1 => case.program_epochs * 2,
                     _ => case.program_epochs,
@@ -167,8 +167,7 @@ impl Case {
                     case.stop_at = Some(case.submit_at + dice.between(0, latest * MINUTE));
                 }
                 let looks = dice.pick(&[0, 0, 2, 6]);
-                case.looks_at =
-                    (0..looks).map(|_| case.submit_at + dice.between(1_000, 6 * HOUR)).collect();
+                case.looks_at = (0..looks).map(|_| case.submit_at + dice.between(1_000, 6 * HOUR)).collect();
                 let again = case.submit_at + dice.between(1, 2 * HOUR);
                 case.submit_again_at = dice.chance(0.2).then_some(again);
                 case

@@ -187,12 +187,11 @@ fn leads_to(site: Site) -> &'static [(Kind, f64)] {
         Site::Call(Function::Actuator | Function::Sweeper, Op::Transact) => {
             &[(Kind::CreateRefused, 0.3), (Kind::StreamLost, 0.1)]
         }
-        Site::Call(Function::Actuator | Function::Sweeper, Op::Tags) => &[
-            (Kind::CreateLate, 0.3),
-            (Kind::TrainingLostAnswer, 0.3),
-            (Kind::StreamDuplicated, 0.5),
-        ],
+        Site::Call(Function::Actuator | Function::Sweeper, Op::Tags) => {
+            &[(Kind::CreateLate, 0.3), (Kind::TrainingLostAnswer, 0.3), (Kind::StreamDuplicated, 0.5)]
+        }
         Site::Call(Function::Sweeper, Op::Publish) => &[(Kind::BusUnavailable, 0.5), (Kind::StreamLost, 0.3)],
+        Site::Call(Function::Actuator, Op::Publish) => &[(Kind::BusUnavailable, 0.5)],
         Site::Call(Function::Sweeper, Op::Create) => &[(Kind::CreateLimit, 0.4), (Kind::StreamLost, 0.3)],
         Site::World | Site::Function(_) | Site::Call(..) => &[],
     }

@@ -41,8 +41,9 @@ pub struct History {
     pub rulings: BTreeMap<&'static str, u64>,
     /// Tunings that neither their user nor their cap ended.
     pub unhindered: u64,
-    /// Those of them that ended Completed with a trial at `MaxResource` (without rungs: one that ran to its end).
-    pub reached: u64,
+    /// Of these, how those ended that did not end Completed with a trial at `MaxResource` (without rungs: one that ran to
+    /// its end).
+    pub unreached: Vec<&'static str>,
     /// Stream records that never reached their consumer.
     pub records_lost: u64,
     /// Deliveries given up after many failures.
@@ -51,6 +52,8 @@ pub struct History {
     pub judged_right: u64,
     /// Judgements by another value (possible only where the log does not tell the epoch).
     pub judged_wrong: u64,
+    /// Idle minutes in which the requests were counted.
+    pub idle_minutes: u64,
     /// Times that an action was taken up, by action.
     pub tries: Vec<(String, i64)>,
     /// Facts in the table that only tell the time.
@@ -77,16 +80,18 @@ impl History {
         let actions = rows.iter().filter(|row| row.key.pk.starts_with(stored::ACTION_PREFIX));
         let tries = actions.filter_map(|row| Some((row.key.sk.clone(), row.number("tries")?))).collect();
         let check = &world.check;
-        let free = check.books.values().filter(|book| {
-            !matches!(book.ended, Some((EndReason::Stopped | EndReason::CostCap, _)))
-        });
+        let free = check
+            .books
+            .values()
+            .filter(|book| !matches!(book.ended, Some((EndReason::Stopped | EndReason::CostCap, _))));
+        let word = |book: &Book| book.ended.as_ref().map_or("not ended", |(why, _)| why.word());
         let reached = |book: &&Book| {
             let completed = matches!(&book.ended, Some((why, _)) if !matches!(why, EndReason::Failed(_)));
             completed && reached_max_resource(&rows, book)
         };
         Self {
             unhindered: free.clone().map(|_| 1).sum(),
-            reached: free.filter(reached).map(|_| 1).sum(),
+            unreached: free.filter(|book| !reached(book)).map(word).collect(),
             usage,
             seed,
             events,
@@ -102,6 +107,7 @@ impl History {
             given_up: world.given_up,
             judged_right: check.judged_right,
             judged_wrong: check.judged_wrong,
+            idle_minutes: world.watch.idle_minutes,
             tries,
             time_facts: rows.iter().filter(|row| row.key.sk.starts_with("-#time#")).count(),
             trace: world.trace.take(),
@@ -112,7 +118,7 @@ impl History {
     pub fn panicked(seed: u64, message: &str) -> Self {
         Self {
             unhindered: 0,
-            reached: 0,
+            unreached: Vec::new(),
             usage: Usage::default(),
             seed,
             events: 0,
@@ -128,6 +134,7 @@ impl History {
             given_up: 0,
             judged_right: 0,
             judged_wrong: 0,
+            idle_minutes: 0,
             tries: Vec::new(),
             time_facts: 0,
             trace: None,
@@ -165,11 +172,12 @@ pub struct Report {
     rulings: BTreeMap<&'static str, u64>,
     ends: BTreeMap<String, u64>,
     unhindered: u64,
-    reached: u64,
+    unreached: BTreeMap<&'static str, u64>,
     records_lost: u64,
     given_up: u64,
     judged_right: u64,
     judged_wrong: u64,
+    idle_minutes: u64,
 }
 
 impl Report {
@@ -182,11 +190,14 @@ impl Report {
         self.jobs += u64::try_from(history.jobs).unwrap_or(0);
         self.virtual_ms += history.virtual_ms;
         self.unhindered += history.unhindered;
-        self.reached += history.reached;
+        for how in &history.unreached {
+            *self.unreached.entry(how).or_default() += 1;
+        }
         self.records_lost += history.records_lost;
         self.given_up += history.given_up;
         self.judged_right += history.judged_right;
         self.judged_wrong += history.judged_wrong;
+        self.idle_minutes += history.idle_minutes;
         for (at, hits) in &history.sites {
             *self.sites.entry(*at).or_default() += hits;
         }
@@ -199,10 +210,36 @@ impl Report {
         }
     }
 
+    /// Adds the histories of another report.
+    pub fn merge(&mut self, other: &Self) {
+        fn add<K: Ord + Clone>(sums: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
+            for (key, count) in more {
+                *sums.entry(key.clone()).or_default() += count;
+            }
+        }
+        add(&mut self.sites, &other.sites);
+        add(&mut self.rulings, &other.rulings);
+        add(&mut self.ends, &other.ends);
+        add(&mut self.unreached, &other.unreached);
+        self.histories += other.histories;
+        self.events += other.events;
+        self.violations += other.violations;
+        self.steps += other.steps;
+        self.jobs += other.jobs;
+        self.virtual_ms += other.virtual_ms;
+        self.unhindered += other.unhindered;
+        self.records_lost += other.records_lost;
+        self.given_up += other.given_up;
+        self.judged_right += other.judged_right;
+        self.judged_wrong += other.judged_wrong;
+        self.idle_minutes += other.idle_minutes;
+    }
+
     /// Of the tunings that neither their user nor their cap ended, how many in a hundred ended Completed with a trial at
     /// `MaxResource`. Histories in which this is rare would test little of what comes after the first rung.
     pub fn percent_reached(&self) -> u64 {
-        (self.reached * 100).checked_div(self.unhindered).unwrap_or(0)
+        let unreached: u64 = self.unreached.values().sum();
+        ((self.unhindered - unreached) * 100).checked_div(self.unhindered).unwrap_or(0)
     }
 
     /// Every kind of fault at every place where it can strike, and every rule, that was never hit.
@@ -227,10 +264,13 @@ impl Report {
         line("training jobs", self.jobs);
         line("virtual hours", u64::try_from(self.virtual_ms / crate::plan::HOUR).unwrap_or(0));
         line("tunings that neither user nor cap ended", self.unhindered);
-        line("of these Completed with a trial at MaxResource", self.reached);
-        line("    in a hundred", self.percent_reached());
+        line("of these in a hundred Completed with a trial at MaxResource", self.percent_reached());
+        for (how, count) in &self.unreached {
+            line(&format!("    not so, ended {how}"), *count);
+        }
         line("stream records lost", self.records_lost);
         line("deliveries given up", self.given_up);
+        line("idle minutes checked", self.idle_minutes);
         line("judgements by the epoch's own value", self.judged_right);
         line("judgements by another epoch's value (ranked or renumbered lines)", self.judged_wrong);
         let faults = by_kind(&self.sites);

@@ -297,7 +297,9 @@ impl Runner {
             Task::Submit(_)
             | Task::UserStop(_)
             | Task::Look(_)
-            | Task::Delivery(_) | Task::Repeat | Task::Sweep => {}
+            | Task::Delivery(_)
+            | Task::Repeat
+            | Task::Sweep => {}
         }
     }
 }

@@ -129,13 +129,13 @@ where
     async fn sweep_ended(&self, loaded: &Loaded) -> Result<(), StoreError> {
         let id = &loaded.tuning.id;
         let mut owed = false;
-        for action in loaded.state.overrun_told.then_some(NOTICE_OVERRUN).into_iter().chain(["notice-ended"]) {
+        for action in loaded.state.overrun_told.then_some(NOTICE_OVERRUN).into_iter().chain(["notice-ended"])
+        {
             self.actuator.perform(id, action).await?;
             let row = self.store.table.get(&stored::action_key(id, action)).await?;
             let row = row.as_ref().map(ActionRow::read).transpose()?;
-            owed |= row.is_some_and(|row| {
-                matches!(row.status, ActionStatus::Pending | ActionStatus::Performing)
-            });
+            owed |=
+                row.is_some_and(|row| matches!(row.status, ActionStatus::Pending | ActionStatus::Performing));
         }
         if owed { Ok(()) } else { self.at_rest(id).await }
     }

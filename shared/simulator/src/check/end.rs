@@ -10,8 +10,8 @@ use wire::stored::{ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus};
 use super::Money;
 use crate::fault::Kind;
 use crate::world::World;
-use crate::world::training::Owner;
 use crate::world::ports::now;
+use crate::world::training::Owner;
 
 /// What is wrong at the end.
 pub(crate) fn check(world: &mut World) {

@@ -123,7 +123,9 @@ impl Book {
             }
             Ruling::OverrunSeen => {
                 let right = self.overrun && !std::mem::replace(&mut self.overrun_told, true);
-                right.then_some(()).ok_or_else(|| "P1: no bill is above its reservation, or told twice".to_owned())
+                right
+                    .then_some(())
+                    .ok_or_else(|| "P1: no bill is above its reservation, or told twice".to_owned())
             }
             Ruling::AttemptAwaited { job, .. } => self.concluded(*job),
             Ruling::TrialFinished { job, trial, how } => {

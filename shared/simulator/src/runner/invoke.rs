@@ -50,7 +50,12 @@ pub(super) fn text(task: &Task, batch: Option<&[Record]>) -> String {
             What::Logs(batch) => format!("{} x {}", batch.log_stream, batch.events.len()),
             What::Junk(..) => "junk".to_owned(),
         },
-        Task::Submit(_) | Task::UserStop(_) | Task::Look(_) | Task::Batch(..) | Task::Repeat | Task::Sweep => {
+        Task::Submit(_)
+        | Task::UserStop(_)
+        | Task::Look(_)
+        | Task::Batch(..)
+        | Task::Repeat
+        | Task::Sweep => {
             format!("{task:?} {batch:?}")
         }
     }

@@ -80,5 +80,6 @@ fn wrong(world: &World, name: &str, before: u64, seen: &Seen) -> Option<String> 
     if usd("CapUsd").is_some_and(|cap| spent + reserved > cap + 1e-8) && !book.overrun {
         return Some(format!("P1: shows {spent} spent and {reserved} reserved, above its cap"));
     }
-    (seen.jobs > book.jobs.len()).then(|| format!("shows {} jobs, {} were ordered", seen.jobs, book.jobs.len()))
+    (seen.jobs > book.jobs.len())
+        .then(|| format!("shows {} jobs, {} were ordered", seen.jobs, book.jobs.len()))
 }

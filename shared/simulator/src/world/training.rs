@@ -202,7 +202,8 @@ impl World {
     pub(crate) fn create_lands(&mut self, function: Function, request: &Value) {
         self.function = function;
         let result = self.create_job(request);
-        self.trace.line(self.now, || format!("create {} arrives late: {result:?}", request["TrainingJobName"]));
+        self.trace
+            .line(self.now, || format!("create {} arrives late: {result:?}", request["TrainingJobName"]));
     }
 
     /// What the account allows, whoever asks.
@@ -252,8 +253,7 @@ impl World {
         }
         let mut dice = Dice::new(self.seed, "job", crate::dice::fnv(&name));
         let fate = Fate::drawn(self, &program, spot, &mut dice);
-        let unseen =
-            if self.faults.strikes(Kind::NotVisibleYet) { self.dice.between(500, 5_000) } else { 0 };
+        let unseen = if self.faults.strikes(Kind::NotVisibleYet) { self.dice.between(500, 5_000) } else { 0 };
         let job = Job {
             id,
             case,
@@ -293,7 +293,8 @@ impl World {
     pub(crate) fn describe_job(&mut self, name: &str) -> Result<Description, TrainingJobsError> {
         let index = self.training.find(name, self.now)?;
         let site = Site::Call(self.function, Op::Describe);
-        let lag = if self.faults.strikes_at(Kind::DescribeLag, site) { self.dice.between(1, 300_000) } else { 0 };
+        let lag =
+            if self.faults.strikes_at(Kind::DescribeLag, site) { self.dice.between(1, 300_000) } else { 0 };
         let as_of = self.now - lag;
         let job = &self.training.jobs[index];
         let seen = job.history.iter().rev().find(|(at, _)| *at <= as_of).or_else(|| job.history.first());
@@ -331,7 +332,8 @@ impl World {
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         let index = self.training.find(name, self.now)?;
         let site = Site::Call(self.function, Op::ReadLog);
-        let lag = if self.faults.strikes_at(Kind::LogReadLag, site) { self.dice.between(1_000, 60_000) } else { 0 };
+        let lag =
+            if self.faults.strikes_at(Kind::LogReadLag, site) { self.dice.between(1_000, 60_000) } else { 0 };
         let as_of = self.now - lag;
         let streams = self.training.jobs[index].streams.iter();
         let streams = streams.filter(|stream| stream.name.contains(&format!("/{host}-")));

@@ -146,7 +146,10 @@ impl World {
             Op::List => {
                 let last = watch.listed_at.replace(self.now);
                 last.filter(|last| self.now - last < LISTINGS_APART_MS).map(|last| {
-                    format!("P8: an idle stack lists jobs {} min after the last time", (self.now - last) / MINUTE)
+                    format!(
+                        "P8: an idle stack lists jobs {} min after the last time",
+                        (self.now - last) / MINUTE
+                    )
                 })
             }
             _ => Some(format!("P8: an idle sweep asks for {op:?}")),
@@ -167,7 +170,8 @@ impl World {
         }
         let owed = self.faults.rate(Kind::OrphanAppears) > 0.0;
         // One when the faults end, one when everything is at rest, besides those that strike.
-        let due = owed && (self.watch.calm == 1 || (resting && !self.watch.resting && self.watch.calm > QUIET_MINUTES));
+        let due = owed
+            && (self.watch.calm == 1 || (resting && !self.watch.resting && self.watch.calm > QUIET_MINUTES));
         if due {
             self.faults.count(Kind::OrphanAppears, Site::World);
         }
