@@ -165,20 +165,21 @@ impl Plan {
 /// Troubles that leave a tuning no hope.
 const HOPELESS: [Kind; 3] = [Kind::ProgramSilent, Kind::CreateRefused, Kind::JobAlgorithmError];
 
-/// In a third of the histories one call site is hit more often than all others, rare ones more than others, so that rare
+/// In half of the histories one call site is hit more often than all others, rare ones more than others, so that rare
 /// calls are hit at all.
 fn focus(seed: u64) -> Option<(Site, f64)> {
     let mut dice = Dice::new(seed, "focus", 0);
     let all: Vec<_> = all_calls().collect();
     let rare: Vec<_> = all.iter().filter(|(function, op)| is_rare(Site::Call(*function, *op))).collect();
-    let (focused, is_rare) = (dice.chance(0.33), dice.chance(0.6));
+    let (focused, is_rare) = (dice.chance(0.5), dice.chance(0.7));
     let (function, op) = if is_rare { *rare[dice.index(rare.len())] } else { all[dice.index(all.len())] };
-    let more = if is_rare { 0.05 + 0.1 * dice.unit() } else { 0.08 * dice.unit() };
+    let more = if is_rare { 0.1 + 0.15 * dice.unit() } else { 0.08 * dice.unit() };
     focused.then_some((Site::Call(function, op), more))
 }
 
 fn is_rare(site: Site) -> bool {
-    matches!(site, Site::Call(Function::Api, _)) || !leads_to(site).is_empty()
+    matches!(site, Site::Call(Function::Api, _) | Site::Call(Function::Decider, Op::Write))
+        || !leads_to(site).is_empty()
 }
 
 /// Troubles without which a call is hardly ever made.

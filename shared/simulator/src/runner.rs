@@ -28,6 +28,8 @@ use crate::world::{Shared, World, lock};
 
 /// Sweeps go on for so long after everything is at rest: idle minutes are checked too.
 const REST_MS: i64 = 4 * HOUR;
+/// So long of it counts for what a tuning asks of the table.
+const COUNTED_REST_MS: i64 = 2 * HOUR;
 
 /// What a process keeps between two calls.
 #[derive(Debug)]
@@ -120,12 +122,16 @@ impl Runner {
             lock(&self.world).now = at;
             self.events += 1;
             self.step(event);
-            if self.rest_since.is_some_and(|since| at >= since + REST_MS) && self.running.is_empty() {
+            let rested = self.rest_since.map_or(0, |since| at - since);
+            if rested < COUNTED_REST_MS {
+                let mut world = lock(&self.world);
+                world.usage_at_end = world.table.usage();
+            }
+            if rested >= REST_MS && self.running.is_empty() {
                 break;
             }
         }
         let mut world = lock(&self.world);
-        world.usage_at_end = world.table.usage();
         check::end::check(&mut world);
         History::of(seed, self.events, &mut world)
     }

@@ -72,3 +72,18 @@ fn regression_the_notice_of_an_overrun_is_sent_although_its_stream_record_is_los
     let faults = plan(&[(Kind::BillAboveReservation, 0.3), (Kind::StreamLost, 0.5)]);
     check(&faults, &Choices::plain(), 0..6);
 }
+
+/// A create was done although its answer was lost, and somebody deleted the job before its name was tried again: the name
+/// was taken, nothing was there, and no sign of the job had ever come.
+#[test]
+fn regression_a_job_deleted_before_it_was_known_does_not_hold_the_tuning_for_ever() {
+    let faults = [
+        (Kind::JobDeleted, 0.7),
+        (Kind::TrainingLostAnswer, 0.5),
+        (Kind::EventLost, 0.9),
+        (Kind::LogLost, 0.9),
+        (Kind::CrashAfter, 0.05),
+    ];
+    let plan = Plan { epoch_ms: 2_000, ..plan(&faults) };
+    check(&plan, &Choices { max_runtime_seconds: 900, ..Choices::plain() }, 0..20);
+}

@@ -11,6 +11,7 @@ use super::Money;
 use crate::fault::Kind;
 use crate::world::World;
 use crate::world::ports::now;
+use crate::world::program::NONSENSE;
 use crate::world::training::Owner;
 
 /// What is wrong at the end.
@@ -103,6 +104,10 @@ fn replayed(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut Vec
             }
         }
         other => wrong.push(format!("P5: {id} cannot be replayed: {other:?}")),
+    }
+    let best = book.replica.incumbent.as_ref().map(|best| best.value.to_bits());
+    if best == Some(NONSENSE.to_bits()) {
+        wrong.push(format!("P6: a line of another host than the first counts in {id}"));
     }
     match now(store.load(id)) {
         Ok(Some(loaded)) if loaded.state == book.replica && loaded.head.step == book.steps => {}
