@@ -75,6 +75,13 @@ where
                 Ok(Outcome::Done(vec![started()]))
             }
             Ok(_) => Ok(refused(format!("a training job named {name} exists and is not of this tuning"))),
+            // It does not show although the try before this one is long over: somebody has deleted it. It counts as started,
+            // and is settled in full like any job that shows no sign of life.
+            Err(TrainingJobsError::NotFound(_))
+                if taken && earlier > 0 && earlier.saturating_add(ABANDONED_MS) <= self.clock.now() =>
+            {
+                Ok(Outcome::Done(vec![started()]))
+            }
             // The name proves that the job exists, however far behind this answer is.
             Err(TrainingJobsError::NotFound(_)) if taken => {
                 Ok(Outcome::Unsure("the job exists but does not show yet".to_owned()))
