@@ -11,6 +11,8 @@ mod notice;
 mod start;
 mod stop;
 
+pub use notice::{COST_ALARM, TUNING_STATE_CHANGE};
+
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -34,6 +36,9 @@ pub const CLAIM_MS: i64 = 180_000;
 pub const LOG_LAG_MS: i64 = 30_000;
 /// Nothing is begun under a claim with less than this left.
 const CLAIM_MARGIN_MS: i64 = 1_000;
+/// A start that may have been sent is given up only so long after its claim expired: by then a job would show, and whoever
+/// held the claim is gone.
+const ABANDONED_MS: i64 = 60_000;
 /// Longest wait before a deferred action is tried again.
 const DEFER_MAX_MS: i64 = 300_000;
 
@@ -71,6 +76,8 @@ enum Outcome {
     Later(String),
     /// It may have been done and may yet show: to be tried again, after a wait.
     Unsure(String),
+    /// It was not done now, but an earlier try, whose claim ended then, may yet show: to be tried again when that is over.
+    Open(String, Millis),
 }
 
 /// What became of a call.
@@ -146,9 +153,10 @@ where
 
     /// Performs the action of a row that was due, unless somebody else has taken it up since.
     pub(crate) async fn take_up(&self, id: &str, row: ActionRow) -> Result<Performed, StoreError> {
+        let earlier = row.claimed_until;
         let Some(row) = self.claim(id, row, self.clock.now()).await? else { return Ok(Performed::NotNow) };
         let outcome = match &row.ruling {
-            Ruling::StartOrdered { .. } => self.start(id, &row).await?,
+            Ruling::StartOrdered { .. } => self.start(id, &row, earlier).await?,
             Ruling::StopOrdered { job, .. } => self.stop(id, *job).await?,
             Ruling::BillOrdered { job } => self.bill(id, *job).await?,
             Ruling::LogReadOrdered { job, streams } => self.read(id, *job, *streams).await?,
@@ -214,12 +222,19 @@ where
                 if row.tries <= 1 {
                     row.claimed_until = 0;
                 }
-                self.defer(id, &mut row, reason).await?;
+                self.defer(id, &mut row, reason, 0).await?;
                 Performed::NotNow
             }
             Outcome::Unsure(reason) => {
                 row.status = ActionStatus::Pending;
-                self.defer(id, &mut row, reason).await?;
+                self.defer(id, &mut row, reason, 0).await?;
+                Performed::NotNow
+            }
+            Outcome::Open(reason, earlier) => {
+                row.status = ActionStatus::Pending;
+                // Of this try nothing is left open.
+                row.claimed_until = earlier;
+                self.defer(id, &mut row, reason, earlier.saturating_add(ABANDONED_MS)).await?;
                 Performed::NotNow
             }
         };
@@ -242,8 +257,15 @@ where
         Ok(())
     }
 
-    async fn defer(&self, id: &str, row: &mut ActionRow, reason: String) -> Result<(), StoreError> {
-        row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries));
+    /// Puts an action off, at least until `earliest`.
+    async fn defer(
+        &self,
+        id: &str,
+        row: &mut ActionRow,
+        reason: String,
+        earliest: Millis,
+    ) -> Result<(), StoreError> {
+        row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries)).max(earliest);
         let Some(job) = job_of(&row.ruling) else { return Ok(()) };
         let key = format!("deferred#{}#{}", row.action, row.tries);
         let reason = cut_message(&reason);

@@ -34,6 +34,10 @@ pub struct Case {
     pub submit_at: i64,
     /// When its user stops it, ms since the start.
     pub stop_at: Option<i64>,
+    /// When its user looks at it, ms since the start.
+    pub looks_at: Vec<i64>,
+    /// When the same request comes again, ms since the start: it is refused.
+    pub submit_again_at: Option<i64>,
     /// Cap in micro-dollars.
     pub cap: Option<u64>,
     /// Micro-dollars an hour of one instance.
@@ -111,17 +115,17 @@ impl Choices {
             let max = dice.pick(&[3, 4, 9, 10, 27]);
             (dice.count(1, 2), max, dice.count(2, 4))
         });
-        let max_runtime_seconds = dice.pick(&[300, 900, 1_800, 3_600, 7_200]);
+        let max_runtime_seconds = dice.pick(&[300, 1_800, 3_600, 7_200, 14_400]);
         let wait = max_runtime_seconds + dice.pick(&[0, 300, 1_800, 7_200]);
         let mut extra = Vec::new();
-        if dice.chance(0.15) {
+        if dice.chance(0.1) {
             extra.push(("target", json!(0.2 + 0.8 * dice.unit())));
         }
-        if dice.chance(0.15) {
+        if dice.chance(0.1) {
             extra.push(("not_improving", json!(dice.count(3, 8))));
         }
-        if dice.chance(0.15) {
-            extra.push(("max_runtime", json!(dice.between(600, 14_400))));
+        if dice.chance(0.1) {
+            extra.push(("max_runtime", json!(dice.between(900, 28_800))));
         }
         if dice.chance(0.15) {
             extra.push(("max_instances", json!(dice.count(3, 9))));
@@ -147,12 +151,13 @@ impl Case {
     /// The tunings of `seed`.
     pub(crate) fn all_drawn(seed: u64) -> Vec<Self> {
         let mut dice = Dice::new(seed, "cases", 0);
-        let count = if dice.chance(0.15) { 2 } else { 1 };
+        // Several at once meet at the account's quotas, at the sweeper and in batches of stream records.
+        let count = dice.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 3, 6]);
         (0..count)
             .map(|n| {
                 let mut case = Self::of(&format!("sim{n}"), &Choices::drawn(&mut dice));
                 case.submit_at = if n == 0 { 0 } else { dice.between(0, HOUR) };
-                case.program_epochs = match dice.between(0, 9) {
+                case.program_epochs = match dice.between(0, 19) {
                     0 => case.program_epochs.div_ceil(2),
                     1 => case.program_epochs * 2,
                     _ => case.program_epochs,
@@ -161,6 +166,10 @@ impl Case {
                     let latest = dice.pick(&[5, 90]);
                     case.stop_at = Some(case.submit_at + dice.between(0, latest * MINUTE));
                 }
+                let looks = dice.pick(&[0, 0, 2, 6]);
+                case.looks_at = (0..looks).map(|_| case.submit_at + dice.between(1_000, 6 * HOUR)).collect();
+                let again = case.submit_at + dice.between(1, 2 * HOUR);
+                case.submit_again_at = dice.chance(0.2).then_some(again);
                 case
             })
             .collect()
@@ -176,6 +185,8 @@ impl Case {
             request: Value::Null,
             submit_at: 0,
             stop_at: None,
+            looks_at: Vec::new(),
+            submit_again_at: None,
             cap: None,
             instance_hour,
             kilo_gib_hour,

@@ -6,6 +6,7 @@
 mod actions;
 pub(crate) mod end;
 mod month;
+pub(crate) mod rules;
 mod rungs;
 mod steps;
 
@@ -41,6 +42,10 @@ pub(crate) struct Checker {
     months: month::Months,
     /// Tunings that were not taken for lack of money in the month.
     pub(crate) turned_away: usize,
+    /// Orders to stop since the last look at them.
+    pub(crate) stops_ordered: Vec<(String, JobKey)>,
+    /// Tunings on the list of active ones.
+    pub(crate) active: usize,
 }
 
 /// What the checkers know of one tuning.
@@ -55,6 +60,9 @@ pub(crate) struct Book {
     pub(crate) trials: BTreeMap<u32, TrialBook>,
     /// Arrivals by bracket and rung, in their order.
     rungs: BTreeMap<(u32, u32), Vec<Arrival>>,
+    /// Whether a bill was above its reservation, which is the service's breach, and whether people were to be told.
+    pub(crate) overrun: bool,
+    overrun_told: bool,
     pub(crate) ending: Option<EndReason>,
     pub(crate) ended: Option<(EndReason, i64)>,
     /// Notices that were ordered.
@@ -115,6 +123,8 @@ impl Checker {
             monthly_cap,
             months: month::Months::default(),
             turned_away: 0,
+            stops_ordered: Vec::new(),
+            active: 0,
         }
     }
 
@@ -138,6 +148,10 @@ impl Checker {
 
     fn change(&mut self, change: &Change) -> Result<(), String> {
         let (pk, sk) = (change.key.pk.as_str(), change.key.sk.as_str());
+        if pk == stored::ACTIVE {
+            let (was, is) = (change.old.is_some(), change.new.is_some());
+            self.active = self.active + usize::from(is) - usize::from(was);
+        }
         if let Some(id) = pk.strip_prefix("T#") {
             if sk == stored::META {
                 return self.submitted(id, change);
@@ -161,6 +175,9 @@ impl Checker {
         }
         let item = change.new.as_ref().ok_or("no row")?;
         let (definition, _) = stored::meta(item).map_err(|error| error.to_string())?;
+        if self.books.values().any(|book| book.definition.name == definition.name) {
+            return Err(format!("a second tuning is named {}", definition.name));
+        }
         let cap = self.caps.get(&definition.name).copied().flatten();
         let book = Book {
             replica: State::new(&definition),
@@ -170,6 +187,8 @@ impl Checker {
             jobs: BTreeMap::new(),
             trials: BTreeMap::new(),
             rungs: BTreeMap::new(),
+            overrun: false,
+            overrun_told: false,
             ending: None,
             ended: None,
             notices: BTreeSet::new(),
@@ -189,7 +208,10 @@ impl Checker {
         let book = self.books.get_mut(id).ok_or_else(|| format!("a step of {id}, which is unknown"))?;
         self.steps += 1;
         for ruling in &step.rulings {
-            *self.rulings.entry(name(ruling)).or_default() += 1;
+            if let Ruling::StopOrdered { job, .. } = ruling {
+                self.stops_ordered.push((id.to_owned(), *job));
+            }
+            *self.rulings.entry(rules::name(ruling)).or_default() += 1;
         }
         book.take(&step).map_err(|message| format!("step {} of {id}: {message}", step.n))
     }
@@ -234,53 +256,5 @@ impl Checker {
     /// Whether all of `count` tunings have ended.
     pub(crate) fn all_ended(&self, count: usize) -> bool {
         self.books.len() + self.turned_away >= count && self.books.values().all(|book| book.ended.is_some())
-    }
-}
-
-/// The kind of a ruling, for the report.
-pub(crate) fn name(ruling: &Ruling) -> &'static str {
-    use tuning::ruling::{RetryWhy, StopWhy, TrialEnd};
-    match ruling {
-        Ruling::TrialJudged { verdict, .. } if verdict.goes_on => "TrialJudged goes on",
-        Ruling::TrialJudged { .. } => "TrialJudged out",
-        Ruling::StartOrdered { job, .. } if job.attempt > 1 => "StartOrdered further attempt",
-        Ruling::StartOrdered { .. } => "StartOrdered",
-        Ruling::StopOrdered { why: StopWhy::Rung { .. }, .. } => "StopOrdered Rung",
-        Ruling::StopOrdered { why: StopWhy::MaxResource, .. } => "StopOrdered MaxResource",
-        Ruling::StopOrdered { why: StopWhy::TuningEnding, .. } => "StopOrdered TuningEnding",
-        Ruling::BillOrdered { .. } => "BillOrdered",
-        Ruling::StopOrdered { why: StopWhy::NoObjective { .. }, .. } => "StopOrdered NoObjective",
-        Ruling::LogReadOrdered { .. } => "LogReadOrdered",
-        Ruling::LookOrdered { .. } => "LookOrdered",
-        Ruling::GrantOrdered { .. } => "GrantOrdered",
-        Ruling::ReturnOrdered { .. } => "ReturnOrdered",
-        Ruling::CapReached { percent: 100 } => "CapReached 100",
-        Ruling::CapReached { .. } => "CapReached",
-        Ruling::MonthCapReached { percent: 100, .. } => "MonthCapReached 100",
-        Ruling::MonthCapReached { .. } => "MonthCapReached",
-        Ruling::SettledInFull { .. } => "SettledInFull",
-        Ruling::OverrunSeen => "OverrunSeen",
-        Ruling::AttemptAwaited { why: RetryWhy::Capacity, .. } => "AttemptAwaited Capacity",
-        Ruling::AttemptAwaited { why: RetryWhy::MaxWait, .. } => "AttemptAwaited MaxWait",
-        Ruling::AttemptAwaited { why: RetryWhy::ServiceError, .. } => "AttemptAwaited ServiceError",
-        Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => {
-            "AttemptAwaited RuntimeCutTooShort"
-        }
-        Ruling::TrialFinished { how: TrialEnd::Completed, .. } => "TrialFinished Completed",
-        Ruling::TrialFinished { how: TrialEnd::Stopped(_), .. } => "TrialFinished Stopped",
-        Ruling::TrialFinished { how: TrialEnd::StoppedOutside, .. } => "TrialFinished StoppedOutside",
-        Ruling::TrialFinished { how: TrialEnd::MaxRuntime, .. } => "TrialFinished MaxRuntime",
-        Ruling::TrialFinished { how: TrialEnd::Failed(_), .. } => "TrialFinished Failed",
-        Ruling::TrialFinished { how: TrialEnd::NeverStarted, .. } => "TrialFinished NeverStarted",
-        Ruling::TuningEnding { .. } => "TuningEnding",
-        Ruling::TuningEnded { why } => match why {
-            EndReason::CostCap => "TuningEnded CostCap",
-            EndReason::MaxJobs => "TuningEnded MaxJobs",
-            EndReason::Target => "TuningEnded Target",
-            EndReason::NotImproving => "TuningEnded NotImproving",
-            EndReason::MaxRuntime => "TuningEnded MaxRuntime",
-            EndReason::Stopped => "TuningEnded Stopped",
-            EndReason::Failed(_) => "TuningEnded Failed",
-        },
     }
 }

@@ -13,6 +13,7 @@ pub mod fault;
 pub mod plan;
 pub mod report;
 mod runner;
+pub mod site;
 mod trace;
 mod world;
 

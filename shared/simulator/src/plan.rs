@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::dice::Dice;
 use crate::fault::Kind;
+use crate::site::{Function, Op, Site, all_calls};
 
 /// An hour, ms.
 pub const HOUR: i64 = 3_600_000;
@@ -29,6 +30,17 @@ pub enum CrashOnce {
     Outside,
     /// All, each (function, operation, row or job) once.
     Every,
+}
+
+/// How long functions may run, ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLimits {
+    /// Those that take requests, events and log lines, and the decider.
+    pub short: i64,
+    /// The actuator.
+    pub actuator: i64,
+    /// The sweeper.
+    pub sweeper: i64,
 }
 
 /// The plan.
@@ -58,6 +70,14 @@ pub struct Plan {
     pub epoch_ms: i64,
     /// The stack's cap of a month, micro-dollars.
     pub monthly_cap: Option<u64>,
+    /// Time limits of functions.
+    pub time_limits: Option<TimeLimits>,
+    /// Most jobs of the account at once.
+    pub account_jobs: Option<usize>,
+    /// Whether the training service takes one create a second only.
+    pub one_create_a_second: bool,
+    /// A call site where faults are more frequent, and by how much.
+    pub focus: Option<(Site, f64)>,
 }
 
 impl Plan {
@@ -76,6 +96,10 @@ impl Plan {
             runtime_per_attempt: false,
             epoch_ms: 20_000,
             monthly_cap: None,
+            time_limits: None,
+            account_jobs: None,
+            one_create_a_second: false,
+            focus: None,
         }
     }
 
@@ -98,8 +122,16 @@ impl Plan {
                 rates.insert(*kind, (rate * 10_000.0).ceil() / 10_000.0);
             }
         }
+        let focus = focus(seed);
+        for (kind, rate) in focus.iter().flat_map(|(site, _)| leads_to(*site)) {
+            rates.insert(*kind, *rate);
+        }
         let mut dice = Dice::new(seed, "plan", 0);
-        let safety_ms = dice.between(1, 8) * HOUR;
+        if let Some(hopeless) = dice.chance(0.02).then(|| dice.pick(&HOPELESS)) {
+            rates.insert(hopeless, 1.0);
+        }
+        // Now and then for longer than stream records are kept.
+        let safety_ms = if dice.chance(0.05) { 36 * HOUR } else { dice.between(1, 8) * HOUR };
         let order =
             if dice.chance(0.1) { Order::Reversed(dice.between(1, 20) * MINUTE) } else { Order::Natural };
         let outage_from = dice.between(0, safety_ms);
@@ -126,6 +158,50 @@ impl Plan {
                 let dollars = Dice::new(seed, "month", 1).between(2, 40);
                 u64::try_from(dollars).unwrap_or(2) * 1_000_000
             }),
+            time_limits: dice.chance(0.8).then(|| TimeLimits {
+                short: dice.pick(&[20_000, 60_000]),
+                actuator: dice.pick(&[30_000, 60_000, 120_000]),
+                sweeper: dice.pick(&[60_000, 90_000, 120_000]),
+            }),
+            account_jobs: dice.chance(0.2).then(|| dice.index(6) + 1),
+            one_create_a_second: dice.chance(0.5),
+            focus,
         }
+    }
+}
+
+/// Troubles that leave a tuning no hope.
+const HOPELESS: [Kind; 3] = [Kind::ProgramSilent, Kind::CreateRefused, Kind::JobAlgorithmError];
+
+/// In half of the histories one call site is hit more often than all others, rare ones more than others, so that rare
+/// calls are hit at all.
+fn focus(seed: u64) -> Option<(Site, f64)> {
+    let mut dice = Dice::new(seed, "focus", 0);
+    let all: Vec<_> = all_calls().collect();
+    let rare: Vec<_> = all.iter().filter(|(function, op)| is_rare(Site::Call(*function, *op))).collect();
+    let (focused, is_rare) = (dice.chance(0.5), dice.chance(0.7));
+    let (function, op) = if is_rare { *rare[dice.index(rare.len())] } else { all[dice.index(all.len())] };
+    let more = if is_rare { 0.1 + 0.15 * dice.unit() } else { 0.08 * dice.unit() };
+    focused.then_some((Site::Call(function, op), more))
+}
+
+fn is_rare(site: Site) -> bool {
+    matches!(site, Site::Call(Function::Api, _) | Site::Call(Function::Decider, Op::Write))
+        || !leads_to(site).is_empty()
+}
+
+/// Troubles without which a call is hardly ever made.
+fn leads_to(site: Site) -> &'static [(Kind, f64)] {
+    match site {
+        Site::Call(Function::Actuator | Function::Sweeper, Op::Transact) => {
+            &[(Kind::CreateRefused, 0.3), (Kind::StreamLost, 0.1)]
+        }
+        Site::Call(Function::Actuator | Function::Sweeper, Op::Tags) => {
+            &[(Kind::CreateLate, 0.3), (Kind::TrainingLostAnswer, 0.3), (Kind::StreamDuplicated, 0.5)]
+        }
+        Site::Call(Function::Sweeper, Op::Publish) => &[(Kind::BusUnavailable, 0.5), (Kind::StreamLost, 0.3)],
+        Site::Call(Function::Actuator, Op::Publish) => &[(Kind::BusUnavailable, 0.5)],
+        Site::Call(Function::Sweeper, Op::Create) => &[(Kind::CreateLimit, 0.4), (Kind::StreamLost, 0.3)],
+        Site::World | Site::Function(_) | Site::Call(..) => &[],
     }
 }

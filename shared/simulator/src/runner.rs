@@ -4,6 +4,7 @@
 //! where it may die. No async runtime: a process is polled when its wake is due, and never otherwise.
 
 mod invoke;
+mod look;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -17,26 +18,18 @@ use crate::case::Case;
 use crate::check;
 use crate::dice::Dice;
 use crate::fault::Kind;
-use crate::plan::{HOUR, MINUTE, Plan};
+use crate::plan::{HOUR, MINUTE, Plan, TimeLimits};
 use crate::report::History;
+use crate::site::{Function, Site};
 use crate::world::ports::Port;
 use crate::world::queue::{Delivery, Event};
 use crate::world::stream::{Consumer, Record};
 use crate::world::{Shared, World, lock};
 
-/// Sweeps go on for so long after everything is at rest.
-const REST_MS: i64 = 2 * HOUR;
-
-/// The functions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Function {
-    Api,
-    JobEvents,
-    JobLogs,
-    Decider,
-    Actuator,
-    Sweeper,
-}
+/// Sweeps go on for so long after everything is at rest: idle minutes are checked too.
+const REST_MS: i64 = 4 * HOUR;
+/// So long of it counts for what a tuning asks of the table.
+const COUNTED_REST_MS: i64 = 2 * HOUR;
 
 /// What a process keeps between two calls.
 #[derive(Debug)]
@@ -52,6 +45,7 @@ struct Process {
 enum Task {
     Submit(usize),
     UserStop(usize),
+    Look(usize),
     Delivery(Delivery),
     Batch(Consumer, usize),
     Repeat,
@@ -128,12 +122,16 @@ impl Runner {
             lock(&self.world).now = at;
             self.events += 1;
             self.step(event);
-            if self.rest_since.is_some_and(|since| at >= since + REST_MS) && self.running.is_empty() {
+            let rested = self.rest_since.map_or(0, |since| at - since);
+            if rested < COUNTED_REST_MS {
+                let mut world = lock(&self.world);
+                world.usage_at_end = world.table.usage();
+            }
+            if rested >= REST_MS && self.running.is_empty() {
                 break;
             }
         }
         let mut world = lock(&self.world);
-        world.usage_at_end = world.table.usage();
         check::end::check(&mut world);
         History::of(seed, self.events, &mut world)
     }
@@ -143,10 +141,12 @@ impl Runner {
         let mut world = lock(&self.world);
         let (start, safety) = (world.start, world.plan.safety_ms);
         let mut first = vec![(start, Event::Sweep), (start + safety, Event::FaultsEnd)];
-        let mut bound = 8 * HOUR;
+        let mut bound = 12 * HOUR;
         for (index, case) in world.cases.iter().enumerate() {
             first.push((start + case.submit_at, Event::Submit(index)));
             first.extend(case.stop_at.map(|at| (start + at, Event::UserStop(index))));
+            first.extend(case.looks_at.iter().map(|at| (start + at, Event::Look(index))));
+            first.extend(case.submit_again_at.map(|at| (start + at, Event::Submit(index))));
             // All jobs one after another, each as long as it may last, and its back-off.
             bound += i64::from(case.max_jobs + 1) * (case.job_ms_max + 90 * MINUTE);
         }
@@ -160,11 +160,14 @@ impl Runner {
     fn step(&mut self, event: Event) {
         match event {
             Event::Wake(task) => self.poll(task),
+            Event::TimeOver(task) => self.time_over(task),
+            Event::CreateLands(function, request) => lock(&self.world).create_lands(function, &request),
             Event::Tick { job, generation, tick } => lock(&self.world).tick(job, generation, tick),
             Event::Flush { job, stream } => lock(&self.world).flush(job, stream),
             Event::FaultsEnd => lock(&self.world).faults_end(),
             Event::Submit(case) => self.begin(Function::Api, Task::Submit(case), None),
             Event::UserStop(case) => self.begin(Function::Api, Task::UserStop(case), None),
+            Event::Look(case) => self.begin(Function::Api, Task::Look(case), None),
             Event::Pump(consumer, shard) => {
                 let batch = lock(&self.world).next_batch(consumer, shard);
                 if let Some(batch) = batch {
@@ -190,7 +193,9 @@ impl Runner {
         let skipped = world.faults.strikes(Kind::SweepSkipped);
         let late = world.faults.strikes(Kind::SweepLate);
         let twice = world.faults.strikes(Kind::SweepOverlapping);
-        if self.rest_since.is_none() && world.check.all_ended(world.cases.len()) && !world.faults_on {
+        let ended = world.check.all_ended(world.cases.len()) && world.check.active == 0;
+        world.watch(ended);
+        if self.rest_since.is_none() && ended && !world.faults_on {
             self.rest_since = Some(now);
         }
         if !skipped {
@@ -204,7 +209,7 @@ impl Runner {
 
     /// Starts a process for a task.
     fn begin(&mut self, function: Function, task: Task, batch: Option<&[Record]>) {
-        let cold = lock(&self.world).faults.strikes(Kind::ColdStart);
+        let cold = lock(&self.world).faults.strikes_at(Kind::ColdStart, Site::Function(function));
         let warm = self.idle.entry(function).or_default().pop().filter(|_| !cold);
         let process = warm.unwrap_or_else(|| {
             let skew_max = lock(&self.world).plan.skew_ms_max;
@@ -218,6 +223,9 @@ impl Runner {
             let mut world = lock(&self.world);
             let now = world.now;
             world.trace.line(now, || format!("{id} {function:?} begins {}", invoke::text(&task, batch)));
+            if let Some(limit) = time_limit(world.plan.time_limits, function) {
+                world.queue.push(now + limit, Event::TimeOver(id));
+            }
         }
         let future = invoke::invoke(process, &task, batch);
         self.running.insert(id, (function, task, future));
@@ -262,12 +270,29 @@ impl Runner {
         self.over(task, outcome);
     }
 
+    /// A process that still runs at its function's limit is ended: like a crash.
+    fn time_over(&mut self, id: u64) {
+        let Some((function, _, _)) = self.running.get(&id) else { return };
+        let function = *function;
+        let mut world = lock(&self.world);
+        let now = world.now;
+        if let Some(frozen) = world.frozen_ms.remove(&id) {
+            return world.queue.push(now + frozen, Event::TimeOver(id));
+        }
+        world.faults.count(Kind::TimedOut, Site::Function(function));
+        world.trace.line(now, || format!("{id} {function:?} is ended at its time limit"));
+        drop(world);
+        let Some((_, task, _)) = self.running.remove(&id) else { return };
+        self.over(task, None);
+    }
+
     /// A process is over; `None` = it died.
     fn over(&mut self, task: Task, outcome: Option<Outcome>) {
         let mut world = lock(&self.world);
         let now = world.now;
         let retry = !matches!(outcome, Some(Outcome::Done | Outcome::Failed(_)));
         match task {
+            Task::Look(case) if retry => world.queue.push(now + 30_000, Event::Look(case)),
             Task::Submit(case) if retry => world.queue.push(now + 30_000, Event::Submit(case)),
             Task::UserStop(case) if retry => world.queue.push(now + 30_000, Event::UserStop(case)),
             Task::Delivery(delivery) if retry => world.deliver_again(delivery),
@@ -275,7 +300,12 @@ impl Runner {
                 Some(Outcome::Failed(failed)) => world.batch_done(consumer, shard, Some(&failed)),
                 Some(Outcome::Done | Outcome::Retry) | None => world.batch_done(consumer, shard, None),
             },
-            Task::Submit(_) | Task::UserStop(_) | Task::Delivery(_) | Task::Repeat | Task::Sweep => {}
+            Task::Submit(_)
+            | Task::UserStop(_)
+            | Task::Look(_)
+            | Task::Delivery(_)
+            | Task::Repeat
+            | Task::Sweep => {}
         }
     }
 }
@@ -285,4 +315,12 @@ fn function_of(consumer: Consumer) -> Function {
         Consumer::Decider => Function::Decider,
         Consumer::Actuator => Function::Actuator,
     }
+}
+
+fn time_limit(limits: Option<TimeLimits>, function: Function) -> Option<i64> {
+    limits.map(|limits| match function {
+        Function::Api | Function::JobEvents | Function::JobLogs | Function::Decider => limits.short,
+        Function::Actuator => limits.actuator,
+        Function::Sweeper => limits.sweeper,
+    })
 }

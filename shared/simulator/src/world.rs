@@ -2,6 +2,9 @@
 //!
 //! Holds no code of the system under test but the in-memory table. Changes only inside [`Event`]s, which the runner takes
 //! from the queue one by one.
+//!
+//! Reads of the table are strong, as they are in the cloud: the table has no secondary index (tunings are found by rows of
+//! their own, in the table itself), and the port has no other read. So there is no eventually consistent read to play.
 
 pub(crate) mod call;
 pub(crate) mod deliver;
@@ -12,8 +15,9 @@ pub(crate) mod queue;
 pub(crate) mod stream;
 pub(crate) mod training;
 mod truth;
+pub(crate) mod watch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use service::memory::{MemoryTable, Usage};
@@ -24,11 +28,12 @@ use crate::check::Checker;
 use crate::dice::Dice;
 use crate::fault::Faults;
 use crate::plan::Plan;
-use crate::runner::Function;
+use crate::site::Function;
 use crate::trace::Trace;
-use queue::Queue;
-use stream::Shard;
+use queue::{Event, Queue};
+use stream::{Consumer, Shard};
 use training::Training;
+use watch::Watch;
 
 /// The world, as processes share it. One thread: the lock is never waited for.
 pub(crate) type Shared = Arc<Mutex<World>>;
@@ -55,12 +60,15 @@ pub(crate) struct World {
     /// Latencies, cuts and the like.
     pub(crate) dice: Dice,
     pub(crate) check: Checker,
+    pub(crate) watch: Watch,
     pub(crate) trace: Trace,
     /// The process that runs, and which function it is.
     pub(crate) task: u64,
     pub(crate) function: Function,
     /// Set when it dies.
     pub(crate) dead: bool,
+    /// For how long processes were frozen, by process, since their time limit last counted it.
+    pub(crate) frozen_ms: BTreeMap<u64, i64>,
     /// Calls that killed their process once.
     pub(crate) crashed: BTreeSet<String>,
     pub(crate) records_lost: u64,
@@ -74,12 +82,13 @@ pub(crate) fn lock(world: &Shared) -> MutexGuard<'_, World> {
 
 impl World {
     pub(crate) fn new(seed: u64, plan: Plan, cases: Vec<Case>, trace: bool) -> Self {
-        let faults = Faults::new(seed, &plan.rates);
+        let faults = Faults::new(seed, &plan.rates, plan.focus);
         let shards = || (0..plan.shards.max(1)).map(|_| Shard::default()).collect();
         Self {
             seed,
             shards: [shards(), shards()],
             check: Checker::new(&cases, plan.monthly_cap),
+            watch: Watch::default(),
             plan,
             cases,
             start: START,
@@ -95,6 +104,7 @@ impl World {
             task: 0,
             function: Function::Api,
             dead: false,
+            frozen_ms: BTreeMap::new(),
             crashed: BTreeSet::new(),
             records_lost: 0,
             given_up: 0,
@@ -105,6 +115,12 @@ impl World {
     pub(crate) fn faults_end(&mut self) {
         self.faults_on = false;
         self.faults.end();
+        // What was delayed for a day comes now.
+        for consumer in [Consumer::Decider, Consumer::Actuator] {
+            for shard in 0..self.shards[0].len() {
+                self.queue.push(self.now + 100, Event::Pump(consumer, shard));
+            }
+        }
     }
 
     /// A write was tried: what it changed is checked and enters the stream.

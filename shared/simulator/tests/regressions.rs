@@ -55,3 +55,35 @@ fn regression_a_silent_stream_does_not_fill_the_table() {
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
     assert!(history.time_facts < 20, "{} facts tell the time", history.time_facts);
 }
+
+/// A create was on the wire while its caller gave up; the next try was refused, and no job of that name was there yet: the
+/// job was given up and its money freed, and then it appeared.
+#[test]
+fn regression_a_refusal_while_an_earlier_create_is_on_the_wire_gives_up_no_job() {
+    // Tried again at any time, not only at full minutes, and not told of the job by its events.
+    let more = [(Kind::StreamDuplicated, 1.0), (Kind::SweepLate, 0.8), (Kind::EventLost, 0.5)];
+    let faults = plan(&[&[(Kind::CreateLate, 0.4), (Kind::CreateRefused, 0.4)], &more[..]].concat());
+    check(&faults, &Choices { cap_jobs: Some(2.5), ..Choices::plain() }, 0..20);
+}
+
+/// The notice of a bill above its reservation was lost with its stream record, and nobody sent it again.
+#[test]
+fn regression_the_notice_of_an_overrun_is_sent_although_its_stream_record_is_lost() {
+    let faults = plan(&[(Kind::BillAboveReservation, 0.3), (Kind::StreamLost, 0.5)]);
+    check(&faults, &Choices::plain(), 0..6);
+}
+
+/// A create was done although its answer was lost, and somebody deleted the job before its name was tried again: the name
+/// was taken, nothing was there, and no sign of the job had ever come.
+#[test]
+fn regression_a_job_deleted_before_it_was_known_does_not_hold_the_tuning_for_ever() {
+    let faults = [
+        (Kind::JobDeleted, 0.7),
+        (Kind::TrainingLostAnswer, 0.5),
+        (Kind::EventLost, 0.9),
+        (Kind::LogLost, 0.9),
+        (Kind::CrashAfter, 0.05),
+    ];
+    let plan = Plan { epoch_ms: 2_000, ..plan(&faults) };
+    check(&plan, &Choices { max_runtime_seconds: 900, ..Choices::plain() }, 0..20);
+}

@@ -138,3 +138,22 @@ fn frozen_functions_lose_by_version_and_claim() {
         }
     }
 }
+
+/// P7: "no training job of this stack runs unknown to the table for longer than the sweep interval + 10 minutes while a
+/// tuning is active, an hour otherwise"; and another stack's jobs, named like ours, are left alone.
+#[test]
+fn jobs_that_no_row_knows_are_stopped_in_time() {
+    let plan = Plan::calm().with(Kind::OrphanAppears, 0.02).with(Kind::ForeignJob, 0.02);
+    // The faults end while the tunings run: from then on the bound holds.
+    let histories = check(&Plan { safety_ms: 10 * MINUTE, ..plan }, 0..2);
+    assert!(hits(&histories, Kind::OrphanAppears) >= 12, "two in each history at least");
+    assert!(hits(&histories, Kind::ForeignJob) > 0);
+}
+
+/// P8: "no active tuning: one query a minute and one listing an hour, nothing else."
+#[test]
+fn an_idle_stack_asks_for_one_query_a_minute() {
+    for history in check(&Plan::calm(), 0..1) {
+        assert!(history.idle_minutes > 180, "{} idle minutes", history.idle_minutes);
+    }
+}

@@ -13,9 +13,9 @@ use crate::ports::{Bus, BusError, Clock};
 use crate::store::{Loaded, StoreError};
 
 /// Detail type of the notice of an end, after AMT's.
-pub(super) const TUNING_STATE_CHANGE: &str = "SageMaker HyperParameter Tuning Job State Change";
+pub const TUNING_STATE_CHANGE: &str = "SageMaker HyperParameter Tuning Job State Change";
 /// Detail type of the notices of money.
-pub(super) const COST_ALARM: &str = "Hyperband Tuning Job Cost Alarm";
+pub const COST_ALARM: &str = "Hyperband Tuning Job Cost Alarm";
 
 impl<T, J, B, C> Actuator<T, J, B, C>
 where

@@ -10,10 +10,10 @@ use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
 use wire::request::TrainingJob;
 use wire::stored::ActionRow;
 
-use super::{Actuator, Outcome, later};
+use super::{ABANDONED_MS, Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Clock, Millis};
 use crate::store::StoreError;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
@@ -23,7 +23,13 @@ where
     B: Bus,
     C: Clock,
 {
-    pub(super) async fn start(&self, id: &str, row: &ActionRow) -> Result<Outcome, StoreError> {
+    /// `earlier` = until when the claim of the try before this one was good.
+    pub(super) async fn start(
+        &self,
+        id: &str,
+        row: &ActionRow,
+        earlier: Millis,
+    ) -> Result<Outcome, StoreError> {
         let Ruling::StartOrdered { job, configuration, limits, .. } = &row.ruling else {
             return Ok(Outcome::Done(Vec::new()));
         };
@@ -71,9 +77,22 @@ where
                 Ok(Outcome::Done(vec![started()]))
             }
             Ok(_) => Ok(refused(format!("a training job named {name} exists and is not of this tuning"))),
+            // It does not show although the try before this one is long over: somebody has deleted it. It counts as started,
+            // and is settled in full like any job that shows no sign of life.
+            Err(TrainingJobsError::NotFound(_))
+                if taken && earlier > 0 && earlier.saturating_add(ABANDONED_MS) <= self.clock.now() =>
+            {
+                Ok(Outcome::Done(vec![started()]))
+            }
             // The name proves that the job exists, however far behind this answer is.
             Err(TrainingJobsError::NotFound(_)) if taken => {
                 Ok(Outcome::Unsure("the job exists but does not show yet".to_owned()))
+            }
+            // A create of an earlier try that never got its answer may still be on its way.
+            Err(TrainingJobsError::NotFound(_))
+                if earlier.saturating_add(ABANDONED_MS) > self.clock.now() =>
+            {
+                Ok(Outcome::Open(error.to_string(), earlier))
             }
             Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string())),
             Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),

@@ -4,15 +4,11 @@ use tuning::fact::{Fact, JobKey};
 use wire::names::training_job_name;
 use wire::stored::{self, ActionRow, ActionStatus};
 
-use super::{Actuator, Outcome, later};
+use super::{ABANDONED_MS, Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Clock};
 use crate::store::StoreError;
-
-/// A start that may have been sent is called off only so long after its claim expired: by then a job would show, and
-/// whoever held the claim is gone.
-const ABANDONED_MS: i64 = 60_000;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
 where

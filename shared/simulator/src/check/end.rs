@@ -7,9 +7,12 @@ use std::sync::Arc;
 use tuning::ruling::EndReason;
 use wire::stored::{ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus, active_id};
 
+use super::Money;
 use crate::fault::Kind;
 use crate::world::World;
 use crate::world::ports::now;
+use crate::world::program::NONSENSE;
+use crate::world::training::Owner;
 
 /// What is wrong at the end.
 pub(crate) fn check(world: &mut World) {
@@ -18,7 +21,7 @@ pub(crate) fn check(world: &mut World) {
         wrong.push(format!("P3: not ended {} h after the last fault: {}", hours(world), standing(world)));
     }
     for job in &world.training.jobs {
-        if !job.is_ended() {
+        if !job.is_ended() && job.owner != Owner::Foreign {
             wrong.push(format!("P7: job {} still runs", job.now.name));
         }
     }
@@ -62,17 +65,19 @@ fn rows(world: &World, id: &str, wrong: &mut Vec<String>) {
         let (kind, job) = row.action.split_once('-').unwrap_or_default();
         let made = world.training.of(id).find(|other| other.key.to_string() == job);
         let (exists, asked) = (made.is_some(), made.is_some_and(|job| job.stop_asked));
+        // Whether a job that was deleted ever was cannot be told.
+        let deleted = made.is_some_and(|job| job.deleted);
         let refused =
             book.jobs.iter().any(|(key, book)| key.to_string() == job && book.hopeless && !book.created);
         let fine = match (kind, row.status) {
             ("start", ActionStatus::Done) => exists || refused,
-            ("start", ActionStatus::Cancelled) => !exists,
+            ("start", ActionStatus::Cancelled) => !exists || deleted,
             ("start", ActionStatus::Pending | ActionStatus::Performing) => {
                 // Its outcome was known before its row could say so.
                 exists || refused
             }
             // A job that never was is called off by its stop.
-            ("stop", ActionStatus::Done) => asked || !exists,
+            ("stop", ActionStatus::Done) => asked || !exists || deleted,
             // The job has ended (checked apart): there is nothing left to do.
             ("stop" | "bill" | "read" | "look", _) | ("grant" | "return", ActionStatus::Done) => true,
             // The fact may be known before its row can say so; then nobody need perform it again.
@@ -106,6 +111,10 @@ fn replayed(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut Vec
         }
         other => wrong.push(format!("P5: {id} cannot be replayed: {other:?}")),
     }
+    let best = book.replica.incumbent.as_ref().map(|best| best.value.to_bits());
+    if best == Some(NONSENSE.to_bits()) {
+        wrong.push(format!("P6: a line of another host than the first counts in {id}"));
+    }
     match now(store.load(id)) {
         Ok(Some(loaded)) if loaded.state == book.replica && loaded.head.step == book.steps => {}
         Ok(Some(_)) => wrong.push(format!("P5: the state of {id} by its snapshot is not that by its steps")),
@@ -116,9 +125,12 @@ fn replayed(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut Vec
     if (ledger.spent.0, ledger.reserved.0) != (spent, reserved) {
         wrong.push(format!("P1: the ledger of {id} is {ledger:?}, counted anew {spent} and {reserved}"));
     }
-    let billed: u64 =
-        world.training.of(id).map(|job| world.cases[job.case].cost(job.charged_seconds())).sum();
-    if book.ended.is_some() && book.definition.job.rate.is_some() && billed > spent {
+    let hidden = |key| book.jobs.get(&key).is_some_and(|job| job.money == Money::Released);
+    let billed = world.training.of(id).filter(|job| !(job.deleted && hidden(job.key)));
+    let billed: u64 = billed.map(|job| world.cases[job.case].cost(job.charged_seconds())).sum();
+    // What is above a reservation and was never told in time cannot be known.
+    let overran = world.training.of(id).any(|job| job.overran);
+    if book.ended.is_some() && !overran && book.definition.job.rate.is_some() && billed > spent {
         wrong.push(format!("P1: the bills of {id} are {billed}, the ledger has {spent}"));
     }
 }
@@ -148,6 +160,8 @@ fn ended_well(world: &World, id: &str, wrong: &mut Vec<String>) {
         Kind::JobHangs,
         Kind::JobEndsEarly,
         Kind::StoppedOutside,
+        Kind::JobDeleted,
+        Kind::BillAboveReservation,
         Kind::CreateRefused,
         Kind::JobInterrupted,
     ];

@@ -21,7 +21,7 @@ impl Book {
             self.fact(recorded);
         }
         for ruling in &step.rulings {
-            self.ruling(ruling).map_err(|wrong| format!("{wrong} ({})", super::name(ruling)))?;
+            self.ruling(ruling).map_err(|wrong| format!("{wrong} ({})", super::rules::name(ruling)))?;
             // P1 holds at every recorded point, not only between steps.
             self.within_cap()?;
         }
@@ -43,12 +43,14 @@ impl Book {
                 job.end(*end);
                 if job.money == Money::Reserved {
                     let seconds = *billable_seconds;
-                    job.money = Money::Spent(rate.rate.map_or(0, |price| {
+                    let bill = rate.rate.map_or(0, |price| {
                         let volume = u128::from(rate.volume_gib) * u128::from(price.volume_kilo_gib_hour);
                         let hour = u128::from(price.instance_hour) * 1_000 + volume;
                         let milli = hour * u128::from(rate.instance_count) * u128::from(seconds);
                         u64::try_from(milli.div_ceil(3_600_000)).unwrap_or(u64::MAX)
-                    }));
+                    });
+                    job.money = Money::Spent(bill);
+                    self.overrun |= bill > job.reservation;
                 }
             }
             // Facts without effect are not recorded, so these are what they say.
@@ -90,7 +92,8 @@ impl Book {
             return Err(format!("P1: spent {spent} + reserved {reserved} is above {} granted", self.granted));
         }
         match self.cap {
-            Some(cap) if spent + reserved > cap => {
+            // The books tell the truth when the service has broken its word.
+            Some(cap) if spent + reserved > cap && !self.overrun => {
                 Err(format!("P1: spent {spent} + reserved {reserved} is above the cap {cap}"))
             }
             Some(_) | None => Ok(()),
@@ -139,7 +142,12 @@ impl Book {
                 let known = self.jobs.contains_key(job);
                 known.then_some(()).ok_or_else(|| format!("P2: job {job} was never ordered"))
             }
-            Ruling::OverrunSeen => Err("P1: a bill above its reservation".to_owned()),
+            Ruling::OverrunSeen => {
+                let right = self.overrun && !std::mem::replace(&mut self.overrun_told, true);
+                right
+                    .then_some(())
+                    .ok_or_else(|| "P1: no bill is above its reservation, or told twice".to_owned())
+            }
             Ruling::AttemptAwaited { job, .. } => self.concluded(*job),
             Ruling::TrialFinished { job, trial, how } => {
                 if let Some(job) = job {
@@ -166,6 +174,9 @@ impl Book {
     }
 
     fn start_ordered(&mut self, key: JobKey, bracket: u32, reservation: u64) -> Result<(), String> {
+        if self.overrun {
+            return Err(format!("P1: job {key} is ordered after a bill above its reservation"));
+        }
         if self.ending.is_some() {
             return Err(format!("P3: job {key} is ordered while the tuning ends"));
         }
@@ -221,6 +232,9 @@ impl Book {
     }
 
     fn tuning_ended(&mut self, why: &EndReason) -> Result<(), String> {
+        if self.overrun && !self.overrun_told {
+            return Err("P1: nobody was told of a bill above its reservation".to_owned());
+        }
         let open = self.jobs.values().filter(|job| !job.concluded).count();
         let alive = self.trials.values().filter(|trial| !trial.finished).count();
         self.ended = Some((why.clone(), 0));

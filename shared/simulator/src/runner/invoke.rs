@@ -13,14 +13,15 @@ use service::submit::{Submit, SubmitError};
 use service::sweep::{Limits, Sweeper};
 use tuning::money::MicroUsd;
 
-use super::{Function, Outcome, Process, Running, Task};
+use super::look;
+use super::{Outcome, Process, Running, Task};
+use crate::site::Function;
 use crate::world::lock;
 use crate::world::ports::Port;
 use crate::world::queue::What;
 use crate::world::stream::{Consumer, Record, event_of};
+use crate::world::watch::STACK;
 
-/// Name of the stack.
-const STACK: &str = "simulated";
 /// As deployed.
 const DEFER_MS: i64 = 5_000;
 
@@ -47,7 +48,12 @@ pub(super) fn text(task: &Task, batch: Option<&[Record]>) -> String {
             What::Logs(batch) => format!("{} x {}", batch.log_stream, batch.events.len()),
             What::Junk(..) => "junk".to_owned(),
         },
-        Task::Submit(_) | Task::UserStop(_) | Task::Batch(..) | Task::Repeat | Task::Sweep => {
+        Task::Submit(_)
+        | Task::UserStop(_)
+        | Task::Look(_)
+        | Task::Batch(..)
+        | Task::Repeat
+        | Task::Sweep => {
             format!("{task:?} {batch:?}")
         }
     }
@@ -58,6 +64,7 @@ pub(super) fn invoke(process: Process, task: &Task, batch: Option<&[Record]>) ->
     match task {
         Task::Submit(case) => submit(process, *case),
         Task::UserStop(case) => user_stop(process, *case),
+        Task::Look(case) => look::look(process, *case),
         Task::Delivery(delivery) => match &delivery.what {
             What::JobEvent(event) | What::Junk(event, true) => job_event(process, event.clone()),
             What::Logs(batch) => job_logs(process, batch.encode()),

@@ -10,6 +10,7 @@ use super::queue::Event;
 use super::{Shared, World, lock};
 use crate::fault::Kind;
 use crate::plan::{CrashOnce, MINUTE};
+use crate::site::{Op, Site, calls};
 
 /// A call, for the fault plan and the trace.
 #[derive(Debug)]
@@ -17,23 +18,6 @@ pub(crate) struct Call {
     pub(crate) op: Op,
     /// The row or job it is about.
     pub(crate) on: String,
-}
-
-/// What a call does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Op {
-    Get,
-    Query,
-    Write,
-    Transact,
-    Create,
-    Stop,
-    Describe,
-    Tags,
-    List,
-    ReadLog,
-    Publish,
-    Price,
 }
 
 /// Why a call fails.
@@ -52,16 +36,6 @@ enum Fate {
     DiesAfter,
     FailsBefore(Mishap),
     FailsAfter(Mishap),
-}
-
-impl Op {
-    fn is_table(self) -> bool {
-        matches!(self, Self::Get | Self::Query | Self::Write | Self::Transact)
-    }
-
-    fn is_training(self) -> bool {
-        matches!(self, Self::Create | Self::Stop | Self::Describe | Self::Tags | Self::List | Self::ReadLog)
-    }
 }
 
 /// Makes a call whose effect on the world is `effect`.
@@ -96,6 +70,15 @@ pub(crate) async fn call<R: Send>(
     }
 }
 
+/// A call whose request is still on the wire when its caller gives up after `ms`, or dies then.
+pub(crate) async fn given_up(world: &Shared, ms: i64, dies: bool) -> Mishap {
+    Sleep::new(world, ms).await;
+    if dies {
+        die(world).await;
+    }
+    Mishap::Unavailable
+}
+
 async fn die(world: &Shared) {
     lock(world).dead = true;
     pending::<()>().await;
@@ -105,21 +88,36 @@ impl World {
     /// The fate of a call, and how long it takes before and after its effect, ms.
     fn draw(&mut self, call: &Call) -> (Fate, i64, i64) {
         let usual = if call.op.is_table() { self.dice.between(1, 20) } else { self.dice.between(20, 300) };
-        let slow = self.faults.strikes(Kind::SlowCall);
+        let site = self.site_of(call.op);
+        self.watch_call(call.op);
+        let slow = self.faults.strikes_at(Kind::SlowCall, site);
         let before = if slow { self.dice.between(500, 20_000) } else { usual };
-        let frozen = self.faults.strikes(Kind::Freeze);
+        let frozen = self.faults.strikes_at(Kind::Freeze, site);
         // Short enough to thaw within a claim, or longer than it.
         let longest = self.dice.pick(&[MINUTE, 4 * MINUTE, 20 * MINUTE]);
         let after = if frozen { self.dice.between(10_000, longest) } else { self.dice.between(0, 3) };
-        (self.fate(call), before, after)
+        if frozen {
+            // While it is frozen its time does not run.
+            *self.frozen_ms.entry(self.task).or_default() += after;
+        }
+        (self.fate(call, site), before, after)
     }
 
-    fn fate(&mut self, call: &Call) -> Fate {
+    /// Where a call of the present process is made.
+    pub(crate) fn site_of(&mut self, op: Op) -> Site {
+        if !calls(self.function).contains(&op) {
+            let message = format!("{:?} calls {op:?}, which is not in the list of calls", self.function);
+            self.check.violation(self.now, &message);
+        }
+        Site::Call(self.function, op)
+    }
+
+    fn fate(&mut self, call: &Call, site: Site) -> Fate {
         if self.dies_once(call) {
-            self.faults.count(Kind::CrashAfter);
+            self.faults.count(Kind::CrashAfter, site);
             return Fate::DiesAfter;
         }
-        let mut strikes = |kind: Kind| self.faults.strikes(kind);
+        let mut strikes = |kind: Kind| self.faults.strikes_at(kind, site);
         if strikes(Kind::CrashBefore) {
             return Fate::DiesBefore;
         }
@@ -156,7 +154,9 @@ impl World {
                 return Fate::FailsAfter(Mishap::Unavailable);
             }
         }
-        if call.op == Op::Publish && strikes(Kind::BusUnavailable) {
+        if (call.op == Op::Publish && strikes(Kind::BusUnavailable))
+            || (call.op == Op::Price && strikes(Kind::PricesUnavailable))
+        {
             return Fate::FailsBefore(Mishap::Unavailable);
         }
         Fate::Well

@@ -8,6 +8,7 @@ use super::queue::Event;
 use super::training::LogStream;
 use crate::dice::Dice;
 use crate::fault::Kind;
+use crate::plan::{HOUR, MINUTE};
 
 /// The next thing that happens to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(crate) enum Tick {
     RuntimeOver,
     /// Its waiting time is up.
     WaitOver,
+    /// Somebody deletes it.
+    Deleted,
 }
 
 /// What will go wrong with a job.
@@ -43,6 +46,12 @@ pub(crate) struct Fate {
     ends_after: u32,
     /// After this epoch somebody else stops it.
     stopped_after: Option<u32>,
+    /// After this epoch, or at its end, somebody deletes it.
+    deleted_after: Option<u32>,
+    /// How long its bill is late, ms.
+    bill_late_ms: Option<i64>,
+    /// Seconds that its bill is above what its limits allow.
+    overrun_seconds: Option<i64>,
     /// Whether its program goes on for as long as it may after being told to stop.
     stubborn: bool,
 }
@@ -50,6 +59,8 @@ pub(crate) struct Fate {
 impl Fate {
     pub(crate) fn drawn(world: &mut World, program: &Program, spot: bool, dice: &mut Dice) -> Self {
         let last = program.epochs.max(1);
+        let (late, above) =
+            (world.faults.strikes(Kind::BillLate), world.faults.strikes(Kind::BillAboveReservation));
         let mut after = |dice: &mut Dice, kind: Kind| world.faults.strikes(kind).then(|| dice.count(0, last));
         let algorithm =
             after(dice, Kind::JobAlgorithmError).map(|epoch| (epoch, "AlgorithmError: exit code 1"));
@@ -61,8 +72,27 @@ impl Fate {
             hangs_after: after(dice, Kind::JobHangs),
             ends_after: after(dice, Kind::JobEndsEarly).unwrap_or(program.epochs),
             stopped_after: after(dice, Kind::StoppedOutside),
+            deleted_after: after(dice, Kind::JobDeleted),
             capacity_error: world.faults.strikes(Kind::JobCapacityError),
             stubborn: world.faults.strikes(Kind::StopSlow),
+            bill_late_ms: late.then(|| dice.between(MINUTE, 4 * HOUR)),
+            overrun_seconds: above.then(|| dice.between(1, 3_600)),
+        }
+    }
+
+    /// Nothing goes wrong.
+    pub(crate) fn calm(program: &Program) -> Self {
+        Self {
+            capacity_error: false,
+            fails: None,
+            interrupted_after: None,
+            hangs_after: None,
+            ends_after: program.epochs,
+            stopped_after: None,
+            deleted_after: None,
+            bill_late_ms: None,
+            overrun_seconds: None,
+            stubborn: false,
         }
     }
 }
@@ -105,6 +135,9 @@ impl World {
 
     /// Something happens to a job, unless something else came before.
     pub(crate) fn tick(&mut self, index: usize, generation: u32, tick: Tick) {
+        if tick == Tick::Deleted {
+            return self.delete_job(index);
+        }
         let job = &self.training.jobs[index];
         let current =
             generation == job.generation || (generation == u32::MAX && job.now.status == "InProgress");
@@ -119,6 +152,7 @@ impl World {
             Tick::Stopped(why) => self.end_job(index, "Stopped", why, None),
             Tick::RuntimeOver => self.stopping(index, Tick::Stopped("MaxRuntimeExceeded")),
             Tick::WaitOver => self.stopping(index, Tick::Stopped("MaxWaitTimeExceeded")),
+            Tick::Deleted => {}
         }
     }
 
@@ -144,8 +178,10 @@ impl World {
         let (now, job) = (self.now, &mut self.training.jobs[index]);
         job.from = if from_zero { 0 } else { job.checkpoint };
         job.epoch = job.from;
-        let name = format!("{}/algo-1-{now}", job.now.name);
-        job.streams.push(LogStream { name, lines: Vec::new(), sent: 0, flush_due: false });
+        for host in 1..=job.program.hosts {
+            let name = format!("{}/algo-{host}-{now}", job.now.name);
+            job.streams.push(LogStream { name, lines: Vec::new(), sent: 0, flush_due: false });
+        }
         let epoch_ms = job.program.epoch_ms;
         self.enter(index, "InProgress", "Training");
         self.tick_after(index, epoch_ms, Tick::Epoch);
@@ -156,16 +192,18 @@ impl World {
         let stopping = job.now.status == "Stopping";
         if job.epoch < job.program.epochs {
             job.epoch += 1;
-            let line = job.program.line(job.epoch, job.from);
             if job.epoch.is_multiple_of(job.program.checkpoint_every) {
                 job.checkpoint = job.epoch;
             }
-            self.log(index, line);
+            self.log(index);
         }
         let job = &mut self.training.jobs[index];
         let (epoch, fate, next) = (job.epoch, job.fate, job.program.epoch_ms);
         if let Some((_, reason)) = fate.fails.filter(|(after, _)| *after <= epoch && !stopping) {
             return self.end_job(index, "Failed", "Failed", Some(reason));
+        }
+        if fate.deleted_after.is_some_and(|after| after <= epoch) {
+            return self.delete_job(index);
         }
         if fate.interrupted_after.is_some_and(|after| after <= epoch) && !stopping {
             return self.interrupt(index);
@@ -240,25 +278,60 @@ impl World {
             } else {
                 job.ran_ms
             };
-            let seconds = (billed / 1_000).clamp(0, job.worst_seconds());
+            let mut seconds = (billed / 1_000).clamp(0, job.worst_seconds());
+            if let Some(more) = job.fate.overrun_seconds {
+                seconds = job.worst_seconds() + more;
+                job.overran = true;
+            }
             job.now.billable_seconds = u64::try_from(seconds).ok();
+            job.bill_at = now + job.fate.bill_late_ms.unwrap_or(0);
         }
         job.now.failure_reason = reason.map(str::to_owned);
+        self.training.alive -= 1;
+        let deleted = job.fate.deleted_after.is_some();
+        let soon = job.dice.between(0, 30 * MINUTE);
         self.enter(index, status, secondary);
+        if deleted {
+            self.tick_after(index, soon, Tick::Deleted);
+        }
     }
 
-    /// A line in the job's log.
-    fn log(&mut self, index: usize, message: String) {
+    /// Somebody deletes the job, running or not; nobody is told.
+    fn delete_job(&mut self, index: usize) {
         let now = self.now;
         let job = &mut self.training.jobs[index];
-        let last = job.streams.len().saturating_sub(1);
-        let Some(stream) = job.streams.get_mut(last) else { return };
-        let id = format!("{:020}{:06}", now, stream.lines.len());
-        let name = stream.name.clone();
-        stream.lines.push(LogLine { stream: name, id, timestamp: now, message });
-        if !std::mem::replace(&mut stream.flush_due, true) {
-            let wait = job.dice.between(500, 10_000);
-            self.queue.push(now + wait, Event::Flush { job: index, stream: last });
+        job.deleted = true;
+        job.generation += 1;
+        let name = job.now.name.clone();
+        self.trace.line(now, || format!("job {name} is deleted"));
+        if job.is_ended() {
+            return;
+        }
+        job.ran_ms += job.runs_since.take().map_or(0, |since| now - since);
+        "Stopped".clone_into(&mut job.now.status);
+        job.now.billable_seconds = u64::try_from((job.ran_ms / 1_000).min(job.worst_seconds())).ok();
+        self.training.alive -= 1;
+    }
+
+    /// An epoch's line in the job's log, on each host that logs.
+    fn log(&mut self, index: usize) {
+        let now = self.now;
+        let job = &mut self.training.jobs[index];
+        let hosts = usize::try_from(job.program.hosts).unwrap_or(1);
+        // Those of the present run are the last.
+        let first = job.streams.len().saturating_sub(hosts);
+        for (host, stream) in job.streams.iter_mut().skip(first).enumerate() {
+            let message = match host {
+                0 => job.program.line(job.epoch, job.from),
+                _ => job.program.nonsense(job.epoch, job.from),
+            };
+            let id = format!("{:020}{:06}", now, stream.lines.len());
+            let name = stream.name.clone();
+            stream.lines.push(LogLine { stream: name, id, timestamp: now, message });
+            if !std::mem::replace(&mut stream.flush_due, true) {
+                let wait = job.dice.between(500, 10_000);
+                self.queue.push(now + wait, Event::Flush { job: index, stream: first + host });
+            }
         }
     }
 }

@@ -13,9 +13,10 @@ use service::ports::training::{
 use service::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
 use wire::item::{Item, Key};
 
-use super::call::{Call, Mishap, Op, call, pause};
+use super::call::{Call, Mishap, call, given_up, pause};
 use super::{Shared, lock};
 use crate::case::{INSTANCE_TYPE, LISTED_INSTANCE_HOUR, LISTED_KILO_GIB_HOUR};
+use crate::site::Op;
 
 /// All ports of one process.
 #[derive(Debug, Clone)]
@@ -95,6 +96,10 @@ impl Table for Port {
 impl TrainingJobs for Port {
     async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
         let on = request["TrainingJobName"].as_str().unwrap_or_default().to_owned();
+        let late = lock(&self.world).create_late(request);
+        if let Some((ms, dies)) = late {
+            return Err(training_error(given_up(&self.world, ms, dies).await));
+        }
         let made = Call { op: Op::Create, on };
         call(&self.world, made, |world| world.create_job(request)).await.map_err(training_error)?
     }

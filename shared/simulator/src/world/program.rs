@@ -16,9 +16,14 @@ pub(crate) struct Program {
     pub(crate) epoch_ms: i64,
     /// Epochs between two checkpoints.
     pub(crate) checkpoint_every: u32,
+    /// Hosts that log the objective; those after the first log nonsense.
+    pub(crate) hosts: u32,
     style: Epochs,
     base: u32,
 }
+
+/// What other hosts than the first log: no value that counts.
+pub(crate) const NONSENSE: f64 = 777.0;
 
 #[derive(Debug, Clone, PartialEq)]
 enum Curve {
@@ -40,6 +45,7 @@ impl Program {
         let mut rate = |kind: Kind| dice.chance(world.faults.rate(kind));
         let (silent, flat, diverges) =
             (rate(Kind::ProgramSilent), rate(Kind::ProgramFlat), rate(Kind::ProgramDiverges));
+        let all_hosts = case.instances > 1 && rate(Kind::ProgramAllHosts);
         let height = dice.unit();
         let curve = if silent {
             Curve::Silent
@@ -55,9 +61,33 @@ impl Program {
             epochs: case.program_epochs,
             epoch_ms: epoch_ms.max(1),
             checkpoint_every: dice.count(1, 3),
+            hosts: if all_hosts { case.instances } else { 1 },
             style: case.epochs,
             base: case.base,
         }
+    }
+
+    /// One that runs for long and logs nothing.
+    pub(crate) fn long() -> Self {
+        Self {
+            curve: Curve::Silent,
+            epochs: 1_000,
+            epoch_ms: 600_000,
+            checkpoint_every: 1,
+            hosts: 1,
+            style: Epochs::Ranked,
+            base: 0,
+        }
+    }
+
+    /// Its traits, for the report.
+    pub(crate) fn traits(&self) -> Vec<Kind> {
+        let curve = match self.curve {
+            Curve::Silent => Some(Kind::ProgramSilent),
+            Curve::Flat(_) => Some(Kind::ProgramFlat),
+            Curve::Rising { nan_from, .. } => (nan_from < u32::MAX).then_some(Kind::ProgramDiverges),
+        };
+        curve.into_iter().chain((self.hosts > 1).then_some(Kind::ProgramAllHosts)).collect()
     }
 
     /// The value after `epoch` (from 1); `None` = it logs none.
@@ -77,7 +107,16 @@ impl Program {
 
     /// The line it logs after `epoch`; `from` = epochs at the checkpoint that this run went on from.
     pub(crate) fn line(&self, epoch: u32, from: u32) -> String {
-        let Some(value) = self.value(epoch) else { return format!("epoch {epoch} done") };
+        self.told(self.value(epoch), epoch, from)
+    }
+
+    /// The line that another host logs after `epoch`.
+    pub(crate) fn nonsense(&self, epoch: u32, from: u32) -> String {
+        self.told(Some(NONSENSE), epoch, from)
+    }
+
+    fn told(&self, value: Option<f64>, epoch: u32, from: u32) -> String {
+        let Some(value) = value else { return format!("epoch {epoch} done") };
         let value = if value.is_nan() { "nan".to_owned() } else { value.to_string() };
         let told = match self.style {
             Epochs::Ranked => return format!("auc={value};"),

@@ -7,12 +7,17 @@ use wire::events::logs::LogBatch;
 
 use super::life::Tick;
 use super::stream::{Consumer, Record};
+use crate::site::Function;
 
 /// Something that is due.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A process goes on.
     Wake(u64),
+    /// A process has run for as long as its function may.
+    TimeOver(u64),
+    /// A create whose caller gave up, or died, arrives.
+    CreateLands(Function, Value),
     /// A training job goes on.
     Tick { job: usize, generation: u32, tick: Tick },
     /// Lines of a job's log stream are sent to the subscriber.
@@ -29,6 +34,8 @@ pub(crate) enum Event {
     SweepNow,
     /// A tuning is submitted.
     Submit(usize),
+    /// A user looks at a tuning and at its training jobs.
+    Look(usize),
     /// A user stops a tuning.
     UserStop(usize),
     /// The liveness phase begins.

@@ -13,6 +13,7 @@ use super::queue::Event;
 use crate::dice::fnv;
 use crate::fault::Kind;
 use crate::plan::{HOUR, Order};
+use crate::site::Site;
 
 /// Most records in a batch.
 const BATCH_MAX: i64 = 30;
@@ -74,6 +75,9 @@ impl World {
         let Some(consumer) = Consumer::of(change) else { return };
         let elapsed = self.now - self.start;
         let outage = self.plan.stream_outage.is_some_and(|(from, to)| (from..to).contains(&elapsed));
+        if outage {
+            self.faults.count(Kind::StreamOutage, Site::World);
+        }
         if outage || self.faults.strikes(Kind::StreamLost) {
             self.records_lost += 1;
             return;
@@ -96,7 +100,10 @@ impl World {
         if std::mem::replace(&mut self.shard(consumer, shard).pump_due, true) {
             return;
         }
-        let delay = if self.faults.strikes(Kind::StreamDelayed) { self.dice.between(1_000, HOUR) } else { 0 };
+        // Now and then for longer than records are kept.
+        let (least, most) = self.dice.pick(&[(0, 1), (0, 1), (0, 1), (0, 1), (25, 30)]);
+        let strikes = self.faults.strikes(Kind::StreamDelayed);
+        let delay = if strikes { 1_000 + self.dice.between(least * HOUR, most * HOUR) } else { 0 };
         let mut at = self.now + wait + delay + self.dice.between(50, 1_000);
         if let (Order::Reversed(window), true) = (self.plan.order, self.faults_on) {
             at += window - at.rem_euclid(window);
@@ -125,6 +132,9 @@ impl World {
         state.busy = !batch.is_empty();
         state.in_flight = batch.len();
         self.records_lost += expired;
+        if expired > 0 {
+            self.faults.count(Kind::StreamExpired, Site::World);
+        }
         (!batch.is_empty()).then_some(batch)
     }
 
@@ -153,6 +163,7 @@ impl World {
         let failures = if given_up { std::mem::take(&mut state.failures) } else { state.failures };
         let more = !state.waiting.is_empty();
         if given_up {
+            self.faults.count(Kind::StreamGivenUp, Site::World);
             self.records_lost += 1;
         }
         if duplicated && !handled.is_empty() {

@@ -1,7 +1,8 @@
 //! The training service: SageMaker's contract in virtual time.
 //!
 //! Names are unique for ever; a stop is accepted at once and lands later; `describe` may show an earlier state; a bill is
-//! known at the end only and never above what the limits sent allow (running time, 120 s grace, 180 s upload).
+//! known at the end only, perhaps hours later, and above what the limits sent allow (running time, 120 s grace, 180 s
+//! upload) only where the fault plan says that the service breaks its word.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +14,18 @@ use wire::names::parse_training_job_name;
 use super::World;
 use super::life::{Fate, Tick};
 use super::program::Program;
+use super::queue::Event;
 use crate::dice::Dice;
 use crate::fault::Kind;
+use crate::site::{Function, Op, Site};
 
 /// Lines a page of a log has.
 const PAGE_LINES: usize = 20;
+/// A create takes effect so long after its caller gave up at most, clocks included: an actuator takes a job for lost a
+/// minute after the claim under which it was created.
+const LATE_MS_MAX: i64 = 50_000;
+/// Creates that the account may make in so many ms: one.
+const CREATE_EVERY_MS: i64 = 1_000;
 /// Jobs a page of a listing has.
 const PAGE_JOBS: usize = 4;
 
@@ -26,12 +34,28 @@ const PAGE_JOBS: usize = 4;
 pub(crate) struct Training {
     pub(crate) jobs: Vec<Job>,
     by_name: BTreeMap<String, usize>,
+    /// Jobs that have not ended.
+    pub(crate) alive: usize,
+    /// When the last one was created.
+    created_at: i64,
+}
+
+/// Whose a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A tuning's.
+    Ours,
+    /// This stack's, but no row knows it.
+    Orphan,
+    /// Another stack's.
+    Foreign,
 }
 
 /// A job.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) id: String,
+    pub(crate) owner: Owner,
     pub(crate) key: JobKey,
     pub(crate) case: usize,
     pub(crate) tags: BTreeMap<String, String>,
@@ -57,6 +81,14 @@ pub(crate) struct Job {
     pub(crate) streams: Vec<LogStream>,
     /// Whether it was ever told to stop by an order.
     pub(crate) stop_asked: bool,
+    /// Nobody but a create sees it before.
+    pub(crate) visible_at: i64,
+    /// Somebody has deleted it: nobody sees it any more.
+    pub(crate) deleted: bool,
+    /// Its bill is not told before.
+    pub(crate) bill_at: i64,
+    /// Whether its bill is above what its limits allow.
+    pub(crate) overran: bool,
 }
 
 /// A log stream.
@@ -70,6 +102,44 @@ pub(crate) struct LogStream {
 }
 
 impl Job {
+    /// A job that is created now.
+    pub(crate) fn new(
+        name: &str,
+        key: JobKey,
+        tag_list: &Value,
+        program: Program,
+        fate: Fate,
+        now: i64,
+    ) -> Self {
+        Self {
+            id: String::new(),
+            owner: Owner::Ours,
+            key,
+            case: 0,
+            tags: tags(tag_list),
+            max_runtime_ms: 0,
+            max_wait_ms: None,
+            program,
+            fate,
+            dice: Dice::new(0, name, 0),
+            now: description(name, now),
+            history: Vec::new(),
+            transitions: Vec::new(),
+            generation: 0,
+            ran_ms: 0,
+            runs_since: None,
+            epoch: 0,
+            checkpoint: 0,
+            from: 0,
+            streams: Vec::new(),
+            stop_asked: false,
+            visible_at: now,
+            deleted: false,
+            bill_at: 0,
+            overran: false,
+        }
+    }
+
     pub(crate) fn is_ended(&self) -> bool {
         matches!(self.now.status.as_str(), "Completed" | "Failed" | "Stopped")
     }
@@ -90,8 +160,23 @@ impl Job {
 }
 
 impl Training {
-    pub(crate) fn find(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
+    /// A job that can be seen at `now`.
+    fn find(&self, name: &str, now: i64) -> Result<usize, TrainingJobsError> {
+        let index = self.by_name.get(name).copied();
+        let visible = |index: &usize| {
+            let job = &self.jobs[*index];
+            job.visible_at <= now && !job.deleted
+        };
+        index.filter(visible).ok_or_else(|| TrainingJobsError::NotFound(name.to_owned()))
+    }
+
+    /// Enters a job; its index.
+    pub(crate) fn enter(&mut self, job: Job) -> usize {
+        let index = self.jobs.len();
+        self.by_name.insert(job.now.name.clone(), index);
+        self.alive += 1;
+        self.jobs.push(job);
+        index
     }
 
     pub(crate) fn of(&self, id: &str) -> impl Iterator<Item = &Job> {
@@ -100,6 +185,41 @@ impl Training {
 }
 
 impl World {
+    /// Whether a create that is sent now takes effect only later: after how long its caller gives up, and whether it dies
+    /// then.
+    pub(crate) fn create_late(&mut self, request: &Value) -> Option<(i64, bool)> {
+        let site = self.site_of(Op::Create);
+        if !self.faults.strikes_at(Kind::CreateLate, site) {
+            return None;
+        }
+        let longest = LATE_MS_MAX - 2 * self.plan.skew_ms_max;
+        let at = self.now + self.dice.between(1_000, longest);
+        self.queue.push(at, Event::CreateLands(self.function, request.clone()));
+        Some((self.dice.between(100, 20_000), self.dice.chance(0.5)))
+    }
+
+    /// A create arrives whose caller has given up, or died; nobody hears the answer.
+    pub(crate) fn create_lands(&mut self, function: Function, request: &Value) {
+        self.function = function;
+        let result = self.create_job(request);
+        self.trace
+            .line(self.now, || format!("create {} arrives late: {result:?}", request["TrainingJobName"]));
+    }
+
+    /// What the account allows, whoever asks.
+    fn quota(&mut self) -> Result<(), TrainingJobsError> {
+        let site = Site::Call(self.function, Op::Create);
+        if self.plan.one_create_a_second && self.now < self.training.created_at + CREATE_EVERY_MS {
+            self.faults.count(Kind::CreateTooFast, site);
+            return Err(TrainingJobsError::Throttled);
+        }
+        if self.plan.account_jobs.is_some_and(|most| self.training.alive >= most) {
+            self.faults.count(Kind::AccountQuota, site);
+            return Err(TrainingJobsError::LimitExceeded("ResourceLimitExceeded".to_owned()));
+        }
+        Ok(())
+    }
+
     /// `CreateTrainingJob`.
     pub(crate) fn create_job(&mut self, request: &Value) -> Result<(), TrainingJobsError> {
         let refused = |message: &str| TrainingJobsError::Refused {
@@ -107,6 +227,7 @@ impl World {
             message: message.to_owned(),
         };
         let name = request["TrainingJobName"].as_str().unwrap_or_default().to_owned();
+        self.quota()?;
         if self.training.by_name.contains_key(&name) {
             return Err(TrainingJobsError::NameTaken(name));
         }
@@ -127,33 +248,23 @@ impl World {
         }
         let configuration = request["HyperParameters"].to_string();
         let program = Program::new(self, &self.cases[case], &configuration);
+        for kind in program.traits() {
+            self.faults.count(kind, Site::World);
+        }
         let mut dice = Dice::new(self.seed, "job", crate::dice::fnv(&name));
         let fate = Fate::drawn(self, &program, spot, &mut dice);
+        let unseen = if self.faults.strikes(Kind::NotVisibleYet) { self.dice.between(500, 5_000) } else { 0 };
         let job = Job {
             id,
-            key,
             case,
-            tags: tags(&request["Tags"]),
             max_runtime_ms: max_runtime * 1_000,
             max_wait_ms: max_wait.map(|wait| wait * 1_000),
-            program,
-            fate,
             dice,
-            now: description(&name, self.now),
-            history: Vec::new(),
-            transitions: Vec::new(),
-            generation: 0,
-            ran_ms: 0,
-            runs_since: None,
-            epoch: 0,
-            checkpoint: 0,
-            from: 0,
-            streams: Vec::new(),
-            stop_asked: false,
+            visible_at: self.now + unseen,
+            ..Job::new(&name, key, &request["Tags"], program, fate, self.now)
         };
-        let index = self.training.jobs.len();
-        self.training.by_name.insert(name, index);
-        self.training.jobs.push(job);
+        self.training.created_at = self.now;
+        let index = self.training.enter(job);
         self.check_created(index);
         self.enter(index, "InProgress", "Starting");
         self.begin_job(index);
@@ -162,9 +273,10 @@ impl World {
 
     /// `StopTrainingJob`.
     pub(crate) fn stop_job(&mut self, name: &str) -> Result<(), TrainingJobsError> {
-        let Some(index) = self.training.find(name) else {
-            return Err(TrainingJobsError::NotFound(name.to_owned()));
-        };
+        let index = self.training.find(name, self.now)?;
+        if self.training.jobs[index].owner == Owner::Foreign {
+            self.check.violation(self.now, &format!("P7: {name} is another stack's job, and is stopped"));
+        }
         let job = &mut self.training.jobs[index];
         job.stop_asked = true;
         if job.is_ended() {
@@ -179,30 +291,32 @@ impl World {
 
     /// `DescribeTrainingJob`, perhaps as it was a while ago.
     pub(crate) fn describe_job(&mut self, name: &str) -> Result<Description, TrainingJobsError> {
-        let Some(index) = self.training.find(name) else {
-            return Err(TrainingJobsError::NotFound(name.to_owned()));
-        };
-        let lag = if self.faults.strikes(Kind::DescribeLag) { self.dice.between(1, 300_000) } else { 0 };
+        let index = self.training.find(name, self.now)?;
+        let site = Site::Call(self.function, Op::Describe);
+        let lag =
+            if self.faults.strikes_at(Kind::DescribeLag, site) { self.dice.between(1, 300_000) } else { 0 };
         let as_of = self.now - lag;
         let job = &self.training.jobs[index];
         let seen = job.history.iter().rev().find(|(at, _)| *at <= as_of).or_else(|| job.history.first());
-        Ok(seen.map_or_else(|| job.now.clone(), |(_, description)| description.clone()))
+        let mut seen = seen.map_or_else(|| job.now.clone(), |(_, description)| description.clone());
+        if as_of < job.bill_at {
+            seen.billable_seconds = None;
+        }
+        Ok(seen)
     }
 
     /// `ListTags`.
     pub(crate) fn tags_of_job(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
-        match self.training.find(name) {
-            Some(index) => Ok(self.training.jobs[index].tags.clone()),
-            None => Err(TrainingJobsError::NotFound(name.to_owned())),
-        }
+        Ok(self.training.jobs[self.training.find(name, self.now)?].tags.clone())
     }
 
     /// `ListTrainingJobs` in progress, created at `created_from` or later, oldest first.
     pub(crate) fn list_jobs(&self, created_from: i64, page: Option<&str>) -> Paged<Listed> {
         let from = page.and_then(|page| page.parse().ok()).unwrap_or(0);
         let running = self.training.jobs.iter().enumerate().skip(from);
-        let mut running =
+        let running =
             running.filter(|(_, job)| job.now.status == "InProgress" && job.now.created >= created_from);
+        let mut running = running.filter(|(_, job)| job.visible_at <= self.now);
         let listed =
             |(_, job): (usize, &Job)| Listed { name: job.now.name.clone(), created: job.now.created };
         let items: Vec<Listed> = running.by_ref().take(PAGE_JOBS).map(listed).collect();
@@ -217,10 +331,10 @@ impl World {
         from: i64,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
-        let Some(index) = self.training.find(name) else {
-            return Err(TrainingJobsError::NotFound(name.to_owned()));
-        };
-        let lag = if self.faults.strikes(Kind::LogReadLag) { self.dice.between(1_000, 60_000) } else { 0 };
+        let index = self.training.find(name, self.now)?;
+        let site = Site::Call(self.function, Op::ReadLog);
+        let lag =
+            if self.faults.strikes_at(Kind::LogReadLag, site) { self.dice.between(1_000, 60_000) } else { 0 };
         let as_of = self.now - lag;
         let streams = self.training.jobs[index].streams.iter();
         let streams = streams.filter(|stream| stream.name.contains(&format!("/{host}-")));

@@ -8,6 +8,7 @@ use wire::stored::{self, ActionRow, ActionStatus};
 use super::World;
 use super::ports::now;
 use crate::case::Epochs;
+use service::perform::{COST_ALARM, TUNING_STATE_CHANGE};
 use service::ports::table::Table;
 
 impl World {
@@ -24,7 +25,8 @@ impl World {
         if alive.iter().filter(|other| other.key.trial == key.trial).count() > 1 {
             wrong.push(format!("P2: two jobs of trial {} run at once, {name} among them", key.trial));
         }
-        if let Some(cap) = case.cap {
+        let overran = self.training.of(&id).any(|job| job.overran);
+        if let Some(cap) = case.cap.filter(|_| !overran) {
             let worst: u64 = self.training.of(&id).map(|job| case.cost(job.charged_seconds())).sum();
             if worst > cap {
                 wrong.push(format!("P1: bills and worst cases are {worst}, the cap is {cap}, with {name}"));
@@ -32,7 +34,8 @@ impl World {
         }
         let row = now(self.table.get(&stored::action_key(&id, &format!("start-{key}"))));
         match row.ok().flatten().as_ref().map(ActionRow::read) {
-            Some(Ok(row)) if row.status == ActionStatus::Performing => {}
+            // One whose caller gave up arrives while its row waits for the next try.
+            Some(Ok(row)) if matches!(row.status, ActionStatus::Performing | ActionStatus::Pending) => {}
             Some(Ok(row)) => wrong.push(format!("P2: {name} is created while its row is {:?}", row.status)),
             Some(Err(_)) | None => wrong.push(format!("P7: {name} is created, no row knows it")),
         }
@@ -54,7 +57,7 @@ impl World {
             for recorded in &step.facts {
                 if let tuning::fact::Fact::JobNeverStarted { job }
                 | tuning::fact::Fact::StartRefused { job, .. } = &recorded.fact
-                    && self.training.of(id).any(|other| other.key == *job)
+                    && self.training.of(id).any(|other| other.key == *job && !other.deleted)
                 {
                     self.check.violation(self.now, &format!("P1: job {job} was given up, yet it exists"));
                 }
@@ -115,12 +118,12 @@ impl World {
     pub(crate) fn check_notice(&mut self, detail_type: &str, detail: &Value) {
         let name = detail["HyperParameterTuningJobName"].as_str().unwrap_or_default();
         let notice = match (detail_type, detail["Alarm"].as_str()) {
-            ("SageMaker HyperParameter Tuning Job State Change", None) => "notice-ended".to_owned(),
-            ("Hyperband Tuning Job Cost Alarm", Some("Overrun")) => "notice-overrun".to_owned(),
-            ("Hyperband Tuning Job Cost Alarm", Some("CapReached")) => {
+            (TUNING_STATE_CHANGE, None) => "notice-ended".to_owned(),
+            (COST_ALARM, Some("Overrun")) => "notice-overrun".to_owned(),
+            (COST_ALARM, Some("CapReached")) => {
                 format!("notice-cap-{}", detail["Percent"])
             }
-            ("Hyperband Tuning Job Cost Alarm", Some("MonthlyCapReached")) => {
+            (COST_ALARM, Some("MonthlyCapReached")) => {
                 let month = detail["Month"].as_str().unwrap_or_default();
                 format!("notice-month-{month}-{}", detail["Percent"])
             }

@@ -1,0 +1,74 @@
+//! The decision rules: every kind of ruling with its reason, by name, for the report. None may be left out, or a rule could
+//! go without a single history that uses it.
+
+use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd};
+
+macro_rules! rules {
+    ($($pattern:pat $(if $guard:expr)? => $name:literal,)*; $never:pat => $not:literal) => {
+        /// The name of the rule that a ruling follows.
+        pub(crate) fn name(ruling: &Ruling) -> &'static str {
+            match ruling {
+                $($pattern $(if $guard)? => $name,)*
+                $never => $not,
+            }
+        }
+
+        /// All of them.
+        pub(crate) const RULES: &[&str] = &[$($name,)*];
+    };
+}
+
+rules! {
+    Ruling::TrialJudged { verdict, .. } if verdict.goes_on => "TrialJudged goes on",
+    Ruling::TrialJudged { value: None, .. } => "TrialJudged out, no number",
+    Ruling::TrialJudged { .. } => "TrialJudged out",
+    Ruling::StartOrdered { job, .. } if job.attempt > 1 => "StartOrdered further attempt",
+    Ruling::StartOrdered { .. } => "StartOrdered",
+    Ruling::StopOrdered { why: StopWhy::Rung { .. }, .. } => "StopOrdered Rung",
+    Ruling::StopOrdered { why: StopWhy::MaxResource, .. } => "StopOrdered MaxResource",
+    Ruling::StopOrdered { why: StopWhy::TuningEnding, .. } => "StopOrdered TuningEnding",
+    Ruling::StopOrdered { why: StopWhy::NoObjective { .. }, .. } => "StopOrdered NoObjective",
+    Ruling::BillOrdered { .. } => "BillOrdered",
+    Ruling::LogReadOrdered { .. } => "LogReadOrdered",
+    Ruling::LookOrdered { .. } => "LookOrdered",
+    Ruling::GrantOrdered { .. } => "GrantOrdered",
+    Ruling::ReturnOrdered { .. } => "ReturnOrdered",
+    Ruling::CapReached { percent: 50 } => "CapReached 50",
+    Ruling::CapReached { percent: 80 } => "CapReached 80",
+    Ruling::CapReached { .. } => "CapReached 100",
+    Ruling::MonthCapReached { percent: 50, .. } => "MonthCapReached 50",
+    Ruling::MonthCapReached { percent: 80, .. } => "MonthCapReached 80",
+    Ruling::MonthCapReached { .. } => "MonthCapReached 100",
+    Ruling::SettledInFull { .. } => "SettledInFull",
+    Ruling::OverrunSeen => "OverrunSeen",
+    Ruling::AttemptAwaited { why: RetryWhy::Capacity, .. } => "AttemptAwaited Capacity",
+    Ruling::AttemptAwaited { why: RetryWhy::MaxWait, .. } => "AttemptAwaited MaxWait",
+    Ruling::AttemptAwaited { why: RetryWhy::ServiceError, .. } => "AttemptAwaited ServiceError",
+    Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => "AttemptAwaited RuntimeCutTooShort",
+    Ruling::TrialFinished { how: TrialEnd::Completed, .. } => "TrialFinished Completed",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. } => "TrialFinished Stopped Rung",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::MaxResource), .. } => "TrialFinished Stopped MaxResource",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), .. } => "TrialFinished Stopped TuningEnding",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NoObjective { .. }), .. } => "TrialFinished Stopped NoObjective",
+    Ruling::TrialFinished { how: TrialEnd::StoppedOutside, .. } => "TrialFinished StoppedOutside",
+    Ruling::TrialFinished { how: TrialEnd::MaxRuntime, .. } => "TrialFinished MaxRuntime",
+    Ruling::TrialFinished { how: TrialEnd::Failed(_), job: None, .. } => "TrialFinished Failed, no further attempt",
+    Ruling::TrialFinished { how: TrialEnd::Failed(_), .. } => "TrialFinished Failed",
+    Ruling::TrialFinished { how: TrialEnd::NeverStarted, .. } => "TrialFinished NeverStarted",
+    Ruling::TuningEnding { why: EndReason::Target } => "TuningEnding Target",
+    Ruling::TuningEnding { why: EndReason::NotImproving } => "TuningEnding NotImproving",
+    Ruling::TuningEnding { why: EndReason::MaxRuntime } => "TuningEnding MaxRuntime",
+    Ruling::TuningEnding { why: EndReason::CostCap } => "TuningEnding CostCap",
+    Ruling::TuningEnding { why: EndReason::Failed(_) } => "TuningEnding Failed",
+    Ruling::TuningEnded { why: EndReason::CostCap } => "TuningEnded CostCap",
+    Ruling::TuningEnded { why: EndReason::MaxJobs } => "TuningEnded MaxJobs",
+    Ruling::TuningEnded { why: EndReason::Target } => "TuningEnded Target",
+    Ruling::TuningEnded { why: EndReason::NotImproving } => "TuningEnded NotImproving",
+    Ruling::TuningEnded { why: EndReason::MaxRuntime } => "TuningEnded MaxRuntime",
+    Ruling::TuningEnded { why: EndReason::Stopped } => "TuningEnded Stopped",
+    Ruling::TuningEnded { why: EndReason::Failed(_) } => "TuningEnded Failed",
+    ;
+    // These end no tuning before its time.
+    Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } =>
+        "TuningEnding without a rule"
+}
