@@ -84,14 +84,14 @@ impl History {
             .books
             .values()
             .filter(|book| !matches!(book.ended, Some((EndReason::Stopped | EndReason::CostCap, _))));
-        let word = |book: &Book| book.ended.as_ref().map_or("not ended", |(why, _)| why.word());
+        let reason = |book: &Book| book.ended.as_ref().map_or("not ended", |(why, _)| why.word());
         let reached = |book: &&Book| {
             let completed = matches!(&book.ended, Some((why, _)) if !matches!(why, EndReason::Failed(_)));
             completed && reached_max_resource(&rows, book)
         };
         Self {
             unhindered: free.clone().map(|_| 1).sum(),
-            unreached: free.filter(|book| !reached(book)).map(word).collect(),
+            unreached: free.filter(|book| !reached(book)).map(reason).collect(),
             usage,
             seed,
             events,
