@@ -1,8 +1,8 @@
 //! The sweeper's use case, once a minute: heals what never arrived, as much as one sweep may do, and goes on the next time.
 //!
-//! A sweep goes once round the active tunings (stops what is to be stopped, tells the time, rings), reads owed bills, stops
-//! running jobs that no action row knows, makes the starts that were put off, and looks at silent jobs, in this order: what
-//! costs money first. Calls of the training service are counted and paced ([`Limits`]); what does not fit is left to the
+//! A sweep stops running jobs that no action row knows, goes once round the active tunings (stops what is to be stopped,
+//! tells the time, rings), reads owed bills, makes the starts that were put off, and looks at silent jobs, in this order:
+//! what costs money first. Calls of the training service are counted and paced ([`Limits`]); what does not fit is left to the
 //! next sweep, whose rounds go on where this one's ended. One sweeper at a time, by a lease. With no active tuning it makes
 //! one query a minute, since the lease and the cursors lie in the partition of the active tunings, and one listing an
 //! hour. Must never let one tuning that cannot be read keep the others from their turn.
@@ -34,11 +34,13 @@ use round::FirstPage;
 use run::Run;
 
 /// Shares of a sweep's time, in percent from its beginning: nothing of a kind is begun after its share, so that what comes
-/// later has some time too. The round of the active tunings.
-const HEAL_SHARE: i64 = 30;
+/// later has some time too. The listing of jobs that have come of age.
+const LIST_NEW_SHARE: i64 = 15;
+/// The round of the active tunings.
+const HEAL_SHARE: i64 = 35;
 /// Bills and logs.
 const BILLS_SHARE: i64 = 55;
-/// Listings.
+/// The listing of all running jobs.
 const LIST_SHARE: i64 = 65;
 /// Starts.
 const STARTS_SHARE: i64 = 80;
@@ -148,9 +150,12 @@ where
         let until = now.saturating_add(self.limits.time_ms);
         self.actuator.jobs.begin(self.limits.calls, now, until);
         let mut run = Run::new(now, first, lease, swept);
+        if !idle {
+            self.list_new(&mut run).await;
+        }
         self.heal(&mut run, was_left).await;
         self.read_bills(&mut run).await;
-        self.list(&mut run, idle).await;
+        self.list_all(&mut run, if idle { WHOLE } else { LIST_SHARE }).await;
         self.make_starts(&mut run).await;
         self.look(&mut run).await;
         Ok(self.end(run).await)

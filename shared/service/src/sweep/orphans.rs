@@ -12,7 +12,7 @@ use wire::stored::{self, ActionRow, ActionStatus, FullListing};
 
 use super::limits::Sort;
 use super::run::Run;
-use super::{LIST_SHARE, Sweeper, WHOLE};
+use super::{LIST_NEW_SHARE, Sweeper};
 use crate::ports::table::{Table, TableError};
 use crate::ports::training::{JobLogs, Listed, TrainingJobListing, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Millis, Timer};
@@ -70,17 +70,18 @@ where
     B: Bus,
     C: Timer + Clone,
 {
-    /// Finds and stops orphans.
-    pub(super) async fn list(&self, run: &mut Run, idle: bool) {
-        let share = if idle { WHOLE } else { LIST_SHARE };
-        if !idle {
-            let now = self.now();
-            // What is older is the hourly listing's.
-            let from = run.swept.cursor.checked.max(now - ORPHAN_AGE_MS - LISTING_EVERY_MS);
-            let pass = self.pass(run, share, from, false).await;
-            let upto = if pass.whole { pass.upto.max(now - ORPHAN_AGE_MS) } else { pass.upto };
-            run.swept.cursor.checked = pass.first_gap.map_or(upto, |gap| gap.min(upto));
-        }
+    /// Stops orphans among the jobs that have come of age since this was last done.
+    pub(super) async fn list_new(&self, run: &mut Run) {
+        let now = self.now();
+        // What is older is the hourly listing's.
+        let from = run.swept.cursor.checked.max(now - ORPHAN_AGE_MS - LISTING_EVERY_MS);
+        let pass = self.pass(run, LIST_NEW_SHARE, from, false).await;
+        let upto = if pass.whole { pass.upto.max(now - ORPHAN_AGE_MS) } else { pass.upto };
+        run.swept.cursor.checked = pass.first_gap.map_or(upto, |gap| gap.min(upto));
+    }
+
+    /// Stops orphans among all running jobs, if it is time for that or it is under way.
+    pub(super) async fn list_all(&self, run: &mut Run, share: i64) {
         let now = self.now();
         let due = now >= run.swept.cursor.listing_due;
         let begun = || due.then_some(FullListing { begun: now, from: 0, again: None, gaps: false });

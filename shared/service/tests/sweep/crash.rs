@@ -3,9 +3,9 @@
 use service::sweep::Sort;
 use wire::item::Item;
 use wire::names::training_job_name;
-use wire::stored::ACTION_PREFIX;
+use wire::stored::{ACTION_PREFIX, ACTIVE};
 
-use crate::world::{Call, MINUTE, World, unpaced};
+use crate::world::{Call, MINUTE, World, now, unpaced};
 
 /// A world in which a sweep has something of every kind to do; the ids of its tunings.
 fn prepared() -> (World, [String; 4]) {
@@ -22,18 +22,26 @@ fn prepared() -> (World, [String; 4]) {
     (world, [silent, ended, stopping, starting])
 }
 
-/// Sweeps and decisions for a while, then what has come of it all.
-fn outcome(
-    world: &World,
-    ids: &[String; 4],
-) -> (Vec<(String, &'static str)>, Vec<String>, Vec<String>, usize) {
+/// What has come of it all.
+#[derive(Debug)]
+struct Outcome {
+    jobs: Vec<(String, &'static str)>,
+    actions: Vec<String>,
+    active: Vec<String>,
+    notices: usize,
+}
+
+/// What comes of it after sweeps and decisions for a while.
+fn outcome(world: &World, ids: &[String; 4]) -> Outcome {
+    let other = world.sweeper("other", unpaced());
     for _ in 0..7 {
         world.pass(3 * MINUTE);
-        world.begin("other", unpaced()).1.unwrap();
-        ids.iter().for_each(|id| world.decide(id, &[]));
+        now(other.sweep()).unwrap();
+        for id in ids {
+            world.decide(id, &[]);
+        }
     }
     let inner = world.lock();
-    let jobs = inner.jobs.iter().map(|(name, job)| (name.clone(), job.status)).collect();
     let rows = inner.table.rows();
     let action = |item: &Item| {
         let id = item.key.pk.strip_prefix(ACTION_PREFIX)?;
@@ -42,19 +50,22 @@ fn outcome(
         let status = item.text("status").filter(|_| settles);
         Some(format!("{id} {} {status:?}", item.key.sk))
     };
-    let actions = rows.iter().filter_map(action).collect();
-    let active = rows.iter().filter_map(|item| (item.key.pk == "ACTIVE").then(|| item.key.sk.clone()));
-    (jobs, actions, active.collect(), inner.notices)
+    Outcome {
+        jobs: inner.jobs.iter().map(|(name, job)| (name.clone(), job.status)).collect(),
+        actions: rows.iter().filter_map(action).collect(),
+        active: rows.iter().filter(|row| row.key.pk == ACTIVE).map(|row| row.key.sk.clone()).collect(),
+        notices: inner.notices,
+    }
 }
 
 #[test]
 fn p4_a_sweep_that_dies_after_any_call_loses_nothing() {
     let (world, ids) = prepared();
     let expected = outcome(&world, &ids);
-    let states: Vec<&str> = expected.0.iter().map(|(_, status)| *status).collect();
+    let states: Vec<&str> = expected.jobs.iter().map(|(_, status)| *status).collect();
     assert_eq!(states, ["Completed", "Stopped", "InProgress", "InProgress", "Stopped"]);
-    assert!(!expected.1.iter().any(|action| action.contains("bill") && !action.contains("Done")));
-    assert_eq!((expected.2.len(), expected.3), (3, 2), "two tunings rest, two go on");
+    assert!(!expected.actions.iter().any(|action| action.contains("bill") && !action.contains("Done")));
+    assert_eq!((expected.active.len(), expected.notices), (3, 2), "two tunings rest, two go on");
     for at in 1.. {
         let (world, ids) = prepared();
         world.lock().steps = 0;
@@ -65,13 +76,11 @@ fn p4_a_sweep_that_dies_after_any_call_loses_nothing() {
         world.lock().stall_at = None;
         let died = world.lock().steps;
         let found = outcome(&world, &ids);
-        assert_eq!(
-            (&found.0, &found.1, &found.2),
-            (&expected.0, &expected.1, &expected.2),
-            "died after call {at}"
-        );
+        let rest =
+            |outcome: &Outcome| (outcome.jobs.clone(), outcome.actions.clone(), outcome.active.clone());
+        assert_eq!(rest(&found), rest(&expected), "died after call {at}");
         // A notice may be told twice, never less than once.
-        assert!(found.3 >= expected.3);
+        assert!(found.notices >= expected.notices);
         let creates: Vec<Call> = world.calls().into_iter().filter(|call| call.sort == Sort::Create).collect();
         assert!((1..=2).contains(&creates.len()), "call {at}: {creates:?}");
         if swept.is_some() {

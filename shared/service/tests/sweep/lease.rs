@@ -140,7 +140,9 @@ fn a_damaged_row_of_the_sweeper_is_replaced_and_a_newer_one_is_left_alone() {
 fn a_tuning_that_kills_its_sweeper_does_not_keep_the_others_from_their_turn() {
     let world = World::new();
     let ids: Vec<String> = ["a", "b", "c"].iter().map(|name| world.running(name, 1)).collect();
-    ids.iter().for_each(|id| world.stop_tuning(id));
+    for id in &ids {
+        world.stop_tuning(id);
+    }
     world.lock().stall_on = Some(stored::tuning_partition(&ids[0]));
     for _ in 0..2 {
         world.pass(3 * MINUTE);

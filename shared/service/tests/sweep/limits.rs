@@ -1,6 +1,6 @@
 //! What one sweep may do, and that what does not fit has its turn later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use service::ports::table::{Condition, Table, Write};
 use service::sweep::{Limits, Rate, Sort};
@@ -24,7 +24,7 @@ fn with(limits: Limits, sort: Sort, per_sweep: u32) -> Limits {
 fn ten_thousand_silent_jobs_are_all_looked_at_before_any_is_looked_at_again() {
     let world = World::new();
     world.running("t000", 100);
-    (1..100).for_each(|n| world.copy("t000", &format!("t{n:03}")));
+    world.copy("t000", (1..100).map(|n| format!("t{n:03}")));
     world.pass(9 * MINUTE);
     let budget = 1_500;
     let limits = with(with(unpaced(), Sort::Describe, budget), Sort::Log, budget);
@@ -155,7 +155,9 @@ fn what_does_not_fit_is_done_by_the_next_sweeps() {
         1_000,
     );
     world.sweep(lookers);
-    ended.iter().for_each(|id| world.decide(id, &[]));
+    for id in &ended {
+        world.decide(id, &[]);
+    }
     world.calls();
     for sweep in 1..=10 {
         let swept = world.sweep(limits);
@@ -173,11 +175,61 @@ fn what_does_not_fit_is_done_by_the_next_sweeps() {
     assert_eq!((settled.starts, settled.stops, settled.bills), (0, 0, 0));
 }
 
+/// More tunings than a page of the table, each with a job that is to be stopped, and one that is silent.
+fn many() -> World {
+    let world = World::new();
+    let id = world.running("s000", 1);
+    world.stop_tuning(&id);
+    world.copy("s000", (1..130).map(|n| format!("s{n:03}")));
+    let silent = World::new();
+    silent.running("t000", 1);
+    silent.copy("t000", (1..130).map(|n| format!("t{n:03}")));
+    world.merge(&silent);
+    world.pass(10 * MINUTE);
+    world
+}
+
+#[test]
+fn rounds_over_several_pages_of_tunings_visit_each_once() {
+    let world = many();
+    let limits = with(with(unpaced(), Sort::Stop, 50), Sort::Describe, 70);
+    let mut calls = Vec::new();
+    for sweep in 1..=3 {
+        let swept = world.sweep(limits);
+        assert_eq!(swept.tunings, 260);
+        assert_eq!(swept.settled.stops, if sweep == 3 { 30 } else { 50 }, "sweep {sweep}");
+        calls.extend(world.calls());
+        world.pass(MINUTE);
+    }
+    let stopped: BTreeSet<&str> = of(&calls, Sort::Stop).map(|call| call.name.as_str()).collect();
+    assert_eq!(stopped.len(), 130);
+    // Those to be stopped are silent too: 210 looks, none at a job twice.
+    let looked: BTreeSet<&str> = of(&calls, Sort::Describe).map(|call| call.name.as_str()).collect();
+    assert_eq!((looked.len(), of(&calls, Sort::Describe).count()), (210, 210));
+}
+
+#[test]
+fn rounds_that_one_sweep_has_no_time_for_are_gone_on_with() {
+    let world = many();
+    world.lock().table_ms = 50;
+    let mut stops = Vec::new();
+    for _ in 0..8 {
+        let begun = world.lock().now;
+        let swept = world.sweep(unpaced());
+        assert!(swept.tunings < 260 && world.lock().now < begun + MINUTE + 2 * SECOND);
+        stops.push(swept.settled.stops);
+        world.pass(MINUTE);
+    }
+    assert_eq!(stops.iter().sum::<usize>(), 130, "{stops:?}");
+}
+
 #[test]
 fn a_row_that_cannot_be_read_keeps_no_other_tuning_from_its_turn() {
     let world = World::new();
     let ids: Vec<String> = ["a", "b", "c"].iter().map(|name| world.running(name, 2)).collect();
-    ids.iter().for_each(|id| world.stop_tuning(id));
+    for id in &ids {
+        world.stop_tuning(id);
+    }
     let table = world.lock().table.clone();
     let head = Item::new(stored::head_key(&ids[0])).with("type", "head").with("version", 1);
     now(table.write(Write::Put(head, Condition::Always))).unwrap();

@@ -56,6 +56,10 @@ pub(crate) struct Inner {
     /// Rows that the table does not give, by their partition.
     pub(crate) withheld: Option<String>,
     pub(crate) stalled: bool,
+    /// How long a request of the table takes.
+    pub(crate) table_ms: Millis,
+    /// The decider's, which is warm.
+    store: Option<Arc<Store<World>>>,
 }
 
 /// A training job.
@@ -119,6 +123,8 @@ impl World {
             stall_on: None,
             withheld: None,
             stalled: false,
+            table_ms: 0,
+            store: None,
         })))
     }
 
@@ -175,8 +181,10 @@ impl World {
 
     /// The decider takes `facts` and all that is stored.
     pub(crate) fn decide(&self, id: &str, facts: &[Recorded]) {
-        let decider = Decider { store: Arc::new(Store::new(Arc::new(self.clone()))) };
-        now(decider.decide(id, facts, true)).unwrap();
+        let store = self.lock().store.clone();
+        let store = store.unwrap_or_else(|| Arc::new(Store::new(Arc::new(self.clone()))));
+        self.lock().store = Some(Arc::clone(&store));
+        now(Decider { store }.decide(id, facts, true)).unwrap();
     }
 
     /// The live jobs of a tuning.
@@ -198,12 +206,14 @@ impl World {
         id
     }
 
-    /// A tuning like tuning `from`, with running jobs like its. The names are of one length and occur nowhere else.
-    pub(crate) fn copy(&self, from: &str, to: &str) {
+    /// Tunings like the only one there is, `from`, with running jobs like its. The names are of one length.
+    pub(crate) fn copy(&self, from: &str, names: impl Iterator<Item = String>) {
         let mut inner = self.lock();
-        for mut row in inner.table.rows() {
-            let text = format!("{}{}", row.key.pk, row.key.sk);
-            if text.contains(from) {
+        let rows = inner.table.rows();
+        let jobs = inner.jobs.clone();
+        for to in names {
+            let to = to.as_str();
+            for mut row in rows.clone() {
                 row.key = Key::new(row.key.pk.replace(from, to), row.key.sk.replace(from, to));
                 for value in row.attributes.values_mut() {
                     if let Attr::S(text) = value {
@@ -212,10 +222,17 @@ impl World {
                 }
                 now(inner.table.write(Write::Put(row, Condition::NotExists))).unwrap();
             }
+            inner.jobs.extend(jobs.iter().map(|(name, job)| (name.replace(from, to), job.clone())));
         }
-        let of = inner.jobs.iter().filter(|(name, _)| name.starts_with(from));
-        let jobs: Vec<_> = of.map(|(name, job)| (name.replace(from, to), job.clone())).collect();
-        inner.jobs.extend(jobs);
+    }
+
+    /// Takes over what another world holds.
+    pub(crate) fn merge(&self, other: &Self) {
+        let mut inner = self.lock();
+        for row in other.lock().table.rows() {
+            now(inner.table.write(Write::Put(row, Condition::NotExists))).unwrap();
+        }
+        inner.jobs.extend(other.lock().jobs.clone());
     }
 
     /// The user stops a tuning: its jobs are to be stopped.
@@ -234,6 +251,13 @@ impl World {
 
     pub(crate) fn status(&self, name: &str) -> &'static str {
         self.lock().jobs[name].status
+    }
+
+    /// The table, which is about to be asked something.
+    fn table(&self) -> MemoryTable {
+        let mut inner = self.lock();
+        inner.now += inner.table_ms;
+        inner.table.clone()
     }
 
     async fn step(&self, on: &str) {
@@ -286,28 +310,28 @@ fn request(name: &str, parallel: u32) -> Value {
 
 impl Table for World {
     async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
-        let table = self.lock().table.clone();
+        let table = self.table();
         let item = table.get(key).await;
         self.step(&key.pk).await;
         if self.lock().withheld.as_ref() == Some(&key.pk) { Err(TableError::Throttled) } else { item }
     }
 
     async fn write(&self, write: Write) -> Result<(), TableError> {
-        let table = self.lock().table.clone();
+        let table = self.table();
         let written = table.write(write).await;
         self.step("").await;
         written
     }
 
     async fn transact(&self, writes: Vec<Write>, token: &str) -> Result<(), TableError> {
-        let table = self.lock().table.clone();
+        let table = self.table();
         let written = table.transact(writes, token).await;
         self.step("").await;
         written
     }
 
     async fn query(&self, query: &Query) -> Result<Page, TableError> {
-        let table = self.lock().table.clone();
+        let table = self.table();
         let page = table.query(query).await;
         self.step("").await;
         page
