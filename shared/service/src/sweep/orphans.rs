@@ -174,7 +174,8 @@ where
         }
     }
 
-    /// What a listed job is. `foreign` are tunings of other stacks: one of their jobs tells for all.
+    /// What a listed job is. `foreign` are tunings that only other stacks have: one of their jobs tells for
+    /// all.
     async fn what_is(&self, job: &Listed, foreign: &mut BTreeSet<String>) -> Result<Found, StoreError> {
         let Some((id, key)) = parse_training_job_name(&job.name) else { return Ok(Found::Fine) };
         if foreign.contains(&id) {
@@ -194,7 +195,8 @@ where
         match self.actuator.jobs.tags(&job.name).await {
             Ok(tags) if tags.get(TAG_STACK) == Some(&self.actuator.stack) => Ok(Found::Orphan),
             Ok(_) => {
-                if !known {
+                // Somebody's job under the id of a tuning of ours tells nothing of the others under it.
+                if !known && self.store.tuning(&id).await?.is_none() {
                     foreign.insert(id);
                 }
                 Ok(Found::Fine)

@@ -193,3 +193,17 @@ fn without_calls_left_the_next_sweep_goes_on_with_the_same_job() {
         .collect();
     assert_eq!(stopped, [2, 2, 1, 0]);
 }
+
+/// Somebody's job under the id of a tuning of ours hid every orphan under that id. Found by the simulator.
+#[test]
+fn regression_a_foreign_job_under_our_tuning_s_id_hides_no_orphan() {
+    let world = World::new();
+    let id = world.running("active", 1);
+    world.create_job(&format!("{id}-9001-0-1"), "theirs");
+    world.pass(1);
+    let orphan = format!("{id}-9002-0-1");
+    world.create_job(&orphan, "ours");
+    let after = found_after(&world, &orphan, unpaced());
+    assert!((10 * MINUTE..=11 * MINUTE).contains(&after), "{after} ms");
+    assert_eq!(world.status(&format!("{id}-9001-0-1")), "InProgress");
+}

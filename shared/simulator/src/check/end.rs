@@ -137,7 +137,9 @@ fn replayed(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut Vec
 
 /// "At the end of a tuning that ended at its cap the unused part is below max(5 %, one smallest job's worst case)."
 fn used_up(world: &World, id: &str, wrong: &mut Vec<String>) {
-    let Some(book) = world.check.books.get(id).filter(|book| !book.definition.grants) else { return };
+    let Some(book) = world.check.books.get(id).filter(|book| !book.definition.grants && !book.overrun) else {
+        return;
+    };
     let (Some(cap), Some((EndReason::CostCap, _))) = (book.cap, &book.ended) else { return };
     let unused = cap.saturating_sub(book.money().0);
     if unused >= (cap / 20).max(book.least_reservation.unwrap_or(cap)) {
