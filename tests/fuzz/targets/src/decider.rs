@@ -56,8 +56,12 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
         sampler: if shape & 0x40 == 0 { SamplerKind::Sobol } else { SamplerKind::Random },
         limits: Limits {
             max_jobs: if bit(1) { 100 } else { 12 },
-            // A hundred of the largest configurations take seconds to copy, and show nothing more than three.
-            max_parallel: if bit(2) && !dear { 100 } else { 3 },
+            // A hundred at once fill steps to their bounds and take long; of the largest configurations three do.
+            max_parallel: match (bit(2), bit(4)) {
+                (true, true) if !dear => 100,
+                (true, false) if !dear => 12,
+                _ => 3,
+            },
             max_runtime_seconds: bit(4).then_some(86_400),
             max_instances: bit(8).then_some(6),
             target: bit(16).then_some(0.95),
