@@ -32,7 +32,8 @@ binaries=$out/$(rustc +nightly -vV | sed -n 's/^host: //p')/release
 longest() {
   case $1 in
     words) echo 512 ;;
-    metric | decider) echo 2048 ;;
+    decider) echo 600 ;;
+    metric) echo 2048 ;;
     logs | service) echo 16384 ;;
     *) echo 8192 ;;
   esac
