@@ -87,7 +87,11 @@ fn with_numbers(item: Item, names: &[&str], words: &[&str]) -> Item {
 /// Gives a row to the readers of every kind; at most one of them takes it.
 pub(crate) fn read_by_all(item: &Item) {
     let mut taken = 0;
-    taken += i32::from(read(item, stored::fact, check_fact));
+    taken += i32::from(read(item, stored::fact, |recorded| {
+        let (key, at) = (item.text("key"), item.number("at"));
+        assert_eq!((Some(recorded.key.as_str()), Some(recorded.at)), (key, at));
+        check_fact(recorded);
+    }));
     taken += i32::from(read(item, stored::step, |step| {
         assert_eq!(stored::step(&stored::step_row(ID, &step)).as_ref(), Ok(&step));
         let definition = definition(0, 0);
@@ -99,9 +103,16 @@ pub(crate) fn read_by_all(item: &Item) {
     taken += i32::from(read(item, ActionRow::read, |action| {
         let again = ActionRow::read(&action.row(ID));
         assert_eq!(again.as_ref(), Ok(&action));
+        let numbers = [action.revision, action.claimed_until, action.not_before, action.tries].map(Some);
+        let stored = ["revision", "claimed_until", "not_before", "tries"].map(|name| item.number(name));
+        assert_eq!((numbers, action.action.as_str()), (stored, item.key.sk.as_str()));
         assert!(action.ruling.action().is_none_or(|name| !name.is_empty()));
     }));
-    taken += i32::from(read(item, Head::read, |head| assert_eq!(Head::read(&head.row(ID)), Ok(head))));
+    taken += i32::from(read(item, Head::read, |head| {
+        assert_eq!((Some(head.at), head.deadline), (item.number("at"), item.number("deadline")));
+        assert_eq!(Some(head.status.as_str()), item.text("status"));
+        assert_eq!(Head::read(&head.row(ID)), Ok(head));
+    }));
     taken += i32::from(read(item, IndexRow::read, |index| {
         assert_eq!(index.row().key, IndexRow::key(&index.name.to_ascii_uppercase()));
         assert_eq!(IndexRow::read(&index.row()), Ok(index));

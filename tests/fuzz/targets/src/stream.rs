@@ -1,8 +1,8 @@
 //! Batches of DynamoDB's stream records.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wire::events::payload;
-use wire::events::stream::{StreamRecord, encode_payload, encode_record, parse};
+use wire::events::stream::{RecordKind, StreamRecord, encode_payload, encode_record, parse};
 
 use crate::check_told;
 use crate::stored::read_by_all;
@@ -15,12 +15,27 @@ pub(crate) fn run(input: &[u8]) {
     let records = parse(&event);
     let sent = event.get("Records").and_then(Value::as_array);
     assert_eq!(records.len(), sent.map_or(1, Vec::len), "each record has its place in the answer");
-    for record in records {
+    for (index, record) in records.into_iter().enumerate() {
         match record {
-            Ok(record) => check(&record, input.len()),
+            Ok(record) => {
+                check(&record, input.len());
+                let read = record.new.map(|item| item.attributes.len());
+                let image = event.pointer(&format!("/Records/{index}/dynamodb/NewImage"));
+                let image = image.filter(|_| record.kind != RecordKind::Remove);
+                assert_eq!(read, image.and_then(Value::as_object).map(known), "an attribute was lost");
+            }
             Err(bad) => check_told(&bad.reason),
         }
     }
+}
+
+/// Attributes of kinds that a row has, but for its key.
+fn known(image: &Map<String, Value>) -> usize {
+    let whole = |value: &Value| value.as_str().is_some_and(|text| text.parse::<i64>().is_ok());
+    let is_known = |value: &Value| {
+        ["S", "B", "BOOL"].iter().any(|kind| value.get(kind).is_some()) || value.get("N").is_some_and(whole)
+    };
+    image.iter().filter(|(name, value)| !["pk", "sk"].contains(&name.as_str()) && is_known(value)).count()
 }
 
 fn check(record: &StreamRecord, bytes: usize) {
