@@ -10,6 +10,7 @@ mod epochs;
 mod histories;
 mod invariants;
 mod large;
+mod lives;
 mod machine;
 mod model;
 mod money;
