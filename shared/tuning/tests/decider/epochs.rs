@@ -366,3 +366,68 @@ fn a_second_restart_is_read_again() {
     let expect = ["trial 0 goes on at rung 0.1, epoch 3: 1 of 1"];
     check_next(&mut run, &[recorded(42, Fact::LogRead { job: job(0), streams: 3 })], &expect);
 }
+
+/// [`Run::take`] sees that it is recorded.
+#[test]
+fn a_stream_that_shows_nothing_else_is_recorded() {
+    let late = vec![line(50, "x", 1, 0.1)];
+    let run = check_curve(
+        &captured(1, false),
+        &[of("a", late), of("b", vec![line(9, "x", 20_001, 0.9)])],
+        &[(1, 0.1)],
+    );
+    assert_eq!(run.state.trials[&0].streams.len(), 2);
+}
+
+#[test]
+fn an_epoch_told_again_at_an_earlier_time_begins_earlier() {
+    let facts = [of("a", vec![line(10, "x", 1, 0.1)]), of("a", vec![line(5, "y", 1, 0.1)])];
+    let run = check_curve(&captured(1, false), &facts, &[(1, 0.1)]);
+    assert_eq!(run.state.trials[&0].streams[0].span, Some(((at(5), 1), (at(10), 1))));
+}
+
+#[test]
+fn before_any_restart_a_value_without_an_epoch_is_not_the_best() {
+    let facts = [of("a", vec![line(1, "x", 1, 0.1), line(2, "y", 0, 0.9)])];
+    let run = check_curve(&captured(1, true), &facts, &[(1, 0.1)]);
+    assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.1));
+}
+
+#[test]
+fn a_restart_whose_place_is_not_proven_keeps_no_proof() {
+    let facts = [of("a", vec![plain(1, 0.1), plain(2, 0.2)]), of("b", vec![plain(20, 0.8)])];
+    let run = check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2)]);
+    let stream = &run.state.trials[&0].streams[1];
+    assert_eq!((stream.offset, stream.proof.clone()), (0, None));
+}
+
+/// More lines before the one that proved its epoch than that epoch has room for: it repeated the value by chance.
+#[test]
+fn a_proof_that_earlier_lines_disprove_gives_way_to_ranks() {
+    let facts = [
+        of("a", vec![plain(1, 1.0), plain(2, 2.0), plain(3, 3.0)]),
+        of("b", vec![plain(22, 2.0), plain(23, 9.0)]),
+        of("b", vec![plain(21, 5.0)]),
+        of("b", vec![plain(20, 6.0)]),
+    ];
+    let run = check_curve(&counted(), &facts, &[(1, 1.0), (2, 2.0), (3, 3.0), (4, 9.0)]);
+    assert_eq!(run.state.trials[&0].streams[1].offset, 0);
+}
+
+#[test]
+fn where_epochs_are_ranks_an_index_in_a_line_means_nothing() {
+    let indexed = MetricLine { index: Some(9), ..plain(20, 0.3) };
+    let facts =
+        [of("a", vec![plain(1, 0.1), plain(2, 0.2), plain(3, 0.3)]), of("b", vec![indexed, plain(21, 0.4)])];
+    check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]);
+}
+
+#[test]
+fn a_late_line_of_an_earlier_stream_does_not_take_an_epoch_that_has_a_value() {
+    let facts = [
+        of("a", vec![plain(1, 0.1), plain(2, 0.2)]),
+        of("b", vec![plain(20, 0.5), plain(21, 0.6), plain(22, 0.7)]),
+        of("a", vec![plain(3, 0.3)]),
+    ];
+    check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2), (3, 0.7)]);
+}

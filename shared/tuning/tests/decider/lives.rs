@@ -191,3 +191,12 @@ fn a_cluster_of_many_instances_with_volumes_is_billed_whole() {
     assert_eq!(run.state.ledger.spent.0, 3 * 101 * 50);
     assert_eq!(run.state.ledger.reserved.0, 3 * 101 * (3_600 + 120 + 180));
 }
+
+#[test]
+fn facts_of_a_job_at_another_rung_are_not_of_this_job() {
+    let stranger = tuning::fact::JobKey { trial: 0, rung: 1, attempt: 1 };
+    let run =
+        check(&random(9, 1), &[submitted()], &[started(5, stranger), ended(6, stranger, Completed)], &[]);
+    assert!(!run.state.job(job(0)).unwrap().accepted);
+    assert_eq!(run.state.job(stranger), None);
+}
