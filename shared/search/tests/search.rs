@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use search::{
     Configuration, Domain, EncodeRule, Parameter, SamplerKind, Scaling, ScalingType, Space, SpaceRule,
     suggest,
@@ -313,11 +314,12 @@ fn rank(domain: &Domain, text: &str) -> Option<(i64, f64)> {
     }
 }
 
-/// So many times the usual number of cases (256, or what `PROPTEST_CASES` says). A failure found by chance
-/// becomes a named test, so none is kept in a file.
+/// So many times the usual number of cases (256, or what `PROPTEST_CASES` says), the same in every run unless
+/// `PROPTEST_RNG_SEED` asks for others. A failure becomes a named test, so none is kept in a file.
 fn config(times: u32) -> ProptestConfig {
     let usual = ProptestConfig::default();
-    ProptestConfig { cases: usual.cases * times, failure_persistence: None, ..usual }
+    let rng_seed = if usual.rng_seed == RngSeed::Random { RngSeed::Fixed(1) } else { usual.rng_seed };
+    ProptestConfig { cases: usual.cases * times, failure_persistence: None, rng_seed, ..usual }
 }
 
 proptest! {

@@ -76,3 +76,55 @@ impl Ledger {
         within(self.cap) && within(self.granted)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(cap: u64, spent: u64, reserved: u64) -> Ledger {
+        Ledger {
+            spent: MicroUsd(spent),
+            reserved: MicroUsd(reserved),
+            ..Ledger::new(Some(MicroUsd(cap)), false)
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_the_cap_and_no_more_may_be_reserved() {
+        let ledger = ledger(100, 30, 50);
+        assert_eq!(ledger.available(), Some(MicroUsd(20)));
+        assert!(ledger.fits(MicroUsd(20)));
+        assert!(!ledger.fits(MicroUsd(21)));
+    }
+
+    #[test]
+    fn without_a_cap_everything_fits() {
+        let ledger = Ledger::new(None, false);
+        assert_eq!(ledger.available(), None);
+        assert!(ledger.fits(MicroUsd(u64::MAX)) && ledger.within_cap());
+    }
+
+    #[test]
+    fn a_bill_takes_the_place_of_its_reservation() {
+        let mut ledger = ledger(100, 0, 0);
+        ledger.reserve(MicroUsd(40));
+        ledger.reserve(MicroUsd(40));
+        ledger.settle(MicroUsd(40), MicroUsd(40));
+        assert_eq!((ledger.spent, ledger.reserved, ledger.overrun), (MicroUsd(40), MicroUsd(40), false));
+        ledger.release(MicroUsd(40));
+        assert_eq!((ledger.spent, ledger.reserved), (MicroUsd(40), MicroUsd::ZERO));
+    }
+
+    #[test]
+    fn a_bill_above_its_reservation_is_an_overrun() {
+        let mut ledger = ledger(100, 0, 40);
+        ledger.settle(MicroUsd(40), MicroUsd(41));
+        assert_eq!((ledger.spent, ledger.overrun), (MicroUsd(41), true));
+    }
+
+    #[test]
+    fn the_books_may_reach_the_cap_and_not_exceed_it() {
+        assert!(ledger(100, 50, 50).within_cap());
+        assert!(!ledger(100, 50, 51).within_cap());
+    }
+}

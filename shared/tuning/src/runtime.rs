@@ -98,4 +98,15 @@ mod tests {
         let hundred: Vec<u64> = (1..=100).rev().collect();
         assert_eq!(p95(&hundred), 95);
     }
+
+    #[test]
+    fn the_latest_hundred_timings_are_kept() {
+        let mut list = Vec::new();
+        for milliseconds in 0..=100 {
+            push(&mut list, milliseconds);
+        }
+        assert_eq!((list.len(), list[0], list[99]), (100, 1, 100));
+        push(&mut list, -5);
+        assert_eq!(list[99], 0, "clocks that disagree cost no time");
+    }
 }

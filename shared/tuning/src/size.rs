@@ -70,3 +70,96 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
     };
     FRAME_BYTES.saturating_add(content)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::{JobKey, MetricLine};
+    use crate::ruling::{RetryWhy, StopWhy};
+
+    const JOB: JobKey = JobKey { trial: u32::MAX, rung: u32::MAX, attempt: u32::MAX };
+
+    /// The worst text there is: every byte of it becomes six.
+    fn worst(length: usize) -> String {
+        "\u{1}".repeat(length)
+    }
+
+    #[test]
+    fn plain_text_counts_twice_and_what_must_be_escaped_six_times() {
+        assert_eq!(text("plain text, \"quoted\""), 2 * 20);
+        assert_eq!(text("\u{1}"), 6);
+        assert_eq!(text("\u{e4}"), 12, "of each of its bytes");
+        assert_eq!(text(""), 0);
+    }
+
+    #[test]
+    fn a_fact_is_never_larger_than_its_estimate() {
+        let message = Some(worst(1_000));
+        let line = MetricLine {
+            id: worst(56),
+            at: i64::MIN,
+            index: Some(u64::MAX),
+            value: Some(-1.234_567_890_123e-300),
+        };
+        let facts = [
+            Fact::StartRefused { job: JOB, message: worst(1_000) },
+            Fact::ActionDeferred { job: JOB, not_before: i64::MIN, reason: worst(1_000) },
+            Fact::MetricsLogged { job: JOB, stream: worst(512), lines: vec![line; 500] },
+            Fact::JobStateChanged {
+                job: JOB,
+                phase: crate::fact::JobPhase::Downloading,
+                started: Some(i64::MIN),
+                ended: Some(i64::MIN),
+                message: message.clone(),
+            },
+            Fact::JobDescribed {
+                job: JOB,
+                end: crate::fact::JobEnd::AlgorithmError,
+                started: Some(i64::MIN),
+                ended: Some(i64::MIN),
+                billable_seconds: u64::MAX,
+                message,
+                interruptions: u32::MAX,
+            },
+            Fact::TuningSubmitted,
+        ];
+        for fact in facts {
+            let recorded = Recorded { key: worst(300), at: i64::MIN, fact };
+            let stored = serde_json::to_string(&recorded).unwrap().len();
+            assert!(stored <= fact_bytes(&recorded), "{stored} bytes: {:?}", recorded.fact.job());
+        }
+    }
+
+    #[test]
+    fn a_ruling_is_never_larger_than_its_estimate() {
+        let message = worst(1_000);
+        let configuration = search::Configuration([(worst(250), worst(250)), (worst(9), worst(9))].into());
+        let limits =
+            crate::definition::JobLimits { max_runtime_seconds: u64::MAX, max_wait_seconds: Some(u64::MAX) };
+        let rulings = [
+            Ruling::StartOrdered {
+                job: JOB,
+                bracket: u32::MAX,
+                configuration,
+                limits,
+                reservation: crate::money::MicroUsd(u64::MAX),
+            },
+            Ruling::TrialFinished { job: Some(JOB), trial: u32::MAX, how: TrialEnd::Failed(message.clone()) },
+            Ruling::TuningEnding { why: EndReason::Failed(message.clone()) },
+            Ruling::TuningEnded { why: EndReason::Failed(message) },
+            Ruling::StopOrdered { job: JOB, why: StopWhy::Rung { rung: u32::MAX } },
+            Ruling::AttemptAwaited { job: JOB, why: RetryWhy::RuntimeCutTooShort, not_before: i64::MIN },
+        ];
+        for ruling in rulings {
+            let stored = serde_json::to_string(&ruling).unwrap().len();
+            assert!(stored <= ruling_bytes(&ruling), "{stored} bytes: {:?}", ruling.action());
+        }
+    }
+
+    #[test]
+    fn what_has_no_text_counts_as_its_frame() {
+        let recorded = Recorded { key: String::new(), at: 0, fact: Fact::TimePassed };
+        assert_eq!(fact_bytes(&recorded), FRAME_BYTES);
+        assert_eq!(ruling_bytes(&Ruling::OverrunSeen), FRAME_BYTES);
+    }
+}

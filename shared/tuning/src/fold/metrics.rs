@@ -209,13 +209,10 @@ impl Stream {
 /// The first line is the earliest of the lowest epoch, the last one the latest of the highest. Whether that changed.
 fn extend_span(stream: &mut Stream, at: i64, epoch: u32) -> bool {
     let before = stream.span;
-    let span = stream.span.get_or_insert(((at, epoch), (at, epoch)));
-    if (epoch, at) < (span.0.1, span.0.0) {
-        span.0 = (at, epoch);
-    }
-    if (epoch, at) > (span.1.1, span.1.0) {
-        span.1 = (at, epoch);
-    }
+    let ((first_at, first), (last_at, last)) = before.unwrap_or(((at, epoch), (at, epoch)));
+    let (first, first_at) = (first, first_at).min((epoch, at));
+    let (last, last_at) = (last, last_at).max((epoch, at));
+    stream.span = Some(((first_at, first), (last_at, last)));
     stream.span != before
 }
 

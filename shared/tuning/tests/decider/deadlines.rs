@@ -138,3 +138,9 @@ fn an_earlier_putting_off_told_later_changes_nothing() {
     assert_eq!(run.state.hold_starts_until, Some(at(90)));
     assert_eq!(run.state.job(job(0)).unwrap().deferred.as_ref().unwrap().0, at(90));
 }
+
+#[test]
+fn a_putting_off_told_with_the_refusal_holds_no_starts() {
+    let when = [refused(5, job(0)), deferred(6, job(0), 90)];
+    check(&random(9, 1), &[submitted()], &when, &["trial 0 failed: no such role", "start 1-0-1"]);
+}

@@ -195,3 +195,28 @@ fn at_its_deadline_a_waiting_tuning_goes_on() {
         assert_ne!(run.take(&[time_passed(seconds)]), [], "at {seconds}");
     }
 }
+
+/// Some ended well and emitted nothing: that is about the metric's definition, whatever the others died of.
+#[test]
+fn trials_that_end_well_without_a_value_name_the_regex_even_among_failures() {
+    let mut given = vec![submitted()];
+    given.extend((0..4).map(|n| described(i64::from(n) + 1, job(n), Completed, 1)));
+    let when = [described(9, job(4), AlgorithmError, 1)];
+    let expect = ["trial 4 failed: exit code 1", "ending: Failed", "ended: Failed"];
+    let run = check(&random(9, 1), &given, &when, &expect);
+    assert!(message(&run.state.status).contains("check its Regex"));
+}
+
+#[test]
+fn a_hold_that_is_just_over_does_not_keep_a_tuning_without_money() {
+    let given = [submitted(), deferred(1, job(0), 90), logged(10, job(0), 1, 0.5)];
+    let when = [described(90, job(0), Completed, 50)];
+    let expect = ["trial 0 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    check(&capped(random(9, 1), 1), &given, &when, &expect);
+}
+
+#[test]
+fn a_tuning_without_further_jobs_lets_those_that_run_end() {
+    let given = [submitted(), logged(1, job(0), 1, 0.5)];
+    check(&random(2, 2), &given, &[described(60, job(0), Completed, 50)], &["trial 0 completed"]);
+}

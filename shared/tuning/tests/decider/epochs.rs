@@ -2,6 +2,9 @@
 
 use tuning::definition::{Definition, EpochRule};
 use tuning::fact::{Fact, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::fold::fold;
+use tuning::state::State;
+use tuning::step::advance;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -146,6 +149,142 @@ fn more_streams_than_are_remembered_are_left_out() {
 }
 
 #[test]
+fn the_largest_index_is_the_last_resource() {
+    let list = vec![line(1, "x", 20_000, 0.1), line(2, "y", 20_001, 0.2)];
+    check_curve(&captured(1, false), &[of("a", list)], &[(20_000, 0.1)]);
+}
+
+/// "The state of all running trials stays bounded": 200,000 lines over all jobs at once.
+#[test]
+fn of_a_job_among_a_hundred_two_thousand_ranked_lines_are_kept() {
+    let mut definition = ranked(random(100, 100));
+    let kept = |definition: &Definition| {
+        let mut state = State::new(definition);
+        advance(definition, &mut state, 1, &[submitted()]);
+        for n in 0..5 {
+            let batch = (0..500).map(|i| plain(n * 500 + i, 0.5)).collect();
+            advance(definition, &mut state, 2, &[of("a", batch)]);
+        }
+        state.trials[&0].resource()
+    };
+    assert_eq!(kept(&definition), 2_000);
+    definition.limits.max_parallel = 80;
+    assert_eq!(kept(&definition), 2_500);
+}
+
+#[test]
+fn a_ranked_line_beyond_all_resources_is_not_an_epoch() {
+    let definition = ranked(random(9, 1));
+    let mut state = State::new(&definition);
+    advance(&definition, &mut state, 1, &[submitted()]);
+    for n in 0..41 {
+        let batch = (0..500).map(|i| plain(n * 500 + i, 0.5)).collect();
+        fold(&definition, &mut state, &of("a", batch));
+    }
+    assert_eq!(state.trials[&0].resource(), 20_000);
+}
+
+#[test]
+fn the_last_value_is_that_of_the_latest_line_not_of_the_latest_to_arrive() {
+    let last = |facts: &[Recorded]| {
+        let mut run = Run::new(&captured(1, false));
+        run.take(&[submitted()]);
+        run.take(facts);
+        run.state.trials[&0].last_line.as_ref().and_then(|line| line.2)
+    };
+    let (early, late) = (of("a", vec![line(1, "x", 1, 0.1)]), of("a", vec![line(2, "x", 2, 0.2)]));
+    assert_eq!(last(&[early.clone(), late.clone()]), Some(0.2));
+    assert_eq!(last(&[late, early]), Some(0.2));
+    // Of one time the greater id is later.
+    let (first, second) = (of("a", vec![line(1, "a", 1, 0.1)]), of("a", vec![line(1, "b", 2, 0.2)]));
+    assert_eq!(last(&[first.clone(), second.clone()]), Some(0.2));
+    assert_eq!(last(&[second, first]), Some(0.2));
+}
+
+#[test]
+fn a_value_that_is_no_number_has_an_epoch_and_improves_nothing() {
+    let mut run = Run::new(&captured(1, false));
+    run.take(&[submitted()]);
+    run.take(&[logged_nan(5, job(0), 1)]);
+    assert_eq!(run.state.trials[&0].curve.get(&1), Some(&None));
+    assert_eq!(run.state.incumbent, None);
+}
+
+#[test]
+fn an_equal_value_does_not_take_the_incumbent_s_place() {
+    let mut run = Run::new(&random(9, 2));
+    run.take(&[submitted()]);
+    run.take(&[logged(1, job(1), 2, 0.5), logged(2, job(0), 1, 0.5)]);
+    let best = run.state.incumbent.as_ref().unwrap();
+    assert_eq!((best.trial, best.resource), (1, 2));
+}
+
+#[test]
+fn the_span_of_a_stream_is_from_its_first_epoch_to_its_last() {
+    let spans = |list: Vec<MetricLine>| {
+        let mut run = Run::new(&captured(1, false));
+        run.take(&[submitted()]);
+        run.take(&[of("a", list)]);
+        run.state.trials[&0].streams[0].span
+    };
+    let (one, two, three) = (line(5, "x", 1, 0.1), line(7, "y", 2, 0.2), line(9, "z", 3, 0.3));
+    let expect = Some(((at(5), 1), (at(9), 3)));
+    assert_eq!(spans(vec![one.clone(), two.clone(), three.clone()]), expect);
+    assert_eq!(spans(vec![three, one, two]), expect);
+    // The earliest time of the first epoch and the latest of the last.
+    assert_eq!(
+        spans(vec![line(6, "x", 1, 0.1), line(5, "w", 1, 0.1), line(8, "y", 1, 0.1)]),
+        Some(((at(5), 1), (at(8), 1)))
+    );
+}
+
+#[test]
+fn another_trial_s_moved_lines_leave_the_incumbent_where_it_is() {
+    let definition = ranked(random(9, 2));
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    let of_one = |list| lines(9, job(1), "b", list);
+    run.take(&[of("a", vec![plain(1, 0.1), plain(2, 0.9)]), of_one(vec![plain(5, 0.9), plain(6, 0.2)])]);
+    run.take(&[of_one(vec![plain(4, 0.3)])]);
+    let best = run.state.incumbent.as_ref().unwrap();
+    assert_eq!((best.trial, best.resource), (0, 2));
+}
+
+#[test]
+fn a_line_without_an_index_begins_no_stream_where_epochs_are_captured() {
+    let none = MetricLine { index: None, ..line(9, "x", 0, 0.1) };
+    let facts = [of("a", vec![line(1, "x", 0, 0.1)]), of("b", vec![none])];
+    let run = check_curve(&captured(0, true), &facts, &[(1, 0.1)]);
+    assert_eq!(run.state.trials[&0].streams.len(), 1);
+}
+
+#[test]
+fn an_absolute_index_needs_no_proof_and_moves_nothing() {
+    // The second stream begins with a value that epoch 1 had: its epochs are still those in its lines.
+    let facts =
+        [of("a", vec![line(1, "x", 1, 0.1), line(2, "y", 2, 0.2)]), of("b", vec![line(9, "x", 3, 0.1)])];
+    let run = check_curve(&captured(1, false), &facts, &[(1, 0.1), (2, 0.2), (3, 0.1)]);
+    assert_eq!(run.state.trials[&0].streams[1].offset, 0);
+}
+
+/// Counted too little after a restart, a value still stands for the best.
+#[test]
+fn the_best_value_at_no_epoch_is_told_at_the_epochs_that_the_trial_has() {
+    let facts = [of("a", vec![plain(1, 0.1), plain(2, 0.2)]), of("b", vec![plain(20, 0.8)])];
+    let run = check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2)]);
+    let best = run.state.incumbent.as_ref().unwrap();
+    assert_eq!((best.value, best.resource), (0.8, 2));
+}
+
+/// Without a restart a value told again at an epoch that has one is not another best.
+#[test]
+fn the_best_value_is_one_that_stands_at_its_epoch() {
+    let facts = [of("a", vec![line(1, "x", 1, 0.1)]), of("b", vec![line(2, "y", 1, 0.9)])];
+    let run = check_curve(&captured(1, false), &facts, &[(1, 0.1)]);
+    assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.1));
+}
+
+#[test]
 fn lines_of_an_attempt_that_was_never_ordered_are_nobody_s() {
     let fact = lines(9, JobKey { attempt: 2, ..job(0) }, "a", vec![line(1, "x", 1, 0.1)]);
     check_curve(&captured(1, false), &[fact], &[]);
@@ -189,4 +328,106 @@ fn after_a_restart_a_rank_is_judged_only_when_the_stored_log_was_read() {
     let read = recorded(30, Fact::LogRead { job: job(0), streams: 2 });
     check_next(&mut run, std::slice::from_ref(&read), &["trial 0 goes on at rung 0.1, epoch 3: 1 of 1"]);
     check_next(&mut run, &[read], &[]);
+}
+
+#[test]
+fn one_stream_is_judged_on_its_ranks_without_reading_it_again() {
+    let given = [submitted(), of("a", vec![plain(1, 0.1)])];
+    let expect = ["trial 0 goes on at rung 0.1, epoch 3: 1 of 1"];
+    check(&ranked(jobs(4, 4)), &given, &[of("a", vec![plain(2, 0.2), plain(3, 0.3)])], &expect);
+}
+
+#[test]
+fn captured_epochs_are_judged_after_a_restart_without_reading_again() {
+    let given = [submitted(), of("a", vec![line(1, "x", 1, 0.1)])];
+    let expect = ["trial 0 goes on at rung 0.1, epoch 3: 1 of 1"];
+    check(&jobs(4, 4), &given, &[of("b", vec![line(9, "x", 3, 0.3)])], &expect);
+}
+
+/// Before the bill of a job its log was read.
+#[test]
+fn a_closed_job_is_judged_without_reading_its_log_again() {
+    let streams = [of("a", vec![plain(1, 0.1)]), of("b", vec![plain(20, 0.3), plain(21, 0.4)])];
+    let given = [submitted(), streams[0].clone(), streams[1].clone()];
+    let when = [of("b", vec![plain(22, 0.5)]), described(60, job(0), tuning::fact::JobEnd::Completed, 50)];
+    let expect = ["trial 0 goes on at rung 0.1, epoch 3: 1 of 1", "trial 0 completed", "start 4-0-1"];
+    check(&ranked(jobs(9, 4)), &given, &when, &expect);
+}
+
+/// Every restart is read for once.
+#[test]
+fn a_second_restart_is_read_again() {
+    let definition = ranked(jobs(4, 4));
+    let given = [submitted(), of("a", vec![plain(1, 0.1)]), of("b", vec![plain(20, 0.3), plain(21, 0.4)])];
+    let mut run = check(&definition, &given, &[of("b", vec![plain(22, 0.5)])], &["read log 0-0-1"]);
+    check_next(&mut run, &[of("c", vec![plain(40, 0.7)])], &["read log 0-0-1"]);
+    // What was read before the second restart does not do.
+    check_next(&mut run, &[recorded(41, Fact::LogRead { job: job(0), streams: 2 })], &[]);
+    let expect = ["trial 0 goes on at rung 0.1, epoch 3: 1 of 1"];
+    check_next(&mut run, &[recorded(42, Fact::LogRead { job: job(0), streams: 3 })], &expect);
+}
+
+/// [`Run::take`] sees that it is recorded.
+#[test]
+fn a_stream_that_shows_nothing_else_is_recorded() {
+    let late = vec![line(50, "x", 1, 0.1)];
+    let run = check_curve(
+        &captured(1, false),
+        &[of("a", late), of("b", vec![line(9, "x", 20_001, 0.9)])],
+        &[(1, 0.1)],
+    );
+    assert_eq!(run.state.trials[&0].streams.len(), 2);
+}
+
+#[test]
+fn an_epoch_told_again_at_an_earlier_time_begins_earlier() {
+    let facts = [of("a", vec![line(10, "x", 1, 0.1)]), of("a", vec![line(5, "y", 1, 0.1)])];
+    let run = check_curve(&captured(1, false), &facts, &[(1, 0.1)]);
+    assert_eq!(run.state.trials[&0].streams[0].span, Some(((at(5), 1), (at(10), 1))));
+}
+
+#[test]
+fn before_any_restart_a_value_without_an_epoch_is_not_the_best() {
+    let facts = [of("a", vec![line(1, "x", 1, 0.1), line(2, "y", 0, 0.9)])];
+    let run = check_curve(&captured(1, true), &facts, &[(1, 0.1)]);
+    assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.1));
+}
+
+#[test]
+fn a_restart_whose_place_is_not_proven_keeps_no_proof() {
+    let facts = [of("a", vec![plain(1, 0.1), plain(2, 0.2)]), of("b", vec![plain(20, 0.8)])];
+    let run = check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2)]);
+    let stream = &run.state.trials[&0].streams[1];
+    assert_eq!((stream.offset, stream.proof.clone()), (0, None));
+}
+
+/// More lines before the one that proved its epoch than that epoch has room for: it repeated the value by chance.
+#[test]
+fn a_proof_that_earlier_lines_disprove_gives_way_to_ranks() {
+    let facts = [
+        of("a", vec![plain(1, 1.0), plain(2, 2.0), plain(3, 3.0)]),
+        of("b", vec![plain(22, 2.0), plain(23, 9.0)]),
+        of("b", vec![plain(21, 5.0)]),
+        of("b", vec![plain(20, 6.0)]),
+    ];
+    let run = check_curve(&counted(), &facts, &[(1, 1.0), (2, 2.0), (3, 3.0), (4, 9.0)]);
+    assert_eq!(run.state.trials[&0].streams[1].offset, 0);
+}
+
+#[test]
+fn where_epochs_are_ranks_an_index_in_a_line_means_nothing() {
+    let indexed = MetricLine { index: Some(9), ..plain(20, 0.3) };
+    let facts =
+        [of("a", vec![plain(1, 0.1), plain(2, 0.2), plain(3, 0.3)]), of("b", vec![indexed, plain(21, 0.4)])];
+    check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]);
+}
+
+#[test]
+fn a_late_line_of_an_earlier_stream_does_not_take_an_epoch_that_has_a_value() {
+    let facts = [
+        of("a", vec![plain(1, 0.1), plain(2, 0.2)]),
+        of("b", vec![plain(20, 0.5), plain(21, 0.6), plain(22, 0.7)]),
+        of("a", vec![plain(3, 0.3)]),
+    ];
+    check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2), (3, 0.7)]);
 }

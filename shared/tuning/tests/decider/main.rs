@@ -11,6 +11,7 @@ mod grants;
 mod histories;
 mod invariants;
 mod large;
+mod lives;
 mod machine;
 mod model;
 mod money;

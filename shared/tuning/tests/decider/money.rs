@@ -212,3 +212,20 @@ fn what_is_left_of_a_cap_pays_a_job_whose_limit_is_cut_to_it() {
     let expect = ["trial 1 completed", "tell of 100 % of the cap", "ended: CostCap"];
     check_next(&mut less, &[described(200, job(1), Completed, 1_850)], &expect);
 }
+
+/// No further job is ordered after an overrun, and so a trial that waits for one is over.
+#[test]
+fn an_overrun_ends_the_wait_for_a_further_attempt() {
+    let given = [submitted(), logged(10, job(1), 1, 0.5), described(60, job(0), CapacityError, 0)];
+    let when = [described(70, job(1), Completed, 5_000)];
+    let expect = ["tell of the overrun", "trial 0 failed: no further attempt after 1", "trial 1 completed"];
+    check(&random(9, 3), &given, &when, &expect);
+}
+
+#[test]
+fn two_descriptions_in_one_delivery_are_one_bill() {
+    let bill = described(60, job(0), Completed, 50);
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    let run = check(&random(1, 1), &given, &[bill.clone(), bill], &["trial 0 completed", "ended: MaxJobs"]);
+    assert_eq!(run.state.ledger.spent, MicroUsd(50 * SECOND));
+}

@@ -2,7 +2,7 @@
 //! own failure.
 
 use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, MaxRuntime, MaxWait, ServiceError};
-use tuning::fact::{JobEnd, Recorded};
+use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -154,4 +154,99 @@ fn a_spot_job_waits_as_long_as_it_runs_and_the_allowance_but_not_above_the_user_
     assert_eq!(definition.limits_for(3_600).max_wait_seconds, Some(4_000));
     let run = check(&capped(definition, 9), &[], &[submitted()], &["start 0-0-1"]);
     assert_eq!(run.state.ledger.reserved.0, (4_000 + 120 + 180) * SECOND, "the wait bounds the bill");
+}
+
+/// The limit sent with the sixth job, after five whose programs show `epochs` epochs, ten seconds each, `startup` seconds after
+/// their instances began to run.
+fn limit_after(definition: &tuning::definition::Definition, startup: i64, epochs: i64) -> u64 {
+    let mut run = Run::new(definition);
+    run.take(&[submitted()]);
+    for trial in 0..5 {
+        let start = i64::from(trial) * 1_000;
+        let running = Fact::JobStateChanged {
+            job: job(trial),
+            phase: JobPhase::Training,
+            started: Some(at(start)),
+            ended: None,
+            message: None,
+        };
+        run.take(&[recorded(start, running)]);
+        let epoch = |n: i64| logged(start + startup + n * 10, job(trial), u64::try_from(n).unwrap() + 1, 0.5);
+        run.take(&(0..epochs).map(epoch).collect::<Vec<_>>());
+        run.take(&[described(start + 900, job(trial), Completed, 100)]);
+    }
+    run.state.job(job(5)).unwrap().limits.max_runtime_seconds
+}
+
+#[test]
+fn the_limit_sent_is_three_times_what_epochs_and_start_up_took() {
+    assert_eq!(limit_after(&jobs(9, 1), 0, 9), 3 * 9 * 10);
+    assert_eq!(limit_after(&jobs(9, 1), 40, 9), 3 * 9 * 10 + 3 * 40);
+}
+
+#[test]
+fn jobs_of_one_epoch_tell_nothing_of_the_time_an_epoch_takes() {
+    assert_eq!(limit_after(&jobs(9, 1), 0, 1), 3_600);
+    assert_eq!(limit_after(&jobs(9, 1), 0, 2), 3 * 9 * 10);
+}
+
+#[test]
+fn the_limit_sent_is_never_above_the_user_s_nor_cut_without_a_resource() {
+    let mut definition = jobs(9, 1);
+    definition.job.max_runtime_seconds = 200;
+    assert_eq!(limit_after(&definition, 0, 9), 200);
+    assert_eq!(limit_after(&random(9, 1), 0, 9), 3_600);
+}
+
+#[test]
+fn after_an_interruption_the_first_line_tells_nothing_of_the_start_up() {
+    let mut run = Run::new(&jobs(9, 1));
+    run.take(&[submitted()]);
+    let running = Fact::JobStateChanged {
+        job: job(0),
+        phase: JobPhase::Training,
+        started: Some(at(0)),
+        ended: None,
+        message: None,
+    };
+    run.take(&[
+        recorded(1, running),
+        logged(5, job(0), 1, 0.5),
+        lines(300, job(0), "restarted", vec![line(300, "x", 2, 0.5), line(312, "y", 4, 0.5)]),
+        described(900, job(0), Completed, 100),
+    ]);
+    assert_eq!(
+        (run.state.timings.epoch_ms.clone(), run.state.timings.startup_ms.clone()),
+        (vec![6_000], vec![])
+    );
+}
+
+#[test]
+fn a_further_attempt_joins_no_bracket_again_and_frees_its_trial_s_wait() {
+    let given = [submitted(), described(60, job(0), CapacityError, 0), described(95, job(1), Completed, 9)];
+    let run = check(&jobs(9, 1), &given, &[], &[]);
+    assert_eq!((run.state.joined.clone(), run.state.next_trial), (vec![1, 1, 0], 2));
+    let trial = &run.state.trials[&0];
+    assert_eq!((trial.attempts, trial.retries, trial.retry_at), (2, 1, None));
+}
+
+#[test]
+fn as_many_attempts_as_allowed_and_no_more() {
+    let mut definition = random(9, 1);
+    definition.max_interruptions = 2;
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    run.take(&[described(60, job(0), CapacityError, 0)]);
+    run.take(&[described(95, job(1), Completed, 9)]);
+    check_next(
+        &mut run,
+        &[described(100, attempt(0, 2), CapacityError, 0)],
+        &["retry after 0-0-2: Capacity, from 160", "start 2-0-1"],
+    );
+    check_next(&mut run, &[described(170, job(2), Completed, 9)], &["trial 2 completed", "start 0-0-3"]);
+    check_next(
+        &mut run,
+        &[described(180, attempt(0, 3), CapacityError, 0)],
+        &["trial 0 failed: the training job failed without a reason", "start 3-0-1"],
+    );
 }

@@ -153,3 +153,27 @@ fn facts_above_the_limit_of_a_step_are_left_for_the_next() {
     run.take(&given);
     assert_eq!(run.steps - before, 2);
 }
+
+#[test]
+fn the_limit_of_instances_may_be_reached() {
+    let mut definition = jobs(9, 4);
+    definition.job.instance_count = 2;
+    definition.limits.max_instances = Some(4);
+    check(&definition, &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
+}
+
+/// Trials that never start use up numbers; without a bound a tuning whose jobs are all called off would go on for ever.
+#[test]
+fn trial_numbers_end_at_twice_the_most_jobs() {
+    let mut run = Run::new(&random(9, 3));
+    run.state.next_trial = 19_999;
+    check_next(&mut run, &[submitted()], &["start 19999-0-1"]);
+}
+
+#[test]
+fn a_cap_below_one_job_ends_the_tuning_before_it_began() {
+    let mut definition = capped(random(9, 4), 1);
+    definition.cap = definition.cap.map(|cap| cap.minus(tuning::money::MicroUsd(1)));
+    // Nothing ran: that is no failure.
+    check(&definition, &[], &[submitted()], &["tell of 100 % of the cap", "ended: CostCap"]);
+}

@@ -1,0 +1,202 @@
+//! What is known of a job while facts about it arrive in any order: its state, its times, its end, its interruptions.
+
+use tuning::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
+use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
+use tuning::state::Job;
+
+use crate::support::build::*;
+use crate::support::check;
+use crate::support::run::Run;
+
+fn after(facts: &[Recorded]) -> Run {
+    let mut run = Run::new(&random(9, 1));
+    run.take(&[submitted()]);
+    for fact in facts {
+        run.take(std::slice::from_ref(fact));
+    }
+    run
+}
+
+fn known(facts: &[Recorded]) -> Job {
+    after(facts).state.job(job(0)).unwrap().clone()
+}
+
+fn changed(
+    seconds: i64,
+    phase: JobPhase,
+    times: (Option<i64>, Option<i64>),
+    message: Option<&str>,
+) -> Recorded {
+    let message = message.map(str::to_owned);
+    recorded(seconds, Fact::JobStateChanged { job: job(0), phase, started: times.0, ended: times.1, message })
+}
+
+/// Events carry whole seconds: of two states at one second the later in a job's usual life is the present one.
+#[test]
+fn states_of_one_second_are_in_the_usual_order_of_a_job_s_life() {
+    let order = [
+        JobPhase::Other,
+        JobPhase::Starting,
+        JobPhase::Downloading,
+        JobPhase::Training,
+        JobPhase::Interrupted,
+        JobPhase::Stopping,
+        JobPhase::Uploading,
+        JobPhase::Ended(Completed),
+    ];
+    for (index, earlier) in order.iter().enumerate() {
+        for later in &order[index + 1..] {
+            for told in [[*earlier, *later], [*later, *earlier]] {
+                let job = known(&told.map(|told| phase(5, job(0), told)));
+                assert_eq!(job.phase, *later, "{told:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_later_state_is_the_present_one_whatever_it_is() {
+    let job = known(&[phase(5, job(0), JobPhase::Training), phase(6, job(0), JobPhase::Starting)]);
+    assert_eq!((job.phase, job.phase_at), (JobPhase::Starting, at(6)));
+}
+
+#[test]
+fn nothing_comes_after_an_end_and_the_first_end_seen_stands() {
+    let facts =
+        [ended(50, job(0), Stopped), phase(60, job(0), JobPhase::Training), ended(70, job(0), Completed)];
+    let job = known(&facts);
+    assert_eq!((job.end, job.end_at, job.phase), (Some(Stopped), at(50), JobPhase::Ended(Stopped)));
+}
+
+#[test]
+fn every_interruption_counts_once() {
+    let interrupted = |seconds| phase(seconds, job(0), JobPhase::Interrupted);
+    let facts = [
+        interrupted(5),
+        interrupted(5),
+        phase(6, job(0), JobPhase::Training),
+        interrupted(9),
+        phase(8, job(0), JobPhase::Training),
+    ];
+    assert_eq!(known(&facts).interruptions, 2);
+}
+
+#[test]
+fn a_description_knows_of_interruptions_that_were_not_told() {
+    let described = |interruptions| {
+        let fact = Fact::JobDescribed {
+            job: job(0),
+            end: Completed,
+            started: None,
+            ended: None,
+            billable_seconds: 5,
+            message: None,
+            interruptions,
+        };
+        let run = after(&[phase(5, job(0), JobPhase::Interrupted), recorded(9, fact)]);
+        run.concluded[0].interruptions
+    };
+    assert_eq!((described(3), described(0)), (3, 1));
+}
+
+#[test]
+fn the_first_times_and_the_first_message_stand() {
+    let facts = [
+        changed(5, JobPhase::Training, (Some(at(4)), None), Some("slow")),
+        changed(9, JobPhase::Uploading, (Some(at(8)), Some(at(9))), Some("slower")),
+        changed(10, JobPhase::Uploading, (None, Some(at(10))), None),
+    ];
+    let job = known(&facts);
+    assert_eq!((job.started, job.ended, job.message.as_deref()), (Some(at(4)), Some(at(9)), Some("slow")));
+}
+
+#[test]
+fn every_sign_of_life_proves_that_the_job_exists() {
+    let signs = [
+        started(5, job(0)),
+        stop_accepted(5, job(0)),
+        phase(5, job(0), JobPhase::Starting),
+        logged(5, job(0), 1, 0.5),
+        ended(5, job(0), Completed),
+    ];
+    for sign in signs {
+        let run = after(std::slice::from_ref(&sign));
+        assert!(run.state.job(job(0)).unwrap().accepted, "{sign:?}");
+        // And so it cannot be called off.
+        check(&random(9, 1), &[submitted(), sign.clone()], &[never_started(9, job(0))], &[]);
+        check(&random(9, 1), &[submitted(), sign], &[refused(9, job(0))], &[]);
+    }
+}
+
+#[test]
+fn what_is_told_of_a_stop_twice_is_told_once() {
+    let run = after(&[stop_accepted(5, job(0))]);
+    assert!(run.state.job(job(0)).unwrap().stop_accepted);
+    check(&random(9, 1), &[submitted(), stop_accepted(5, job(0))], &[stop_accepted(6, job(0))], &[]);
+}
+
+#[test]
+fn facts_of_another_attempt_are_not_of_this_job() {
+    let given = [submitted(), described(60, job(0), ServiceError, 5), described(95, job(1), Completed, 9)];
+    // The second attempt runs; the first one's end comes again.
+    let run = check(&jobs(9, 1), &given, &[ended(60, job(0), AlgorithmError), started(97, job(0))], &[]);
+    let job = run.state.job(attempt(0, 2)).unwrap();
+    assert_eq!((job.end, job.accepted), (None, false));
+    assert_eq!(run.state.job(attempt(0, 1)), None);
+}
+
+#[test]
+fn a_bill_of_nothing_is_believed_of_a_job_that_never_ran() {
+    let run = after(&[phase(5, job(0), JobPhase::Starting), described(60, job(0), JobEnd::CapacityError, 0)]);
+    assert_eq!((run.state.ledger.spent.0, run.concluded[0].billable_seconds), (0, Some(0)));
+}
+
+/// A description with no bill of a job whose instances were seen to run: the bill is still to come.
+#[test]
+fn a_bill_of_nothing_is_not_believed_of_a_job_that_was_seen_to_run() {
+    let seen = changed(5, JobPhase::Training, (Some(at(4)), None), None);
+    let run = after(&[seen, described(60, job(0), ServiceError, 0)]);
+    assert_eq!((run.state.ledger.spent.0, run.concluded.len()), (0, 0));
+    assert!(run.state.ledger.reserved.0 > 0);
+}
+
+#[test]
+fn a_bill_of_nothing_with_the_time_it_ran_from_is_a_bill() {
+    let fact = Fact::JobDescribed {
+        job: job(0),
+        end: ServiceError,
+        started: Some(at(59)),
+        ended: Some(at(59)),
+        billable_seconds: 0,
+        message: None,
+        interruptions: 0,
+    };
+    let run = after(&[logged(5, job(0), 1, 0.5), recorded(60, fact)]);
+    assert_eq!((run.state.ledger.spent.0, run.concluded.len()), (0, 1));
+}
+
+#[test]
+fn a_cluster_of_many_instances_with_volumes_is_billed_whole() {
+    let mut definition = random(9, 1);
+    definition.job.instance_count = 3;
+    definition.job.volume_gib = 30;
+    definition.job.rate.as_mut().unwrap().volume_kilo_gib_hour = 120_000;
+    // 3 x (100 + 30 x 120 / 3,600 = 1) micro-dollars a second.
+    let run = check(
+        &definition,
+        &[submitted(), logged(10, job(0), 1, 0.5)],
+        &[described(60, job(0), Completed, 50)],
+        &["trial 0 completed", "start 1-0-1"],
+    );
+    assert_eq!(run.state.ledger.spent.0, 3 * 101 * 50);
+    assert_eq!(run.state.ledger.reserved.0, 3 * 101 * (3_600 + 120 + 180));
+}
+
+#[test]
+fn facts_of_a_job_at_another_rung_are_not_of_this_job() {
+    let stranger = tuning::fact::JobKey { trial: 0, rung: 1, attempt: 1 };
+    let run =
+        check(&random(9, 1), &[submitted()], &[started(5, stranger), ended(6, stranger, Completed)], &[]);
+    assert!(!run.state.job(job(0)).unwrap().accepted);
+    assert_eq!(run.state.job(stranger), None);
+}
