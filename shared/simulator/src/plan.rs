@@ -110,6 +110,16 @@ impl Plan {
         self
     }
 
+    /// The plan with faults at `site` frequent, and with what leads to calls there.
+    #[must_use]
+    pub(crate) fn focused(mut self, site: Site) -> Self {
+        self.focus = Some((site, 0.15));
+        for (kind, rate) in leads_to(site) {
+            self.rates.insert(*kind, *rate);
+        }
+        self
+    }
+
     /// The plan of `seed`: about half the kinds at all (swarm testing), each at its own rate.
     pub(crate) fn drawn(seed: u64) -> Self {
         let mut rates = BTreeMap::new();

@@ -15,6 +15,7 @@ use crate::check::rules::RULES;
 use crate::fault::Kind;
 use crate::site::Site;
 use crate::world::World;
+use crate::world::training::Owner;
 
 /// What came of one history.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,7 +97,7 @@ impl History {
             seed,
             events,
             steps: check.steps,
-            jobs: world.training.jobs.len(),
+            jobs: world.training.jobs.iter().filter(|job| job.owner == Owner::Ours).count(),
             virtual_ms: world.now - world.start,
             violations: check.violations.clone(),
             ended: check.books.values().map(ended).collect(),
@@ -240,6 +241,12 @@ impl Report {
     pub fn percent_reached(&self) -> u64 {
         let unreached: u64 = self.unreached.values().sum();
         ((self.unhindered - unreached) * 100).checked_div(self.unhindered).unwrap_or(0)
+    }
+
+    /// A place where some kind of fault can strike and never did.
+    pub fn missing_site(&self) -> Option<Site> {
+        let mut sites = Kind::ALL.iter().flat_map(|kind| kind.sites().into_iter().map(|site| (*kind, site)));
+        sites.find(|at| !self.sites.contains_key(at)).map(|(_, site)| site)
     }
 
     /// Every kind of fault at every place where it can strike, and every rule, that was never hit.

@@ -94,6 +94,12 @@ impl Run {
         Self { seed, plan: Plan::drawn(seed), cases: Case::all_drawn(seed), trace: false }
     }
 
+    /// The history of `seed` with faults at `site` more frequent than elsewhere.
+    pub fn focused(seed: u64, site: Site) -> Self {
+        let run = Self::drawn(seed);
+        Self { plan: run.plan.focused(site), ..run }
+    }
+
     /// Makes it.
     pub fn history(self) -> History {
         let world = World::new(self.seed, self.plan, self.cases, self.trace);
