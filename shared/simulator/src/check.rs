@@ -4,7 +4,9 @@
 //! [`Checker::committed`] sees every commit in order; [`end`] looks at the whole when a history is over.
 
 mod actions;
+mod bounds;
 pub(crate) mod end;
+mod owed;
 mod rungs;
 mod steps;
 
@@ -34,6 +36,7 @@ pub(crate) struct Checker {
     pub(crate) judged_wrong: u64,
     pub(crate) steps: u64,
     pub(crate) notices: BTreeMap<String, Vec<String>>,
+    owed: owed::Owed,
 }
 
 /// What the checkers know of one tuning.
@@ -50,6 +53,7 @@ pub(crate) struct Book {
     rungs: BTreeMap<(u32, u32), Vec<Arrival>>,
     pub(crate) ending: Option<EndReason>,
     pub(crate) ended: Option<(EndReason, i64)>,
+    bounds: bounds::Bounds,
 }
 
 /// A trial that arrived at a rung, with its value.
@@ -99,6 +103,7 @@ impl Checker {
             judged_wrong: 0,
             steps: 0,
             notices: BTreeMap::new(),
+            owed: owed::Owed::default(),
         }
     }
 
@@ -117,6 +122,7 @@ impl Checker {
             }
         }
         self.rows_of_rulings(now, changes);
+        self.owed.committed(now, changes);
     }
 
     fn change(&mut self, change: &Change) -> Result<(), String> {
@@ -155,6 +161,7 @@ impl Checker {
             rungs: BTreeMap::new(),
             ending: None,
             ended: None,
+            bounds: bounds::Bounds::default(),
         };
         self.books.insert(id.to_owned(), book);
         Ok(())

@@ -57,7 +57,8 @@ fn bill(state: &State) -> Option<Ruling> {
         if job.end.is_some() && !job.bill_ordered && !job.is_closed() {
             return Some(Ruling::BillOrdered { job: key });
         }
-        let overdue = settle_at(job).is_some_and(|deadline| state.clock >= deadline);
+        let clock = if crate::planted!(BillHourByFacts) { state.now } else { state.clock };
+        let overdue = settle_at(job).is_some_and(|deadline| clock >= deadline);
         overdue.then_some(Ruling::SettledInFull { job: key, amount: job.reservation })
     })
 }

@@ -33,6 +33,9 @@ impl Ledger {
 
     /// Whether `amount` more may be reserved.
     pub fn fits(&self, amount: MicroUsd) -> bool {
+        if crate::planted!(CapWithoutReservations) {
+            return self.cap.is_none_or(|cap| amount <= cap.minus(self.spent));
+        }
         self.available().is_none_or(|available| amount <= available)
     }
 

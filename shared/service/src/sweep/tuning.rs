@@ -33,8 +33,11 @@ where
             return self.sweep_ended(id).await;
         }
         let mut ring = now.saturating_sub(loaded.head.at) >= SILENT_TUNING_MS || loaded.head.step == 0;
+        ring &= !tuning::planted!(SilentTuningIgnored);
         ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
-        if loaded.head.deadline.is_some_and(|deadline| deadline <= now) {
+        if loaded.head.deadline.is_some_and(|deadline| deadline <= now)
+            && !tuning::planted!(DeadlineNeverTold)
+        {
             let key = format!("time#{}", loaded.head.deadline.unwrap_or(now));
             ring |= self.put(id, &Recorded { key, at: now, fact: Fact::TimePassed }).await? == Put::Known;
         }
@@ -70,13 +73,13 @@ where
             (trial.read_ordered > trial.streams_read).then(|| format!("read-{key}-{}", trial.read_ordered)),
         ];
         let mut ring = false;
-        for action in owed.iter().flatten() {
+        for action in owed.iter().flatten().filter(|action| !left_undone(action)) {
             // Performed, and the state still waits for its outcome: its stream record may have been lost.
             ring |= self.actuator.perform(id, action).await? == Performed::Done;
         }
         let last_line = trial.last_line.as_ref().map_or(i64::MIN, |(at, _, _)| *at);
         let silent = now.saturating_sub(job.seen_at.max(last_line)) >= self.silence_ms;
-        if silent && job.accepted && job.end.is_none() {
+        if silent && job.accepted && job.end.is_none() && !tuning::planted!(SilentJobIgnored) {
             ring |= self.look_at(loaded, key, job, last_line).await?;
         }
         Ok(ring)
@@ -133,7 +136,18 @@ where
     }
 
     async fn at_rest(&self, id: &str) -> Result<(), StoreError> {
+        if tuning::planted!(EndedStaysActive) {
+            return Ok(());
+        }
         let key = stored::active_row(id).key;
         Ok(self.store.table.write(Write::Delete(key, Condition::Always)).await?)
     }
+}
+
+/// Whether a planted mutation leaves this action undone.
+fn left_undone(action: &str) -> bool {
+    (action.starts_with("stop-") && tuning::planted!(SweeperStopsNothing))
+        || (action.starts_with("start-") && tuning::planted!(SweeperStartsNothing))
+        || (action.starts_with("bill-") && tuning::planted!(SweeperBillsNothing))
+        || (action.starts_with("read-") && tuning::planted!(SweeperReadsNothing))
 }

@@ -20,8 +20,10 @@ impl Book {
         for recorded in &step.facts {
             self.fact(recorded);
         }
+        self.count_facts(step);
         for ruling in &step.rulings {
-            self.ruling(ruling).map_err(|wrong| format!("{wrong} ({})", super::name(ruling)))?;
+            let checked = self.ruling(ruling).and_then(|()| self.within_bounds(ruling));
+            checked.map_err(|wrong| format!("{wrong} ({})", super::name(ruling)))?;
             // P1 holds at every recorded point, not only between steps.
             self.within_cap()?;
         }

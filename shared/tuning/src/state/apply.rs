@@ -5,6 +5,7 @@ use hyperband::ranking::improves;
 use crate::conclude;
 use crate::definition::Definition;
 use crate::fact::{JobKey, JobPhase};
+use crate::money::MicroUsd;
 use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
 use crate::state::{Bill, Job, State, Status, Trial};
 use crate::summary::JobSummary;
@@ -37,10 +38,14 @@ impl State {
                 }
             }
             Ruling::SettledInFull { job, amount } => {
-                self.ledger.settle(*amount, *amount);
+                let bill = if crate::planted!(LateBillSettledAtZero) { MicroUsd::ZERO } else { *amount };
+                self.ledger.settle(*amount, bill);
                 self.with_live_job(*job, |job| job.bill = Some(Bill { seconds: None, amount: *amount }));
             }
             Ruling::AttemptAwaited { job, not_before, why } => {
+                if crate::planted!(RetryKeepsReservation) {
+                    self.ledger.reserve(self.job(*job).map_or(MicroUsd::ZERO, |job| job.reservation));
+                }
                 self.leave(definition, *job);
                 if let Some(trial) = self.trials.get_mut(&job.trial) {
                     trial.retry_at = Some(*not_before);
@@ -175,12 +180,7 @@ impl Trial {
 }
 
 impl Job {
-    fn ordered(
-        key: JobKey,
-        now: i64,
-        limits: crate::definition::JobLimits,
-        reservation: crate::money::MicroUsd,
-    ) -> Self {
+    fn ordered(key: JobKey, now: i64, limits: crate::definition::JobLimits, reservation: MicroUsd) -> Self {
         Self {
             rung: key.rung,
             attempt: key.attempt,
