@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dice::Dice;
 
 macro_rules! kinds {
     ($($kind:ident $name:literal $rate:literal,)*) => {
         /// A kind of fault.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Kind {
             $(#[doc = $name] $kind,)*
         }

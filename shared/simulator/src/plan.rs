@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dice::Dice;
 use crate::fault::Kind;
 
@@ -12,7 +14,7 @@ pub const HOUR: i64 = 3_600_000;
 pub const MINUTE: i64 = 60_000;
 
 /// In which order deliveries come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// As they happened, but for delays.
     Natural,
@@ -21,7 +23,7 @@ pub enum Order {
 }
 
 /// Which port calls kill their process once, after their effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrashOnce {
     /// None.
     Never,
@@ -32,7 +34,7 @@ pub enum CrashOnce {
 }
 
 /// The plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Rates of faults; a kind that is not here never strikes.
     pub rates: BTreeMap<Kind, f64>,

@@ -36,7 +36,8 @@ pub(crate) fn conclusion(
             .flatten();
     };
     let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
-    if !job.is_closed() && !(job.end.is_some() && crate::planted!(ConcludeUnbilled)) {
+    let unbilled = job.end.is_some() && crate::planted!(ConcludeUnbilled);
+    if !job.is_closed() && !unbilled {
         return None;
     }
     if job.never_started {

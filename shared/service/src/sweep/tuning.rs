@@ -146,8 +146,11 @@ where
 
 /// Whether a planted mutation leaves this action undone.
 fn left_undone(action: &str) -> bool {
-    (action.starts_with("stop-") && tuning::planted!(SweeperStopsNothing))
-        || (action.starts_with("start-") && tuning::planted!(SweeperStartsNothing))
-        || (action.starts_with("bill-") && tuning::planted!(SweeperBillsNothing))
-        || (action.starts_with("read-") && tuning::planted!(SweeperReadsNothing))
+    let left = [
+        ("stop-", tuning::planted!(SweeperStopsNothing)),
+        ("start-", tuning::planted!(SweeperStartsNothing)),
+        ("bill-", tuning::planted!(SweeperBillsNothing)),
+        ("read-", tuning::planted!(SweeperReadsNothing)),
+    ];
+    left.iter().any(|(kind, left)| *left && action.starts_with(kind))
 }
