@@ -89,6 +89,7 @@ pub fn shrink(run: &Run, failed: &History, runs_max: u32) -> Option<Shrunk> {
             best.seeds = SEEDS_TRIED;
         }
     }
+    best.lower_rates();
     best.shorter();
     let Best { run, violation, events, runs, .. } = best;
     Some(Shrunk { violation, runs, from, to: size(&run, events), run })
@@ -159,6 +160,10 @@ impl Best {
         for index in 0..self.run.cases.len() {
             self.simpler_case(index);
         }
+    }
+
+    /// Lower rates, once nothing else can be taken away.
+    fn lower_rates(&mut self) {
         let kinds: Vec<_> = self.run.plan.rates.keys().copied().collect();
         for kind in kinds {
             self.without(|run| {

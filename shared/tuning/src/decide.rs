@@ -37,7 +37,8 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
 fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     let max_resource = definition.plan().max_resource();
     state.jobs().find_map(|(key, trial, job)| {
-        if job.stop.is_some() || !job.holds_slot() {
+        // One that is settled in full is presumed over: its stop would have no outcome.
+        if job.stop.is_some() || job.is_closed() || !job.holds_slot() {
             return None;
         }
         let why = match (&state.status, trial.out) {

@@ -101,7 +101,7 @@ mod list {
         NoLogRead "a trial is judged by rank after a restart although its log was not read",
         BillHourByFacts "the hour for a bill counts from the greatest time on a fact",
         CalledOffThoughSeen "a job that was seen is called off by a fact that came late",
-        MaxInstancesIgnored "jobs are started above MaxInstances",
+        MaxInstancesIgnored "jobs are started above `MaxInstances`",
         FactWithoutCondition "a fact that is known is put again",
         RowWithoutRevision "an action's row is changed although another changed it meanwhile",
         CreateWithoutClaim "a job is created before its row says so",

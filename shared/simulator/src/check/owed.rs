@@ -13,7 +13,7 @@ use tuning::summary::JobSummary;
 use wire::stored;
 
 use crate::fault::Kind;
-use crate::plan::{HOUR, MINUTE};
+use crate::plan::{CrashOnce, HOUR, MINUTE, Order, Plan};
 use crate::world::World;
 use crate::world::training::Job;
 
@@ -81,8 +81,17 @@ impl Owed {
 
 /// From when on nothing goes wrong.
 fn quiet(world: &World) -> i64 {
+    if faultless(&world.plan) {
+        return world.start;
+    }
     let outage = world.plan.stream_outage.map_or(0, |(_, to)| to);
     world.start + world.plan.safety_ms.max(outage)
+}
+
+/// Whether nothing goes wrong at any time.
+fn faultless(plan: &Plan) -> bool {
+    let orderly = plan.order == Order::Natural && plan.crash_once == CrashOnce::Never;
+    orderly && plan.rates.is_empty() && plan.stream_outage.is_none()
 }
 
 /// The job, if it exists.
@@ -100,6 +109,7 @@ fn ran(world: &World, of: &Of, at: i64) -> bool {
 pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
     let owed = &world.check.owed;
     let quiet = quiet(world);
+    let arrived = quiet + if faultless(&world.plan) { 0 } else { CALM_AFTER_MS };
     for (of, ordered) in &owed.stops {
         let deadline = (*ordered).max(quiet) + PERFORMED_MS;
         if ran(world, of, deadline) {
@@ -127,7 +137,7 @@ pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
             let mut shown = job.history.iter().filter(|(_, shown)| shown.billable_seconds.is_some());
             shown.next().map(|(at, _)| *at)
         });
-        if shown.is_some_and(|shown| shown.max(quiet + CALM_AFTER_MS) + SHOWN_MS < *settled) {
+        if shown.is_some_and(|shown| shown.max(arrived) + SHOWN_MS < *settled) {
             wrong.push(format!("P2: job {key} of {id} was settled in full although its bill could be read"));
         }
     }
