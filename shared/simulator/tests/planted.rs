@@ -96,12 +96,11 @@ fn out_of_reach(mutation: Mutation) -> Option<&'static str> {
 /// The first run that finds the mutation, with what was violated.
 fn found(mutation: Mutation, seeds: u64) -> Option<(Run, String)> {
     plant(Some(mutation));
-    let found = (0..seeds).find_map(|seed| {
+    (0..seeds).find_map(|seed| {
         let run = situation(mutation, seed);
         let violation = history(&run).violations.into_iter().next()?;
         Some((run, violation))
-    });
-    found
+    })
 }
 
 #[test]
