@@ -67,9 +67,16 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
             };
             made(plan, &ranked)
         }
+        // Nothing but the time says that the tuning's own time is up.
         Mutation::DeadlineNeverTold => {
-            let faults = [(Kind::CreateLimit, 0.4), (Kind::CreateRefused, 0.4)];
-            made(plan(&faults), &Choices { max_parallel: 1, ..Choices::plain() })
+            let limited = Choices {
+                max_parallel: 1,
+                max_runtime_seconds: 21_600,
+                // Long enough for a first value.
+                extra: vec![("max_runtime", 10_800.into())],
+                ..Choices::plain()
+            };
+            made(Plan { epoch_ms: HOUR, ..Plan::calm() }, &limited)
         }
         // Nothing need go wrong.
         Mutation::SweeperBillsNothing => made(Plan::calm(), &Choices::plain()),

@@ -1,5 +1,6 @@
 //! What is owed is done in time once nothing goes wrong any more: an ordered stop reaches its job, an ordered reading
-//! of a log is done, and a bill that can be read is read, never replaced by the whole reservation.
+//! of a log is done, a bill that can be read is read, never replaced by the whole reservation, and a tuning ends when its
+//! time is up.
 //!
 //! A job ends by its own limits even if nobody stops it, and a reservation covers any bill, so no other checker would
 //! miss either; but the user pays for both.
@@ -38,6 +39,7 @@ pub(crate) struct Owed {
     reads: BTreeMap<(Of, u32), i64>,
     reads_done: BTreeMap<(Of, u32), i64>,
     concluded: BTreeMap<Of, JobSummary>,
+    endings: BTreeMap<String, i64>,
 }
 
 impl Owed {
@@ -74,6 +76,9 @@ impl Owed {
             Ruling::StopOrdered { job, .. } => _ = self.stops.insert(of(job), now),
             Ruling::SettledInFull { job, .. } => _ = self.in_full.insert(of(job), now),
             Ruling::LogReadOrdered { job, streams } => _ = self.reads.insert((of(job), *streams), now),
+            Ruling::TuningEnding { .. } | Ruling::TuningEnded { .. } => {
+                self.endings.entry(id.to_owned()).or_insert(now);
+            }
             _ => {}
         }
     }
@@ -139,6 +144,14 @@ pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
         });
         if shown.is_some_and(|shown| shown.max(arrived) + SHOWN_MS < *settled) {
             wrong.push(format!("P2: job {key} of {id} was settled in full although its bill could be read"));
+        }
+    }
+    for (id, book) in &world.check.books {
+        let Some(seconds) = book.definition.limits.max_runtime_seconds else { continue };
+        let time_up = book.definition.created + i64::try_from(seconds).unwrap_or(0) * 1_000;
+        let due = time_up.max(arrived) + PERFORMED_MS;
+        if owed.endings.get(id).is_some_and(|ending| *ending > due) {
+            wrong.push(format!("MaxRuntime: {id} went on after its time was up"));
         }
     }
     last_values(world, wrong);
