@@ -201,7 +201,7 @@ mod tests {
             ("--seeds 1..2 --seeds 3..4", "--seeds and --history are given once, and not both"),
             (
                 "--history {\"seed\":1,\"cases\":[{}]}",
-                "--history cannot be read: missing field `name` at line 1 column 22",
+                "--history cannot be read: missing field `name` at line 1 column 21",
             ),
             (
                 "--history {\"seed\":1,\"plan\":{\"shard\":2},\"cases\":[]}",
