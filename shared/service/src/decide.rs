@@ -75,6 +75,9 @@ impl<T: Table> Decider<T> {
         // nothing else orders its log against its bill, or the two against the clock.
         let time = last.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
         let mut jobs: BTreeSet<JobKey> = last.iter().filter_map(|fact| fact.fact.job()).collect();
+        if tuning::planted!(BillBeforeFacts) {
+            jobs.clear();
+        }
         jobs.extend(time.map(|at| settled_by(state, at)).unwrap_or_default());
         jobs.extend(state.jobs().filter(|_| ring).map(|(key, _, _)| key));
         self.absorb(id, &first, &mut steps).await?;
@@ -167,9 +170,22 @@ impl<T: Table> Decider<T> {
             Write::Put(loaded.head.row(&id), Condition::equals(STEP_NUMBER, before)),
             Write::Put(stored::step_row(&id, step), Condition::NotExists),
         ];
+        if tuning::planted!(SkipConditionOnSave) {
+            writes = vec![
+                Write::Put(loaded.head.row(&id), Condition::Always),
+                Write::Put(stored::step_row(&id, step), Condition::Always),
+            ];
+        }
         for ruling in &step.rulings {
             if let Some(action) = ruling.action() {
                 let row = ActionRow::pending(action, ruling.clone()).row(&id);
+                if tuning::planted!(DropOutbox) {
+                    continue;
+                }
+                if tuning::planted!(RowsBeforeStep) {
+                    self.store.table.write(Write::Put(row, Condition::NotExists)).await?;
+                    continue;
+                }
                 writes.push(Write::Put(row, Condition::NotExists));
             }
         }
@@ -194,7 +210,15 @@ impl<T: Table> Decider<T> {
         if step.saturating_sub(snapshot) < SNAPSHOT_EVERY {
             return;
         }
-        let Ok(chunks) = stored::snapshot_chunks(&loaded.tuning.id, step, &loaded.state) else { return };
+        let mut state = loaded.state.clone();
+        let mut step = step;
+        if tuning::planted!(SnapshotLosesField) {
+            state.timings.epoch_ms.clear();
+        }
+        if tuning::planted!(SnapshotOffByOne) {
+            step = step.saturating_add(1);
+        }
+        let Ok(chunks) = stored::snapshot_chunks(&loaded.tuning.id, step, &state) else { return };
         for chunk in chunks {
             if self.store.table.write(Write::Put(chunk, Condition::Always)).await.is_err() {
                 return;
@@ -222,6 +246,9 @@ impl<T: Table> Decider<T> {
 /// Names the transaction by what it writes. Two deciders may write different steps of one number: with the same token the
 /// table would refuse the loser's as a misuse of the token, and not tell it that it lost.
 fn token(head: &Head, id: &str, step: &Step) -> String {
+    if tuning::planted!(TokenOfStepNumber) {
+        return format!("{}-{}", incarnation(id.as_bytes()), step.n);
+    }
     let written = format!("{id} {} {:?}", head.snapshot, stored::step_row(id, step).text(stored::DATA));
     let reversed: String = id.chars().rev().take(12).collect();
     format!("{reversed}-{}-{}", incarnation(written.as_bytes()), step.n)
@@ -242,7 +269,7 @@ fn sort_in(record: &StreamRecord, news: &mut BTreeMap<String, News>) -> Result<(
         entry.sequences.push(record.sequence_number.clone());
     } else if let Some(id) = stored::id_of(&record.key, RING_PREFIX) {
         let entry = news.entry(id.to_owned()).or_default();
-        entry.ring = true;
+        entry.ring = !tuning::planted!(RingIgnored);
         entry.sequences.push(record.sequence_number.clone());
     }
     Ok(())

@@ -141,7 +141,8 @@ where
         };
         let row = ActionRow::read(&item)?;
         let now = self.clock.now();
-        let claimed = row.status == ActionStatus::Performing && row.claimed_until > now;
+        let good = row.claimed_until > now || tuning::planted!(ClaimNeverExpires);
+        let claimed = row.status == ActionStatus::Performing && good;
         Ok(match row.status {
             ActionStatus::Done | ActionStatus::Cancelled => Due::Settled,
             ActionStatus::Pending | ActionStatus::Performing if claimed || row.not_before > now => {
@@ -154,6 +155,10 @@ where
     /// Performs the action of a row that was due, unless somebody else has taken it up since.
     pub(crate) async fn take_up(&self, id: &str, row: ActionRow) -> Result<Performed, StoreError> {
         let earlier = row.claimed_until;
+        if tuning::planted!(CreateWithoutClaim) && matches!(row.ruling, Ruling::StartOrdered { .. }) {
+            let unclaimed = ActionRow { claimed_until: i64::MAX, ..row.clone() };
+            self.start(id, &unclaimed, earlier).await?;
+        }
         let Some(row) = self.claim(id, row, self.clock.now()).await? else { return Ok(Performed::NotNow) };
         let outcome = match &row.ruling {
             Ruling::StartOrdered { .. } => self.start(id, &row, earlier).await?,
@@ -192,7 +197,12 @@ where
 
     /// Puts a row in place of revision `before`; `false` if it is not that revision any more.
     async fn put_row(&self, id: &str, row: &ActionRow, before: i64) -> Result<bool, StoreError> {
-        match self.store.table.write(Write::Put(row.row(id), Condition::equals(REVISION, before))).await {
+        let unchanged = if tuning::planted!(RowWithoutRevision) {
+            Condition::Always
+        } else {
+            Condition::equals(REVISION, before)
+        };
+        match self.store.table.write(Write::Put(row.row(id), unchanged)).await {
             Ok(()) => Ok(true),
             Err(TableError::Conflict(_)) => Ok(false),
             Err(error) => Err(error.into()),
@@ -250,7 +260,7 @@ where
         let Ruling::StartOrdered { job, .. } = &row.ruling else { return Ok(()) };
         let item = self.store.table.get(&stored::action_key(id, &row.action)).await?;
         let now = item.as_ref().map(ActionRow::read).transpose()?;
-        if now.is_some_and(|now| now.status == ActionStatus::Cancelled) {
+        if now.is_some_and(|now| now.status == ActionStatus::Cancelled) && !tuning::planted!(UndoForgotten) {
             // Should this fail, the sweeper finds the job as one that no row knows.
             let _ = self.jobs.stop(&training_job_name(id, *job)).await;
         }
@@ -281,6 +291,11 @@ where
         fact: &Recorded,
         before: i64,
     ) -> Result<Performed, StoreError> {
+        if tuning::planted!(RefusalInTwoWrites) {
+            record::put(&*self.store.table, id, fact).await?;
+            self.put_row(id, row, before).await?;
+            return Ok(Performed::Done);
+        }
         let writes = vec![
             Write::Put(row.row(id), Condition::equals(REVISION, before)),
             Write::Put(stored::fact_row(id, fact), Condition::NotExists),
@@ -304,7 +319,8 @@ where
 
     /// Whether there is time left under the claim to begin something.
     fn claim_is_good(&self, row: &ActionRow) -> bool {
-        self.clock.now().saturating_add(CLAIM_MARGIN_MS.min(self.claim_ms / 2)) < row.claimed_until
+        tuning::planted!(ExpiredClaimGood)
+            || self.clock.now().saturating_add(CLAIM_MARGIN_MS.min(self.claim_ms / 2)) < row.claimed_until
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tunings of a history: requests as a user would send them, and what the checkers must know of each.
 
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
@@ -13,7 +14,7 @@ pub(crate) const LISTED_INSTANCE_HOUR: u64 = 230_000;
 pub(crate) const LISTED_KILO_GIB_HOUR: u64 = 191_781;
 
 /// How the program tells its epochs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Epochs {
     /// It does not: the epoch is the line's rank.
     Ranked,
@@ -24,7 +25,7 @@ pub enum Epochs {
 }
 
 /// One tuning.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// Tuning job name.
     pub name: String,
@@ -60,10 +61,12 @@ pub struct Case {
     pub max_jobs: u32,
     /// Longest time of a job, ms.
     pub job_ms_max: i64,
+    /// The choices that it was made from; fields changed since are not in them.
+    pub choices: Choices,
 }
 
 /// The choices that make a request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Choices {
     /// `Some((min, max, eta))` = Hyperband.
     pub hyperband: Option<(u32, u32, u32)>,
@@ -84,11 +87,18 @@ pub struct Choices {
     /// Whether more is better.
     pub maximize: bool,
     /// Members of the completion criteria and of the limits.
+    #[serde(deserialize_with = "named")]
     pub extra: Vec<(&'static str, Value)>,
     /// Instances of a job.
     pub instances: u32,
     /// Own further attempts.
     pub max_interruptions: u32,
+}
+
+/// Names read back live as long as the program: there are a few, and they are read once.
+fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(&'static str, Value)>, D::Error> {
+    let read: Vec<(String, Value)> = Vec::deserialize(from)?;
+    Ok(read.into_iter().map(|(name, value)| (&*name.leak(), value)).collect())
 }
 
 impl Choices {
@@ -197,6 +207,7 @@ impl Case {
             base,
             program_epochs: choices.hyperband.map_or(6, |(_, max, _)| max),
             max_jobs: choices.max_jobs,
+            choices: choices.clone(),
             job_ms_max: (choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 600) * 1_000,
         };
         let worst = case.cost(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);

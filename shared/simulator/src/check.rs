@@ -4,8 +4,10 @@
 //! [`Checker::committed`] sees every commit in order; [`end`] looks at the whole when a history is over.
 
 mod actions;
+mod bounds;
 pub(crate) mod end;
 mod month;
+mod owed;
 pub(crate) mod rules;
 mod rungs;
 mod steps;
@@ -46,6 +48,7 @@ pub(crate) struct Checker {
     pub(crate) stops_ordered: Vec<(String, JobKey)>,
     /// Tunings on the list of active ones.
     pub(crate) active: usize,
+    owed: owed::Owed,
 }
 
 /// What the checkers know of one tuning.
@@ -71,6 +74,7 @@ pub(crate) struct Book {
     granted: u64,
     /// The smallest worst case of a job that was started.
     pub(crate) least_reservation: Option<u64>,
+    bounds: bounds::Bounds,
 }
 
 /// A trial that arrived at a rung, with its value.
@@ -125,6 +129,7 @@ impl Checker {
             turned_away: 0,
             stops_ordered: Vec::new(),
             active: 0,
+            owed: owed::Owed::default(),
         }
     }
 
@@ -144,6 +149,7 @@ impl Checker {
         }
         self.rows_of_rulings(now, changes);
         self.months(now, changes);
+        self.owed.committed(now, changes);
     }
 
     fn change(&mut self, change: &Change) -> Result<(), String> {
@@ -194,6 +200,7 @@ impl Checker {
             notices: BTreeSet::new(),
             granted: 0,
             least_reservation: None,
+            bounds: bounds::Bounds::default(),
         };
         self.books.insert(id.to_owned(), book);
         Ok(())

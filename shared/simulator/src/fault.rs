@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dice::Dice;
 use crate::site::{Op, Reach, Site};
 
 macro_rules! kinds {
     ($($kind:ident $name:literal $rate:literal $reach:expr,)*) => {
         /// A kind of fault.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Kind {
             $(#[doc = $name] $kind,)*
         }

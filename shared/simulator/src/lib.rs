@@ -9,10 +9,12 @@
 pub mod case;
 mod check;
 mod dice;
+pub mod encode;
 pub mod fault;
 pub mod plan;
 pub mod report;
 mod runner;
+pub mod shrink;
 pub mod site;
 mod trace;
 mod world;

@@ -1,105 +1,145 @@
-//! `cargo run --release -p simulator -- --seeds A..B [--jobs N] [--trace] [--report]`: runs the histories A to B-1.
+//! `cargo run --release -p simulator -- --seeds A..B [--jobs N]`: runs the histories A to B-1; `--help` says what else.
 //!
-//! The last line is `N histories, E events, V violations`; exit 1 when V > 0, after each failing seed as a command to
-//! paste.
+//! The last line is `N histories, E events, V violations`; exit 1 when V > 0, after each failing history as a command to
+//! paste, and the first of each kind of failure made smaller.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to a person")]
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod arguments;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arguments::{Arguments, HELP, command};
 use simulator::Run;
 use simulator::report::{History, Report};
+use simulator::shrink::{history, kind, shrink};
 
-const USAGE: &str = "usage: simulator --seeds A..B [--jobs N] [--trace] [--report]";
+/// Histories between two progress lines.
+const PROGRESS_EVERY: u64 = 20;
 
-struct Arguments {
-    seeds: Range<u64>,
-    jobs: u64,
-    trace: bool,
-    report: bool,
-}
+#[cfg(feature = "planted")]
+mod planted {
+    //! The bug that `--planted` names, to be turned on in every thread.
 
-fn arguments() -> Option<Arguments> {
-    let mut parsed = Arguments { seeds: 0..0, jobs: 1, trace: false, report: false };
-    let mut given = std::env::args().skip(1);
-    while let Some(argument) = given.next() {
-        match argument.as_str() {
-            "--seeds" => {
-                let text = given.next()?;
-                let (from, to) = text.split_once("..")?;
-                parsed.seeds = from.parse().ok()?..to.parse().ok()?;
-            }
-            "--jobs" => parsed.jobs = given.next()?.parse().ok()?,
-            "--trace" => parsed.trace = true,
-            "--report" => parsed.report = true,
-            _ => return None,
+    use tuning::planted::{Mutation, plant};
+
+    /// Turns it on; what is wrong with the name.
+    pub(crate) fn set(name: &str) -> Result<(), String> {
+        if name == "list" {
+            let lines =
+                Mutation::ALL.iter().map(|mutation| format!("{:<24}{}\n", mutation.name(), mutation.what()));
+            return Err(format!("the bugs that can be planted:\n{}", lines.collect::<String>()));
         }
+        let found = Mutation::ALL.iter().find(|mutation| mutation.name() == name);
+        plant(Some(*found.ok_or_else(|| format!("no bug is named {name}; --planted list names them"))?));
+        Ok(())
     }
-    (!parsed.seeds.is_empty() && parsed.jobs > 0).then_some(parsed)
 }
 
-fn history(seed: u64, trace: bool) -> History {
-    let run = Run { trace, ..Run::drawn(seed) };
-    catch_unwind(AssertUnwindSafe(|| run.history())).unwrap_or_else(|panic| {
-        let message = panic.downcast_ref::<String>().cloned();
-        let message = message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-        History::panicked(seed, &message.unwrap_or_default())
-    })
-}
+#[cfg(not(feature = "planted"))]
+mod planted {
+    //! No bug can be planted.
 
-fn show_failure(history: &History) {
-    let run = Run::drawn(history.seed);
-    println!("cargo run --release -p simulator -- --seeds {0}..{1} --trace", history.seed, history.seed + 1);
-    println!("  {:?}", run.plan);
-    for case in &run.cases {
-        println!("  submitted at {} ms, stopped at {:?}: {}", case.submit_at, case.stop_at, case.request);
-    }
-    println!("  ended: {:?}", history.ended);
-    for violation in &history.violations {
-        println!("  {violation}");
+    /// Always wrong.
+    pub(crate) fn set(name: &str) -> Result<(), String> {
+        Err(format!("--planted {name} needs cargo's --features planted"))
     }
 }
 
 fn main() -> ExitCode {
-    let Some(arguments) = arguments() else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
-    let next = AtomicU64::new(arguments.seeds.start);
-    let report = Mutex::new(Report::default());
-    // Failures are shown in order of seeds, however many threads there are.
-    let failures = Mutex::new(BTreeMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..arguments.jobs {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= arguments.seeds.end {
-                        break;
-                    }
-                    let history = history(seed, arguments.trace);
-                    if let Some(trace) = &history.trace {
-                        print!("{trace}");
-                    }
-                    report.lock().expect("no thread panics with it").add(&history);
-                    if !history.violations.is_empty() {
-                        failures.lock().expect("no thread panics with it").insert(seed, history);
-                    }
-                }
-            });
+    let arguments = match arguments::parse(std::env::args().skip(1)) {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
         }
-    });
-    let report = report.into_inner().expect("no thread panics with it");
-    for history in failures.into_inner().expect("no thread panics with it").values() {
-        show_failure(history);
+        Err(wrong) => {
+            eprintln!("simulator: {wrong}; see --help");
+            return ExitCode::from(2);
+        }
+    };
+    if let Some(Err(wrong)) = arguments.planted.as_deref().map(planted::set) {
+        eprintln!("simulator: {wrong}");
+        return ExitCode::from(2);
+    }
+    let (report, failures) = run_all(&arguments);
+    let mut kinds = BTreeSet::new();
+    for (run, failed) in failures.values() {
+        show_failure(run, failed, &arguments);
+        let first = failed.violations.first().map(|violation| kind(violation)).unwrap_or_default();
+        if arguments.shrink_runs > 0 && kinds.insert(first) {
+            show_smaller(run, failed, &arguments);
+        }
     }
     if arguments.report {
         print!("{}", report.text());
     }
     println!("{} histories, {} events, {} violations", report.histories, report.events, report.violations);
     if report.violations > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Makes all histories; the failing ones are kept in order, however many threads there are.
+fn run_all(arguments: &Arguments) -> (Report, BTreeMap<u64, (Run, History)>) {
+    let next = AtomicU64::new(0);
+    let report = Mutex::new(Report::default());
+    let failures = Mutex::new(BTreeMap::new());
+    let watched = std::io::stderr().is_terminal() && !arguments.trace;
+    let count = arguments.runs.len();
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.jobs {
+            scope.spawn(|| {
+                if let Some(name) = &arguments.planted {
+                    // It was right in the main thread.
+                    let _ = planted::set(name);
+                }
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= count {
+                        break;
+                    }
+                    let run = Run { trace: arguments.trace, ..arguments.runs.get(index) };
+                    let history = history(&run);
+                    if let Some(trace) = &history.trace {
+                        print!("{trace}");
+                    }
+                    report.lock().expect("no thread panics with it").add(&history);
+                    if !history.violations.is_empty() {
+                        failures.lock().expect("no thread panics with it").insert(index, (run, history));
+                    }
+                    if watched && index.is_multiple_of(PROGRESS_EVERY) {
+                        eprint!("\r{index} of {count} histories");
+                        // Only what a person sees.
+                        let _ = std::io::stderr().flush();
+                    }
+                }
+            });
+        }
+    });
+    if watched {
+        eprint!("\r{:40}\r", "");
+    }
+    let report = report.into_inner().expect("no thread panics with it");
+    (report, failures.into_inner().expect("no thread panics with it"))
+}
+
+fn show_failure(run: &Run, failed: &History, arguments: &Arguments) {
+    println!("{}", command(run, arguments.planted.as_deref()));
+    println!("  seed {}, ended: {:?}", run.seed, failed.ended);
+    for violation in &failed.violations {
+        println!("  {violation}");
+    }
+}
+
+fn show_smaller(run: &Run, failed: &History, arguments: &Arguments) {
+    let Some(shrunk) = shrink(run, failed, arguments.shrink_runs) else { return };
+    let (from, to) = (shrunk.from, shrunk.to);
+    println!(
+        "  made smaller in {} runs: {} -> {} kinds of faults, {} -> {} tunings, {} -> {} events",
+        shrunk.runs, from.faults, to.faults, from.cases, to.cases, from.events, to.events
+    );
+    println!("  {}", shrunk.violation);
+    println!("{}", command(&shrunk.run, arguments.planted.as_deref()));
 }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::site::{Function, Op, Site, all_calls};
@@ -13,7 +15,7 @@ pub const HOUR: i64 = 3_600_000;
 pub const MINUTE: i64 = 60_000;
 
 /// In which order deliveries come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// As they happened, but for delays.
     Natural,
@@ -22,7 +24,7 @@ pub enum Order {
 }
 
 /// Which port calls kill their process once, after their effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrashOnce {
     /// None.
     Never,
@@ -33,7 +35,7 @@ pub enum CrashOnce {
 }
 
 /// How long functions may run, ms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeLimits {
     /// Those that take requests, events and log lines, and the decider.
     pub short: i64,
@@ -44,7 +46,7 @@ pub struct TimeLimits {
 }
 
 /// The plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Rates of faults; a kind that is not here never strikes.
     pub rates: BTreeMap<Kind, f64>,

@@ -76,7 +76,7 @@ struct Runner {
 }
 
 /// A history to be made.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Its seed.
     pub seed: u64,

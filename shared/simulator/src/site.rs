@@ -3,10 +3,11 @@
 //! The table of calls is the report's list of what can happen: a call that is made but is not in it is a violation, one
 //! that is in it and never hit is missing.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The functions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Function {
     /// Takes requests of users.
     Api,
@@ -23,7 +24,7 @@ pub enum Function {
 }
 
 /// What a call does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Op {
     /// Reads a row.
     Get,
@@ -52,7 +53,7 @@ pub enum Op {
 }
 
 /// Where a fault strikes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Site {
     /// Outside the functions.
     World,

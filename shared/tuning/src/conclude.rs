@@ -36,7 +36,8 @@ pub(crate) fn conclusion(
             .flatten();
     };
     let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
-    if !job.is_closed() {
+    let unbilled = job.end.is_some() && crate::planted!(ConcludeUnbilled);
+    if !job.is_closed() && !unbilled {
         return None;
     }
     if job.never_started {
@@ -106,6 +107,7 @@ fn further_attempt(
     let why = match job.end? {
         JobEnd::CapacityError => RetryWhy::Capacity,
         JobEnd::ServiceError => RetryWhy::ServiceError,
+        JobEnd::AlgorithmError if crate::planted!(KeepFailure) => RetryWhy::ServiceError,
         JobEnd::MaxWait => RetryWhy::MaxWait,
         JobEnd::MaxRuntime => {
             let cut = job.limits.max_runtime_seconds < definition.job.max_runtime_seconds;
@@ -114,7 +116,8 @@ fn further_attempt(
         JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => return None,
     };
     let wait = RETRY_BACKOFF_MS.saturating_mul(2_i64.saturating_pow(trial.retries)).min(RETRY_BACKOFF_MAX_MS);
-    (trial.retries < definition.max_interruptions).then_some((why, wait))
+    let may = trial.retries < definition.max_interruptions || crate::planted!(AttemptsWithoutLimit);
+    may.then_some((why, wait))
 }
 
 /// The summary of a job of `trial` as it now is.

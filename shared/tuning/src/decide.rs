@@ -43,7 +43,8 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
 fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     let max_resource = definition.plan().max_resource();
     state.jobs().find_map(|(key, trial, job)| {
-        if job.stop.is_some() || !job.holds_slot() {
+        // One that is settled in full is presumed over: its stop would have no outcome.
+        if job.stop.is_some() || job.is_closed() || !job.holds_slot() {
             return None;
         }
         let why = match (&state.status, trial.out) {
@@ -66,7 +67,8 @@ fn bill(state: &State) -> Option<Ruling> {
         if job.end.is_some() && !job.bill_ordered && !job.is_closed() {
             return Some(Ruling::BillOrdered { job: key });
         }
-        let overdue = settle_at(job).is_some_and(|deadline| state.clock >= deadline);
+        let clock = if crate::planted!(BillHourByFacts) { state.now } else { state.clock };
+        let overdue = settle_at(job).is_some_and(|deadline| clock >= deadline);
         overdue.then_some(Ruling::SettledInFull { job: key, amount: job.reservation })
     })
 }

@@ -54,13 +54,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             }
             changed
         }),
-        Fact::StopAccepted { job } => with_job(state, *job, |job| {
-            // What can be stopped exists, even if nobody heard that it was created.
-            let changed = !job.stop_accepted || !job.accepted;
-            job.stop_accepted = true;
-            job.accepted = true;
-            changed
-        }),
+        Fact::StopAccepted { job } => stop_accepted(state, *job),
         Fact::StartRefused { job, message } => {
             called_off(state, *job, |job| job.refused = Some(cut(message)))
         }
@@ -119,7 +113,10 @@ fn job_state_changed(
             job.end = Some(end);
             job.end_at = at;
         }
-    } else if job.end.is_none() && (at, place(phase)) > (job.phase_at, place(job.phase)) {
+    } else if job.end.is_none()
+        && ((at, place(phase)) > (job.phase_at, place(job.phase))
+            || (at == job.phase_at && crate::planted!(InterruptionTwice)))
+    {
         // Every return to `Interrupted` is one interruption; the same event again has the same time.
         if phase == JobPhase::Interrupted {
             job.interruptions = job.interruptions.saturating_add(1);
@@ -161,15 +158,32 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         job.interruptions = job.interruptions.max(*interruptions);
         // A bill of nothing for a job that was seen to run is no bill; without one it is settled in full later.
         let no_bill = *billable_seconds == 0 && started.is_none() && (job.started.is_some() || emitted);
+        let no_bill = no_bill && !crate::planted!(ZeroBillBelieved);
         if !job.is_closed() && !no_bill {
             job.bill = Some(Bill { seconds: Some(*billable_seconds), amount: cost });
             settled = Some(job.reservation);
         }
         *job != before
     });
-    if let Some(reservation) = settled {
+    if let Some(reservation) = settled.filter(|_| !crate::planted!(ForgetToSettle)) {
         state.ledger.settle(reservation, cost);
     }
+    changed
+}
+
+fn stop_accepted(state: &mut State, key: JobKey) -> bool {
+    let mut freed = MicroUsd::ZERO;
+    let changed = with_job(state, key, |job| {
+        // What can be stopped exists, even if nobody heard that it was created.
+        let changed = !job.stop_accepted || !job.accepted;
+        job.stop_accepted = true;
+        job.accepted = true;
+        if crate::planted!(StopFreesReservation) {
+            freed = std::mem::take(&mut job.reservation);
+        }
+        changed
+    });
+    state.ledger.release(freed);
     changed
 }
 
@@ -185,7 +199,7 @@ fn called_off(state: &mut State, key: JobKey, mark: impl FnOnce(&mut Job)) -> bo
     let mut released = None;
     let changed = with_job(state, key, |job| {
         // Whatever else was seen of it proves that it did start.
-        if job.is_closed() || job.accepted || job.end.is_some() {
+        if job.is_closed() || ((job.accepted || job.end.is_some()) && !crate::planted!(CalledOffThoughSeen)) {
             return false;
         }
         mark(job);

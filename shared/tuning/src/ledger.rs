@@ -42,6 +42,9 @@ impl Ledger {
 
     /// Whether the cap allows `amount` more, whatever is granted.
     pub fn fits_cap(&self, amount: MicroUsd) -> bool {
+        if crate::planted!(CapWithoutReservations) {
+            return self.cap.is_none_or(|cap| amount <= cap.minus(self.spent));
+        }
         self.available().is_none_or(|available| amount <= available)
     }
 

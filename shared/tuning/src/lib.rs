@@ -31,6 +31,7 @@ pub mod invariant;
 pub mod ledger;
 pub mod limits;
 pub mod money;
+pub mod planted;
 pub mod ruling;
 pub mod runtime;
 mod size;

@@ -351,6 +351,9 @@ impl Job {
 
     /// Whether it holds a slot: a slot is free only when the job has ended, not when its stop was ordered.
     pub fn holds_slot(&self) -> bool {
+        if self.stop.is_some() && crate::planted!(StopFreesSlot) {
+            return false;
+        }
         self.end.is_none() && !self.never_started && self.refused.is_none()
     }
 

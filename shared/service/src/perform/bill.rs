@@ -34,12 +34,20 @@ where
             Ok(description) => description,
             Err(error) => return Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         };
+        if tuning::planted!(LagBelieved) && phase(&description) == JobPhase::Training {
+            let guess =
+                Description { billable_seconds: Some(0), status: "Stopped".to_owned(), ..description };
+            return Ok(Outcome::Done(described(job, &guess).into_iter().collect()));
+        }
         let Some(bill) = described(job, &description) else {
             return Ok(Outcome::Later("the bill is not there yet".to_owned()));
         };
         let ended = description.ended.unwrap_or(description.modified);
         if self.clock.now() < ended.saturating_add(self.log_lag_ms) {
             return Ok(Outcome::Later("its last log lines may still be on their way".to_owned()));
+        }
+        if tuning::planted!(BillWithoutLog) {
+            return Ok(Outcome::Done(vec![bill]));
         }
         match read_whole_log(&self.jobs, &tuning, &name, job, &description).await {
             Ok(mut facts) => {

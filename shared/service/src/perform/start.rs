@@ -69,11 +69,14 @@ where
         let taken = matches!(error, TrainingJobsError::NameTaken(_));
         // An earlier try may have been accepted although its answer was lost: a refusal frees the job's money, so it must
         // be certain that the job does not exist.
-        if !taken && row.tries <= 1 {
+        if !taken && (row.tries <= 1 || tuning::planted!(RefusalBelieved)) {
             return Ok(refused(error.to_string()));
         }
         match self.jobs.tags(&name).await {
-            Ok(found) if tags.iter().all(|(key, value)| found.get(key) == Some(value)) => {
+            Ok(found)
+                if tags.iter().all(|(key, value)| found.get(key) == Some(value))
+                    || tuning::planted!(ForeignJobAdopted) =>
+            {
                 Ok(Outcome::Done(vec![started()]))
             }
             Ok(_) => Ok(refused(format!("a training job named {name} exists and is not of this tuning"))),

@@ -193,7 +193,13 @@ where
         }
         // Somebody else's job may be named like ours.
         match self.actuator.jobs.tags(&job.name).await {
-            Ok(tags) if tags.get(TAG_STACK) == Some(&self.actuator.stack) => Ok(Found::Orphan),
+            _ if tuning::planted!(OrphanNeverStopped) => Ok(Found::Fine),
+            Ok(tags)
+                if tags.get(TAG_STACK) == Some(&self.actuator.stack)
+                    || tuning::planted!(ForeignJobStopped) =>
+            {
+                Ok(Found::Orphan)
+            }
             Ok(_) => {
                 // Somebody's job under the id of a tuning of ours tells nothing of the others under it.
                 if !known && self.store.tuning(&id).await?.is_none() {

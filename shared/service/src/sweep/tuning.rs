@@ -96,8 +96,11 @@ where
             return self.heal_ended(run, id, &loaded.state).await;
         }
         let mut ring = now.saturating_sub(loaded.head.at) >= SILENT_TUNING_MS || loaded.head.step == 0;
+        ring &= !tuning::planted!(SilentTuningIgnored);
         ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
-        if loaded.head.deadline.is_some_and(|deadline| deadline <= now) {
+        if loaded.head.deadline.is_some_and(|deadline| deadline <= now)
+            && !tuning::planted!(DeadlineNeverTold)
+        {
             let key = format!("time#{}", loaded.head.deadline.unwrap_or(now));
             let fact = Recorded { key, at: now, fact: Fact::TimePassed };
             ring |= record::put(&*self.store.table, id, &fact).await? == Put::Known;
@@ -134,14 +137,18 @@ where
     ) -> Result<bool, StoreError> {
         let id = loaded.tuning.id.as_str();
         let mut ring = false;
-        if job.stop.is_some() && !job.stop_accepted && job.holds_slot() {
+        if job.stop.is_some()
+            && !job.stop_accepted
+            && job.holds_slot()
+            && !tuning::planted!(SweeperStopsNothing)
+        {
             ring |= self.heal_stop(run, id, &format!("stop-{key}")).await?;
         }
         let bills = usize::try_from(self.limits.calls.describe.per_sweep).unwrap_or(usize::MAX);
-        if job.bill_ordered && !job.is_closed() {
+        if job.bill_ordered && !job.is_closed() && !tuning::planted!(SweeperBillsNothing) {
             ring |= self.note(run, id, format!("bill-{key}"), (bills, |run| &mut run.bills)).await?;
         }
-        if trial.read_ordered > trial.streams_read {
+        if trial.read_ordered > trial.streams_read && !tuning::planted!(SweeperReadsNothing) {
             let action = format!("read-{key}-{}", trial.read_ordered);
             ring |= self.note(run, id, action, (bills, |run| &mut run.bills)).await?;
         }
@@ -150,7 +157,8 @@ where
             ring |= self.note(run, id, action, (bills, |run| &mut run.bills)).await?;
         }
         // A job that is to be stopped is called off by its stop, not started first.
-        if job.stop.is_none() && !job.accepted && !job.is_closed() {
+        if job.stop.is_none() && !job.accepted && !job.is_closed() && !tuning::planted!(SweeperStartsNothing)
+        {
             let starts = usize::try_from(self.limits.calls.create.per_sweep).unwrap_or(usize::MAX);
             ring |= self.note(run, id, format!("start-{key}"), (starts, |run| &mut run.starts)).await?;
         }
@@ -261,6 +269,9 @@ where
     }
 
     async fn at_rest(&self, id: &str) -> Result<(), StoreError> {
+        if tuning::planted!(EndedStaysActive) {
+            return Ok(());
+        }
         let key = stored::active_row(id).key;
         Ok(self.store.table.write(Write::Delete(key, Condition::Always)).await?)
     }

@@ -25,6 +25,7 @@ pub(crate) fn check(world: &mut World) {
             wrong.push(format!("P7: job {} still runs", job.now.name));
         }
     }
+    super::owed::overdue(world, &mut wrong);
     let table = world.table.clone();
     let store = Store::new(Arc::new(table.clone()));
     let ids: Vec<String> = world.check.books.keys().cloned().collect();

@@ -20,8 +20,10 @@ impl Book {
         for recorded in &step.facts {
             self.fact(recorded);
         }
+        self.count_facts(step);
         for ruling in &step.rulings {
-            self.ruling(ruling).map_err(|wrong| format!("{wrong} ({})", super::rules::name(ruling)))?;
+            let checked = self.ruling(ruling).and_then(|()| self.within_bounds(ruling));
+            checked.map_err(|wrong| format!("{wrong} ({})", super::rules::name(ruling)))?;
             // P1 holds at every recorded point, not only between steps.
             self.within_cap()?;
         }
@@ -88,7 +90,7 @@ impl Book {
 
     fn within_cap(&self) -> Result<(), String> {
         let (spent, reserved) = self.money();
-        if self.definition.grants && spent + reserved > self.granted {
+        if self.definition.grants && !self.overrun && spent + reserved > self.granted {
             return Err(format!("P1: spent {spent} + reserved {reserved} is above {} granted", self.granted));
         }
         match self.cap {

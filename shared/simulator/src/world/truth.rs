@@ -79,6 +79,17 @@ impl World {
                 let logged = job.program.value(*resource).filter(|value| value.is_finite());
                 let same = logged.map(f64::to_bits) == value.map(f64::to_bits);
                 let absolute = self.cases[job.case].epochs == Epochs::Absolute;
+                // Where the log does not tell the epoch, a later value may stand for it, never an earlier one.
+                let later = (*resource..=job.program.epochs).any(|epoch| {
+                    let logged = job.program.value(epoch).filter(|value| value.is_finite());
+                    logged.map(f64::to_bits) == value.map(f64::to_bits)
+                });
+                if !later {
+                    let message = format!(
+                        "P6: trial {trial} was judged by {value:?} at {resource}, which it never logged there or later"
+                    );
+                    self.check.violation(self.now, &message);
+                }
                 self.check.judged(same);
                 if !same && absolute {
                     let message = format!(

@@ -27,7 +27,17 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
             return log_read(*number, trial);
         }
         let stored = state.rungs.get(index(trial.bracket))?.get(index(trial.next_rung))?;
-        let verdict = stored.judge(definition.direction(), plan.eta(), *number, value);
+        let mut verdict = stored.judge(definition.direction(), plan.eta(), *number, value);
+        if crate::planted!(OneMoreGoesOn) {
+            verdict.allowed = verdict.allowed.saturating_add(1);
+            verdict.goes_on = verdict.rank < verdict.allowed && value.is_some();
+        }
+        if crate::planted!(OneMoreStopped) {
+            verdict.goes_on &= verdict.rank.saturating_add(1) < verdict.allowed;
+        }
+        if crate::planted!(PromoteDiverged) {
+            verdict.goes_on = verdict.rank < verdict.allowed;
+        }
         Some(Ruling::TrialJudged {
             trial: *number,
             bracket: trial.bracket,
@@ -45,7 +55,11 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
 fn log_is_unread(definition: &Definition, trial: &Trial) -> bool {
     let streams = stream_count(trial);
     let closed = trial.job.as_ref().is_none_or(Job::is_closed);
-    !definition.epochs.captured && streams > 1 && trial.streams_read < streams && !closed
+    !definition.epochs.captured
+        && streams > 1
+        && trial.streams_read < streams
+        && !closed
+        && !crate::planted!(NoLogRead)
 }
 
 /// Orders the reading, once for each restart; nothing while it is awaited.

@@ -34,7 +34,7 @@ fn may_start(definition: &Definition, state: &State) -> bool {
         && !state.ledger.overrun
         && state.launched < limits.max_jobs
         && running < limits.max_parallel
-        && limits.max_instances.is_none_or(|max| instances <= max)
+        && limits.max_instances.is_none_or(|max| instances <= max || crate::planted!(MaxInstancesIgnored))
         && state.hold_starts_until.is_none_or(|until| until <= state.now)
 }
 
@@ -46,7 +46,11 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
         let limits = definition.limits_for(runtime_seconds(definition, state, trial.full_limit));
         let reservation = definition.worst_case(limits).unwrap_or(MicroUsd::ZERO);
         state.ledger.fits_cap(reservation).then(|| Ruling::StartOrdered {
-            job: JobKey { trial: *number, rung: 0, attempt: trial.attempts.saturating_add(1) },
+            job: JobKey {
+                trial: *number,
+                rung: 0,
+                attempt: trial.attempts.saturating_add(u32::from(!crate::planted!(ReuseName))),
+            },
             bracket: trial.bracket,
             configuration: trial.configuration.clone(),
             limits,

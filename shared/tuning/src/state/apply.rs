@@ -5,6 +5,7 @@ use hyperband::ranking::improves;
 use crate::conclude;
 use crate::definition::Definition;
 use crate::fact::{JobKey, JobPhase};
+use crate::money::MicroUsd;
 use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
 use crate::state::{Bill, Job, State, Status, Trial};
 use crate::summary::JobSummary;
@@ -15,20 +16,7 @@ impl State {
         match ruling {
             Ruling::TrialJudged { .. } => self.judged(definition, ruling),
             Ruling::StartOrdered { .. } => self.start_ordered(ruling),
-            Ruling::StopOrdered { job, why } => {
-                if let Some(trial) = self.trials.get_mut(&job.trial) {
-                    // A trial with all its epochs is past its last rung.
-                    trial.out = trial.out.or(Some(*why));
-                    if let Some(job) = &mut trial.job {
-                        job.stop = Some(*why);
-                        if let StopWhy::NoObjective { seconds } = why {
-                            let said =
-                                || format!("stopped: no value of the objective metric for {seconds} s");
-                            job.message = job.message.take().or_else(|| Some(said()));
-                        }
-                    }
-                }
-            }
+            Ruling::StopOrdered { job, why } => self.stop_ordered(*job, *why),
             Ruling::BillOrdered { job } => {
                 let now = self.now;
                 self.with_live_job(*job, |job| {
@@ -42,10 +30,14 @@ impl State {
                 }
             }
             Ruling::SettledInFull { job, amount } => {
-                self.ledger.settle(*amount, *amount);
+                let bill = if crate::planted!(LateBillSettledAtZero) { MicroUsd::ZERO } else { *amount };
+                self.ledger.settle(*amount, bill);
                 self.with_live_job(*job, |job| job.bill = Some(Bill { seconds: None, amount: *amount }));
             }
             Ruling::AttemptAwaited { job, not_before, why } => {
+                if crate::planted!(RetryKeepsReservation) {
+                    self.ledger.reserve(self.job(*job).map_or(MicroUsd::ZERO, |job| job.reservation));
+                }
                 self.leave(definition, *job);
                 if let Some(trial) = self.trials.get_mut(&job.trial) {
                     trial.retry_at = Some(*not_before);
@@ -102,6 +94,18 @@ impl State {
             if !verdict.goes_on {
                 trial.out = Some(StopWhy::Rung { rung: *rung });
             }
+        }
+    }
+
+    fn stop_ordered(&mut self, key: JobKey, why: StopWhy) {
+        let Some(trial) = self.trials.get_mut(&key.trial) else { return };
+        // A trial with all its epochs is past its last rung.
+        trial.out = trial.out.or(Some(why));
+        let Some(job) = &mut trial.job else { return };
+        job.stop = Some(why);
+        if let StopWhy::NoObjective { seconds } = why {
+            let said = || format!("stopped: no value of the objective metric for {seconds} s");
+            job.message = job.message.take().or_else(|| Some(said()));
         }
     }
 
@@ -201,12 +205,7 @@ impl Trial {
 }
 
 impl Job {
-    fn ordered(
-        key: JobKey,
-        now: i64,
-        limits: crate::definition::JobLimits,
-        reservation: crate::money::MicroUsd,
-    ) -> Self {
+    fn ordered(key: JobKey, now: i64, limits: crate::definition::JobLimits, reservation: MicroUsd) -> Self {
         Self {
             rung: key.rung,
             attempt: key.attempt,

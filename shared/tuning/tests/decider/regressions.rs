@@ -279,3 +279,21 @@ fn regression_a_job_whose_stop_was_accepted_is_known_to_exist() {
     assert!(tuning::decide::deadline(&run.definition, &run.state).is_some(), "and it is given up in the end");
     check_next(&mut run, &[never_started(6, job(0))], &[]);
 }
+
+/// Two jobs vanished, and the first one's end ended the tuning: the other one, settled in full already, was ordered to be
+/// stopped. Found by a planted mutation (silent jobs are not looked at).
+#[test]
+fn regression_a_job_that_is_settled_in_full_is_not_stopped() {
+    let mut definition = random(2, 2);
+    definition.limits.not_improving = Some(1);
+    let given = [submitted(), started(1, job(0)), started(1, job(1))];
+    let expect = [
+        "settle 0-0-1 in full",
+        "settle 1-0-1 in full",
+        "trial 0 failed: the training job failed without a reason",
+        "ending: NotImproving",
+        "trial 1 failed: the training job failed without a reason",
+        "ended: NotImproving",
+    ];
+    check(&definition, &given, &[time_passed(8_000)], &expect);
+}

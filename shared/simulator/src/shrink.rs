@@ -1,0 +1,260 @@
+//! Makes a failing history small: takes away what the failure does not need, as long as it stays the same kind of failure.
+//!
+//! Deterministic, and bounded by a number of runs, never by time. A change moves the dice of everything after it, so a
+//! smaller history that no longer fails is tried with a few other seeds before it is given up.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::Run;
+use crate::case::{Case, Choices, Epochs};
+use crate::encode::remade;
+use crate::plan::{CrashOnce, MINUTE, Order, Plan};
+use crate::report::History;
+
+/// Runs tried when nothing else is said.
+pub const RUNS: u32 = 400;
+/// Seeds with which a smaller history is tried, its own included.
+const SEEDS_TRIED: u64 = 3;
+/// Seeds tried at the end for a shorter history.
+const SEEDS_SHORTER: u64 = 8;
+/// Words of a violation that tell its kind.
+const WORDS: usize = 6;
+
+/// How large a history is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Kinds of faults.
+    pub faults: usize,
+    /// Tunings.
+    pub cases: usize,
+    /// Events.
+    pub events: u64,
+}
+
+/// What shrinking came to.
+#[derive(Debug, Clone)]
+pub struct Shrunk {
+    /// The smallest history found that fails in the same way.
+    pub run: Run,
+    /// Its violation.
+    pub violation: String,
+    /// Histories tried.
+    pub runs: u32,
+    /// Size before.
+    pub from: Size,
+    /// Size after.
+    pub to: Size,
+}
+
+/// Makes the history of `run`; a panic of the system or of the simulator is a violation.
+pub fn history(run: &Run) -> History {
+    catch_unwind(AssertUnwindSafe(|| run.clone().history())).unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<String>().cloned();
+        let message = message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        History::panicked(run.seed, &message.unwrap_or_default())
+    })
+}
+
+/// The kind of a violation: the promise it breaks and the first words, without names and numbers.
+pub fn kind(violation: &str) -> String {
+    let promise = (1..=9).filter_map(|n| violation.find(&format!("P{n}: "))).min();
+    let text = violation.get(promise.unwrap_or(0)..).unwrap_or_default();
+    let text = if promise.is_none() { text.split_once(" ms: ").map_or(text, |(_, rest)| rest) } else { text };
+    let (label, text) = text.split_at(if promise.is_some() { 3 } else { 0 });
+    let plain = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let words = text.split_whitespace().map(|word| word.trim_end_matches([',', ':', ';', '.'])).filter(plain);
+    words.take(WORDS).fold(label.to_owned(), |kind, word| kind + " " + word).trim().to_owned()
+}
+
+/// Shrinks `run`, whose history was `failed`, in at most `runs_max` further runs; `None` if it did not fail.
+pub fn shrink(run: &Run, failed: &History, runs_max: u32) -> Option<Shrunk> {
+    let violation = failed.violations.first()?.clone();
+    let from = size(run, failed.events);
+    let mut best = Best {
+        run: Run { trace: false, ..run.clone() },
+        kind: kind(&violation),
+        violation,
+        events: failed.events,
+        runs: 0,
+        runs_max,
+        seeds: 1,
+    };
+    loop {
+        let before = best.run.clone();
+        best.round();
+        if best.run == before || best.runs >= runs_max {
+            if best.seeds == SEEDS_TRIED || best.runs >= runs_max {
+                break;
+            }
+            best.seeds = SEEDS_TRIED;
+        }
+    }
+    best.lower_rates();
+    best.shorter();
+    let Best { run, violation, events, runs, .. } = best;
+    Some(Shrunk { violation, runs, from, to: size(&run, events), run })
+}
+
+fn size(run: &Run, events: u64) -> Size {
+    Size { faults: run.plan.rates.len(), cases: run.cases.len(), events }
+}
+
+/// The smallest failing history so far.
+struct Best {
+    run: Run,
+    kind: String,
+    violation: String,
+    events: u64,
+    runs: u32,
+    runs_max: u32,
+    seeds: u64,
+}
+
+impl Best {
+    /// Makes the history of `run`, if there is a run left; its violation of the same kind and its length.
+    fn fails(&mut self, run: &Run) -> Option<(String, u64)> {
+        if self.runs >= self.runs_max {
+            return None;
+        }
+        self.runs += 1;
+        let history = history(run);
+        let same = history.violations.into_iter().find(|violation| kind(violation) == self.kind)?;
+        Some((same, history.events))
+    }
+
+    fn take(&mut self, run: Run, (violation, events): (String, u64)) {
+        self.run = run;
+        self.violation = violation;
+        self.events = events;
+    }
+
+    /// Tries the present history with a change; whether it still fails.
+    fn without(&mut self, change: impl FnOnce(&mut Run)) -> bool {
+        let mut smaller = self.run.clone();
+        change(&mut smaller);
+        if smaller == self.run {
+            return false;
+        }
+        for n in 0..self.seeds {
+            let run = Run { seed: self.run.seed.wrapping_add(n), ..smaller.clone() };
+            if let Some(failure) = self.fails(&run) {
+                self.take(run, failure);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Every change once.
+    fn round(&mut self) {
+        for index in (0..self.run.cases.len()).rev() {
+            if self.run.cases.len() > 1 {
+                self.without(|run| _ = run.cases.remove(index));
+            }
+        }
+        self.fewer_faults();
+        for simpler in PLAN {
+            self.without(|run| simpler(&mut run.plan));
+        }
+        while self.run.plan.safety_ms >= 2 * MINUTE && self.without(|run| run.plan.safety_ms /= 2) {}
+        for index in 0..self.run.cases.len() {
+            self.simpler_case(index);
+        }
+    }
+
+    /// Lower rates, once nothing else can be taken away.
+    fn lower_rates(&mut self) {
+        let kinds: Vec<_> = self.run.plan.rates.keys().copied().collect();
+        for kind in kinds {
+            self.without(|run| {
+                if let Some(rate) = run.plan.rates.get_mut(&kind).filter(|rate| **rate > 0.01) {
+                    *rate = (*rate * 5_000.0).ceil() / 10_000.0;
+                }
+            });
+        }
+    }
+
+    /// Takes away all kinds of faults, halves, quarters, and so on down to single ones.
+    fn fewer_faults(&mut self) {
+        let mut chunk = self.run.plan.rates.len();
+        while chunk > 0 {
+            let mut at = 0;
+            while at < self.run.plan.rates.len() {
+                let chosen: Vec<_> = self.run.plan.rates.keys().copied().skip(at).take(chunk).collect();
+                if !self.without(|run| run.plan.rates.retain(|kind, _| !chosen.contains(kind))) {
+                    at += chunk;
+                }
+            }
+            chunk /= 2;
+        }
+    }
+
+    fn simpler_case(&mut self, index: usize) {
+        self.without(|run| run.cases[index].stop_at = None);
+        self.without(|run| {
+            let case = &mut run.cases[index];
+            case.stop_at = case.stop_at.map(|at| at - case.submit_at);
+            case.submit_at = 0;
+        });
+        self.without(|run| {
+            let Case { submit_at, stop_at, name, choices, .. } = &run.cases[index];
+            run.cases[index] = Case { submit_at: *submit_at, stop_at: *stop_at, ..Case::of(name, choices) };
+        });
+        for simpler in CHOICES {
+            while self.without(|run| {
+                let case = &mut run.cases[index];
+                let mut choices = case.choices.clone();
+                simpler(&mut choices);
+                if let Some(simpler) = remade(case, &choices) {
+                    *case = simpler;
+                }
+            }) {}
+        }
+    }
+
+    /// Another seed may fail sooner.
+    fn shorter(&mut self) {
+        let first = self.run.seed;
+        for n in 1..=SEEDS_SHORTER {
+            let run = Run { seed: first.wrapping_add(n), ..self.run.clone() };
+            if let Some(failure) = self.fails(&run).filter(|(_, events)| *events < self.events) {
+                self.take(run, failure);
+            }
+        }
+    }
+}
+
+/// What makes a plan simpler.
+const PLAN: &[fn(&mut Plan)] = &[
+    |plan| plan.stream_outage = None,
+    |plan| plan.crash_once = CrashOnce::Never,
+    |plan| plan.order = Order::Natural,
+    |plan| plan.skew_ms_max = 0,
+    |plan| plan.stream_tries_max = Plan::calm().stream_tries_max,
+    |plan| plan.whole_seconds = true,
+    |plan| plan.runtime_per_attempt = false,
+    |plan| plan.shards = 1,
+    |plan| plan.epoch_ms = Plan::calm().epoch_ms,
+];
+
+/// What makes a request simpler; asked again as long as it helps, so each leads to a point where it changes nothing.
+const CHOICES: &[fn(&mut Choices)] = &[
+    |choices| choices.max_jobs = choices.max_jobs.div_ceil(2),
+    |choices| choices.max_jobs = choices.max_jobs.saturating_sub(1).max(1),
+    |choices| choices.max_parallel = choices.max_parallel.div_ceil(2),
+    |choices| choices.max_parallel = choices.max_parallel.saturating_sub(1).max(1),
+    |choices| choices.hyperband = None,
+    |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(3), 3)),
+    |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(9), 3)),
+    |choices| choices.max_wait_seconds = None,
+    |choices| choices.cap_jobs = None,
+    |choices| choices.own_price = true,
+    |choices| choices.epochs = Epochs::Absolute,
+    |choices| choices.maximize = true,
+    |choices| choices.extra.clear(),
+    |choices| _ = choices.extra.pop(),
+    |choices| choices.extra = choices.extra.iter().skip(1).cloned().collect(),
+    |choices| choices.instances = 1,
+    |choices| choices.max_interruptions /= 2,
+    |choices| choices.max_runtime_seconds = Choices::plain().max_runtime_seconds,
+];

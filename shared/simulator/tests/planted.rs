@@ -1,0 +1,179 @@
+//! The checkers must see: every planted mutation is found, and nothing is found where nothing is planted.
+//!
+//! `cargo test --release -p simulator --features planted --test planted -- --nocapture` prints the table: the mutation, the
+//! seed that found it, and what was violated. What is missed shows a hole in the checkers or in the world.
+
+use simulator::Run;
+use simulator::case::{Case, Choices, Epochs};
+use simulator::encode;
+use simulator::fault::Kind;
+use simulator::plan::{HOUR, MINUTE, Plan};
+use simulator::shrink::{history, kind, shrink};
+use tuning::planted::{Mutation, plant, struck};
+
+/// Seeds tried for a mutation.
+const SEEDS: u64 = 1_000;
+/// Seeds tried for what is known to be out of reach.
+const SEEDS_OUT_OF_REACH: u64 = 60;
+
+/// The situation in which a mutation shows, where drawn histories seldom come to it.
+fn situation(mutation: Mutation, seed: u64) -> Run {
+    let plan = |faults: &[(Kind, f64)]| {
+        faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate))
+    };
+    let capped = Choices { cap_jobs: Some(2.5), ..Choices::plain() };
+    let made = |plan: Plan, choices: &Choices| Run {
+        seed,
+        plan,
+        cases: vec![Case::of("sim0", choices)],
+        trace: false,
+    };
+    match mutation {
+        Mutation::RefusalBelieved => {
+            let faults =
+                [(Kind::TrainingLostAnswer, 0.5), (Kind::CreateRefused, 0.5), (Kind::EventLost, 0.5)];
+            made(plan(&faults), &capped)
+        }
+        Mutation::RefusalInTwoWrites => {
+            let faults = [(Kind::CreateRefused, 0.5), (Kind::CrashAfter, 0.1), (Kind::StreamDuplicated, 1.0)];
+            made(plan(&faults), &capped)
+        }
+        Mutation::CallOffAtOnce | Mutation::ExpiredClaimGood => {
+            let mut run = made(plan(&[(Kind::Freeze, 0.2)]), &Choices::plain());
+            run.cases[0].stop_at = Some(i64::try_from(seed % 12).expect("a small number") * 20_000);
+            run
+        }
+        // Bills are stored while the decider hears nothing; then everything comes at once.
+        Mutation::BillHourByFacts => {
+            let stream_outage = Some((10 * MINUTE, 4 * HOUR));
+            let faults = [(Kind::TrainingThrottled, 0.6)];
+            made(Plan { stream_outage, ..plan(&faults) }, &Choices::plain())
+        }
+        // Long enough for the whole reservation of a job with a long limit to be taken.
+        Mutation::SilentJobIgnored => {
+            let faults = [(Kind::EventLost, 0.5), (Kind::LogLost, 0.5)];
+            let long = Choices { max_runtime_seconds: 21_600, ..Choices::plain() };
+            made(Plan { safety_ms: HOUR, ..plan(&faults) }, &long)
+        }
+        Mutation::SweeperReadsNothing => {
+            let faults = [(Kind::JobInterrupted, 0.9), (Kind::TrainingThrottled, 0.8)];
+            let plan = Plan { safety_ms: HOUR, epoch_ms: 240_000, ..plan(&faults) };
+            let ranked = Choices {
+                hyperband: Some((1, 27, 3)),
+                epochs: Epochs::Ranked,
+                max_runtime_seconds: 21_600,
+                max_wait_seconds: Some(28_800),
+                ..Choices::plain()
+            };
+            made(plan, &ranked)
+        }
+        // Nothing but the time says that the tuning's own time is up.
+        Mutation::DeadlineNeverTold => {
+            let limited = Choices {
+                max_parallel: 1,
+                max_runtime_seconds: 21_600,
+                // Long enough for a first value.
+                extra: vec![("max_runtime", 10_800.into())],
+                ..Choices::plain()
+            };
+            made(Plan { epoch_ms: HOUR, ..Plan::calm() }, &limited)
+        }
+        // Nothing need go wrong.
+        Mutation::SweeperBillsNothing => made(Plan::calm(), &Choices::plain()),
+        _ => Run::drawn(seed),
+    }
+}
+
+/// Why a mutation cannot be found: what does not happen in the simulated world.
+fn out_of_reach(mutation: Mutation) -> Option<&'static str> {
+    match mutation {
+        Mutation::ZeroBillBelieved => Some("an ended job never shows without its times and its bill"),
+        Mutation::CalledOffThoughSeen | Mutation::CallOffStarted => {
+            Some("a job that exists always shows: no create lands late")
+        }
+        Mutation::UndoForgotten => Some("no create takes longer than a claim before it takes effect"),
+        Mutation::ForeignJobAdopted | Mutation::ForeignJobStopped => {
+            Some("nobody else has jobs of such names")
+        }
+        Mutation::OrphanNeverStopped => Some("no bound on how long a job runs that no row knows"),
+        _ => None,
+    }
+}
+
+/// The first run that finds the mutation, with what was violated.
+fn found(mutation: Mutation, seeds: u64) -> Option<(Run, String)> {
+    plant(Some(mutation));
+    (0..seeds).find_map(|seed| {
+        let run = situation(mutation, seed);
+        let violation = history(&run).violations.into_iter().next()?;
+        Some((run, violation))
+    })
+}
+
+#[test]
+fn every_mutation_is_found() {
+    let (mut missed, mut reached) = (Vec::new(), Vec::new());
+    for mutation in Mutation::ALL {
+        let name = mutation.name();
+        let beyond = out_of_reach(*mutation);
+        let found = found(*mutation, if beyond.is_some() { SEEDS_OUT_OF_REACH } else { SEEDS });
+        let strikes = struck();
+        plant(None);
+        let line = match (&found, beyond) {
+            (Some((run, violation)), _) => {
+                let drawn = if *run == Run::drawn(run.seed) { "drawn" } else { "chosen" };
+                format!("{drawn} {:>4}  {}", run.seed, violation.chars().take(140).collect::<String>())
+            }
+            (None, Some(why)) => format!("out of reach: {why} (struck {strikes} times)"),
+            (None, None) => format!("NOT FOUND, struck {strikes} times"),
+        };
+        println!("{name:<22} {line}");
+        match (found.is_some(), beyond.is_some()) {
+            (false, false) => missed.push(name),
+            (true, true) => reached.push(name),
+            (true, false) | (false, true) => {}
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+    assert!(reached.is_empty(), "now found, no longer out of reach: {reached:?}");
+}
+
+#[test]
+fn nothing_is_found_where_nothing_is_planted() {
+    plant(None);
+    for seed in 0..200 {
+        let broken = history(&Run::drawn(seed)).violations;
+        assert!(broken.is_empty(), "seed {seed}: {broken:#?}");
+    }
+    // The chosen situations are no violations by themselves.
+    for mutation in Mutation::ALL {
+        for seed in 0..6 {
+            let run = situation(*mutation, seed);
+            if run == Run::drawn(seed) {
+                break;
+            }
+            let broken = history(&run).violations;
+            assert!(broken.is_empty(), "{}, seed {seed}: {broken:#?}", mutation.name());
+        }
+    }
+}
+
+/// A failure is made smaller, stays the same failure, and its command gives it again, byte for byte.
+#[test]
+fn a_planted_failure_is_made_smaller() {
+    for mutation in [Mutation::RingIgnored, Mutation::CapWithoutReservations, Mutation::CountEpochTwice] {
+        let (run, violation) = found(mutation, SEEDS).expect("it is found");
+        let failed = history(&run);
+        let shrunk = shrink(&run, &failed, 60).expect("it failed");
+        let (from, to) = (shrunk.from, shrunk.to);
+        assert!(shrunk.runs <= 60);
+        assert_eq!(kind(&shrunk.violation), kind(&violation), "{}", mutation.name());
+        assert!(to.faults < from.faults && to.cases <= from.cases, "{}: {from:?} {to:?}", mutation.name());
+        let again = encode::parse(&encode::text(&shrunk.run)).expect("its own text");
+        let again = history(&Run { trace: true, ..again });
+        assert!(again.violations.contains(&shrunk.violation), "{}", mutation.name());
+        assert_eq!(again.trace, history(&Run { trace: true, ..shrunk.run }).trace, "{}", mutation.name());
+        assert_eq!(again.events, to.events);
+        plant(None);
+    }
+}
