@@ -16,8 +16,8 @@ use wire::events::stream;
 use wire::item::{Item, Key};
 use wire::request::Request;
 use wire::stored::{
-    self, ActionRow, DATA, Head, IndexRow, StoredError, snapshot_chunks, snapshot_key_prefix, snapshot_state,
-    status_word,
+    self, ActionRow, DATA, Head, IndexRow, MonthRow, StoredError, SweepRow, snapshot_chunks,
+    snapshot_key_prefix, snapshot_state, status_word,
 };
 
 use crate::decider::definition;
@@ -55,6 +55,12 @@ pub(crate) fn run(input: &[u8]) {
         b'6' => with_numbers(
             row("index").with("name", words[0]).with("id", others),
             &["created", "version"],
+            &words,
+        ),
+        b'a' => with_numbers(row("month"), &["granted", "reached", "revision", "version"], &words),
+        b'b' => with_numbers(
+            row("sweep").with("owner", words[0]).with(DATA, others),
+            &["fence", "expires", "version"],
             &words,
         ),
         b'7' => return check_snapshot(&[chunk(&deflate(rest))]),
@@ -116,6 +122,16 @@ pub(crate) fn read_by_all(item: &Item) {
     taken += i32::from(read(item, IndexRow::read, |index| {
         assert_eq!(index.row().key, IndexRow::key(&index.name.to_ascii_uppercase()));
         assert_eq!(IndexRow::read(&index.row()), Ok(index));
+    }));
+    taken += i32::from(read(item, MonthRow::read, |month| {
+        let stored = ["granted", "reached", "revision"].map(|name| item.number(name));
+        let granted = i64::try_from(month.granted.0).ok();
+        assert_eq!([granted, Some(i64::from(month.reached)), Some(month.revision)], stored);
+        assert_eq!(MonthRow::read(&month.row()), Ok(month));
+    }));
+    taken += i32::from(read(item, SweepRow::read, |sweep| {
+        assert_eq!((Some(sweep.fence), Some(sweep.expires)), (item.number("fence"), item.number("expires")));
+        assert_eq!(SweepRow::read(&sweep.row()), Ok(sweep));
     }));
     taken += i32::from(read(item, stored::meta, |(definition, request)| check_meta(&definition, &request)));
     assert!(taken <= 1, "a row was read as two kinds: {item:?}");
