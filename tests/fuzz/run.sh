@@ -6,8 +6,8 @@
 #   tests/fuzz/run.sh minimize [TARGET...]    replace the corpus by the least that covers as much, with what runs found
 #
 # Inputs that were found last time are kept in target/fuzz/found and used again; the corpus in the repository is only read.
-# A crash, a hang (5 s for one input) or more than 512 MB ends the target, leaves the input in target/fuzz/artifacts, and
-# makes the exit status 1. To try such an input again: target/fuzz/x86_64-unknown-linux-gnu/release/TARGET FILE.
+# A crash, a hang (60 s for one input: far more than any takes, even on a busy machine) or more than 512 MB ends the target,
+# leaves the input in target/fuzz/artifacts, and makes the exit status 1. To try such an input again: target/fuzz/x86_64-unknown-linux-gnu/release/TARGET FILE.
 # No sanitizer: no crate of ours has unsafe code, so what is sought are panics, broken properties, time and memory.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -52,7 +52,7 @@ for target in $targets; do
   [ -x "$binary" ] || { echo "no target is called $target" >&2; exit 2; }
   found=$out/found/$target
   mkdir -p "$found" "$out/artifacts/$target"
-  flags=(-rss_limit_mb=512 -timeout=5 -max_len="$(longest "$target")" -dict=dictionary
+  flags=(-rss_limit_mb=512 -timeout=60 -max_len="$(longest "$target")" -dict=dictionary
     -artifact_prefix="$out/artifacts/$target/")
   if [ "$mode" = minimize ]; then
     # What was written by hand (any name but a digest) stays; what adds to it is added, up to a bound.

@@ -61,6 +61,8 @@ pub struct Case {
     pub max_jobs: u32,
     /// Longest time of a job, ms.
     pub job_ms_max: i64,
+    /// A job that emits nothing for so long is to be ended, ms.
+    pub silence_ms: Option<i64>,
     /// The choices that it was made from; fields changed since are not in them.
     pub choices: Choices,
 }
@@ -140,6 +142,10 @@ impl Choices {
         if dice.chance(0.15) {
             extra.push(("max_instances", json!(dice.count(3, 9))));
         }
+        if dice.chance(0.3) {
+            // Longer than any epoch of any program takes.
+            extra.push(("no_objective", json!(dice.pick(&[600, 900, 1_800]))));
+        }
         Self {
             hyperband,
             max_jobs: dice.count(1, 24),
@@ -209,6 +215,11 @@ impl Case {
             max_jobs: choices.max_jobs,
             choices: choices.clone(),
             job_ms_max: (choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 600) * 1_000,
+            silence_ms: choices
+                .extra
+                .iter()
+                .find(|(key, _)| *key == "no_objective")
+                .and_then(|(_, seconds)| Some(seconds.as_i64()? * 1_000)),
         };
         let worst = case.cost(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);
         // Whole cents, so that the text of the request says exactly this.
@@ -264,6 +275,9 @@ fn request(case: &Case, choices: &Choices) -> Value {
         config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
         controller["ReductionFactor"] = json!(eta);
         controller["ResourceHyperParameter"] = json!("epochs");
+    }
+    if let Some(seconds) = extra("no_objective") {
+        controller["NoObjectiveSeconds"] = seconds;
     }
     if let Some(most) = extra("max_instances") {
         controller["MaxInstances"] = most;

@@ -10,6 +10,7 @@ mod month;
 mod owed;
 pub(crate) mod rules;
 mod rungs;
+mod silence;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -80,6 +80,43 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
         }
         // Nothing need go wrong.
         Mutation::SweeperBillsNothing => made(Plan::calm(), &Choices::plain()),
+        _ => situation_of_money_or_silence(mutation, seed),
+    }
+}
+
+fn situation_of_money_or_silence(mutation: Mutation, seed: u64) -> Run {
+    let plan = |faults: &[(Kind, f64)]| {
+        faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate))
+    };
+    match mutation {
+        // The user stops the tuning while its new jobs do not show yet.
+        Mutation::CallOffStarted => {
+            let mut case = Case::of("sim0", &Choices { max_parallel: 6, ..Choices::plain() });
+            case.stop_at = Some(i64::try_from(seed % 40).expect("a small number") * 500);
+            let plan = plan(&[(Kind::NotVisibleYet, 1.0)]);
+            Run { seed, plan, cases: vec![case], trace: false }
+        }
+        // Several tunings want more than the month has.
+        Mutation::GrantAnsweredTwice
+        | Mutation::GrantAboveCap
+        | Mutation::ReturnForgotten
+        | Mutation::ReturnNotBooked => {
+            let faults = [(Kind::TableLostAnswer, 0.05), (Kind::CrashAfter, 0.05)];
+            let plan = Plan { monthly_cap: Some(4_000_000), safety_ms: HOUR, ..plan(&faults) };
+            let cases = ["sim0", "sim1", "sim2"].map(|name| Case::of(name, &Choices::plain()));
+            Run { seed, plan, cases: cases.into(), trace: false }
+        }
+        // Lines come hours late, or never.
+        Mutation::SilenceNotLooked | Mutation::SilenceNeverEnds => {
+            let faults = [(Kind::LogLost, 0.8), (Kind::TrainingThrottled, 0.9), (Kind::ProgramSilent, 0.3)];
+            let watched = Choices {
+                extra: vec![("no_objective", 600.into())],
+                max_runtime_seconds: 14_400,
+                ..Choices::plain()
+            };
+            let plan = Plan { safety_ms: HOUR, epoch_ms: 200_000, ..plan(&faults) };
+            Run { seed, plan, cases: vec![Case::of("sim0", &watched)], trace: false }
+        }
         _ => Run::drawn(seed),
     }
 }
@@ -88,14 +125,9 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
 fn out_of_reach(mutation: Mutation) -> Option<&'static str> {
     match mutation {
         Mutation::ZeroBillBelieved => Some("an ended job never shows without its times and its bill"),
-        Mutation::CalledOffThoughSeen | Mutation::CallOffStarted => {
-            Some("a job that exists always shows: no create lands late")
-        }
+        Mutation::CalledOffThoughSeen => Some("a start is called off only when nothing can be under way"),
         Mutation::UndoForgotten => Some("no create takes longer than a claim before it takes effect"),
-        Mutation::ForeignJobAdopted | Mutation::ForeignJobStopped => {
-            Some("nobody else has jobs of such names")
-        }
-        Mutation::OrphanNeverStopped => Some("no bound on how long a job runs that no row knows"),
+        Mutation::ForeignJobAdopted => Some("nobody else has a job of the very name of our next one"),
         _ => None,
     }
 }

@@ -133,6 +133,14 @@ mod list {
         DeadlineNeverTold "the decider is never told that its deadline has passed",
         OrphanNeverStopped "a running job that no row knows is left alone",
         ForeignJobStopped "a running job without our tag is stopped",
+        GrantAnsweredTwice "an asking for money that is performed twice is granted twice",
+        GrantAboveCap "the month's cap is not looked at when money is granted",
+        ReturnForgotten "a tuning that ends gives back nothing",
+        ReturnNotBooked "money that is given back is not booked at its month",
+        NoticeForgotten "a notice whose stream record was lost is never given",
+        SilenceNotLooked "a silent job is ended without a look at its log",
+        SilenceNeverEnds "a silent job goes on",
+        CapLevelUntold "nobody is told of a share of the cap",
         EndedStaysActive "a tuning that has ended stays on the list of active ones",
     }
 }

@@ -257,7 +257,8 @@ where
     /// A tuning that has ended comes to rest when its notices are out.
     async fn heal_ended(&self, run: &mut Run, id: &str, state: &State) -> Result<(), StoreError> {
         let mut out = true;
-        for notice in state.notices.iter().map(String::as_str).chain(["notice-ended"]) {
+        let notices = state.notices.iter().map(String::as_str).filter(|_| !tuning::planted!(NoticeForgotten));
+        for notice in notices.chain(["notice-ended"]) {
             self.heal_now(run, id, notice).await?;
             let row = self.store.table.get(&stored::action_key(id, notice)).await?;
             let row = row.as_ref().map(ActionRow::read).transpose()?;
@@ -289,6 +290,9 @@ where
 
 /// The actions of a tuning, not of one job, whose outcome its state still waits for.
 fn owed_of_tuning(state: &State) -> Vec<String> {
+    if tuning::planted!(NoticeForgotten) {
+        return Vec::new();
+    }
     let grants = &state.grants;
     let asking = grants.open.map(|n| format!("grant-{n}"));
     let returns = grants.returns.iter().map(|n| format!("return-{n}"));

@@ -233,7 +233,20 @@ impl Book {
         (!twice).then_some(()).ok_or_else(|| format!("P2: job {key} is concluded twice"))
     }
 
+    /// People were told of the levels of the cap that were reached.
+    fn cap_was_told(&self, why: &EndReason) -> Result<(), String> {
+        let Some(cap) = self.cap else { return Ok(()) };
+        let told = |percent: u32| self.notices.contains(&format!("notice-cap-{percent}"));
+        let spent_at_least = |percent: u64| self.money().0 * 100 >= cap * percent;
+        let used_up = *why == EndReason::CostCap && !self.definition.grants && !self.overrun;
+        let untold = (used_up && !told(100))
+            || (spent_at_least(80) && !told(80) && !told(100))
+            || (spent_at_least(50) && !told(50) && !told(80) && !told(100));
+        if untold { Err(format!("P1: nobody was told of the cap of {cap}")) } else { Ok(()) }
+    }
+
     fn tuning_ended(&mut self, why: &EndReason) -> Result<(), String> {
+        self.cap_was_told(why)?;
         if self.overrun && !self.overrun_told {
             return Err("P1: nobody was told of a bill above its reservation".to_owned());
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use service::memory::Change;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Ruling, StopWhy};
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::World;
@@ -108,6 +108,9 @@ impl World {
                 if alive > 0 {
                     self.check.violation(self.now, &format!("P7: the tuning has ended, {alive} jobs run"));
                 }
+            }
+            Ruling::StopOrdered { job, why: StopWhy::NoObjective { seconds } } => {
+                self.check_silence(id, *job, *seconds);
             }
             Ruling::StartOrdered { .. }
             | Ruling::StopOrdered { .. }

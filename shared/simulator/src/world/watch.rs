@@ -68,6 +68,9 @@ impl World {
         if self.watch.calm > GRACE_MINUTES {
             self.watch_orphans();
             self.watch_stops();
+            if self.watch.calm > OLD_STOP_MINUTES {
+                self.watch_silence();
+            }
         }
     }
 

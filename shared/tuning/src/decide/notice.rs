@@ -22,7 +22,7 @@ pub(super) fn reached(definition: &Definition, state: &State) -> Option<Ruling> 
     }
     let cap = state.ledger.cap.filter(|_| definition.rules_version >= CAP_NOTICES_SINCE)?;
     let percent = level(definition, state, cap);
-    (percent > state.cap_told).then_some(Ruling::CapReached { percent })
+    (percent > state.cap_told && !crate::planted!(CapLevelUntold)).then_some(Ruling::CapReached { percent })
 }
 
 /// The highest level that is reached: by what is spent, or the last one when what is left pays no further job.

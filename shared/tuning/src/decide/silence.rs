@@ -12,6 +12,9 @@ use crate::state::{Job, State, Trial};
 
 /// The next job that is to be looked at.
 pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
+    if crate::planted!(SilenceNeverEnds) {
+        return None;
+    }
     state.jobs().find_map(|(key, trial, job)| {
         let (since, _) = overdue(definition, state, trial, job)?;
         (job.look_ordered < Some(since)).then_some(Ruling::LookOrdered { job: key, since })
@@ -22,7 +25,8 @@ pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
 pub(super) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
     let (since, allowed) = overdue(definition, state, trial, job)?;
     let seconds = u64::try_from(allowed).unwrap_or(0).div_ceil(1_000);
-    (job.silence_seen >= Some(since)).then_some(StopWhy::NoObjective { seconds })
+    (job.silence_seen >= Some(since) || crate::planted!(SilenceNotLooked))
+        .then_some(StopWhy::NoObjective { seconds })
 }
 
 /// When the first silence that nobody looked at yet will have lasted too long.
