@@ -14,6 +14,7 @@ usage: simulator --seeds A..B [options]
   --seeds A..B       the histories of the seeds A to B-1, everything drawn from the seed
   --history JSON     one history with all its parameters, as a failure prints it
   --jobs N           threads (default 1)
+  --seconds S        begin no further history after S seconds
   --trace            print a line for everything that happens
   --report           print how often each fault, ruling and end came about
   --no-shrink        do not look for a smaller history that fails in the same way
@@ -37,6 +38,8 @@ pub(crate) struct Arguments {
     pub(crate) runs: Runs,
     /// Threads.
     pub(crate) jobs: u64,
+    /// No further history is begun after so many seconds.
+    pub(crate) seconds: Option<u64>,
     /// Whether a trace is wanted.
     pub(crate) trace: bool,
     /// Whether the report is wanted.
@@ -80,6 +83,7 @@ pub(crate) fn parse(given: impl IntoIterator<Item = String>) -> Result<Option<Ar
     let mut parsed = Arguments {
         runs: Runs::Seeds(0..0),
         jobs: 1,
+        seconds: None,
         trace: false,
         report: false,
         shrink_runs: shrink::RUNS,
@@ -99,6 +103,7 @@ pub(crate) fn parse(given: impl IntoIterator<Item = String>) -> Result<Option<Ar
             other => {
                 match other {
                     "--jobs" => parsed.jobs = number(&argument, &value()?, 1)?.into(),
+                    "--seconds" => parsed.seconds = Some(number(&argument, &value()?, 1)?.into()),
                     "--trace" => parsed.trace = true,
                     "--report" => parsed.report = true,
                     "--no-shrink" => parsed.shrink_runs = 0,

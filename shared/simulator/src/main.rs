@@ -11,6 +11,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use arguments::{Arguments, HELP, command};
 use simulator::Run;
@@ -88,6 +89,7 @@ fn run_all(arguments: &Arguments) -> (Report, BTreeMap<u64, (Run, History)>) {
     let failures = Mutex::new(BTreeMap::new());
     let watched = std::io::stderr().is_terminal() && !arguments.trace;
     let count = arguments.runs.len();
+    let (begun, limit) = (Instant::now(), arguments.seconds.map(Duration::from_secs));
     std::thread::scope(|scope| {
         for _ in 0..arguments.jobs {
             scope.spawn(|| {
@@ -97,7 +99,7 @@ fn run_all(arguments: &Arguments) -> (Report, BTreeMap<u64, (Run, History)>) {
                 }
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= count {
+                    if index >= count || limit.is_some_and(|limit| begun.elapsed() >= limit) {
                         break;
                     }
                     let run = Run { trace: arguments.trace, ..arguments.runs.get(index) };
