@@ -43,6 +43,18 @@ fn a_trial_keeps_the_configuration_that_its_number_and_the_seed_give() {
 }
 
 #[test]
+fn a_configuration_is_what_the_sampler_draws_for_the_tuning_s_seed_and_the_trial() {
+    let definition = jobs(2, 2);
+    for trial in 0..2 {
+        let drawn = search::suggest(&definition.space, definition.sampler, definition.seed, trial);
+        assert_eq!(definition.configuration(trial), drawn);
+    }
+    assert_ne!(definition.configuration(0), definition.configuration(1));
+    let names: Vec<String> = definition.configuration(0).0.into_keys().collect();
+    assert_eq!(names, ["depth", "rate"]);
+}
+
+#[test]
 fn a_slot_is_free_when_the_job_has_ended_not_when_its_bill_is_known() {
     let given = [submitted(), started(1, job(0))];
     let run =
