@@ -6,6 +6,8 @@
 use std::sync::OnceLock;
 
 use simulator::Run;
+use simulator::case::{Case, Choices};
+use simulator::plan::{HOUR, Plan};
 use simulator::report::Report;
 
 /// As many as fit the time of a test run; the program runs as many as one likes.
@@ -73,6 +75,7 @@ parts! {
 #[test]
 fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     let mut report = whole();
+    add(&mut report, &month_without_money());
     for seed in PARTS * SEEDS_PER_PART..SEEDS_MAX {
         if report.missing().is_empty() {
             break;
@@ -83,6 +86,22 @@ fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     }
     let missing = report.missing();
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// One tuning wants more than the month has, and nobody gives anything back: that is seldom drawn.
+fn month_without_money() -> Run {
+    let plan = Plan { monthly_cap: Some(600_000), ..Plan::calm() };
+    let choices = Choices { max_jobs: 100, ..Choices::plain() };
+    Run { seed: 0, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
+}
+
+/// "The month's cap of a stack (UTC) is spent through grants." When it is spent, the tuning waits for an hour, and ends.
+#[test]
+fn a_tuning_ends_when_the_month_has_no_money() {
+    let history = month_without_money().history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+    assert_eq!(history.ended, [("sim0".to_owned(), "CostCap".to_owned())]);
+    assert!(history.jobs > 2 && history.virtual_ms > HOUR, "{} jobs", history.jobs);
 }
 
 /// Histories in which little is reached would test little.

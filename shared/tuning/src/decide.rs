@@ -18,6 +18,9 @@ use crate::state::{Job, State, Status};
 
 pub use silence::open_look;
 
+/// The rules version from which on a job that is settled in full is not stopped any more.
+const NO_STOP_OF_SETTLED_SINCE: u32 = 2;
+
 /// The next ruling.
 pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
     if !state.submitted || state.is_ended() {
@@ -44,7 +47,8 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     let max_resource = definition.plan().max_resource();
     state.jobs().find_map(|(key, trial, job)| {
         // One that is settled in full is presumed over: its stop would have no outcome.
-        if job.stop.is_some() || job.is_closed() || !job.holds_slot() {
+        let settled = job.is_closed() && definition.rules_version >= NO_STOP_OF_SETTLED_SINCE;
+        if job.stop.is_some() || settled || !job.holds_slot() {
             return None;
         }
         let why = match (&state.status, trial.out) {

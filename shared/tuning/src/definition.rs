@@ -13,7 +13,7 @@ use crate::money::{MicroUsd, Rate};
 /// The rules that new tunings are submitted under. A tuning keeps the version it was submitted under for its life.
 ///
 /// 1: the first. 2: people are told when half, four fifths and all of the cap are used; what is left at the end of a
-/// cap still pays a job whose limit is cut to it.
+/// cap still pays a job whose limit is cut to it; a job that is settled in full is not ordered to stop.
 pub const RULES_VERSION: u32 = 2;
 
 /// The immutable definition of a tuning job.
