@@ -20,8 +20,9 @@ use crate::world::training::Job;
 
 /// What is ordered is performed within so long: the longest wait of a deferred action, a claim, and sweeps that are late.
 const PERFORMED_MS: i64 = 30 * MINUTE;
-/// A bill that is stored is folded within so long, however slow the process that does it.
-const STORED_MS: i64 = 30 * MINUTE;
+/// A bill that is stored is folded within so long, however slow the process that does it: a decider that read the facts
+/// before the bill came may be frozen again and again, and still be the first to save the step.
+const STORED_MS: i64 = 2 * HOUR;
 /// What was delayed in the first phase arrives within so long after it.
 const CALM_AFTER_MS: i64 = 3 * HOUR;
 /// A bill that the training service shows is read within so long when nothing goes wrong.

@@ -43,6 +43,11 @@ impl World {
 
     /// In calm times: a job that is silent for long was ordered to stop.
     pub(crate) fn watch_silence(&mut self) {
+        // While the decider hears nothing it ends nothing.
+        let deaf_until = self.plan.stream_outage.map_or(0, |(_, to)| self.start + to + PATIENCE_MS);
+        if self.now < deaf_until {
+            return;
+        }
         let mut wrong = Vec::new();
         for job in
             self.training.jobs.iter().filter(|job| !job.deleted && job.now.secondary_status == "Training")
