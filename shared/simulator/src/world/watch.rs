@@ -54,6 +54,9 @@ pub(crate) struct Watch {
     /// A job ran in the present minute: then the sweeper has something to look at.
     busy: bool,
     queries: u32,
+    /// Writes and listings of the present minute.
+    writes: u32,
+    listings: u32,
     listed_at: Option<i64>,
     /// Idle minutes that were checked.
     pub(crate) idle_minutes: u64,
@@ -125,9 +128,15 @@ impl World {
     /// P8: "no active tuning: one query a minute and one listing an hour, nothing else."
     fn watch_idle(&mut self, resting: bool) {
         let queries = std::mem::take(&mut self.watch.queries);
+        let writes = std::mem::take(&mut self.watch.writes);
+        let listings = std::mem::take(&mut self.watch.listings);
         let quiet = self.watch.resting && !self.watch.busy;
         if quiet && queries != 1 {
             self.violations(vec![format!("P8: {queries} queries in an idle minute")]);
+        }
+        // A listing is made under the sweeper's lease: taken, and given back with the time of the next one.
+        if quiet && writes > 2 * listings {
+            self.violations(vec![format!("P8: {writes} writes in an idle minute with {listings} listings")]);
         }
         self.watch.idle_minutes += u64::from(quiet);
         self.watch.resting = resting && self.watch.calm > QUIET_MINUTES;
@@ -146,7 +155,12 @@ impl World {
                 watch.queries += 1;
                 None
             }
+            Op::Write => {
+                watch.writes += 1;
+                None
+            }
             Op::List => {
+                watch.listings += 1;
                 let last = watch.listed_at.replace(self.now);
                 last.filter(|last| self.now - last < LISTINGS_APART_MS).map(|last| {
                     format!(
