@@ -1,6 +1,7 @@
 //! What others know rulings, facts and jobs by: ids of actions, words, keys. Stored, and so never to change.
 
 use tuning::fact::{Fact, JobEnd};
+use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd};
 
 use crate::support::build::*;
@@ -27,6 +28,15 @@ fn p2_every_action_has_an_id_of_its_own_and_other_rulings_have_none() {
     assert_eq!(id(Ruling::StopOrdered { job, why: StopWhy::MaxResource }).as_deref(), Some("stop-7-0-2"));
     assert_eq!(id(Ruling::BillOrdered { job }).as_deref(), Some("bill-7-0-2"));
     assert_eq!(id(Ruling::LogReadOrdered { job, streams: 3 }).as_deref(), Some("read-7-0-2-3"));
+    assert_eq!(id(Ruling::LookOrdered { job, since: 9 }).as_deref(), Some("look-7-0-2-9"));
+    let (least, wanted) = (MicroUsd(1), MicroUsd(2));
+    assert_eq!(id(Ruling::GrantOrdered { n: 4, least, wanted }).as_deref(), Some("grant-4"));
+    let month = || "2026-11".to_owned();
+    let back = Ruling::ReturnOrdered { n: 5, month: month(), amount: least };
+    assert_eq!(id(back).as_deref(), Some("return-5"));
+    assert_eq!(id(Ruling::CapReached { percent: 80 }).as_deref(), Some("notice-cap-80"));
+    let reached = Ruling::MonthCapReached { month: month(), percent: 50 };
+    assert_eq!(id(reached).as_deref(), Some("notice-month-2026-11-50"));
     assert_eq!(id(Ruling::OverrunSeen).as_deref(), Some("notice-overrun"));
     assert_eq!(id(Ruling::TuningEnded { why: EndReason::Stopped }).as_deref(), Some("notice-ended"));
     assert_eq!(id(Ruling::TuningEnding { why: EndReason::Stopped }), None);
@@ -57,7 +67,8 @@ fn the_words_for_the_end_of_a_tuning() {
 /// The decider reads all stored facts of a job before it takes one of these.
 #[test]
 fn a_bill_and_a_read_log_say_that_all_of_the_job_was_put_before() {
-    let facts = [described(1, job(0), JobEnd::Completed, 1).fact, Fact::LogRead { job: job(0), streams: 1 }];
+    let bill = described(1, job(0), JobEnd::Completed, 1).fact;
+    let facts = [bill, Fact::LogRead { job: job(0), streams: 1 }, silence_seen(1, job(0), 0).fact];
     assert!(facts.iter().all(Fact::completes));
     let others =
         [submitted(), started(1, job(0)), ended(1, job(0), JobEnd::Completed), logged(1, job(0), 1, 0.5)];
@@ -76,7 +87,10 @@ fn every_fact_but_those_of_the_tuning_names_its_job() {
         ended(1, job(3), JobEnd::Completed),
         described(1, job(3), JobEnd::Completed, 1),
         recorded(1, Fact::LogRead { job: job(3), streams: 1 }),
+        silence_seen(1, job(3), 0),
     ];
     assert!(facts.iter().all(|fact| fact.fact.job() == Some(job(3))));
-    assert!([submitted(), stop_requested(1), time_passed(1)].iter().all(|fact| fact.fact.job().is_none()));
+    let given = recorded(1, Fact::NoticeGiven { notice: "notice-overrun".to_owned() });
+    let others = [submitted(), stop_requested(1), time_passed(1), granted(1, 1, 1), returned(1, 1), given];
+    assert!(others.iter().all(|fact| fact.fact.job().is_none()));
 }
