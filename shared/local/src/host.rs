@@ -41,6 +41,8 @@ pub use bus::EventFile;
 pub const STACK: &str = "local";
 /// Claim on an action: nothing in one process takes long, and a process that died holds nothing.
 const CLAIM_MS: i64 = 5_000;
+/// What a process sent died with it: nothing of it takes effect later.
+const ABANDONED_MS: i64 = 0;
 /// First wait before a deferred action is tried again.
 const DEFER_MS: i64 = 1_000;
 /// The training service is this process's own: its calls need no pace, and a sweep of this machine has no time limit
@@ -178,6 +180,7 @@ impl Host {
             log_lag_ms: 0,
             claim_ms: CLAIM_MS,
             defer_ms: DEFER_MS,
+            abandoned_ms: ABANDONED_MS,
             monthly_cap: None,
         };
         // One process works on a data directory: a lease that is left is that of its predecessor, which was killed.

@@ -38,7 +38,7 @@ pub const LOG_LAG_MS: i64 = 30_000;
 const CLAIM_MARGIN_MS: i64 = 1_000;
 /// A start that may have been sent is given up only so long after its claim expired: by then a job would show, and whoever
 /// held the claim is gone.
-const ABANDONED_MS: i64 = 60_000;
+pub const ABANDONED_MS: i64 = 60_000;
 /// Longest wait before a deferred action is tried again.
 const DEFER_MAX_MS: i64 = 300_000;
 
@@ -61,6 +61,8 @@ pub struct Actuator<T, J, B, C> {
     pub claim_ms: i64,
     /// First wait before a deferred action is tried again, ms; it doubles with each try.
     pub defer_ms: i64,
+    /// How long after the end of a claim what was sent under it may still take effect, see [`ABANDONED_MS`].
+    pub abandoned_ms: i64,
     /// The stack's cap of a month (UTC); `None` = there is none.
     pub monthly_cap: Option<MicroUsd>,
 }
@@ -244,7 +246,7 @@ where
                 row.status = ActionStatus::Pending;
                 // Of this try nothing is left open.
                 row.claimed_until = earlier;
-                self.defer(id, &mut row, reason, earlier.saturating_add(ABANDONED_MS)).await?;
+                self.defer(id, &mut row, reason, earlier.saturating_add(self.abandoned_ms)).await?;
                 Performed::NotNow
             }
         };

@@ -113,8 +113,18 @@ where
     /// A sweeper that performs with what `actuator` has. `owner` names who sweeps and never makes two sweeps at once: a
     /// lease in its own name is left from before it was restarted.
     pub fn new(actuator: Actuator<T, J, B, C>, limits: Limits, owner: String) -> Self {
-        let Actuator { store, jobs, bus, clock, stack, log_lag_ms, claim_ms, defer_ms, monthly_cap } =
-            actuator;
+        let Actuator {
+            store,
+            jobs,
+            bus,
+            clock,
+            stack,
+            log_lag_ms,
+            claim_ms,
+            defer_ms,
+            abandoned_ms,
+            monthly_cap,
+        } = actuator;
         let jobs = Metered::new(jobs, clock.clone());
         let actuator = Actuator {
             store: Arc::clone(&store),
@@ -125,6 +135,7 @@ where
             log_lag_ms,
             claim_ms,
             defer_ms,
+            abandoned_ms,
             monthly_cap,
         };
         Self { store, actuator, limits, owner }

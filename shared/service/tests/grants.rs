@@ -138,6 +138,7 @@ impl Stack {
             log_lag_ms: LOG_LAG_MS,
             claim_ms: CLAIM_MS,
             defer_ms: 1_000,
+            abandoned_ms: 60_000,
             monthly_cap: Some(MicroUsd(cap * 1_000_000)),
         };
         Self { table, actuator, time }

@@ -136,6 +136,7 @@ fn world() -> (MemoryTable, Actuator<MemoryTable, Wordy, Wordy, Wordy>, String) 
         log_lag_ms: 0,
         claim_ms: 180_000,
         defer_ms: 1_000,
+        abandoned_ms: 60_000,
         monthly_cap: None,
     };
     (table, actuator, id)

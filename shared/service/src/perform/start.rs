@@ -10,7 +10,7 @@ use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
 use wire::request::TrainingJob;
 use wire::stored::ActionRow;
 
-use super::{ABANDONED_MS, Actuator, Outcome, later};
+use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Clock, Millis};
@@ -83,7 +83,7 @@ where
             // It does not show although the try before this one is long over: somebody has deleted it. It counts as started,
             // and is settled in full like any job that shows no sign of life.
             Err(TrainingJobsError::NotFound(_))
-                if taken && earlier > 0 && earlier.saturating_add(ABANDONED_MS) <= self.clock.now() =>
+                if taken && earlier > 0 && earlier.saturating_add(self.abandoned_ms) <= self.clock.now() =>
             {
                 Ok(Outcome::Done(vec![started()]))
             }
@@ -93,7 +93,7 @@ where
             }
             // A create of an earlier try that never got its answer may still be on its way.
             Err(TrainingJobsError::NotFound(_))
-                if earlier.saturating_add(ABANDONED_MS) > self.clock.now() =>
+                if earlier.saturating_add(self.abandoned_ms) > self.clock.now() =>
             {
                 Ok(Outcome::Open(error.to_string(), earlier))
             }

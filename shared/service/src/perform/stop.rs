@@ -4,7 +4,7 @@ use tuning::fact::{Fact, JobKey};
 use wire::names::training_job_name;
 use wire::stored::{self, ActionRow, ActionStatus};
 
-use super::{ABANDONED_MS, Actuator, Outcome, later};
+use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Clock};
@@ -42,7 +42,7 @@ where
         let now = self.clock.now();
         // A create whose answer never came may still show; so may one whose actuator is frozen.
         let unsure =
-            start.claimed_until.saturating_add(ABANDONED_MS) > now && !tuning::planted!(CallOffAtOnce);
+            start.claimed_until.saturating_add(self.abandoned_ms) > now && !tuning::planted!(CallOffAtOnce);
         let cancelled = match start.status {
             ActionStatus::Cancelled => true,
             ActionStatus::Done if tuning::planted!(CallOffStarted) => true,

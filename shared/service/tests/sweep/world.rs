@@ -152,6 +152,7 @@ impl World {
             log_lag_ms: 0,
             claim_ms: CLAIM_MS,
             defer_ms: 5_000,
+            abandoned_ms: 60_000,
             monthly_cap: None,
         };
         Sweeper::new(actuator, limits, owner.to_owned())

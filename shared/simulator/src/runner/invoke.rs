@@ -7,7 +7,7 @@ use service::decide::Decider;
 use service::job_events::{JobEvents, RecordError};
 use service::job_logs::JobLogs;
 use service::lookup::{self, LookupError};
-use service::perform::{Actuator, CLAIM_MS, LOG_LAG_MS};
+use service::perform::{ABANDONED_MS, Actuator, CLAIM_MS, LOG_LAG_MS};
 use service::ports::Clock;
 use service::submit::{Submit, SubmitError};
 use service::sweep::{Limits, Sweeper};
@@ -173,6 +173,7 @@ fn actuator(process: &Process) -> Actuator<Port, Port, Port, Port> {
         log_lag_ms: LOG_LAG_MS,
         claim_ms: CLAIM_MS,
         defer_ms: DEFER_MS,
+        abandoned_ms: ABANDONED_MS,
         monthly_cap: monthly_cap(port),
     }
 }
