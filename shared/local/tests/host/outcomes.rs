@@ -32,7 +32,12 @@ async fn a_command_that_fails_at_once_ends_the_tuning_with_its_own_words() {
         reason.contains("no training job succeeded") && reason.contains("no such table: customers"),
         "{reason}"
     );
-    assert!(jobs.len() < 20 && jobs.iter().all(|job| job["TrainingJobStatus"] == "Failed"));
+    assert!(jobs.len() < 20, "it does not pay for all {} jobs", jobs.len());
+    let failed = jobs.iter().filter(|job| job["TrainingJobStatus"] == "Failed").count();
+    assert!(failed >= 5, "{jobs:#?}");
+    // On a busy machine the last to start is stopped before it has failed.
+    let stopped = |job: &Value| job["Controller"]["StopReason"] == "TuningEnding";
+    assert!(jobs.iter().all(|job| job["TrainingJobStatus"] == "Failed" || stopped(job)), "{jobs:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
