@@ -39,6 +39,19 @@ fn improved(best: &Incumbent) -> String {
 fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) -> Option<String> {
     Some(match ruling {
         Ruling::TrialJudged { .. } => judged(ruling)?,
+        Ruling::RungReached { trial, rung, resource, value: reached, .. } => {
+            format!("trial {trial}: waits at rung {rung} with {} at epoch {resource}", maybe(*reached))
+        }
+        Ruling::TrialPromoted { trial, rung, level, verdict, .. } => format!(
+            "trial {trial}: promoted from rung {rung} to epoch {level}, {} of {} there, best {} may",
+            verdict.rank + 1,
+            verdict.seen,
+            verdict.allowed
+        ),
+        Ruling::ResourceRepeated { job, had, from } => format!(
+            "trial {}: did not go on from its checkpoint: begins at epoch {from} although it had {had}",
+            job.trial
+        ),
         Ruling::StartOrdered { job, bracket, configuration, reservation, .. } => {
             let what =
                 if job.attempt > 1 { format!("attempt {}", job.attempt) } else { "job started".to_owned() };
@@ -52,6 +65,9 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
         Ruling::StopOrdered { job, why } => match why {
             // Told with the judgement.
             StopWhy::Rung { .. } => return None,
+            StopWhy::PastLevel { level } => {
+                format!("trial {}: trains beyond its rung's {level} epochs, is stopped", job.trial)
+            }
             StopWhy::MaxResource => format!("trial {}: has all its epochs, is stopped", job.trial),
             StopWhy::TuningEnding => format!("trial {}: is stopped, the tuning ends", job.trial),
             StopWhy::NoObjective { seconds } => {
@@ -120,6 +136,7 @@ fn finished(how: &TrialEnd) -> String {
     match how {
         TrialEnd::Completed => "completed".to_owned(),
         TrialEnd::Stopped(StopWhy::Rung { rung }) => format!("ended, stopped at rung {rung}"),
+        TrialEnd::Stopped(StopWhy::PastLevel { .. }) => "ended, stopped beyond its level".to_owned(),
         TrialEnd::Stopped(StopWhy::MaxResource) => "ended with all its epochs".to_owned(),
         TrialEnd::Stopped(StopWhy::TuningEnding) => "ended with the tuning".to_owned(),
         TrialEnd::Stopped(StopWhy::NoObjective { .. }) => "ended, stopped for its silence".to_owned(),
@@ -177,6 +194,7 @@ pub(crate) fn reason(why: &EndReason) -> String {
 pub(crate) fn stop_reason(job: &JobSummary) -> String {
     match job.stop {
         Some(StopWhy::Rung { rung }) => format!("rung {rung}"),
+        Some(StopWhy::PastLevel { .. }) => "past its level".to_owned(),
         Some(StopWhy::MaxResource) => "all epochs".to_owned(),
         Some(StopWhy::TuningEnding) => "tuning ending".to_owned(),
         Some(StopWhy::NoObjective { .. }) => "no objective".to_owned(),

@@ -1,5 +1,5 @@
-//! The whole-number mathematics of Hyperband: the plan of brackets and rungs, the ranking of results, the asynchronous
-//! rung.
+//! The whole-number mathematics of Hyperband: the plan of brackets and rungs, the ranking of results, the rung that
+//! stops, the rung that promotes.
 //!
 //! Everything here is a synchronous function of values: no I/O, no clock, no randomness, no floating-point arithmetic
 //! (floats are only compared, and only in [`ranking`]). Sources: Li et al., *Hyperband: A Novel Bandit-Based Approach
@@ -28,5 +28,6 @@
 )]
 
 pub mod plan;
+pub mod promotion;
 pub mod ranking;
 pub mod rung;

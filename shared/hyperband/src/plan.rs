@@ -33,6 +33,11 @@ impl BracketPlan {
     pub fn trials(&self) -> u32 {
         self.rungs.first().map_or(0, |rung| rung.slots)
     }
+
+    /// Training jobs of one full run of this bracket where every promotion is a job of its own.
+    pub fn jobs(&self) -> u32 {
+        self.rungs.iter().fold(0, |sum, rung| sum.saturating_add(rung.slots))
+    }
 }
 
 /// All brackets of a tuning, from the most exploring (lowest first rung) to the one without early stopping.
@@ -118,6 +123,17 @@ impl Plan {
         self.brackets.iter().fold(0, |sum, bracket| sum.saturating_add(bracket.trials()))
     }
 
+    /// Training jobs of one full set of brackets where every promotion is a job of its own.
+    ///
+    /// ```
+    /// let plan = hyperband::plan::Plan::hyperband(1, 9, 3)?;
+    /// assert_eq!(plan.jobs(), (9 + 3 + 1) + (5 + 1) + 3);
+    /// # Ok::<(), hyperband::plan::PlanError>(())
+    /// ```
+    pub fn jobs(&self) -> u32 {
+        self.brackets.iter().fold(0, |sum, bracket| sum.saturating_add(bracket.jobs()))
+    }
+
     /// The bracket that the next trial joins when `started[b]` trials have joined bracket b: the one whose share of
     /// its plan is smallest, ties to the most exploring. A full set starts exactly the planned numbers, and any
     /// prefix of it keeps their proportions.
@@ -132,18 +148,25 @@ impl Plan {
     /// # Ok::<(), hyperband::plan::PlanError>(())
     /// ```
     pub fn next_bracket(&self, started: &[u32]) -> usize {
+        self.next_bracket_of(started, |_| true).unwrap_or(0)
+    }
+
+    /// The same among the brackets that are `open`; `None` when none is.
+    pub fn next_bracket_of(&self, started: &[u32], open: impl Fn(usize) -> bool) -> Option<usize> {
         let joined = |index: usize| u64::from(started.get(index).copied().unwrap_or(0)).saturating_add(1);
-        let mut best = 0;
-        for (index, bracket) in self.brackets.iter().enumerate().skip(1) {
-            let best_trials = self.brackets.get(best).map_or(1, BracketPlan::trials);
-            // (joined + 1) / trials is compared by cross-multiplication: no division, no rounding.
-            let here = joined(index).saturating_mul(u64::from(best_trials));
-            let there = joined(best).saturating_mul(u64::from(bracket.trials()));
-            if here < there {
-                best = index;
+        let mut best = None;
+        for (index, bracket) in self.brackets.iter().enumerate().filter(|(index, _)| open(*index)) {
+            let better = best.is_none_or(|(other, other_trials): (usize, u32)| {
+                // (joined + 1) / trials is compared by cross-multiplication: no division, no rounding.
+                let here = joined(index).saturating_mul(u64::from(other_trials));
+                let there = joined(other).saturating_mul(u64::from(bracket.trials()));
+                here < there
+            });
+            if better {
+                best = Some((index, bracket.trials()));
             }
         }
-        best
+        best.map(|(index, _)| index)
     }
 }
 
@@ -235,6 +258,14 @@ mod tests {
         assert_eq!(plan.brackets().len(), 1);
         assert_eq!(plan.brackets()[0].rungs(), [RungPlan { resource: u32::MAX, slots: 1 }]);
         assert_eq!(Plan::without_stopping(Some(9)).max_resource(), 9);
+    }
+
+    #[test]
+    fn the_next_bracket_is_chosen_among_the_open_ones() {
+        let plan = Plan::hyperband(1, 9, 3).unwrap();
+        assert_eq!(plan.next_bracket_of(&[0, 0, 0], |bracket| bracket > 0), Some(1));
+        assert_eq!(plan.next_bracket_of(&[0, 5, 2], |bracket| bracket > 0), Some(2));
+        assert_eq!(plan.next_bracket_of(&[0, 0, 0], |_| false), None);
     }
 
     #[test]

@@ -146,19 +146,19 @@ fn brackets(tuning: &Tuning, state: &State) -> Vec<BracketView> {
     if !tuning.request.is_hyperband() {
         return Vec::new();
     }
-    let rungs = plan.brackets().iter().zip(&state.rungs).zip(&state.joined);
-    rungs
-        .map(|((bracket, stored), joined)| BracketView {
+    let rung = |(bracket, rung): (usize, usize), resource: u32| {
+        let (arrived, went_on) = state.rung_totals(bracket, rung);
+        RungView { resource, arrived: u32::try_from(arrived).unwrap_or(u32::MAX), went_on }
+    };
+    let brackets = plan.brackets().iter().zip(&state.joined).enumerate();
+    brackets
+        .map(|(index, (bracket, joined))| BracketView {
             trials_started: *joined,
             rungs: bracket
                 .rungs()
                 .iter()
-                .zip(stored)
-                .map(|(rung, stored)| RungView {
-                    resource: rung.resource,
-                    arrived: u32::try_from(stored.arrivals.len()).unwrap_or(u32::MAX),
-                    went_on: stored.went_on,
-                })
+                .enumerate()
+                .map(|(number, planned)| rung((index, number), planned.resource))
                 .collect(),
         })
         .collect()

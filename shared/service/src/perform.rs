@@ -175,6 +175,9 @@ where
             | Ruling::CapReached { .. }
             | Ruling::MonthCapReached { .. } => self.notice(id, &row).await?,
             Ruling::TrialJudged { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::TrialPromoted { .. }
+            | Ruling::ResourceRepeated { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
@@ -334,6 +337,9 @@ fn job_of(ruling: &Ruling) -> Option<JobKey> {
         | Ruling::LogReadOrdered { job, .. }
         | Ruling::LookOrdered { job, .. } => Some(*job),
         Ruling::TrialJudged { .. }
+        | Ruling::RungReached { .. }
+        | Ruling::TrialPromoted { .. }
+        | Ruling::ResourceRepeated { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }
         | Ruling::TrialFinished { .. }

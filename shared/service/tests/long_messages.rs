@@ -23,7 +23,7 @@ use tuning::definition::JobLimits;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::limits::MAX_MESSAGE_CHARS;
 use tuning::money::MicroUsd;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Launch, Ruling};
 use wire::item::Item;
 use wire::request::{PriceAnswer, Request};
 use wire::stored::{self, ActionRow, Head};
@@ -169,6 +169,8 @@ fn a_refusal_of_any_length_is_recorded() {
         configuration: search::Configuration::default(),
         limits: JobLimits { max_runtime_seconds: 600, max_wait_seconds: Some(900) },
         reservation: MicroUsd(1),
+        round: 0,
+        launch: Launch::default(),
     };
     let (performed, fact) = perform(start);
     let Fact::StartRefused { message, .. } = fact else { panic!("{performed:?}") };

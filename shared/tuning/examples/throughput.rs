@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Silence, Strategy,
+    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Silence, Strategy,
 };
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::Rate;
@@ -32,6 +32,7 @@ fn definition(max_jobs: u32) -> Definition {
         created: 0,
         seed: 1,
         strategy: Strategy::Hyperband { min_resource: 1, max_resource: EPOCHS, eta: 3 },
+        rungs: RungExecution::Stop,
         objective: Objective::Maximize,
         space,
         sampler: SamplerKind::Random,
@@ -100,6 +101,9 @@ impl Service {
                 self.put(Fact::NoticeGiven { notice: ruling.action().unwrap_or_default() });
             }
             Ruling::TrialJudged { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::TrialPromoted { .. }
+            | Ruling::ResourceRepeated { .. }
             | Ruling::LookOrdered { .. }
             | Ruling::GrantOrdered { .. }
             | Ruling::ReturnOrdered { .. }

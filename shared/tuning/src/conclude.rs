@@ -5,11 +5,12 @@
 
 use hyperband::ranking::improves;
 
+use crate::decide::promote;
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
 use crate::limits::{RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
 use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
-use crate::runtime::runtime_seconds;
+use crate::runtime::{epochs_of, runtime_seconds};
 use crate::state::{Job, State, Status, Trial};
 use crate::summary::JobSummary;
 
@@ -24,6 +25,14 @@ pub(crate) fn conclusion(
     trial: &Trial,
 ) -> Option<Ruling> {
     let finished = |job: Option<JobKey>, how| Some(Ruling::TrialFinished { job, trial: number, how });
+    let active = state.status == Status::Active;
+    let closed = trial.job.as_ref().is_none_or(|job| job.is_closed() && !called_off(job));
+    if active
+        && closed
+        && let Some(arrival) = promote::arrival(definition, trial, trial.job.as_ref())
+    {
+        return Some(rung_reached(definition, number, trial, arrival));
+    }
     let Some(job) = trial.job.as_ref() else {
         // Lines of its last job came late: it needs no further attempt.
         let needless =
@@ -65,14 +74,39 @@ pub(crate) fn conclusion(
     finished(Some(key), how)
 }
 
+fn called_off(job: &Job) -> bool {
+    job.never_started || job.refused.is_some()
+}
+
+fn rung_reached(
+    definition: &Definition,
+    number: u32,
+    trial: &Trial,
+    (resource, value): (u32, Option<f64>),
+) -> Ruling {
+    let key = |job: &Job| JobKey { trial: number, rung: job.rung, attempt: job.attempt };
+    Ruling::RungReached {
+        job: trial.job.as_ref().map(key),
+        trial: number,
+        bracket: trial.bracket,
+        round: trial.round,
+        rung: trial.next_rung,
+        level: definition.level(trial.bracket, trial.next_rung),
+        resource,
+        value,
+    }
+}
+
 fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
-    trial.resource() >= definition.plan().max_resource()
+    trial.resource() >= definition.goal(trial.bracket, trial.next_rung)
 }
 
 /// Whether a trial waits for a further attempt that will never come: the tuning ends, all jobs were launched, or nothing
 /// runs that could free the money it needs.
 fn waits_in_vain(definition: &Definition, state: &State, trial: &Trial) -> bool {
-    let limits = definition.limits_for(runtime_seconds(definition, state, trial.full_limit));
+    let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
+    let epochs = epochs_of(definition, trial.bracket, rung);
+    let limits = definition.limits_for(runtime_seconds(definition, state, trial.full_limit, epochs));
     let too_dear = definition.worst_case(limits).is_some_and(|amount| !state.ledger.fits_cap(amount));
     state.status != Status::Active
         || state.launched >= definition.limits.max_jobs
@@ -88,6 +122,10 @@ fn unexplained(job: &Job) -> String {
 }
 
 fn last_words(trial: &Trial, state: &State) -> TrialEnd {
+    // One that was promoted has not failed: there is nothing left to train it on with.
+    if trial.next_rung > 0 && trial.attempts <= trial.past_attempts {
+        return TrialEnd::Stopped(StopWhy::TuningEnding);
+    }
     let message = state.last_failure.clone();
     let text = message.unwrap_or_else(|| format!("no further attempt after {}", trial.attempts));
     TrialEnd::Failed(text)

@@ -7,6 +7,7 @@ mod finish;
 mod grant;
 mod judge;
 mod notice;
+pub(crate) mod promote;
 mod silence;
 mod start;
 
@@ -29,6 +30,8 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
     notice::overrun(state)
         .or_else(|| finish::ending(definition, state))
         .or_else(|| judge::judgement(definition, state))
+        .or_else(|| promote::repeated(definition, state))
+        .or_else(|| promote::closing(definition, state))
         .or_else(|| silence::look(definition, state))
         .or_else(|| stop(definition, state))
         .or_else(|| bill(state))
@@ -36,15 +39,25 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
             let mut trials = state.trials.iter();
             trials.find_map(|(number, trial)| crate::conclude::conclusion(definition, state, *number, trial))
         })
+        .or_else(|| promote::left_out(definition, state, || nothing_starts(definition, state)))
         .or_else(|| notice::reached(definition, state))
         .or_else(|| start::start(definition, state))
         .or_else(|| grant::give_back(definition, state, finish::why_ended(definition, state).is_some()))
         .or_else(|| finish::ended(definition, state))
 }
 
+/// Whether nothing runs and nothing can be started any more. (What is held back for now can be later.)
+fn nothing_starts(definition: &Definition, state: &State) -> bool {
+    state.trials.is_empty()
+        && !finish::is_held(state)
+        && !finish::is_asking(state)
+        && start::start(definition, state).is_none()
+}
+
 /// A running job whose trial is out, has all its epochs or is silent, or whose tuning is ending, is stopped: once.
 fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     let max_resource = definition.plan().max_resource();
+    let promotes = definition.promotes().is_some();
     state.jobs().find_map(|(key, trial, job)| {
         // One that is settled in full is presumed over: its stop would have no outcome.
         let settled = job.is_closed() && definition.rules_version >= NO_STOP_OF_SETTLED_SINCE;
@@ -53,7 +66,11 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
         }
         let why = match (&state.status, trial.out) {
             (_, Some(why)) => why,
-            (_, None) if trial.resource() >= max_resource => StopWhy::MaxResource,
+            // One that trains just to its rung's level ends by itself.
+            (_, None) if promotes && promote::past_level(trial, job).is_some() => {
+                promote::past_level(trial, job)?
+            }
+            (_, None) if !promotes && trial.resource() >= max_resource => StopWhy::MaxResource,
             // For want of money or of further jobs a tuning begins to end only when its last job has ended.
             (Status::Ending(_), None) => StopWhy::TuningEnding,
             (Status::Active | Status::Ended { .. }, None) => {

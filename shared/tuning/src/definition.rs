@@ -2,7 +2,7 @@
 //!
 //! Everything the decider needs and nothing else; what is merely passed on to SageMaker stays in the stored request.
 
-use hyperband::plan::Plan;
+use hyperband::plan::{BracketPlan, Plan};
 use hyperband::ranking::Direction;
 use search::{Configuration, SamplerKind, Space};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ pub struct Definition {
     pub seed: u64,
     /// How resources are given.
     pub strategy: Strategy,
+    /// How a trial goes from rung to rung.
+    #[serde(default, skip_serializing_if = "RungExecution::is_stop")]
+    pub rungs: RungExecution,
     /// Whether more is better.
     pub objective: Objective,
     /// The search space.
@@ -81,6 +84,32 @@ pub enum Strategy {
     },
     /// Every trial runs to its own end.
     Random,
+}
+
+/// How a trial goes from rung to rung.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum RungExecution {
+    /// One job for all: it is stopped at a rung unless it is among the best.
+    #[default]
+    Stop,
+    /// A job for each rung: it runs just to the rung's level, and the best are started again from their checkpoints.
+    Promote(Scheduling),
+}
+
+impl RungExecution {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_stop(&self) -> bool {
+        *self == Self::Stop
+    }
+}
+
+/// When a rung promotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Scheduling {
+    /// Whenever an instance is free and somebody is among the best of those that have ended (ASHA).
+    Asynchronous,
+    /// When all of a round have ended (successive halving).
+    Synchronous,
 }
 
 /// Direction of the objective metric.
@@ -157,6 +186,40 @@ impl Definition {
             }
             Strategy::Random => Plan::without_stopping(None),
         }
+    }
+
+    /// How the trials of a bracket are promoted; `None` where running jobs are stopped instead.
+    pub fn promotes(&self) -> Option<Scheduling> {
+        match (self.rungs, self.strategy) {
+            (RungExecution::Promote(scheduling), Strategy::Hyperband { .. }) => Some(scheduling),
+            (RungExecution::Stop, _) | (_, Strategy::Random) => None,
+        }
+    }
+
+    /// The level of a rung of a bracket, in epochs; the largest resource beyond the last one.
+    pub fn level(&self, bracket: u32, rung: u32) -> u32 {
+        let plan = self.plan();
+        let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        let rungs = plan.brackets().get(index(bracket)).map(BracketPlan::rungs);
+        rungs.and_then(|rungs| rungs.get(index(rung))).map_or(plan.max_resource(), |rung| rung.resource)
+    }
+
+    /// Epochs that a trial has when it is promoted to a rung; nothing at the first, or where trials are not promoted.
+    pub fn level_below(&self, bracket: u32, rung: u32) -> u32 {
+        rung.checked_sub(1).map_or(0, |below| self.level(bracket, below))
+    }
+
+    /// The last rung of a bracket, at the largest resource.
+    pub fn last_rung(&self, bracket: u32) -> u32 {
+        let plan = self.plan();
+        let index = usize::try_from(bracket).unwrap_or(usize::MAX);
+        let rungs = plan.brackets().get(index).map_or(1, |bracket| bracket.rungs().len());
+        u32::try_from(rungs).unwrap_or(u32::MAX).saturating_sub(1)
+    }
+
+    /// The epochs at which the job of a trial of `bracket` that was started for `rung` is done.
+    pub fn goal(&self, bracket: u32, rung: u32) -> u32 {
+        if self.promotes().is_some() { self.level(bracket, rung) } else { self.plan().max_resource() }
     }
 
     /// Direction for the ranking.

@@ -14,6 +14,8 @@ use crate::money::MicroUsd;
 use crate::ruling::EndReason;
 use crate::state::{Bill, Job, State, Status};
 
+pub(crate) use metrics::place_streams;
+
 /// Folds `recorded` into `state`; whether anything changed.
 pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
     let at = recorded.at;
@@ -167,6 +169,10 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
     });
     if let Some(reservation) = settled.filter(|_| !crate::planted!(ForgetToSettle)) {
         state.ledger.settle(reservation, cost);
+    }
+    // All lines of the job were folded before.
+    if changed {
+        place_streams(definition, state, *key);
     }
     changed
 }

@@ -3,7 +3,7 @@
 use crate::definition::Definition;
 use crate::money::MicroUsd;
 use crate::ruling::Ruling;
-use crate::state::{State, Status};
+use crate::state::{Cohort, State, Status};
 
 /// The first invariant that `state` breaks, in words.
 pub fn broken(definition: &Definition, state: &State) -> Option<String> {
@@ -22,13 +22,19 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
     if sum != ledger.reserved {
         return Some(format!("reservations of open jobs are {sum}, the ledger says {}", ledger.reserved));
     }
+    for cohort in &state.cohorts {
+        if let Some(rung) = cohort.overfull(definition) {
+            let Cohort { bracket, round, .. } = cohort;
+            return Some(format!("rung {rung} of bracket {bracket}, round {round}, promoted too many"));
+        }
+    }
     if state.running() > definition.limits.max_parallel {
         return Some(format!("{} jobs run at once", state.running()));
     }
     if state.launched > definition.limits.max_jobs {
         return Some(format!("{} jobs were launched", state.launched));
     }
-    if state.is_ended() && !state.trials.is_empty() {
+    if state.is_ended() && !(state.trials.is_empty() && state.waiting.is_empty()) {
         return Some("the tuning has ended with live trials".to_owned());
     }
     None
@@ -42,11 +48,18 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
             (verdict.rank >= verdict.allowed || value.is_none())
                 .then(|| format!("trial {trial} may not go on"))
         }
+        Ruling::TrialPromoted { trial, rung, value, verdict, .. } => {
+            let waits = state.waiting.get(trial).is_some_and(|trial| trial.next_rung == *rung);
+            let may = verdict.goes_on && verdict.rank < verdict.allowed && value.is_some() && waits;
+            (!may).then(|| format!("trial {trial} may not be promoted"))
+        }
         Ruling::StartOrdered { job, reservation, .. } => {
             let fits = state.ledger.fits(*reservation) && state.status == Status::Active;
             (!fits).then(|| format!("job {job} may not start"))
         }
         Ruling::TrialJudged { .. }
+        | Ruling::RungReached { .. }
+        | Ruling::ResourceRepeated { .. }
         | Ruling::StopOrdered { .. }
         | Ruling::BillOrdered { .. }
         | Ruling::LogReadOrdered { .. }

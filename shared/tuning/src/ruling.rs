@@ -43,6 +43,57 @@ pub enum Ruling {
         limits: JobLimits,
         /// Its worst case, reserved.
         reservation: MicroUsd,
+        /// The round of its bracket that its trial belongs to, where rungs close (0 elsewhere).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        round: u32,
+        /// What else is not as the request says.
+        #[serde(default, skip_serializing_if = "Launch::is_usual")]
+        launch: Launch,
+    },
+    /// A job has brought its trial to the level of its rung; the trial waits there to be promoted.
+    RungReached {
+        /// The job that is over; `None` if the trial was waiting for a further attempt when it was seen to be there.
+        job: Option<JobKey>,
+        /// The trial.
+        trial: u32,
+        /// Its bracket.
+        bracket: u32,
+        /// The round of its bracket.
+        round: u32,
+        /// The rung.
+        rung: u32,
+        /// The rung's level, in epochs.
+        level: u32,
+        /// The epoch whose value counts: the level, the first one above it (late), or the last one (ended before).
+        resource: u32,
+        /// The value; `None` = not a number.
+        value: Option<f64>,
+    },
+    /// A trial is let go on to the next rung, in a job of its own.
+    TrialPromoted {
+        /// The trial.
+        trial: u32,
+        /// Its bracket.
+        bracket: u32,
+        /// The round of its bracket.
+        round: u32,
+        /// The rung at which it waited.
+        rung: u32,
+        /// The level of the next one, in epochs.
+        level: u32,
+        /// The value with which it waited.
+        value: Option<f64>,
+        /// Rank and counts.
+        verdict: Verdict,
+    },
+    /// A job that was to go on from a checkpoint did not: what the trial had already is trained, and paid, again.
+    ResourceRepeated {
+        /// The job.
+        job: JobKey,
+        /// Epochs that the trial had when it was promoted.
+        had: u32,
+        /// Epochs that the job began with: 0 = at the beginning.
+        from: u32,
     },
     /// A training job is to be stopped.
     StopOrdered {
@@ -140,6 +191,26 @@ pub enum Ruling {
     },
 }
 
+/// How a job differs from what the request says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Launch {
+    /// The level to which it trains, in epochs: the value of the hyperparameter that sets them. `None` = the largest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<u32>,
+}
+
+impl Launch {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// An arrival's rank and counts ([`hyperband::rung::Verdict`] as it is stored).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -170,6 +241,11 @@ pub enum StopWhy {
     },
     /// Its trial has all its epochs.
     MaxResource,
+    /// It goes on beyond its rung's level: it does not heed the hyperparameter that sets the epochs.
+    PastLevel {
+        /// The level, in epochs.
+        level: u32,
+    },
     /// The tuning is ending.
     TuningEnding,
     /// It emitted no value of the objective for so long.
@@ -259,6 +335,9 @@ impl Ruling {
             Self::OverrunSeen => Some("notice-overrun".to_owned()),
             Self::TuningEnded { .. } => Some("notice-ended".to_owned()),
             Self::TrialJudged { .. }
+            | Self::RungReached { .. }
+            | Self::TrialPromoted { .. }
+            | Self::ResourceRepeated { .. }
             | Self::SettledInFull { .. }
             | Self::AttemptAwaited { .. }
             | Self::TrialFinished { .. }
@@ -270,8 +349,10 @@ impl Ruling {
     pub fn concludes(&self) -> Option<JobKey> {
         match self {
             Self::AttemptAwaited { job, .. } => Some(*job),
-            Self::TrialFinished { job, .. } => *job,
+            Self::TrialFinished { job, .. } | Self::RungReached { job, .. } => *job,
             Self::TrialJudged { .. }
+            | Self::TrialPromoted { .. }
+            | Self::ResourceRepeated { .. }
             | Self::StartOrdered { .. }
             | Self::StopOrdered { .. }
             | Self::BillOrdered { .. }

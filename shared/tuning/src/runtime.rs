@@ -50,23 +50,38 @@ fn p95(list: &[u64]) -> u64 {
     sorted.get(rank).copied().unwrap_or(0)
 }
 
-/// Running time to send with a job that has all its epochs before it, in seconds.
-pub fn runtime_seconds(definition: &Definition, state: &State, full_limit: bool) -> u64 {
+/// Epochs that the job of a trial of `bracket` for `rung` has before it.
+pub fn epochs_of(definition: &Definition, bracket: u32, rung: u32) -> u32 {
+    definition.goal(bracket, rung).saturating_sub(definition.level_below(bracket, rung))
+}
+
+/// Epochs of the longest job there is.
+pub(crate) fn most_epochs(definition: &Definition) -> u32 {
+    definition.plan().max_resource()
+}
+
+/// Epochs of the shortest job there is.
+pub(crate) fn fewest_epochs(definition: &Definition) -> u32 {
+    definition.goal(0, 0)
+}
+
+/// Running time to send with a job that has `epochs` before it, in seconds.
+pub fn runtime_seconds(definition: &Definition, state: &State, full_limit: bool, epochs: u32) -> u64 {
     let user = definition.job.max_runtime_seconds;
-    let Strategy::Hyperband { max_resource, .. } = definition.strategy else { return user };
+    let Strategy::Hyperband { .. } = definition.strategy else { return user };
     if full_limit || state.timings.epoch_ms.len() < TIMED_JOBS_NEEDED {
         return user;
     }
-    let training = p95(&state.timings.epoch_ms).saturating_mul(u64::from(max_resource)).saturating_mul(3);
+    let training = p95(&state.timings.epoch_ms).saturating_mul(u64::from(epochs)).saturating_mul(3);
     let startup = p95(&state.timings.startup_ms).saturating_mul(3);
     training.saturating_add(startup).div_ceil(1_000).max(MIN_RUNTIME_SECONDS).min(user)
 }
 
-/// The least running time, in seconds, that is worth sending when money runs out: what a usual job needs to its last
-/// epoch (twice that while few were timed); never above the user's. `None` while no epoch was timed, or where jobs run
+/// The least running time, in seconds, that is worth sending when money runs out: what a usual job needs for `epochs`
+/// epochs (twice that while few were timed); never above the user's. `None` while no epoch was timed, or where jobs run
 /// to an end of their own.
-pub fn least_seconds(definition: &Definition, state: &State) -> Option<u64> {
-    let Strategy::Hyperband { max_resource, .. } = definition.strategy else { return None };
+pub fn least_seconds(definition: &Definition, state: &State, epochs: u32) -> Option<u64> {
+    let Strategy::Hyperband { .. } = definition.strategy else { return None };
     let timings = &state.timings;
     let factor = match timings.epoch_ms.len() {
         0 => return None,
@@ -74,7 +89,7 @@ pub fn least_seconds(definition: &Definition, state: &State) -> Option<u64> {
         _ => 1,
     };
     let usual = p95(&timings.epoch_ms)
-        .saturating_mul(u64::from(max_resource))
+        .saturating_mul(u64::from(epochs))
         .saturating_add(p95(&timings.startup_ms))
         .saturating_mul(factor);
     let user = definition.job.max_runtime_seconds;

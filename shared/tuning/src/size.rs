@@ -55,6 +55,9 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
         | Ruling::TuningEnded { why: EndReason::Failed(message) } => text(message),
         Ruling::ReturnOrdered { month, .. } | Ruling::MonthCapReached { month, .. } => text(month),
         Ruling::TrialJudged { .. }
+        | Ruling::RungReached { .. }
+        | Ruling::TrialPromoted { .. }
+        | Ruling::ResourceRepeated { .. }
         | Ruling::StopOrdered { .. }
         | Ruling::BillOrdered { .. }
         | Ruling::LogReadOrdered { .. }
@@ -75,7 +78,7 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
 mod tests {
     use super::*;
     use crate::fact::{JobKey, MetricLine};
-    use crate::ruling::{RetryWhy, StopWhy};
+    use crate::ruling::{Launch, RetryWhy, StopWhy, Verdict};
 
     const JOB: JobKey = JobKey { trial: u32::MAX, rung: u32::MAX, attempt: u32::MAX };
 
@@ -143,7 +146,29 @@ mod tests {
                 configuration,
                 limits,
                 reservation: crate::money::MicroUsd(u64::MAX),
+                round: u32::MAX,
+                launch: Launch { resource: Some(u32::MAX) },
             },
+            Ruling::RungReached {
+                job: Some(JOB),
+                trial: u32::MAX,
+                bracket: u32::MAX,
+                round: u32::MAX,
+                rung: u32::MAX,
+                level: u32::MAX,
+                resource: u32::MAX,
+                value: Some(-1.234_567_890_123e-300),
+            },
+            Ruling::TrialPromoted {
+                trial: u32::MAX,
+                bracket: u32::MAX,
+                round: u32::MAX,
+                rung: u32::MAX,
+                level: u32::MAX,
+                value: Some(-1.234_567_890_123e-300),
+                verdict: Verdict { rank: u32::MAX, seen: u32::MAX, allowed: u32::MAX, goes_on: false },
+            },
+            Ruling::ResourceRepeated { job: JOB, had: u32::MAX, from: u32::MAX },
             Ruling::TrialFinished { job: Some(JOB), trial: u32::MAX, how: TrialEnd::Failed(message.clone()) },
             Ruling::TuningEnding { why: EndReason::Failed(message.clone()) },
             Ruling::TuningEnded { why: EndReason::Failed(message) },

@@ -4,6 +4,7 @@
 //! snapshot; a field may be added with a default, never renamed.
 
 mod apply;
+mod cohort;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +21,8 @@ use crate::money::MicroUsd;
 use crate::ruling::{EndReason, StopWhy};
 use crate::runtime::Timings;
 use crate::summary::JobSummary;
+
+pub use cohort::{Arrival, Cohort};
 
 /// The state of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,8 +46,14 @@ pub struct State {
     pub joined: Vec<u32>,
     /// Arrivals, per bracket and rung.
     pub rungs: Vec<Vec<RungState>>,
-    /// Live trials.
+    /// Where trials are promoted: those that are promoted among each other. A round that is over is counted in `rungs`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cohorts: Vec<Cohort>,
+    /// Live trials: a job is not concluded, or a further one is awaited.
     pub trials: BTreeMap<u32, Trial>,
+    /// Trials that have come to their rung's level and wait there to be promoted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub waiting: BTreeMap<u32, Trial>,
     /// Running times of concluded jobs.
     pub timings: Timings,
     /// Best value seen at any epoch.
@@ -101,7 +110,10 @@ pub struct Trial {
     pub bracket: u32,
     /// Its hyperparameters.
     pub configuration: Configuration,
-    /// First rung at which it has not been judged.
+    /// The round of its bracket, where rungs close.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round: u32,
+    /// First rung at which it has not been judged; where trials are promoted, the rung to which it trains or waits at.
     pub next_rung: u32,
     /// Set when it is not to go on.
     pub out: Option<StopWhy>,
@@ -122,6 +134,9 @@ pub struct Trial {
     pub last_line_attempt: u32,
     /// Attempts ordered so far.
     pub attempts: u32,
+    /// Attempts that belong to rungs it has passed: what is still heard of them changes nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub past_attempts: u32,
     /// Of these, further ones for lack of capacity and the like.
     pub retries: u32,
     /// Whether the next attempt gets the user's own running-time limit.
@@ -147,6 +162,12 @@ pub struct Stream {
     pub proof: Option<(i64, String)>,
     /// Time and id of its lines in order, kept only where the epoch is the line's rank.
     pub lines: Vec<(i64, String, Option<f64>)>,
+    /// Whether its place is not known yet: its program went on from a checkpoint and counts from there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unplaced: bool,
+    /// The lines of one that is not placed, by their own epoch, with their values; where the epoch is captured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub held: BTreeMap<u32, Option<f64>>,
     /// Time and epoch of its first and of its last line.
     pub span: Option<((i64, u32), (i64, u32))>,
 }
@@ -163,6 +184,15 @@ pub struct Job {
     pub ordered: i64,
     /// Limits sent.
     pub limits: JobLimits,
+    /// The level to which it trains, in epochs; `None` = the largest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
+    /// Epochs that its trial had been promoted with: it should go on from there.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub had: u32,
+    /// The epochs with which it began although its trial had more, once that was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats_from: Option<u32>,
     /// Its worst case, reserved until it is billed.
     pub reservation: MicroUsd,
     /// Whether the service has accepted it (or it was seen running).
@@ -259,6 +289,11 @@ pub struct RungState {
     pub went_on: u32,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 fn score(value: Option<f64>) -> Score {
     value.map_or(Score::NotFinite, Score::of)
 }
@@ -281,7 +316,8 @@ impl RungState {
         self.went_on = self.went_on.saturating_add(u32::from(goes_on));
     }
 
-    fn position(&self, direction: Direction, trial: u32, value: Option<f64>) -> usize {
+    /// How many of the arrivals are better than `value` of `trial`: its rank.
+    pub fn position(&self, direction: Direction, trial: u32, value: Option<f64>) -> usize {
         let new = (score(value), trial);
         self.arrivals.partition_point(|entry| better_first(direction, (score(entry.1), entry.0), new).is_lt())
     }
@@ -301,7 +337,9 @@ impl State {
             launched: 0,
             joined: vec![0; plan.brackets().len()],
             rungs: plan.brackets().iter().map(|b| vec![RungState::default(); b.rungs().len()]).collect(),
+            cohorts: Vec::new(),
             trials: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             timings: Timings::default(),
             incumbent: None,
             best: None,
@@ -364,6 +402,14 @@ impl Job {
 }
 
 impl Trial {
+    /// It has come to a rung: what is known of its attempts is settled, and their log streams are forgotten.
+    fn settle_streams(&mut self) {
+        self.past_attempts = self.attempts;
+        self.streams.clear();
+        self.read_ordered = 0;
+        self.streams_read = 0;
+    }
+
     /// Epochs it has reached.
     pub fn resource(&self) -> u32 {
         self.curve.last_key_value().map_or(0, |(resource, _)| *resource)

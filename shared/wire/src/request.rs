@@ -256,10 +256,16 @@ impl Request {
         }
     }
 
-    /// `MaxNumberOfTrainingJobs`, or one full set of brackets.
+    /// `MaxNumberOfTrainingJobs`, or one full set of brackets; where trials are promoted, each promotion is a job.
     pub fn max_jobs(&self) -> u32 {
         let given = self.count(&config("ResourceLimits.MaxNumberOfTrainingJobs"));
-        given.or_else(|| self.plan().map(|plan| plan.trials())).unwrap_or(1).min(MAX_TRAINING_JOBS)
+        let set = |plan: Plan| if self.promotes() { plan.jobs() } else { plan.trials() };
+        given.or_else(|| self.plan().map(set)).unwrap_or(1).min(MAX_TRAINING_JOBS)
+    }
+
+    /// Whether trials are promoted from rung to rung in jobs of their own, instead of being stopped.
+    pub fn promotes(&self) -> bool {
+        self.is_hyperband() && self.text("Controller.RungExecution") == Some("Promote")
     }
 
     /// `MaxParallelTrainingJobs`.

@@ -71,8 +71,12 @@ impl Facts {
 fn trial(what: &What) -> Option<u32> {
     match what {
         What::Ruled(ruling, _) => match ruling {
-            Ruling::TrialJudged { trial, .. } | Ruling::TrialFinished { trial, .. } => Some(*trial),
+            Ruling::TrialJudged { trial, .. }
+            | Ruling::RungReached { trial, .. }
+            | Ruling::TrialPromoted { trial, .. }
+            | Ruling::TrialFinished { trial, .. } => Some(*trial),
             Ruling::StartOrdered { job, .. }
+            | Ruling::ResourceRepeated { job, .. }
             | Ruling::StopOrdered { job, .. }
             | Ruling::BillOrdered { job }
             | Ruling::LogReadOrdered { job, .. }

@@ -26,6 +26,7 @@ impl JobText {
         let arn = place.training_arn(&name);
         let stop_reason = job.stop.map(|why| match why {
             StopWhy::Rung { rung } => format!("Rung{rung}"),
+            StopWhy::PastLevel { .. } => "PastLevel".to_owned(),
             StopWhy::MaxResource => "MaxResource".to_owned(),
             StopWhy::TuningEnding => "TuningEnding".to_owned(),
             StopWhy::NoObjective { .. } => "NoObjective".to_owned(),

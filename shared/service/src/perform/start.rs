@@ -30,7 +30,7 @@ where
         row: &ActionRow,
         earlier: Millis,
     ) -> Result<Outcome, StoreError> {
-        let Ruling::StartOrdered { job, configuration, limits, .. } = &row.ruling else {
+        let Ruling::StartOrdered { job, configuration, limits, launch, .. } = &row.ruling else {
             return Ok(Outcome::Done(Vec::new()));
         };
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
@@ -47,7 +47,7 @@ where
             configuration: &configuration.0,
             limits: *limits,
             tags: &tags,
-            resource: tuning.request.resource_hyperparameter().zip(max_resource),
+            resource: tuning.request.resource_hyperparameter().zip(launch.resource.or(max_resource)),
         });
         // The last thing before the call: an actuator that was frozen must not start what was called off meanwhile.
         if !self.claim_is_good(row) {

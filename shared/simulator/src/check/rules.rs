@@ -22,7 +22,7 @@ rules! {
     Ruling::TrialJudged { verdict, .. } if verdict.goes_on => "TrialJudged goes on",
     Ruling::TrialJudged { value: None, .. } => "TrialJudged out, no number",
     Ruling::TrialJudged { .. } => "TrialJudged out",
-    Ruling::StartOrdered { job, .. } if job.attempt > 1 => "StartOrdered further attempt",
+    Ruling::StartOrdered { job, .. } if job.attempt > job.rung + 1 => "StartOrdered further attempt",
     Ruling::StartOrdered { .. } => "StartOrdered",
     Ruling::StopOrdered { why: StopWhy::Rung { .. }, .. } => "StopOrdered Rung",
     Ruling::StopOrdered { why: StopWhy::MaxResource, .. } => "StopOrdered MaxResource",
@@ -68,7 +68,13 @@ rules! {
     Ruling::TuningEnded { why: EndReason::Stopped } => "TuningEnded Stopped",
     Ruling::TuningEnded { why: EndReason::Failed(_) } => "TuningEnded Failed",
     ;
+    // No case asks for promotion.
+    Ruling::RungReached { .. }
+        | Ruling::TrialPromoted { .. }
+        | Ruling::ResourceRepeated { .. }
+        | Ruling::StopOrdered { why: StopWhy::PastLevel { .. }, .. }
+        | Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::PastLevel { .. }), .. }
     // These end no tuning before its time.
-    Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } =>
+        | Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } =>
         "TuningEnding without a rule"
 }

@@ -9,7 +9,7 @@ impl Book {
     /// Checks a judgement and enters the arrival.
     pub(super) fn judged(&mut self, ruling: &Ruling) -> Result<(), String> {
         let Ruling::TrialJudged { trial, bracket, rung, level, value, verdict, .. } = ruling else {
-            return Ok(());
+            return Err("P6: no case asks for promotion".to_owned());
         };
         let Strategy::Hyperband { min_resource, max_resource, eta } = self.definition.strategy else {
             return Err("P6: a judgement without rungs".to_owned());

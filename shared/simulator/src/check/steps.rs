@@ -151,19 +151,11 @@ impl Book {
                     .ok_or_else(|| "P1: no bill is above its reservation, or told twice".to_owned())
             }
             Ruling::AttemptAwaited { job, .. } => self.concluded(*job),
-            Ruling::TrialFinished { job, trial, how } => {
-                if let Some(job) = job {
-                    self.concluded(*job)?;
-                }
-                let book = self.trials.get_mut(trial).ok_or("P6: of a trial that never was")?;
-                if std::mem::replace(&mut book.finished, true) {
-                    return Err(format!("P6: trial {trial} ends twice"));
-                }
-                let key = job.filter(|_| matches!(how, TrialEnd::NeverStarted));
-                let exists = key.is_some_and(|key| self.jobs.get(&key).is_some_and(|job| job.created));
-                (!exists).then_some(()).ok_or_else(|| format!("P1: trial {trial} had a job"))
-            }
-            Ruling::TrialJudged { .. } => self.judged(ruling),
+            Ruling::TrialFinished { job, trial, how } => self.trial_finished(*job, *trial, how),
+            Ruling::TrialJudged { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::TrialPromoted { .. }
+            | Ruling::ResourceRepeated { .. } => self.judged(ruling),
             Ruling::TuningEnding { why } => {
                 self.ending = Some(why.clone());
                 match why {
@@ -173,6 +165,19 @@ impl Book {
             }
             Ruling::TuningEnded { why } => self.tuning_ended(why),
         }
+    }
+
+    fn trial_finished(&mut self, job: Option<JobKey>, trial: u32, how: &TrialEnd) -> Result<(), String> {
+        if let Some(job) = job {
+            self.concluded(job)?;
+        }
+        let book = self.trials.get_mut(&trial).ok_or("P6: of a trial that never was")?;
+        if std::mem::replace(&mut book.finished, true) {
+            return Err(format!("P6: trial {trial} ends twice"));
+        }
+        let key = job.filter(|_| matches!(how, TrialEnd::NeverStarted));
+        let exists = key.is_some_and(|key| self.jobs.get(&key).is_some_and(|job| job.created));
+        (!exists).then_some(()).ok_or_else(|| format!("P1: trial {trial} had a job"))
     }
 
     fn start_ordered(&mut self, key: JobKey, bracket: u32, reservation: u64) -> Result<(), String> {

@@ -113,6 +113,9 @@ impl World {
                 self.check_silence(id, *job, *seconds);
             }
             Ruling::StartOrdered { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::TrialPromoted { .. }
+            | Ruling::ResourceRepeated { .. }
             | Ruling::StopOrdered { .. }
             | Ruling::BillOrdered { .. }
             | Ruling::OverrunSeen

@@ -63,19 +63,27 @@ fn hopeless(state: &State) -> Option<String> {
     })
 }
 
+/// Whether starts are put off for now.
+pub(super) fn is_held(state: &State) -> bool {
+    state.hold_starts_until.is_some_and(|until| until > state.now)
+}
+
+/// Whether the month's cap may yet grant money.
+pub(super) fn is_asking(state: &State) -> bool {
+    (state.grants.open.is_some() || state.grants.denied.is_some()) && !state.ledger.overrun
+}
+
 /// Why the tuning is over, once no trial is left and no job may be started.
 pub(super) fn why_ended(definition: &Definition, state: &State) -> Option<EndReason> {
-    if !state.trials.is_empty() {
+    if !state.trials.is_empty() || !state.waiting.is_empty() {
         return None;
     }
     // Nothing runs. Is it sure that nothing can be started?
-    let held = state.hold_starts_until.is_some_and(|until| until > state.now);
-    let asking = (state.grants.open.is_some() || state.grants.denied.is_some()) && !state.ledger.overrun;
     match &state.status {
         Status::Ended { .. } => None,
         Status::Ending(why) => Some(why.clone()),
         Status::Active if state.launched >= definition.limits.max_jobs => Some(EndReason::MaxJobs),
-        Status::Active if held || asking => None,
+        Status::Active if is_held(state) || is_asking(state) => None,
         Status::Active => Some(EndReason::CostCap),
     }
 }

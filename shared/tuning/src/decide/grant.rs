@@ -8,7 +8,7 @@ use crate::definition::Definition;
 use crate::limits::{GRANT_PATIENCE_MS, IDLE_MS};
 use crate::money::MicroUsd;
 use crate::ruling::Ruling;
-use crate::runtime::runtime_seconds;
+use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status};
 
 /// The asking without which a job that costs `reservation` at most cannot start; `None` while none may be made.
@@ -50,7 +50,8 @@ fn kept(definition: &Definition, state: &State, unused: MicroUsd, at_end: bool) 
     if over || is_idle(state) {
         return MicroUsd::ZERO;
     }
-    let limits = definition.limits_for(runtime_seconds(definition, state, false));
+    let longest = runtime_seconds(definition, state, false, most_epochs(definition));
+    let limits = definition.limits_for(longest);
     let one = definition.worst_case(limits).unwrap_or(MicroUsd::ZERO);
     let need = MicroUsd(one.0.saturating_mul(u64::from(definition.limits.max_parallel)));
     if unused.0 > need.0.saturating_mul(2) { need } else { unused }

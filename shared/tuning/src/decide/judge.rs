@@ -7,7 +7,7 @@ use crate::state::{Job, State, Status, Trial};
 
 /// The next judgement that is due.
 pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling> {
-    if state.status != Status::Active {
+    if state.status != Status::Active || definition.promotes().is_some() {
         return None;
     }
     let plan = definition.plan();

@@ -4,7 +4,7 @@ use crate::definition::Definition;
 use crate::limits::CAP_LEVELS;
 use crate::money::MicroUsd;
 use crate::ruling::Ruling;
-use crate::runtime::{least_seconds, runtime_seconds};
+use crate::runtime::{fewest_epochs, least_seconds, runtime_seconds};
 use crate::state::State;
 
 /// The rules version from which on people are told of the cap.
@@ -29,7 +29,9 @@ pub(super) fn reached(definition: &Definition, state: &State) -> Option<Ruling> 
 fn level(definition: &Definition, state: &State, cap: MicroUsd) -> u32 {
     let [lower, upper, all] = CAP_LEVELS;
     let spent = state.ledger.spent;
-    let least = least_seconds(definition, state).unwrap_or_else(|| runtime_seconds(definition, state, false));
+    let epochs = fewest_epochs(definition);
+    let least = least_seconds(definition, state, epochs);
+    let least = least.unwrap_or_else(|| runtime_seconds(definition, state, false, epochs));
     let next = definition.worst_case(definition.limits_for(least)).unwrap_or(MicroUsd::ZERO);
     let beyond = |percent: u32| {
         u128::from(spent.0).saturating_mul(100) >= u128::from(cap.0).saturating_mul(u128::from(percent))

@@ -1,12 +1,14 @@
-//! Starts jobs: trials that wait for a further attempt first, then new ones, as far as slots, instances and money go.
+//! Starts jobs: trials that wait for a further attempt or were promoted first, then new ones, as far as slots, instances
+//! and money go.
 //! Where money comes in grants, the job that is next has its grant asked for first.
 
+use super::promote;
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::MAX_TRAINING_JOBS;
 use crate::money::MicroUsd;
-use crate::ruling::Ruling;
-use crate::runtime::{least_seconds, runtime_seconds};
+use crate::ruling::{Launch, Ruling};
+use crate::runtime::{epochs_of, least_seconds, runtime_seconds};
 use crate::state::{State, Status};
 
 /// The rules version from which on the rest of a cap pays a job whose limit is cut to it.
@@ -17,13 +19,23 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     if !may_start(definition, state) {
         return None;
     }
-    let next = further_attempt(definition, state).or_else(|| new_trial(definition, state))?;
+    let next = further_attempt(definition, state)
+        .or_else(|| promote::next(definition, state, false))
+        .or_else(|| new_trial(definition, state).filter(|_| !promote::lacks_money(definition, state)))
+        .or_else(|| state.trials.is_empty().then(|| promote::next(definition, state, true))?)?;
     if let Ruling::StartOrdered { reservation, .. } = &next
         && !state.ledger.fits(*reservation)
     {
         return super::grant::ask(definition, state, *reservation);
     }
     Some(next)
+}
+
+/// Whether the cap allows the job of a trial that is promoted to `rung`.
+pub(super) fn fits_promotion(definition: &Definition, state: &State, bracket: u32, rung: u32) -> bool {
+    let seconds = runtime_seconds(definition, state, false, epochs_of(definition, bracket, rung));
+    let worst = definition.worst_case(definition.limits_for(seconds));
+    state.ledger.fits_cap(worst.unwrap_or(MicroUsd::ZERO))
 }
 
 fn may_start(definition: &Definition, state: &State) -> bool {
@@ -43,18 +55,22 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
         if trial.job.is_some() || trial.retry_at.is_none_or(|at| at > state.now) {
             return None;
         }
-        let limits = definition.limits_for(runtime_seconds(definition, state, trial.full_limit));
+        let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
+        let epochs = epochs_of(definition, trial.bracket, rung);
+        let limits = definition.limits_for(runtime_seconds(definition, state, trial.full_limit, epochs));
         let reservation = definition.worst_case(limits).unwrap_or(MicroUsd::ZERO);
         state.ledger.fits_cap(reservation).then(|| Ruling::StartOrdered {
             job: JobKey {
                 trial: *number,
-                rung: 0,
+                rung,
                 attempt: trial.attempts.saturating_add(u32::from(!crate::planted!(ReuseName))),
             },
             bracket: trial.bracket,
             configuration: trial.configuration.clone(),
             limits,
             reservation,
+            round: trial.round,
+            launch: launch(definition, trial.bracket, rung),
         })
     })
 }
@@ -65,29 +81,41 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     if trial >= MAX_TRAINING_JOBS.saturating_mul(2) {
         return None;
     }
-    let mut limits = definition.limits_for(runtime_seconds(definition, state, false));
+    let open = |bracket: usize| {
+        u32::try_from(bracket).is_ok_and(|bracket| promote::may_join(definition, state, bracket))
+    };
+    let bracket = definition.plan().next_bracket_of(&state.joined, open)?;
+    let bracket = u32::try_from(bracket).unwrap_or(u32::MAX);
+    let epochs = epochs_of(definition, bracket, 0);
+    let mut limits = definition.limits_for(runtime_seconds(definition, state, false, epochs));
     let mut reservation = definition.worst_case(limits).unwrap_or(MicroUsd::ZERO);
     if !state.ledger.fits_cap(reservation) {
-        limits = definition.limits_for(last_runtime(definition, state)?);
+        limits = definition.limits_for(last_runtime(definition, state, epochs)?);
         reservation = definition.worst_case(limits)?;
     }
-    let bracket = definition.plan().next_bracket(&state.joined);
     Some(Ruling::StartOrdered {
         job: JobKey { trial, rung: 0, attempt: 1 },
-        bracket: u32::try_from(bracket).unwrap_or(u32::MAX),
+        bracket,
         configuration: definition.configuration(trial),
         limits,
         reservation,
+        round: state.next_round(definition, bracket),
+        launch: launch(definition, bracket, 0),
     })
+}
+
+/// How the job for a rung differs from what the request says.
+fn launch(definition: &Definition, bracket: u32, rung: u32) -> Launch {
+    Launch { resource: definition.promotes().map(|_| definition.level(bracket, rung)) }
 }
 
 /// The running time that what is left of the cap pays: once nothing runs whose bill could free more, and only if a usual
 /// job ends within it.
-fn last_runtime(definition: &Definition, state: &State) -> Option<u64> {
+fn last_runtime(definition: &Definition, state: &State, epochs: u32) -> Option<u64> {
     if definition.rules_version < LAST_JOBS_SINCE || state.jobs().next().is_some() {
         return None;
     }
-    let least = least_seconds(definition, state)?;
-    let most = runtime_seconds(definition, state, false);
+    let least = least_seconds(definition, state, epochs)?;
+    let most = runtime_seconds(definition, state, false, epochs);
     definition.longest_within(state.ledger.available()?, least, most)
 }

@@ -1,14 +1,17 @@
 //! Folds metric lines: from log lines to (epoch, value) of a trial.
 //!
 //! The epoch is captured from the line, or else the line's rank by (time, id) in its stream, counted from the epochs
-//! the trial had when the stream began. The first value at an epoch stands; lines that come late or twice change
+//! the trial had when the stream began. Where a trial is promoted and its program counts anew, that number shows only
+//! when the job has ended: until then the stream is held back ([`place_streams`]). The first value at an epoch stands; lines that come late or twice change
 //! nothing. Values count for the incumbent even after a stop was ordered, never for a rung already judged.
+
+use std::collections::BTreeMap;
 
 use hyperband::plan::MAX_RESOURCE;
 use hyperband::ranking::improves;
 
 use crate::definition::Definition;
-use crate::fact::{JobKey, MetricLine};
+use crate::fact::{JobEnd, JobKey, MetricLine};
 use crate::limits::{MAX_RANKED_LINES, MAX_STREAMS_PER_TRIAL};
 use crate::state::{Incumbent, State, Stream, Trial};
 
@@ -32,9 +35,10 @@ pub(super) fn fold(
     lines: &[MetricLine],
 ) -> bool {
     let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
-    // What was never ordered is not a job of this trial, whatever it is called.
-    let rung = trial.job.as_ref().map_or(0, |job| job.rung);
-    if key.attempt > trial.attempts || key.rung > rung {
+    // What was never ordered is not a job of this trial, whatever it is called; what was over when the trial came to its
+    // rung is settled.
+    let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
+    if key.attempt > trial.attempts || key.attempt <= trial.past_attempts || key.rung > rung {
         return false;
     }
     let known = trial.streams.len();
@@ -54,8 +58,9 @@ pub(super) fn fold(
         changed |= entered.changed;
         moved |= entered.moved;
         // After a restart whose place is not proven a value may stand at no epoch; it was seen all the same.
-        let unplaced =
-            (entered.epoch.is_none() && index > 0 && restarts(definition)).then(|| trial.resource());
+        let held = trial.streams.get(index).is_some_and(|stream| stream.unplaced);
+        let unplaced = (entered.epoch.is_none() && (index > 0 || held) && restarts(definition))
+            .then(|| trial.resource());
         seen.extend(entered.epoch.or(unplaced).map(|epoch| (epoch, value)));
     }
     for (epoch, value) in seen {
@@ -93,7 +98,9 @@ fn stream_index(
     }
     let usable = lines.iter().filter(|line| !definition.epochs.captured || line.index.is_some());
     let first = usable.min_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)))?;
-    let offset = if restarts(definition) { proven_offset(definition, trial, first) } else { 0 };
+    // Where the job will tell by its end, no guess is made.
+    let unplaced = restarts(definition) && definition.promotes().is_some() && trial.resource() > 0;
+    let offset = if restarts(definition) && !unplaced { proven_offset(definition, trial, first) } else { 0 };
     let proof = (offset > 0).then(|| (first.at, first.id.clone()));
     trial.streams.push(Stream {
         name: name.to_owned(),
@@ -101,6 +108,8 @@ fn stream_index(
         offset,
         proof,
         lines: Vec::new(),
+        unplaced,
+        held: BTreeMap::new(),
         span: None,
     });
     Some(trial.streams.len().saturating_sub(1))
@@ -151,6 +160,11 @@ fn captured_epoch(
     let epoch = own.and_then(|own| own.checked_add(stream.offset)).filter(|epoch| *epoch <= MAX_RESOURCE);
     let Some(epoch) = epoch else { return Entered::default() };
     let changed = extend_span(stream, line.at, epoch);
+    if stream.unplaced {
+        let new = !stream.held.contains_key(&epoch);
+        stream.held.entry(epoch).or_insert(value);
+        return Entered { changed: changed || new, ..Entered::default() };
+    }
     if trial.curve.contains_key(&epoch) {
         return Entered { changed, ..Entered::default() };
     }
@@ -192,6 +206,9 @@ fn ranked_epoch(
     let mut epoch = None;
     for (here, (at, value)) in (epoch_of(place)..).zip(entered) {
         extend_span(stream, at, here);
+        if stream.unplaced {
+            continue;
+        }
         let stands = earlier.iter().any(|other| other.covers(here))
             || (here == epoch_of(place) && !moved && trial.curve.contains_key(&here));
         if !stands {
@@ -200,6 +217,39 @@ fn ranked_epoch(
         }
     }
     Entered { changed: true, epoch, moved }
+}
+
+/// Places the log stream with which a job ended, where its program counts anew after each start. A job that ended well
+/// has trained to its level in all, so its last line is at the level, whatever checkpoint it went on from; unless even from
+/// the latest checkpoint there can be it would not have come so far: then it ended before its level, and that is taken.
+/// Of a job that did not end well nothing is known, and its epochs count for nothing.
+pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: JobKey) {
+    let Some(trial) = state.trials.get_mut(&key.trial) else { return };
+    let job = trial.job.as_ref().filter(|job| job.is(key));
+    if !job.is_some_and(|job| job.end == Some(JobEnd::Completed)) {
+        return;
+    }
+    let level = definition.goal(trial.bracket, trial.next_rung);
+    let had = definition.level_below(trial.bracket, trial.next_rung);
+    // What it had, and what it has trained since in earlier starts.
+    let ends = trial.streams.iter().filter_map(|stream| stream.span.map(|(_, (_, last))| last));
+    let in_all = ends.fold(had, u32::saturating_add);
+    let own = trial.streams.iter_mut().filter(|stream| stream.attempt == key.attempt);
+    let Some(stream) = own.max_by_key(|stream| stream.span.map(|(_, (at, _))| at)) else { return };
+    let Some((_, (_, last))) = stream.span.filter(|_| stream.unplaced) else { return };
+    let offset = level.saturating_sub(last).min(in_all.saturating_sub(last));
+    stream.unplaced = false;
+    stream.offset = offset;
+    stream.span = stream.span.map(|((first_at, first), (last_at, last))| {
+        ((first_at, first.saturating_add(offset)), (last_at, last.saturating_add(offset)))
+    });
+    let held = std::mem::take(&mut stream.held);
+    let ranked = (1_u32..).zip(stream.lines.iter().map(|(_, _, value)| *value));
+    let lines: Vec<_> = held.into_iter().chain(ranked).collect();
+    for (own, value) in lines {
+        trial.curve.entry(own.saturating_add(offset)).or_insert(value);
+    }
+    follow_incumbent(state, key.trial);
 }
 
 impl Stream {

@@ -15,7 +15,12 @@ impl State {
     pub fn apply(&mut self, definition: &Definition, ruling: &Ruling) {
         match ruling {
             Ruling::TrialJudged { .. } => self.judged(definition, ruling),
-            Ruling::StartOrdered { .. } => self.start_ordered(ruling),
+            Ruling::StartOrdered { .. } => self.start_ordered(definition, ruling),
+            Ruling::RungReached { .. } => self.rung_reached(definition, ruling),
+            Ruling::TrialPromoted { .. } => self.promoted(definition, ruling),
+            Ruling::ResourceRepeated { job, from, .. } => {
+                self.with_live_job(*job, |job| job.repeats_from = Some(*from));
+            }
             Ruling::StopOrdered { job, why } => self.stop_ordered(*job, *why),
             Ruling::BillOrdered { job } => {
                 let now = self.now;
@@ -33,6 +38,7 @@ impl State {
                 let bill = if crate::planted!(LateBillSettledAtZero) { MicroUsd::ZERO } else { *amount };
                 self.ledger.settle(*amount, bill);
                 self.with_live_job(*job, |job| job.bill = Some(Bill { seconds: None, amount: *amount }));
+                crate::fold::place_streams(definition, self, *job);
             }
             Ruling::AttemptAwaited { job, not_before, why } => {
                 if crate::planted!(RetryKeepsReservation) {
@@ -109,16 +115,77 @@ impl State {
         }
     }
 
-    fn start_ordered(&mut self, ruling: &Ruling) {
-        let Ruling::StartOrdered { job: key, bracket, configuration, limits, reservation } = ruling else {
+    /// The trial is at its rung's level and waits.
+    fn rung_reached(&mut self, definition: &Definition, ruling: &Ruling) {
+        let Ruling::RungReached { job, trial: number, bracket, round, rung, value, .. } = ruling else {
             return;
         };
-        let job = Job::ordered(*key, self.now, *limits, *reservation);
+        if let Some(key) = job {
+            self.leave(definition, *key);
+        }
+        let Some(mut trial) = self.trials.remove(number) else { return };
+        trial.retry_at = None;
+        // A job that was stopped because it went on too long has done what it was to do.
+        trial.out = None;
+        trial.settle_streams();
+        self.waiting.insert(*number, trial);
+        self.arrive(definition, (*bracket, *round, *rung), *number, *value);
+        if let Some(cohort) = self.cohort_mut(definition, *bracket, *round) {
+            cohort.wait(definition.direction(), *rung, *number, *value);
+        }
+        let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == *number);
+        if !improved {
+            self.since_improved = self.since_improved.saturating_add(1);
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        definition: &Definition,
+        (bracket, round, rung): (u32, u32, u32),
+        trial: u32,
+        value: Option<f64>,
+    ) {
+        let direction = definition.direction();
+        let index = usize::try_from(rung).unwrap_or(usize::MAX);
+        let cohort = self.cohort_mut(definition, bracket, round);
+        if let Some(rung) = cohort.and_then(|cohort| cohort.rungs.get_mut(index)) {
+            rung.arrive(direction, trial, value, false);
+        }
+    }
+
+    /// The trial will be started again for the next rung.
+    fn promoted(&mut self, definition: &Definition, ruling: &Ruling) {
+        let Ruling::TrialPromoted { trial: number, bracket, round, rung, .. } = ruling else { return };
+        let Some(mut trial) = self.waiting.remove(number) else { return };
+        trial.next_rung = rung.saturating_add(1);
+        trial.retry_at = Some(self.now);
+        trial.retries = 0;
+        self.trials.insert(*number, trial);
+        let index = usize::try_from(*rung).unwrap_or(usize::MAX);
+        let Some(cohort) = self.cohort_mut(definition, *bracket, *round) else { return };
+        cohort.wait_no_more(*rung, *number);
+        if let Some(rung) = cohort.rungs.get_mut(index) {
+            rung.went_on = rung.went_on.saturating_add(1);
+        }
+    }
+
+    fn start_ordered(&mut self, definition: &Definition, ruling: &Ruling) {
+        let Ruling::StartOrdered { job: key, bracket, configuration, limits, reservation, round, launch } =
+            ruling
+        else {
+            return;
+        };
+        let mut job = Job::ordered(*key, self.now, *limits, *reservation);
+        job.level = launch.resource;
+        let before = self.trials.get(&key.trial).map_or(0, Trial::resource);
+        job.had = definition.level_below(*bracket, key.rung).min(before);
         self.ledger.reserve(*reservation);
         // Its own bills may have freed what the month did not grant.
         self.grants.denied = None;
         self.launched = self.launched.saturating_add(1);
-        let trial = self.trials.entry(key.trial).or_insert_with(|| Trial::new(*bracket, configuration));
+        let trial =
+            self.trials.entry(key.trial).or_insert_with(|| Trial::new(*bracket, *round, configuration));
         trial.attempts = key.attempt;
         trial.retry_at = None;
         trial.job = Some(job);
@@ -127,6 +194,11 @@ impl State {
             let joined = usize::try_from(*bracket).ok().and_then(|index| self.joined.get_mut(index));
             if let Some(joined) = joined {
                 *joined = joined.saturating_add(1);
+            }
+            if definition.promotes().is_some()
+                && let Some(cohort) = self.cohort_mut(definition, *bracket, *round)
+            {
+                cohort.joined = cohort.joined.saturating_add(1);
             }
         }
     }
@@ -169,7 +241,25 @@ impl State {
         if let Some(key) = job {
             self.leave(definition, key);
         }
+        if let Some(trial) = self.waiting.remove(&number) {
+            if let Some(cohort) = self.cohort_mut(definition, trial.bracket, trial.round) {
+                cohort.wait_no_more(trial.next_rung, number);
+            }
+            self.close_cohort(definition, trial.bracket, trial.round);
+            // Whether it was an improvement was counted when it began to wait.
+            self.note_fruit(&trial);
+            return;
+        }
         let Some(trial) = self.trials.remove(&number) else { return };
+        if definition.promotes().is_some() {
+            // What ended on its way to a rung keeps its place there, without a value: so every rung closes.
+            let active = self.status == Status::Active;
+            if active && trial.next_rung < definition.last_rung(trial.bracket) {
+                let place = (trial.bracket, trial.round, trial.next_rung);
+                self.arrive(definition, place, number, None);
+            }
+            self.close_cohort(definition, trial.bracket, trial.round);
+        }
         if matches!(how, TrialEnd::NeverStarted) {
             return;
         }
@@ -177,15 +267,22 @@ impl State {
         if !improved {
             self.since_improved = self.since_improved.saturating_add(1);
         }
+        self.note_fruit(&trial);
+    }
+
+    /// Counts the trials that ended without a value while none was ever seen.
+    fn note_fruit(&mut self, trial: &Trial) {
         let fruitless = trial.curve.values().all(Option::is_none) && self.incumbent.is_none();
         self.fruitless = if fruitless { self.fruitless.saturating_add(1) } else { 0 };
     }
 }
 
 impl Trial {
-    fn new(bracket: u32, configuration: &search::Configuration) -> Self {
+    fn new(bracket: u32, round: u32, configuration: &search::Configuration) -> Self {
         Self {
             bracket,
+            round,
+
             configuration: configuration.clone(),
             next_rung: 0,
             out: None,
@@ -196,6 +293,7 @@ impl Trial {
             last_line: None,
             last_line_attempt: 0,
             attempts: 0,
+            past_attempts: 0,
             retries: 0,
             full_limit: false,
             retry_at: None,
@@ -211,6 +309,9 @@ impl Job {
             attempt: key.attempt,
             ordered: now,
             limits,
+            level: None,
+            had: 0,
+            repeats_from: None,
             reservation,
             accepted: false,
             phase: JobPhase::Starting,

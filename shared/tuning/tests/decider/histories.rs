@@ -72,6 +72,7 @@ pub(crate) fn faults() -> impl Strategy<Value = Faults> {
             deferred,
             unbilled,
             diverged,
+            unsaved: 0.0,
         }
     })
 }

@@ -33,6 +33,7 @@ fn faults(seed: u64) -> Faults {
         deferred: 0.1,
         unbilled: 0.1,
         diverged: 0.02,
+        unsaved: 0.0,
     }
 }
 
@@ -182,6 +183,9 @@ fn p6_a_rung_never_lets_more_go_on_than_it_may_and_never_a_failure() {
                     failed.insert(*trial);
                 }
                 Ruling::StopOrdered { .. }
+                | Ruling::RungReached { .. }
+                | Ruling::TrialPromoted { .. }
+                | Ruling::ResourceRepeated { .. }
                 | Ruling::BillOrdered { .. }
                 | Ruling::LogReadOrdered { .. }
                 | Ruling::LookOrdered { .. }

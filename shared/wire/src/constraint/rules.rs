@@ -33,6 +33,8 @@ pub static RULES: &[Rule] = &[
     rule("strategy_config", "StrategyConfig only with Hyperband", strategy::strategy_config),
     rule("max_resource", "Hyperband needs MaxResource, given or told by a static hyperparameter", strategy::max_resource),
     rule("resource_order", "MinResource <= MaxResource <= 20000", strategy::resource_order),
+    rule("promotion", "RungExecution Promote needs Hyperband and ResourceHyperParameter", strategy::promotion),
+    rule("scheduling", "Scheduling Synchronous needs RungExecution Promote", strategy::scheduling),
     rule("early_stopping", "TrainingJobEarlyStoppingType is Off", strategy::early_stopping),
     rule("random_needs_jobs", "Random needs MaxNumberOfTrainingJobs", strategy::random_needs_jobs),
     rule("parameter_count", "1 to 30 parameters", parameters::parameter_count),

@@ -5,7 +5,9 @@
 use search::{SamplerKind, Space};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tuning::definition::{Definition, EpochRule, JobShape, Limits, RULES_VERSION, Silence, Strategy};
+use tuning::definition::{
+    Definition, EpochRule, JobShape, Limits, RULES_VERSION, RungExecution, Scheduling, Silence, Strategy,
+};
 use tuning::limits::MAX_RANKED_LINES;
 use tuning::money::{MicroUsd, Rate};
 
@@ -40,6 +42,7 @@ impl Request {
             created: created_ms,
             seed: self.seed(incarnation),
             strategy: self.defined_strategy()?,
+            rungs: self.rung_execution(),
             objective: self.objective(),
             space,
             sampler: self.sampler(),
@@ -141,6 +144,15 @@ impl Request {
         hyperband::plan::Plan::hyperband(min_resource, max_resource, eta)
             .map_err(|error| RequestError::field(path, &error.to_string()))?;
         Ok(Strategy::Hyperband { min_resource, max_resource, eta })
+    }
+
+    /// `RungExecution` and `Scheduling`.
+    fn rung_execution(&self) -> RungExecution {
+        match (self.promotes(), self.text("Controller.Scheduling")) {
+            (false, _) => RungExecution::Stop,
+            (true, Some("Synchronous")) => RungExecution::Promote(Scheduling::Synchronous),
+            (true, _) => RungExecution::Promote(Scheduling::Asynchronous),
+        }
     }
 
     /// The sampler asked for. Else Sobol for Hyperband, and for the strategy Random what its name says.

@@ -5,7 +5,7 @@ mod run;
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Silence, Strategy,
+    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Silence, Strategy,
 };
 use tuning::money::{MicroUsd, Rate};
 
@@ -53,6 +53,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
         created: CREATED,
         seed: 7,
         strategy: strategy[usize::from(shape & 3)],
+        rungs: RungExecution::Stop,
         objective: if shape & 0x10 == 0 { Objective::Maximize } else { Objective::Minimize },
         space: if dear { dear_space() } else { small_space() },
         sampler: if shape & 0x40 == 0 { SamplerKind::Sobol } else { SamplerKind::Random },

@@ -2,7 +2,8 @@
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Silence, Strategy,
+    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling, Silence,
+    Strategy,
 };
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::{MicroUsd, Rate};
@@ -28,6 +29,7 @@ pub(crate) fn hyperband() -> Definition {
         created: CREATED,
         seed: 7,
         strategy: Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 },
+        rungs: RungExecution::Stop,
         objective: Objective::Maximize,
         space: Space::new(vec![parameter("rate", rate), parameter("depth", depth)]).unwrap(),
         sampler: SamplerKind::Random,
@@ -63,6 +65,11 @@ pub(crate) fn jobs(max_jobs: u32, max_parallel: u32) -> Definition {
     definition
 }
 
+/// Where the best of a rung are started again for the next.
+pub(crate) fn promoting(definition: Definition, scheduling: Scheduling) -> Definition {
+    Definition { rungs: RungExecution::Promote(scheduling), ..definition }
+}
+
 /// No early stopping.
 pub(crate) fn random(max_jobs: u32, max_parallel: u32) -> Definition {
     Definition { strategy: Strategy::Random, ..jobs(max_jobs, max_parallel) }
@@ -91,6 +98,11 @@ pub(crate) fn ranked(definition: Definition) -> Definition {
 /// First attempt of `trial`.
 pub(crate) fn job(trial: u32) -> JobKey {
     attempt(trial, 1)
+}
+
+/// The job of `trial` for a rung.
+pub(crate) fn at_rung(trial: u32, rung: u32, attempt: u32) -> JobKey {
+    JobKey { trial, rung, attempt }
 }
 
 /// An attempt of `trial`.

@@ -1,6 +1,6 @@
 //! Rulings in few words, so that a test reads as a list of what was decided.
 
-use tuning::ruling::{Ruling, StopWhy, TrialEnd};
+use tuning::ruling::{Launch, Ruling, StopWhy, TrialEnd};
 
 use super::build::CREATED;
 
@@ -12,7 +12,18 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             let place = format!("{} of {}", verdict.rank + 1, verdict.seen);
             format!("trial {trial} {word} at rung {bracket}.{rung}, epoch {resource}: {place}")
         }
+        Ruling::StartOrdered { job, launch: Launch { resource: Some(level) }, .. } => {
+            format!("start {job} to {level}")
+        }
         Ruling::StartOrdered { job, .. } => format!("start {job}"),
+        Ruling::RungReached { trial, bracket, rung, resource, .. } => {
+            format!("trial {trial} waits at rung {bracket}.{rung}, epoch {resource}")
+        }
+        Ruling::TrialPromoted { trial, bracket, rung, level, verdict, .. } => {
+            let place = format!("{} of {}, best {}", verdict.rank + 1, verdict.seen, verdict.allowed);
+            format!("trial {trial} promoted from rung {bracket}.{rung} to {level}: {place}")
+        }
+        Ruling::ResourceRepeated { job, had, from } => format!("{job} begins at {from} instead of {had}"),
         Ruling::StopOrdered { job, why } => format!("stop {job}: {}", stop(*why)),
         Ruling::BillOrdered { job } => format!("bill {job}"),
         Ruling::LogReadOrdered { job, .. } => format!("read log {job}"),
@@ -37,6 +48,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
 fn stop(why: StopWhy) -> String {
     match why {
         StopWhy::Rung { rung } => format!("rung {rung}"),
+        StopWhy::PastLevel { level } => format!("past level {level}"),
         StopWhy::MaxResource => "max resource".to_owned(),
         StopWhy::TuningEnding => "tuning ending".to_owned(),
         StopWhy::NoObjective { seconds } => format!("no objective for {seconds} s"),

@@ -125,10 +125,19 @@ impl Run {
                 assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
                 assert!(verdict.rank < (verdict.seen / eta(&self.definition)).max(1), "P6: {ruling:?}");
             }
+            Ruling::TrialPromoted { value, verdict, .. } => {
+                assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
+                assert!(
+                    verdict.rank < verdict.allowed && verdict.allowed <= verdict.seen.max(1),
+                    "P6: {ruling:?}"
+                );
+            }
             Ruling::TrialFinished { trial, .. } => {
                 assert!(self.ended.insert(*trial), "trial {trial} ends twice");
             }
             Ruling::TrialJudged { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::ResourceRepeated { .. }
             | Ruling::StartOrdered { .. }
             | Ruling::StopOrdered { .. }
             | Ruling::BillOrdered { .. }

@@ -30,6 +30,8 @@ pub(crate) struct Faults {
     pub(crate) deferred: f64,
     /// A bill never comes.
     pub(crate) unbilled: f64,
+    /// A checkpoint is lost, or an older one is found.
+    pub(crate) unsaved: f64,
     /// A value is not a number.
     pub(crate) diverged: f64,
 }
@@ -44,6 +46,15 @@ pub(crate) struct Life {
     pub(crate) interruptions: u32,
     /// What happens and when, the end excluded.
     pub(crate) happens: Vec<(i64, Fact)>,
+    /// Epochs that the trial has in its checkpoint, and from when on.
+    pub(crate) checkpoints: Vec<(i64, u32)>,
+}
+
+/// From which epoch to which a job trains.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
 }
 
 /// The value of a trial at an epoch: rises to a height that belongs to the trial.
@@ -52,9 +63,11 @@ pub(crate) fn value(trial: u32, epoch: u32) -> f64 {
     height * f64::from(epoch) / (f64::from(epoch) + 1.0)
 }
 
-/// Epochs that the program of a trial runs: most all, some fewer, some more than are needed.
-pub(crate) fn program_epochs(definition: &Definition, trial: u32) -> u32 {
+/// Epochs that the program of a trial runs: most all, some fewer, some more than are needed. Where it is told how many,
+/// most heed it.
+pub(crate) fn program_epochs(definition: &Definition, trial: u32, level: Option<u32>) -> u32 {
     match definition.strategy {
+        Strategy::Hyperband { .. } if level.is_some() && trial % 10 != 3 => level.unwrap(),
         Strategy::Hyperband { max_resource, .. } if trial % 5 == 3 => max_resource * 2,
         Strategy::Hyperband { max_resource, .. } => max_resource,
         Strategy::Random => 3,
@@ -67,7 +80,7 @@ impl Life {
         definition: &Definition,
         faults: &Faults,
         key: JobKey,
-        limits: JobLimits,
+        (limits, work): (JobLimits, Work),
         now: i64,
     ) -> Self {
         let draws = child(faults.seed, "life", u64::from(key.trial) * 1_000 + u64::from(key.attempt));
@@ -78,6 +91,7 @@ impl Life {
             end_at: now,
             interruptions: 0,
             happens: Vec::new(),
+            checkpoints: Vec::new(),
         };
         if rng.next_f64() < faults.unserved {
             let ends = [JobEnd::CapacityError, JobEnd::ServiceError];
@@ -91,7 +105,7 @@ impl Life {
         life.started = Some(now + 10_000);
         life.phase(now + 10_000, key, JobPhase::Training);
         let ends = (now + 10_000).saturating_add(i64::try_from(limits.max_runtime_seconds * 1_000).unwrap());
-        let (end, end_at) = life.train(definition, faults, key, &mut rng, ends);
+        let (end, end_at) = life.train(definition, faults, (key, work), &mut rng, ends);
         life.end = end;
         life.end_at = end_at;
         life.happens.retain(|(at, _)| *at <= end_at);
@@ -103,20 +117,21 @@ impl Life {
         &mut self,
         definition: &Definition,
         faults: &Faults,
-        key: JobKey,
+        (key, work): (JobKey, Work),
         rng: &mut Rng,
         ends: i64,
     ) -> (JobEnd, i64) {
         let seconds = 5 + i64::from(key.trial % 7);
         let mut now = self.started.unwrap_or(ends) + 5_000;
-        let (mut stream, mut done, mut line) = (0, 0, 0);
-        while done < program_epochs(definition, key.trial) {
+        let (mut stream, mut done, mut line) = (0, work.from, 0);
+        while done < work.to {
             now += seconds * 1_000;
             if now >= ends {
                 return (JobEnd::MaxRuntime, ends);
             }
             done += 1;
             line += 1;
+            self.checkpoints.push((now, done));
             let index = if definition.epochs.per_attempt { line } else { done } - 1 + definition.epochs.base;
             let diverged = rng.next_f64() < faults.diverged;
             let metric = MetricLine {

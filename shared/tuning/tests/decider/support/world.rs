@@ -14,7 +14,7 @@ use tuning::ruling::Ruling;
 
 use super::build::CREATED;
 use super::run::Run;
-use super::service::{Faults, Life};
+use super::service::{Faults, Life, Work, program_epochs};
 
 /// Events after which a history is a hang: many times what the longest one needs.
 const EVENTS_MAX: u32 = 1_000_000;
@@ -22,7 +22,7 @@ const EVENTS_MAX: u32 = 1_000_000;
 #[derive(Debug)]
 enum Event {
     /// The service begins with an ordered job.
-    Start(JobKey, JobLimits),
+    Start(JobKey, JobLimits, Option<u32>),
     /// It happens at the service.
     Happens(JobKey, Fact),
     /// The job ends by itself.
@@ -47,6 +47,8 @@ pub(crate) struct World {
     pub(crate) twice: bool,
     /// The fact of this number, of all that come into being, is lost.
     pub(crate) lose: Option<usize>,
+    /// What the jobs were to train, in the order in which they began.
+    pub(crate) trained: Vec<(JobKey, Work)>,
     /// What is left of the month's cap, micro-dollars.
     pub(crate) month_left: u64,
     faults: Faults,
@@ -69,6 +71,7 @@ impl World {
             happened: 0,
             twice: false,
             lose: None,
+            trained: Vec::new(),
             month_left: u64::MAX,
             faults,
             rng: Rng::new(child(faults.seed, "world", 0)),
@@ -141,7 +144,7 @@ impl World {
 
     fn event(&mut self, event: Event) {
         match event {
-            Event::Start(job, limits) => self.start(job, limits),
+            Event::Start(job, limits, level) => self.start(job, limits, level),
             Event::Happens(job, fact) => {
                 if self.lives.get(&job).is_some_and(|life| self.now <= life.end_at) {
                     self.happened(fact, self.now);
@@ -166,7 +169,7 @@ impl World {
         }
     }
 
-    fn start(&mut self, job: JobKey, limits: JobLimits) {
+    fn start(&mut self, job: JobKey, limits: JobLimits, level: Option<u32>) {
         if self.lives.contains_key(&job) {
             // The service knows a job of this name.
             return;
@@ -174,12 +177,29 @@ impl World {
         if self.rng.next_f64() < self.faults.refused {
             return self.happened(Fact::StartRefused { job, message: "no such role".to_owned() }, self.now);
         }
-        let life = Life::new(&self.run.definition, &self.faults, job, limits, self.now);
+        let definition = &self.run.definition;
+        let to = program_epochs(definition, job.trial, level);
+        let work = Work { from: level.map_or(0, |_| self.checkpoint(job.trial)), to };
+        let life = Life::new(&self.run.definition, &self.faults, job, (limits, work), self.now);
+        self.trained.push((job, work));
         for (at, fact) in life.happens.clone() {
             self.schedule(at, Event::Happens(job, fact));
         }
         self.schedule(life.end_at, Event::Ends(job));
         self.lives.insert(job, life);
+    }
+
+    /// Epochs in the checkpoint of a trial, if it is not lost.
+    fn checkpoint(&mut self, trial: u32) -> u32 {
+        let of_trial = self.lives.iter().filter(|(key, _)| key.trial == trial);
+        let saved = of_trial.flat_map(|(_, life)| {
+            life.checkpoints.iter().filter(|(at, _)| *at <= life.end_at).map(|(_, done)| *done)
+        });
+        let saved = saved.max().unwrap_or(0);
+        if self.faults.unsaved > 0.0 && self.rng.next_f64() < self.faults.unsaved {
+            return if self.rng.next_f64() < 0.5 { 0 } else { saved / 2 };
+        }
+        saved
     }
 
     /// A fact comes into being, and arrives as the faults will have it.
@@ -221,14 +241,14 @@ impl World {
 
     fn perform(&mut self, ruling: &Ruling) {
         match ruling {
-            Ruling::StartOrdered { job, limits, .. } => {
+            Ruling::StartOrdered { job, limits, launch, .. } => {
                 let mut at = self.now;
                 if self.rng.next_f64() < self.faults.deferred {
                     at += 60_000;
                     let reason = "throttled".to_owned();
                     self.happened(Fact::ActionDeferred { job: *job, not_before: at, reason }, self.now);
                 }
-                self.schedule(at, Event::Start(*job, *limits));
+                self.schedule(at, Event::Start(*job, *limits, launch.resource));
             }
             Ruling::StopOrdered { job, .. } => self.stop(*job),
             Ruling::BillOrdered { job } => {
@@ -265,6 +285,9 @@ impl World {
                 self.happened(Fact::NoticeGiven { notice: ruling.action().unwrap() }, self.now);
             }
             Ruling::TrialJudged { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::TrialPromoted { .. }
+            | Ruling::ResourceRepeated { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
@@ -288,7 +311,7 @@ impl World {
         let Some(life) = self.lives.get_mut(&job) else {
             // Refused, or not begun: what has not begun is called off.
             let before = self.queue.len();
-            self.queue.retain(|_, event| !matches!(event, Event::Start(other, _) if *other == job));
+            self.queue.retain(|_, event| !matches!(event, Event::Start(other, ..) if *other == job));
             if self.queue.len() < before {
                 self.happened(Fact::JobNeverStarted { job }, now);
             }

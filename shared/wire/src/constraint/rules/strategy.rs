@@ -63,6 +63,32 @@ pub(super) fn resource_order(request: &Request) -> Vec<Violation> {
     vec![violation(&format!("{HYPERBAND}.MaxResource"), &message)]
 }
 
+pub(super) fn promotion(request: &Request) -> Vec<Violation> {
+    if request.text("Controller.RungExecution") != Some("Promote") {
+        return Vec::new();
+    }
+    if !request.is_hyperband() {
+        let message = "RungExecution Promote is for Strategy Hyperband only; leave it out";
+        return vec![violation("Controller.RungExecution", message)];
+    }
+    when(
+        request.resource_hyperparameter().is_none(),
+        "Controller.ResourceHyperParameter",
+        "RungExecution Promote needs ResourceHyperParameter: the name of the hyperparameter that tells the training \
+         program for how many epochs, in all, it is to train",
+    )
+}
+
+pub(super) fn scheduling(request: &Request) -> Vec<Violation> {
+    let synchronous = request.text("Controller.Scheduling") == Some("Synchronous");
+    let promote = request.text("Controller.RungExecution") == Some("Promote");
+    when(
+        synchronous && !promote,
+        "Controller.Scheduling",
+        "Scheduling Synchronous needs RungExecution Promote; running jobs are stopped as results arrive",
+    )
+}
+
 pub(super) fn early_stopping(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType";
     let message = if request.is_hyperband() {

@@ -11,13 +11,13 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     text("Controller.InstancePricesUsdPerHour{key}").max(64).pattern(INSTANCE_TYPE),
     dollars("Controller.InstancePricesUsdPerHour{}").max(1_000_000),
     integer("Controller.ReductionFactor").range(2, 20_000).rules(&["resource_order"]),
-    text("Controller.RungExecution").one_of(&["Stop", "Promote"]).later(&["Promote"], "use Stop"),
-    text("Controller.Scheduling").one_of(&["Asynchronous", "Synchronous"])
-        .later(&["Synchronous"], "it needs RungExecution Promote; use Asynchronous"),
+    text("Controller.RungExecution").one_of(&["Stop", "Promote"]).rules(&["promotion", "scheduling"]),
+    text("Controller.Scheduling").one_of(&["Asynchronous", "Synchronous"]).rules(&["scheduling"]),
     text("Controller.Sampler").one_of(&["Model", "Random", "Sobol"])
         .later(&["Model"], "use Sobol or Random"),
     text("Controller.ResourceHyperParameter").range(1, 256)
-        .rules(&["resource_hyperparameter", "max_resource", "resource_order", "reserved_names", "hyperparameter_count"]),
+        .rules(&["resource_hyperparameter", "max_resource", "resource_order", "reserved_names", "hyperparameter_count",
+            "promotion"]),
     text("Controller.EpochPattern").range(1, 500).rules(&["epoch_pattern"]),
     integer("Controller.EpochBase").range(0, 1),
     text("Controller.EpochNumbering").one_of(&["Absolute", "PerAttempt"]),

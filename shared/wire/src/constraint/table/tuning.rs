@@ -16,7 +16,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
     structure("HyperParameterTuningJobConfig").required(),
     text("HyperParameterTuningJobConfig.Strategy").required().one_of(&["Bayesian", "Random", "Hyperband", "Grid"])
         .later(&["Bayesian", "Grid"], "use Hyperband or Random")
-        .rules(&["strategy_config", "max_resource", "resource_order", "early_stopping", "random_needs_jobs"]),
+        .rules(&["strategy_config", "max_resource", "resource_order", "early_stopping", "random_needs_jobs", "promotion"]),
     structure("HyperParameterTuningJobConfig.StrategyConfig").rules(&["strategy_config"]),
     structure("HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig"),
     integer("HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig.MinResource").range(1, 20_000)

@@ -132,6 +132,9 @@ impl Reference {
     #[track_caller]
     pub(crate) fn ruled(&mut self, ruling: &Ruling, now: i64) {
         match ruling {
+            Ruling::RungReached { .. } | Ruling::TrialPromoted { .. } | Ruling::ResourceRepeated { .. } => {
+                panic!("running jobs are stopped here: {ruling:?}")
+            }
             Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } => {
                 let place = (usize::try_from(*bracket).unwrap(), usize::try_from(*rung).unwrap());
                 assert_eq!(self.due(*trial), Some((*resource, *value)), "{ruling:?}");

@@ -1,0 +1,317 @@
+//! Promotion over whole histories: the plan is kept, every bracket gets to its end, nothing stalls, nothing is trained
+//! twice. Single rules: `waits.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use tuning::definition::Scheduling::{Asynchronous, Synchronous};
+use tuning::definition::{Definition, Scheduling, Strategy as Resources};
+use tuning::fact::JobEnd;
+use tuning::fact::JobEnd::Completed;
+use tuning::ruling::{EndReason, Ruling, StopWhy, TrialEnd};
+use tuning::state::{Arrival, Status};
+
+use crate::histories::{definitions, faults, play};
+use crate::support::build::*;
+use crate::support::cases;
+use crate::support::run::Run;
+use crate::support::service::{Faults, value};
+use crate::support::world::World;
+
+/// One full set of brackets: rungs at 1, 3, 9 epochs for 9, 3, 1 trials; at 3, 9 for 5, 1; at 9 for 3.
+fn set(scheduling: Scheduling) -> Definition {
+    let mut definition = promoting(hyperband(), scheduling);
+    definition.limits.max_jobs = definition.plan().jobs();
+    definition
+}
+
+/// Jobs that were ordered, by bracket and rung.
+fn ordered(world: &World) -> BTreeMap<(u32, u32), Vec<u32>> {
+    let mut ordered: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for ruling in &world.run.rulings {
+        if let Ruling::StartOrdered { job, bracket, .. } = ruling {
+            ordered.entry((*bracket, job.rung)).or_default().push(job.trial);
+        }
+    }
+    ordered
+}
+
+/// The trials that a job of their bracket's last rung was ordered for, by bracket.
+fn at_the_top(world: &World) -> BTreeMap<u32, BTreeSet<u32>> {
+    let mut top: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for ((bracket, rung), trials) in ordered(world) {
+        if rung == world.run.definition.last_rung(bracket) {
+            top.entry(bracket).or_default().extend(trials);
+        }
+    }
+    top
+}
+
+#[test]
+fn one_synchronous_set_runs_the_jobs_of_the_plans_table() {
+    let mut world = World::perfect(&set(Synchronous));
+    world.play();
+    let counts: BTreeMap<_, _> = ordered(&world).iter().map(|(place, jobs)| (*place, jobs.len())).collect();
+    let plan = [((0, 0), 9), ((0, 1), 3), ((0, 2), 1), ((1, 0), 5), ((1, 1), 1), ((2, 0), 3)];
+    assert_eq!(counts, BTreeMap::from(plan));
+    assert!(matches!(world.run.state.status, Status::Ended { why: EndReason::MaxJobs, .. }));
+}
+
+#[test]
+fn a_synchronous_rung_sends_on_its_best() {
+    let mut world = World::perfect(&set(Synchronous));
+    world.play();
+    let ordered = ordered(&world);
+    for ((bracket, rung), trials) in &ordered {
+        let Some(next) = ordered.get(&(*bracket, rung + 1)) else { continue };
+        let level = world.run.definition.level(*bracket, *rung);
+        let mut ranked = trials.clone();
+        ranked.sort_by(|a, b| value(*b, level).total_cmp(&value(*a, level)));
+        let best: BTreeSet<_> = ranked.iter().take(next.len()).collect();
+        assert_eq!(best, next.iter().collect(), "bracket {bracket}, rung {rung}");
+    }
+}
+
+#[test]
+fn an_asynchronous_set_uses_its_jobs_and_sends_one_of_every_bracket_to_the_end() {
+    let mut world = World::perfect(&set(Asynchronous));
+    world.play();
+    assert_eq!(world.run.state.launched, world.run.definition.limits.max_jobs);
+    assert_eq!(at_the_top(&world).len(), 3, "{:?}", ordered(&world));
+}
+
+/// Ray 6780 (some numbers left only paused trials), 37605 (paused for ever), 39157 (levels that repeat); Katib 1168
+/// (stuck when there were fewer trials than planned), 1366 (stopped after the first bracket).
+#[test]
+fn nothing_stalls_whatever_the_numbers() {
+    for scheduling in [Asynchronous, Synchronous] {
+        for max_resource in [1, 2, 3, 8, 9, 10, 27, 100] {
+            for eta in [2, 3, 4] {
+                for max_jobs in [1, 2, 3, 5, 8, 21] {
+                    let mut definition = promoting(jobs(max_jobs, 1 + max_jobs % 4), scheduling);
+                    definition.strategy = Resources::Hyperband { min_resource: 1, max_resource, eta };
+                    let mut world = World::perfect(&definition);
+                    world.play();
+                    let numbers = (scheduling, max_resource, eta, max_jobs);
+                    assert!(!at_the_top(&world).is_empty(), "{numbers:?}: {:?}", ordered(&world));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn more_jobs_than_a_set_begin_another_round() {
+    let mut definition = set(Synchronous);
+    definition.limits.max_jobs *= 3;
+    let mut world = World::perfect(&definition);
+    world.play();
+    let counts: BTreeMap<_, _> = ordered(&world).iter().map(|(place, jobs)| (*place, jobs.len())).collect();
+    let plan = [((0, 0), 27), ((0, 1), 9), ((0, 2), 3), ((1, 0), 15), ((1, 1), 3), ((2, 0), 9)];
+    assert_eq!(counts, BTreeMap::from(plan));
+    let past = world.run.state.rungs.iter().flatten().map(|rung| rung.arrivals.len()).sum::<usize>();
+    assert_eq!(past, 27 + 9 + 15, "rounds that are over are counted, and leave the state");
+    assert!(world.run.state.cohorts.is_empty());
+}
+
+#[test]
+fn a_bracket_whose_trials_all_fail_ends_and_the_tuning_goes_on() {
+    for scheduling in [Asynchronous, Synchronous] {
+        let mut run = Run::new(&set(scheduling));
+        run.take(&[submitted()]);
+        let mut failures = 0;
+        // Every job of bracket 0 fails, all others do as they should.
+        while !run.state.is_ended() {
+            let jobs: Vec<_> = run.state.jobs().map(|(key, trial, _)| (key, trial.bracket)).collect();
+            for (key, bracket) in jobs {
+                let level = run.definition.level(bracket, key.rung);
+                failures += u32::from(bracket == 0);
+                let end = if bracket == 0 { JobEnd::AlgorithmError } else { Completed };
+                // A first value, so that the tuning is not given up.
+                run.take(&[logged(1, key, u64::from(level), 0.5)]);
+                run.take(&[described(2, key, end, 10)]);
+            }
+        }
+        assert!(failures >= 9, "{scheduling:?}");
+        let tops = run
+            .rulings
+            .iter()
+            .filter(|ruling| matches!(ruling, Ruling::StartOrdered { bracket: 1, job, .. } if job.rung == 1));
+        assert!(tops.count() >= 1, "{scheduling:?}");
+        run.check_end();
+    }
+}
+
+fn scheduling() -> impl Strategy<Value = Scheduling> {
+    prop_oneof![Just(Asynchronous), Just(Synchronous)]
+}
+
+fn unsaved(faults: Faults) -> impl Strategy<Value = Faults> {
+    prop_oneof![Just(0.0), 0.0..0.5].prop_map(move |unsaved| Faults { unsaved, ..faults })
+}
+
+proptest! {
+    #![proptest_config(cases(120))]
+
+    /// "P3 any order, duplication or loss ends in a finished tuning": any history of promotions ends, within all
+    /// limits, every trial at an end; after every step all that is checked of every tuning, P1, P5 and P6 among it.
+    #[test]
+    fn a_history_of_promotions_ends_within_all_limits(
+        definition in definitions(),
+        scheduling in scheduling(),
+        faults in faults().prop_flat_map(unsaved),
+        stop in prop::option::of(0_i64..900),
+    ) {
+        let definition = promoting(definition, scheduling);
+        let world = play(&definition, faults, stop, 9);
+        let run = &world.run;
+        let spent = run.state.ledger.spent.0;
+        prop_assert!(world.bills.values().sum::<u64>() <= spent, "{:?}", world.bills);
+        prop_assert!(definition.cap.is_none_or(|cap| spent <= cap.0));
+        let orders = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::StartOrdered { .. }));
+        prop_assert_eq!(run.concluded.len(), orders.count(), "every job ordered is concluded once");
+        if let Status::Ended { why: EndReason::Stopped, .. } = run.state.status {
+            prop_assert!(stop.is_some());
+        }
+        prop_assert!(run.largest < 100_000, "{} bytes", run.largest);
+    }
+
+    /// With enough jobs, a trial of every bracket reaches the last rung, unless failures have emptied a rung of it.
+    #[test]
+    fn a_bracket_that_failures_do_not_empty_gets_to_its_end(
+        scheduling in scheduling(),
+        faults in faults(),
+        failed in 0.0..0.15_f64,
+        rounds in 1_u32..3,
+        max_resource in 3_u32..30,
+    ) {
+        let mut definition = set(scheduling);
+        definition.strategy = Resources::Hyperband { min_resource: 1, max_resource, eta: 3 };
+        definition.limits.max_jobs = definition.plan().jobs() * rounds;
+        // What needs further attempts uses up jobs.
+        let faults = Faults { failed: failed / f64::from(max_resource), hung: 0.0, unserved: 0.0, refused: 0.0, ..faults };
+        let world = play(&definition, faults, None, 50);
+        let ended = |why: &EndReason| matches!(why, EndReason::MaxJobs);
+        if !matches!(&world.run.state.status, Status::Ended { why, .. } if ended(why)) {
+            return Ok(());
+        }
+        // A further attempt takes a job that was meant for another.
+        if ordered(&world).values().any(|trials| trials.iter().collect::<BTreeSet<_>>().len() < trials.len()) {
+            return Ok(());
+        }
+        let top = at_the_top(&world);
+        let state = &world.run.state;
+        for bracket in 0..u32::try_from(state.rungs.len()).unwrap() {
+            let cohorts = state.cohorts.iter().filter(|cohort| cohort.bracket == bracket);
+            let kept = &state.rungs[usize::try_from(bracket).unwrap()];
+            let all = cohorts.map(|cohort| &cohort.rungs).chain([kept]);
+            let able: usize = all.map(|rungs| {
+                rungs.iter().map(|rung| rung.arrivals.iter().filter(|(_, value)| value.is_none()).count()).sum::<usize>()
+            }).sum();
+            let joined = state.joined[usize::try_from(bracket).unwrap()];
+            if joined > 0 && able == 0 {
+                prop_assert!(top.contains_key(&bracket), "bracket {bracket} of {:?}", ordered(&world));
+            }
+        }
+    }
+
+    /// "A promoted trial never pays twice for resource that it has": it goes on from where it was promoted; and where a
+    /// checkpoint was lost it is said, once, and of no other job.
+    #[test]
+    fn what_is_trained_twice_is_told(
+        scheduling in scheduling(),
+        seed in any::<u64>(),
+        unsaved in prop_oneof![Just(0.0), Just(0.4)],
+        per_attempt in any::<bool>(),
+    ) {
+        let mut definition = set(scheduling);
+        definition.epochs.per_attempt = per_attempt;
+        let world = play(&definition, Faults { seed, unsaved, ..Faults::default() }, None, 50);
+        let told: BTreeMap<_, _> = world.run.rulings.iter().filter_map(|ruling| {
+            if let Ruling::ResourceRepeated { job, had, from } = ruling { Some((*job, (*had, *from))) } else { None }
+        }).collect();
+        let mut expect = BTreeMap::new();
+        for (job, work) in &world.trained {
+            let bracket = world.run.concluded.iter().find(|summary| summary.job == *job).unwrap().bracket;
+            let had = world.run.definition.level_below(bracket, job.rung);
+            if unsaved == 0.0 {
+                prop_assert!(work.from >= had, "{job}: {work:?}");
+            }
+            // Of one that ignores its level nothing can be concluded from the number of its lines.
+            if work.from < had && (!per_attempt || job.trial % 10 != 3) {
+                expect.insert(*job, (had, work.from));
+            }
+        }
+        if per_attempt {
+            prop_assert!(expect.iter().all(|(job, numbers)| told.get(job) == Some(numbers)), "{expect:?} {told:?}");
+        } else {
+            prop_assert_eq!(told, expect);
+        }
+    }
+
+    /// The value with which a trial waits is the one its program had at that level, also where its lines are counted
+    /// anew in every job.
+    #[test]
+    fn a_trial_is_compared_by_its_value_at_the_level(
+        scheduling in scheduling(),
+        seed in any::<u64>(),
+        unsaved in prop_oneof![Just(0.0), Just(0.4)],
+        interrupted in prop_oneof![Just(0.0), Just(0.1)],
+        captured in any::<bool>(),
+    ) {
+        let mut definition = set(scheduling);
+        definition.epochs.per_attempt = true;
+        definition.epochs.captured = captured;
+        let faults = Faults { seed, interrupted, unsaved, ..Faults::default() };
+        let world = play(&definition, faults, None, 50);
+        for ruling in &world.run.rulings {
+            if let Ruling::RungReached { trial, level, resource, value: Some(shown), .. } = ruling
+                && trial % 10 != 3
+            {
+                prop_assert_eq!(resource, level, "{:?}", ruling);
+                prop_assert!((shown - value(*trial, *level)).abs() < 1e-12, "{ruling:?}");
+            }
+        }
+    }
+
+    /// "P6 a rung never promotes more than it may, and never a failure": recounted from the log of rulings.
+    #[test]
+    fn p6_a_rung_never_promotes_more_than_it_may_and_never_a_failure(
+        definition in definitions(),
+        scheduling in scheduling(),
+        faults in faults(),
+    ) {
+        let definition = promoting(definition, scheduling);
+        let eta = definition.plan().eta();
+        let world = play(&definition, faults, None, 50);
+        let mut values: BTreeMap<(u32, u32, u32), Vec<Arrival>> = BTreeMap::new();
+        let mut joined: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        let mut place = BTreeMap::new();
+        for ruling in &world.run.rulings {
+            match ruling {
+                Ruling::StartOrdered { job, bracket, round, .. } => {
+                    let first = place.insert(job.trial, (*bracket, *round, job.rung)).is_none();
+                    *joined.entry((*bracket, *round)).or_default() += u32::from(first);
+                }
+                Ruling::RungReached { trial, bracket, round, rung, value, .. } => {
+                    values.entry((*bracket, *round, *rung)).or_default().push((*trial, *value));
+                }
+                Ruling::TrialFinished { trial, how, .. } if !matches!(how, TrialEnd::Stopped(StopWhy::Rung { .. })) => {
+                        values.entry(place[trial]).or_default().push((*trial, None));
+                }
+                Ruling::TrialPromoted { trial, bracket, round, rung, value, verdict, .. } => {
+                    let here = &values[&(*bracket, *round, *rung)];
+                    let mine = here.iter().find(|(other, _)| other == trial).unwrap().1;
+                    prop_assert!(mine.is_some() && mine == *value, "never a failure: {ruling:?}");
+                    let better = here.iter().filter(|(other, value)| {
+                        value.is_some_and(|value| value > mine.unwrap() || (value >= mine.unwrap() && other < trial))
+                    }).count();
+                    prop_assert_eq!(usize::try_from(verdict.rank).unwrap(), better, "{:?}", ruling);
+                    let whole = (joined[&(*bracket, *round)] / eta.pow(rung + 1)).max(1);
+                    prop_assert!(verdict.rank < whole, "{ruling:?} of {whole}");
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Promotion, rule by rule: when a trial waits, when it goes on, what becomes of one that did not reach its rung.
+
+use tuning::definition::Scheduling::{Asynchronous, Synchronous};
+use tuning::definition::{Definition, Scheduling};
+use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, MaxRuntime, ServiceError, Stopped};
+use tuning::fact::{JobKey, Recorded};
+use tuning::money::MicroUsd;
+
+use crate::support::build::*;
+use crate::support::run::Run;
+use crate::support::{check, check_next};
+
+/// Two brackets of two trials each: rungs at 4 and 9 epochs, and at 9 alone. Four jobs at a time.
+fn two_rungs(max_jobs: u32, scheduling: Scheduling) -> Definition {
+    let mut definition = promoting(jobs(max_jobs, 4), scheduling);
+    definition.strategy =
+        tuning::definition::Strategy::Hyperband { min_resource: 4, max_resource: 9, eta: 2 };
+    definition
+}
+
+/// The job of a trial for rung `rung`, its first attempt there when nothing was tried again.
+fn on(trial: u32, rung: u32) -> JobKey {
+    at_rung(trial, rung, rung + 1)
+}
+
+/// A job trains to `epoch`, shows `value` there and ends well.
+fn done(seconds: i64, key: JobKey, epoch: u64, value: f64) -> Vec<Recorded> {
+    vec![logged(seconds, key, epoch, value), described(seconds + 1, key, Completed, 10)]
+}
+
+/// Trials 0 and 2 are in bracket 0, trials 1 and 3 in bracket 1.
+fn begun(definition: &Definition) -> Run {
+    check(
+        definition,
+        &[],
+        &[submitted()],
+        &["start 0-0-1 to 4", "start 1-0-1 to 9", "start 2-0-1 to 4", "start 3-0-1 to 9"],
+    )
+}
+
+#[test]
+fn a_trial_waits_at_its_level_and_the_next_one_begins() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    let expect = ["trial 0 waits at rung 0.0, epoch 4", "start 4-0-1 to 4"];
+    check_next(&mut run, &done(10, on(0, 0), 4, 0.5), &expect);
+}
+
+#[test]
+fn the_best_half_goes_on_when_an_instance_is_free_and_before_any_new_trial() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    let expect = [
+        "trial 2 waits at rung 0.0, epoch 4",
+        "trial 2 promoted from rung 0.0 to 9: 1 of 2, best 1",
+        "start 2-1-2 to 9",
+    ];
+    check_next(&mut run, &done(20, on(2, 0), 4, 0.6), &expect);
+}
+
+#[test]
+fn a_failed_trial_keeps_its_place_among_those_that_have_ended_and_never_goes_on() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    let expect = ["trial 0 failed: exit code 1", "start 4-0-1 to 4"];
+    check_next(&mut run, &[described(10, on(0, 0), AlgorithmError, 10)], &expect);
+    let expect = [
+        "trial 2 waits at rung 0.0, epoch 4",
+        "trial 2 promoted from rung 0.0 to 9: 1 of 2, best 1",
+        "start 2-1-2 to 9",
+    ];
+    check_next(&mut run, &done(20, on(2, 0), 4, 0.6), &expect);
+}
+
+#[test]
+fn a_program_that_fails_after_its_level_has_failed() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    let when = [logged(10, on(0, 0), 4, 0.9), described(11, on(0, 0), AlgorithmError, 10)];
+    check_next(&mut run, &when, &["trial 0 failed: exit code 1", "start 4-0-1 to 4"]);
+}
+
+#[test]
+fn a_program_that_ends_before_its_level_waits_with_its_last_value() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    let expect = ["trial 0 waits at rung 0.0, epoch 2", "start 4-0-1 to 4"];
+    check_next(&mut run, &done(10, on(0, 0), 2, 0.5), &expect);
+}
+
+#[test]
+fn a_promoted_job_that_emits_nothing_has_failed_although_its_trial_has_values() {
+    let mut three = two_rungs(100, Asynchronous);
+    three.strategy = tuning::definition::Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 };
+    // Rungs at 1, 3 and 9: the middle one is no end.
+    let mut run = check(
+        &three,
+        &[],
+        &[submitted()],
+        &["start 0-0-1 to 1", "start 1-0-1 to 3", "start 2-0-1 to 1", "start 3-0-1 to 1"],
+    );
+    for trial in [0, 2, 3] {
+        run.take(&done(10, on(trial, 0), 1, 0.5 + f64::from(trial)));
+    }
+    let rulings = run.take(&[described(30, on(3, 1), Completed, 10)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert!(!text.iter().any(|ruling| ruling.contains("waits")), "{text:?}");
+    assert_eq!(run.state.cohorts[0].rungs[1].arrivals, [(3, None)]);
+}
+
+#[test]
+fn one_that_ran_out_of_time_or_was_stopped_elsewhere_at_its_level_waits() {
+    for end in [MaxRuntime, Stopped, ServiceError, CapacityError] {
+        let mut run = begun(&two_rungs(100, Asynchronous));
+        let when = [logged(10, on(0, 0), 4, 0.9), described(11, on(0, 0), end, 10)];
+        check_next(&mut run, &when, &["trial 0 waits at rung 0.0, epoch 4", "start 4-0-1 to 4"]);
+    }
+}
+
+#[test]
+fn a_lack_of_capacity_is_tried_again_for_the_same_rung() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    run.take(&done(20, on(2, 0), 4, 0.6));
+    let expect = ["retry after 2-1-2: Capacity, from 60", "start 5-0-1 to 9"];
+    check_next(&mut run, &[described(30, on(2, 1), CapacityError, 0)], &expect);
+    let rulings = run.take(&done(70, on(1, 0), 9, 0.1));
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert!(text.contains(&"start 2-1-3 to 9".to_owned()), "{text:?}");
+}
+
+#[test]
+fn a_synchronous_rung_waits_for_all_of_its_round_then_the_best_go_on_and_the_others_are_over() {
+    let mut run = begun(&two_rungs(100, Synchronous));
+    let expect = ["trial 0 waits at rung 0.0, epoch 4", "start 4-0-1 to 4"];
+    check_next(&mut run, &done(10, on(0, 0), 4, 0.5), &expect);
+    // Trial 4 is of the next round.
+    let expect = ["trial 4 waits at rung 0.0, epoch 4", "start 5-0-1 to 9"];
+    check_next(&mut run, &done(15, on(4, 0), 4, 0.7), &expect);
+    let expect = [
+        "trial 2 waits at rung 0.0, epoch 4",
+        "trial 2 promoted from rung 0.0 to 9: 1 of 2, best 1",
+        "trial 0 stopped: rung 0",
+        "start 2-1-2 to 9",
+    ];
+    check_next(&mut run, &done(20, on(2, 0), 4, 0.6), &expect);
+}
+
+#[test]
+fn a_failure_closes_a_synchronous_rung_as_well() {
+    let mut run = begun(&two_rungs(100, Synchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    let expect = [
+        "trial 2 failed: exit code 1",
+        "trial 0 promoted from rung 0.0 to 9: 1 of 2, best 1",
+        "start 0-1-2 to 9",
+    ];
+    check_next(&mut run, &[described(30, on(2, 0), AlgorithmError, 10)], &expect);
+}
+
+#[test]
+fn a_job_that_never_started_keeps_no_rung_open() {
+    let mut run = begun(&two_rungs(100, Synchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    run.take(&[never_started(12, on(2, 0))]);
+    assert_eq!(run.state.cohorts[0].rungs[0].arrivals, [(0, Some(0.5)), (2, None)]);
+}
+
+#[test]
+fn a_diverged_trial_is_out_at_once() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    let when = [logged_nan(10, on(0, 0), 4), described(11, on(0, 0), Completed, 10)];
+    let expect = ["trial 0 waits at rung 0.0, epoch 4", "trial 0 stopped: rung 0", "start 4-0-1 to 4"];
+    check_next(&mut run, &when, &expect);
+}
+
+#[test]
+fn what_comes_late_of_a_job_that_was_settled_changes_nothing() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    check_next(&mut run, &[logged(8, on(0, 0), 3, 0.9), logged(10, on(0, 0), 4, 0.5)], &[]);
+    run.take(&done(20, on(2, 0), 4, 0.6));
+    check_next(&mut run, &[logged(19, on(2, 0), 5, 0.99)], &[]);
+    assert!(run.state.incumbent.as_ref().is_some_and(|best| best.value < 0.7), "{:?}", run.state.incumbent);
+}
+
+#[test]
+fn a_job_that_begins_anew_is_told_once() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    run.take(&done(20, on(2, 0), 4, 0.6));
+    check_next(&mut run, &[logged(30, on(2, 1), 3, 0.55)], &["2-1-2 begins at 2 instead of 4"]);
+    check_next(&mut run, &[logged(31, on(2, 1), 4, 0.56), logged(29, on(2, 1), 1, 0.4)], &[]);
+}
+
+#[test]
+fn one_that_goes_on_from_its_checkpoint_is_not() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    run.take(&done(20, on(2, 0), 4, 0.6));
+    check_next(&mut run, &[logged(30, on(2, 1), 5, 0.61)], &[]);
+}
+
+/// Lines of a program that counts from 1 after each start.
+fn counted(seconds: i64, key: JobKey, stream: &str, values: &[f64]) -> Recorded {
+    let all = values.iter().zip(1_u64..).map(|(value, index)| {
+        line(seconds + i64::try_from(index).unwrap(), &format!("e{index:05}"), index, *value)
+    });
+    lines(seconds, key, stream, all.collect())
+}
+
+/// A trial with 4 epochs, promoted to 9, whose program counts anew.
+fn promoted_counting_anew() -> Run {
+    let mut definition = two_rungs(100, Asynchronous);
+    definition.epochs.per_attempt = true;
+    let mut run = begun(&definition);
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    run.take(&[
+        counted(10, on(2, 0), "first", &[0.1, 0.2, 0.3, 0.6]),
+        described(20, on(2, 0), Completed, 10),
+    ]);
+    run
+}
+
+#[test]
+fn lines_counted_anew_are_placed_by_the_end_of_their_job() {
+    let mut run = promoted_counting_anew();
+    run.take(&[counted(30, on(2, 1), "second", &[0.65, 0.7, 0.75, 0.8])]);
+    let shown = run.curve(2);
+    assert_eq!(shown.last(), Some(&(4, 0.6)), "it is not known yet where they belong");
+    run.take(&[
+        counted(40, on(2, 1), "second", &[0.65, 0.7, 0.75, 0.8, 0.85]),
+        ended(50, on(2, 1), Completed),
+    ]);
+    let rulings = run.take(&[described(50, on(2, 1), Completed, 10)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(text[0], "trial 2 completed", "{text:?}");
+    let summary = run.concluded.last().unwrap();
+    assert_eq!((summary.resource, summary.last_value), (9, Some(0.85)));
+    assert!(summary.curve.contains(&(5, Some(0.65))), "{:?}", summary.curve);
+}
+
+#[test]
+fn nine_lines_of_nine_epochs_were_trained_from_the_beginning() {
+    let mut run = promoted_counting_anew();
+    run.take(&[counted(30, on(2, 1), "second", &[0.1, 0.2, 0.3, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85])]);
+    let rulings = run.take(&[described(50, on(2, 1), Completed, 10)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(text[..2], ["2-1-2 begins at 0 instead of 4", "trial 2 completed"]);
+    assert_eq!(run.concluded.last().unwrap().resource, 9);
+}
+
+#[test]
+fn a_program_that_ignores_its_level_is_stopped_above_it_and_waits() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    check_next(&mut run, &[logged(10, on(0, 0), 4, 0.5)], &[]);
+    check_next(&mut run, &[logged(11, on(0, 0), 5, 0.6)], &["stop 0-0-1: past level 4"]);
+    let expect = ["trial 0 waits at rung 0.0, epoch 4", "start 4-0-1 to 4"];
+    check_next(&mut run, &[described(20, on(0, 0), Stopped, 10)], &expect);
+}
+
+#[test]
+fn a_stop_ends_those_that_wait() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    let rulings = run.take(&[stop_requested(20)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert!(text.contains(&"trial 0 stopped: tuning ending".to_owned()), "{text:?}");
+    assert!(run.state.waiting.is_empty());
+}
+
+#[test]
+fn a_promotion_that_the_cap_does_not_allow_waits_and_no_new_trial_takes_its_money() {
+    // Four jobs are reserved; what is left after two bills pays none.
+    let mut definition = two_rungs(100, Asynchronous);
+    definition.cap = Some(MicroUsd(4 * WORST_CASE + 100 * SECOND));
+    let mut run = begun(&definition);
+    let wait = ["trial 0 waits at rung 0.0, epoch 4"];
+    let mut first = done(10, on(0, 0), 4, 0.5);
+    first[1] = described(11, on(0, 0), Completed, 90);
+    let rulings = run.take(&first);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(text, [wait[0], "start 4-0-1 to 4"]);
+    let mut second = done(20, on(2, 0), 4, 0.6);
+    second[1] = described(21, on(2, 0), Completed, 90);
+    check_next(&mut run, &second, &["trial 2 waits at rung 0.0, epoch 4"]);
+    // The bill of another frees enough, and the promoted one is next.
+    let mut third = done(30, on(3, 0), 9, 0.1);
+    third[1] = described(31, on(3, 0), Completed, 10);
+    let rulings = run.take(&third);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert!(text.contains(&"start 2-1-2 to 9".to_owned()), "{text:?}");
+}
+
+#[test]
+fn of_the_jobs_that_are_left_no_new_trial_takes_one_that_a_promotion_needs() {
+    // Bracket 0: one trial needs 2 jobs; with 3 jobs in all, the second trial is of bracket 1.
+    let definition = two_rungs(3, Asynchronous);
+    let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1 to 4", "start 1-0-1 to 9"]);
+    let expect = [
+        "trial 0 waits at rung 0.0, epoch 4",
+        "trial 0 promoted from rung 0.0 to 9: 1 of 1, best 1",
+        "start 0-1-2 to 9",
+    ];
+    check_next(&mut run, &done(10, on(0, 0), 4, 0.5), &expect);
+}
