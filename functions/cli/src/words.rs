@@ -68,6 +68,9 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
             StopWhy::PastLevel { level } => {
                 format!("trial {}: trains beyond its rung's {level} epochs, is stopped", job.trial)
             }
+            StopWhy::Interruptions { count } => {
+                format!("trial {}: interrupted {count} times, goes on on demand", job.trial)
+            }
             StopWhy::MaxResource => format!("trial {}: has all its epochs, is stopped", job.trial),
             StopWhy::TuningEnding => format!("trial {}: is stopped, the tuning ends", job.trial),
             StopWhy::NoObjective { seconds } => {
@@ -94,6 +97,8 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
         Ruling::AttemptAwaited { job: key, why, .. } => {
             let why = match why {
                 RetryWhy::Capacity => "there was no capacity",
+                RetryWhy::NextInstances => "there was no capacity, other instances are next",
+                RetryWhy::OnDemand => "spot capacity failed it, on demand is next",
                 RetryWhy::MaxWait => "no spot capacity came in time",
                 RetryWhy::ServiceError => "the training service failed",
                 RetryWhy::RuntimeCutTooShort => "its running time had been cut too short",
@@ -137,6 +142,7 @@ fn finished(how: &TrialEnd) -> String {
         TrialEnd::Completed => "completed".to_owned(),
         TrialEnd::Stopped(StopWhy::Rung { rung }) => format!("ended, stopped at rung {rung}"),
         TrialEnd::Stopped(StopWhy::PastLevel { .. }) => "ended, stopped beyond its level".to_owned(),
+        TrialEnd::Stopped(StopWhy::Interruptions { .. }) => "ended, interrupted too often".to_owned(),
         TrialEnd::Stopped(StopWhy::MaxResource) => "ended with all its epochs".to_owned(),
         TrialEnd::Stopped(StopWhy::TuningEnding) => "ended with the tuning".to_owned(),
         TrialEnd::Stopped(StopWhy::NoObjective { .. }) => "ended, stopped for its silence".to_owned(),
@@ -195,6 +201,7 @@ pub(crate) fn stop_reason(job: &JobSummary) -> String {
     match job.stop {
         Some(StopWhy::Rung { rung }) => format!("rung {rung}"),
         Some(StopWhy::PastLevel { .. }) => "past its level".to_owned(),
+        Some(StopWhy::Interruptions { .. }) => "interruptions".to_owned(),
         Some(StopWhy::MaxResource) => "all epochs".to_owned(),
         Some(StopWhy::TuningEnding) => "tuning ending".to_owned(),
         Some(StopWhy::NoObjective { .. }) => "no objective".to_owned(),

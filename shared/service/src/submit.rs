@@ -104,7 +104,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         now: i64,
     ) -> Result<(), SubmitError> {
         let Some(least) = definition.least_cap() else {
-            return Err(request.price_unknown("this stack has a monthly cap, which").into());
+            return Err(request.price_unknown(definition, "this stack has a monthly cap, which").into());
         };
         let month = month_of(now);
         let item = self.store.table.get(&MonthRow::key(&month)).await.map_err(StoreError::from)?;
@@ -123,12 +123,18 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
 
     /// The price list is asked only for what the request does not say.
     async fn price(&self, request: &Request) -> Result<PriceAnswer, PricesError> {
-        if request.given_price().is_some() {
-            return Ok(PriceAnswer::default());
+        let mut answer = PriceAnswer::default();
+        for choice in request.instance_choices() {
+            let known = answer.instance_hours.contains_key(choice.instance_type);
+            if known || request.given_price(choice.instance_type).is_some() {
+                continue;
+            }
+            let price = self.prices.instance_hour(choice.instance_type).await?;
+            answer.instance_hours.extend(price.map(|price| (choice.instance_type.to_owned(), price)));
+            if answer.volume_kilo_gib_hour.is_none() {
+                answer.volume_kilo_gib_hour = self.prices.volume_kilo_gib_hour().await?;
+            }
         }
-        Ok(PriceAnswer {
-            instance_hour: self.prices.instance_hour(request.instance_type()).await?,
-            volume_kilo_gib_hour: self.prices.volume_kilo_gib_hour().await?,
-        })
+        Ok(answer)
     }
 }

@@ -120,7 +120,7 @@ impl TrainingJobListing for Wordy {
 fn world() -> (MemoryTable, Actuator<MemoryTable, Wordy, Wordy, Wordy>, String) {
     let body = include_bytes!("../../../events/amt_create_request.json");
     let request = Request::parse(body).expect("the sample is a request");
-    let prices = PriceAnswer { instance_hour: Some(461_000), volume_kilo_gib_hour: None };
+    let prices = PriceAnswer::uniform(&request, 461_000, None);
     let definition = request.definition(CREATED, "3fa1c2", &prices).expect("a definition");
     let (table, id) = (MemoryTable::new(), definition.id());
     put(&table, stored::meta_row(&definition, &request.body().to_string()));

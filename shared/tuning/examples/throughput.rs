@@ -51,10 +51,12 @@ fn definition(max_jobs: u32) -> Definition {
             spot: false,
             max_runtime_seconds: 86_400,
             max_wait_seconds: None,
+            fallbacks: Vec::new(),
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
         max_interruptions: 3,
+        spot_fallback: false,
         silence: Silence::Never,
         grants: false,
     }

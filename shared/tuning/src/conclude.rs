@@ -5,7 +5,7 @@
 
 use hyperband::ranking::improves;
 
-use crate::decide::promote;
+use crate::decide::{promote, spot};
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
 use crate::limits::{RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
@@ -106,8 +106,10 @@ fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
 fn waits_in_vain(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
     let epochs = epochs_of(definition, trial.bracket, rung);
-    let limits = definition.limits_for(runtime_seconds(definition, state, trial.full_limit, epochs));
-    let too_dear = definition.worst_case(limits).is_some_and(|amount| !state.ledger.fits_cap(amount));
+    let seconds = runtime_seconds(definition, state, trial.full_limit, epochs);
+    let limits = definition.limits_of(seconds, trial.on_demand);
+    let worst = definition.worst_case_on(limits, spot::choice(definition, state));
+    let too_dear = worst.is_some_and(|amount| !state.ledger.fits_cap(amount));
     state.status != Status::Active
         || state.launched >= definition.limits.max_jobs
         || state.ledger.overrun
@@ -138,14 +140,23 @@ fn further_attempt(
     trial: &Trial,
     job: &Job,
 ) -> Option<(RetryWhy, i64)> {
-    let over = trial.out.is_some() || job.stop.is_some() || has_all_epochs(definition, trial);
-    if state.status != Status::Active || over {
+    let interrupted = matches!(job.stop, Some(StopWhy::Interruptions { .. }));
+    let over = (trial.out.is_some() || job.stop.is_some()) && !interrupted;
+    if state.status != Status::Active || over || has_all_epochs(definition, trial) {
         return None;
     }
+    if interrupted && job.end != Some(JobEnd::Completed) {
+        return Some((RetryWhy::OnDemand, 0));
+    }
+    let fallback = definition.job.spot && definition.spot_fallback && !job.on_demand;
     let why = match job.end? {
+        JobEnd::CapacityError if spot::moves_on(definition, state, trial, job) => {
+            return Some((RetryWhy::NextInstances, 0));
+        }
         JobEnd::CapacityError => RetryWhy::Capacity,
         JobEnd::ServiceError => RetryWhy::ServiceError,
         JobEnd::AlgorithmError if crate::planted!(KeepFailure) => RetryWhy::ServiceError,
+        JobEnd::MaxWait if fallback => return Some((RetryWhy::OnDemand, 0)),
         JobEnd::MaxWait => RetryWhy::MaxWait,
         JobEnd::MaxRuntime => {
             let cut = job.limits.max_runtime_seconds < definition.job.max_runtime_seconds;
@@ -181,6 +192,8 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
         resource: trial.resource(),
         rungs_passed: trial.next_rung,
         limits: job.limits,
+        on_demand: job.on_demand,
+        instances: job.instances,
         reservation: job.reservation,
         billable_seconds: job.bill.and_then(|bill| bill.seconds),
         cost: job.bill.map(|bill| bill.amount),

@@ -9,6 +9,7 @@ mod judge;
 mod notice;
 pub(crate) mod promote;
 mod silence;
+pub(crate) mod spot;
 mod start;
 
 use crate::definition::Definition;
@@ -73,9 +74,8 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             (_, None) if !promotes && trial.resource() >= max_resource => StopWhy::MaxResource,
             // For want of money or of further jobs a tuning begins to end only when its last job has ended.
             (Status::Ending(_), None) => StopWhy::TuningEnding,
-            (Status::Active | Status::Ended { .. }, None) => {
-                silence::confirmed(definition, state, trial, job)?
-            }
+            (Status::Active | Status::Ended { .. }, None) => spot::interrupted(definition, state, trial, job)
+                .or_else(|| silence::confirmed(definition, state, trial, job))?,
         };
         Some(Ruling::StopOrdered { job: key, why })
     })

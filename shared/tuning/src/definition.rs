@@ -50,6 +50,9 @@ pub struct Definition {
     pub epochs: EpochRule,
     /// Our own further attempts of one trial after a lack of capacity or an interruption.
     pub max_interruptions: u32,
+    /// Whether a job that spot capacity fails too often is tried again on demand.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spot_fallback: bool,
     /// When a job that emits nothing is ended.
     #[serde(default)]
     pub silence: Silence,
@@ -153,6 +156,42 @@ pub struct JobShape {
     pub max_runtime_seconds: u64,
     /// `StoppingCondition.MaxWaitTimeInSeconds` (spot only).
     pub max_wait_seconds: Option<u64>,
+    /// What it may run on instead, in this order, when there is no capacity for what comes before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<Instances>,
+}
+
+/// Instances of one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instances {
+    /// How many.
+    pub count: u32,
+    /// Volume of each.
+    pub volume_gib: u32,
+    /// Price; `None` = unknown, allowed only without a cap.
+    pub rate: Option<Rate>,
+}
+
+impl Instances {
+    /// The cost of `seconds` of them; `None` when no price is known.
+    pub fn cost(self, seconds: u64) -> Option<MicroUsd> {
+        self.rate.map(|rate| rate.cost(seconds, self.count, self.volume_gib))
+    }
+}
+
+impl JobShape {
+    /// The instances of choice `index`: 0 is the first, beyond the last the last.
+    pub fn instances(&self, index: u32) -> Instances {
+        let first = Instances { count: self.instance_count, volume_gib: self.volume_gib, rate: self.rate };
+        let Some(other) = index.checked_sub(1) else { return first };
+        let other = usize::try_from(other).ok().and_then(|other| self.fallbacks.get(other));
+        other.or(self.fallbacks.last()).copied().unwrap_or(first)
+    }
+
+    /// How many choices there are.
+    pub fn choices(&self) -> u32 {
+        u32::try_from(self.fallbacks.len()).unwrap_or(u32::MAX).saturating_add(1)
+    }
 }
 
 /// How the log tells the epoch (DESIGN: one unit of resource is one emission on one host's log).
@@ -242,8 +281,14 @@ impl Definition {
 
     /// The limits to send for a job that may run `runtime_seconds` (never above the user's).
     pub fn limits_for(&self, runtime_seconds: u64) -> JobLimits {
+        self.limits_of(runtime_seconds, false)
+    }
+
+    /// The same, with `on_demand` for one that runs on demand although the request asks for spot.
+    pub fn limits_of(&self, runtime_seconds: u64, on_demand: bool) -> JobLimits {
         let max_runtime_seconds = runtime_seconds.min(self.job.max_runtime_seconds).max(1);
-        let max_wait_seconds = self.job.max_wait_seconds.filter(|_| self.job.spot).map(|user| {
+        let spot = self.job.spot && !on_demand;
+        let max_wait_seconds = self.job.max_wait_seconds.filter(|_| spot).map(|user| {
             max_runtime_seconds.saturating_add(SPOT_WAIT_ALLOWANCE_SECONDS).min(user).max(max_runtime_seconds)
         });
         JobLimits { max_runtime_seconds, max_wait_seconds }
@@ -252,14 +297,21 @@ impl Definition {
     /// The most a job can cost under `limits`: its running time (for spot the waiting time bounds it), the grace of a
     /// stop and the upload. `None` when no price is known.
     pub fn worst_case(&self, limits: JobLimits) -> Option<MicroUsd> {
-        let running = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
-        let seconds = running.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
-        self.job.rate.map(|rate| rate.cost(seconds, self.job.instance_count, self.job.volume_gib))
+        self.worst_case_on(limits, 0)
     }
 
-    /// The longest running time from `least` to `most` seconds with which a job costs at most `amount`.
-    pub fn longest_within(&self, amount: MicroUsd, least: u64, most: u64) -> Option<u64> {
-        let fits = |seconds| self.worst_case(self.limits_for(seconds)).is_some_and(|worst| worst <= amount);
+    /// The same on the instances of choice `index`.
+    pub fn worst_case_on(&self, limits: JobLimits, index: u32) -> Option<MicroUsd> {
+        let running = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
+        let seconds = running.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
+        self.job.instances(index).cost(seconds)
+    }
+
+    /// The longest running time from `least` to `most` seconds with which a job on the instances of choice `index` costs
+    /// at most `amount`.
+    pub fn longest_within(&self, amount: MicroUsd, (least, most): (u64, u64), index: u32) -> Option<u64> {
+        let worst = |seconds| self.worst_case_on(self.limits_for(seconds), index);
+        let fits = |seconds| worst(seconds).is_some_and(|worst| worst <= amount);
         if least > most || !fits(least) {
             return None;
         }
@@ -272,8 +324,11 @@ impl Definition {
         Some(good)
     }
 
-    /// The least cap under which one job may start: below it the request is refused.
+    /// The least cap under which one job may start, whatever it runs on: below it the request is refused. `None` when a
+    /// price is not known.
     pub fn least_cap(&self) -> Option<MicroUsd> {
-        self.worst_case(self.limits_for(self.job.max_runtime_seconds))
+        let limits = self.limits_for(self.job.max_runtime_seconds);
+        let mut choices = (0..self.job.choices()).map(|index| self.worst_case_on(limits, index));
+        choices.try_fold(MicroUsd::ZERO, |most, worst| Some(most.max(worst?)))
     }
 }

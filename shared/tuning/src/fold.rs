@@ -148,9 +148,8 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
     else {
         return false;
     };
-    let cost = definition.job.rate.map_or(MicroUsd::ZERO, |rate| {
-        rate.cost(*billable_seconds, definition.job.instance_count, definition.job.volume_gib)
-    });
+    let instances = definition.job.instances(state.job(*key).map_or(0, |job| job.instances));
+    let cost = instances.cost(*billable_seconds).unwrap_or(MicroUsd::ZERO);
     let trial = state.trials.get(&key.trial);
     let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
     let mut settled = None;

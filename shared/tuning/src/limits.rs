@@ -49,6 +49,9 @@ pub const RETRY_BACKOFF_MS: i64 = 30_000;
 /// Longest such wait: doubling without a bound would keep a tuning with many attempts waiting for months.
 pub const RETRY_BACKOFF_MAX_MS: i64 = 3_600_000;
 
+/// Instances for which there was no capacity are not asked for again for so long, if there are others to choose from.
+pub const CAPACITY_MEMORY_MS: i64 = 600_000;
+
 /// Trials that end without an objective value, none ever having had one, before the tuning is given up.
 pub const FRUITLESS_TRIALS_MAX: u32 = 5;
 

@@ -197,10 +197,15 @@ pub struct Launch {
     /// The level to which it trains, in epochs: the value of the hyperparameter that sets them. `None` = the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<u32>,
+    /// It runs on demand although the request asks for spot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_demand: bool,
+    /// Which of the request's choices of instances it runs on: 0 = the first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub instances: u32,
 }
 
 impl Launch {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_usual(&self) -> bool {
         *self == Self::default()
     }
@@ -248,6 +253,11 @@ pub enum StopWhy {
     },
     /// The tuning is ending.
     TuningEnding,
+    /// Its spot instances were taken away too often: its trial goes on on demand.
+    Interruptions {
+        /// So often.
+        count: u32,
+    },
     /// It emitted no value of the objective for so long.
     NoObjective {
         /// So many seconds.
@@ -264,6 +274,10 @@ pub enum RetryWhy {
     MaxWait,
     /// The service failed.
     ServiceError,
+    /// No capacity; there are other instances to choose from.
+    NextInstances,
+    /// Spot capacity failed it; the next attempt is on demand.
+    OnDemand,
     /// Its running time had been cut too short; the next attempt gets the user's limit.
     RuntimeCutTooShort,
 }

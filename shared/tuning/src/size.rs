@@ -147,7 +147,7 @@ mod tests {
                 limits,
                 reservation: crate::money::MicroUsd(u64::MAX),
                 round: u32::MAX,
-                launch: Launch { resource: Some(u32::MAX) },
+                launch: Launch { resource: Some(u32::MAX), on_demand: true, instances: u32::MAX },
             },
             Ruling::RungReached {
                 job: Some(JOB),

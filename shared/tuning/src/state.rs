@@ -70,6 +70,9 @@ pub struct State {
     pub refusals: u32,
     /// No start before this time: the service lacks capacity or throttles.
     pub hold_starts_until: Option<i64>,
+    /// Until when the request's choices of instances are taken to lack capacity, by choice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub short_until: Vec<i64>,
     /// Whether people were told of a bill above its reservation.
     #[serde(default)]
     pub overrun_told: bool,
@@ -139,8 +142,14 @@ pub struct Trial {
     pub past_attempts: u32,
     /// Of these, further ones for lack of capacity and the like.
     pub retries: u32,
+    /// Choices of instances left for lack of capacity since it last waited for it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub moves: u32,
     /// Whether the next attempt gets the user's own running-time limit.
     pub full_limit: bool,
+    /// Whether the next attempt runs on demand although the request asks for spot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_demand: bool,
     /// When it waits for a further attempt: not before this time.
     pub retry_at: Option<i64>,
     /// The job that is not concluded.
@@ -184,6 +193,12 @@ pub struct Job {
     pub ordered: i64,
     /// Limits sent.
     pub limits: JobLimits,
+    /// Whether it runs on demand although the request asks for spot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_demand: bool,
+    /// Which of the request's choices of instances it runs on.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub instances: u32,
     /// The level to which it trains, in epochs; `None` = the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
@@ -348,6 +363,7 @@ impl State {
             fruitless: 0,
             refusals: 0,
             hold_starts_until: None,
+            short_until: Vec::new(),
             overrun_told: false,
             cap_told: 0,
             notices: BTreeSet::new(),
@@ -373,6 +389,14 @@ impl State {
     pub fn running(&self) -> u32 {
         let count = self.jobs().filter(|(_, _, job)| job.holds_slot()).count();
         u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Instances of the jobs that hold a slot.
+    pub fn instances(&self, definition: &Definition) -> u32 {
+        let running = self.jobs().filter(|(_, _, job)| job.holds_slot());
+        running.fold(0, |sum: u32, (_, _, job)| {
+            sum.saturating_add(definition.job.instances(job.instances).count)
+        })
     }
 
     /// Whether nothing is left to do or to wait for.

@@ -43,6 +43,12 @@ pub struct JobSummary {
     pub rungs_passed: u32,
     /// Limits sent.
     pub limits: JobLimits,
+    /// Whether it ran on demand although the request asks for spot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_demand: bool,
+    /// Which of the request's choices of instances it ran on: 0 = the first.
+    #[serde(default)]
+    pub instances: u32,
     /// What it may cost at most; what it costs once billed.
     pub reservation: MicroUsd,
     /// Seconds billed, once known.

@@ -63,6 +63,17 @@ pub struct Request {
     body: Value,
 }
 
+/// One choice of what a job runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstanceChoice<'a> {
+    /// `InstanceType`.
+    pub instance_type: &'a str,
+    /// `InstanceCount`.
+    pub count: u32,
+    /// `VolumeSizeInGB` of each.
+    pub volume_gib: u32,
+}
+
 /// One thing wrong with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
@@ -287,31 +298,46 @@ impl Request {
         self.text("Controller.ResourceHyperParameter")
     }
 
-    /// What a job runs on: the only entry of `InstanceConfigs`, else the flat fields of either resource
-    /// configuration.
-    fn resources(&self, member: &str) -> Option<&Value> {
+    /// What a job may run on, in the order of preference: the entries of `InstanceConfigs`, else the flat fields of either
+    /// resource configuration. Never empty.
+    pub fn instance_choices(&self) -> Vec<InstanceChoice<'_>> {
+        let configs = self.list("TrainingJobDefinition.HyperParameterTuningResourceConfig.InstanceConfigs");
+        let count = |index: usize, member: &str| {
+            let number = self.resources(index, member).and_then(Value::as_u64);
+            number.and_then(|number| u32::try_from(number).ok())
+        };
+        let choice = |index: usize| InstanceChoice {
+            instance_type: self.resources(index, "InstanceType").and_then(Value::as_str).unwrap_or_default(),
+            count: count(index, "InstanceCount").unwrap_or(1),
+            volume_gib: count(index, "VolumeSizeInGB").unwrap_or(0),
+        };
+        (0..configs.len().max(1)).map(choice).collect()
+    }
+
+    /// What a job runs on: an entry of `InstanceConfigs`, else the flat fields of either resource configuration.
+    fn resources(&self, index: usize, member: &str) -> Option<&Value> {
         let tuning = self.at("TrainingJobDefinition.HyperParameterTuningResourceConfig");
-        let configured = tuning.and_then(|tuning| tuning.get("InstanceConfigs")?.get(0)?.get(member));
+        let configured = tuning.and_then(|tuning| tuning.get("InstanceConfigs")?.get(index)?.get(member));
         configured
             .or_else(|| tuning.and_then(|tuning| tuning.get(member)))
             .or_else(|| self.at("TrainingJobDefinition.ResourceConfig")?.get(member))
             .filter(|value| !value.is_null())
     }
 
-    /// Instance type of a job.
+    /// Instance type of a job: the first choice.
     pub fn instance_type(&self) -> &str {
-        self.resources("InstanceType").and_then(Value::as_str).unwrap_or_default()
+        self.resources(0, "InstanceType").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Instances of a job.
     pub fn instance_count(&self) -> u32 {
-        let count = self.resources("InstanceCount").and_then(Value::as_u64);
+        let count = self.resources(0, "InstanceCount").and_then(Value::as_u64);
         count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1)
     }
 
     /// Volume of each instance.
     pub fn volume_gib(&self) -> u32 {
-        let size = self.resources("VolumeSizeInGB").and_then(Value::as_u64);
+        let size = self.resources(0, "VolumeSizeInGB").and_then(Value::as_u64);
         size.and_then(|size| u32::try_from(size).ok()).unwrap_or(0)
     }
 

@@ -28,6 +28,7 @@ impl JobText {
             StopWhy::Rung { rung } => format!("Rung{rung}"),
             StopWhy::PastLevel { .. } => "PastLevel".to_owned(),
             StopWhy::MaxResource => "MaxResource".to_owned(),
+            StopWhy::Interruptions { .. } => "Interruptions".to_owned(),
             StopWhy::TuningEnding => "TuningEnding".to_owned(),
             StopWhy::NoObjective { .. } => "NoObjective".to_owned(),
         });

@@ -48,6 +48,7 @@ where
             limits: *limits,
             tags: &tags,
             resource: tuning.request.resource_hyperparameter().zip(launch.resource.or(max_resource)),
+            launch: *launch,
         });
         // The last thing before the call: an actuator that was frozen must not start what was called off meanwhile.
         if !self.claim_is_good(row) {

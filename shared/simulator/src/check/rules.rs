@@ -74,6 +74,10 @@ rules! {
         | Ruling::ResourceRepeated { .. }
         | Ruling::StopOrdered { why: StopWhy::PastLevel { .. }, .. }
         | Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::PastLevel { .. }), .. }
+    // No case has a fall-back.
+        | Ruling::StopOrdered { why: StopWhy::Interruptions { .. }, .. }
+        | Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. }
+        | Ruling::AttemptAwaited { why: RetryWhy::NextInstances | RetryWhy::OnDemand, .. }
     // These end no tuning before its time.
         | Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } =>
         "TuningEnding without a rule"

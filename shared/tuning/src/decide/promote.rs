@@ -28,9 +28,11 @@ pub(crate) fn arrival(
         return None;
     }
     let (end, stop) = job.map_or((None, None), |job| (job.end, job.stop));
-    // A program that failed is a failure, whatever it had shown. So is one that was stopped, but for going on too long.
+    // A program that failed is a failure, whatever it had shown. So is one that was stopped, but for going on too long or for
+    // its spot capacity.
     let failed = end == Some(JobEnd::AlgorithmError);
-    let stopped = !matches!(stop, None | Some(StopWhy::PastLevel { .. })) && end != Some(JobEnd::Completed);
+    let spared = matches!(stop, None | Some(StopWhy::PastLevel { .. } | StopWhy::Interruptions { .. }));
+    let stopped = !spared && end != Some(JobEnd::Completed);
     if failed || stopped {
         return None;
     }

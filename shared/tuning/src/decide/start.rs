@@ -2,7 +2,7 @@
 //! and money go.
 //! Where money comes in grants, the job that is next has its grant asked for first.
 
-use super::promote;
+use super::{promote, spot};
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::MAX_TRAINING_JOBS;
@@ -34,14 +34,15 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
 /// Whether the cap allows the job of a trial that is promoted to `rung`.
 pub(super) fn fits_promotion(definition: &Definition, state: &State, bracket: u32, rung: u32) -> bool {
     let seconds = runtime_seconds(definition, state, false, epochs_of(definition, bracket, rung));
-    let worst = definition.worst_case(definition.limits_for(seconds));
+    let worst = definition.worst_case_on(definition.limits_for(seconds), spot::choice(definition, state));
     state.ledger.fits_cap(worst.unwrap_or(MicroUsd::ZERO))
 }
 
 fn may_start(definition: &Definition, state: &State) -> bool {
     let limits = &definition.limits;
     let running = state.running();
-    let instances = running.saturating_add(1).saturating_mul(definition.job.instance_count);
+    let next = definition.job.instances(spot::choice(definition, state)).count;
+    let instances = state.instances(definition).saturating_add(next);
     state.status == Status::Active
         && !state.ledger.overrun
         && state.launched < limits.max_jobs
@@ -57,8 +58,10 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
         }
         let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
         let epochs = epochs_of(definition, trial.bracket, rung);
-        let limits = definition.limits_for(runtime_seconds(definition, state, trial.full_limit, epochs));
-        let reservation = definition.worst_case(limits).unwrap_or(MicroUsd::ZERO);
+        let seconds = runtime_seconds(definition, state, trial.full_limit, epochs);
+        let limits = definition.limits_of(seconds, trial.on_demand);
+        let launch = Launch { on_demand: trial.on_demand, ..launch(definition, state, trial.bracket, rung) };
+        let reservation = definition.worst_case_on(limits, launch.instances).unwrap_or(MicroUsd::ZERO);
         state.ledger.fits_cap(reservation).then(|| Ruling::StartOrdered {
             job: JobKey {
                 trial: *number,
@@ -70,7 +73,7 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
             limits,
             reservation,
             round: trial.round,
-            launch: launch(definition, trial.bracket, rung),
+            launch,
         })
     })
 }
@@ -88,10 +91,11 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     let bracket = u32::try_from(bracket).unwrap_or(u32::MAX);
     let epochs = epochs_of(definition, bracket, 0);
     let mut limits = definition.limits_for(runtime_seconds(definition, state, false, epochs));
-    let mut reservation = definition.worst_case(limits).unwrap_or(MicroUsd::ZERO);
+    let launch = launch(definition, state, bracket, 0);
+    let mut reservation = definition.worst_case_on(limits, launch.instances).unwrap_or(MicroUsd::ZERO);
     if !state.ledger.fits_cap(reservation) {
         limits = definition.limits_for(last_runtime(definition, state, epochs)?);
-        reservation = definition.worst_case(limits)?;
+        reservation = definition.worst_case_on(limits, launch.instances)?;
     }
     Some(Ruling::StartOrdered {
         job: JobKey { trial, rung: 0, attempt: 1 },
@@ -100,13 +104,17 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
         limits,
         reservation,
         round: state.next_round(definition, bracket),
-        launch: launch(definition, bracket, 0),
+        launch,
     })
 }
 
 /// How the job for a rung differs from what the request says.
-fn launch(definition: &Definition, bracket: u32, rung: u32) -> Launch {
-    Launch { resource: definition.promotes().map(|_| definition.level(bracket, rung)) }
+fn launch(definition: &Definition, state: &State, bracket: u32, rung: u32) -> Launch {
+    Launch {
+        resource: definition.promotes().map(|_| definition.level(bracket, rung)),
+        on_demand: false,
+        instances: spot::choice(definition, state),
+    }
 }
 
 /// The running time that what is left of the cap pays: once nothing runs whose bill could free more, and only if a usual
@@ -117,5 +125,5 @@ fn last_runtime(definition: &Definition, state: &State, epochs: u32) -> Option<u
     }
     let least = least_seconds(definition, state, epochs)?;
     let most = runtime_seconds(definition, state, false, epochs);
-    definition.longest_within(state.ledger.available()?, least, most)
+    definition.longest_within(state.ledger.available()?, (least, most), spot::choice(definition, state))
 }

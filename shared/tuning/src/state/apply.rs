@@ -5,6 +5,7 @@ use hyperband::ranking::improves;
 use crate::conclude;
 use crate::definition::Definition;
 use crate::fact::{JobKey, JobPhase};
+use crate::limits::CAPACITY_MEMORY_MS;
 use crate::money::MicroUsd;
 use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
 use crate::state::{Bill, Job, State, Status, Trial};
@@ -44,16 +45,7 @@ impl State {
                 if crate::planted!(RetryKeepsReservation) {
                     self.ledger.reserve(self.job(*job).map_or(MicroUsd::ZERO, |job| job.reservation));
                 }
-                self.leave(definition, *job);
-                if let Some(trial) = self.trials.get_mut(&job.trial) {
-                    trial.retry_at = Some(*not_before);
-                    match why {
-                        RetryWhy::RuntimeCutTooShort => trial.full_limit = true,
-                        RetryWhy::Capacity | RetryWhy::MaxWait | RetryWhy::ServiceError => {
-                            trial.retries = trial.retries.saturating_add(1);
-                        }
-                    }
-                }
+                self.attempt_awaited(definition, *job, *why, *not_before);
             }
             Ruling::TrialFinished { job, trial, how } => self.trial_finished(definition, *job, *trial, how),
             Ruling::LookOrdered { job, since } => {
@@ -80,6 +72,42 @@ impl State {
             Ruling::TuningEnded { why } => {
                 self.status = Status::Ended { why: why.clone(), at: self.now };
             }
+        }
+    }
+
+    fn attempt_awaited(&mut self, definition: &Definition, key: JobKey, why: RetryWhy, not_before: i64) {
+        if matches!(why, RetryWhy::Capacity | RetryWhy::NextInstances) {
+            let lacking = self.job(key).map_or(0, |job| job.instances);
+            self.lacks_capacity(definition, lacking);
+        }
+        self.leave(definition, key);
+        let Some(trial) = self.trials.get_mut(&key.trial) else { return };
+        trial.retry_at = Some(not_before);
+        match why {
+            RetryWhy::RuntimeCutTooShort => trial.full_limit = true,
+            RetryWhy::Capacity | RetryWhy::MaxWait | RetryWhy::ServiceError => {
+                trial.retries = trial.retries.saturating_add(1);
+                trial.moves = 0;
+            }
+            RetryWhy::NextInstances => trial.moves = trial.moves.saturating_add(1),
+            RetryWhy::OnDemand => {
+                trial.on_demand = true;
+                trial.retries = 0;
+                trial.out = None;
+            }
+        }
+    }
+
+    /// Remembers for a while that a choice of instances lacks capacity; only where there is another.
+    fn lacks_capacity(&mut self, definition: &Definition, choice: u32) {
+        let choices = usize::try_from(definition.job.choices()).unwrap_or(1);
+        if choices < 2 {
+            return;
+        }
+        self.short_until.resize(choices, i64::MIN);
+        let short = usize::try_from(choice).ok().and_then(|index| self.short_until.get_mut(index));
+        if let Some(short) = short {
+            *short = self.now.saturating_add(CAPACITY_MEMORY_MS);
         }
     }
 
@@ -127,6 +155,7 @@ impl State {
         trial.retry_at = None;
         // A job that was stopped because it went on too long has done what it was to do.
         trial.out = None;
+        trial.on_demand = false;
         trial.settle_streams();
         self.waiting.insert(*number, trial);
         self.arrive(definition, (*bracket, *round, *rung), *number, *value);
@@ -177,6 +206,8 @@ impl State {
             return;
         };
         let mut job = Job::ordered(*key, self.now, *limits, *reservation);
+        job.on_demand = launch.on_demand;
+        job.instances = launch.instances;
         job.level = launch.resource;
         let before = self.trials.get(&key.trial).map_or(0, Trial::resource);
         job.had = definition.level_below(*bracket, key.rung).min(before);
@@ -296,6 +327,8 @@ impl Trial {
             past_attempts: 0,
             retries: 0,
             full_limit: false,
+            moves: 0,
+            on_demand: false,
             retry_at: None,
             job: None,
         }
@@ -309,6 +342,8 @@ impl Job {
             attempt: key.attempt,
             ordered: now,
             limits,
+            on_demand: false,
+            instances: 0,
             level: None,
             had: 0,
             repeats_from: None,

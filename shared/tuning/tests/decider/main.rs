@@ -23,6 +23,7 @@ mod regressions;
 mod retries;
 mod rungs;
 mod silence;
+mod spot;
 mod starts;
 mod steps;
 mod summaries;

@@ -56,7 +56,7 @@ pub static RULES: &[Rule] = &[
     rule("resource_config", "either ResourceConfig or HyperParameterTuningResourceConfig", job::resource_config),
     rule("instance_fields", "InstanceType, InstanceCount and VolumeSizeInGB are given", job::instance_fields),
     rule("instance_configs", "either InstanceConfigs or the flat fields", job::instance_configs),
-    rule("fall_back", "one entry of InstanceConfigs", job::fall_back),
+    rule("spot_fallback", "SpotFallback OnDemand needs spot", job::spot_fallback),
     rule("keep_alive", "no warm pool with spot or with a cap", job::keep_alive),
     rule("max_instances", "MaxInstances holds at least one job", job::max_instances),
     rule("metric_host", "MetricHost is a host of the job", job::metric_host),

@@ -46,7 +46,7 @@ pub(super) fn definition(request: &Request, tuning_arn: &str) -> Value {
     let tuning_resources = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
     if request.at(&format!("{tuning_resources}.InstanceConfigs")).is_none() {
         shown.remove("HyperParameterTuningResourceConfig");
-        shown.insert("ResourceConfig".to_owned(), Value::Object(request.resource_config()));
+        shown.insert("ResourceConfig".to_owned(), Value::Object(request.resource_config(0)));
     }
     if let Some(output) = member(&mut shown, "OutputDataConfig") {
         output.entry("KmsKeyId").or_insert_with(|| json!(""));

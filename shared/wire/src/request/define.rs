@@ -2,24 +2,36 @@
 //!
 //! Assumes a checked request. Money: prices are rounded up, the cap down. Never guesses a price.
 
+use std::collections::BTreeMap;
+
 use search::{SamplerKind, Space};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, RULES_VERSION, RungExecution, Scheduling, Silence, Strategy,
+    Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, RungExecution, Scheduling, Silence,
+    Strategy,
 };
 use tuning::limits::MAX_RANKED_LINES;
 use tuning::money::{MicroUsd, Rate};
 
-use super::{Request, RequestError, micro_usd_down, micro_usd_up, ranges};
+use super::{InstanceChoice, Request, RequestError, micro_usd_down, micro_usd_up, ranges};
 
-/// What the price list says of the request's instance type and volume, in micro-dollars; `None` where it says nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What the price list says of the request's instance types and volume, in micro-dollars.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PriceAnswer {
-    /// One instance, an hour.
-    pub instance_hour: Option<u64>,
+    /// One instance, an hour, by instance type; absent where the list says nothing.
+    pub instance_hours: BTreeMap<String, u64>,
     /// Volume, 1,000 GiB-hours. Counts as nothing when unknown: a price given in the request is taken to include it.
     pub volume_kilo_gib_hour: Option<u64>,
+}
+
+impl PriceAnswer {
+    /// One price for every instance type of `request`.
+    pub fn uniform(request: &Request, instance_hour: u64, volume_kilo_gib_hour: Option<u64>) -> Self {
+        let choices = request.instance_choices().into_iter();
+        let hours = choices.map(|choice| (choice.instance_type.to_owned(), instance_hour));
+        Self { instance_hours: hours.collect(), volume_kilo_gib_hour }
+    }
 }
 
 impl Request {
@@ -51,6 +63,7 @@ impl Request {
             cap,
             epochs: self.epochs(),
             max_interruptions: self.count("Controller.MaxInterruptions").unwrap_or(3),
+            spot_fallback: self.text("Controller.SpotFallback") == Some("OnDemand"),
             silence: self.silence()?,
             grants: false,
         };
@@ -70,10 +83,9 @@ impl Request {
         Ok(Some(MicroUsd(micro)))
     }
 
-    /// The price that the request itself gives for its instance type, rounded up: then the price list need not be
-    /// asked.
-    pub fn given_price(&self) -> Option<u64> {
-        match self.object("Controller.InstancePricesUsdPerHour")?.get(self.instance_type())? {
+    /// The price that the request itself gives for an instance type, rounded up: then the price list need not be asked.
+    pub fn given_price(&self, instance_type: &str) -> Option<u64> {
+        match self.object("Controller.InstancePricesUsdPerHour")?.get(instance_type)? {
             Value::Number(number) => micro_usd_up(number),
             _ => None,
         }
@@ -96,16 +108,22 @@ impl Request {
 
     /// A cap can be kept only with a price, and only if one job fits.
     fn afford(&self, definition: &Definition, cap: MicroUsd) -> Result<(), RequestError> {
-        let Some(least) = definition.least_cap() else { return Err(self.price_unknown("MaxCostUsd")) };
+        let Some(least) = definition.least_cap() else {
+            return Err(self.price_unknown(definition, "MaxCostUsd"));
+        };
         if least <= cap {
             return Ok(());
         }
         let cents = least.0.div_ceil(10_000);
+        let limits = definition.limits_for(definition.job.max_runtime_seconds);
+        let choices = self.instance_choices().into_iter().zip(0_u32..);
+        let dearest = choices.max_by_key(|(_, index)| definition.worst_case_on(limits, *index));
+        let dearest = dearest.map_or(self.first_choice(), |(choice, _)| choice);
         let message = format!(
             "MaxCostUsd {cap} is less than a single training job may cost ({} x {} at its time limits); the least \
              that would do is {}.{:02} USD, or lower StoppingCondition.{}",
-            self.instance_count(),
-            self.instance_type(),
+            dearest.count,
+            dearest.instance_type,
             cents / 100,
             cents % 100,
             if self.is_spot() { "MaxWaitTimeInSeconds" } else { "MaxRuntimeInSeconds" },
@@ -113,12 +131,20 @@ impl Request {
         Err(RequestError::field("Controller.MaxCostUsd", &message))
     }
 
+    fn first_choice(&self) -> InstanceChoice<'_> {
+        let (instance_type, count) = (self.instance_type(), self.instance_count());
+        InstanceChoice { instance_type, count, volume_gib: self.volume_gib() }
+    }
+
     /// `who` needs a price that nobody knows.
-    pub fn price_unknown(&self, who: &str) -> RequestError {
+    pub fn price_unknown(&self, definition: &Definition, who: &str) -> RequestError {
+        let mut choices = self.instance_choices().into_iter().zip(0_u32..);
+        let unknown = choices.find(|(_, index)| definition.job.instances(*index).rate.is_none());
+        let unknown = unknown.map_or(self.first_choice(), |(choice, _)| choice);
         let message = format!(
             "{who} needs the price of instance type '{0}', and the price list does not tell it; give it as \
              Controller.InstancePricesUsdPerHour {{\"{0}\": <USD per hour>}}",
-            self.instance_type()
+            unknown.instance_type
         );
         RequestError::field("Controller.InstancePricesUsdPerHour", &message)
     }
@@ -195,17 +221,24 @@ impl Request {
     }
 
     fn job(&self, prices: &PriceAnswer) -> JobShape {
-        let rate = self.given_price().or(prices.instance_hour).map(|instance_hour| Rate {
-            instance_hour,
-            volume_kilo_gib_hour: prices.volume_kilo_gib_hour.unwrap_or(0),
-        });
+        let instances = |choice: InstanceChoice<'_>| {
+            let listed = || prices.instance_hours.get(choice.instance_type).copied();
+            let rate = self.given_price(choice.instance_type).or_else(listed).map(|instance_hour| Rate {
+                instance_hour,
+                volume_kilo_gib_hour: prices.volume_kilo_gib_hour.unwrap_or(0),
+            });
+            Instances { count: choice.count, volume_gib: choice.volume_gib, rate }
+        };
+        let mut choices = self.instance_choices().into_iter().map(instances);
+        let first = choices.next().unwrap_or(instances(self.first_choice()));
         JobShape {
-            instance_count: self.instance_count(),
-            volume_gib: self.volume_gib(),
-            rate,
+            instance_count: first.count,
+            volume_gib: first.volume_gib,
+            rate: first.rate,
             spot: self.is_spot(),
             max_runtime_seconds: self.max_runtime_seconds(),
             max_wait_seconds: self.max_wait_seconds().filter(|_| self.is_spot()),
+            fallbacks: choices.collect(),
         }
     }
 

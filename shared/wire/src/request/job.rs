@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tuning::definition::JobLimits;
+use tuning::ruling::Launch;
 
 use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request, SAVE_ON_TERMINATION};
 
@@ -39,6 +40,8 @@ pub struct TrainingJob<'a> {
     pub tags: &'a BTreeMap<String, String>,
     /// Hyperparameter that sets the epochs, and their number.
     pub resource: Option<(&'a str, u32)>,
+    /// What else is not as the request says.
+    pub launch: Launch,
 }
 
 impl Request {
@@ -50,7 +53,11 @@ impl Request {
         }
         members.insert("TrainingJobName".to_owned(), json!(job.name));
         members.insert("HyperParameters".to_owned(), Value::Object(self.hyperparameters(job)));
-        members.insert("ResourceConfig".to_owned(), Value::Object(self.resource_config()));
+        let resources = self.resource_config(job.launch.instances);
+        members.insert("ResourceConfig".to_owned(), Value::Object(resources));
+        if job.launch.on_demand {
+            members.insert("EnableManagedSpotTraining".to_owned(), json!(false));
+        }
         members.insert("StoppingCondition".to_owned(), self.stopping_condition(job.limits));
         if let Some(Value::Object(checkpoints)) = members.get_mut("CheckpointConfig") {
             let prefix = self.checkpoint_uri().unwrap_or_default().trim_end_matches('/');
@@ -75,15 +82,19 @@ impl Request {
         all
     }
 
-    /// `ResourceConfig` from whichever form the request has.
-    pub(crate) fn resource_config(&self) -> Map<String, Value> {
+    /// `ResourceConfig` from whichever form the request has, with the instances of choice `index`.
+    pub(crate) fn resource_config(&self, index: u32) -> Map<String, Value> {
         if let Some(given) = self.object("TrainingJobDefinition.ResourceConfig") {
             return given.clone();
         }
         let mut made = Map::new();
-        made.insert("InstanceType".to_owned(), json!(self.instance_type()));
-        made.insert("InstanceCount".to_owned(), json!(self.instance_count()));
-        made.insert("VolumeSizeInGB".to_owned(), json!(self.volume_gib()));
+        let choices = self.instance_choices();
+        let chosen = usize::try_from(index).ok().and_then(|index| choices.get(index)).or(choices.last());
+        if let Some(chosen) = chosen {
+            made.insert("InstanceType".to_owned(), json!(chosen.instance_type));
+            made.insert("InstanceCount".to_owned(), json!(chosen.count));
+            made.insert("VolumeSizeInGB".to_owned(), json!(chosen.volume_gib));
+        }
         if let Some(key) = self.at("TrainingJobDefinition.HyperParameterTuningResourceConfig.VolumeKmsKeyId")
         {
             made.insert("VolumeKmsKeyId".to_owned(), key.clone());

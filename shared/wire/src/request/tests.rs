@@ -23,8 +23,11 @@ fn request(change: impl FnOnce(&mut Value)) -> Request {
 }
 
 fn definition(change: impl FnOnce(&mut Value), price: Option<u64>) -> Result<Definition, RequestError> {
-    let prices = PriceAnswer { instance_hour: price, volume_kilo_gib_hour: Some(191_781) };
-    request(change).definition(1_700_000_000_000, "3fa1c2", &prices)
+    let request = request(change);
+    let volume = Some(191_781);
+    let unknown = PriceAnswer { volume_kilo_gib_hour: volume, ..PriceAnswer::default() };
+    let prices = price.map_or(unknown, |price| PriceAnswer::uniform(&request, price, volume));
+    request.definition(1_700_000_000_000, "3fa1c2", &prices)
 }
 
 #[test]

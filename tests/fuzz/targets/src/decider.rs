@@ -77,10 +77,12 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
             spot,
             max_runtime_seconds: user_limit,
             max_wait_seconds: spot.then_some(2 * user_limit),
+            fallbacks: Vec::new(),
         },
         cap: bit(64).then_some(MicroUsd(14 * DOLLAR)),
         epochs: EpochRule { captured, base: u32::from(bit(128)), per_attempt },
         max_interruptions: 3,
+        spot_fallback: false,
         silence: if bit(16) { Silence::After(300) } else { Silence::Never },
         grants: false,
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use tuning::definition::{Definition, JobLimits};
+use tuning::ruling::Launch;
 use wire::constraint::MAX_VIOLATIONS;
 use wire::describe::{ControllerView, JobCounters, ObjectiveCounters, TuningView, tuning_job};
 use wire::events::logs::MetricPattern;
@@ -28,7 +29,7 @@ pub(crate) fn run(input: &[u8]) {
     // What was stored is read without a check: reading is total, whatever it is.
     if let Ok(body) = serde_json::from_slice::<Value>(input) {
         let stored = Request::from_stored(body);
-        if let Ok(definition) = stored.definition(CREATED, INCARNATION, &prices()) {
+        if let Ok(definition) = stored.definition(CREATED, INCARNATION, &prices(&stored)) {
             let _ = definition.plan();
         }
         let _ = (training_job(&stored, &BTreeMap::new()), described(&stored), stored.tags());
@@ -63,7 +64,7 @@ fn check_accepted(request: &Request) {
     assert!((1..=MAX_TUNING_NAME_CHARS).contains(&name.len()), "{name}");
     let regex = request.metric_regex().unwrap_or_default();
     assert!(MetricPattern::new(&regex, request.epoch_pattern()).is_ok(), "{regex}");
-    match request.definition(CREATED, INCARNATION, &prices()) {
+    match request.definition(CREATED, INCARNATION, &prices(request)) {
         Ok(definition) => check_definition(request, &definition),
         Err(error) => check_refused(&error),
     }
@@ -120,8 +121,8 @@ fn check_training_job(request: &Request, definition: &Definition, configuration:
     assert!(resources["InstanceType"].as_str().is_some_and(|kind| !kind.is_empty()), "{resources}");
 }
 
-fn prices() -> PriceAnswer {
-    PriceAnswer { instance_hour: Some(115_000), volume_kilo_gib_hour: Some(191_781) }
+fn prices(request: &Request) -> PriceAnswer {
+    PriceAnswer::uniform(request, 115_000, Some(191_781))
 }
 
 fn training_job(request: &Request, configuration: &BTreeMap<String, String>) -> Value {
@@ -136,6 +137,7 @@ fn training_job(request: &Request, configuration: &BTreeMap<String, String>) -> 
         limits: JobLimits { max_runtime_seconds: 600, max_wait_seconds: request.is_spot().then_some(900) },
         tags: &tags,
         resource: None,
+        launch: Launch::default(),
     })
 }
 

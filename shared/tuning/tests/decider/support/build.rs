@@ -48,10 +48,12 @@ pub(crate) fn hyperband() -> Definition {
             spot: false,
             max_runtime_seconds: 3_600,
             max_wait_seconds: None,
+            fallbacks: Vec::new(),
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
         max_interruptions: 3,
+        spot_fallback: false,
         silence: Silence::Never,
         grants: false,
     }

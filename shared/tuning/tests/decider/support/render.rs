@@ -12,10 +12,13 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             let place = format!("{} of {}", verdict.rank + 1, verdict.seen);
             format!("trial {trial} {word} at rung {bracket}.{rung}, epoch {resource}: {place}")
         }
-        Ruling::StartOrdered { job, launch: Launch { resource: Some(level) }, .. } => {
-            format!("start {job} to {level}")
+        Ruling::StartOrdered { job, launch, .. } => {
+            let Launch { resource, on_demand, instances } = launch;
+            let to = resource.map_or_else(String::new, |level| format!(" to {level}"));
+            let how = if *on_demand { " on demand" } else { "" };
+            let on = if *instances > 0 { format!(" on choice {instances}") } else { String::new() };
+            format!("start {job}{to}{how}{on}")
         }
-        Ruling::StartOrdered { job, .. } => format!("start {job}"),
         Ruling::RungReached { trial, bracket, rung, resource, .. } => {
             format!("trial {trial} waits at rung {bracket}.{rung}, epoch {resource}")
         }
@@ -49,6 +52,7 @@ fn stop(why: StopWhy) -> String {
     match why {
         StopWhy::Rung { rung } => format!("rung {rung}"),
         StopWhy::PastLevel { level } => format!("past level {level}"),
+        StopWhy::Interruptions { count } => format!("{count} interruptions"),
         StopWhy::MaxResource => "max resource".to_owned(),
         StopWhy::TuningEnding => "tuning ending".to_owned(),
         StopWhy::NoObjective { seconds } => format!("no objective for {seconds} s"),

@@ -137,10 +137,14 @@ pub(super) fn instance_configs(request: &Request) -> Vec<Violation> {
     when(flat && request.at(&path).is_some(), &path, message)
 }
 
-pub(super) fn fall_back(request: &Request) -> Vec<Violation> {
-    let path = format!("{TUNING}.InstanceConfigs");
-    let several = request.list(&path).len() > 1;
-    when(several, &path, "InstanceConfigs with more than one entry is not supported yet; use one")
+pub(super) fn spot_fallback(request: &Request) -> Vec<Violation> {
+    let path = "Controller.SpotFallback";
+    let broken = request.text(path) == Some("OnDemand") && !request.is_spot();
+    when(
+        broken,
+        path,
+        "SpotFallback OnDemand needs EnableManagedSpotTraining: without it training jobs run on demand anyway",
+    )
 }
 
 pub(super) fn keep_alive(request: &Request) -> Vec<Violation> {
@@ -157,7 +161,8 @@ pub(super) fn keep_alive(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn max_instances(request: &Request) -> Vec<Violation> {
-    let (path, needed) = ("Controller.MaxInstances", request.instance_count());
+    let needed = request.instance_choices().iter().map(|choice| choice.count).max().unwrap_or(1);
+    let path = "Controller.MaxInstances";
     let broken = request.count(path).is_some_and(|instances| instances < needed);
     when(
         broken,
@@ -167,7 +172,8 @@ pub(super) fn max_instances(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn metric_host(request: &Request) -> Vec<Violation> {
-    let count = request.instance_count();
+    // Of the choices there may be, the smallest has the host as well.
+    let count = request.instance_choices().iter().map(|choice| choice.count).min().unwrap_or(1);
     let number = request.metric_host().strip_prefix("algo-").and_then(|number| number.parse::<u32>().ok());
     let message = format!("MetricHost must be one of the job's hosts, algo-1 to algo-{count}");
     when(number.is_none_or(|number| number > count), "Controller.MetricHost", &message)

@@ -23,7 +23,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     text("Controller.EpochNumbering").one_of(&["Absolute", "PerAttempt"]),
     text("Controller.MetricHost").max(16).pattern("algo-[1-9][0-9]*").rules(&["metric_host"]),
     integer("Controller.MaxInstances").range(1, 1_000_000).rules(&["max_instances"]),
-    text("Controller.SpotFallback").one_of(&["OnDemand", "None"]).later(&["OnDemand"], "use None"),
+    text("Controller.SpotFallback").one_of(&["OnDemand", "None"]).rules(&["spot_fallback"]),
     integer("Controller.MaxInterruptions").range(0, 100),
     integer("Controller.NoObjectiveSeconds").range(0, 2_592_000),
     text("Controller.Refit").one_of(&["None", "Best"]).later(&["Best"], "use None"),

@@ -76,7 +76,7 @@ pub(in super::super) static JOB: &[Constraint] = &[
     integer("TrainingJobDefinition.StoppingCondition.MaxWaitTimeInSeconds").min(1)
         .rules(&["spot_wait", "wait_without_spot"]),
     integer("TrainingJobDefinition.StoppingCondition.MaxPendingTimeInSeconds").range(1_800, 2_419_200),
-    boolean("TrainingJobDefinition.EnableManagedSpotTraining").rules(&["spot_wait", "wait_without_spot", "keep_alive"]),
+    boolean("TrainingJobDefinition.EnableManagedSpotTraining").rules(&["spot_wait", "wait_without_spot", "keep_alive", "spot_fallback"]),
     boolean("TrainingJobDefinition.EnableNetworkIsolation"),
     boolean("TrainingJobDefinition.EnableInterContainerTrafficEncryption"),
     structure("TrainingJobDefinition.CheckpointConfig"),

@@ -40,8 +40,7 @@ pub(in super::super) static RESOURCES: &[Constraint] = &[
     integer("TrainingJobDefinition.HyperParameterTuningResourceConfig.VolumeSizeInGB").range(1, GIB),
     text("TrainingJobDefinition.HyperParameterTuningResourceConfig.VolumeKmsKeyId").max(2_048).pattern(KMS_KEY),
     text("TrainingJobDefinition.HyperParameterTuningResourceConfig.AllocationStrategy").one_of(&["Prioritized"]),
-    list("TrainingJobDefinition.HyperParameterTuningResourceConfig.InstanceConfigs").range(1, 6)
-        .rules(&["fall_back"]),
+    list("TrainingJobDefinition.HyperParameterTuningResourceConfig.InstanceConfigs").range(1, 6),
     structure("TrainingJobDefinition.HyperParameterTuningResourceConfig.InstanceConfigs[]"),
     text("TrainingJobDefinition.HyperParameterTuningResourceConfig.InstanceConfigs[].InstanceType").required().max(64)
         .pattern(INSTANCE_TYPE),

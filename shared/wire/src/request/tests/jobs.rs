@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tuning::definition::JobLimits;
+use tuning::ruling::Launch;
 
-use super::super::{Request, TrainingJob};
+use super::super::{PriceAnswer, Request, TrainingJob};
 use super::{request, sample};
 
 const JOB: &str = include_str!("../../../../../events/create_training_job_request_spot_multi.json");
@@ -30,6 +31,7 @@ fn created(request: &Request, resource: Option<(&str, u32)>) -> Value {
         limits,
         tags: &tags,
         resource,
+        launch: Launch::default(),
     })
 }
 
@@ -116,4 +118,53 @@ fn either_form_of_resources_becomes_resource_config() {
     assert_eq!(job["ResourceConfig"], one);
     assert!(job.get("CheckpointConfig").is_none());
     assert!(job["HyperParameters"].get("save_model_on_termination").is_none(), "not XGBoost's image");
+}
+
+#[test]
+fn a_job_runs_on_the_choice_of_instances_and_on_demand_if_it_is_told_to() {
+    let several = request(|body| {
+        body["Controller"] = json!({"SpotFallback": "OnDemand"});
+        let entry =
+            |kind: &str, count| json!({"InstanceType": kind, "InstanceCount": count, "VolumeSizeInGB": 20});
+        body["TrainingJobDefinition"]["HyperParameterTuningResourceConfig"] = json!({
+            "AllocationStrategy": "Prioritized",
+            "InstanceConfigs": [entry("ml.m5.large", 2), entry("ml.c5.xlarge", 4)],
+        });
+    });
+    let made = |launch: Launch, max_wait_seconds| {
+        several.create_training_job(&TrainingJob {
+            name: "hb1-3fa1c2-7-1-1",
+            tuning_id: "hb1-3fa1c2",
+            trial: 7,
+            configuration: &strings(&[]),
+            limits: JobLimits { max_runtime_seconds: 2_400, max_wait_seconds },
+            tags: &strings(&[]),
+            resource: None,
+            launch,
+        })
+    };
+    let first = made(Launch::default(), Some(3_300));
+    assert_eq!(
+        first["ResourceConfig"],
+        json!({"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 20})
+    );
+    assert_eq!(first["EnableManagedSpotTraining"], true);
+    let second = made(Launch { on_demand: true, instances: 1, ..Launch::default() }, None);
+    assert_eq!(
+        second["ResourceConfig"],
+        json!({"InstanceType": "ml.c5.xlarge", "InstanceCount": 4, "VolumeSizeInGB": 20})
+    );
+    assert_eq!(second["EnableManagedSpotTraining"], false);
+    assert_eq!(second["StoppingCondition"], json!({"MaxRuntimeInSeconds": 2_400}));
+    let prices = PriceAnswer {
+        instance_hours: [("ml.m5.large".to_owned(), 115_000)].into(),
+        volume_kilo_gib_hour: None,
+    };
+    let shape = several.definition(0, "3fa1c2", &prices).unwrap().job;
+    assert_eq!((shape.instances(0).count, shape.instances(1).count, shape.choices()), (2, 4, 2));
+    assert!(shape.instances(0).rate.is_some() && shape.instances(1).rate.is_none());
+    let mut capped = several.body().clone();
+    capped["Controller"]["MaxCostUsd"] = json!(100);
+    let refused = Request::check(capped).unwrap().definition(0, "3fa1c2", &prices).unwrap_err();
+    assert!(refused.message.contains("'ml.c5.xlarge'"), "{}", refused.message);
 }

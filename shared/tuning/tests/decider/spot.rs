@@ -1,0 +1,179 @@
+//! Spot capacity that fails a job, and instances that are not to be had: what is tried next, and at what price.
+
+use tuning::definition::{Definition, Instances};
+use tuning::fact::JobEnd::{CapacityError, Completed, MaxWait, Stopped};
+use tuning::fact::JobPhase::{Interrupted, Starting, Training};
+use tuning::fact::{JobKey, Recorded};
+use tuning::money::{MicroUsd, Rate};
+use tuning::ruling::Ruling;
+
+use crate::support::build::*;
+use crate::support::check_next;
+use crate::support::run::Run;
+
+/// Spot with a fall-back to on demand, one job at a time. An hour may wait for 4,000 s.
+fn spot() -> Definition {
+    let mut definition = jobs(10, 1);
+    definition.job.spot = true;
+    definition.job.max_wait_seconds = Some(4_000);
+    definition.spot_fallback = true;
+    definition.max_interruptions = 2;
+    definition
+}
+
+fn begun(definition: &Definition) -> Run {
+    let mut run = Run::new(definition);
+    check_next(&mut run, &[submitted()], &["start 0-0-1"]);
+    run
+}
+
+/// Interruption number `n` of a job, and its return.
+fn interrupted(n: i64, key: JobKey) -> Vec<Recorded> {
+    vec![
+        phase(100 * n, key, Interrupted),
+        phase(100 * n + 10, key, Starting),
+        phase(100 * n + 20, key, Training),
+    ]
+}
+
+#[test]
+fn spot_capacity_that_does_not_come_is_followed_by_an_attempt_on_demand_at_once() {
+    let mut run = begun(&spot());
+    let expect = ["retry after 0-0-1: OnDemand, from 4000", "start 0-0-2 on demand"];
+    check_next(&mut run, &[described(4_000, job(0), MaxWait, 0)], &expect);
+    let Some(Ruling::StartOrdered { limits, reservation, .. }) = run.rulings.last() else { panic!() };
+    assert_eq!(limits.max_wait_seconds, None);
+    assert_eq!(reservation.0, WORST_CASE, "what an hour costs, without the wait");
+}
+
+#[test]
+fn without_the_fall_back_it_is_waited_for_again() {
+    let mut run = begun(&Definition { spot_fallback: false, ..spot() });
+    let expect = ["retry after 0-0-1: MaxWait, from 4030", "start 1-0-1"];
+    check_next(&mut run, &[described(4_000, job(0), MaxWait, 0)], &expect);
+}
+
+#[test]
+fn a_job_interrupted_more_often_than_allowed_is_stopped_and_goes_on_on_demand() {
+    let mut run = begun(&spot());
+    run.take(&interrupted(1, job(0)));
+    check_next(&mut run, &interrupted(2, job(0)), &[]);
+    check_next(&mut run, &interrupted(3, job(0)), &["stop 0-0-1: 3 interruptions"]);
+    let expect = ["retry after 0-0-1: OnDemand, from 400", "start 0-0-2 on demand"];
+    check_next(&mut run, &[described(400, job(0), Stopped, 50)], &expect);
+}
+
+#[test]
+fn one_that_ended_well_before_the_stop_landed_has_ended_well() {
+    let mut run = begun(&spot());
+    run.take(&[logged(50, job(0), 9, 0.5)]);
+    for n in 1..=3 {
+        run.take(&interrupted(n, job(0)));
+    }
+    let expect = ["trial 0 completed", "start 1-0-1"];
+    check_next(&mut run, &[described(400, job(0), Completed, 50)], &expect);
+}
+
+#[test]
+fn on_demand_it_is_not_stopped_for_interruptions_again() {
+    let mut run = begun(&spot());
+    run.take(&[described(4_000, job(0), MaxWait, 0)]);
+    for n in 41..=45 {
+        check_next(&mut run, &interrupted(n, attempt(0, 2)), &[]);
+    }
+}
+
+#[test]
+fn a_job_whose_attempt_on_demand_the_cap_does_not_allow_goes_on_on_spot() {
+    // On the first choice there is no capacity just now, and the other one is dearer than what is left.
+    let mut definition = spot();
+    definition.job.fallbacks = three_choices().job.fallbacks;
+    definition.limits.max_parallel = 2;
+    definition.cap = Some(MicroUsd(4 * WORST_CASE));
+    let stopped = |definition: &Definition| {
+        let mut run = Run::new(definition);
+        run.take(&[submitted()]);
+        run.state.short_until = vec![i64::MAX, i64::MAX, 0];
+        for n in 1..=3 {
+            run.take(&interrupted(n, job(0)));
+        }
+        run.state.job(job(0)).is_some_and(|job| job.stop.is_some())
+    };
+    assert!(!stopped(&definition), "an hour of it costs five times as much");
+    assert!(stopped(&Definition { cap: Some(MicroUsd(10 * WORST_CASE)), ..definition }));
+}
+
+/// Two more choices of instances: dearer, and dearer still.
+fn three_choices() -> Definition {
+    let mut definition = jobs(20, 2);
+    let rate = |factor| Some(Rate { instance_hour: SECOND * 3_600 * factor, volume_kilo_gib_hour: 0 });
+    definition.job.fallbacks = vec![
+        Instances { count: 2, volume_gib: 0, rate: rate(1) },
+        Instances { count: 1, volume_gib: 0, rate: rate(5) },
+    ];
+    definition
+}
+
+#[test]
+fn where_there_is_no_capacity_the_next_choice_is_tried_at_once_and_by_new_trials_too() {
+    let mut run = Run::new(&three_choices());
+    check_next(&mut run, &[submitted()], &["start 0-0-1", "start 1-0-1"]);
+    let expect = ["retry after 0-0-1: NextInstances, from 60", "start 0-0-2 on choice 1"];
+    check_next(&mut run, &[described(60, job(0), CapacityError, 0)], &expect);
+    let reserved = run.state.job(attempt(0, 2)).unwrap().reservation;
+    assert_eq!(reserved.0, 2 * WORST_CASE, "what runs is what is reserved");
+    check_next(
+        &mut run,
+        &[logged(70, job(1), 9, 0.5), described(80, job(1), Completed, 10)],
+        &["trial 1 goes on at rung 1.0, epoch 9: 1 of 1", "trial 1 completed", "start 2-0-1 on choice 1"],
+    );
+    // After a while the first choice is asked for again.
+    check_next(&mut run, &[described(700, job(2), Completed, 10)], &["trial 2 completed", "start 3-0-1"]);
+}
+
+#[test]
+fn a_bill_is_that_of_the_instances_that_ran() {
+    let mut run = Run::new(&three_choices());
+    run.take(&[submitted()]);
+    run.take(&[described(60, job(0), CapacityError, 0)]);
+    run.take(&[described(100, attempt(0, 2), Completed, 30)]);
+    assert_eq!(run.state.ledger.spent.0, 2 * 30 * SECOND);
+}
+
+#[test]
+fn when_no_choice_has_capacity_the_trial_waits_and_begins_with_the_one_that_is_soonest_back() {
+    let mut run = Run::new(&Definition {
+        limits: tuning::definition::Limits { max_parallel: 1, ..jobs(20, 1).limits },
+        ..three_choices()
+    });
+    check_next(&mut run, &[submitted()], &["start 0-0-1"]);
+    let expect = ["retry after 0-0-1: NextInstances, from 60", "start 0-0-2 on choice 1"];
+    check_next(&mut run, &[described(60, job(0), CapacityError, 0)], &expect);
+    let expect = ["retry after 0-0-2: NextInstances, from 120", "start 0-0-3 on choice 2"];
+    check_next(&mut run, &[described(120, attempt(0, 2), CapacityError, 0)], &expect);
+    let expect = ["retry after 0-0-3: Capacity, from 210", "start 1-0-1"];
+    check_next(&mut run, &[described(180, attempt(0, 3), CapacityError, 0)], &expect);
+}
+
+#[test]
+fn instances_of_all_choices_count_for_the_most_that_may_run() {
+    let mut definition = three_choices();
+    definition.limits.max_instances = Some(2);
+    let mut run = Run::new(&definition);
+    check_next(&mut run, &[submitted()], &["start 0-0-1", "start 1-0-1"]);
+    // Two instances do not fit beside the one that runs.
+    check_next(
+        &mut run,
+        &[described(60, job(0), CapacityError, 0)],
+        &["retry after 0-0-1: NextInstances, from 60"],
+    );
+    assert_eq!(run.state.instances(&run.definition), 1);
+}
+
+#[test]
+fn the_least_cap_pays_the_dearest_choice() {
+    assert_eq!(three_choices().least_cap(), Some(MicroUsd(5 * WORST_CASE)));
+    let mut unknown = three_choices();
+    unknown.job.fallbacks[0].rate = None;
+    assert_eq!(unknown.least_cap(), None);
+}
