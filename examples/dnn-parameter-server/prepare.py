@@ -45,7 +45,7 @@ def read_digits(file):
     except (OSError, ValueError) as error:
         raise BadData(f"{file} is not readable: {error}") from error
     if table.shape != (ROWS, 65) or table.min() < 0 or table[:, :-1].max() > 16 or set(table[:, -1]) != set(range(10)):
-        raise BadData(f"{file} is not the digits: expected {ROWS} rows of 64 pixels from 0 to 16 and a class from 0 to 9")
+        raise BadData(f"{file} is not the digits: expected {ROWS} rows of 64 pixels from 0 to 16 and a class below 10")
     return np.column_stack([table[:, -1], table[:, :-1]]).astype(np.uint8)
 
 

@@ -65,8 +65,8 @@ def compare(groups, request, result):
 def how_measured(groups):
     seeds = ", ".join(job["hyperparameters"]["seed"] for job in groups[0])
     return (
-        f"Rows of jobs: means over the seeds {seeds} (least and greatest in brackets), {groups[0][0]['epochs']} epochs "
-        "each; seconds are those of one job. The test images are not the tuning's."
+        f"Rows of jobs: means (least and greatest in brackets), seeds {seeds}, {groups[0][0]['epochs']} epochs each; "
+        "seconds are those of one job. The test images are not the tuning's."
     )
 
 

@@ -182,9 +182,7 @@ def begin(host, net, settings):
             line += f" staleness={np.mean(training.ages):.2f} most={max(training.ages)}"
         print(line, flush=True)
         # After the line: an interruption in between repeats the epoch, the other order would lose its line.
-        found = checkpoint.Checkpoint(
-            training.parameters, training.velocity, training.epoch, settings["seed"], line
-        )
+        found = checkpoint.Checkpoint(training.parameters, training.velocity, training.epoch, settings["seed"], line)
         checkpoint.save(host.checkpoints, found)
 
     try:

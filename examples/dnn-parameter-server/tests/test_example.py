@@ -374,11 +374,20 @@ class Training(Example):
         self.assertIsNone(job.failure("algo-1"))
 
     def test_a_stale_rendezvous_misleads_nobody(self):
-        for attempt, left in enumerate(("", '{"attempt": "job-2", "port": 1, "token": "old"}'), 1):
-            file = self.folder / "job/checkpoints/.server.json"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(left)
-            self.trained(4, attempt=attempt, epochs=attempt)
+        foreign = socket.create_server(("127.0.1.1", 0))
+        self.addCleanup(foreign.close)
+        file, begin = self.folder / "job/checkpoints/.server.json", self.folder / "begin"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps({"attempt": "job-0", "port": foreign.getsockname()[1], "token": "old"}))
+        # The server comes late, so that the others find only what an earlier attempt left.
+        late = f'[ $SM_CURRENT_HOST != algo-1 ] || until [ -e "{begin}" ]; do sleep 0.01; done; exec "$@"'
+        command = ["sh", "-c", late, "sh", *TRAIN]
+        with launch.Job(command, self.folder / "job", self.data, 4, {**HYPERPARAMETERS, "epochs": 1}) as job:
+            foreign.settimeout(1)
+            with self.assertRaises(TimeoutError, msg="a host went to the server of an earlier attempt"):
+                foreign.accept()
+            begin.touch()
+            self.assertTrue(job.wait(), job.log())
 
     def test_a_diverged_training_is_a_result(self):
         job = self.trained(1, epochs=2, learning_rate=900)
