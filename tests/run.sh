@@ -13,10 +13,13 @@ profile=default
 cargo nextest run --locked --workspace --profile "$profile"
 cargo test --locked --workspace --doc --quiet
 
-# The example: its own tests, and a small run of the whole with the program just built.
+# The examples: their own tests, and a small run of the whole with the program just built.
 export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
 cargo build --locked -q -p cli --bin hyperband
 examples/xgboost-allreduce/tune.sh --quick > /dev/null
 work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}
 "$work/venv/bin/python" examples/xgboost-allreduce/tests/test_example.py
+examples/dnn-parameter-server/tune.sh --quick --mode stop > /dev/null
+work=${DNN_EXAMPLE_WORK:-examples/dnn-parameter-server/.work}
+"$work/venv/bin/python" examples/dnn-parameter-server/tests/test_example.py
 echo "all tests passed"

@@ -1,0 +1,141 @@
+"""Prints the tuning request: CreateHyperParameterTuningJob's JSON plus the object `Controller`.
+
+Hyperband from 1 to 27 epochs over five hyperparameters, jobs of 4 instances, on spot instances, under a cap in
+dollars. Must be a pure function of its options: tune.sh takes an unchanged request for the same tuning, to be
+continued.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+INSTANCE = "ml.c5.xlarge"
+USD_PER_HOUR = 0.204
+MAX_RUN_SECONDS = 600
+MAX_WAIT_SECONDS = 1200
+# What the ledger adds to a job's worst case: the grace of a stop and the upload of the model.
+STOP_AND_UPLOAD_SECONDS = 120 + 180
+METRICS = {"train:loss": "train-loss", "validation:accuracy": "validation-accuracy", "train:staleness": "staleness"}
+NUMBER = r"([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)"
+
+
+def worst_case_usd(instances):
+    seconds = MAX_WAIT_SECONDS + STOP_AND_UPLOAD_SECONDS
+    return instances * USD_PER_HOUR * seconds / 3600
+
+
+def parameter(name, least, greatest, scaling):
+    return {"Name": name, "MinValue": least, "MaxValue": greatest, "ScalingType": scaling}
+
+
+def channel(name, folder, distribution):
+    source = {
+        "S3DataType": "S3Prefix",
+        "S3Uri": f"{folder.resolve().as_uri()}/{name}/",
+        "S3DataDistributionType": distribution,
+    }
+    return {"ChannelName": name, "DataSource": {"S3DataSource": source}, "ContentType": "application/x-npy"}
+
+
+def limits(options):
+    jobs = {"MaxParallelTrainingJobs": options.parallel}
+    # Without a number: as many as one full set of Hyperband's brackets takes.
+    return jobs if options.jobs is None else {"MaxNumberOfTrainingJobs": options.jobs, **jobs}
+
+
+def controller(options):
+    return {
+        "MaxCostUsd": options.cap,
+        "InstancePricesUsdPerHour": {INSTANCE: USD_PER_HOUR},
+        "Sampler": "Sobol",
+        "EpochPattern": r"epoch (\d+):",
+        # train.py counts epochs from 1 and goes on counting after a restart.
+        "EpochBase": 1,
+        "EpochNumbering": "Absolute",
+        "ResourceHyperParameter": "epochs",
+        "RungExecution": "Promote" if options.mode == "promote" else "Stop",
+    }
+
+
+def request(options):
+    # In Promote mode the controller sets the epochs of each job; in Stop mode it stops a job that could go on.
+    epochs = {"epochs": str(options.max_resource)} if options.mode == "stop" else {}
+    return {
+        "HyperParameterTuningJobName": options.name,
+        "HyperParameterTuningJobConfig": {
+            "Strategy": "Hyperband",
+            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": options.max_resource}},
+            "RandomSeed": options.seed,
+            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "validation:accuracy"},
+            "ResourceLimits": limits(options),
+            "ParameterRanges": {
+                "IntegerParameterRanges": [
+                    parameter("mini_batch", "16", "256", "Logarithmic"),
+                    parameter("hidden_units", "16", "128", "Logarithmic"),
+                ],
+                "ContinuousParameterRanges": [
+                    parameter("learning_rate", "0.001", "1", "Logarithmic"),
+                    parameter("momentum", "0", "0.99", "Linear"),
+                    parameter("weight_decay", "0.000001", "0.01", "Logarithmic"),
+                ],
+                "CategoricalParameterRanges": [],
+            },
+            "TrainingJobEarlyStoppingType": "Off",
+        },
+        "TrainingJobDefinition": {
+            "StaticHyperParameters": {"seed": "0", **epochs},
+            "AlgorithmSpecification": {
+                "TrainingImage": "example/dnn-parameter-server:local",
+                "TrainingInputMode": "File",
+                "MetricDefinitions": [
+                    {"Name": name, "Regex": f"{printed}={NUMBER}"} for name, printed in METRICS.items()
+                ],
+            },
+            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
+            "InputDataConfig": [
+                channel("train", options.data, "ShardedByS3Key"),
+                channel("validation", options.data, "FullyReplicated"),
+            ],
+            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/dnn-parameter-server/out/"},
+            "CheckpointConfig": {"S3Uri": "s3://example-bucket/dnn-parameter-server/checkpoints/"},
+            "EnableManagedSpotTraining": True,
+            "StoppingCondition": {
+                "MaxRuntimeInSeconds": MAX_RUN_SECONDS,
+                "MaxWaitTimeInSeconds": MAX_WAIT_SECONDS,
+            },
+            "ResourceConfig": {
+                "InstanceType": INSTANCE,
+                "InstanceCount": options.instances,
+                "VolumeSizeInGB": 30,
+            },
+        },
+        "Controller": controller(options),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder made by prepare.py")
+    parser.add_argument("--name", default="dnn-parameter-server")
+    parser.add_argument("--mode", choices=("promote", "stop"), default="promote")
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--parallel", type=int, default=3)
+    parser.add_argument("--instances", type=int, default=4)
+    parser.add_argument("--max-resource", type=int, default=27)
+    parser.add_argument("--cap", type=float, default=3.0)
+    parser.add_argument("--seed", type=int, default=7)
+    options = parser.parse_args()
+    worst = worst_case_usd(options.instances)
+    at_once = int(options.cap / worst)
+    print(
+        f"cap: ${options.cap:.2f}; a job may cost ${worst:.2f} at worst and reserves that while it runs, "
+        f"so the cap admits {at_once} at a time"
+        + ("" if at_once >= options.parallel else f", fewer than the {options.parallel} asked for"),
+        file=sys.stderr,
+    )
+    print(json.dumps(request(options), indent=2))
+
+
+if __name__ == "__main__":
+    main()
