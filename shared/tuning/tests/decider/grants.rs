@@ -1,6 +1,7 @@
 //! Money out of the stack's month's cap: asked for before a job starts, given back when it is not used.
 
 use tuning::decide::deadline;
+use tuning::definition::Definition;
 use tuning::fact::Fact;
 use tuning::fact::JobEnd::{CapacityError, Completed};
 use tuning::money::MicroUsd;
@@ -168,4 +169,44 @@ fn an_overrun_of_the_grant_is_told_and_the_tuning_ends() {
     let given = [submitted(), granted(1, 1, 1), logged(10, job(0), 1, 0.5)];
     let expect = ["tell of the overrun", "trial 0 completed", "ended: CostCap"];
     check(&definition, &given, &[described(9_000, job(0), Completed, 5_000)], &expect);
+}
+
+#[test]
+fn what_is_held_far_above_the_need_of_all_slots_goes_back() {
+    // Two slots need two worst cases; what is left after two starts may be twice that and no more.
+    let definition = granting(random(9, 2));
+    let starts = ["start 0-0-1", "start 1-0-1"];
+    check(&definition, &[submitted()], &[granted(1, 1, 2 + 4)], &starts);
+    let back = format!("return 1: {} to 2026-11", 2 * J + 1);
+    let expect = [starts[0], starts[1], &back];
+    let run = &mut check(&definition, &[submitted()], &[granted_amount(1, 1, 6 * J + 1)], &expect);
+    check_next(run, &[returned(2, 1)], &[]);
+    assert_eq!(run.state.ledger.unused(), Some(MicroUsd(2 * J)), "what is needed stays");
+}
+
+#[test]
+fn starts_held_for_ten_minutes_are_not_held_for_long() {
+    let definition = granting(random(9, 1));
+    let given = [submitted(), granted(1, 1, 2)];
+    check(&definition, &given, &[deferred(5, job(0), 5 + 600)], &[]);
+    let back = format!("return 1: {J} to 2026-11");
+    check(&definition, &given, &[deferred(5, job(0), 5 + 601)], &[&back]);
+}
+
+#[test]
+fn a_tuning_whose_trials_all_wait_for_long_gives_back_what_it_does_not_use() {
+    let definition = Definition { max_interruptions: 6, ..granting(random(9, 1)) };
+    let run = &mut check(&definition, &[submitted()], &[granted(1, 1, 1)], &["start 0-0-1"]);
+    let mut long = run.clone();
+    // One second was billed: no job fits until the month gives it, and it gives nothing.
+    let ask = format!("ask 2: {SECOND} to {SECOND}");
+    let when = [described(60, job(0), CapacityError, 1)];
+    check_next(run, &when, &["retry after 0-0-1: Capacity, from 90", &ask]);
+    check_next(run, &[granted(61, 2, 0)], &[]);
+    // The sixth wait is sixteen minutes.
+    long.state.trials.get_mut(&0).unwrap().retries = 5;
+    check_next(&mut long, &when, &["retry after 0-0-1: Capacity, from 1020", &ask]);
+    check_next(&mut long.clone(), &[granted(420, 2, 0)], &[]);
+    let back = format!("return 1: {} to 2026-11", J - SECOND);
+    check_next(&mut long, &[granted(419, 2, 0)], &[&back]);
 }

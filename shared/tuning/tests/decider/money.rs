@@ -229,3 +229,43 @@ fn two_descriptions_in_one_delivery_are_one_bill() {
     let run = check(&random(1, 1), &given, &[bill.clone(), bill], &["trial 0 completed", "ended: MaxJobs"]);
     assert_eq!(run.state.ledger.spent, MicroUsd(50 * SECOND));
 }
+
+/// What is left of a cap as a running time.
+#[test]
+fn the_longest_time_that_an_amount_pays_is_found_to_the_second() {
+    let definition = random(9, 1);
+    let longest =
+        |amount: u64, least: u64, most: u64| definition.longest_within(MicroUsd(amount), least, most);
+    // 300 seconds are for the end.
+    assert_eq!(longest(800 * SECOND, 120, 3_600), Some(500));
+    assert_eq!(longest(800 * SECOND - 1, 120, 3_600), Some(499));
+    assert_eq!(longest(800 * SECOND, 500, 500), Some(500), "all of it may be worth no less");
+    assert_eq!(longest(800 * SECOND, 501, 3_600), None, "not worth it");
+    assert_eq!(longest(9_000 * SECOND, 120, 3_600), Some(3_600), "no more than is needed");
+    assert_eq!(longest(800 * SECOND, 200, 100), None, "never above the user's");
+}
+
+/// Five trials tell what a usual job needs; fewer are doubted.
+#[test]
+fn after_five_timed_jobs_a_last_one_needs_the_time_of_one_usual_job() {
+    // Nine epochs of 100 seconds, billed 2,600 seconds each; 1,300 are left, of which 300 are for the end.
+    let definition = Definition { cap: Some(MicroUsd((5 * 2_600 + 1_300) * SECOND)), ..jobs(40, 1) };
+    let mut given = vec![submitted()];
+    for trial in 0..5 {
+        let begin = i64::from(trial) * 1_000;
+        given.extend((1..=9).map(|n| logged(begin + n * 100, job(trial), u64::try_from(n).unwrap(), 0.5)));
+        given.push(described(begin + 901, job(trial), Completed, 2_600));
+    }
+    let last_bill = given.pop().unwrap();
+    let expect = ["trial 4 completed", "tell of 80 % of the cap", "start 5-0-1"];
+    let run = check(&definition, &given, &[last_bill], &expect);
+    assert_eq!(run.state.timings.epoch_ms.len(), 5);
+    assert_eq!(run.state.job(job(5)).unwrap().limits.max_runtime_seconds, 1_000);
+}
+
+/// Nobody knows yet whether it would end within what is left.
+#[test]
+fn before_any_epoch_was_timed_no_job_is_cut_to_what_is_left_of_a_cap() {
+    let definition = Definition { cap: Some(MicroUsd(WORST_CASE - 1)), ..jobs(40, 1) };
+    check(&definition, &[], &[submitted()], &["tell of 100 % of the cap", "ended: CostCap"]);
+}

@@ -1,11 +1,12 @@
 //! A job that emits no value of the objective for too long is looked at, and then ended.
 
-use tuning::decide::deadline;
+use tuning::decide::{deadline, open_look};
 use tuning::definition::Silence;
 use tuning::fact::JobEnd::{Completed, Stopped};
 use tuning::fact::JobPhase::{Interrupted, Training};
 
 use crate::support::build::*;
+use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 #[test]
@@ -93,4 +94,46 @@ fn half_of_the_limit_is_allowed_while_nothing_was_timed_and_ten_epochs_after() {
     definition.job.max_runtime_seconds = 3_000;
     check(&definition, &given, &[time_passed(6_899)], &[]);
     check(&definition, &given, &[time_passed(6_900)], &["look at 5-0-1, silent since 6000"]);
+}
+
+/// A sweep takes up the looks that are open.
+#[test]
+fn a_look_is_open_from_its_order_until_its_outcome_or_the_end_of_its_job() {
+    let definition = silent_for(random(1, 1), 600);
+    let given = [submitted(), phase(100, job(0), Training)];
+    let open = |run: &Run| open_look(run.state.job(job(0)).unwrap());
+    let run = &mut check(&definition, &given, &[time_passed(699)], &[]);
+    assert_eq!(open(run), None);
+    check_next(run, &[time_passed(700)], &["look at 0-0-1, silent since 100"]);
+    assert_eq!(open(run), Some(at(100)));
+    let mut over = run.clone();
+    check_next(&mut over, &[ended(710, job(0), Completed)], &["bill 0-0-1"]);
+    assert_eq!(open(&over), None);
+    check_next(run, &[silence_seen(701, job(0), 100)], &["stop 0-0-1: no objective for 600 s"]);
+    assert_eq!(open(run), None);
+}
+
+#[test]
+fn while_one_silence_is_looked_at_the_next_one_is_a_deadline() {
+    let definition = silent_for(random(9, 2), 600);
+    let given = [submitted(), phase(100, job(0), Training), phase(200, job(1), Training)];
+    let run = check(&definition, &given, &[time_passed(700)], &["look at 0-0-1, silent since 100"]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(800)));
+}
+
+#[test]
+fn a_job_that_is_to_be_stopped_anyway_is_not_looked_at() {
+    // Trials 0 and 2 are of one bracket.
+    let definition = silent_for(jobs(9, 3), 600);
+    let given = [submitted(), phase(100, job(2), Training), logged(650, job(0), 1, 0.9), time_passed(740)];
+    let late = [logged(130, job(2), 1, 0.1)];
+    let out = "trial 2 is out at rung 0.0, epoch 1: 2 of 2";
+    check(&definition, &given, &late, &[out, "stop 2-0-1: rung 0"]);
+}
+
+#[test]
+fn a_refused_job_is_not_looked_at_whatever_else_is_told_of_it() {
+    let definition = silent_for(random(9, 1), 600);
+    let when = [refused(5, job(0)), phase(100, job(0), Training), time_passed(900)];
+    check(&definition, &[submitted()], &when, &["trial 0 failed: no such role", "start 1-0-1"]);
 }
