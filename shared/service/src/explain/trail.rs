@@ -89,12 +89,12 @@ impl<'a> Trail<'a> {
     }
 
     pub(super) fn push(&mut self, step: Option<u64>, at: i64, said: Said) {
-        let Said { kind, says, job, rung, late } = said;
-        if let Some(last) = self.entries.last_mut().filter(|last| merges(last, kind, &late)) {
-            last.late_values.extend(late);
+        if let Some(last) = self.entries.last_mut().filter(|last| merges(last, step, &said)) {
+            last.late_values.extend(said.late);
             last.says = words::late(&last.late_values);
             return;
         }
+        let Said { kind, says, job, rung, late } = said;
         let training_job_name = job.map(|key| training_job_name(&self.tuning.id, key));
         self.entries.push(Entry { step, time: at, kind, says, training_job_name, rung, late_values: late });
     }
@@ -218,7 +218,11 @@ impl<'a> Trail<'a> {
     }
 }
 
-/// Whether late values of one fact go on where the last entry ends, so that a slow end is one entry.
-fn merges(last: &Entry, kind: Kind, late: &[EpochValue]) -> bool {
-    kind == Kind::LateResults && last.kind == kind && !late.is_empty() && !last.late_values.is_empty()
+/// Whether late values go on where the last entry ends, so that a slow end is one entry. A sentence that says more than
+/// its values cannot be made anew from them.
+fn merges(last: &Entry, step: Option<u64>, said: &Said) -> bool {
+    let plain = |says: &str, values: &[EpochValue]| !values.is_empty() && says == words::late(values);
+    last.step.is_some() == step.is_some()
+        && plain(&last.says, &last.late_values)
+        && plain(&said.says, &said.late)
 }

@@ -174,12 +174,17 @@ fn billed(job: &ExplainedJob) -> String {
 /// Values came after the trial was let go.
 pub(super) fn late(values: &[EpochValue]) -> String {
     let epochs = || values.iter().filter_map(|value| value.epoch);
-    let which = match (epochs().min(), epochs().max()) {
-        (Some(first), Some(last)) if first < last => format!("values of epochs {first} to {last} came"),
-        (Some(epoch), _) => format!("a value of epoch {epoch} came"),
-        (None, _) => return after_the_end(values.len()),
-    };
-    format!("{which} after that decision: they count as values seen, and change nothing of it")
+    match (epochs().min(), epochs().max()) {
+        (Some(first), Some(last)) if first < last => format!(
+            "the values of epochs {first} to {last} came after that decision: they count as seen, and change nothing of it"
+        ),
+        (Some(epoch), _) => {
+            format!(
+                "the value of epoch {epoch} came after that decision: it counts as seen, and changes nothing of it"
+            )
+        }
+        (None, _) => after_the_end(values.len()),
+    }
 }
 
 /// A value came below the epoch that a rung had taken in its place.

@@ -177,7 +177,7 @@ fn results_after_the_decision_are_noted_and_so_are_those_after_the_end() {
     let [late] = of_kind(&explanation, Kind::LateResults)[..] else { panic!("{explanation:?}") };
     assert_eq!(
         late.says,
-        "values of epochs 2 to 3 came after that decision: they count as values seen, and change nothing of it"
+        "the values of epochs 2 to 3 came after that decision: they count as seen, and change nothing of it"
     );
     assert_eq!(late.late_values.len(), 2);
     assert_eq!(world.state().incumbent.unwrap().value.to_bits(), 0.9_f64.to_bits());
@@ -192,6 +192,24 @@ fn results_after_the_decision_are_noted_and_so_are_those_after_the_end() {
     assert_eq!((last.kind, last.step, last.time), (Kind::LateResults, None, late.at));
     assert_eq!(last.says, "a value came after the trial was over, and changed nothing");
     assert_eq!(of_kind(&explanation, Kind::LateResults).len(), 2);
+}
+
+#[test]
+fn what_came_too_late_for_a_rung_is_told_apart_from_what_came_after_the_stop() {
+    let mut world = World::new(17);
+    let trials = world.of_bracket(1);
+    let (better, worse) = (trials[0], trials[1]);
+    world.logged(better, &[(3, 0.9)]);
+    world.logged(worse, &[(4, 0.4)]);
+    world.logged(worse, &[(3, 0.3)]);
+    world.logged(worse, &[(5, 0.5)]);
+    world.logged(worse, &[(6, 0.6)]);
+    let explanation = explained(&world, &worse);
+    let late = of_kind(&explanation, Kind::LateResults);
+    let epochs = |entry: &Entry| entry.late_values.iter().filter_map(|late| late.epoch).collect::<Vec<u32>>();
+    let told: Vec<(Vec<u32>, bool)> =
+        late.iter().map(|entry| (epochs(entry), entry.says.contains("rung 0 had compared"))).collect();
+    assert_eq!(told, [(vec![3], true), (vec![5, 6], false)]);
 }
 
 #[test]
