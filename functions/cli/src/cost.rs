@@ -228,7 +228,7 @@ fn sums(ledger: &LedgerView, totals: &CostTotals) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wire::cost::Note;
+    use wire::cost::{Dollars, Note};
 
     use super::*;
 
@@ -264,6 +264,22 @@ mod tests {
         assert!(told.contains("spent and reserved are +$0.0001 beyond"), "{told}");
         totals.ledger_difference_usd = None;
         assert!(sums(&ledger(), &totals).contains("went on while this was read"));
+    }
+
+    #[test]
+    fn the_ledger_is_told_with_what_a_month_granted_and_never_more_than_is_left() {
+        let granted = [("2026-10".to_owned(), Dollars(MicroUsd(1_000_000)))];
+        let ledger = LedgerView {
+            available_usd: Some(MicroUsd(4_931_299)),
+            granted_usd: Some(MicroUsd(1_000_000)),
+            granted_usd_by_month: granted.into(),
+            ..ledger()
+        };
+        let page =
+            CostPage { tuning: "t".to_owned(), step: 1, ledger, training_jobs: Vec::new(), next_token: None };
+        let told = head(&page);
+        assert!(told.contains("available  $4.9312\n"), "{told}");
+        assert!(told.contains("granted    $1.0000 of the months' caps (2026-10: $1.0000)\n"), "{told}");
     }
 
     #[test]

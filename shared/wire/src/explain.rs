@@ -224,3 +224,78 @@ pub struct EpochValue {
     /// The value; null = not a number.
     pub value: Option<f64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The names are a contract with whoever reads the JSON.
+    #[test]
+    fn the_members_are_named_as_elsewhere() {
+        let compared = Comparison {
+            bracket: 0,
+            rung: 1,
+            level: 3,
+            epoch: 4,
+            compared: Compared::Late,
+            value: None,
+            rank: 1,
+            arrived: 1,
+            allowed: 1,
+            went_on: false,
+            rule: "rule".to_owned(),
+            arrivals: vec![ArrivalView { rank: 1, trial: 7, value: None, went_on: false }],
+            cost: CostSoFar { billed_usd: Some(MicroUsd(500_000)), ..CostSoFar::default() },
+        };
+        let entry = Entry {
+            step: Some(3),
+            time: 1_500,
+            kind: Kind::Judged,
+            says: "says".to_owned(),
+            training_job_name: Some("t-abc123-7-0-1".to_owned()),
+            rung: Some(Box::new(compared)),
+            late_values: vec![EpochValue { epoch: Some(5), value: Some(0.5) }],
+        };
+        let expected = json!({
+            "Step": 3,
+            "Time": 1.5,
+            "Kind": "Judged",
+            "Says": "says",
+            "TrainingJobName": "t-abc123-7-0-1",
+            "Rung": {
+                "Bracket": 0, "Rung": 1, "Level": 3, "Epoch": 4, "Compared": "Late", "Value": null,
+                "Rank": 1, "Arrived": 1, "Allowed": 1, "WentOn": false, "Rule": "rule",
+                "Arrivals": [{"Rank": 1, "Trial": 7, "Value": null, "WentOn": false}],
+                "Cost": {"BilledSeconds": 0, "BilledUsd": 0.5},
+            },
+            "LateValues": [{"Epoch": 5, "Value": 0.5}],
+        });
+        assert_eq!(serde_json::to_value(&entry).unwrap(), expected);
+        let explanation = Explanation {
+            tuning: "t".to_owned(),
+            trial: 7,
+            bracket: 0,
+            rungs: vec![1, 3],
+            tuned_hyper_parameters: [("lr".to_owned(), "0.5".to_owned())].into(),
+            metric_name: "auc".to_owned(),
+            direction: "Maximize".to_owned(),
+            training_jobs: Vec::new(),
+            entries: Vec::new(),
+            now: None,
+        };
+        let expected = json!({
+            "HyperParameterTuningJobName": "t",
+            "Trial": 7,
+            "Bracket": 0,
+            "Rungs": [1, 3],
+            "TunedHyperParameters": {"lr": "0.5"},
+            "MetricName": "auc",
+            "Type": "Maximize",
+            "TrainingJobs": [],
+            "Entries": [],
+        });
+        assert_eq!(serde_json::to_value(&explanation).unwrap(), expected);
+    }
+}

@@ -227,3 +227,20 @@ fn ten_thousand_jobs_are_read_in_pages_and_held_against_the_ledger() {
     let beyond = SignedUsd { negative: true, amount: MicroUsd(1_000_000_000) };
     assert_eq!(totals.ledger_difference_usd, Some(beyond));
 }
+
+#[test]
+fn what_a_month_s_cap_granted_is_told_by_month() {
+    let request = crate::world::request("t", 1);
+    let cap = Some(MicroUsd(100_000_000));
+    let mut world = World::under(cap, service::memory::MemoryTable::new(), &request);
+    let amount = MicroUsd(9_000_000);
+    world.fact(Fact::BudgetGranted { n: 1, month: "2026-09".to_owned(), amount, reached: None });
+    let (all, totals) = pages(&world, &Service::default(), 100);
+    let ledger = &all[0].ledger;
+    assert_eq!(ledger.granted_usd, Some(amount));
+    let months: Vec<_> =
+        ledger.granted_usd_by_month.iter().map(|(month, amount)| (month.as_str(), amount.0)).collect();
+    assert_eq!(months, [("2026-09", amount)]);
+    assert_eq!(totals.reserved_usd, amount, "which pays its job");
+    assert_eq!(pages(&five().0, &Service::default(), 100).0[0].ledger.granted_usd, None);
+}

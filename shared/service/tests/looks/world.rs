@@ -16,6 +16,7 @@ use service::ports::{Clock, Millis, Prices, PricesError};
 use service::store::Store;
 use service::submit::Submit;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::money::MicroUsd;
 use tuning::state::State;
 use wire::names::training_job_name;
 
@@ -97,9 +98,13 @@ impl World {
 
     /// The tuning of `request` in `table`.
     pub(crate) fn of(table: MemoryTable, request: &Value) -> Self {
+        Self::under(None, table, request)
+    }
+
+    /// The same on a stack with a month's cap.
+    pub(crate) fn under(monthly_cap: Option<MicroUsd>, table: MemoryTable, request: &Value) -> Self {
         let store = Arc::new(Store::new(Arc::new(table.clone())));
-        let submit =
-            Submit { store: Arc::clone(&store), prices: NoPrices, clock: At(BEGIN), monthly_cap: None };
+        let submit = Submit { store: Arc::clone(&store), prices: NoPrices, clock: At(BEGIN), monthly_cap };
         let id = now(submit.submit(request.to_string().as_bytes())).unwrap().id();
         let world = Self { table, store, id, now: BEGIN, lines: 0 };
         world.decide(&[]);
