@@ -5,4 +5,5 @@
 mod active;
 mod cost;
 mod explain;
+mod summaries;
 mod world;
