@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 /// Where everything is kept unless told otherwise.
@@ -49,7 +49,27 @@ const STOP_EXAMPLES: &str = "\
 Running training jobs are sent SIGTERM and, after the grace time, SIGKILL. The command does not wait for that.
 
 Examples:
-  hyperband stop xgb-1";
+  hyperband stop xgb-1
+  hyperband stop --all --yes";
+
+const EXPLAIN_EXAMPLES: &str = "\
+For each rung: the value that was compared, the others that had arrived by then with their values and ranks, the rule with \
+its numbers, when and in which step it was decided, and what the trial had cost until then. The text cuts long lists, the \
+JSON has all.
+
+Examples:
+  hyperband explain xgb-1 7
+  hyperband explain xgb-1 xgb-1-3fa1c2-7-0-1
+  hyperband explain xgb-1 7 --output json | jq '.Entries[] | select(.Rung) | .Rung.Rule'";
+
+const COST_EXAMPLES: &str = "\
+Every training job is described anew by the training service: BILLED are its billable seconds as it tells them now, \
+COMPUTED is what they cost at the price, BOOKED is what the ledger has. Jobs of which the two differ are marked, with the \
+likely reason. Exit code 0 also with differences.
+
+Examples:
+  hyperband cost xgb-1
+  hyperband cost xgb-1 --output json | jq '.TrainingJobs[] | select(.Differs)'";
 
 const REPLAY_EXAMPLES: &str = "\
 Exit code 0 when every decision comes out as it was recorded, 1 when one differs.
@@ -84,9 +104,15 @@ pub(crate) enum Command {
     /// Show a tuning: best job, money, brackets, every training job
     #[command(after_help = DESCRIBE_EXAMPLES)]
     Describe(Named),
-    /// Order a tuning to stop
+    /// Explain a trial: every decision about it, with the numbers it rests on
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(Explain),
+    /// Set what a tuning has booked against what its training jobs are billed
+    #[command(after_help = COST_EXAMPLES)]
+    Cost(Named),
+    /// Order a tuning, or all of them, to stop
     #[command(after_help = STOP_EXAMPLES)]
-    Stop(Named),
+    Stop(Stop),
     /// Decide everything anew from the recorded facts and compare with what was decided
     #[command(after_help = REPLAY_EXAMPLES)]
     Replay(Named),
@@ -149,6 +175,39 @@ pub(crate) struct List {
 pub(crate) struct Named {
     /// Name of the tuning
     pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// Name of the tuning
+    pub(crate) name: String,
+    /// The trial: its number, or the name of one of its training jobs
+    pub(crate) trial: String,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `stop`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true).args(["name", "all"])))]
+pub(crate) struct Stop {
+    /// Name of the tuning
+    pub(crate) name: Option<String>,
+    /// Every tuning that is not over; asks first
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Do not ask; needed with --all where there is no terminal to ask on
+    #[arg(long, requires = "all", conflicts_with = "name")]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) place: Place,
     /// How the answer is printed

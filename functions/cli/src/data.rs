@@ -4,7 +4,8 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use dynamodb::{DynamoTable, Embedded, OpenError};
-use local::host::table_path;
+use local::host::{table_path, training_path};
+use local::training::JobRecords;
 use service::lookup::{self, LookupError};
 use service::store::Store;
 use wire::stored::IndexRow;
@@ -72,8 +73,13 @@ impl Data {
     /// Whether a `run` is at work on this folder.
     pub(crate) fn is_running(&self) -> bool {
         // Whoever runs holds this lock; who wants to run waits for it, so that this look disturbs nobody.
-        let file = File::open(self.folder.join("training").join("lock"));
+        let file = File::open(training_path(&self.folder).join("lock"));
         file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// The training jobs, as the training service of this folder has them now.
+    pub(crate) fn training_jobs(&self) -> JobRecords {
+        JobRecords::at(&training_path(&self.folder))
     }
 
     async fn unknown(&self, name: &str) -> Result<Failure, Failure> {

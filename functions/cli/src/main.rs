@@ -5,8 +5,10 @@
 
 mod arguments;
 mod closest;
+mod cost;
 mod data;
 mod describe;
+mod explain;
 mod failure;
 mod follow;
 mod list;
@@ -79,6 +81,8 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Run(options) => run::run(options).await,
         Command::List(options) => list::list(options).await,
         Command::Describe(options) => describe::describe(options).await,
+        Command::Explain(options) => explain::explain(options).await,
+        Command::Cost(options) => cost::cost(options).await,
         Command::Stop(options) => stop::stop(options).await,
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,

@@ -1,19 +1,22 @@
 //! `hyperband stop`: puts the order to stop into the table. Whoever runs the tuning obeys it.
 
+mod all;
+
 use local::host::SystemClock;
 use serde_json::json;
 use service::lookup::{self, LookupError};
 use service::ports::Clock;
 
-use crate::arguments::{Named, Output};
+use crate::arguments::{Output, Stop};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{say, say_json};
 
-/// Orders a tuning to stop.
-pub(crate) async fn stop(options: Named) -> Result<Exit, Failure> {
+/// Orders a tuning to stop, or all of them.
+pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
     let data = Data::existing(&options.place.data_dir).await?;
-    let row = data.find(&options.name).await?;
+    let Some(name) = &options.name else { return all::stop_all(&options, &data).await };
+    let row = data.find(name).await?;
     match lookup::stop(&data.store, &row.name, SystemClock.now()).await {
         Ok(()) => {}
         Err(LookupError::AlreadyEnded(status)) => {

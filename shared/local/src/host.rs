@@ -67,6 +67,11 @@ pub fn table_path(data_dir: &Path) -> PathBuf {
     data_dir.join("table.sqlite")
 }
 
+/// Folder of the training service in the data directory.
+pub fn training_path(data_dir: &Path) -> PathBuf {
+    data_dir.join("training")
+}
+
 /// Where this machine's tuning jobs are, as far as names go.
 pub fn place() -> Place {
     Place { partition: "aws".to_owned(), region: "local".to_owned(), account: "000000000000".to_owned() }
@@ -262,7 +267,7 @@ impl Host {
 }
 
 fn training_config(config: HostConfig) -> Config {
-    let root = config.data_dir.join("training");
+    let root = training_path(&config.data_dir);
     let mut training = Config::new(root, config.command, config.shim);
     training.grace = config.grace;
     training.spot_interruptions_per_hour = config.spot_interruptions_per_hour;

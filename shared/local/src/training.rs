@@ -18,6 +18,7 @@ mod log_stream;
 mod ports;
 mod processes;
 mod record;
+mod records;
 mod recovery;
 mod request;
 mod seeded;
@@ -38,6 +39,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 pub use config::{Config, DamagedRecord, Delays, OpenError, Quota};
+pub use records::JobRecords;
 
 use describe::Owner;
 use job::{Job, Shared};

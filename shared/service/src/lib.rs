@@ -4,9 +4,12 @@
 //! that is crate `tuning`.
 #![warn(missing_docs)]
 
+pub mod active;
 pub mod contract;
+pub mod cost;
 pub mod decide;
 pub mod describe;
+pub mod explain;
 pub mod job_events;
 pub mod job_logs;
 pub mod lookup;

@@ -2,9 +2,12 @@
 #![warn(missing_docs)]
 
 pub mod constraint;
+pub mod cost;
 pub mod describe;
 pub mod events;
+pub mod explain;
 pub mod item;
 pub mod names;
 pub mod request;
+mod shape;
 pub mod stored;

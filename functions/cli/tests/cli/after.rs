@@ -58,7 +58,7 @@ fn the_same_name_for_another_request_is_refused() {
 fn an_unknown_name_is_answered_with_those_that_are_close() {
     let world = World::new(QUICK);
     world.run(&["--name", "xgb-large"]).with_code(0);
-    for command in ["describe", "stop", "replay"] {
+    for command in ["describe", "cost", "stop", "replay"] {
         let ended = world.hyperband(&[command, "xbg-large"]).with_code(2);
         assert!(ended.err.contains("hint: did you mean xgb-large?"), "{ended:?}");
         let ended = world.hyperband(&[command, "something-else"]).with_code(2);

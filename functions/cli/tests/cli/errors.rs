@@ -92,7 +92,7 @@ fn a_folder_where_nothing_was_run_is_no_table() {
     assert_eq!(world.hyperband(&["list"]).with_code(0).out, "nothing was run in .hyperband yet\n");
     let listed = world.hyperband(&["list", "--output", "json"]).with_code(0).json();
     assert_eq!(listed, json!({"HyperParameterTuningJobSummaries": []}));
-    for command in ["describe", "stop", "replay"] {
+    for command in ["describe", "cost", "stop", "replay"] {
         let ended = world.hyperband(&[command, "t"]).with_code(2);
         assert!(ended.err.starts_with("error: nothing was run in .hyperband yet\nhint: "), "{ended:?}");
     }

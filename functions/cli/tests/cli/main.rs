@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
 
 mod after;
+mod cost;
 mod disk;
 mod errors;
+mod explain;
 mod help;
 mod interrupted;
 mod report;
 mod run;
+mod stop;
 mod world;

@@ -45,6 +45,11 @@ impl Layout {
         Ok(Self { root })
     }
 
+    /// The folder as it is, to look at.
+    pub(crate) fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
@@ -215,6 +220,11 @@ pub(crate) fn load(layout: &Layout) -> Result<Vec<Found>, OpenError> {
         }
     }
     Ok(found)
+}
+
+/// The job of that name, if there is one.
+pub(crate) fn find(layout: &Layout, name: &str) -> Option<Found> {
+    layout.record(name).exists().then(|| load_job(layout, name))
 }
 
 fn load_job(layout: &Layout, name: &str) -> Found {

@@ -83,9 +83,9 @@ pub async fn summaries<T: Table>(
     store: &Store<T>,
     id: &str,
 ) -> Result<Option<(Loaded, Vec<JobSummary>)>, StoreError> {
-    // Rows first: a job that leaves the state between the two reads is then shown from the state, not missed.
-    let rows = store.all(&stored::tuning_partition(id), "JOB#").await?;
+    // The state first: a job that leaves it between the two reads is then among the rows too, not missed; its row is kept.
     let Some(loaded) = store.load(id).await? else { return Ok(None) };
+    let rows = store.all(&stored::tuning_partition(id), "JOB#").await?;
     let mut summaries: Vec<JobSummary> = rows.iter().map(stored::job).collect::<Result<_, _>>()?;
     for (key, trial, job) in loaded.state.jobs() {
         summaries.push(full_summary(&loaded.tuning.definition, key, trial, job));

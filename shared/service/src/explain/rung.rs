@@ -1,0 +1,64 @@
+//! A trial among those that had arrived at a rung when it was judged.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use tuning::definition::Definition;
+use tuning::ruling::Ruling;
+use tuning::state::State;
+use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar};
+
+use super::words;
+use crate::store::Tuning;
+
+/// The comparison that `ruling` made in `state`; `went_on` are those that were let go on there so far, the trial itself
+/// included. `None` for another ruling.
+pub(super) fn comparison(
+    state: &State,
+    definition: &Definition,
+    ruling: &Ruling,
+    went_on: &BTreeSet<u32>,
+    cost: CostSoFar,
+) -> Option<Comparison> {
+    let Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } = ruling else {
+        return None;
+    };
+    let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    let mut stored = state.rungs.get(index(*bracket))?.get(index(*rung))?.clone();
+    stored.arrive(definition.direction(), *trial, *value, verdict.goes_on);
+    let arrivals = (1..).zip(&stored.arrivals).map(|(rank, (trial, value))| ArrivalView {
+        rank,
+        trial: *trial,
+        value: *value,
+        went_on: went_on.contains(trial),
+    });
+    Some(Comparison {
+        bracket: *bracket,
+        rung: *rung,
+        level: *level,
+        epoch: *resource,
+        compared: match resource.cmp(level) {
+            Ordering::Equal => Compared::AtLevel,
+            Ordering::Greater => Compared::Late,
+            Ordering::Less => Compared::LastBeforeEnd,
+        },
+        value: *value,
+        rank: verdict.rank.saturating_add(1),
+        arrived: verdict.seen,
+        allowed: verdict.allowed,
+        went_on: verdict.goes_on,
+        rule: words::rule(*verdict, value.is_some()),
+        arrivals: arrivals.collect(),
+        cost,
+    })
+}
+
+/// The levels at which trials of `bracket` are compared and, last, their end; none where nobody is stopped at rungs.
+pub(super) fn levels(tuning: &Tuning, bracket: u32) -> Vec<u32> {
+    if !tuning.request.is_hyperband() {
+        return Vec::new();
+    }
+    let plan = tuning.definition.plan();
+    let bracket = usize::try_from(bracket).ok().and_then(|index| plan.brackets().get(index));
+    bracket.map(|bracket| bracket.rungs().iter().map(|rung| rung.resource).collect()).unwrap_or_default()
+}

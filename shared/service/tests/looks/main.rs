@@ -1,0 +1,9 @@
+//! What is told of a tuning from its table: explanations of trials, the ledger against the bills, what is active.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+
+mod active;
+mod cost;
+mod explain;
+mod summaries;
+mod world;
