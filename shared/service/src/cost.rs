@@ -105,11 +105,12 @@ fn ledger(tuning: &Tuning, state: &State) -> LedgerView {
 fn job_cost(tuning: &Tuning, name: String, job: &JobSummary, described: Option<&Description>) -> JobCost {
     let shape = &tuning.definition.job;
     let billable = described.and_then(billed);
-    let computed = shape.rate.zip(billable).map(|(rate, seconds)| {
-        // As the bill is booked.
-        rate.cost(seconds, shape.instance_count, shape.volume_gib)
-    });
-    let booked = job.cost.filter(|_| shape.rate.is_some());
+    let instances = shape.instances(job.instances);
+    let choices = tuning.request.instance_choices();
+    let choice = usize::try_from(job.instances).ok().and_then(|index| choices.get(index));
+    // As the bill is booked.
+    let computed = billable.and_then(|seconds| instances.cost(seconds));
+    let booked = job.cost.filter(|_| instances.rate.is_some());
     let note = note(job, described, billable);
     let difference = match note {
         Some(Note::BilledThoughNeverStarted) => {
@@ -124,15 +125,15 @@ fn job_cost(tuning: &Tuning, name: String, job: &JobSummary, described: Option<&
         training_job_name: name,
         trial: job.job.trial,
         attempt: job.job.attempt,
-        instance_type: tuning.request.instance_type().to_owned(),
-        instance_count: shape.instance_count,
-        price_usd_per_hour: shape.rate.map(|rate| MicroUsd(rate.instance_hour)),
+        instance_type: choice.map_or("", |choice| choice.instance_type).to_owned(),
+        instance_count: instances.count,
+        price_usd_per_hour: instances.rate.map(|rate| MicroUsd(rate.instance_hour)),
         training_job_status: described.map(|described| described.status.clone()),
         billable_seconds: billable,
         training_seconds: described.and_then(training_seconds),
         booked_seconds: job.billable_seconds,
         booked_usd: booked,
-        reserved_usd: (unbooked && shape.rate.is_some()).then_some(job.reservation),
+        reserved_usd: (unbooked && instances.rate.is_some()).then_some(job.reservation),
         computed_usd: computed,
         difference_usd: difference,
         note,

@@ -5,6 +5,7 @@
 
 mod jobs;
 mod late;
+mod promotion;
 mod rung;
 mod trail;
 mod words;

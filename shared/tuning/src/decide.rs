@@ -18,6 +18,7 @@ use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOA
 use crate::ruling::{Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 
+pub use promote::most_promoted;
 pub use silence::open_look;
 
 /// The rules version from which on a job that is settled in full is not stopped any more.

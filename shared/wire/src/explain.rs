@@ -124,6 +124,12 @@ pub enum Kind {
     Deferred,
     /// The trial was compared with others at a rung.
     Judged,
+    /// The trial came to its rung's level and waits there.
+    RungReached,
+    /// The trial was promoted: it goes on at the next rung, in a training job of its own.
+    Promoted,
+    /// A training job did not go on from the trial's checkpoint.
+    ResourceRepeated,
     /// A training job was ordered to stop.
     StopOrdered,
     /// A stored log was ordered to be read.

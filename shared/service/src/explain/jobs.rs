@@ -33,7 +33,7 @@ impl Jobs {
         limits: JobLimits,
         reservation: MicroUsd,
     ) -> String {
-        let why = words::attempt(key.attempt, self.retry.take());
+        let why = words::attempt(key, self.retry.take());
         let job = ExplainedJob {
             training_job_name: training_job_name(&tuning.id, key),
             attempt: key.attempt,

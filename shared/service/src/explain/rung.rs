@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use tuning::definition::Definition;
-use tuning::ruling::Ruling;
-use tuning::state::State;
+use tuning::ruling::{Ruling, Verdict};
+use tuning::state::{State, Trial};
 use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar};
 
 use super::words;
@@ -37,11 +37,7 @@ pub(super) fn comparison(
         rung: *rung,
         level: *level,
         epoch: *resource,
-        compared: match resource.cmp(level) {
-            Ordering::Equal => Compared::AtLevel,
-            Ordering::Greater => Compared::Late,
-            Ordering::Less => Compared::LastBeforeEnd,
-        },
+        compared: compared(*resource, *level),
         value: *value,
         rank: verdict.rank.saturating_add(1),
         arrived: verdict.seen,
@@ -51,6 +47,57 @@ pub(super) fn comparison(
         arrivals: arrivals.collect(),
         cost,
     })
+}
+
+/// A trial that waits at a rung, among those that have ended there; `went_on` are those that were promoted from there so
+/// far. `None` if there is no such rung.
+pub(super) fn waiting(
+    state: &State,
+    definition: &Definition,
+    (number, trial): (u32, &Trial),
+    (allowed, goes_on): (u32, bool),
+    went_on: &BTreeSet<u32>,
+    cost: CostSoFar,
+) -> Option<Comparison> {
+    let rung = trial.next_rung;
+    let cohort = state.cohort(trial.bracket, trial.round)?;
+    let stored = cohort.rungs.get(usize::try_from(rung).ok()?)?;
+    let place = stored.arrivals.iter().position(|(other, _)| *other == number)?;
+    let value = stored.arrivals.get(place)?.1;
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let verdict = Verdict { rank: count(place), seen: count(stored.arrivals.len()), allowed, goes_on };
+    let level = definition.level(trial.bracket, rung);
+    let epoch =
+        trial.curve.range(level..).next().or(trial.curve.last_key_value()).map_or(0, |(epoch, _)| *epoch);
+    let arrivals = (1..).zip(&stored.arrivals).map(|(rank, (trial, value))| ArrivalView {
+        rank,
+        trial: *trial,
+        value: *value,
+        went_on: went_on.contains(trial),
+    });
+    Some(Comparison {
+        bracket: trial.bracket,
+        rung,
+        level,
+        epoch,
+        compared: compared(epoch, level),
+        value,
+        rank: verdict.rank.saturating_add(1),
+        arrived: verdict.seen,
+        allowed,
+        went_on: goes_on,
+        rule: words::promotion_rule(verdict),
+        arrivals: arrivals.collect(),
+        cost,
+    })
+}
+
+fn compared(epoch: u32, level: u32) -> Compared {
+    match epoch.cmp(&level) {
+        Ordering::Equal => Compared::AtLevel,
+        Ordering::Greater => Compared::Late,
+        Ordering::Less => Compared::LastBeforeEnd,
+    }
 }
 
 /// The levels at which trials of `bracket` are compared and, last, their end; none where nobody is stopped at rungs.

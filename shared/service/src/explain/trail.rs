@@ -40,9 +40,9 @@ pub(super) struct Trail<'a> {
     /// Its bracket and configuration, as its first job was ordered with them.
     drawn: Option<(u32, Configuration)>,
     entries: Vec<Entry>,
-    jobs: Jobs,
+    pub(super) jobs: Jobs,
     /// Trials that were let go on, by bracket and rung: the state keeps their number only.
-    went_on: BTreeMap<(u32, u32), BTreeSet<u32>>,
+    pub(super) went_on: BTreeMap<(u32, u32), BTreeSet<u32>>,
     pub(super) late: Late,
 }
 
@@ -147,7 +147,10 @@ impl<'a> Trail<'a> {
                 let job = self.live(state).map(|(key, _)| key);
                 Some(Said { rung: Some(Box::new(compared)), ..Said::new(Kind::Judged, job, says) })
             }
-            Ruling::StartOrdered { job, bracket, configuration, limits, reservation } if ours(job) => {
+            Ruling::RungReached { .. } | Ruling::TrialPromoted { .. } | Ruling::ResourceRepeated { .. } => {
+                self.promotion(state, ruling)
+            }
+            Ruling::StartOrdered { job, bracket, configuration, limits, reservation, .. } if ours(job) => {
                 self.drawn = Some((*bracket, configuration.clone()));
                 let why = self.jobs.ordered(self.tuning, *job, state.now, *limits, *reservation);
                 say(Kind::JobOrdered, job, words::ordered(definition, &why, *limits, *reservation))
@@ -173,8 +176,7 @@ impl<'a> Trail<'a> {
                 say(Kind::AttemptAwaited, job, words::awaited(*why, *not_before, ended.as_ref()))
             }
             Ruling::TrialFinished { job, trial, how } if *trial == self.trial => {
-                let ended = job.and_then(|key| self.jobs.concluded(definition, state, key));
-                Some(Said::new(Kind::TrialFinished, *job, words::finished(how, ended.as_ref())))
+                Some(self.finished(state, *job, how))
             }
             Ruling::StartOrdered { .. }
             | Ruling::StopOrdered { .. }
@@ -213,7 +215,10 @@ impl<'a> Trail<'a> {
             direction: words::direction(definition.objective).to_owned(),
             training_jobs: self.jobs.list(),
             entries: self.entries,
-            now: trial.map(|trial| words::standing(definition, state, trial)),
+            now: trial.map(|trial| words::standing(definition, state, trial)).or_else(|| {
+                let waiting = state.waiting.get(&self.trial)?;
+                Some(format!("it waits at rung {} to be promoted", waiting.next_rung))
+            }),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The sentences of an explanation. Pure text; numbers of the objective stay numbers in the entries.
 
 use tuning::definition::{Definition, JobLimits, Objective};
+use tuning::fact::JobKey;
 use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, RetryWhy, StopWhy, TrialEnd, Verdict};
 use tuning::state::{State, Status, Trial};
@@ -19,8 +20,9 @@ pub(super) fn direction(objective: Objective) -> &'static str {
 }
 
 /// Why there is an attempt.
-pub(super) fn attempt(attempt: u32, retry: Option<RetryWhy>) -> String {
+pub(super) fn attempt(JobKey { rung, attempt, .. }: JobKey, retry: Option<RetryWhy>) -> String {
     match retry {
+        None if rung > 0 => format!("attempt {attempt}: it was promoted to rung {rung}"),
         None if attempt <= 1 => "first attempt".to_owned(),
         None => format!("attempt {attempt}"),
         Some(why) => format!("attempt {attempt}: {}", retried(why)),
@@ -30,6 +32,8 @@ pub(super) fn attempt(attempt: u32, retry: Option<RetryWhy>) -> String {
 fn retried(why: RetryWhy) -> &'static str {
     match why {
         RetryWhy::Capacity => "there was no capacity for the one before",
+        RetryWhy::NextInstances => "there was no capacity for the one before, so it runs on other instances",
+        RetryWhy::OnDemand => "spot capacity failed the one before, so it runs on demand",
         RetryWhy::MaxWait => "no spot capacity came in time for the one before",
         RetryWhy::ServiceError => "the training service failed the one before",
         RetryWhy::RuntimeCutTooShort => "the running time of the one before had been cut too short",
@@ -85,6 +89,39 @@ pub(super) fn judged(compared: &Comparison) -> String {
     format!("rung {rung} at epoch {level}{seen}: {rule}")
 }
 
+/// The rule by which a trial was promoted, with its numbers.
+pub(super) fn promotion_rule(verdict: Verdict) -> String {
+    let Verdict { rank, seen, allowed, .. } = verdict;
+    let may = if allowed == 1 { "may" } else { "may all" };
+    format!("rank {} of {seen} that have ended there; the best {allowed} {may} go on", rank.saturating_add(1))
+}
+
+/// The trial was promoted.
+pub(super) fn promoted(compared: &Comparison, next: u32) -> String {
+    format!("promoted from rung {} to train on to epoch {next}: {}", compared.rung, compared.rule)
+}
+
+/// A trial that waited was left out.
+pub(super) fn left_out(compared: &Comparison) -> String {
+    format!("the trial is over, it was not promoted from rung {}: {}", compared.rung, compared.rule)
+}
+
+/// The trial waits at its rung.
+pub(super) fn waits(rung: u32, level: u32, resource: u32, job: Option<&ExplainedJob>) -> String {
+    let by =
+        if resource == level { String::new() } else { format!(" (its value is that of epoch {resource})") };
+    let billed = job.map(billed).unwrap_or_default();
+    format!("it has come to rung {rung} at epoch {level}{by}, and waits there to be promoted{billed}")
+}
+
+/// A job began with less than its trial had.
+pub(super) fn repeated(had: u32, from: u32) -> String {
+    format!(
+        "it did not go on from the trial's checkpoint: it began at epoch {from} although the trial had {had}, and the \
+         epochs between are paid again"
+    )
+}
+
 /// A training job was ordered to stop, in a tuning of this status.
 pub(super) fn stop(why: StopWhy, status: &Status) -> String {
     match why {
@@ -92,6 +129,14 @@ pub(super) fn stop(why: StopWhy, status: &Status) -> String {
             format!("it is ordered to stop: the trial was not among the best at rung {rung}")
         }
         StopWhy::MaxResource => "it is ordered to stop: the trial has all its epochs".to_owned(),
+        StopWhy::PastLevel { level } => {
+            format!("it is ordered to stop: it trains beyond the {level} epochs that it was told")
+        }
+        StopWhy::Interruptions { count } => {
+            format!(
+                "it is ordered to stop: its instances were taken away {count} times, it goes on on demand"
+            )
+        }
         StopWhy::NoObjective { seconds } => {
             format!(
                 "it is ordered to stop: no value of the objective for {seconds} s, and none in its stored log"
@@ -134,6 +179,8 @@ pub(super) fn settled(definition: &Definition, amount: MicroUsd) -> String {
 pub(super) fn awaited(why: RetryWhy, not_before: i64, job: Option<&ExplainedJob>) -> String {
     let why = match why {
         RetryWhy::Capacity => "there was no capacity",
+        RetryWhy::NextInstances => "there was no capacity, and other instances to choose from",
+        RetryWhy::OnDemand => "spot capacity failed it, so it goes on on demand",
         RetryWhy::MaxWait => "no spot capacity came in time",
         RetryWhy::ServiceError => "the training service failed",
         RetryWhy::RuntimeCutTooShort => "its running time had been cut too short",
@@ -149,6 +196,12 @@ pub(super) fn finished(how: &TrialEnd, job: Option<&ExplainedJob>) -> String {
     let how = match how {
         TrialEnd::Completed => "the trial is over: its program ended well".to_owned(),
         TrialEnd::Stopped(StopWhy::Rung { rung }) => format!("the trial is over: stopped at rung {rung}"),
+        TrialEnd::Stopped(StopWhy::PastLevel { .. }) => {
+            "the trial is over: stopped beyond its rung's level".to_owned()
+        }
+        TrialEnd::Stopped(StopWhy::Interruptions { .. }) => {
+            "the trial is over: its instances were taken away too often".to_owned()
+        }
         TrialEnd::Stopped(StopWhy::MaxResource) => "the trial is over: it has all its epochs".to_owned(),
         TrialEnd::Stopped(StopWhy::TuningEnding) => "the trial is over: it ended with the tuning".to_owned(),
         TrialEnd::Stopped(StopWhy::NoObjective { .. }) => {

@@ -258,6 +258,14 @@ pub(super) fn left_out(
     })
 }
 
+/// The most that may ever go on from a rung of a cohort, as things stand; `None` if there is no such cohort, or, where
+/// rungs close, while this one is open.
+pub fn most_promoted(definition: &Definition, state: &State, place: (u32, u32, u32)) -> Option<u32> {
+    let (bracket, round, rung) = place;
+    let most = most_allowed(definition, state, state.cohort(bracket, round)?, rung);
+    (most < u32::MAX).then_some(most)
+}
+
 /// The most that may ever go on from a rung, whatever still happens.
 fn most_allowed(definition: &Definition, state: &State, cohort: &Cohort, rung: u32) -> u32 {
     if definition.promotes() == Some(Scheduling::Synchronous) {

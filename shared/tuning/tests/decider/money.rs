@@ -235,7 +235,7 @@ fn two_descriptions_in_one_delivery_are_one_bill() {
 fn the_longest_time_that_an_amount_pays_is_found_to_the_second() {
     let definition = random(9, 1);
     let longest =
-        |amount: u64, least: u64, most: u64| definition.longest_within(MicroUsd(amount), least, most);
+        |amount: u64, least: u64, most: u64| definition.longest_within(MicroUsd(amount), (least, most), 0);
     // 300 seconds are for the end.
     assert_eq!(longest(800 * SECOND, 120, 3_600), Some(500));
     assert_eq!(longest(800 * SECOND - 1, 120, 3_600), Some(499));
