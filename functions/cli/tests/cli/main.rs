@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
 
 mod after;
+mod check;
 mod disk;
 mod errors;
 mod help;
 mod interrupted;
+mod plan;
 mod report;
 mod run;
 mod world;
