@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
 
+use service::submit::REQUEST_BYTES_MAX;
 use wire::item::MAX_ITEM_BYTES;
 use wire::request::{PriceAnswer, Request, RequestError};
 use wire::stored;
@@ -59,8 +60,16 @@ fn validated(body: &[u8]) -> Result<Request, RequestError> {
     let request = Request::parse(body)?;
     // Any time and incarnation: neither makes a request valid.
     let definition = request.definition(0, "000000", &PriceAnswer::default())?;
-    if stored::meta_row(&definition, &request.body().to_string()).size_bytes() > MAX_ITEM_BYTES {
-        return Err(RequestError::field("", "the request and its search space are too large to be stored"));
+    let text = request.body().to_string();
+    let row = stored::meta_row(&definition, &text);
+    if text.len() > REQUEST_BYTES_MAX || row.size_bytes() > MAX_ITEM_BYTES {
+        let message = format!(
+            "the request has {} bytes of at most {REQUEST_BYTES_MAX}, and with its search space {} of at most \
+             {MAX_ITEM_BYTES}",
+            text.len(),
+            row.size_bytes()
+        );
+        return Err(RequestError::field("", &message));
     }
     Ok(request)
 }

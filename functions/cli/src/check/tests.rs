@@ -262,4 +262,9 @@ fn what_a_submission_refuses_is_refused() {
     let error = validated(unpriced.to_string().as_bytes()).unwrap_err();
     assert_eq!(error.violations[0].path, "Controller.InstancePricesUsdPerHour");
     assert_eq!(show::refused(&error)["Valid"], false);
+    let statics: serde_json::Map<String, Value> =
+        (0..95).map(|number| (format!("h{number}"), json!("x".repeat(2_400)))).collect();
+    let large = changed(&calm(), &[("TrainingJobDefinition/StaticHyperParameters", json!(statics))]);
+    let error = validated(large.to_string().as_bytes()).unwrap_err();
+    assert!(error.message.contains("of at most 200000"), "{error}");
 }
