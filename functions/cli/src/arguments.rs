@@ -35,6 +35,25 @@ Examples:
   hyperband run request.json --spot-interruptions 6 -- python3 train.py
   hyperband run - --output json -- python3 train.py < request.json > result.json";
 
+const PLAN_EXAMPLES: &str = "\
+Nothing is started. Time and cost come from a small simulation in which trials are equally likely to be good; start-ups \
+count as billed. Prices are those of the request (Controller.InstancePricesUsdPerHour).
+
+Examples:
+  hyperband plan request.json
+  hyperband plan request.json --epoch-seconds 45 --startup-seconds 240
+  hyperband plan request.json --epoch-seconds 45 --output json | jq .FullSet";
+
+const CHECK_EXAMPLES: &str = "\
+The log is plain text, as CloudWatch shows it or as the program prints it. Exit code 0 when the request is valid, with \
+warnings or without, 2 when it is not.
+
+Examples:
+  hyperband check request.json
+  hyperband check request.json --log training.log
+  ./train.sh | hyperband check request.json --log -
+  hyperband check request.json --output json | jq -r '.Warnings[].Code'";
+
 const LIST_EXAMPLES: &str = "\
 Examples:
   hyperband list
@@ -98,6 +117,12 @@ pub(crate) enum Command {
     /// Run a whole tuning on this machine
     #[command(after_help = RUN_EXAMPLES)]
     Run(Run),
+    /// Show what a request comes to: brackets, training jobs, cost and time; starts nothing
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(Plan),
+    /// Check a request, try its metric patterns on a log, and warn of what will hurt
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(Check),
     /// List the tunings of a data directory, newest first
     #[command(after_help = LIST_EXAMPLES)]
     List(List),
@@ -156,6 +181,37 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value = "120", value_parser = seconds)]
     pub(crate) grace_seconds: Duration,
     /// How the result is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `plan`.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// File with the JSON of CreateHyperParameterTuningJob, `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) request: PathBuf,
+    /// Seconds from the start of a training job to its first epoch
+    #[arg(long, value_name = "S", default_value = "180", value_parser = milliseconds)]
+    pub(crate) startup_seconds: Milliseconds,
+    /// Seconds that an epoch takes; without it, no time and no expected cost are shown
+    #[arg(long, value_name = "E", value_parser = milliseconds)]
+    pub(crate) epoch_seconds: Option<Milliseconds>,
+    /// How the plan is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// File with the JSON of CreateHyperParameterTuningJob, `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) request: PathBuf,
+    /// Log of a training job on which the metric patterns are tried, `-` for standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) log: Option<PathBuf>,
+    /// How the findings are printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
 }
@@ -257,6 +313,24 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("whole seconds up to {GRACE_SECONDS_MAX} are wanted"))
 }
 
+/// A length of time given in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Milliseconds(pub(crate) u64);
+
+/// Read by its digits, so that what is typed is what is counted.
+fn milliseconds(text: &str) -> Result<Milliseconds, String> {
+    const SECONDS_MAX: u64 = 2_419_200;
+    let wanted = || format!("seconds up to {SECONDS_MAX} (28 days) are wanted, such as 90 or 0.25");
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 3 {
+        return Err(wanted());
+    }
+    let read = |text: &str| text.parse::<u64>().map_err(|_| wanted());
+    let milliseconds = read(whole)?.saturating_mul(1_000).saturating_add(read(&format!("{fraction:0<3}"))?);
+    if milliseconds <= SECONDS_MAX * 1_000 { Ok(Milliseconds(milliseconds)) } else { Err(wanted()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,6 +349,16 @@ mod tests {
         assert_eq!(run.command, ["sh", "--name", "x"]);
         assert_eq!(run.name, None);
         assert_eq!(run.place.data_dir, PathBuf::from(DATA_DIR));
+    }
+
+    #[test]
+    fn seconds_may_have_a_fraction() {
+        for (text, expected) in [("90", 90_000), ("0.25", 250), ("1.5", 1_500), ("2419200", 2_419_200_000)] {
+            assert_eq!(milliseconds(text), Ok(Milliseconds(expected)), "{text}");
+        }
+        for text in ["", ".5", "1.", "-1", "1e3", "0.0001", "2419200.001", "99999999999999999999", "1.-5"] {
+            assert!(milliseconds(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! interrupted. Nothing here decides; that is for the host and the crates below it.
 
 mod arguments;
+mod check;
 mod closest;
 mod cost;
 mod data;
@@ -14,12 +15,14 @@ mod follow;
 mod list;
 mod output;
 mod page;
+mod plan;
 mod progress;
 mod replay;
 mod report;
 mod run;
 mod stop;
 mod text;
+mod warning;
 mod words;
 
 use std::ffi::OsString;
@@ -53,6 +56,8 @@ fn main() -> ExitCode {
             completions(shell);
             Ok(Exit::Done)
         }
+        Command::Plan(options) => plan::plan(&options),
+        Command::Check(options) => check::check(&options),
         command => on_runtime(command),
     };
     match result {
@@ -86,7 +91,8 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Stop(options) => stop::stop(options).await,
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,
-        Command::Completions { .. } => Ok(Exit::Done),
+        // Performed before, without a runtime.
+        Command::Plan(_) | Command::Check(_) | Command::Completions { .. } => Ok(Exit::Done),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Killed at any moment, the same command line goes on where it was: everything is in the data directory. A tuning
 //! that has ended is only shown again. Never starts work for another tuning of the folder with this one's command.
 
-mod ask;
+pub(crate) mod ask;
 mod command;
 mod session;
 mod signals;

@@ -16,7 +16,7 @@ use crate::ports::{Clock, Prices, PricesError};
 use crate::store::{Store, StoreError};
 
 /// Largest request that is stored, in bytes of JSON: the row must stay below the table's limit with the definition.
-const REQUEST_BYTES_MAX: usize = 200_000;
+pub const REQUEST_BYTES_MAX: usize = 200_000;
 
 /// The use case with what it needs.
 #[derive(Debug)]

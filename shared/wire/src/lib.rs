@@ -1,6 +1,7 @@
 //! Every serialised shape, versioned: requests and responses of AMT, events, stored rows.
 #![warn(missing_docs)]
 
+pub mod algorithm;
 pub mod constraint;
 pub mod cost;
 pub mod describe;

@@ -38,8 +38,6 @@ pub const MAX_DEPTH: usize = 32;
 pub const OWN_TAGS: usize = 3;
 /// The hyperparameter that the service adds, with the name of the objective metric.
 pub const OBJECTIVE_HYPERPARAMETER: &str = "_tuning_objective_metric";
-/// XGBoost's hyperparameter without which a stopped job leaves no model.
-pub const SAVE_ON_TERMINATION: &str = "save_model_on_termination";
 /// Static hyperparameters that tell `MaxResource` when the request does not: AMT's five, then ours.
 pub const RESOURCE_NAMES: &[&str] = &[
     "epochs",
@@ -233,24 +231,39 @@ impl Request {
         self.count(&config("StrategyConfig.HyperbandStrategyConfig.MinResource")).unwrap_or(1)
     }
 
-    /// `MaxResource`, or what the static hyperparameters tell of it; `None` if they do not, or for another strategy
-    /// than Hyperband.
+    /// `MaxResource`, or what the static hyperparameters or the built-in algorithm tell of it; `None` if they do not, or
+    /// for another strategy than Hyperband.
     pub fn max_resource(&self) -> Option<u32> {
         if !self.is_hyperband() {
             return None;
         }
         let given = self.count(&config("StrategyConfig.HyperbandStrategyConfig.MaxResource"));
-        given.or_else(|| self.inferred_max_resource().map(|(_, number)| number))
+        given
+            .or_else(|| self.inferred_max_resource().map(|(_, number)| number))
+            .or_else(|| self.default_max_resource().map(|(_, number)| number))
     }
 
     /// The static hyperparameter that tells the largest resource, and the number it tells.
     pub(crate) fn inferred_max_resource(&self) -> Option<(&str, u32)> {
+        let own = self.built_in().and_then(|algorithm| algorithm.resource).map(|resource| resource.name);
         let names = self.resource_hyperparameter().into_iter().chain(RESOURCE_NAMES.iter().copied());
-        names.into_iter().find_map(|name| {
-            // A framework estimator sends each value as JSON, so a text arrives in quotes.
-            let value = self.static_hyperparameter(name)?.trim().trim_matches('"');
-            value.parse().ok().filter(|number| *number > 0).map(|number| (name, number))
-        })
+        names.chain(own).find_map(|name| Some((name, self.static_epochs(name)?)))
+    }
+
+    /// The number in a static hyperparameter that sets epochs.
+    pub fn static_epochs(&self, name: &str) -> Option<u32> {
+        // A framework estimator sends each value as JSON, so a text arrives in quotes.
+        let value = self.static_hyperparameter(name)?.trim().trim_matches('"');
+        value.parse().ok().filter(|number| *number > 0)
+    }
+
+    /// The hyperparameter of a built-in algorithm that sets the epochs and that the request leaves at its default, and
+    /// that default.
+    pub(crate) fn default_max_resource(&self) -> Option<(&'static str, u32)> {
+        let algorithm = self.built_in().filter(|algorithm| algorithm.tells_while_running())?;
+        let resource = algorithm.resource?;
+        let said = self.is_tuned(resource.name) || self.static_hyperparameter(resource.name).is_some();
+        resource.default.filter(|_| !said).map(|default| (resource.name, default))
     }
 
     /// `ReductionFactor`, 3 if absent.
@@ -293,9 +306,24 @@ impl Request {
         self.object("TrainingJobDefinition.StaticHyperParameters")
     }
 
-    /// `Controller.ResourceHyperParameter`: the hyperparameter that sets epochs or rounds.
+    /// The hyperparameter that each training job gets with its number of epochs: `Controller.ResourceHyperParameter`,
+    /// else that of a built-in algorithm. What the request tunes, or sets itself for jobs that run to their end, is left
+    /// as it is; a promoted trial's jobs end at their rungs, so there it is set.
     pub fn resource_hyperparameter(&self) -> Option<&str> {
-        self.text("Controller.ResourceHyperParameter")
+        self.text("Controller.ResourceHyperParameter").or_else(|| {
+            let algorithm = self.built_in().filter(|algorithm| algorithm.tells_while_running())?;
+            let name = algorithm.resource?.name;
+            let promotes = self.text("Controller.RungExecution") == Some("Promote");
+            let set = self.static_hyperparameter(name).is_some() && !promotes;
+            (!set && !self.is_tuned(name)).then_some(name)
+        })
+    }
+
+    /// Whether a range of the request has this name.
+    pub fn is_tuned(&self, name: &str) -> bool {
+        let lists = ["IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges"];
+        let mut ranges = lists.iter().flat_map(|list| self.list(&config(&format!("ParameterRanges.{list}"))));
+        ranges.any(|range| range.get("Name").and_then(Value::as_str) == Some(name))
     }
 
     /// What a job may run on, in the order of preference: the entries of `InstanceConfigs`, else the flat fields of either
@@ -365,11 +393,6 @@ impl Request {
     /// The host whose log counts.
     pub fn metric_host(&self) -> &str {
         self.text("Controller.MetricHost").unwrap_or("algo-1")
-    }
-
-    /// The pattern that captures the epoch from a log line.
-    pub fn epoch_pattern(&self) -> Option<&str> {
-        self.text("Controller.EpochPattern")
     }
 
     /// The user's tags by key.

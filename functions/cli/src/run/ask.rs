@@ -12,8 +12,8 @@ use crate::failure::Failure;
 const NAME: &str = "HyperParameterTuningJobName";
 
 /// Reads the request in `path` (`-`: standard input), under the name `name` if one is given.
-pub(super) fn read(path: &Path, name: Option<&str>) -> Result<Request, Failure> {
-    let body = bytes(path).map_err(|error| unreadable(&error, path))?;
+pub(crate) fn read(path: &Path, name: Option<&str>) -> Result<Request, Failure> {
+    let body = body(path)?;
     let parsed = Request::parse(&body);
     let Some(name) = name else { return parsed.map_err(|error| refused(&error)) };
     match parsed {
@@ -25,6 +25,11 @@ pub(super) fn read(path: &Path, name: Option<&str>) -> Result<Request, Failure> 
             Request::check(value).map_err(|error| refused(&error))
         }
     }
+}
+
+/// The bytes of the request in `path`.
+pub(crate) fn body(path: &Path) -> Result<Vec<u8>, Failure> {
+    bytes(path).map_err(|error| unreadable(&error, path))
 }
 
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
@@ -51,7 +56,7 @@ fn unreadable(error: &io::Error, path: &Path) -> Failure {
 }
 
 /// The error for a request that is not taken: every field that is wrong.
-pub(super) fn refused(error: &RequestError) -> Failure {
+pub(crate) fn refused(error: &RequestError) -> Failure {
     let mut text = "the request is refused".to_owned();
     match error.violations.as_slice() {
         [] => {

@@ -8,9 +8,20 @@ use crate::world::{QUICK, World};
 fn help_is_as_recorded() {
     let world = World::new(QUICK);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
-    for command in
-        ["", "run", "list", "describe", "explain", "cost", "stop", "replay", "report", "completions"]
-    {
+    for command in [
+        "",
+        "run",
+        "plan",
+        "check",
+        "list",
+        "describe",
+        "explain",
+        "cost",
+        "stop",
+        "replay",
+        "report",
+        "completions",
+    ] {
         let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         let help = world.hyperband(&arguments).with_code(0).out;
         assert!(!help.contains('\x1b') && !help.contains("__host"), "{help}");

@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
 
 mod after;
+mod check;
 mod cost;
 mod disk;
 mod errors;
 mod explain;
 mod help;
 mod interrupted;
+mod plan;
 mod report;
 mod run;
 mod stop;

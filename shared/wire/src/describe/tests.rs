@@ -142,7 +142,7 @@ fn describe_has_what_clients_fail_without() {
     assert_eq!(specification["AlgorithmName"], "arn:aws:sagemaker:us-east-1:111122223333:algorithm/xgboost");
     let names: Vec<_> =
         specification["MetricDefinitions"].as_array().unwrap().iter().map(|m| &m["Name"]).collect();
-    assert_eq!(names, ["validation:auc", "ObjectiveMetric"]);
+    assert_eq!((names.len(), names[1], names[33]), (34, &json!("validation:auc"), &json!("ObjectiveMetric")));
     assert_eq!(job["OutputDataConfig"], json!({"S3OutputPath": "s3://example-bucket/out", "KmsKeyId": ""}));
     assert_eq!(
         job["StoppingCondition"],

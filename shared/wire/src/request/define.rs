@@ -243,13 +243,14 @@ impl Request {
     }
 
     fn epochs(&self) -> EpochRule {
-        let xgboost = self.reads_xgboost_lines();
+        let read = self.epochs_read();
         EpochRule {
             captured: self.epoch_pattern().is_some(),
-            base: self.count("Controller.EpochBase").unwrap_or(u32::from(!xgboost)),
-            per_attempt: self
-                .text("Controller.EpochNumbering")
-                .map_or(xgboost, |numbering| numbering == "PerAttempt"),
+            base: self.count("Controller.EpochBase").or(read.map(|epochs| epochs.base)).unwrap_or(1),
+            per_attempt: self.text("Controller.EpochNumbering").map_or_else(
+                || read.is_some_and(|epochs| epochs.per_attempt),
+                |numbering| numbering == "PerAttempt",
+            ),
         }
     }
 }

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use tuning::definition::JobLimits;
 use tuning::ruling::Launch;
 
-use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request, SAVE_ON_TERMINATION};
+use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request};
+use crate::algorithm::StoppedModel;
 
 /// Members of a training job definition that a training job has not, or that are made anew.
 const NOT_PASSED: &[&str] = &[
@@ -76,8 +77,8 @@ impl Request {
         if let Some((name, epochs)) = job.resource {
             all.insert(name.to_owned(), json!(epochs.to_string()));
         }
-        if self.is_xgboost() {
-            all.entry(SAVE_ON_TERMINATION).or_insert_with(|| json!("true"));
+        if let Some(StoppedModel::With(name)) = self.built_in().map(|algorithm| algorithm.stopped_model) {
+            all.entry(name).or_insert_with(|| json!("true"));
         }
         all
     }

@@ -1,12 +1,14 @@
 //! What tells the objective from a log line: the user's pattern, or the one of a built-in algorithm.
 //!
 //! Every pattern of a user is compiled here, with a bound on its size, by crate `regex` (time linear in the line).
-//! The forms of built-in algorithms' lines come from their containers and from SageMaker's guide.
+//! What built-in algorithms print is in [`crate::algorithm`].
 
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
 use super::{DEFINITION, Request};
+use crate::algorithm::{self, Algorithm, Epochs, Metric, Told};
+use crate::events::logs::{Explanation, MetricPattern};
 
 /// Most bytes of a compiled pattern.
 const COMPILED_BYTES: usize = 1 << 20;
@@ -14,30 +16,6 @@ const COMPILED_BYTES: usize = 1 << 20;
 pub(crate) const SMALL_BYTES: usize = 1 << 15;
 /// Groups in brackets nested deeper than this are refused.
 const NESTING: u32 = 50;
-/// A number, as training programs print them.
-const NUMBER: &str = r"([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|inf(?:inity)?))";
-/// A line of XGBoost's evaluation monitor.
-const XGBOOST_LINE: &str = "[7]\ttrain-auc:0.5\tvalidation-auc:0.6";
-/// Repositories of SageMaker's own algorithms whose lines have the form `#quality_metric: ...`.
-const FIRST_PARTY: &[&str] = &[
-    "blazingtext",
-    "factorization-machines",
-    "forecasting-deepar",
-    "image-classification",
-    "ipinsights",
-    "kmeans",
-    "knn",
-    "lda",
-    "linear-learner",
-    "ntm",
-    "object-detection",
-    "object2vec",
-    "pca",
-    "randomcutforest",
-    "semantic-segmentation",
-    "seq2seq",
-];
-
 /// Why a pattern is refused: what is wrong and, where we know it, what to do. Answer it as a validation error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -92,100 +70,97 @@ pub(crate) fn shortened(text: &str) -> String {
     shown
 }
 
-/// Who wrote the training program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Algorithm {
-    /// SageMaker's XGBoost, not in script mode.
-    XgBoost,
-    /// Another algorithm that is known by name.
-    FirstParty,
-    /// The user.
-    Own,
-}
-
 impl Request {
-    fn algorithm(&self) -> Algorithm {
+    /// The built-in algorithm that trains, if it is one: by its name, its image, or SageMaker's own archive of its
+    /// script. Any other script in the image of a built-in is the user's.
+    pub fn built_in(&self) -> Option<&'static Algorithm> {
         if self.static_hyperparameter("sagemaker_program").is_some() {
-            return Algorithm::Own;
+            return self.static_hyperparameter("sagemaker_submit_directory").and_then(algorithm::of_script);
         }
         let specification =
             |member: &str| self.text(&format!("{DEFINITION}.AlgorithmSpecification.{member}"));
-        let named = specification("AlgorithmName").map(|name| name.rsplit('/').next().unwrap_or(name));
-        let image = specification("TrainingImage").map(|image| image.rsplit('/').next().unwrap_or(image));
-        let repository = image.map(|image| image.split([':', '@']).next().unwrap_or(image));
-        match (named, repository) {
-            (Some("xgboost"), _) | (_, Some("xgboost" | "sagemaker-xgboost")) => Algorithm::XgBoost,
-            (Some(_), _) => Algorithm::FirstParty,
-            (None, Some(repository)) if FIRST_PARTY.contains(&repository) => Algorithm::FirstParty,
-            (None, _) => Algorithm::Own,
-        }
+        let named = specification("AlgorithmName").and_then(algorithm::named);
+        named.or_else(|| specification("TrainingImage").and_then(algorithm::of_image))
     }
 
-    /// Whether the image is SageMaker's XGBoost in algorithm mode.
-    pub fn is_xgboost(&self) -> bool {
-        self.algorithm() == Algorithm::XgBoost
-    }
-
-    /// Whether the algorithm brings its metric definitions itself.
-    pub fn is_built_in(&self) -> bool {
-        self.algorithm() != Algorithm::Own
+    /// The objective as the built-in algorithm has it.
+    pub fn built_in_metric(&self) -> Option<&'static Metric> {
+        self.built_in()?.metric(self.objective_metric())
     }
 
     /// The pattern whose first group is the objective's value: the user's, else the built-in algorithm's. `None` only
-    /// if a program of the user's own comes without one, which is refused.
+    /// if the objective is neither, which is refused.
     pub fn metric_regex(&self) -> Option<String> {
-        self.given_regex(self.objective_metric()).map(str::to_owned).or_else(|| self.built_in_regex())
+        let given = self.given_regex(self.objective_metric()).map(str::to_owned);
+        given.or_else(|| self.built_in_metric().map(Metric::pattern))
     }
 
     fn given_regex(&self, metric: &str) -> Option<&str> {
-        let definitions = self.list("TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions");
         let named = |definition: &&Value| definition.get("Name").and_then(Value::as_str) == Some(metric);
-        definitions.iter().find(named)?.get("Regex")?.as_str()
+        self.metric_definitions().iter().find(named)?.get("Regex")?.as_str()
     }
 
-    fn built_in_regex(&self) -> Option<String> {
-        let metric = self.objective_metric();
-        let (phase, measure) = metric.split_once(':').unwrap_or(("validation", metric));
-        let (phase, measure) = (regex::escape(phase), regex::escape(measure));
-        match self.algorithm() {
-            Algorithm::XgBoost => Some(format!(r"\[[0-9]+\].*(?:#011|\t){phase}-{measure}:{NUMBER}")),
-            // Linear Learner writes the objective under its loss function's name.
-            Algorithm::FirstParty if measure == "objective_loss" => Some(format!(
-                r"#quality_metric: host=\S+, epoch=\S+, {phase} \S+_objective <loss>=\(?{NUMBER}"
-            )),
-            Algorithm::FirstParty => Some(format!(
-                r"(?:#quality_metric: host=\S+, (?:epoch=\S+, )?{phase} {measure} <\w+>=\(?|Epoch\S* (?i:{phase})-{measure}=){NUMBER}"
-            )),
-            Algorithm::Own => None,
+    /// `MetricDefinitions` as the request gives them.
+    pub fn metric_definitions(&self) -> &[Value] {
+        self.list("TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions")
+    }
+
+    /// The pattern that captures the epoch from a log line: the request's, else the built-in algorithm's.
+    pub fn epoch_pattern(&self) -> Option<&str> {
+        self.text("Controller.EpochPattern").or_else(|| self.built_in_epochs().map(|epochs| epochs.pattern))
+    }
+
+    /// How a built-in algorithm's line tells its epoch, where the request does not say. Not for an objective whose line
+    /// has none; nor for a definition of the user's that reads other lines than the algorithm's: then the program is not
+    /// what its image is called.
+    fn built_in_epochs(&self) -> Option<Epochs> {
+        let metric = self.built_in_metric();
+        let epochs = self.built_in()?.epochs?;
+        match (metric, self.given_regex(self.objective_metric())) {
+            (Some(metric), None) => (metric.told != Told::AtEnd).then_some(epochs),
+            (Some(metric), Some(given)) => {
+                (metric.told != Told::AtEnd && reads(given, &metric.sample())).then_some(epochs)
+            }
+            (None, _) => None,
         }
     }
 
-    /// Whether the epoch pattern reads a line of XGBoost's evaluation monitor, whose epochs begin at 0 and begin
-    /// again after a restart.
-    pub(crate) fn reads_xgboost_lines(&self) -> bool {
-        let pattern = self.epoch_pattern().and_then(|pattern| compile_pattern(pattern).ok());
-        let epoch_in = |line: &str| Some(pattern.as_ref()?.captures(line)?.get(1)?.as_str() == "7");
-        // CloudWatch shows a tab as #011.
-        [XGBOOST_LINE.to_owned(), XGBOOST_LINE.replace('\t', "#011")]
-            .iter()
-            .any(|line| epoch_in(line) == Some(true))
+    /// Whose epochs the lines have: those of the built-in, if the request's own pattern reads its lines. Programs of the
+    /// user's own print XGBoost's lines often.
+    pub(crate) fn epochs_read(&self) -> Option<Epochs> {
+        let Some(given) = self.text("Controller.EpochPattern") else { return self.built_in_epochs() };
+        let algorithm = self.built_in().or_else(algorithm::xgboost)?;
+        let sample = algorithm.metrics.iter().find(|metric| metric.told != Told::AtEnd)?.sample();
+        let pattern = MetricPattern::new(given, None).ok()?;
+        let epoch = algorithm::SAMPLE.1.to_string();
+        let read =
+            matches!(pattern.explain(&sample), Explanation::Value { captured, .. } if captured == epoch);
+        algorithm.epochs.filter(|_| read)
     }
 
-    /// The metric definitions as Describe shows them: for a built-in algorithm filled in, with the objective's once
-    /// more under the name `ObjectiveMetric`.
+    /// The metric definitions as Describe shows them: for a built-in algorithm filled in when the request gives none,
+    /// and in any case with the objective's once more under the name `ObjectiveMetric`.
     pub(crate) fn described_metrics(&self) -> Vec<Value> {
-        let mut metrics =
-            self.list("TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions").to_vec();
+        let mut metrics = self.metric_definitions().to_vec();
+        let Some(algorithm) = self.built_in() else { return metrics };
+        if metrics.is_empty() {
+            let filled = algorithm.metrics.iter();
+            metrics.extend(filled.map(|metric| json!({"Name": metric.name, "Regex": metric.pattern()})));
+        }
         let named = |metrics: &[Value], name: &str| metrics.iter().any(|metric| metric["Name"] == name);
-        if let (true, Some(regex)) = (self.is_built_in(), self.metric_regex()) {
-            for name in [self.objective_metric(), "ObjectiveMetric"] {
-                if !named(&metrics, name) {
-                    metrics.push(json!({"Name": name, "Regex": regex}));
-                }
+        for name in [self.objective_metric(), "ObjectiveMetric"] {
+            if let Some(regex) = self.metric_regex().filter(|_| !named(&metrics, name)) {
+                metrics.push(json!({"Name": name, "Regex": regex}));
             }
         }
         metrics
     }
+}
+
+/// Whether a pattern finds a value in a line.
+fn reads(pattern: &str, line: &str) -> bool {
+    MetricPattern::new(pattern, None)
+        .is_ok_and(|pattern| matches!(pattern.explain(line), Explanation::Value { .. }))
 }
 
 #[cfg(test)]
@@ -199,49 +174,77 @@ mod tests {
         }))
     }
 
-    fn value(request: &Request, line: &str) -> Option<String> {
-        let regex = compile_pattern(&request.metric_regex()?).unwrap();
-        Some(regex.captures(line)?[1].to_owned())
-    }
-
-    #[test]
-    fn xgboost_lines_are_read_without_a_definition() {
-        let image =
-            json!({"TrainingImage": "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1"});
-        let request = request(&image, "validation:auc");
-        for (line, auc) in [
-            ("[36]#011train-auc:0.91429#011validation-auc:0.80998", "0.80998"),
-            ("[07:01:02] [3]\ttrain-auc:0.5\tvalidation-auc:1e-3", "1e-3"),
-            ("[3]\tvalidation-auc:nan\ttrain-auc:0.5", "nan"),
-            ("[3]\tvalidation-auc:-inf", "-inf"),
-        ] {
-            assert_eq!(value(&request, line).as_deref(), Some(auc), "{line}");
-        }
-        assert_eq!(value(&request, "[3]\ttrain-auc:0.5\tvalidation-aucpr:0.4"), None);
-    }
-
-    #[test]
-    fn quality_metric_lines_are_read_without_a_definition() {
-        let named = request(&json!({"AlgorithmName": "object-detection"}), "validation:mAP");
-        let line = "#quality_metric: host=algo-1, epoch=0, validation mAP <score>=(0.0123)";
-        assert_eq!(value(&named, line).as_deref(), Some("0.0123"));
-        let images = request(&json!({"AlgorithmName": "image-classification"}), "validation:accuracy");
-        assert_eq!(value(&images, "Epoch[3] Validation-accuracy=0.81").as_deref(), Some("0.81"));
-        let linear =
-            request(&json!({"TrainingImage": "h.example/linear-learner:1"}), "validation:objective_loss");
-        let line = "#quality_metric: host=algo-1, epoch=2, validation binary_classification_cross_entropy_objective <loss>=0.3";
-        assert_eq!(value(&linear, line).as_deref(), Some("0.3"));
+    fn title(request: &Request) -> Option<&'static str> {
+        request.built_in().map(|algorithm| algorithm.title)
     }
 
     #[test]
     fn own_programs_and_script_mode_are_not_built_in() {
-        assert!(!request(&json!({"TrainingImage": "h.example/my-xgboost:1"}), "x").is_built_in());
-        let mut script = request(&json!({"TrainingImage": "h.example/sagemaker-xgboost:1.7-1"}), "x");
-        assert!(script.is_xgboost());
+        assert_eq!(title(&request(&json!({"TrainingImage": "h.example/my-xgboost:1"}), "x")), None);
+        assert_eq!(title(&request(&json!({"AlgorithmName": "somebodys-own"}), "x")), None);
+        let mut script =
+            request(&json!({"TrainingImage": "h.example/sagemaker-xgboost:1.7-1"}), "validation:auc");
+        assert_eq!(title(&script), Some("XGBoost"));
         script.body["TrainingJobDefinition"]["StaticHyperParameters"] =
             json!({"sagemaker_program": "\"t.py\""});
-        assert!(!script.is_xgboost());
-        assert_eq!(script.metric_regex(), None);
+        assert_eq!((title(&script), script.metric_regex()), (None, None));
+        script.body["TrainingJobDefinition"]["StaticHyperParameters"]["sagemaker_submit_directory"] = json!(
+            "\"s3://jumpstart-cache-prod-us-west-2/source-directory-tarballs/lightgbm/v1/sourcedir.tar.gz\""
+        );
+        assert_eq!(title(&script), Some("LightGBM"));
+    }
+
+    #[test]
+    fn the_objective_of_a_built_in_needs_no_definition() {
+        for algorithm in algorithm::ALGORITHMS {
+            for metric in algorithm.metrics {
+                let made = request(&json!({"AlgorithmName": algorithm.names[0]}), metric.name);
+                assert_eq!(made.metric_regex(), Some(metric.pattern()), "{algorithm}");
+                let captured = (metric.told != Told::AtEnd).then_some(algorithm.epochs).flatten();
+                assert_eq!(made.epoch_pattern(), captured.map(|epochs| epochs.pattern), "{algorithm}");
+                assert_eq!(made.epochs_read(), captured, "{algorithm}");
+            }
+        }
+        let unknown = request(&json!({"AlgorithmName": "xgboost"}), "validation:kappa");
+        assert_eq!((unknown.metric_regex(), unknown.epoch_pattern()), (None, None));
+    }
+
+    #[test]
+    fn epochs_are_captured_only_where_the_definition_reads_the_algorithms_lines() {
+        let image = "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1";
+        let given = |regex: &str| {
+            let definitions = json!([{"Name": "validation:auc", "Regex": regex}]);
+            request(&json!({"TrainingImage": image, "MetricDefinitions": definitions}), "validation:auc")
+        };
+        for own in [r".*\[[0-9]+\].*#011validation-auc:(\S+)", "validation-auc:([0-9.]+)"] {
+            let made = given(own);
+            assert_eq!(made.metric_regex().as_deref(), Some(own));
+            assert_eq!(made.epoch_pattern(), Some(r"\[([0-9]+)\](?:#011|\t)"), "{own}");
+        }
+        assert_eq!(given("auc=([0-9.]+)").epoch_pattern(), None, "another program in an image of that name");
+        let mut own = given("validation-auc:([0-9.]+)");
+        own.body["Controller"] = json!({"EpochPattern": "round ([0-9]+)"});
+        assert_eq!((own.epoch_pattern(), own.epochs_read()), (Some("round ([0-9]+)"), None));
+    }
+
+    #[test]
+    fn definitions_are_filled_in_only_where_none_is_given() {
+        let names = |request: &Request| -> Vec<String> {
+            let described = request.described_metrics();
+            described.iter().map(|metric| metric["Name"].as_str().unwrap().to_owned()).collect()
+        };
+        let ntm = request(&json!({"AlgorithmName": "ntm"}), "validation:total_loss");
+        assert_eq!(names(&ntm), ["validation:total_loss", "ObjectiveMetric"]);
+        let kmeans = request(&json!({"AlgorithmName": "kmeans"}), "test:ssd");
+        assert_eq!(names(&kmeans), ["test:msd", "test:ssd", "ObjectiveMetric"]);
+        let shown = kmeans.described_metrics();
+        assert_eq!(shown[1]["Regex"], shown[2]["Regex"]);
+        let definitions = json!([{"Name": "a", "Regex": "a=(.)"}]);
+        let own = json!({"AlgorithmName": "kmeans", "MetricDefinitions": definitions});
+        assert_eq!(names(&request(&own, "test:ssd")), ["a", "test:ssd", "ObjectiveMetric"]);
+        assert_eq!(names(&request(&own, "a")), ["a", "ObjectiveMetric"]);
+        let mine = json!({"TrainingImage": "mine", "MetricDefinitions": definitions});
+        assert_eq!(names(&request(&mine, "a")), ["a"]);
     }
 
     #[test]

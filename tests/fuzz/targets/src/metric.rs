@@ -55,14 +55,21 @@ fn check_line(pattern: &MetricPattern, event: &LogEvent) {
     }
 }
 
-/// The name of a metric becomes part of the pattern of a built-in algorithm: whatever it is, that compiles.
-fn check_request(name: &str) {
-    for algorithm in ["xgboost", "linear-learner"] {
+/// A user's pattern under the name of a built-in algorithm's metric is tried on that algorithm's lines, to see whether its
+/// epochs can be captured there: whatever it is, it stays the user's, and what captures the epochs compiles.
+fn check_request(pattern: &str) {
+    for (algorithm, metric) in
+        [("xgboost", "validation:auc"), ("linear-learner", "validation:objective_loss")]
+    {
         let body = serde_json::json!({
-            "HyperParameterTuningJobConfig": {"HyperParameterTuningJobObjective": {"MetricName": name}},
-            "TrainingJobDefinition": {"AlgorithmSpecification": {"AlgorithmName": algorithm}},
+            "HyperParameterTuningJobConfig": {"HyperParameterTuningJobObjective": {"MetricName": metric}},
+            "TrainingJobDefinition": {"AlgorithmSpecification": {
+                "AlgorithmName": algorithm,
+                "MetricDefinitions": [{"Name": metric, "Regex": pattern}],
+            }},
         });
-        let regex = Request::from_stored(body).metric_regex().unwrap_or_default();
-        assert!(name.chars().count() > 255 || compile_pattern(&regex).is_ok(), "{regex}");
+        let request = Request::from_stored(body);
+        assert_eq!(request.metric_regex().as_deref(), Some(pattern));
+        assert!(request.epoch_pattern().is_none_or(|epoch| compile_pattern(epoch).is_ok()), "{pattern}");
     }
 }

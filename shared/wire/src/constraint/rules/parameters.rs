@@ -7,9 +7,8 @@ use search::space::PARAMETERS_MAX;
 use serde_json::Value;
 
 use super::{violation, when};
-use crate::request::{
-    OBJECTIVE_HYPERPARAMETER, Request, SAVE_ON_TERMINATION, Violation, parameters, shortened,
-};
+use crate::algorithm::StoppedModel;
+use crate::request::{OBJECTIVE_HYPERPARAMETER, Request, Violation, parameters, shortened};
 
 const RANGES: &str = "HyperParameterTuningJobConfig.ParameterRanges";
 const STATICS: &str = "TrainingJobDefinition.StaticHyperParameters";
@@ -101,7 +100,9 @@ pub(super) fn hyperparameter_count(request: &Request) -> Vec<Violation> {
     all.extend(request.static_hyperparameters().into_iter().flat_map(|statics| statics.keys().cloned()));
     all.insert(OBJECTIVE_HYPERPARAMETER.to_owned());
     all.extend(request.resource_hyperparameter().map(str::to_owned));
-    all.extend(request.is_xgboost().then(|| SAVE_ON_TERMINATION.to_owned()));
+    if let Some(StoppedModel::With(name)) = request.built_in().map(|algorithm| algorithm.stopped_model) {
+        all.insert(name.to_owned());
+    }
     let message = format!(
         "A training job has at most {HYPERPARAMETERS_MAX} hyperparameters, static, tuned and the service's own \
          together; here it would have {}",

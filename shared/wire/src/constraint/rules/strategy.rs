@@ -20,11 +20,19 @@ pub(super) fn objective(request: &Request) -> Vec<Violation> {
 
 pub(super) fn objective_metric(request: &Request) -> Vec<Violation> {
     let job = request.at("TrainingJobDefinition").is_some();
+    let own = request.built_in().map_or_else(String::new, |algorithm| {
+        let names: Vec<&str> = algorithm.metrics.iter().map(|metric| metric.name).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        format!(" Those of {algorithm} need no definition: {names}")
+    });
+    let message = format!(
+        "A metric is required for this hyperparameter tuning job objective. Provide a metric in the metric \
+         definitions.{own}"
+    );
     when(
         job && !request.objective_metric().is_empty() && request.metric_regex().is_none(),
         "HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.MetricName",
-        "A metric is required for this hyperparameter tuning job objective. Provide a metric in the metric \
-         definitions.",
+        &message,
     )
 }
 
@@ -50,10 +58,11 @@ pub(super) fn resource_order(request: &Request) -> Vec<Violation> {
         return Vec::new();
     };
     let source = match request.inferred_max_resource() {
-        Some((name, _)) if request.at(&format!("{HYPERBAND}.MaxResource")).is_none() => {
-            format!(", as static hyperparameter '{name}' tells")
-        }
-        _ => String::new(),
+        _ if request.at(&format!("{HYPERBAND}.MaxResource")).is_some() => String::new(),
+        Some((name, _)) => format!(", as static hyperparameter '{name}' tells"),
+        None => request
+            .default_max_resource()
+            .map_or_else(String::new, |(name, _)| format!(", as hyperparameter '{name}' is by default")),
     };
     let message = format!(
         "{error}: MinResource is {} and MaxResource is {max}{source}; allowed is 1 <= MinResource <= MaxResource <= \

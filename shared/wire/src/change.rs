@@ -1,0 +1,113 @@
+//! The body of `PATCH /tuning-jobs/{name}`: limits that are changed while a tuning runs.
+//!
+//! What is absent (or null) stays as it is; at least one limit must be there; nothing else may.
+
+use serde_json::{Map, Value};
+use tuning::limits::MAX_PARALLEL_JOBS;
+use tuning::money::MicroUsd;
+
+use crate::request::{RequestError, Violation, micro_usd_down, read_body};
+
+/// A change of limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LimitsChange {
+    /// The new `MaxCostUsd`, rounded down.
+    pub cap: Option<MicroUsd>,
+    /// The new `MaxParallelTrainingJobs`.
+    pub max_parallel: Option<u32>,
+    /// `paused`: whether no further job is started.
+    pub paused: Option<bool>,
+}
+
+impl LimitsChange {
+    /// Reads and checks a body.
+    pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
+        let Value::Object(members) = read_body(body)? else { return Err(nothing()) };
+        let mut violations = Vec::new();
+        let change = Self {
+            cap: member(&members, "MaxCostUsd", &mut violations, amount),
+            max_parallel: member(&members, "MaxParallelTrainingJobs", &mut violations, parallel),
+            paused: member(&members, "paused", &mut violations, flag),
+        };
+        let known = ["MaxCostUsd", "MaxParallelTrainingJobs", "paused"];
+        for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
+            let name: String = name.chars().take(100).collect();
+            let message = format!("'{name}' cannot be changed; these can: {}", known.join(", "));
+            violations.push(Violation { path: name, message });
+        }
+        if !violations.is_empty() {
+            return Err(RequestError::validation(violations));
+        }
+        if change == Self::default() { Err(nothing()) } else { Ok(change) }
+    }
+}
+
+fn nothing() -> RequestError {
+    let message = "the request changes nothing: give MaxCostUsd, MaxParallelTrainingJobs or paused";
+    RequestError::validation(vec![Violation { path: String::new(), message: message.to_owned() }])
+}
+
+/// A member that is there, read by `read`, which says what is allowed.
+fn member<T>(
+    members: &Map<String, Value>,
+    name: &str,
+    violations: &mut Vec<Violation>,
+    read: fn(&Value) -> Result<T, String>,
+) -> Option<T> {
+    let value = members.get(name).filter(|value| !value.is_null())?;
+    read(value)
+        .map_err(|allowed| {
+            let message = format!("{name} must be {allowed} (at '{name}')");
+            violations.push(Violation { path: name.to_owned(), message });
+        })
+        .ok()
+}
+
+fn amount(value: &Value) -> Result<MicroUsd, String> {
+    let micro = value.as_number().and_then(micro_usd_down).filter(|micro| *micro > 0);
+    micro.map(MicroUsd).ok_or_else(|| "an amount of dollars above 0".to_owned())
+}
+
+fn parallel(value: &Value) -> Result<u32, String> {
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    let number = number.filter(|number| (1..=MAX_PARALLEL_JOBS).contains(number));
+    number.ok_or_else(|| format!("a whole number from 1 to {MAX_PARALLEL_JOBS}"))
+}
+
+fn flag(value: &Value) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| "true or false".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(body: &str) -> String {
+        LimitsChange::parse(body.as_bytes()).unwrap_err().message
+    }
+
+    #[test]
+    fn what_is_given_is_changed_and_the_rest_is_not() {
+        let all =
+            LimitsChange::parse(br#"{"MaxCostUsd": 12.5, "MaxParallelTrainingJobs": 8, "paused": false}"#);
+        let expect =
+            LimitsChange { cap: Some(MicroUsd(12_500_000)), max_parallel: Some(8), paused: Some(false) };
+        assert_eq!(all.unwrap(), expect);
+        let one = LimitsChange::parse(br#"{"paused": true, "MaxCostUsd": null}"#).unwrap();
+        assert_eq!(one, LimitsChange { paused: Some(true), ..LimitsChange::default() });
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_allowed() {
+        assert!(refused("{}").contains("changes nothing"));
+        assert!(refused("[]").contains("must be a JSON object"));
+        assert!(
+            refused(r#"{"MaxParallelTrainingJobs": 101}"#)
+                .contains("from 1 to 100 (at 'MaxParallelTrainingJobs')")
+        );
+        assert!(refused(r#"{"MaxCostUsd": 0}"#).contains("above 0"));
+        assert!(refused(r#"{"MaxCostUsd": "5"}"#).contains("above 0"));
+        assert!(refused(r#"{"paused": "yes"}"#).contains("true or false"));
+        assert!(refused(r#"{"MaxJobs": 4}"#).contains("'MaxJobs' cannot be changed"));
+    }
+}
