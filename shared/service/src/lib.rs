@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod active;
+pub mod change;
 pub mod contract;
 pub mod cost;
 pub mod decide;

@@ -43,6 +43,15 @@ pub enum Fact {
     TuningSubmitted,
     /// Its user asked to stop it.
     StopRequested,
+    /// Its user changed its limits; what is absent stays as it is.
+    LimitsChanged {
+        /// The new hard cap.
+        cap: Option<MicroUsd>,
+        /// The new most jobs at once.
+        max_parallel: Option<u32>,
+        /// Whether no further job is started.
+        paused: Option<bool>,
+    },
     /// A deadline of the state has passed.
     TimePassed,
     /// The training service said that a job changed its state.
@@ -165,6 +174,7 @@ impl Fact {
         match self {
             Self::TuningSubmitted
             | Self::StopRequested
+            | Self::LimitsChanged { .. }
             | Self::TimePassed
             | Self::BudgetGranted { .. }
             | Self::GrantReturned { .. }

@@ -7,6 +7,7 @@
 mod grants;
 mod metrics;
 
+use crate::changes::put;
 use crate::definition::Definition;
 use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::limits::MAX_MESSAGE_CHARS;
@@ -23,6 +24,9 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         Fact::TuningSubmitted => !std::mem::replace(&mut state.submitted, true),
         Fact::TimePassed => time_passed(state, at),
         Fact::StopRequested => stop_requested(state),
+        Fact::LimitsChanged { cap, max_parallel, paused } => {
+            limits_changed(state, (at, &recorded.key), (*cap, *max_parallel, *paused))
+        }
         Fact::MetricsLogged { job, stream, lines } => {
             let changed = metrics::fold(definition, state, *job, stream, lines);
             if changed {
@@ -94,6 +98,25 @@ fn stop_requested(state: &mut State) -> bool {
         state.status = Status::Ending(EndReason::Stopped);
     }
     active
+}
+
+/// The limits that a user changed: of each the latest stands.
+fn limits_changed(
+    state: &mut State,
+    made: (i64, &str),
+    (cap, max_parallel, paused): (Option<MicroUsd>, Option<u32>, Option<bool>),
+) -> bool {
+    let changes = &mut state.changes;
+    let mut any = false;
+    if let Some(cap) = cap.filter(|cap| put(&mut changes.cap, made, *cap)) {
+        state.ledger.change_cap(cap);
+        any = true;
+    }
+    if let Some(most) = max_parallel.filter(|most| put(&mut changes.max_parallel, made, *most)) {
+        changes.most_parallel = changes.most_parallel.max(most);
+        any = true;
+    }
+    any | paused.is_some_and(|paused| put(&mut changes.paused, made, paused))
 }
 
 fn job_state_changed(

@@ -28,7 +28,8 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
             return Some(format!("rung {rung} of bracket {bracket}, round {round}, promoted too many"));
         }
     }
-    if state.running() > definition.limits.max_parallel {
+    // Jobs that run when the limit is lowered run on.
+    if state.running() > definition.limits.max_parallel.max(state.changes.most_parallel) {
         return Some(format!("{} jobs run at once", state.running()));
     }
     if state.launched > definition.limits.max_jobs {

@@ -18,6 +18,9 @@ pub struct Ledger {
     pub reserved: MicroUsd,
     /// Whether a bill was above its reservation: then no further job is ordered.
     pub overrun: bool,
+    /// What was spent and reserved when the cap was lowered below it: that much stands, nothing more is reserved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<MicroUsd>,
     /// Granted out of the stack's month's cap, less what was given back; `None` = there is no such cap.
     #[serde(default)]
     pub granted: Option<MicroUsd>,
@@ -27,7 +30,7 @@ impl Ledger {
     /// An empty ledger under `cap`; with `grants`, only what is granted may be reserved.
     pub fn new(cap: Option<MicroUsd>, grants: bool) -> Self {
         let granted = grants.then_some(MicroUsd::ZERO);
-        Self { cap, spent: MicroUsd::ZERO, reserved: MicroUsd::ZERO, overrun: false, granted }
+        Self { cap, spent: MicroUsd::ZERO, reserved: MicroUsd::ZERO, overrun: false, standing: None, granted }
     }
 
     /// What may still be reserved; `None` = unlimited.
@@ -53,6 +56,13 @@ impl Ledger {
         self.granted.map(|granted| granted.minus(self.spent).minus(self.reserved))
     }
 
+    /// Changes the cap. What is spent and reserved already stands, even above it.
+    pub fn change_cap(&mut self, cap: MicroUsd) {
+        let total = self.spent.plus(self.reserved);
+        self.cap = Some(cap);
+        self.standing = (total > cap).then_some(total);
+    }
+
     /// Reserves `amount` (which the caller knows to fit).
     pub fn reserve(&mut self, amount: MicroUsd) {
         self.reserved = self.reserved.plus(amount);
@@ -76,7 +86,8 @@ impl Ledger {
     pub fn within_cap(&self) -> bool {
         let total = self.spent.plus(self.reserved);
         let within = |bound: Option<MicroUsd>| bound.is_none_or(|bound| total <= bound);
-        within(self.cap) && within(self.granted)
+        let stands = self.standing.is_some_and(|standing| total <= standing);
+        (within(self.cap) || stands) && within(self.granted)
     }
 }
 
@@ -123,6 +134,17 @@ mod tests {
         let mut ledger = ledger(100, 0, 40);
         ledger.settle(MicroUsd(40), MicroUsd(41));
         assert_eq!((ledger.spent, ledger.overrun), (MicroUsd(41), true));
+    }
+
+    #[test]
+    fn a_cap_lowered_below_what_is_booked_lets_that_stand_and_nothing_more() {
+        let mut ledger = ledger(100, 30, 50);
+        ledger.change_cap(MicroUsd(60));
+        assert!(ledger.within_cap() && !ledger.fits(MicroUsd(1)));
+        ledger.settle(MicroUsd(50), MicroUsd(20));
+        assert!(ledger.fits(MicroUsd(10)) && !ledger.fits(MicroUsd(11)));
+        ledger.change_cap(MicroUsd(200));
+        assert!(ledger.fits(MicroUsd(150)) && ledger.standing.is_none());
     }
 
     #[test]

@@ -21,6 +21,7 @@
     )
 )]
 
+pub mod changes;
 pub mod conclude;
 pub mod decide;
 pub mod definition;

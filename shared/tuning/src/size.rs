@@ -32,6 +32,7 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
         Fact::NoticeGiven { notice } => text(notice),
         Fact::TuningSubmitted
         | Fact::StopRequested
+        | Fact::LimitsChanged { .. }
         | Fact::TimePassed
         | Fact::LogRead { .. }
         | Fact::SilenceSeen { .. }

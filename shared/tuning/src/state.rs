@@ -13,6 +13,7 @@ use hyperband::rung::{Rung, Verdict};
 use search::Configuration;
 use serde::{Deserialize, Serialize};
 
+use crate::changes::Changes;
 use crate::definition::{Definition, JobLimits};
 use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::grants::Grants;
@@ -83,6 +84,9 @@ pub struct State {
     /// them: nothing is folded any more then.)
     #[serde(default)]
     pub notices: BTreeSet<String>,
+    /// What its user has changed.
+    #[serde(default, skip_serializing_if = "Changes::is_none")]
+    pub changes: Changes,
     /// Money out of the month's cap.
     #[serde(default)]
     pub grants: Grants,
@@ -367,6 +371,7 @@ impl State {
             overrun_told: false,
             cap_told: 0,
             notices: BTreeSet::new(),
+            changes: Changes::default(),
             grants: Grants::default(),
             last_failure: None,
         }
@@ -389,6 +394,16 @@ impl State {
     pub fn running(&self) -> u32 {
         let count = self.jobs().filter(|(_, _, job)| job.holds_slot()).count();
         u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Most jobs at once, as it is now.
+    pub fn max_parallel(&self, definition: &Definition) -> u32 {
+        self.changes.max_parallel.as_ref().map_or(definition.limits.max_parallel, |change| change.value)
+    }
+
+    /// Whether no further job is started for now, by its user's order.
+    pub fn is_paused(&self) -> bool {
+        self.changes.paused.as_ref().is_some_and(|change| change.value)
     }
 
     /// Instances of the jobs that hold a slot.

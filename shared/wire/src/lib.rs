@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod algorithm;
+pub mod change;
 pub mod constraint;
 pub mod cost;
 pub mod describe;

@@ -119,6 +119,11 @@ pub struct RequestError {
     pub violations: Vec<Violation>,
 }
 
+/// A body as JSON, with the bounds of a request.
+pub(crate) fn read_body(body: &[u8]) -> Result<Value, RequestError> {
+    json::read(body).map_err(RequestError::serialization)
+}
+
 impl RequestError {
     /// The error for one wrong field, or for several.
     pub fn validation(violations: Vec<Violation>) -> Self {

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
 
 mod active;
+mod change;
 mod cost;
 mod explain;
+mod promotion;
 mod summaries;
 mod world;

@@ -127,6 +127,11 @@ impl World {
         self.decide(&[recorded]);
     }
 
+    /// The decider hears of what was stored.
+    pub(crate) fn catch_up(&self) {
+        self.decide(&[]);
+    }
+
     pub(crate) fn state(&self) -> State {
         now(self.store.load(&self.id)).unwrap().unwrap().state
     }

@@ -63,6 +63,7 @@ impl Book {
             }
             Fact::TuningSubmitted
             | Fact::StopRequested
+            | Fact::LimitsChanged { .. }
             | Fact::TimePassed
             | Fact::JobStateChanged { .. }
             | Fact::MetricsLogged { .. }

@@ -65,7 +65,7 @@ fn hopeless(state: &State) -> Option<String> {
 
 /// Whether starts are put off for now.
 pub(super) fn is_held(state: &State) -> bool {
-    state.hold_starts_until.is_some_and(|until| until > state.now)
+    state.is_paused() || state.hold_starts_until.is_some_and(|until| until > state.now)
 }
 
 /// Whether the month's cap may yet grant money.

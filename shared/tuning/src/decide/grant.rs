@@ -19,7 +19,7 @@ pub(super) fn ask(definition: &Definition, state: &State, reservation: MicroUsd)
     }
     let unused = state.ledger.unused()?;
     let limits = &definition.limits;
-    let slots = limits.max_parallel.saturating_sub(state.running());
+    let slots = state.max_parallel(definition).saturating_sub(state.running());
     let jobs = slots.min(limits.max_jobs.saturating_sub(state.launched));
     let all = MicroUsd(reservation.0.saturating_mul(u64::from(jobs)));
     let allowed = state.ledger.available().map_or(all, |available| all.min(available));
@@ -53,7 +53,7 @@ fn kept(definition: &Definition, state: &State, unused: MicroUsd, at_end: bool) 
     let longest = runtime_seconds(definition, state, false, most_epochs(definition));
     let limits = definition.limits_for(longest);
     let one = definition.worst_case(limits).unwrap_or(MicroUsd::ZERO);
-    let need = MicroUsd(one.0.saturating_mul(u64::from(definition.limits.max_parallel)));
+    let need = MicroUsd(one.0.saturating_mul(u64::from(state.max_parallel(definition))));
     if unused.0 > need.0.saturating_mul(2) { need } else { unused }
 }
 
@@ -64,13 +64,15 @@ fn is_idle(state: &State) -> bool {
     let mut waiting = state.trials.values().peekable();
     let all_wait = waiting.peek().is_some()
         && waiting.all(|trial| trial.job.is_none() && trial.retry_at.is_some_and(|at| at > idle_from));
-    held || all_wait
+    held || all_wait || state.is_paused()
 }
 
 /// Whether a tuning of which nothing runs has waited long enough for the month's cap.
 pub(super) fn is_in_vain(state: &State) -> bool {
     let waited = |since: i64| state.now.saturating_sub(since) >= GRANT_PATIENCE_MS;
-    state.grants.denied.is_some_and(|denied| waited(denied.since)) && state.jobs().next().is_none()
+    state.grants.denied.is_some_and(|denied| waited(denied.since))
+        && state.jobs().next().is_none()
+        && !state.is_paused()
 }
 
 /// When the month's cap is asked again, or no longer waited for.

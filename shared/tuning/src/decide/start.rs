@@ -46,7 +46,8 @@ fn may_start(definition: &Definition, state: &State) -> bool {
     state.status == Status::Active
         && !state.ledger.overrun
         && state.launched < limits.max_jobs
-        && running < limits.max_parallel
+        && running < state.max_parallel(definition)
+        && !state.is_paused()
         && limits.max_instances.is_none_or(|max| instances <= max || crate::planted!(MaxInstancesIgnored))
         && state.hold_starts_until.is_none_or(|until| until <= state.now)
 }

@@ -4,6 +4,7 @@
 //! service in virtual time. Everything is deterministic; a failing history prints its seed.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod changes;
 mod deadlines;
 mod endings;
 mod epochs;

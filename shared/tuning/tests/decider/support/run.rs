@@ -94,7 +94,9 @@ impl Run {
         let ledger = &self.state.ledger;
         let total = ledger.spent.plus(ledger.reserved);
         let within = |bound: Option<MicroUsd>| bound.is_none_or(|bound| total <= bound);
-        assert!(ledger.overrun || (within(ledger.cap) && within(ledger.granted)), "P1: {ledger:?}");
+        // What was booked when its user lowered the cap stands.
+        let cap = ledger.cap.max(ledger.standing);
+        assert!(ledger.overrun || (within(cap) && within(ledger.granted)), "P1: {ledger:?}");
     }
 
     /// The step as it is recorded leads to the same state, decided anew to the same rulings.
