@@ -57,6 +57,7 @@ fn definition(max_jobs: u32) -> Definition {
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
         max_interruptions: 3,
         spot_fallback: false,
+        refit: false,
         silence: Silence::Never,
         grants: false,
     }

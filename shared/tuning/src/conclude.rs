@@ -5,7 +5,7 @@
 
 use hyperband::ranking::improves;
 
-use crate::decide::{promote, spot};
+use crate::decide::{promote, refit, spot};
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
 use crate::limits::{RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
@@ -98,20 +98,20 @@ fn rung_reached(
 }
 
 fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
-    trial.resource() >= definition.goal(trial.bracket, trial.next_rung)
+    trial.resource() >= trial.goal(definition)
 }
 
 /// Whether a trial waits for a further attempt that will never come: the tuning ends, all jobs were launched, or nothing
 /// runs that could free the money it needs.
 fn waits_in_vain(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
-    let epochs = epochs_of(definition, trial.bracket, rung);
+    let epochs = trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, rung));
     let seconds = runtime_seconds(definition, state, trial.full_limit, epochs);
     let limits = definition.limits_of(seconds, trial.on_demand);
     let worst = definition.worst_case_on(limits, spot::choice(definition, state));
-    let too_dear = worst.is_some_and(|amount| !state.ledger.fits_cap(amount));
-    state.status != Status::Active
-        || state.launched >= definition.limits.max_jobs
+    let too_dear = worst.is_some_and(|amount| !refit::fits_cap(definition, state, amount));
+    !refit::goes_on(state, trial)
+        || state.jobs_left(definition) == 0
         || state.ledger.overrun
         || (too_dear && state.jobs().next().is_none())
 }
@@ -142,7 +142,7 @@ fn further_attempt(
 ) -> Option<(RetryWhy, i64)> {
     let interrupted = matches!(job.stop, Some(StopWhy::Interruptions { .. }));
     let over = (trial.out.is_some() || job.stop.is_some()) && !interrupted;
-    if state.status != Status::Active || over || has_all_epochs(definition, trial) {
+    if !refit::goes_on(state, trial) || over || has_all_epochs(definition, trial) {
         return None;
     }
     if interrupted && job.end != Some(JobEnd::Completed) {

@@ -8,6 +8,7 @@ mod grant;
 mod judge;
 mod notice;
 pub(crate) mod promote;
+pub(crate) mod refit;
 mod silence;
 pub(crate) mod spot;
 mod start;
@@ -15,7 +16,7 @@ mod start;
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
-use crate::ruling::{Ruling, StopWhy};
+use crate::ruling::{EndReason, Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 
 pub use promote::most_promoted;
@@ -44,6 +45,7 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
         .or_else(|| promote::left_out(definition, state, || nothing_starts(definition, state)))
         .or_else(|| notice::reached(definition, state))
         .or_else(|| start::start(definition, state))
+        .or_else(|| refit::order(definition, state, finish::why_ended(definition, state)))
         .or_else(|| grant::give_back(definition, state, finish::why_ended(definition, state).is_some()))
         .or_else(|| finish::ended(definition, state))
 }
@@ -68,6 +70,12 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
         }
         let why = match (&state.status, trial.out) {
             (_, Some(why)) => why,
+            // The best configuration is trained to its own end, for the sake of its model.
+            (Status::Ending(EndReason::Target | EndReason::NotImproving) | Status::Active, None)
+                if trial.refit.is_some() =>
+            {
+                silence::confirmed(definition, state, trial, job)?
+            }
             // One that trains just to its rung's level ends by itself.
             (_, None) if promotes && promote::past_level(trial, job).is_some() => {
                 promote::past_level(trial, job)?

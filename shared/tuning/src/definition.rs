@@ -53,6 +53,9 @@ pub struct Definition {
     /// Whether a job that spot capacity fails too often is tried again on demand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spot_fallback: bool,
+    /// Whether the best configuration is trained once more at the end, to its best resource.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refit: bool,
     /// When a job that emits nothing is ended.
     #[serde(default)]
     pub silence: Silence,
@@ -324,11 +327,12 @@ impl Definition {
         Some(good)
     }
 
-    /// The least cap under which one job may start, whatever it runs on: below it the request is refused. `None` when a
-    /// price is not known.
+    /// The least cap under which one job may start, whatever it runs on: below it the request is refused. Where the best
+    /// configuration is to be trained once more, two. `None` when a price is not known.
     pub fn least_cap(&self) -> Option<MicroUsd> {
         let limits = self.limits_for(self.job.max_runtime_seconds);
         let mut choices = (0..self.job.choices()).map(|index| self.worst_case_on(limits, index));
-        choices.try_fold(MicroUsd::ZERO, |most, worst| Some(most.max(worst?)))
+        let one = choices.try_fold(MicroUsd::ZERO, |most, worst| Some(most.max(worst?)))?;
+        Some(if self.refit { one.plus(one) } else { one })
     }
 }

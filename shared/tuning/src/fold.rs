@@ -12,7 +12,7 @@ use crate::definition::Definition;
 use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::limits::MAX_MESSAGE_CHARS;
 use crate::money::MicroUsd;
-use crate::ruling::EndReason;
+use crate::ruling::{EndReason, StopWhy};
 use crate::state::{Bill, Job, State, Status};
 
 pub(crate) use metrics::place_streams;
@@ -93,11 +93,13 @@ fn time_passed(state: &mut State, at: i64) -> bool {
 
 fn stop_requested(state: &mut State) -> bool {
     // One that is ending keeps its reason, and the message of a failure; its jobs are being stopped already.
-    let active = state.status == Status::Active;
-    if active {
+    if state.status == Status::Active {
         state.status = Status::Ending(EndReason::Stopped);
+        return true;
     }
-    active
+    // The best configuration is trained once more: that is called off.
+    let refit = state.refit.and_then(|trial| state.trials.get_mut(&trial));
+    refit.is_some_and(|trial| trial.out.replace(StopWhy::TuningEnding).is_none())
 }
 
 /// The limits that a user changed: of each the latest stands.

@@ -54,8 +54,9 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
             let may = verdict.goes_on && verdict.rank < verdict.allowed && value.is_some() && waits;
             (!may).then(|| format!("trial {trial} may not be promoted"))
         }
-        Ruling::StartOrdered { job, reservation, .. } => {
-            let fits = state.ledger.fits(*reservation) && state.status == Status::Active;
+        Ruling::StartOrdered { job, reservation, launch, .. } => {
+            let open = state.status == Status::Active || (launch.refit && !state.is_ended());
+            let fits = state.ledger.fits(*reservation) && open;
             (!fits).then(|| format!("job {job} may not start"))
         }
         Ruling::TrialJudged { .. }

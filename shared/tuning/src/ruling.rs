@@ -203,6 +203,9 @@ pub struct Launch {
     /// Which of the request's choices of instances it runs on: 0 = the first.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub instances: u32,
+    /// It trains the best configuration once more, when the search is over; it is compared with no other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refit: bool,
 }
 
 impl Launch {

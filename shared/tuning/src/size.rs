@@ -148,7 +148,12 @@ mod tests {
                 limits,
                 reservation: crate::money::MicroUsd(u64::MAX),
                 round: u32::MAX,
-                launch: Launch { resource: Some(u32::MAX), on_demand: true, instances: u32::MAX },
+                launch: Launch {
+                    resource: Some(u32::MAX),
+                    on_demand: true,
+                    instances: u32::MAX,
+                    refit: true,
+                },
             },
             Ruling::RungReached {
                 job: Some(JOB),

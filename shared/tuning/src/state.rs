@@ -84,6 +84,9 @@ pub struct State {
     /// them: nothing is folded any more then.)
     #[serde(default)]
     pub notices: BTreeSet<String>,
+    /// The trial that trains the best configuration once more, once it was ordered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refit: Option<u32>,
     /// What its user has changed.
     #[serde(default, skip_serializing_if = "Changes::is_none")]
     pub changes: Changes,
@@ -120,6 +123,9 @@ pub struct Trial {
     /// The round of its bracket, where rungs close.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub round: u32,
+    /// Set for the one that trains the best configuration once more: the epochs to which it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refit: Option<u32>,
     /// First rung at which it has not been judged; where trials are promoted, the rung to which it trains or waits at.
     pub next_rung: u32,
     /// Set when it is not to go on.
@@ -280,6 +286,9 @@ pub struct Incumbent {
     pub trial: u32,
     /// Its epoch.
     pub resource: u32,
+    /// Its hyperparameters, where they are to be trained once more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Configuration>,
 }
 
 /// Concluded jobs by kind (AMT's counters).
@@ -371,6 +380,7 @@ impl State {
             overrun_told: false,
             cap_told: 0,
             notices: BTreeSet::new(),
+            refit: None,
             changes: Changes::default(),
             grants: Grants::default(),
             last_failure: None,
@@ -394,6 +404,12 @@ impl State {
     pub fn running(&self) -> u32 {
         let count = self.jobs().filter(|(_, _, job)| job.holds_slot()).count();
         u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Jobs that may still be launched, besides the one that is to train the best configuration once more.
+    pub fn jobs_left(&self, definition: &Definition) -> u32 {
+        let kept = u32::from(definition.refit && self.refit.is_none());
+        definition.limits.max_jobs.saturating_sub(kept).saturating_sub(self.launched)
     }
 
     /// Most jobs at once, as it is now.
@@ -441,6 +457,11 @@ impl Job {
 }
 
 impl Trial {
+    /// The epochs at which its present job is done.
+    pub fn goal(&self, definition: &Definition) -> u32 {
+        self.refit.unwrap_or_else(|| definition.goal(self.bracket, self.next_rung))
+    }
+
     /// It has come to a rung: what is known of its attempts is settled, and their log streams are forgotten.
     fn settle_streams(&mut self) {
         self.past_attempts = self.attempts;

@@ -289,7 +289,13 @@ impl Request {
     pub fn max_jobs(&self) -> u32 {
         let given = self.count(&config("ResourceLimits.MaxNumberOfTrainingJobs"));
         let set = |plan: Plan| if self.promotes() { plan.jobs() } else { plan.trials() };
-        given.or_else(|| self.plan().map(set)).unwrap_or(1).min(MAX_TRAINING_JOBS)
+        let set = || self.plan().map(set).map(|jobs| jobs.saturating_add(u32::from(self.refits())));
+        given.or_else(set).unwrap_or(1).min(MAX_TRAINING_JOBS)
+    }
+
+    /// Whether the best configuration is trained once more at the end.
+    pub fn refits(&self) -> bool {
+        self.text("Controller.Refit") == Some("Best")
     }
 
     /// Whether trials are promoted from rung to rung in jobs of their own, instead of being stopped.

@@ -82,7 +82,7 @@ pub(super) fn why_ended(definition: &Definition, state: &State) -> Option<EndRea
     match &state.status {
         Status::Ended { .. } => None,
         Status::Ending(why) => Some(why.clone()),
-        Status::Active if state.launched >= definition.limits.max_jobs => Some(EndReason::MaxJobs),
+        Status::Active if state.jobs_left(definition) == 0 => Some(EndReason::MaxJobs),
         Status::Active if is_held(state) || is_asking(state) => None,
         Status::Active => Some(EndReason::CostCap),
     }

@@ -18,9 +18,8 @@ pub(super) fn ask(definition: &Definition, state: &State, reservation: MicroUsd)
         return None;
     }
     let unused = state.ledger.unused()?;
-    let limits = &definition.limits;
     let slots = state.max_parallel(definition).saturating_sub(state.running());
-    let jobs = slots.min(limits.max_jobs.saturating_sub(state.launched));
+    let jobs = slots.min(state.jobs_left(definition).max(1));
     let all = MicroUsd(reservation.0.saturating_mul(u64::from(jobs)));
     let allowed = state.ledger.available().map_or(all, |available| all.min(available));
     let least = reservation.minus(unused);
@@ -43,10 +42,8 @@ pub(super) fn give_back(definition: &Definition, state: &State, at_end: bool) ->
 
 /// How much of `unused` is still of use.
 fn kept(definition: &Definition, state: &State, unused: MicroUsd, at_end: bool) -> MicroUsd {
-    let over = state.status != Status::Active
-        || state.launched >= definition.limits.max_jobs
-        || state.ledger.overrun
-        || at_end;
+    let over =
+        state.status != Status::Active || state.jobs_left(definition) == 0 || state.ledger.overrun || at_end;
     if over || is_idle(state) {
         return MicroUsd::ZERO;
     }

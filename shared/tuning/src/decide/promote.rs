@@ -207,7 +207,7 @@ pub(super) fn may_join(definition: &Definition, state: &State, bracket: u32) -> 
         return false;
     }
     if definition.promotes().is_none() {
-        return state.launched < definition.limits.max_jobs;
+        return state.jobs_left(definition) > 0;
     }
     let eta = definition.plan().eta();
     let round = state.next_round(definition, bracket);
@@ -227,7 +227,7 @@ fn are_left(definition: &Definition, state: &State, owed: u32, other: impl Fn(&C
     let awaited = state.trials.values().filter(|trial| trial.job.is_none()).count();
     let awaited = u32::try_from(awaited).unwrap_or(u32::MAX);
     let all = others.fold(owed.saturating_add(awaited).saturating_add(1), u32::saturating_add);
-    state.launched.saturating_add(all) <= definition.limits.max_jobs
+    all <= state.jobs_left(definition)
 }
 
 /// The next waiting trial that will not go on. `nothing_starts` = nothing runs, and nothing can be started.
@@ -276,7 +276,7 @@ fn most_allowed(definition: &Definition, state: &State, cohort: &Cohort, rung: u
         };
     }
     // Every job that is left might be a new trial of this bracket.
-    let left = definition.limits.max_jobs.saturating_sub(state.launched);
+    let left = state.jobs_left(definition);
     let joined =
         if joins(definition, state, cohort) { cohort.joined.saturating_add(left) } else { cohort.joined };
     allowed(joined, 0, definition.plan().eta(), rung, true)

@@ -2,7 +2,7 @@
 //! and money go.
 //! Where money comes in grants, the job that is next has its grant asked for first.
 
-use super::{promote, spot};
+use super::{promote, refit, spot};
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::MAX_TRAINING_JOBS;
@@ -35,7 +35,7 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
 pub(super) fn fits_promotion(definition: &Definition, state: &State, bracket: u32, rung: u32) -> bool {
     let seconds = runtime_seconds(definition, state, false, epochs_of(definition, bracket, rung));
     let worst = definition.worst_case_on(definition.limits_for(seconds), spot::choice(definition, state));
-    state.ledger.fits_cap(worst.unwrap_or(MicroUsd::ZERO))
+    refit::fits_cap(definition, state, worst.unwrap_or(MicroUsd::ZERO))
 }
 
 fn may_start(definition: &Definition, state: &State) -> bool {
@@ -43,9 +43,10 @@ fn may_start(definition: &Definition, state: &State) -> bool {
     let running = state.running();
     let next = definition.job.instances(spot::choice(definition, state)).count;
     let instances = state.instances(definition).saturating_add(next);
-    state.status == Status::Active
+    let refits = state.refit.is_some_and(|trial| state.trials.contains_key(&trial));
+    (state.status == Status::Active || refits)
         && !state.ledger.overrun
-        && state.launched < limits.max_jobs
+        && state.jobs_left(definition) > 0
         && running < state.max_parallel(definition)
         && !state.is_paused()
         && limits.max_instances.is_none_or(|max| instances <= max || crate::planted!(MaxInstancesIgnored))
@@ -58,12 +59,14 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
             return None;
         }
         let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
-        let epochs = epochs_of(definition, trial.bracket, rung);
+        let epochs = trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, rung));
         let seconds = runtime_seconds(definition, state, trial.full_limit, epochs);
         let limits = definition.limits_of(seconds, trial.on_demand);
-        let launch = Launch { on_demand: trial.on_demand, ..launch(definition, state, trial.bracket, rung) };
+        let usual = launch(definition, state, trial.bracket, rung);
+        let resource = trial.refit.or(usual.resource);
+        let launch = Launch { on_demand: trial.on_demand, refit: trial.refit.is_some(), resource, ..usual };
         let reservation = definition.worst_case_on(limits, launch.instances).unwrap_or(MicroUsd::ZERO);
-        state.ledger.fits_cap(reservation).then(|| Ruling::StartOrdered {
+        refit::fits_cap(definition, state, reservation).then(|| Ruling::StartOrdered {
             job: JobKey {
                 trial: *number,
                 rung,
@@ -94,7 +97,7 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     let mut limits = definition.limits_for(runtime_seconds(definition, state, false, epochs));
     let launch = launch(definition, state, bracket, 0);
     let mut reservation = definition.worst_case_on(limits, launch.instances).unwrap_or(MicroUsd::ZERO);
-    if !state.ledger.fits_cap(reservation) {
+    if !refit::fits_cap(definition, state, reservation) {
         limits = definition.limits_for(last_runtime(definition, state, epochs)?);
         reservation = definition.worst_case_on(limits, launch.instances)?;
     }
@@ -115,6 +118,7 @@ fn launch(definition: &Definition, state: &State, bracket: u32, rung: u32) -> La
         resource: definition.promotes().map(|_| definition.level(bracket, rung)),
         on_demand: false,
         instances: spot::choice(definition, state),
+        refit: false,
     }
 }
 
@@ -126,5 +130,6 @@ fn last_runtime(definition: &Definition, state: &State, epochs: u32) -> Option<u
     }
     let least = least_seconds(definition, state, epochs)?;
     let most = runtime_seconds(definition, state, false, epochs);
-    definition.longest_within(state.ledger.available()?, (least, most), spot::choice(definition, state))
+    let left = state.ledger.available()?.minus(refit::kept(definition, state));
+    definition.longest_within(left, (least, most), spot::choice(definition, state))
 }

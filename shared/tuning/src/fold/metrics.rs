@@ -229,7 +229,7 @@ pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: Job
     if !job.is_some_and(|job| job.end == Some(JobEnd::Completed)) {
         return;
     }
-    let level = definition.goal(trial.bracket, trial.next_rung);
+    let level = trial.goal(definition);
     let had = definition.level_below(trial.bracket, trial.next_rung);
     // What it had, and what it has trained since in earlier starts.
     let ends = trial.streams.iter().filter_map(|stream| stream.span.map(|(_, (_, last))| last));
@@ -295,7 +295,9 @@ fn improve(
         .as_ref()
         .is_none_or(|incumbent| improves(definition.direction(), value, incumbent.value));
     if better {
-        state.incumbent = Some(Incumbent { value, trial, resource });
+        let known = state.trials.get(&trial).filter(|_| definition.refit);
+        let configuration = known.map(|trial| trial.configuration.clone());
+        state.incumbent = Some(Incumbent { value, trial, resource, configuration });
         state.since_improved = 0;
     }
     better

@@ -215,8 +215,15 @@ impl State {
         // Its own bills may have freed what the month did not grant.
         self.grants.denied = None;
         self.launched = self.launched.saturating_add(1);
-        let trial =
-            self.trials.entry(key.trial).or_insert_with(|| Trial::new(*bracket, *round, configuration));
+        if launch.refit && self.refit.is_none() {
+            self.refit = Some(key.trial);
+            self.next_trial = key.trial.saturating_add(1);
+        }
+        let best = self.incumbent.as_ref().map_or(1, |best| best.resource);
+        let trial = self.trials.entry(key.trial).or_insert_with(|| Trial {
+            refit: launch.refit.then(|| launch.resource.unwrap_or(best)),
+            ..Trial::new(*bracket, *round, configuration)
+        });
         trial.attempts = key.attempt;
         trial.retry_at = None;
         trial.job = Some(job);
@@ -285,13 +292,14 @@ impl State {
         if definition.promotes().is_some() {
             // What ended on its way to a rung keeps its place there, without a value: so every rung closes.
             let active = self.status == Status::Active;
-            if active && trial.next_rung < definition.last_rung(trial.bracket) {
+            if active && trial.refit.is_none() && trial.next_rung < definition.last_rung(trial.bracket) {
                 let place = (trial.bracket, trial.round, trial.next_rung);
                 self.arrive(definition, place, number, None);
             }
             self.close_cohort(definition, trial.bracket, trial.round);
         }
-        if matches!(how, TrialEnd::NeverStarted) {
+        // The best configuration, trained once more, is no trial of the search.
+        if matches!(how, TrialEnd::NeverStarted) || trial.refit.is_some() {
             return;
         }
         let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == number);
@@ -313,6 +321,7 @@ impl Trial {
         Self {
             bracket,
             round,
+            refit: None,
 
             configuration: configuration.clone(),
             next_rung: 0,

@@ -30,6 +30,7 @@ fn a_higher_cap_starts_what_did_not_fit() {
 #[test]
 fn a_cap_lowered_below_what_is_booked_stops_no_job_and_starts_none() {
     let mut run = capped_run(4);
+    run.take(&[logged(5, job(0), 1, 0.1)]);
     check_next(&mut run, &[changed(10, Some(1), None, None)], &[]);
     assert_eq!(run.state.running(), 4);
     // Three bills later one job would fit, and the fourth holds what is left.

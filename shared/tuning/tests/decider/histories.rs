@@ -97,7 +97,9 @@ proptest! {
         definition in definitions(),
         faults in faults(),
         stop in prop::option::of(0_i64..600),
+        (refit, spot_fallback) in any::<(bool, bool)>(),
     ) {
+        let definition = Definition { refit, spot_fallback, ..definition };
         let world = play(&definition, faults, stop, 9);
         let run = &world.run;
         let spent = run.state.ledger.spent.0;

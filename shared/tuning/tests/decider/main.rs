@@ -20,6 +20,7 @@ mod names;
 mod paper;
 mod promises;
 mod promotion;
+mod refit;
 mod regressions;
 mod retries;
 mod rungs;

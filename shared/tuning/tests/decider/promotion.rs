@@ -161,8 +161,9 @@ proptest! {
         scheduling in scheduling(),
         faults in faults().prop_flat_map(unsaved),
         stop in prop::option::of(0_i64..900),
+        (refit, spot_fallback) in any::<(bool, bool)>(),
     ) {
-        let definition = promoting(definition, scheduling);
+        let definition = Definition { refit, spot_fallback, ..promoting(definition, scheduling) };
         let world = play(&definition, faults, stop, 9);
         let run = &world.run;
         let spent = run.state.ledger.spent.0;

@@ -35,6 +35,7 @@ pub static RULES: &[Rule] = &[
     rule("resource_order", "MinResource <= MaxResource <= 20000", strategy::resource_order),
     rule("promotion", "RungExecution Promote needs Hyperband and ResourceHyperParameter", strategy::promotion),
     rule("scheduling", "Scheduling Synchronous needs RungExecution Promote", strategy::scheduling),
+    rule("refit", "Refit Best needs a job besides the search's", strategy::refit),
     rule("early_stopping", "TrainingJobEarlyStoppingType is Off", strategy::early_stopping),
     rule("random_needs_jobs", "Random needs MaxNumberOfTrainingJobs", strategy::random_needs_jobs),
     rule("parameter_count", "1 to 30 parameters", parameters::parameter_count),

@@ -63,6 +63,7 @@ impl Request {
             cap,
             epochs: self.epochs(),
             max_interruptions: self.count("Controller.MaxInterruptions").unwrap_or(3),
+            refit: self.refits(),
             spot_fallback: self.text("Controller.SpotFallback") == Some("OnDemand"),
             silence: self.silence()?,
             grants: false,

@@ -83,6 +83,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
         epochs: EpochRule { captured, base: u32::from(bit(128)), per_attempt },
         max_interruptions: 3,
         spot_fallback: false,
+        refit: false,
         silence: if bit(16) { Silence::After(300) } else { Silence::Never },
         grants: false,
     }

@@ -54,6 +54,7 @@ pub(crate) fn hyperband() -> Definition {
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
         max_interruptions: 3,
         spot_fallback: false,
+        refit: false,
         silence: Silence::Never,
         grants: false,
     }

@@ -13,11 +13,12 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             format!("trial {trial} {word} at rung {bracket}.{rung}, epoch {resource}: {place}")
         }
         Ruling::StartOrdered { job, launch, .. } => {
-            let Launch { resource, on_demand, instances } = launch;
+            let Launch { resource, on_demand, instances, refit } = launch;
             let to = resource.map_or_else(String::new, |level| format!(" to {level}"));
             let how = if *on_demand { " on demand" } else { "" };
             let on = if *instances > 0 { format!(" on choice {instances}") } else { String::new() };
-            format!("start {job}{to}{how}{on}")
+            let again = if *refit { " once more" } else { "" };
+            format!("start {job}{to}{how}{on}{again}")
         }
         Ruling::RungReached { trial, bracket, rung, resource, .. } => {
             format!("trial {trial} waits at rung {bracket}.{rung}, epoch {resource}")

@@ -88,6 +88,16 @@ pub(super) fn promotion(request: &Request) -> Vec<Violation> {
     )
 }
 
+pub(super) fn refit(request: &Request) -> Vec<Violation> {
+    let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs";
+    when(
+        request.refits() && request.count(path) == Some(1),
+        path,
+        "MaxNumberOfTrainingJobs must be at least 2 with Refit Best: one training job to search, one to train the best \
+         configuration once more",
+    )
+}
+
 pub(super) fn scheduling(request: &Request) -> Vec<Violation> {
     let synchronous = request.text("Controller.Scheduling") == Some("Synchronous");
     let promote = request.text("Controller.RungExecution") == Some("Promote");

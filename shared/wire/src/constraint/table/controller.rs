@@ -26,7 +26,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     text("Controller.SpotFallback").one_of(&["OnDemand", "None"]).rules(&["spot_fallback"]),
     integer("Controller.MaxInterruptions").range(0, 100),
     integer("Controller.NoObjectiveSeconds").range(0, 2_592_000),
-    text("Controller.Refit").one_of(&["None", "Best"]).later(&["Best"], "use None"),
+    text("Controller.Refit").one_of(&["None", "Best"]).rules(&["refit"]),
     list("Controller.InstanceCounts").max(30).later(&[], "use InstanceCount of the resource configuration"),
     integer("Controller.InstanceCounts[]").range(1, 10_000),
     list("Controller.ScaleWithInstances").max(30).later(&[], "scale the hyperparameters in the training program"),

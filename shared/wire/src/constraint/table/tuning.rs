@@ -30,7 +30,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
         .pattern(".+").rules(&["objective_metric", "reserved_names"]),
     structure("HyperParameterTuningJobConfig.ResourceLimits").required(),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs").range(1, 10_000)
-        .rules(&["random_needs_jobs", "combinations"]),
+        .rules(&["random_needs_jobs", "combinations", "refit"]),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs").required().range(1, 100),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxRuntimeInSeconds").range(120, 15_768_000),
     structure("HyperParameterTuningJobConfig.ParameterRanges")

@@ -77,6 +77,8 @@ fn strategy_cases() -> Vec<Case> {
             "Controller.ResourceHyperParameter", "needs ResourceHyperParameter"),
         case("promotion", configs, json!({"/Controller": {"RungExecution": "Promote"}}), "Controller.RungExecution",
             "Strategy Hyperband only"),
+        case("refit", flat, json!({"/Controller/Refit": "Best", "/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": 1}), jobs,
+            "at least 2 with Refit Best"),
         case("scheduling", flat, json!({"/Controller/Scheduling": "Synchronous"}), "Controller.Scheduling",
             "needs RungExecution Promote"),
         case("early_stopping", flat, json!({"/CONFIG/TrainingJobEarlyStoppingType": "Auto"}), early,

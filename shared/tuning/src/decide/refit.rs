@@ -1,0 +1,59 @@
+//! Trains the best configuration once more when the search is over, to its best resource: jobs that were stopped may have
+//! left no model. Its job is one of the tuning's number of jobs, and money for it is kept back from the beginning.
+
+use crate::definition::Definition;
+use crate::fact::JobKey;
+use crate::money::MicroUsd;
+use crate::ruling::{EndReason, Launch, Ruling};
+use crate::runtime::{most_epochs, runtime_seconds};
+use crate::state::{State, Status, Trial};
+
+/// The job that trains the best configuration once more, now that the tuning would end for the reason `why`.
+pub(super) fn order(definition: &Definition, state: &State, why: Option<EndReason>) -> Option<Ruling> {
+    let over =
+        matches!(why?, EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving);
+    if !over || !definition.refit || state.refit.is_some() || state.launched >= definition.limits.max_jobs {
+        return None;
+    }
+    let best = state.incumbent.as_ref()?;
+    let limits = definition.limits_for(runtime_seconds(definition, state, false, best.resource));
+    let instances = super::spot::choice(definition, state);
+    let reservation = definition.worst_case_on(limits, instances).unwrap_or(MicroUsd::ZERO);
+    if state.ledger.overrun || !state.ledger.fits_cap(reservation) {
+        return None;
+    }
+    if !state.ledger.fits(reservation) {
+        let active = state.status == Status::Active;
+        return active.then(|| super::grant::ask(definition, state, reservation)).flatten();
+    }
+    Some(Ruling::StartOrdered {
+        job: JobKey { trial: state.next_trial, rung: 0, attempt: 1 },
+        // Of no bracket: it is compared with nobody.
+        bracket: u32::try_from(definition.plan().brackets().len()).unwrap_or(u32::MAX),
+        configuration: best.configuration.clone()?,
+        limits,
+        reservation,
+        round: 0,
+        launch: Launch { resource: Some(best.resource), on_demand: false, instances, refit: true },
+    })
+}
+
+/// What is kept back for it: what it may cost at most, as far as is known by now.
+pub(crate) fn kept(definition: &Definition, state: &State) -> MicroUsd {
+    if !definition.refit || state.refit.is_some() {
+        return MicroUsd::ZERO;
+    }
+    let limits = definition.limits_for(runtime_seconds(definition, state, false, most_epochs(definition)));
+    definition.worst_case_on(limits, super::spot::choice(definition, state)).unwrap_or(MicroUsd::ZERO)
+}
+
+/// Whether the cap allows `amount` more besides what is kept back.
+pub(crate) fn fits_cap(definition: &Definition, state: &State, amount: MicroUsd) -> bool {
+    state.ledger.fits_cap(amount.plus(kept(definition, state)))
+}
+
+/// Whether a trial may be tried again: the tuning goes on, or it is the one that trains the best configuration once more.
+pub(crate) fn goes_on(state: &State, trial: &Trial) -> bool {
+    let ending = matches!(state.status, Status::Ending(EndReason::Target | EndReason::NotImproving));
+    state.status == Status::Active || (ending && trial.refit.is_some())
+}
