@@ -8,6 +8,8 @@ use crate::plan::{HOUR, MINUTE};
 
 /// Instance type of all jobs.
 pub(crate) const INSTANCE_TYPE: &str = "ml.m5.xlarge";
+/// The hyperparameter that sets the epochs.
+pub(crate) const RESOURCE: &str = "epochs";
 /// What the price list says: micro-dollars an hour of one instance.
 pub(crate) const LISTED_INSTANCE_HOUR: u64 = 230_000;
 /// What the price list says: micro-dollars per 1,000 GiB-hours.
@@ -22,6 +24,17 @@ pub enum Epochs {
     Absolute,
     /// In every line, from the first one after each restart.
     PerAttempt,
+}
+
+/// How a trial goes from rung to rung.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Rungs {
+    /// In one job, which is stopped at a rung unless it is among the best.
+    Stop,
+    /// In a job for each rung: promoted whenever it is among the best of those that have ended.
+    Asynchronous,
+    /// In a job for each rung: promoted when all of its round have ended.
+    Synchronous,
 }
 
 /// One tuning.
@@ -95,12 +108,21 @@ pub struct Choices {
     pub instances: u32,
     /// Own further attempts.
     pub max_interruptions: u32,
+    /// How a trial goes from rung to rung, where there are rungs.
+    pub rungs: Rungs,
 }
 
 /// Names read back live as long as the program: there are a few, and they are read once.
 fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(&'static str, Value)>, D::Error> {
     let read: Vec<(String, Value)> = Vec::deserialize(from)?;
     Ok(read.into_iter().map(|(name, value)| (&*name.leak(), value)).collect())
+}
+
+impl Rungs {
+    /// That of tuning `n` of `seed`.
+    fn drawn(seed: u64, n: u64) -> Self {
+        Dice::new(seed, "rungs", n).pick(&[Self::Stop, Self::Stop, Self::Asynchronous, Self::Synchronous])
+    }
 }
 
 impl Choices {
@@ -119,6 +141,7 @@ impl Choices {
             extra: Vec::new(),
             instances: 1,
             max_interruptions: 3,
+            rungs: Rungs::Stop,
         }
     }
 
@@ -159,6 +182,7 @@ impl Choices {
             extra,
             instances: dice.count(1, 3),
             max_interruptions: dice.count(0, 4),
+            rungs: Rungs::Stop,
         }
     }
 }
@@ -168,10 +192,14 @@ impl Case {
     pub(crate) fn all_drawn(seed: u64) -> Vec<Self> {
         let mut dice = Dice::new(seed, "cases", 0);
         // Several at once meet at the account's quotas, at the sweeper and in batches of stream records.
-        let count = dice.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 3, 6]);
+        let count: u64 = dice.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 3, 6]);
         (0..count)
             .map(|n| {
-                let mut case = Self::of(&format!("sim{n}"), &Choices::drawn(&mut dice));
+                let mut choices = Choices::drawn(&mut dice);
+                if choices.hyperband.is_some() {
+                    choices.rungs = Rungs::drawn(seed, n);
+                }
+                let mut case = Self::of(&format!("sim{n}"), &choices);
                 case.submit_at = if n == 0 { 0 } else { dice.between(0, HOUR) };
                 case.program_epochs = match dice.between(0, 19) {
                     0 => case.program_epochs.div_ceil(2),
@@ -228,6 +256,11 @@ impl Case {
         case
     }
 
+    /// Whether its trials are promoted from rung to rung in jobs of their own.
+    pub(crate) fn promotes(&self) -> bool {
+        self.choices.hyperband.is_some() && self.choices.rungs != Rungs::Stop
+    }
+
     /// What `seconds` of one job cost, in micro-dollars, rounded up.
     pub(crate) fn cost(&self, seconds: i64) -> u64 {
         let per_hour = u128::from(self.instance_hour) * 1_000
@@ -274,7 +307,16 @@ fn request(case: &Case, choices: &Choices) -> Value {
     if let Some((min, max, eta)) = choices.hyperband {
         config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
         controller["ReductionFactor"] = json!(eta);
-        controller["ResourceHyperParameter"] = json!("epochs");
+        controller["ResourceHyperParameter"] = json!(RESOURCE);
+        let scheduling = match choices.rungs {
+            Rungs::Stop => None,
+            Rungs::Asynchronous => Some("Asynchronous"),
+            Rungs::Synchronous => Some("Synchronous"),
+        };
+        if let Some(scheduling) = scheduling {
+            controller["RungExecution"] = json!("Promote");
+            controller["Scheduling"] = json!(scheduling);
+        }
     }
     if let Some(seconds) = extra("no_objective") {
         controller["NoObjectiveSeconds"] = seconds;

@@ -8,6 +8,7 @@ mod bounds;
 pub(crate) mod end;
 mod month;
 mod owed;
+mod promotion;
 pub(crate) mod rules;
 mod rungs;
 mod silence;
@@ -76,6 +77,7 @@ pub(crate) struct Book {
     /// The smallest worst case of a job that was started.
     pub(crate) least_reservation: Option<u64>,
     bounds: bounds::Bounds,
+    pub(crate) promotions: promotion::Promotions,
 }
 
 /// A trial that arrived at a rung, with its value.
@@ -92,6 +94,16 @@ pub(crate) struct JobBook {
     pub(crate) end_seen: bool,
     /// Its program failed for good, or it was refused.
     pub(crate) hopeless: bool,
+    /// Its program failed.
+    failed: bool,
+    /// The epochs it is to be told, where the ruling says so.
+    pub(crate) level: Option<u32>,
+    /// Epochs that its trial was promoted with.
+    pub(crate) had: u32,
+    /// From which epoch it began although its trial had more, as it was told.
+    pub(crate) repeats_from: Option<u32>,
+    /// Its bill never came.
+    pub(crate) in_full: bool,
     pub(crate) created: bool,
     pub(crate) concluded: bool,
 }
@@ -203,6 +215,7 @@ impl Checker {
             granted: 0,
             least_reservation: None,
             bounds: bounds::Bounds::default(),
+            promotions: promotion::Promotions::default(),
         };
         self.books.insert(id.to_owned(), book);
         Ok(())

@@ -92,6 +92,8 @@ kinds! {
     JobCapacityError "job: capacity error after create" 0.3 Reach::World,
     JobInterrupted "job: spot interruption" 0.7 Reach::World,
     RestartFromZero "job: restart without checkpoint" 0.5 Reach::World,
+    CheckpointLost "job: the checkpoints of its trial are lost" 0.3 Reach::World,
+    CheckpointOld "job: finds an older checkpoint of its trial only" 0.3 Reach::World,
     JobHangs "job: hangs until its limit" 0.15 Reach::World,
     JobEndsEarly "job: program ends early" 0.2 Reach::World,
     StoppedOutside "job: stopped by somebody else" 0.1 Reach::World,
@@ -105,6 +107,7 @@ kinds! {
     ProgramDiverges "program: NaN" 0.3 Reach::World,
     ProgramFlat "program: flat curve" 0.3 Reach::World,
     ProgramAllHosts "program: every host logs" 0.9 Reach::World,
+    ProgramIgnoresEpochs "program: trains on beyond the epochs it was told" 0.15 Reach::World,
 }
 
 /// The rates of a history, and what struck.

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::Run;
-use crate::case::{Case, Choices, Epochs};
+use crate::case::{Case, Choices, Epochs, Rungs};
 use crate::encode::remade;
 use crate::plan::{CrashOnce, MINUTE, Order, Plan};
 use crate::report::History;
@@ -243,6 +243,12 @@ const CHOICES: &[fn(&mut Choices)] = &[
     |choices| choices.max_jobs = choices.max_jobs.saturating_sub(1).max(1),
     |choices| choices.max_parallel = choices.max_parallel.div_ceil(2),
     |choices| choices.max_parallel = choices.max_parallel.saturating_sub(1).max(1),
+    |choices| choices.rungs = Rungs::Stop,
+    |choices| {
+        if choices.rungs == Rungs::Synchronous {
+            choices.rungs = Rungs::Asynchronous;
+        }
+    },
     |choices| choices.hyperband = None,
     |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(3), 3)),
     |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(9), 3)),

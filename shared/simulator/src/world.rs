@@ -7,10 +7,12 @@
 //! their own, in the table itself), and the port has no other read. So there is no eventually consistent read to play.
 
 pub(crate) mod call;
+mod checkpoint;
 pub(crate) mod deliver;
 pub(crate) mod life;
 pub(crate) mod ports;
 pub(crate) mod program;
+mod promoted;
 pub(crate) mod queue;
 pub(crate) mod stream;
 pub(crate) mod training;

@@ -6,7 +6,8 @@
 use std::sync::OnceLock;
 
 use simulator::Run;
-use simulator::case::{Case, Choices};
+use simulator::case::{Case, Choices, Epochs, Rungs};
+use simulator::fault::Kind;
 use simulator::plan::{HOUR, Plan};
 use simulator::report::Report;
 
@@ -76,6 +77,10 @@ parts! {
 fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     let mut report = whole();
     add(&mut report, &month_without_money());
+    add(&mut report, &ranks_after_interruptions());
+    for seed in 0..4 {
+        add(&mut report, &programs_that_ignore_their_epochs(seed));
+    }
     for seed in PARTS * SEEDS_PER_PART..SEEDS_MAX {
         if report.missing().is_empty() {
             break;
@@ -93,6 +98,28 @@ fn month_without_money() -> Run {
     let plan = Plan { monthly_cap: Some(600_000), ..Plan::calm() };
     let choices = Choices { max_jobs: 100, ..Choices::plain() };
     Run { seed: 0, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
+}
+
+/// Lines are counted by their rank, and the jobs are interrupted.
+fn ranks_after_interruptions() -> Run {
+    let plan = Plan { epoch_ms: 120_000, ..Plan::calm() }.with(Kind::JobInterrupted, 0.9);
+    let choices = Choices {
+        hyperband: Some((1, 27, 3)),
+        epochs: Epochs::Ranked,
+        max_runtime_seconds: 14_400,
+        max_wait_seconds: Some(21_600),
+        ..Choices::plain()
+    };
+    Run { seed: 0, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
+}
+
+/// Programs that train on beyond their level, of which some lines are never seen because no log can be read.
+fn programs_that_ignore_their_epochs(seed: u64) -> Run {
+    let faults = [(Kind::ProgramIgnoresEpochs, 1.0), (Kind::LogLost, 0.4), (Kind::TrainingThrottled, 0.9)];
+    let plan = faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate));
+    let choices = Choices { rungs: Rungs::Asynchronous, ..Choices::plain() };
+    let plan = Plan { epoch_ms: 120_000, safety_ms: 12 * HOUR, ..plan };
+    Run { seed, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
 }
 
 /// "The month's cap of a stack (UTC) is spent through grants." When it is spent, the tuning waits for an hour, and ends.

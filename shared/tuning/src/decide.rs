@@ -46,6 +46,7 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
         .or_else(|| notice::reached(definition, state))
         .or_else(|| start::start(definition, state))
         .or_else(|| refit::order(definition, state, finish::why_ended(definition, state)))
+        .or_else(|| notice::used_up(definition, state, finish::why_ended(definition, state).as_ref()))
         .or_else(|| grant::give_back(definition, state, finish::why_ended(definition, state).is_some()))
         .or_else(|| finish::ended(definition, state))
 }

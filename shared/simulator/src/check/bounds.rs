@@ -54,6 +54,11 @@ impl Book {
                     )
                 })
             }
+            // Each rung has its own.
+            Ruling::TrialPromoted { trial, .. } => {
+                self.bounds.retries.remove(trial);
+                Ok(())
+            }
             Ruling::StartOrdered { .. } => self.within_instances(),
             Ruling::TrialJudged { trial, .. } => self.log_was_read(*trial),
             _ => Ok(()),

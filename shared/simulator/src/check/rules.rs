@@ -22,10 +22,19 @@ rules! {
     Ruling::TrialJudged { verdict, .. } if verdict.goes_on => "TrialJudged goes on",
     Ruling::TrialJudged { value: None, .. } => "TrialJudged out, no number",
     Ruling::TrialJudged { .. } => "TrialJudged out",
+    Ruling::RungReached { resource, level, .. } if resource > level => "RungReached late",
+    Ruling::RungReached { resource, level, .. } if resource < level => "RungReached, ended before its level",
+    Ruling::RungReached { value: None, .. } => "RungReached, no number",
+    Ruling::RungReached { .. } => "RungReached",
+    Ruling::TrialPromoted { .. } => "TrialPromoted",
+    Ruling::ResourceRepeated { from: 0, .. } => "ResourceRepeated from the beginning",
+    Ruling::ResourceRepeated { .. } => "ResourceRepeated",
     Ruling::StartOrdered { job, .. } if job.attempt > job.rung + 1 => "StartOrdered further attempt",
+    Ruling::StartOrdered { job, .. } if job.rung > 0 => "StartOrdered promoted",
     Ruling::StartOrdered { .. } => "StartOrdered",
     Ruling::StopOrdered { why: StopWhy::Rung { .. }, .. } => "StopOrdered Rung",
     Ruling::StopOrdered { why: StopWhy::MaxResource, .. } => "StopOrdered MaxResource",
+    Ruling::StopOrdered { why: StopWhy::PastLevel { .. }, .. } => "StopOrdered PastLevel",
     Ruling::StopOrdered { why: StopWhy::TuningEnding, .. } => "StopOrdered TuningEnding",
     Ruling::StopOrdered { why: StopWhy::NoObjective { .. }, .. } => "StopOrdered NoObjective",
     Ruling::BillOrdered { .. } => "BillOrdered",
@@ -46,6 +55,9 @@ rules! {
     Ruling::AttemptAwaited { why: RetryWhy::ServiceError, .. } => "AttemptAwaited ServiceError",
     Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => "AttemptAwaited RuntimeCutTooShort",
     Ruling::TrialFinished { how: TrialEnd::Completed, .. } => "TrialFinished Completed",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), job: None, .. } => "TrialFinished Stopped Rung, waiting",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), job: None, .. } => "TrialFinished Stopped TuningEnding, waiting",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::PastLevel { .. }), .. } => "TrialFinished Stopped PastLevel",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. } => "TrialFinished Stopped Rung",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::MaxResource), .. } => "TrialFinished Stopped MaxResource",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), .. } => "TrialFinished Stopped TuningEnding",
@@ -68,14 +80,8 @@ rules! {
     Ruling::TuningEnded { why: EndReason::Stopped } => "TuningEnded Stopped",
     Ruling::TuningEnded { why: EndReason::Failed(_) } => "TuningEnded Failed",
     ;
-    // No case asks for promotion.
-    Ruling::RungReached { .. }
-        | Ruling::TrialPromoted { .. }
-        | Ruling::ResourceRepeated { .. }
-        | Ruling::StopOrdered { why: StopWhy::PastLevel { .. }, .. }
-        | Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::PastLevel { .. }), .. }
     // No case has a fall-back.
-        | Ruling::StopOrdered { why: StopWhy::Interruptions { .. }, .. }
+    Ruling::StopOrdered { why: StopWhy::Interruptions { .. }, .. }
         | Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. }
         | Ruling::AttemptAwaited { why: RetryWhy::NextInstances | RetryWhy::OnDemand, .. }
     // These end no tuning before its time.

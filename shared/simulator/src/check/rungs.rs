@@ -1,6 +1,6 @@
 //! P6: the rung rule, counted anew from the recorded arrivals.
 
-use tuning::definition::{Objective, Strategy};
+use tuning::definition::{Objective, RungExecution, Strategy};
 use tuning::ruling::Ruling;
 
 use super::{Arrival, Book};
@@ -9,11 +9,14 @@ impl Book {
     /// Checks a judgement and enters the arrival.
     pub(super) fn judged(&mut self, ruling: &Ruling) -> Result<(), String> {
         let Ruling::TrialJudged { trial, bracket, rung, level, value, verdict, .. } = ruling else {
-            return Err("P6: no case asks for promotion".to_owned());
+            return Ok(());
         };
         let Strategy::Hyperband { min_resource, max_resource, eta } = self.definition.strategy else {
             return Err("P6: a judgement without rungs".to_owned());
         };
+        if self.definition.rungs != RungExecution::Stop {
+            return Err("P6: a judgement where trials are promoted".to_owned());
+        }
         let maximize = self.definition.objective == Objective::Maximize;
         let book = self.trials.get_mut(trial).ok_or("P6: of a trial that never was")?;
         if book.finished || book.out {
@@ -31,16 +34,7 @@ impl Book {
             return Err(format!("P6: level {level} is no rung of {min_resource} to {max_resource}"));
         }
         let arrivals = self.rungs.entry((*bracket, *rung)).or_default();
-        let ahead = |other: &&Arrival| match (other.1, value) {
-            (Some(theirs), Some(ours)) => {
-                let better = if maximize { theirs > *ours } else { theirs < *ours };
-                better || (theirs.total_cmp(ours).is_eq() && other.0 < *trial)
-            }
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (None, None) => other.0 < *trial,
-        };
-        let rank = arrivals.iter().filter(ahead).count();
+        let rank = rank(maximize, arrivals, (*trial, *value));
         arrivals.push((*trial, *value));
         let seen = arrivals.len();
         let allowed = (seen / usize::try_from(eta).unwrap_or(1)).max(1);
@@ -54,4 +48,18 @@ impl Book {
         }
         Ok(())
     }
+}
+
+/// How many of `arrivals` are better than `one`; the same values in the order of their trials, none last.
+pub(super) fn rank(maximize: bool, arrivals: &[Arrival], one: Arrival) -> usize {
+    let ahead = |other: &&Arrival| match (other.1, one.1) {
+        (Some(theirs), Some(ours)) => {
+            let better = if maximize { theirs > ours } else { theirs < ours };
+            better || (theirs.total_cmp(&ours).is_eq() && other.0 < one.0)
+        }
+        (Some(_), None) => true,
+        (None, Some(_)) => false,
+        (None, None) => other.0 < one.0,
+    };
+    arrivals.iter().filter(ahead).count()
 }

@@ -36,6 +36,9 @@ impl Book {
         if let Fact::BudgetGranted { amount, .. } = &recorded.fact {
             self.granted += amount.0;
         }
+        if recorded.fact == Fact::StopRequested {
+            self.ending.get_or_insert(EndReason::Stopped);
+        }
         let Some(key) = recorded.fact.job() else { return };
         let rate = self.definition.job.clone();
         let Some(job) = self.jobs.get_mut(&key) else { return };
@@ -116,8 +119,9 @@ impl Book {
                 Ok(())
             }
             Ruling::CapReached { .. } | Ruling::MonthCapReached { .. } => Ok(()),
-            Ruling::StartOrdered { job, bracket, reservation, .. } => {
-                self.start_ordered(*job, *bracket, reservation.0)
+            Ruling::StartOrdered { job, bracket, reservation, round, launch, .. } => {
+                self.start_ordered(*job, *bracket, reservation.0)?;
+                self.started_for(*job, (*bracket, *round), launch.resource)
             }
             Ruling::StopOrdered { job, .. } => {
                 let book = self.jobs.get_mut(job).ok_or("P2: of a job that was never ordered")?;
@@ -139,6 +143,7 @@ impl Book {
                 book.money = Money::Spent(amount.0);
                 // It may be presumed to be over; whether it is, is checked against the training service.
                 book.end_seen = true;
+                book.in_full = true;
                 Ok(())
             }
             Ruling::LogReadOrdered { job, .. } | Ruling::LookOrdered { job, .. } => {
@@ -151,12 +156,18 @@ impl Book {
                     .then_some(())
                     .ok_or_else(|| "P1: no bill is above its reservation, or told twice".to_owned())
             }
-            Ruling::AttemptAwaited { job, .. } => self.concluded(*job),
+            Ruling::AttemptAwaited { job, .. } => {
+                self.promotions.tried_again = true;
+                self.concluded(*job)
+            }
             Ruling::TrialFinished { job, trial, how } => self.trial_finished(*job, *trial, how),
-            Ruling::TrialJudged { .. }
-            | Ruling::RungReached { .. }
-            | Ruling::TrialPromoted { .. }
-            | Ruling::ResourceRepeated { .. } => self.judged(ruling),
+            Ruling::TrialJudged { .. } => self.judged(ruling),
+            Ruling::RungReached { job, .. } => {
+                job.map_or(Ok(()), |job| self.concluded(job))?;
+                self.rung_reached(ruling)
+            }
+            Ruling::TrialPromoted { .. } => self.promoted(ruling),
+            Ruling::ResourceRepeated { job, had, from } => self.repeated(*job, *had, *from),
             Ruling::TuningEnding { why } => {
                 self.ending = Some(why.clone());
                 match why {
@@ -176,6 +187,7 @@ impl Book {
         if std::mem::replace(&mut book.finished, true) {
             return Err(format!("P6: trial {trial} ends twice"));
         }
+        self.ended_on_its_way(job, trial, how)?;
         let key = job.filter(|_| matches!(how, TrialEnd::NeverStarted));
         let exists = key.is_some_and(|key| self.jobs.get(&key).is_some_and(|job| job.created));
         (!exists).then_some(()).ok_or_else(|| format!("P1: trial {trial} had a job"))
@@ -200,8 +212,9 @@ impl Book {
             ));
         }
         trial.attempts = key.attempt;
-        let former = key.attempt.checked_sub(1).and_then(|attempt| self.jobs.get(&JobKey { attempt, ..key }));
-        if former.is_some_and(|job| job.hopeless || !job.concluded) {
+        let mut jobs = self.jobs.iter();
+        let former = jobs.find(|(job, _)| job.trial == key.trial && job.attempt + 1 == key.attempt);
+        if former.is_some_and(|(job, book)| (job.rung == key.rung && book.hopeless) || !book.concluded) {
             return Err(format!("P6: job {key} continues a failure, or what is not over"));
         }
         let book = JobBook {
@@ -211,6 +224,11 @@ impl Book {
             bill_ordered: false,
             end_seen: false,
             hopeless: false,
+            failed: false,
+            level: None,
+            had: 0,
+            repeats_from: None,
+            in_full: false,
             created: false,
             concluded: false,
         };
@@ -253,6 +271,10 @@ impl Book {
 
     fn tuning_ended(&mut self, why: &EndReason) -> Result<(), String> {
         self.cap_was_told(why)?;
+        let limited = self.cap.is_some() || self.definition.grants || self.overrun;
+        if *why == EndReason::CostCap && !limited {
+            return Err("P3: it ends for want of money, which nothing limits".to_owned());
+        }
         if self.overrun && !self.overrun_told {
             return Err("P1: nobody was told of a bill above its reservation".to_owned());
         }
@@ -281,6 +303,7 @@ impl JobBook {
     fn end(&mut self, end: JobEnd) {
         if !self.end_seen {
             self.end_seen = true;
+            self.failed = end == JobEnd::AlgorithmError;
             self.hopeless = matches!(end, JobEnd::AlgorithmError | JobEnd::Completed | JobEnd::Stopped);
         }
     }

@@ -174,6 +174,7 @@ impl World {
     }
 
     fn trains(&mut self, index: usize) {
+        self.find_checkpoint(index);
         let from_zero = self.faults.strikes(Kind::RestartFromZero);
         let (now, job) = (self.now, &mut self.training.jobs[index]);
         job.from = if from_zero { 0 } else { job.checkpoint };
@@ -193,8 +194,10 @@ impl World {
         if job.epoch < job.program.epochs {
             job.epoch += 1;
             if job.epoch.is_multiple_of(job.program.checkpoint_every) {
-                job.checkpoint = job.epoch;
+                self.save_checkpoint(index);
             }
+            self.log(index);
+        } else if job.epoch > 0 && job.from == job.epoch && job.program.repeats_last {
             self.log(index);
         }
         let job = &mut self.training.jobs[index];
@@ -216,6 +219,7 @@ impl World {
             self.stopping(index, Tick::Stopped("Stopped"));
         }
         if epoch >= fate.ends_after.min(self.training.jobs[index].program.epochs) {
+            self.save_checkpoint(index);
             let job = &mut self.training.jobs[index];
             job.generation += 1;
             let upload = job.dice.between(500, 30_000);
@@ -318,6 +322,10 @@ impl World {
         let now = self.now;
         let job = &mut self.training.jobs[index];
         let hosts = usize::try_from(job.program.hosts).unwrap_or(1);
+        if job.program.value(job.epoch).is_some() {
+            let (first, last) = job.logged.unwrap_or((job.epoch, job.epoch));
+            job.logged = Some((first.min(job.epoch), last.max(job.epoch)));
+        }
         // Those of the present run are the last.
         let first = job.streams.len().saturating_sub(hosts);
         for (host, stream) in job.streams.iter_mut().skip(first).enumerate() {

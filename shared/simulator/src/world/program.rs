@@ -1,6 +1,8 @@
 //! What a training program does: its curve and its speed, the same for the same hyperparameters in every attempt.
 
-use crate::case::{Case, Epochs};
+use serde_json::{Value, json};
+
+use crate::case::{Case, Epochs, RESOURCE};
 use crate::dice::{Dice, fnv};
 use crate::fault::Kind;
 
@@ -18,8 +20,17 @@ pub(crate) struct Program {
     pub(crate) checkpoint_every: u32,
     /// Hosts that log the objective; those after the first log nonsense.
     pub(crate) hosts: u32,
+    /// Whether it tells its last epoch again when it finds nothing left to do.
+    pub(crate) repeats_last: bool,
+    /// Whether it trains on beyond the epochs it was told.
+    pub(crate) ignores_epochs: bool,
     style: Epochs,
     base: u32,
+}
+
+/// The epochs that a job is told.
+pub(crate) fn epochs_told(hyperparameters: &Value) -> Option<u32> {
+    hyperparameters[RESOURCE].as_str()?.parse().ok()
 }
 
 /// What other hosts than the first log: no value that counts.
@@ -39,9 +50,14 @@ enum Curve {
 }
 
 impl Program {
-    /// The program of a job with hyperparameters `configuration`.
-    pub(crate) fn new(world: &World, case: &Case, configuration: &str) -> Self {
-        let mut dice = Dice::new(world.seed, "program", fnv(configuration));
+    /// The program of a job with these hyperparameters.
+    pub(crate) fn new(world: &World, case: &Case, hyperparameters: &Value) -> Self {
+        // Whatever epochs its jobs are told, it is the same program: that of the largest resource.
+        let mut configuration = hyperparameters.clone();
+        if let Some((_, most, _)) = case.choices.hyperband.filter(|_| case.promotes()) {
+            configuration[RESOURCE] = json!(most.to_string());
+        }
+        let mut dice = Dice::new(world.seed, "program", fnv(&configuration.to_string()));
         let mut rate = |kind: Kind| dice.chance(world.faults.rate(kind));
         let (silent, flat, diverges) =
             (rate(Kind::ProgramSilent), rate(Kind::ProgramFlat), rate(Kind::ProgramDiverges));
@@ -56,12 +72,22 @@ impl Program {
             Curve::Rising { height, slow: 0.2 + dice.unit(), falls: dice.chance(0.2), nan_from }
         };
         let epoch_ms = world.plan.epoch_ms * dice.between(50, 200) / 100;
+        let checkpoint_every = dice.count(1, 3);
+        let ignores_epochs = case.promotes() && dice.chance(world.faults.rate(Kind::ProgramIgnoresEpochs));
+        let told = epochs_told(hyperparameters).filter(|_| case.promotes());
         Self {
             curve,
-            epochs: case.program_epochs,
+            epochs: match told {
+                // Beyond the largest resource, too.
+                Some(_) if ignores_epochs => case.program_epochs * 2,
+                Some(told) => told.min(case.program_epochs),
+                None => case.program_epochs,
+            },
             epoch_ms: epoch_ms.max(1),
-            checkpoint_every: dice.count(1, 3),
+            checkpoint_every,
             hosts: if all_hosts { case.instances } else { 1 },
+            repeats_last: dice.chance(0.5),
+            ignores_epochs,
             style: case.epochs,
             base: case.base,
         }
@@ -75,6 +101,8 @@ impl Program {
             epoch_ms: 600_000,
             checkpoint_every: 1,
             hosts: 1,
+            repeats_last: false,
+            ignores_epochs: false,
             style: Epochs::Ranked,
             base: 0,
         }
@@ -87,7 +115,9 @@ impl Program {
             Curve::Flat(_) => Some(Kind::ProgramFlat),
             Curve::Rising { nan_from, .. } => (nan_from < u32::MAX).then_some(Kind::ProgramDiverges),
         };
-        curve.into_iter().chain((self.hosts > 1).then_some(Kind::ProgramAllHosts)).collect()
+        let all_hosts = (self.hosts > 1).then_some(Kind::ProgramAllHosts);
+        let ignores = self.ignores_epochs.then_some(Kind::ProgramIgnoresEpochs);
+        curve.into_iter().chain(all_hosts).chain(ignores).collect()
     }
 
     /// The value after `epoch` (from 1); `None` = it logs none.

@@ -13,7 +13,7 @@ use wire::names::parse_training_job_name;
 
 use super::World;
 use super::life::{Fate, Tick};
-use super::program::Program;
+use super::program::{Program, epochs_told};
 use super::queue::Event;
 use crate::dice::Dice;
 use crate::fault::Kind;
@@ -36,6 +36,8 @@ pub(crate) struct Training {
     by_name: BTreeMap<String, usize>,
     /// Jobs that have not ended.
     pub(crate) alive: usize,
+    /// Epochs at which checkpoints were saved, oldest first, by the prefix that they lie under.
+    pub(crate) checkpoints: BTreeMap<String, Vec<u32>>,
     /// When the last one was created.
     created_at: i64,
 }
@@ -78,6 +80,12 @@ pub(crate) struct Job {
     pub(crate) checkpoint: u32,
     /// Checkpoint that the present run went on from.
     pub(crate) from: u32,
+    /// Where its checkpoints are.
+    pub(crate) checkpoints_at: String,
+    /// The epochs that it was told.
+    pub(crate) told: Option<u32>,
+    /// The first and the last epoch of which it logged a value, in all its runs.
+    pub(crate) logged: Option<(u32, u32)>,
     pub(crate) streams: Vec<LogStream>,
     /// Whether it was ever told to stop by an order.
     pub(crate) stop_asked: bool,
@@ -131,6 +139,9 @@ impl Job {
             epoch: 0,
             checkpoint: 0,
             from: 0,
+            checkpoints_at: String::new(),
+            told: None,
+            logged: None,
             streams: Vec::new(),
             stop_asked: false,
             visible_at: now,
@@ -246,8 +257,7 @@ impl World {
         if spot != max_wait.is_some() || max_wait.is_some_and(|wait| wait < max_runtime) {
             return Err(refused("MaxWaitTimeInSeconds"));
         }
-        let configuration = request["HyperParameters"].to_string();
-        let program = Program::new(self, &self.cases[case], &configuration);
+        let program = Program::new(self, &self.cases[case], &request["HyperParameters"]);
         for kind in program.traits() {
             self.faults.count(kind, Site::World);
         }
@@ -261,6 +271,8 @@ impl World {
             max_wait_ms: max_wait.map(|wait| wait * 1_000),
             dice,
             visible_at: self.now + unseen,
+            checkpoints_at: request["CheckpointConfig"]["S3Uri"].as_str().unwrap_or_default().to_owned(),
+            told: epochs_told(&request["HyperParameters"]),
             ..Job::new(&name, key, &request["Tags"], program, fate, self.now)
         };
         self.training.created_at = self.now;

@@ -39,6 +39,7 @@ impl World {
             Some(Ok(row)) => wrong.push(format!("P2: {name} is created while its row is {:?}", row.status)),
             Some(Err(_)) | None => wrong.push(format!("P7: {name} is created, no row knows it")),
         }
+        wrong.extend(self.wrongly_told(index));
         for message in wrong {
             self.check.violation(self.now, &message);
         }
@@ -64,6 +65,9 @@ impl World {
             }
             for ruling in &step.rulings {
                 self.check_ruling(id, ruling);
+                if let Some(wrong) = self.wrongly_promoted(id, ruling) {
+                    self.check.violation(self.now, &wrong);
+                }
             }
         }
     }
@@ -112,6 +116,7 @@ impl World {
             Ruling::StopOrdered { job, why: StopWhy::NoObjective { seconds } } => {
                 self.check_silence(id, *job, *seconds);
             }
+            // Seen in `promoted.rs`.
             Ruling::StartOrdered { .. }
             | Ruling::RungReached { .. }
             | Ruling::TrialPromoted { .. }

@@ -32,7 +32,7 @@ const ORPHAN_MINUTES: i64 = 61;
 const OLD_STOP_MINUTES: i64 = 13;
 /// A stop that was ordered long after the last fault.
 const FRESH_STOP_MINUTES: i64 = 4;
-/// A frozen or late process of the time of faults may still sweep for so long.
+/// A frozen or late process of the time of faults may still sweep, or hold a batch of stream records, for so long.
 const QUIET_MINUTES: i64 = 35;
 /// P8: "one listing an hour": with the age of an orphan and a sweep not more than an hour apart, and no closer than this.
 const LISTINGS_APART_MS: i64 = 46 * MINUTE;
@@ -71,7 +71,7 @@ impl World {
         if self.watch.calm > GRACE_MINUTES {
             self.watch_orphans();
             self.watch_stops();
-            if self.watch.calm > OLD_STOP_MINUTES {
+            if self.watch.calm > QUIET_MINUTES {
                 self.watch_silence();
             }
         }

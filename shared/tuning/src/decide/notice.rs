@@ -3,7 +3,7 @@
 use crate::definition::Definition;
 use crate::limits::CAP_LEVELS;
 use crate::money::MicroUsd;
-use crate::ruling::Ruling;
+use crate::ruling::{EndReason, Ruling};
 use crate::runtime::{fewest_epochs, least_seconds, runtime_seconds};
 use crate::state::State;
 
@@ -23,6 +23,16 @@ pub(super) fn reached(definition: &Definition, state: &State) -> Option<Ruling> 
     let cap = state.ledger.cap.filter(|_| definition.rules_version >= CAP_NOTICES_SINCE)?;
     let percent = level(definition, state, cap);
     (percent > state.cap_told && !crate::planted!(CapLevelUntold)).then_some(Ruling::CapReached { percent })
+}
+
+/// The tuning is over for want of money. Where trials are promoted the next job may be a long one, so that the rest pays
+/// none although it would pay a shorter one.
+pub(super) fn used_up(definition: &Definition, state: &State, why: Option<&EndReason>) -> Option<Ruling> {
+    definition.promotes()?;
+    state.ledger.cap.filter(|_| state.ledger.granted.is_none() && !state.ledger.overrun)?;
+    let [.., all] = CAP_LEVELS;
+    let untold = why == Some(&EndReason::CostCap) && state.cap_told < all;
+    (untold && !crate::planted!(CapLevelUntold)).then_some(Ruling::CapReached { percent: all })
 }
 
 /// The highest level that is reached: by what is spent, or the last one when what is left pays no further job.

@@ -150,6 +150,10 @@ fn candidate(
     }
     let planned = allowed_at(definition, cohort, rung, true);
     if stored.went_on >= planned {
+        // A rung that closed is not opened again, though others joined when jobs were left after all.
+        if definition.promotes() == Some(Scheduling::Synchronous) {
+            return None;
+        }
         // Better than some that went on before it: it goes on, too, but not with the jobs that others need.
         let owed = cohort.jobs_owed_after(definition.plan().eta(), rung);
         if !are_left(definition, state, owed, |other| !std::ptr::eq(other, cohort)) {

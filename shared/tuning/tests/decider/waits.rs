@@ -300,3 +300,34 @@ fn of_the_jobs_that_are_left_no_new_trial_takes_one_that_a_promotion_needs() {
     ];
     check_next(&mut run, &done(10, on(0, 0), 4, 0.5), &expect);
 }
+
+#[test]
+fn a_synchronous_rung_that_closed_for_want_of_jobs_promotes_no_more_when_there_are_jobs_again() {
+    // With two jobs left of three, trial 0 is alone in its round.
+    let definition = two_rungs(3, Synchronous);
+    let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1 to 4", "start 1-0-1 to 9"]);
+    let expect = [
+        "trial 0 waits at rung 0.0, epoch 4",
+        "trial 0 promoted from rung 0.0 to 9: 1 of 1, best 1",
+        "start 0-1-2 to 9",
+    ];
+    check_next(&mut run, &done(10, on(0, 0), 4, 0.5), &expect);
+    // Neither of the two jobs ever starts: trial 2 joins the round and is better, and then there is a job left for one more.
+    let expect = ["trial 1 never started", "start 2-0-1 to 4"];
+    check_next(&mut run, &[never_started(12, on(1, 0))], &expect);
+    check_next(&mut run, &done(20, on(2, 0), 4, 0.6), &["trial 2 waits at rung 0.0, epoch 4"]);
+    let expect = ["trial 0 never started", "start 3-0-1 to 9"];
+    check_next(&mut run, &[never_started(30, on(0, 1))], &expect);
+}
+
+#[test]
+fn people_are_told_that_the_cap_is_used_up_although_it_would_pay_the_job_of_a_lower_rung() {
+    // What is left pays the 4 epochs of bracket 0, not the 9 of bracket 1, which is next.
+    let mut run = check(&capped(two_rungs(100, Asynchronous), 1), &[], &[submitted()], &["start 0-0-1 to 4"]);
+    let shown = |epoch: i64| line(250 * epoch, &format!("e{epoch:05}"), epoch.unsigned_abs(), 0.5);
+    run.take(&[lines(1_000, on(0, 0), "algo-1", (1..=4).map(shown).collect())]);
+    let rulings = run.take(&[described(1_100, on(0, 0), Completed, 1_100)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert!(text.contains(&"tell of 100 % of the cap".to_owned()), "{text:?}");
+    assert_eq!(text.last().map(String::as_str), Some("ended: CostCap"), "{text:?}");
+}
