@@ -7,6 +7,7 @@ mod disk;
 mod errors;
 mod help;
 mod interrupted;
+mod promote;
 mod report;
 mod run;
 mod world;
