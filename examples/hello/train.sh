@@ -3,14 +3,19 @@
 # It reads its hyperparameters from the environment, prints its metric once an epoch, keeps a checkpoint, and goes on
 # from it when it is started again.
 set -eu
-checkpoint="$SM_ROOT/checkpoints/epoch"
-epoch=$(cat "$checkpoint" 2>/dev/null || echo 0)
-while [ "$epoch" -lt "$SM_HP_EPOCHS" ]; do
-  epoch=$((epoch + 1))
-  awk -v rate="$SM_HP_LEARNING_RATE" -v epoch="$epoch" 'BEGIN {
+show() {
+  awk -v rate="$SM_HP_LEARNING_RATE" -v epoch="$1" 'BEGIN {
     distance = log(rate / 0.03); height = 0.95 / (1 + 0.1 * distance * distance)
     printf "epoch %d accuracy=%.4f\n", epoch, height * (1 - exp(-epoch / 5))
   }'
+}
+checkpoint="$SM_ROOT/checkpoints/epoch"
+epoch=$(cat "$checkpoint" 2>/dev/null || echo 0)
+# Its machine went away after its last checkpoint: the value may never have been read.
+[ "$epoch" -lt "$SM_HP_EPOCHS" ] || show "$epoch"
+while [ "$epoch" -lt "$SM_HP_EPOCHS" ]; do
+  epoch=$((epoch + 1))
+  show "$epoch"
   echo "$epoch" > "$checkpoint.new"
   mv "$checkpoint.new" "$checkpoint"
   sleep 0.1

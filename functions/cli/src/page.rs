@@ -71,12 +71,18 @@ impl Page {
         self.jobs.iter().filter_map(|job| job.billable_seconds).sum()
     }
 
-    /// Epochs trained so far: each trial's last one.
+    /// Epochs trained so far: of each job those that its trial had not, or those that it repeats as well.
     pub(crate) fn epochs(&self) -> u64 {
-        let last_attempts = self.jobs.iter().enumerate().filter(|(index, job)| {
-            self.jobs.get(index.saturating_add(1)).is_none_or(|next| next.job.trial != job.job.trial)
-        });
-        last_attempts.map(|(_, job)| u64::from(job.resource)).sum()
+        let (mut epochs, mut trial, mut had) = (0_u64, None, 0);
+        for job in &self.jobs {
+            if trial != Some(job.job.trial) {
+                (trial, had) = (Some(job.job.trial), 0);
+            }
+            let from = job.repeats_from.unwrap_or(had);
+            epochs = epochs.saturating_add(u64::from(job.resource.saturating_sub(from)));
+            had = job.resource;
+        }
+        epochs
     }
 
     /// Name of the objective metric.
@@ -101,6 +107,31 @@ impl Page {
         }
         let launched = self.loaded.state.launched;
         if parts.is_empty() { format!("{launched}") } else { format!("{launched}: {}", parts.join(", ")) }
+    }
+
+    /// What has become of the trials, in words, where each has several jobs.
+    pub(crate) fn trials(&self) -> Option<String> {
+        if !self.promotes() {
+            return None;
+        }
+        let definition = &self.loaded.tuning.definition;
+        let all: BTreeSet<u32> = self.jobs.iter().map(|job| job.job.trial).collect();
+        let at_the_top = self.jobs.iter().filter(|job| job.cost.is_some() && is_whole(job));
+        let at_the_top = at_the_top.filter(|job| job.job.rung >= definition.last_rung(job.bracket)).count();
+        let state = &self.loaded.state;
+        let before = all.len().saturating_sub(at_the_top).saturating_sub(state.trials.len());
+        let max = definition.plan().max_resource();
+        let parts: Vec<String> = [
+            (state.trials.len(), "training".to_owned()),
+            (state.waiting.len(), "waiting for promotion".to_owned()),
+            (at_the_top, format!("trained to epoch {max}")),
+            (before.saturating_sub(state.waiting.len()), "ended before".to_owned()),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+        Some(if parts.is_empty() { "0".to_owned() } else { format!("{}: {}", all.len(), parts.join(", ")) })
     }
 
     /// Spent money against the cap.
@@ -142,6 +173,9 @@ impl Page {
         if let Some(seen) = self.better_on_the_way() {
             line("best seen", &seen);
         }
+        if let Some(trials) = self.trials() {
+            line("trials", &trials);
+        }
         line("jobs", &self.counts());
         line("epochs", &self.epochs_text());
         line("billed", &format!("{} s", self.billed_seconds()));
@@ -181,15 +215,22 @@ impl Page {
         }
     }
 
+    /// Whether trials are promoted from rung to rung.
+    fn promotes(&self) -> bool {
+        self.loaded.tuning.definition.promotes().is_some()
+    }
+
     /// A table of all jobs.
     pub(crate) fn job_table(&self) -> String {
         let row = |job: &JobSummary| {
+            // Where trials are promoted, the epochs that the job went to, of those it was to go to.
+            let epochs = job.level.map_or_else(String::new, |level| format!("/{level}"));
             vec![
                 job.job.trial.to_string(),
                 job.job.attempt.to_string(),
                 job.bracket.to_string(),
                 job_status(job).to_owned(),
-                job.resource.to_string(),
+                format!("{}{epochs}", job.resource),
                 maybe(job.last_value),
                 maybe(job.best_value),
                 job.billable_seconds.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string()),
@@ -223,16 +264,15 @@ impl Page {
             for rung in bracket["Rungs"].as_array().into_iter().flatten() {
                 let cell = |member: &str| rung[member].to_string();
                 let trials = bracket["TrialsStarted"].to_string();
-                rows.push(vec![
-                    number.to_string(),
-                    trials,
-                    cell("Resource"),
-                    cell("Arrived"),
-                    cell("WentOn"),
-                ]);
+                let mut row =
+                    vec![number.to_string(), trials, cell("Resource"), cell("Arrived"), cell("WentOn")];
+                row.extend(self.promotes().then(|| cell("Waiting")));
+                rows.push(row);
             }
         }
-        Some(table(&["BRACKET", "TRIALS", "EPOCH", "ARRIVED", "WENT ON"], &rows, &[0, 1, 2, 3, 4]))
+        let mut head = vec!["BRACKET", "TRIALS", "EPOCH", "ARRIVED", "WENT ON"];
+        head.extend(self.promotes().then_some("WAITING"));
+        Some(table(&head, &rows, &[0, 1, 2, 3, 4, 5]))
     }
 
     /// When the tuning was submitted.

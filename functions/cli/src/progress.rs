@@ -82,9 +82,12 @@ impl Progress {
 /// What the bars show by themselves.
 fn is_seen_in_bars(what: &What) -> bool {
     match what {
-        What::Ruled(Ruling::StartOrdered { job, .. }, _) => job.attempt == 1,
+        // A promotion is told by itself.
+        What::Ruled(Ruling::StartOrdered { job, launch, .. }, _) => {
+            job.attempt == 1 || launch.resource.is_some()
+        }
         What::Ruled(Ruling::TrialJudged { verdict, .. }, _) => verdict.goes_on,
-        What::Ruled(Ruling::StopOrdered { .. }, _) => true,
+        What::Ruled(Ruling::StopOrdered { .. } | Ruling::RungReached { .. }, _) => true,
         What::Ruled(..)
         | What::Improved(_)
         | What::Interrupted(_)

@@ -2,6 +2,7 @@
 
 use search::Configuration;
 use tuning::definition::Definition;
+use tuning::fact::JobKey;
 use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
 use tuning::state::Incumbent;
 use tuning::summary::JobSummary;
@@ -39,29 +40,10 @@ fn improved(best: &Incumbent) -> String {
 fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) -> Option<String> {
     Some(match ruling {
         Ruling::TrialJudged { .. } => judged(ruling)?,
-        Ruling::RungReached { trial, rung, resource, value: reached, .. } => {
-            format!("trial {trial}: waits at rung {rung} with {} at epoch {resource}", maybe(*reached))
-        }
-        Ruling::TrialPromoted { trial, rung, level, verdict, .. } => format!(
-            "trial {trial}: promoted from rung {rung} to epoch {level}, {} of {} there, best {} may",
-            verdict.rank + 1,
-            verdict.seen,
-            verdict.allowed
-        ),
-        Ruling::ResourceRepeated { job, had, from } => format!(
-            "trial {}: did not go on from its checkpoint: begins at epoch {from} although it had {had}",
-            job.trial
-        ),
-        Ruling::StartOrdered { job, bracket, configuration, reservation, .. } => {
-            let what =
-                if job.attempt > 1 { format!("attempt {}", job.attempt) } else { "job started".to_owned() };
-            let money = if definition.job.rate.is_some() {
-                format!(", at most {}", usd(*reservation))
-            } else {
-                String::new()
-            };
-            format!("trial {}: {what} in bracket {bracket}{money}: {}", job.trial, rounded(configuration))
-        }
+        Ruling::RungReached { .. } => format!("{}{}", reached(ruling)?, billed(definition, job)),
+        Ruling::TrialPromoted { .. } => promoted(definition, ruling)?,
+        Ruling::ResourceRepeated { job, had, from } => repeated(*job, *had, *from),
+        Ruling::StartOrdered { .. } => started(definition, ruling)?,
         Ruling::StopOrdered { job, why } => match why {
             // Told with the judgement.
             StopWhy::Rung { .. } => return None,
@@ -112,6 +94,11 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
                 billed(definition, job)
             )
         }
+        Ruling::TrialFinished { trial, how: TrialEnd::Stopped(why), job: None }
+            if definition.promotes().is_some() =>
+        {
+            format!("trial {trial}: ended{}", not_promoted(*why))
+        }
         Ruling::TrialFinished { trial, how, .. } => {
             format!("trial {trial}: {}{}{}", finished(how), values(job), billed(definition, job))
         }
@@ -123,18 +110,75 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
     })
 }
 
+fn started(definition: &Definition, ruling: &Ruling) -> Option<String> {
+    let Ruling::StartOrdered { job, bracket, configuration, reservation, launch, .. } = ruling else {
+        return None;
+    };
+    let what = match (launch.resource, job.attempt) {
+        (_, 1) => "job started".to_owned(),
+        // Whether it is promoted or tried again, the line before tells.
+        (Some(_), number) => format!("job {number} started"),
+        (None, number) => format!("attempt {number}"),
+    };
+    let to = launch.resource.map_or_else(String::new, |level| format!(", to epoch {level}"));
+    let worst = definition.job.rate.map(|_| format!(", at most {}", usd(*reservation))).unwrap_or_default();
+    Some(format!("trial {}: {what} in bracket {bracket}{to}{worst}: {}", job.trial, rounded(configuration)))
+}
+
 fn judged(ruling: &Ruling) -> Option<String> {
     let Ruling::TrialJudged { trial, rung, level, resource, value, verdict, .. } = ruling else {
         return None;
     };
-    let Verdict { rank, seen, allowed, goes_on } = verdict;
-    let place = rank.saturating_add(1);
-    let fate = if *goes_on { "goes on" } else { "stopped" };
+    let fate = if verdict.goes_on { "goes on" } else { "stopped" };
+    let place = rung_at(*rung, *level, *resource);
+    Some(format!("trial {trial}: {place}: {} {}: {fate}", number(*value), ranked(verdict)))
+}
+
+fn reached(ruling: &Ruling) -> Option<String> {
+    let Ruling::RungReached { trial, rung, level, resource, value, .. } = ruling else { return None };
+    Some(format!("trial {trial}: {}: {}, waits", rung_at(*rung, *level, *resource), number(*value)))
+}
+
+fn promoted(definition: &Definition, ruling: &Ruling) -> Option<String> {
+    let Ruling::TrialPromoted { trial, bracket, rung, level, value, verdict, .. } = ruling else {
+        return None;
+    };
+    let here = definition.level(*bracket, *rung);
+    let place = rung_at(*rung, here, here);
+    Some(format!("trial {trial}: {place}: {} {}: promoted to epoch {level}", number(*value), ranked(verdict)))
+}
+
+fn repeated(job: JobKey, had: u32, from: u32) -> String {
+    let anew = if from == 0 { "anew".to_owned() } else { format!("again after epoch {from}") };
+    format!(
+        "trial {}: did not go on from its checkpoint: begins {anew} although it had {had} epochs",
+        job.trial
+    )
+}
+
+fn rung_at(rung: u32, level: u32, resource: u32) -> String {
     let late = if resource == level { String::new() } else { format!(" (seen at epoch {resource})") };
-    let value = value.map_or_else(|| "not a number".to_owned(), crate::text::value);
-    Some(format!(
-        "trial {trial}: rung {rung} at epoch {level}{late}: {value} ranks {place} of {seen}, best {allowed} go on: {fate}"
-    ))
+    format!("rung {rung} at epoch {level}{late}")
+}
+
+fn ranked(verdict: &Verdict) -> String {
+    let Verdict { rank, seen, allowed, .. } = verdict;
+    format!("ranks {} of {seen}, best {allowed} go on", rank.saturating_add(1))
+}
+
+fn number(reached: Option<f64>) -> String {
+    reached.map_or_else(|| "not a number".to_owned(), value)
+}
+
+/// Why a trial that waited for a job of its own gets none.
+fn not_promoted(why: StopWhy) -> String {
+    match why {
+        StopWhy::Rung { rung } => format!(", not promoted from rung {rung}"),
+        StopWhy::TuningEnding => " with the tuning, while it waited".to_owned(),
+        StopWhy::MaxResource => " with all its epochs".to_owned(),
+        StopWhy::PastLevel { .. } => ", it trained beyond its level".to_owned(),
+        StopWhy::NoObjective { .. } => ", it emitted nothing".to_owned(),
+    }
 }
 
 fn finished(how: &TrialEnd) -> String {
@@ -196,9 +240,10 @@ pub(crate) fn reason(why: &EndReason) -> String {
     }
 }
 
-/// What stopped a job, in a word or two for a table.
+/// What stopped a job, in a few words for a table; and that it did not go on from its checkpoint.
 pub(crate) fn stop_reason(job: &JobSummary) -> String {
-    match job.stop {
+    let began_anew = job.repeats_from.map(|from| format!("began again after epoch {from}"));
+    let why = match job.stop {
         Some(StopWhy::Rung { rung }) => format!("rung {rung}"),
         Some(StopWhy::PastLevel { .. }) => "past its level".to_owned(),
         Some(StopWhy::Interruptions { .. }) => "interruptions".to_owned(),
@@ -206,5 +251,6 @@ pub(crate) fn stop_reason(job: &JobSummary) -> String {
         Some(StopWhy::TuningEnding) => "tuning ending".to_owned(),
         Some(StopWhy::NoObjective { .. }) => "no objective".to_owned(),
         None => job.message.as_deref().map_or_else(String::new, |message| short(message, MESSAGE_CHARACTERS)),
-    }
+    };
+    began_anew.into_iter().chain(Some(why).filter(|why| !why.is_empty())).collect::<Vec<_>>().join(", ")
 }

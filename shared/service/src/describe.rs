@@ -146,9 +146,15 @@ fn brackets(tuning: &Tuning, state: &State) -> Vec<BracketView> {
     if !tuning.request.is_hyperband() {
         return Vec::new();
     }
+    let promotes = tuning.definition.promotes().is_some();
     let rung = |(bracket, rung): (usize, usize), resource: u32| {
         let (arrived, went_on) = state.rung_totals(bracket, rung);
-        RungView { resource, arrived: u32::try_from(arrived).unwrap_or(u32::MAX), went_on }
+        RungView {
+            resource,
+            arrived: u32::try_from(arrived).unwrap_or(u32::MAX),
+            went_on,
+            waiting: promotes.then(|| state.waiting_at(bracket, rung)),
+        }
     };
     let brackets = plan.brackets().iter().zip(&state.joined).enumerate();
     brackets

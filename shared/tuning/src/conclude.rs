@@ -191,6 +191,9 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
         best_value: None,
         resource: trial.resource(),
         rungs_passed: trial.next_rung,
+        level: job.level,
+        resumed_from: resumed_from(trial, job),
+        repeats_from: job.repeats_from,
         limits: job.limits,
         on_demand: job.on_demand,
         instances: job.instances,
@@ -201,6 +204,13 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
         interruptions: job.interruptions,
         curve: thinned(trial),
     }
+}
+
+/// The epochs with which a job went on from its trial's checkpoint, once a line of it shows that it did.
+fn resumed_from(trial: &Trial, job: &Job) -> Option<u32> {
+    let mut own = trial.streams.iter().filter(|stream| stream.attempt == job.attempt && !stream.unplaced);
+    let shown = own.any(|stream| stream.span.is_some());
+    (job.had > 0 && job.repeats_from.is_none() && shown).then_some(job.had)
 }
 
 /// The summary with its best value, which depends on the direction.

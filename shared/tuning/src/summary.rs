@@ -41,6 +41,16 @@ pub struct JobSummary {
     pub resource: u32,
     /// Rungs its trial has passed.
     pub rungs_passed: u32,
+    /// The epochs to which it trains or trained, where trials are promoted; `None` = the largest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
+    /// The epochs with which it went on, where its trial had been promoted; `None` before its first value, and if it did
+    /// not go on from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_from: Option<u32>,
+    /// The epochs with which it began although its trial had been promoted with more: these were trained again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats_from: Option<u32>,
     /// Limits sent.
     pub limits: JobLimits,
     /// Whether it ran on demand although the request asks for spot.

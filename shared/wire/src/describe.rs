@@ -107,6 +107,21 @@ pub struct RungView {
     pub arrived: u32,
     /// Trials that went on.
     pub went_on: u32,
+    /// Trials that wait there to be promoted; `None` where running jobs are stopped instead.
+    pub waiting: Option<u32>,
+}
+
+/// A training job's part in the promotion of its trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PromotionView {
+    /// The rung that it trains to.
+    pub rung: u32,
+    /// That rung's epochs.
+    pub level: u32,
+    /// The epochs with which it went on from its trial's checkpoint.
+    pub resumed_from: Option<u32>,
+    /// The epochs with which it began although its trial had been promoted with more.
+    pub repeated_from: Option<u32>,
 }
 
 /// A training job.
@@ -140,6 +155,8 @@ pub struct JobView<'a> {
     pub bracket: u32,
     /// Epochs the trial has used.
     pub resource: u32,
+    /// Where trials are promoted: what of it this job is for.
+    pub promotion: Option<PromotionView>,
     /// `BillableTimeInSeconds`, once known.
     pub billable_seconds: Option<u64>,
     /// Best value so far.
@@ -250,6 +267,12 @@ fn job_summary(job: &JobView<'_>, metric: &str, direction: Option<Objective>) ->
     own.insert("Attempt".to_owned(), json!(job.attempt));
     own.insert("Bracket".to_owned(), json!(job.bracket));
     own.insert("Resource".to_owned(), json!(job.resource));
+    if let Some(promotion) = job.promotion {
+        own.insert("Rung".to_owned(), json!(promotion.rung));
+        own.insert("Level".to_owned(), json!(promotion.level));
+        set(&mut own, "ResumedFrom", promotion.resumed_from.map(Value::from));
+        set(&mut own, "RepeatedFrom", promotion.repeated_from.map(Value::from));
+    }
     set(&mut own, "BillableSeconds", job.billable_seconds.map(Value::from));
     set(&mut own, "BestValue", job.best_value.and_then(finite));
     set(&mut own, "StopReason", job.stop_reason.map(Value::from));
@@ -268,7 +291,12 @@ fn controller(view: &TuningView<'_>) -> Value {
     members.insert("TrialsStarted".to_owned(), json!(own.trials_started));
     let brackets = own.brackets.iter().map(|bracket| {
         let rung = |rung: &RungView| {
-            json!({"Resource": rung.resource, "Arrived": rung.arrived, "WentOn": rung.went_on})
+            let mut shown =
+                json!({"Resource": rung.resource, "Arrived": rung.arrived, "WentOn": rung.went_on});
+            if let Some(waiting) = rung.waiting {
+                shown["Waiting"] = json!(waiting);
+            }
+            shown
         };
         let rungs: Vec<Value> = bracket.rungs.iter().map(rung).collect();
         json!({"TrialsStarted": bracket.trials_started, "Rungs": rungs})

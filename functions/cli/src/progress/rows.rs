@@ -1,5 +1,7 @@
 //! What the rows say: one per running job, then money and the best value. Pure text, so that it can be tested.
 
+use std::collections::BTreeMap;
+
 use console::style;
 use tuning::definition::Definition;
 use tuning::fact::JobPhase;
@@ -25,6 +27,7 @@ pub(super) fn rows(definition: &Definition, state: &State, width: usize) -> Vec<
     if let Some(more) = jobs.len().checked_sub(JOBS_MAX).filter(|more| *more > 0) {
         rows.push(format!("and {more} more"));
     }
+    rows.extend(waiting_row(definition, state));
     rows.push(money_row(definition, state));
     rows.push(best_row(state));
     rows.iter().map(|row| console::truncate_str(row, width.saturating_sub(1), "…").into_owned()).collect()
@@ -43,7 +46,10 @@ fn job_row(definition: &Definition, number: u32, trial: &Trial, job: &Job, width
         format!("epoch {resource}")
     } else {
         let cells = width.saturating_sub(BESIDE_BAR).clamp(BAR_MIN, BAR_MAX);
-        format!("{} {resource:>4}/{max}", bar(resource, max, &levels, cells))
+        // One that is promoted from rung to rung trains to its rung only; the bar shows the whole way.
+        let goal = job.level.unwrap_or(max);
+        let columns = max.to_string().len();
+        format!("{} {resource:>4}/{goal:<columns$}", bar(resource, max, &levels, cells))
     };
     let phase = phase(job).unwrap_or_default();
     format!("trial {number:>4}  {bar}  last {:<10} best {:<10} {phase}", maybe(last), maybe(best))
@@ -89,6 +95,23 @@ fn phase(job: &Job) -> Option<&'static str> {
     }
 }
 
+/// The trials that wait to be promoted, by the epoch at which they do.
+fn waiting_row(definition: &Definition, state: &State) -> Option<String> {
+    definition.promotes()?;
+    let mut by_level: BTreeMap<u32, u32> = BTreeMap::new();
+    for trial in state.waiting.values() {
+        let count = by_level.entry(definition.level(trial.bracket, trial.next_rung)).or_default();
+        *count = count.saturating_add(1);
+    }
+    Some(waiting_text(&by_level))
+}
+
+fn waiting_text(by_level: &BTreeMap<u32, u32>) -> String {
+    let levels: Vec<_> = by_level.iter().map(|(level, count)| format!("{count} at epoch {level}")).collect();
+    let all = if levels.is_empty() { "none".to_owned() } else { levels.join(", ") };
+    format!("waiting for promotion: {all}")
+}
+
 fn money_row(definition: &Definition, state: &State) -> String {
     let jobs =
         format!("jobs {} of {}, {} running", state.launched, definition.limits.max_jobs, state.running());
@@ -113,6 +136,13 @@ fn best_row(state: &State) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_who_wait_are_counted_by_epoch() {
+        assert_eq!(waiting_text(&BTreeMap::new()), "waiting for promotion: none");
+        let waiting = BTreeMap::from([(9, 1), (1, 4)]);
+        assert_eq!(waiting_text(&waiting), "waiting for promotion: 4 at epoch 1, 1 at epoch 9");
+    }
 
     #[test]
     fn a_bar_fills_and_marks_its_rungs() {

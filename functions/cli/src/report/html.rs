@@ -33,9 +33,16 @@ pub(super) fn page(facts: &Facts) -> String {
     let chart = |svg: Option<String>, note: &str| {
         svg.map_or_else(nothing, |svg| format!("<figure>{svg}<figcaption>{note}</figcaption></figure>"))
     };
-    let note = "One line per trial; hold the pointer over a line for its hyperparameters. Dashed: rungs, where the \
-                worse trials are stopped. Thick: the best job.";
-    section("curves", "Learning curves", &chart(curves::chart(facts), note));
+    let rungs = if facts.page.loaded.tuning.definition.promotes().is_some() {
+        "where trials wait and the best are promoted"
+    } else {
+        "where the worse trials are stopped"
+    };
+    let note = format!(
+        "One line per trial; hold the pointer over a line for its hyperparameters. Dashed: rungs, {rungs}. Thick: the \
+         best job."
+    );
+    section("curves", "Learning curves", &chart(curves::chart(facts), &note));
     let note =
         "Lower line: spent. Upper line: with what is reserved for running jobs; it never exceeds the cap.";
     section("money", "Spending", &chart(money::chart(facts), note));
@@ -93,6 +100,9 @@ fn summary(facts: &Facts) -> String {
             "best value seen",
             &format!("{} (trial {}, epoch {})", value(seen.value), seen.trial, seen.resource),
         );
+    }
+    if let Some(trials) = page.trials() {
+        row("trials", &text(&trials));
     }
     row("jobs", &text(&page.counts()));
     row("epochs", &page.epochs().to_string());

@@ -65,6 +65,9 @@ pub(super) fn jobs(facts: &Facts) -> String {
     } else {
         head("hyperparameters");
     }
+    if facts.page.loaded.tuning.definition.promotes().is_some() {
+        head("to epoch");
+    }
     for title in ["epochs", "last", "best", "status", "stopped at, or message", "billed s", "cost"] {
         head(title);
     }
@@ -95,6 +98,7 @@ fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
     } else {
         cells.push(Cell::text(&parameters(&job.configuration)));
     }
+    cells.extend(job.level.map(|level| Cell::number(&level)));
     cells.extend([
         Cell::number(&job.resource),
         Cell::shown_as(&maybe(job.last_value), job.last_value),
@@ -114,18 +118,26 @@ fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
 pub(super) fn rungs(facts: &Facts) -> Option<String> {
     let brackets =
         facts.page.described["Controller"]["Brackets"].as_array().filter(|list| !list.is_empty())?;
-    let mut html = String::from(
-        "<table><thead><tr><th scope=\"col\">bracket</th><th scope=\"col\">trials</th><th scope=\"col\">rung</th><th \
-         scope=\"col\">at epoch</th><th scope=\"col\">arrived</th><th scope=\"col\">went on</th></tr></thead><tbody>",
-    );
+    let promotes = facts.page.loaded.tuning.definition.promotes().is_some();
+    let mut html = String::from("<table><thead><tr>");
+    for title in ["bracket", "trials", "rung", "at epoch", "arrived", "went on"]
+        .into_iter()
+        .chain(promotes.then_some("waiting"))
+    {
+        let _ = write!(html, "<th scope=\"col\">{title}</th>");
+    }
+    html.push_str("</tr></thead><tbody>");
     for (number, bracket) in brackets.iter().enumerate() {
         for (rung, row) in bracket["Rungs"].as_array().into_iter().flatten().enumerate() {
-            let _ = write!(
-                html,
-                "<tr><td class=\"n\">{number}</td><td class=\"n\">{}</td><td class=\"n\">{rung}</td><td \
-                 class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-                bracket["TrialsStarted"], row["Resource"], row["Arrived"], row["WentOn"]
-            );
+            let counts = ["Resource", "Arrived", "WentOn"].into_iter().chain(promotes.then_some("Waiting"));
+            let cells = [number.to_string(), bracket["TrialsStarted"].to_string(), rung.to_string()]
+                .into_iter()
+                .chain(counts.map(|member| row[member].to_string()));
+            html.push_str("<tr>");
+            for cell in cells {
+                let _ = write!(html, "<td class=\"n\">{cell}</td>");
+            }
+            html.push_str("</tr>");
         }
     }
     html.push_str("</tbody></table>");

@@ -11,6 +11,7 @@ mod explain;
 mod help;
 mod interrupted;
 mod plan;
+mod promote;
 mod report;
 mod run;
 mod stop;

@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
 
 mod outcomes;
+mod promotions;
 mod runs;
 mod support;

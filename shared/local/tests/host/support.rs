@@ -39,6 +39,22 @@ impl Fixture {
         (described, jobs)
     }
 
+    /// The decisions of one kind in the tuning `name`, in order, as they are stored.
+    pub(crate) async fn rulings(&self, name: &str, kind: &str) -> Vec<Value> {
+        let host = self.open().await;
+        let row = service::lookup::find(host.store(), name).await.unwrap();
+        let steps = wire::stored::tuning_partition(&row.id);
+        let steps = host.store().all(&steps, "STEP#").await.unwrap();
+        host.shutdown().await;
+        let steps = steps.iter().map(|row| wire::stored::step(row).unwrap());
+        let rulings = steps.flat_map(|step| step.rulings).map(|ruling| serde_json::to_value(ruling).unwrap());
+        rulings.filter_map(|mut ruling| ruling.get_mut(kind).map(Value::take)).collect()
+    }
+
+    pub(crate) fn data(&self) -> std::path::PathBuf {
+        self.folder.path().join("data")
+    }
+
     pub(crate) async fn open(&self) -> Host {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect();
         let config = HostConfig {

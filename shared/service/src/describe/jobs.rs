@@ -5,7 +5,7 @@ use tuning::conclude::full_summary;
 use tuning::fact::{JobEnd, JobPhase};
 use tuning::ruling::StopWhy;
 use tuning::summary::JobSummary;
-use wire::describe::{JobView, training_job_summary};
+use wire::describe::{JobView, PromotionView, training_job_summary};
 use wire::names::training_job_name;
 use wire::stored;
 
@@ -56,6 +56,12 @@ impl JobText {
             attempt: job.job.attempt,
             bracket: job.bracket,
             resource: job.resource,
+            promotion: job.level.map(|level| PromotionView {
+                rung: job.job.rung,
+                level,
+                resumed_from: job.resumed_from,
+                repeated_from: job.repeats_from,
+            }),
             billable_seconds: job.billable_seconds,
             best_value: job.best_value,
             stop_reason: self.stop_reason.as_deref(),

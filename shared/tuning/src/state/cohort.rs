@@ -7,7 +7,7 @@ use hyperband::promotion::{Passage, allowed, jobs_owed};
 use hyperband::ranking::Direction;
 use serde::{Deserialize, Serialize};
 
-use super::{RungState, State};
+use super::{RungState, State, Trial};
 use crate::definition::{Definition, Scheduling};
 
 /// A trial and its value at a rung; `None` = it failed, or not a number.
@@ -135,6 +135,14 @@ impl State {
         kept.into_iter().chain(open).fold((0, 0), |(arrived, went_on), rung| {
             (arrived.saturating_add(rung.arrivals.len()), went_on.saturating_add(rung.went_on))
         })
+    }
+
+    /// Trials of a bracket that wait at a rung to be promoted.
+    pub fn waiting_at(&self, bracket: usize, rung: usize) -> u32 {
+        let there = |trial: &&Trial| {
+            usize::try_from(trial.bracket) == Ok(bracket) && usize::try_from(trial.next_rung) == Ok(rung)
+        };
+        u32::try_from(self.waiting.values().filter(there).count()).unwrap_or(u32::MAX)
     }
 
     /// Takes a cohort whose trials are all over out of the state, and counts it among what is past.

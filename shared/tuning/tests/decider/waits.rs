@@ -331,3 +331,36 @@ fn people_are_told_that_the_cap_is_used_up_although_it_would_pay_the_job_of_a_lo
     assert!(text.contains(&"tell of 100 % of the cap".to_owned()), "{text:?}");
     assert_eq!(text.last().map(String::as_str), Some("ended: CostCap"), "{text:?}");
 }
+
+#[test]
+fn a_promoted_job_tells_to_which_epoch_it_trains_and_from_which_it_went_on() {
+    for (first, resumed, repeated) in [(5, Some(4), None), (1, None, Some(0)), (3, None, Some(2))] {
+        let mut run = begun(&two_rungs(100, Asynchronous));
+        run.take(&done(10, on(0, 0), 4, 0.5));
+        run.take(&done(20, on(2, 0), 4, 0.6));
+        let summary = |run: &Run, key| {
+            let (key, trial, job) = run.state.jobs().find(|(job, _, _)| *job == key).unwrap();
+            tuning::conclude::summary(key, trial, job)
+        };
+        let silent = summary(&run, on(2, 1));
+        assert_eq!((silent.level, silent.resumed_from, silent.repeats_from), (Some(9), None, None));
+        run.take(&[logged(30, on(2, 1), first, 0.7)]);
+        run.take(&done(40, on(2, 1), 9, 0.8));
+        let told = run.concluded.iter().find(|summary| summary.job == on(2, 1)).unwrap();
+        assert_eq!((told.level, told.resumed_from, told.repeats_from), (Some(9), resumed, repeated));
+        let below = run.concluded.iter().find(|summary| summary.job == on(2, 0)).unwrap();
+        assert_eq!((below.level, below.resumed_from, below.repeats_from), (Some(4), None, None));
+    }
+}
+
+#[test]
+fn those_who_wait_are_counted_at_their_rung() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    let counts =
+        |run: &Run| [(0, 0), (0, 1), (1, 0)].map(|(bracket, rung)| run.state.waiting_at(bracket, rung));
+    assert_eq!(counts(&run), [0, 0, 0]);
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    assert_eq!(counts(&run), [1, 0, 0]);
+    run.take(&done(20, on(2, 0), 4, 0.6));
+    assert_eq!(counts(&run), [1, 0, 0], "the better one of two went on");
+}

@@ -38,6 +38,7 @@ fn job(tuned: &BTreeMap<String, String>) -> JobView<'_> {
         attempt: 1,
         bracket: 0,
         resource: 30,
+        promotion: None,
         billable_seconds: Some(300),
         best_value: Some(0.79),
         stop_reason: None,
@@ -48,8 +49,8 @@ fn job(tuned: &BTreeMap<String, String>) -> JobView<'_> {
 
 fn tuning<'a>(request: &'a Request, best: Option<JobView<'a>>) -> TuningView<'a> {
     let rungs = vec![
-        RungView { resource: 1, arrived: 9, went_on: 3 },
-        RungView { resource: 3, arrived: 3, went_on: 1 },
+        RungView { resource: 1, arrived: 9, went_on: 3, waiting: None },
+        RungView { resource: 3, arrived: 3, went_on: 1, waiting: None },
     ];
     TuningView {
         request,
@@ -113,6 +114,30 @@ fn summaries_are_those_of_the_samples() {
         "CostUsd": 0.115_25,
     });
     assert_eq!(own, expected);
+}
+
+#[test]
+fn where_trials_are_promoted_a_job_tells_its_rung_and_a_rung_who_waits() {
+    let request = request(|_| {});
+    let tuned = tuned();
+    let own = |promotion| {
+        let job = JobView { promotion: Some(promotion), ..job(&tuned) };
+        training_job_summary(&job, &request)["Controller"].clone()
+    };
+    let promotion = PromotionView { rung: 1, level: 9, resumed_from: Some(3), repeated_from: None };
+    let resumed = own(promotion);
+    assert_eq!(
+        (&resumed["Rung"], &resumed["Level"], &resumed["ResumedFrom"]),
+        (&json!(1), &json!(9), &json!(3))
+    );
+    assert!(resumed.get("RepeatedFrom").is_none());
+    let repeated = own(PromotionView { resumed_from: None, repeated_from: Some(0), ..promotion });
+    assert_eq!((repeated.get("ResumedFrom"), &repeated["RepeatedFrom"]), (None, &json!(0)));
+    let mut view = tuning(&request, None);
+    view.controller.brackets[0].rungs[0].waiting = Some(2);
+    let rungs = &tuning_job(&view)["Controller"]["Brackets"][0]["Rungs"];
+    assert_eq!(rungs[0], json!({"Resource": 1, "Arrived": 9, "WentOn": 3, "Waiting": 2}));
+    assert!(rungs[1].get("Waiting").is_none());
 }
 
 /// What `attach` of the Python SDK reads, each of which it fails without.

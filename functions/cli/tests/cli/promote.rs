@@ -1,0 +1,130 @@
+//! Trials that are promoted from rung to rung, as `run`, `describe`, `report` and `replay` tell of them.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::world::{World, request};
+
+/// Trains to the epochs that it is told, from its checkpoint; a greater `x` is better.
+const TO_LEVEL: &str = r#"
+at="$SM_ROOT/checkpoints/at"
+i=$(cat "$at" 2>/dev/null || echo 0)
+while [ "$i" -lt "$SM_HP_EPOCHS" ]; do
+  printf '[%d]\tvalidation-auc:0.%d%s\n' "$i" $((i + 1)) "${SM_HP_X#0.}"
+  i=$((i + 1))
+  echo "$i" > "$at"
+  sleep 0.02
+done
+"#;
+
+/// One full set of brackets in rounds: 17 trials, 22 jobs; 5 trials come to epoch 9.
+fn in_rounds() -> Value {
+    let mut request = request("t");
+    request["HyperParameterTuningJobConfig"]["ResourceLimits"] = json!({"MaxParallelTrainingJobs": 2});
+    request["TrainingJobDefinition"]["CheckpointConfig"] = json!({"S3Uri": "s3://bucket/checkpoints"});
+    request["Controller"]["RungExecution"] = json!("Promote");
+    request["Controller"]["Scheduling"] = json!("Synchronous");
+    request["Controller"]["ResourceHyperParameter"] = json!("epochs");
+    request
+}
+
+fn count(text: &str, part: &str) -> usize {
+    text.lines().filter(|line| line.contains(part)).count()
+}
+
+#[test]
+fn promotions_are_told_and_shown() {
+    let world = World::new(TO_LEVEL);
+    world.write_request("request.json", &in_rounds());
+    let ran = world.run(&[]).with_code(0);
+    assert!(ran.err.starts_with("t: up to 22 training jobs, 2 at a time\n"), "{}", ran.err);
+    assert_eq!(count(&ran.err, " job started in bracket "), 17, "{}", ran.err);
+    assert_eq!(count(&ran.err, ", waits, "), 9 + 3 + 5, "{}", ran.err);
+    assert_eq!(count(&ran.err, "best 3 go on: promoted to epoch 3"), 3, "{}", ran.err);
+    assert_eq!(count(&ran.err, "best 1 go on: promoted to epoch 9"), 2, "{}", ran.err);
+    assert_eq!(count(&ran.err, ": job 2 started in bracket 0, to epoch 3, at most $"), 3, "{}", ran.err);
+    assert_eq!(count(&ran.err, ": ended, not promoted from rung "), 12, "{}", ran.err);
+    assert!(ran.out.contains("trials     17: 5 trained to epoch 9, 12 ended before\n"), "{}", ran.out);
+    assert!(ran.out.contains("jobs       22: 22 ran to the end\n"), "{}", ran.out);
+    assert!(ran.out.contains("epochs     69; without early stopping 153\n"), "{}", ran.out);
+
+    let described = world.hyperband(&["describe", "t"]).with_code(0).out;
+    assert!(described.contains("BRACKET  TRIALS  EPOCH  ARRIVED  WENT ON  WAITING\n"), "{described}");
+    assert!(described.contains("      0       9      1        9        3        0\n"), "{described}");
+    assert_eq!((count(&described, " 3/3 "), count(&described, " 9/9 ")), (3 + 5, 1 + 1 + 3), "{described}");
+
+    world.hyperband(&["report", "t", "-o", "report.html"]).with_code(0);
+    let page = world.read("report.html");
+    for part in [
+        "<th scope=\"col\">waiting</th>",
+        ">to epoch</button>",
+        "promoted to epoch 9",
+        "the best are promoted",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(page.contains("one line for each of 17 trials"), "the jobs of a trial are one curve");
+    assert_eq!(page.matches("<title>trial ").count(), 17);
+    let replayed = world.hyperband(&["replay", "t"]).with_code(0);
+    assert!(replayed.out.ends_with(" rulings: identical\n"), "{replayed:?}");
+}
+
+#[test]
+fn the_list_of_training_jobs_tells_the_rung_of_each() {
+    let world = World::new(TO_LEVEL);
+    world.write_request("request.json", &in_rounds());
+    let result = world.run(&["--output", "json"]).with_code(0).json();
+    let jobs = result["TrainingJobs"].as_array().unwrap();
+    for job in jobs {
+        let own = &job["Controller"];
+        let level = own["Level"].as_u64().unwrap();
+        assert_eq!(own["Resource"], level, "{job:#}");
+        let went_on = own["Rung"].as_u64() > Some(0);
+        assert_eq!(own["ResumedFrom"], if went_on { json!(level / 3) } else { Value::Null }, "{job:#}");
+        assert!(own.get("RepeatedFrom").is_none(), "{job:#}");
+    }
+    assert_eq!(jobs.iter().filter(|job| job["Controller"]["Rung"] == 1).count(), 3 + 1);
+    assert_eq!(result["TuningJob"]["Controller"]["Brackets"][0]["Rungs"][0]["Waiting"], 0);
+}
+
+#[test]
+fn a_program_that_forgets_its_checkpoint_is_told_of() {
+    let world = World::new(&format!("{TO_LEVEL}\nrm \"$at\"\n"));
+    world.write_request("request.json", &in_rounds());
+    let ran = world.run(&[]).with_code(0);
+    assert_eq!(
+        count(&ran.err, ": did not go on from its checkpoint: begins anew although it had 3 epochs"),
+        2,
+        "{}",
+        ran.err
+    );
+    let described = world.hyperband(&["describe", "t"]).with_code(0).out;
+    assert_eq!(count(&described, "began again after epoch 0"), 5, "{described}");
+    // The plan's 69 epochs; 3 trials trained epoch 1 again, 2 the first 3.
+    assert!(described.contains(&format!("epochs     {};", 69 + 3 + 2 * 3)), "{described}");
+}
+
+/// The commands stand in the README for a release build and a folder of the project.
+#[test]
+fn the_commands_in_the_readme_do_what_it_says() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let readme = fs::read_to_string(project.join("README.md")).unwrap();
+    let (_, chapter) = readme.split_once("\n## Promotion\n").unwrap();
+    let (_, commands) = chapter.split_once("```sh\n").unwrap();
+    let (commands, _) = commands.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut shown = String::new();
+    for command in commands.lines() {
+        let command = command.replace("target/release/hyperband", env!("CARGO_BIN_EXE_hyperband"));
+        let command = command.replace(".work/", &format!("{}/", folder.path().display()));
+        let output = Command::new("sh").args(["-c", &command]).current_dir(project).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        shown.push_str(&String::from_utf8(output.stdout).unwrap());
+    }
+    assert!(shown.contains("hello-promote: Completed, all training jobs were launched\n"), "{shown}");
+    assert!(shown.contains("WENT ON  WAITING\n"), "{shown}");
+    assert!(!shown.contains("began again"), "{shown}");
+}
