@@ -9,6 +9,7 @@ use service::store::{Loaded, Store, StoreError, Tuning};
 use tuning::conclude::full_summary;
 use tuning::fact::{Fact, JobKey, JobPhase};
 use tuning::fold::fold;
+use tuning::money::MicroUsd;
 use tuning::ruling::Ruling;
 use tuning::state::{Incumbent, State};
 use tuning::step::Step;
@@ -49,6 +50,15 @@ pub(crate) enum What {
     Deferred(JobKey, String),
     /// The order to stop was taken.
     StopRequested,
+    /// Limits were changed.
+    LimitsChanged {
+        /// The cap.
+        cap: Option<MicroUsd>,
+        /// Jobs at once.
+        max_parallel: Option<u32>,
+        /// Whether it is paused.
+        paused: Option<bool>,
+    },
 }
 
 impl Follower {
@@ -123,6 +133,9 @@ impl Follower {
 fn told(fact: &Fact) -> Option<What> {
     match fact {
         Fact::StopRequested => Some(What::StopRequested),
+        Fact::LimitsChanged { cap, max_parallel, paused } => {
+            Some(What::LimitsChanged { cap: *cap, max_parallel: *max_parallel, paused: *paused })
+        }
         Fact::JobStateChanged { job, phase: JobPhase::Interrupted, .. } => Some(What::Interrupted(*job)),
         Fact::ActionDeferred { job, reason, .. } => Some(What::Deferred(*job, reason.clone())),
         Fact::TuningSubmitted

@@ -92,6 +92,7 @@ fn is_seen_in_bars(what: &What) -> bool {
         | What::Improved(_)
         | What::Interrupted(_)
         | What::Deferred(..)
+        | What::LimitsChanged { .. }
         | What::StopRequested => false,
     }
 }

@@ -3,6 +3,7 @@
 use search::Configuration;
 use tuning::definition::Definition;
 use tuning::fact::JobKey;
+use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
 use tuning::state::Incumbent;
 use tuning::summary::JobSummary;
@@ -28,11 +29,23 @@ pub(crate) fn line(definition: &Definition, what: &What) -> Option<String> {
             Some(format!("trial {}: has to wait: {}", job.trial, short(reason, MESSAGE_CHARACTERS)))
         }
         What::StopRequested => Some("the order to stop was taken".to_owned()),
+        What::LimitsChanged { cap, max_parallel, paused } => Some(changed(*cap, *max_parallel, *paused)),
     }
 }
 
+/// Limits were changed.
+fn changed(cap: Option<MicroUsd>, max_parallel: Option<u32>, paused: Option<bool>) -> String {
+    let cap = cap.map(|cap| format!("the cost cap is now {}", usd(cap)));
+    let most = max_parallel.map(|most| format!("at most {most} jobs at once from now on"));
+    let paused = paused.map(|paused| {
+        let text = if paused { "paused: no further job is started" } else { "goes on after its pause" };
+        text.to_owned()
+    });
+    [cap, most, paused].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
 fn improved(best: &Incumbent) -> String {
-    let Incumbent { value: best, trial, resource } = best;
+    let Incumbent { value: best, trial, resource, .. } = best;
     format!("best so far {} (trial {trial}, epoch {resource})", value(*best))
 }
 
@@ -115,6 +128,7 @@ fn started(definition: &Definition, ruling: &Ruling) -> Option<String> {
         return None;
     };
     let what = match (launch.resource, job.attempt) {
+        _ if launch.refit => "the best configuration is trained once more".to_owned(),
         (_, 1) => "job started".to_owned(),
         // Whether it is promoted or tried again, the line before tells.
         (Some(_), number) => format!("job {number} started"),
@@ -122,7 +136,9 @@ fn started(definition: &Definition, ruling: &Ruling) -> Option<String> {
     };
     let to = launch.resource.map_or_else(String::new, |level| format!(", to epoch {level}"));
     let worst = definition.job.rate.map(|_| format!(", at most {}", usd(*reservation))).unwrap_or_default();
-    Some(format!("trial {}: {what} in bracket {bracket}{to}{worst}: {}", job.trial, rounded(configuration)))
+    let how = if launch.on_demand { " on demand" } else { "" };
+    let place = if launch.refit { String::new() } else { format!(" in bracket {bracket}") };
+    Some(format!("trial {}: {what}{place}{how}{to}{worst}: {}", job.trial, rounded(configuration)))
 }
 
 fn judged(ruling: &Ruling) -> Option<String> {
@@ -177,6 +193,7 @@ fn not_promoted(why: StopWhy) -> String {
         StopWhy::TuningEnding => " with the tuning, while it waited".to_owned(),
         StopWhy::MaxResource => " with all its epochs".to_owned(),
         StopWhy::PastLevel { .. } => ", it trained beyond its level".to_owned(),
+        StopWhy::Interruptions { .. } => ", it was interrupted too often".to_owned(),
         StopWhy::NoObjective { .. } => ", it emitted nothing".to_owned(),
     }
 }

@@ -93,6 +93,6 @@ fn trial(what: &What) -> Option<u32> {
         },
         What::Improved(best) => Some(best.trial),
         What::Interrupted(job) | What::Deferred(job, _) => Some(job.trial),
-        What::StopRequested => None,
+        What::StopRequested | What::LimitsChanged { .. } => None,
     }
 }
