@@ -19,7 +19,7 @@ cargo build --locked -q -p cli --bin hyperband
 examples/xgboost-allreduce/tune.sh --quick > /dev/null
 work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}
 "$work/venv/bin/python" examples/xgboost-allreduce/tests/test_example.py
-examples/dnn-parameter-server/tune.sh --quick --mode stop > /dev/null
+examples/dnn-parameter-server/tune.sh --quick > /dev/null
 work=${DNN_EXAMPLE_WORK:-examples/dnn-parameter-server/.work}
 "$work/venv/bin/python" examples/dnn-parameter-server/tests/test_example.py
 echo "all tests passed"
