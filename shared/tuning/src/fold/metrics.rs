@@ -238,6 +238,7 @@ pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: Job
     let Some(stream) = own.max_by_key(|stream| stream.span.map(|(_, (at, _))| at)) else { return };
     let Some((_, (_, last))) = stream.span.filter(|_| stream.unplaced) else { return };
     let offset = level.saturating_sub(last).min(in_all.saturating_sub(last));
+    let offset = if crate::planted!(LinesPlacedAtZero) { 0 } else { offset };
     stream.unplaced = false;
     stream.offset = offset;
     stream.span = stream.span.map(|((first_at, first), (last_at, last))| {
