@@ -35,7 +35,7 @@ fn planned(joined: u32, eta: u32, rung: u32) -> u32 {
 /// What has become of the trials of a cohort at one rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Passage {
-    /// Trials that ended there and can never go on: failed, or diverged.
+    /// Trials that ended there and can never go on: failed, diverged, or left out.
     pub failed: u32,
     /// Trials that were let go on to the next rung.
     pub promoted: u32,

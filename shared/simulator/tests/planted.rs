@@ -4,7 +4,7 @@
 //! seed that found it, and what was violated. What is missed shows a hole in the checkers or in the world.
 
 use simulator::Run;
-use simulator::case::{Case, Choices, Epochs};
+use simulator::case::{Case, Choices, Epochs, Rungs};
 use simulator::encode;
 use simulator::fault::Kind;
 use simulator::plan::{HOUR, MINUTE, Plan};
@@ -95,6 +95,12 @@ fn situation_of_money_or_silence(mutation: Mutation, seed: u64) -> Run {
             case.stop_at = Some(i64::try_from(seed % 40).expect("a small number") * 500);
             let plan = plan(&[(Kind::NotVisibleYet, 1.0)]);
             Run { seed, plan, cases: vec![case], trace: false }
+        }
+        // Jobs are promoted, and their checkpoints are gone.
+        Mutation::RepeatUntold => {
+            let promoting = Choices { rungs: Rungs::Asynchronous, ..Choices::plain() };
+            let plan = plan(&[(Kind::CheckpointLost, 0.5)]);
+            Run { seed, plan, cases: vec![Case::of("sim0", &promoting)], trace: false }
         }
         // Several tunings want more than the month has.
         Mutation::GrantAnsweredTwice

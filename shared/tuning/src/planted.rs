@@ -141,6 +141,14 @@ mod list {
         SilenceNotLooked "a silent job is ended without a look at its log",
         SilenceNeverEnds "a silent job goes on",
         CapLevelUntold "nobody is told of a share of the cap",
+        PromoteFailed "a trial that failed or diverged may be promoted",
+        OneMorePromoted "a rung promotes one more trial than it may",
+        PromoteBeforeClosed "a synchronous rung promotes although trials are on their way to it",
+        ForgetFailedPlace "a trial that failed does not keep its place at its rung",
+        WrongLevel "a promoted job is told the level of the rung before",
+        RepeatUntold "nobody is told that a promoted job did not go on from its checkpoint",
+        CheckpointPrefixOfAttempt "each job of a trial has checkpoints of its own",
+        LinesPlacedAtZero "the lines of a promoted job that counts anew are placed at the beginning",
         EndedStaysActive "a tuning that has ended stays on the list of active ones",
     }
 }

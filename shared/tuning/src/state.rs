@@ -472,6 +472,12 @@ impl Trial {
 
     /// Epochs it has reached.
     pub fn resource(&self) -> u32 {
-        self.curve.last_key_value().map_or(0, |(resource, _)| *resource)
+        let placed = self.curve.last_key_value().map_or(0, |(resource, _)| *resource);
+        // The first start of a trial begins at the beginning, also while that is not certain yet.
+        let first = self
+            .streams
+            .first()
+            .filter(|stream| stream.unplaced && self.next_rung == 0 && self.streams.len() == 1);
+        placed.max(first.and_then(|stream| stream.span).map_or(0, |(_, (_, last))| last))
     }
 }

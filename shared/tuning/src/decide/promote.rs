@@ -30,7 +30,7 @@ pub(crate) fn arrival(
     let (end, stop) = job.map_or((None, None), |job| (job.end, job.stop));
     // A program that failed is a failure, whatever it had shown. So is one that was stopped, but for going on too long or for
     // its spot capacity.
-    let failed = end == Some(JobEnd::AlgorithmError);
+    let failed = end == Some(JobEnd::AlgorithmError) && !crate::planted!(PromoteFailed);
     let spared = matches!(stop, None | Some(StopWhy::PastLevel { .. } | StopWhy::Interruptions { .. }));
     let stopped = !spared && end != Some(JobEnd::Completed);
     if failed || stopped {
@@ -51,6 +51,9 @@ pub(crate) fn arrival(
 /// A job that began with fewer epochs than its trial had been promoted with: this is told, once.
 pub(super) fn repeated(definition: &Definition, state: &State) -> Option<Ruling> {
     definition.promotes()?;
+    if crate::planted!(RepeatUntold) {
+        return None;
+    }
     state.jobs().find_map(|(key, trial, job)| {
         if job.had == 0 || job.repeats_from.is_some() {
             return None;
@@ -140,7 +143,7 @@ fn candidate(
     at_end: bool,
 ) -> Option<Ruling> {
     let ((trial, value), _) = cohort.waiting_at(rung)?;
-    value?;
+    value.or(crate::planted!(PromoteFailed).then_some(0.0))?;
     let stored = cohort.rungs.get(usize::try_from(rung).ok()?)?;
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let rank = count(stored.position(definition.direction(), trial, value));
@@ -160,6 +163,9 @@ fn candidate(
             return None;
         }
     }
+    if allowed > 0 && crate::planted!(OneMorePromoted) {
+        allowed = allowed.saturating_add(1);
+    }
     (rank < allowed).then(|| Ruling::TrialPromoted {
         trial,
         bracket: cohort.bracket,
@@ -176,7 +182,7 @@ fn allowed_at(definition: &Definition, cohort: &Cohort, rung: u32, closed: bool)
     let ended = usize::try_from(rung).ok().and_then(|index| cohort.rungs.get(index));
     let ended = ended.map_or(0, |rung| u32::try_from(rung.arrivals.len()).unwrap_or(u32::MAX));
     let synchronous = definition.promotes() == Some(Scheduling::Synchronous);
-    if synchronous && !closed {
+    if synchronous && !closed && !crate::planted!(PromoteBeforeClosed) {
         return 0;
     }
     allowed(cohort.joined, ended, definition.plan().eta(), rung, closed)

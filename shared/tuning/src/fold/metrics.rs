@@ -98,8 +98,8 @@ fn stream_index(
     }
     let usable = lines.iter().filter(|line| !definition.epochs.captured || line.index.is_some());
     let first = usable.min_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)))?;
-    // Where the job will tell by its end, no guess is made.
-    let unplaced = restarts(definition) && definition.promotes().is_some() && trial.resource() > 0;
+    // Where the job will tell by its end, no guess is made: the first stream that is heard of need not be the first.
+    let unplaced = restarts(definition) && definition.promotes().is_some();
     let offset = if restarts(definition) && !unplaced { proven_offset(definition, trial, first) } else { 0 };
     let proof = (offset > 0).then(|| (first.at, first.id.clone()));
     trial.streams.push(Stream {
@@ -219,25 +219,40 @@ fn ranked_epoch(
     Entered { changed: true, epoch, moved }
 }
 
-/// Places the log stream with which a job ended, where its program counts anew after each start. A job that ended well
-/// has trained to its level in all, so its last line is at the level, whatever checkpoint it went on from; unless even from
-/// the latest checkpoint there can be it would not have come so far: then it ended before its level, and that is taken.
-/// Of a job that did not end well nothing is known, and its epochs count for nothing.
+/// Places the log streams of a job that has ended, where its program counts anew after each start; all its lines are known.
+///
+/// The first start of a trial begins at the beginning. A job that ended well has trained to its level in all, so the last
+/// line of its last stream is at the level, whatever checkpoint it went on from; unless even from the latest checkpoint there
+/// can be it would not have come so far: then it ended before its level, and that is taken. Of other streams nothing is
+/// known, and their epochs count for nothing.
 pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: JobKey) {
     let Some(trial) = state.trials.get_mut(&key.trial) else { return };
-    let job = trial.job.as_ref().filter(|job| job.is(key));
-    if !job.is_some_and(|job| job.end == Some(JobEnd::Completed)) {
-        return;
-    }
+    let Some(end) = trial.job.as_ref().filter(|job| job.is(key)).and_then(|job| job.end) else { return };
     let level = trial.goal(definition);
     let had = definition.level_below(trial.bracket, trial.next_rung);
-    // What it had, and what it has trained since in earlier starts.
+    // What it had, and what it has trained since in all its starts.
     let ends = trial.streams.iter().filter_map(|stream| stream.span.map(|(_, (_, last))| last));
     let in_all = ends.fold(had, u32::saturating_add);
-    let own = trial.streams.iter_mut().filter(|stream| stream.attempt == key.attempt);
-    let Some(stream) = own.max_by_key(|stream| stream.span.map(|(_, (at, _))| at)) else { return };
-    let Some((_, (_, last))) = stream.span.filter(|_| stream.unplaced) else { return };
-    let offset = level.saturating_sub(last).min(in_all.saturating_sub(last));
+    let indexed =
+        || trial.streams.iter().enumerate().filter_map(|(index, stream)| Some((index, stream, stream.span?)));
+    let first = indexed().min_by_key(|(_, _, ((first_at, _), _))| *first_at).map(|(index, _, _)| index);
+    let own = indexed().filter(|(_, stream, _)| stream.attempt == key.attempt);
+    let last = own.max_by_key(|(_, _, (_, (last_at, _)))| *last_at);
+    let last = last.map(|(index, _, (_, (_, last)))| {
+        (index, level.saturating_sub(last).min(in_all.saturating_sub(last)))
+    });
+    if let Some((index, offset)) = last.filter(|_| end == JobEnd::Completed) {
+        place(trial, index, if crate::planted!(LinesPlacedAtZero) { 0 } else { offset });
+    }
+    if let Some(index) = first.filter(|_| had == 0) {
+        place(trial, index, 0);
+    }
+    follow_incumbent(state, key.trial);
+}
+
+/// Puts the lines of a stream that is not placed into the trial's curve, `offset` epochs on.
+fn place(trial: &mut Trial, index: usize, offset: u32) {
+    let Some(stream) = trial.streams.get_mut(index).filter(|stream| stream.unplaced) else { return };
     stream.unplaced = false;
     stream.offset = offset;
     stream.span = stream.span.map(|((first_at, first), (last_at, last))| {
@@ -249,7 +264,6 @@ pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: Job
     for (own, value) in lines {
         trial.curve.entry(own.saturating_add(offset)).or_insert(value);
     }
-    follow_incumbent(state, key.trial);
 }
 
 impl Stream {

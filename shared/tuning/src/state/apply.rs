@@ -291,7 +291,7 @@ impl State {
         let Some(trial) = self.trials.remove(&number) else { return };
         if definition.promotes().is_some() {
             // What ended on its way to a rung keeps its place there, without a value: so every rung closes.
-            let active = self.status == Status::Active;
+            let active = self.status == Status::Active && !crate::planted!(ForgetFailedPlace);
             if active && trial.refit.is_none() && trial.next_rung < definition.last_rung(trial.bracket) {
                 let place = (trial.bracket, trial.round, trial.next_rung);
                 self.arrive(definition, place, number, None);

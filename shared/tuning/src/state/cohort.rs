@@ -42,12 +42,13 @@ impl Cohort {
     /// What has become of its trials at each rung.
     pub fn passages(&self) -> Vec<Passage> {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let of = |rung: &RungState| {
-            // Those without a value come last.
-            let able = rung.arrivals.partition_point(|(_, value)| value.is_some());
-            Passage { failed: count(rung.arrivals.len().saturating_sub(able)), promoted: rung.went_on }
+        let of = |(rung, waiting): (&RungState, &RungState)| {
+            // Neither promoted nor waiting: it failed, or was left out, and can never go on.
+            let over = count(rung.arrivals.len()).saturating_sub(rung.went_on);
+            let failed = over.saturating_sub(count(waiting.arrivals.len()));
+            Passage { failed, promoted: rung.went_on }
         };
-        self.rungs.iter().map(of).collect()
+        self.rungs.iter().zip(&self.waiting).map(of).collect()
     }
 
     /// Jobs still needed for its promotions, at most, if `more` trials join.

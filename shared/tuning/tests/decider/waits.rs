@@ -364,3 +364,34 @@ fn those_who_wait_are_counted_at_their_rung() {
     run.take(&done(20, on(2, 0), 4, 0.6));
     assert_eq!(counts(&run), [1, 0, 0], "the better one of two went on");
 }
+
+#[test]
+fn a_stream_of_which_a_later_one_was_heard_first_is_placed_all_the_same() {
+    // The lines of the first start come only when the log is read, after those of the second.
+    let mut definition = two_rungs(100, Asynchronous);
+    definition.epochs.per_attempt = true;
+    let mut run = begun(&definition);
+    run.take(&[counted(40, on(0, 0), "second", &[0.3, 0.4])]);
+    run.take(&[counted(10, on(0, 0), "first", &[0.1, 0.2])]);
+    let rulings = run.take(&[described(50, on(0, 0), Completed, 10)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(text[0], "trial 0 waits at rung 0.0, epoch 4");
+    let curve: Vec<_> =
+        run.state.waiting[&0].curve.iter().map(|(epoch, value)| (*epoch, value.unwrap())).collect();
+    assert_eq!(curve, [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]);
+}
+
+#[test]
+fn one_that_was_left_out_needs_no_job_any_more() {
+    use tuning::state::Cohort;
+    let definition = two_rungs(100, Synchronous);
+    let mut run = begun(&definition);
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    let owed = |run: &Run| run.state.cohort(0, 0).map_or(0, |cohort: &Cohort| cohort.jobs_owed(2, 0));
+    assert_eq!(owed(&run), 1);
+    // The other one fails for good as it goes on, after trial 0 was left out: nobody is there to be promoted.
+    run.take(&done(20, on(2, 0), 4, 0.6));
+    assert_eq!(owed(&run), 0);
+    let left = run.state.cohort(0, 0).unwrap();
+    assert_eq!(left.passages()[0], hyperband::promotion::Passage { failed: 1, promoted: 1 });
+}
