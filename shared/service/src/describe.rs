@@ -6,12 +6,14 @@
 mod jobs;
 
 use serde_json::Value;
+use tuning::fact::JobEnd;
 use tuning::ruling::EndReason;
 use tuning::state::{State, Status};
 use wire::describe::{
-    BracketView, ControllerView, JobCounters, ObjectiveCounters, RungView, TuningView, tuning_job,
+    BracketView, ControllerView, JobCounters, Model, ObjectiveCounters, RungView, TuningView, tuning_job,
     tuning_job_summary,
 };
+use wire::names::training_job_name;
 use wire::stored;
 
 use crate::ports::table::Table;
@@ -97,13 +99,23 @@ fn with_view(loaded: &Loaded, place: &Place, status: &str, show: fn(&TuningView<
         _ => None,
     };
     let best = state.best.as_deref().map(|best| JobText::new(tuning, place, best));
+    let refit = state.refit.map(|job| training_job_name(&tuning.id, job));
+    let best_model = state.best.as_deref().map(|best| match best.end {
+        Some(JobEnd::Completed) => Model::Left,
+        Some(JobEnd::Stopped | JobEnd::MaxRuntime) => tuning.request.model_of_stopped(),
+        Some(_) | None => Model::None,
+    });
     let controller = ControllerView {
         spent: state.ledger.spent,
         reserved: state.ledger.reserved,
         cap: state.ledger.cap,
         granted: state.ledger.granted,
         end_reason: why.filter(|_| ended_ms.is_some()).map(EndReason::word),
-        trials_started: state.next_trial,
+        trials_started: state.next_trial.saturating_sub(u32::from(state.refit.is_some())),
+        max_parallel: state.changes.max_parallel.as_ref().map(|change| change.value),
+        paused: state.is_paused(),
+        refit: refit.as_deref(),
+        best_model,
         brackets: brackets(tuning, state),
     };
     show(&TuningView {

@@ -164,9 +164,16 @@ pub enum Fact {
 
 impl Fact {
     /// Whether it says that all there is of its job was put before it: then all stored facts of that job are to be
-    /// folded first, since nothing else orders them.
+    /// folded first, since nothing else orders them. So is one that a job never started: what was stored before may prove
+    /// that it did, and that somebody has deleted it since.
     pub fn completes(&self) -> bool {
-        matches!(self, Self::JobDescribed { .. } | Self::LogRead { .. } | Self::SilenceSeen { .. })
+        matches!(
+            self,
+            Self::JobDescribed { .. }
+                | Self::LogRead { .. }
+                | Self::SilenceSeen { .. }
+                | Self::JobNeverStarted { .. }
+        )
     }
 
     /// The job it concerns, if one.

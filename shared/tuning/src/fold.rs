@@ -98,7 +98,7 @@ fn stop_requested(state: &mut State) -> bool {
         return true;
     }
     // The best configuration is trained once more: that is called off.
-    let refit = state.refit.and_then(|trial| state.trials.get_mut(&trial));
+    let refit = state.refit.and_then(|job| state.trials.get_mut(&job.trial));
     refit.is_some_and(|trial| trial.out.replace(StopWhy::TuningEnding).is_none())
 }
 

@@ -84,9 +84,9 @@ pub struct State {
     /// them: nothing is folded any more then.)
     #[serde(default)]
     pub notices: BTreeSet<String>,
-    /// The trial that trains the best configuration once more, once it was ordered.
+    /// The latest job that trains the best configuration once more, once it was ordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refit: Option<u32>,
+    pub refit: Option<JobKey>,
     /// What its user has changed.
     #[serde(default, skip_serializing_if = "Changes::is_none")]
     pub changes: Changes,

@@ -85,8 +85,38 @@ pub struct ControllerView<'a> {
     pub end_reason: Option<&'a str>,
     /// Trials started.
     pub trials_started: u32,
+    /// Most jobs at once, where its user has changed it.
+    pub max_parallel: Option<u32>,
+    /// Whether no further job is started for now.
+    pub paused: bool,
+    /// Name of the training job that trains the best configuration once more.
+    pub refit: Option<&'a str>,
+    /// Whether the best training job left a model, see [`Model`].
+    pub best_model: Option<Model>,
     /// Brackets, most exploring first.
     pub brackets: Vec<BracketView>,
+}
+
+/// Whether a training job left a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    /// It ended well, or its algorithm saves one when it is stopped.
+    Left,
+    /// It failed, or its algorithm saves none when it is stopped.
+    None,
+    /// It was stopped: it left one if its program saved one by then.
+    IfSaved,
+}
+
+impl Model {
+    /// The word in `Controller.Model` of the best training job.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Left => "Left",
+            Self::None => "None",
+            Self::IfSaved => "IfSaved",
+        }
+    }
 }
 
 /// A bracket.
@@ -181,6 +211,13 @@ pub fn tuning_job(view: &TuningView<'_>) -> Value {
     set(&mut members, "FailureReason", view.failure_reason.map(failure));
     let metric = request.objective_metric();
     let best = view.best.as_ref().map(|job| job_summary(job, metric, Some(request.objective())));
+    let model = view.controller.best_model.map(|model| json!(model.word()));
+    let best = best.map(|mut best| {
+        if let Some(model) = model {
+            best["Controller"]["Model"] = model;
+        }
+        best
+    });
     set(&mut members, "BestTrainingJob", best);
     let end_ms = view.ended_ms.unwrap_or(view.modified_ms);
     let runtime = end_ms.saturating_sub(view.created_ms).max(0) / 1_000;
@@ -288,6 +325,9 @@ fn controller(view: &TuningView<'_>) -> Value {
     let mut members = view.request.object("Controller").cloned().unwrap_or_default();
     members.append(&mut money(own));
     set(&mut members, "EndReason", own.end_reason.map(Value::from));
+    set(&mut members, "MaxParallelTrainingJobs", own.max_parallel.map(Value::from));
+    set(&mut members, "Paused", own.paused.then_some(Value::Bool(true)));
+    set(&mut members, "RefitTrainingJobName", own.refit.map(Value::from));
     members.insert("TrialsStarted".to_owned(), json!(own.trials_started));
     let brackets = own.brackets.iter().map(|bracket| {
         let rung = |rung: &RungView| {

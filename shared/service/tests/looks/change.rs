@@ -78,3 +78,14 @@ fn a_tuning_that_is_over_is_not_changed() {
     let over = changed(&mut world, r#"{"paused": true}"#);
     assert!(matches!(over, Err(ChangeError::Lookup(LookupError::AlreadyEnded(_)))), "{over:?}");
 }
+
+#[test]
+fn describe_shows_what_is_in_force() {
+    let mut world = World::new(2);
+    changed(&mut world, r#"{"MaxParallelTrainingJobs": 7, "paused": true}"#).unwrap();
+    let place =
+        service::describe::Place { partition: "aws".into(), region: "us-east-1".into(), account: "1".into() };
+    let shown = now(service::describe::describe(&world.store, &place, &world.id)).unwrap().unwrap();
+    let controller = &shown["Controller"];
+    assert_eq!((&controller["Paused"], &controller["MaxParallelTrainingJobs"]), (&true.into(), &7.into()));
+}

@@ -43,7 +43,7 @@ fn may_start(definition: &Definition, state: &State) -> bool {
     let running = state.running();
     let next = definition.job.instances(spot::choice(definition, state)).count;
     let instances = state.instances(definition).saturating_add(next);
-    let refits = state.refit.is_some_and(|trial| state.trials.contains_key(&trial));
+    let refits = state.refit.is_some_and(|job| state.trials.contains_key(&job.trial));
     (state.status == Status::Active || refits)
         && !state.ledger.overrun
         && state.jobs_left(definition) > 0

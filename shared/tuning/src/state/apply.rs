@@ -215,9 +215,10 @@ impl State {
         // Its own bills may have freed what the month did not grant.
         self.grants.denied = None;
         self.launched = self.launched.saturating_add(1);
-        if launch.refit && self.refit.is_none() {
-            self.refit = Some(key.trial);
-            self.next_trial = key.trial.saturating_add(1);
+        if launch.refit {
+            self.refit = Some(*key);
+            // No trial of the search: it joins no bracket.
+            self.next_trial = self.next_trial.max(key.trial.saturating_add(1));
         }
         let best = self.incumbent.as_ref().map_or(1, |best| best.resource);
         let trial = self.trials.entry(key.trial).or_insert_with(|| Trial {

@@ -72,6 +72,7 @@ fn tuning<'a>(request: &'a Request, best: Option<JobView<'a>>) -> TuningView<'a>
             end_reason: Some("MaxJobs"),
             trials_started: 30,
             brackets: vec![BracketView { trials_started: 9, rungs }],
+            ..ControllerView::default()
         },
     }
 }

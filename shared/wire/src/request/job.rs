@@ -11,6 +11,7 @@ use tuning::ruling::Launch;
 
 use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request};
 use crate::algorithm::StoppedModel;
+use crate::describe::Model;
 
 /// Members of a training job definition that a training job has not, or that are made anew.
 const NOT_PASSED: &[&str] = &[
@@ -116,6 +117,18 @@ impl Request {
             condition["MaxPendingTimeInSeconds"] = pending.clone();
         }
         condition
+    }
+
+    /// Whether a training job that is stopped leaves a model.
+    pub fn model_of_stopped(&self) -> Model {
+        match self.built_in().map(|algorithm| algorithm.stopped_model) {
+            Some(StoppedModel::None) => Model::None,
+            Some(StoppedModel::With(name)) => match self.static_hyperparameter(name) {
+                None | Some("true") => Model::Left,
+                Some(_) => Model::None,
+            },
+            Some(StoppedModel::Unknown) | None => Model::IfSaved,
+        }
     }
 
     /// The user's tags in their order, then ours.

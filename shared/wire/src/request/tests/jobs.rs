@@ -8,6 +8,7 @@ use tuning::ruling::Launch;
 
 use super::super::{PriceAnswer, Request, TrainingJob};
 use super::{request, sample};
+use crate::describe::Model;
 
 const JOB: &str = include_str!("../../../../../events/create_training_job_request_spot_multi.json");
 
@@ -167,4 +168,27 @@ fn a_job_runs_on_the_choice_of_instances_and_on_demand_if_it_is_told_to() {
     capped["Controller"]["MaxCostUsd"] = json!(100);
     let refused = Request::check(capped).unwrap().definition(0, "3fa1c2", &prices).unwrap_err();
     assert!(refused.message.contains("'ml.c5.xlarge'"), "{}", refused.message);
+}
+
+#[test]
+fn whether_a_stopped_job_leaves_a_model_is_told_by_its_algorithm() {
+    let of = |change: fn(&mut Value)| request(change).model_of_stopped();
+    let named = |name: &'static str| {
+        move |body: &mut Value| {
+            let specification = json!({"TrainingInputMode": "File", "AlgorithmName": name});
+            body["TrainingJobDefinition"]["AlgorithmSpecification"] = specification;
+        }
+    };
+    let xgboost = request(named("xgboost"));
+    assert_eq!(xgboost.model_of_stopped(), Model::Left, "the hyperparameter is set");
+    let refused = request(|body| {
+        named("xgboost")(body);
+        body["TrainingJobDefinition"]["StaticHyperParameters"]["save_model_on_termination"] = json!("false");
+    });
+    assert_eq!(refused.model_of_stopped(), Model::None);
+    let own = of(|body| {
+        body["TrainingJobDefinition"]["AlgorithmSpecification"]["TrainingImage"] =
+            json!("111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1");
+    });
+    assert_eq!(own, Model::IfSaved, "as its program does");
 }
