@@ -76,6 +76,14 @@ fn what_a_job_runs_on_is_warned_of() {
     for (code, changes) in [
         ("NoCostCap", vec![("Controller/MaxCostUsd", json!(null))]),
         ("SpotWithoutCheckpoint", vec![("TrainingJobDefinition/CheckpointConfig", json!(null))]),
+        (
+            "PromoteWithoutCheckpoint",
+            vec![
+                ("TrainingJobDefinition/CheckpointConfig", json!(null)),
+                ("Controller/RungExecution", json!("Promote")),
+                ("Controller/ResourceHyperParameter", json!("epochs")),
+            ],
+        ),
         ("SpotWaitShort", vec![(condition, stopping(600, 700))]),
         ("SpotWaitShort", vec![(condition, stopping(7_200, 8_000)), ("Controller/MaxCostUsd", json!(50))]),
         ("InstanceQuota", vec![two.clone(), ("Controller/MaxCostUsd", json!(9))]),

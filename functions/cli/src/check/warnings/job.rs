@@ -15,6 +15,7 @@ pub(super) fn warnings(request: &Request) -> Vec<Warning> {
     let own = [
         no_cap(request),
         without_checkpoint(request),
+        promotion_without_checkpoint(request),
         short_wait(request),
         quota(request),
         job_quota(request),
@@ -41,6 +42,17 @@ fn without_checkpoint(request: &Request) -> Option<Warning> {
             "SpotWithoutCheckpoint",
             "Spot instances without CheckpointConfig: each interruption loses the whole job.",
             "Give CheckpointConfig.S3Uri, write checkpoints to LocalPath and go on from them, or train on demand.",
+        )
+    })
+}
+
+fn promotion_without_checkpoint(request: &Request) -> Option<Warning> {
+    when(request.promotes() && request.checkpoint_uri().is_none(), || {
+        Warning::new(
+            "PromoteWithoutCheckpoint",
+            "RungExecution Promote without CheckpointConfig: each promotion trains all its epochs from the beginning, and \
+             pays them again.",
+            "Give CheckpointConfig.S3Uri, write checkpoints to LocalPath and go on from them, or use RungExecution Stop.",
         )
     })
 }
