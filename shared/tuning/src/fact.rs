@@ -164,8 +164,8 @@ pub enum Fact {
 
 impl Fact {
     /// Whether it says that all there is of its job was put before it: then all stored facts of that job are to be
-    /// folded first, since nothing else orders them. So is one that a job never started: what was stored before may prove
-    /// that it did, and that somebody has deleted it since.
+    /// folded first, since nothing else orders them. So is one that a job never started or was refused: what was stored
+    /// before may prove that it did start, and that somebody has deleted it since.
     pub fn completes(&self) -> bool {
         matches!(
             self,
@@ -173,6 +173,7 @@ impl Fact {
                 | Self::LogRead { .. }
                 | Self::SilenceSeen { .. }
                 | Self::JobNeverStarted { .. }
+                | Self::StartRefused { .. }
         )
     }
 
