@@ -99,7 +99,9 @@ fn stop_requested(state: &mut State) -> bool {
     }
     // The best configuration is trained once more: that is called off.
     let refit = state.refit.and_then(|job| state.trials.get_mut(&job.trial));
-    refit.is_some_and(|trial| trial.out.replace(StopWhy::TuningEnding).is_none())
+    let Some(trial) = refit.filter(|trial| trial.out.is_none()) else { return false };
+    trial.out = Some(StopWhy::TuningEnding);
+    true
 }
 
 /// The limits that a user changed: of each the latest stands.

@@ -91,6 +91,9 @@ pub(super) fn why_ended(definition: &Definition, state: &State) -> Option<EndRea
 /// The end, once the month's cap has back what was not used.
 pub(super) fn ended(definition: &Definition, state: &State) -> Option<Ruling> {
     let why = why_ended(definition, state).filter(|_| state.grants.is_settled())?;
+    if super::refit::is_put_off(definition, state, &why) {
+        return None;
+    }
     let nothing_succeeded = state.incumbent.is_none() && state.launched > 0;
     let why = match why {
         EndReason::MaxJobs | EndReason::CostCap | EndReason::MaxRuntime if nothing_succeeded => {

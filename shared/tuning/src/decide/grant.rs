@@ -44,8 +44,11 @@ pub(super) fn give_back(definition: &Definition, state: &State, at_end: bool) ->
 fn kept(definition: &Definition, state: &State, unused: MicroUsd, at_end: bool) -> MicroUsd {
     let over =
         state.status != Status::Active || state.jobs_left(definition) == 0 || state.ledger.overrun || at_end;
-    if over || is_idle(state) {
+    if is_idle(state) || (over && at_end) {
         return MicroUsd::ZERO;
+    }
+    if over {
+        return super::refit::kept(definition, state);
     }
     let longest = runtime_seconds(definition, state, false, most_epochs(definition));
     let limits = definition.limits_for(longest);

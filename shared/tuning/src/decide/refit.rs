@@ -8,10 +8,20 @@ use crate::ruling::{EndReason, Launch, Ruling};
 use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status, Trial};
 
+/// Whether the best configuration is to be trained once more before the tuning ends for the reason `why`, as soon as starts
+/// are not put off any more.
+pub(super) fn is_put_off(definition: &Definition, state: &State, why: &EndReason) -> bool {
+    super::finish::is_held(state) && due(definition, state, why).is_some()
+}
+
 /// The job that trains the best configuration once more, now that the tuning would end for the reason `why`.
 pub(super) fn order(definition: &Definition, state: &State, why: Option<EndReason>) -> Option<Ruling> {
+    if super::finish::is_held(state) { None } else { due(definition, state, &why?) }
+}
+
+fn due(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
     let over =
-        matches!(why?, EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving);
+        matches!(why, EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving);
     if !over || !definition.refit || state.refit.is_some() || state.launched >= definition.limits.max_jobs {
         return None;
     }
@@ -23,8 +33,7 @@ pub(super) fn order(definition: &Definition, state: &State, why: Option<EndReaso
         return None;
     }
     if !state.ledger.fits(reservation) {
-        let active = state.status == Status::Active;
-        return active.then(|| super::grant::ask(definition, state, reservation)).flatten();
+        return super::grant::ask(definition, state, reservation);
     }
     Some(Ruling::StartOrdered {
         job: JobKey { trial: state.next_trial, rung: 0, attempt: 1 },

@@ -190,6 +190,7 @@ impl State {
         trial.next_rung = rung.saturating_add(1);
         trial.retry_at = Some(self.now);
         trial.retries = 0;
+        trial.moves = 0;
         self.trials.insert(*number, trial);
         let index = usize::try_from(*rung).unwrap_or(usize::MAX);
         let Some(cohort) = self.cohort_mut(definition, *bracket, *round) else { return };

@@ -205,12 +205,14 @@ proptest! {
         for bracket in 0..u32::try_from(state.rungs.len()).unwrap() {
             let cohorts = state.cohorts.iter().filter(|cohort| cohort.bracket == bracket);
             let kept = &state.rungs[usize::try_from(bracket).unwrap()];
-            let all = cohorts.map(|cohort| &cohort.rungs).chain([kept]);
-            let able: usize = all.map(|rungs| {
-                rungs.iter().map(|rung| rung.arrivals.iter().filter(|(_, value)| value.is_none()).count()).sum::<usize>()
-            }).sum();
+            let all: Vec<_> = cohorts.map(|cohort| &cohort.rungs).chain([kept]).collect();
+            // A rung at which something ended, and nothing with a value.
+            let emptied = (0..kept.len()).any(|rung| {
+                let mut ended = all.iter().flat_map(|rungs| &rungs[rung].arrivals).peekable();
+                ended.peek().is_some() && ended.all(|(_, value)| value.is_none())
+            });
             let joined = state.joined[usize::try_from(bracket).unwrap()];
-            if joined > 0 && able == 0 {
+            if joined > 0 && !emptied {
                 prop_assert!(top.contains_key(&bracket), "bracket {bracket} of {:?}", ordered(&world));
             }
         }

@@ -2,9 +2,11 @@
 
 use tuning::definition::Definition;
 use tuning::definition::Scheduling::Asynchronous;
+use tuning::fact::Fact;
 use tuning::fact::JobEnd::{CapacityError, Completed, Stopped};
+use tuning::fold::fold;
 use tuning::money::MicroUsd;
-use tuning::ruling::Ruling;
+use tuning::ruling::{EndReason, Ruling, StopWhy};
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -61,20 +63,19 @@ fn money_for_it_is_kept_back_from_the_beginning() {
     run.take(&[logged(10, job(0), 9, 0.5)]);
     let expect = ["trial 0 completed", "start 1-0-1 to 9 once more"];
     check_next(&mut run, &[described(3_610, job(0), Completed, 3_600)], &expect);
-    let expect = ["trial 1 completed", "tell of 80 % of the cap"];
     let rulings = run.take(&[described(7_000, job(1), Completed, 3_600)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
-    assert!(text.contains(&expect[0].to_owned()) && text.contains(&"ended: CostCap".to_owned()), "{text:?}");
+    assert_eq!(text.first().map(String::as_str), Some("trial 1 completed"), "{text:?}");
+    assert_eq!(text.last().map(String::as_str), Some("ended: CostCap"), "{text:?}");
 }
 
 #[test]
 fn a_stop_calls_it_off() {
     let mut run = searched();
     run.take(&[described(21, job(1), Completed, 10)]);
-    let expect = ["ending: Stopped"];
     let rulings = run.take(&[stop_requested(25)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
-    assert!(text.iter().any(|ruling| ruling == "stop 2-0-1: tuning ending"), "{text:?} {expect:?}");
+    assert!(text.iter().any(|ruling| ruling == "stop 2-0-1: tuning ending"), "{text:?}");
     let expect = ["trial 2 stopped: tuning ending", "ended: Stopped"];
     check_next(&mut run, &[described(30, job(2), Stopped, 5)], &expect);
 }
@@ -102,4 +103,43 @@ fn with_promotions_it_is_one_job_more_and_whole_histories_end() {
     assert_eq!(world.run.state.launched, definition.limits.max_jobs);
     let counted: u32 = world.run.state.joined.iter().sum();
     assert_eq!(counted + 1, world.run.state.next_trial, "it joins no bracket");
+}
+
+#[test]
+fn a_pause_puts_it_off_and_the_tuning_does_not_end_without_it() {
+    let paused = |seconds, paused| {
+        let fact = Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) };
+        recorded(seconds, fact)
+    };
+    let mut run = searched();
+    run.take(&[paused(20, true)]);
+    check_next(&mut run, &[described(21, job(1), Completed, 10)], &["trial 1 completed"]);
+    check_next(&mut run, &[paused(30, false)], &["start 2-0-1 to 5 once more"]);
+}
+
+#[test]
+fn a_stop_that_comes_after_its_job_was_ended_for_silence_changes_nothing() {
+    let mut run = searched();
+    run.take(&[described(21, job(1), Completed, 10)]);
+    run.state.status = tuning::state::Status::Ending(EndReason::Target);
+    run.state.trials.get_mut(&2).unwrap().out = Some(StopWhy::NoObjective { seconds: 9 });
+    let before = run.state.clone();
+    // What is not recorded must not change the state.
+    assert!(!fold(&run.definition, &mut run.state, &stop_requested(25)));
+    assert!(run.state == before);
+}
+
+#[test]
+fn what_the_month_granted_for_it_is_not_given_back_before() {
+    let mut definition = refit(granting(jobs(100, 1)));
+    definition.limits.target = Some(0.7);
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    run.take(&[granted(1, 1, 2)]);
+    let rulings = run.take(&[logged(10, job(0), 3, 0.75)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(text, ["ending: Target", "stop 0-0-1: tuning ending"], "nothing is returned");
+    let rulings = run.take(&[described(20, job(0), Stopped, 10)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert!(text.contains(&"start 1-0-1 to 3 once more".to_owned()), "{text:?}");
 }
