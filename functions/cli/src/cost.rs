@@ -295,6 +295,8 @@ mod tests {
             billable_seconds: None,
             training_seconds: None,
             booked_seconds: None,
+            retained_seconds: None,
+            booked_retained_seconds: None,
             booked_usd: None,
             reserved_usd: None,
             computed_usd: None,

@@ -151,6 +151,8 @@ fn told(fact: &Fact) -> Option<What> {
         | Fact::SilenceSeen { .. }
         | Fact::BudgetGranted { .. }
         | Fact::GrantReturned { .. }
+        | Fact::PoolSeen { .. }
+        | Fact::PoolOver { .. }
         | Fact::NoticeGiven { .. } => None,
     }
 }

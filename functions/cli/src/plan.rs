@@ -79,7 +79,8 @@ pub(crate) fn uncapped(request: &Request) -> Result<Definition, RequestError> {
 
 /// The limits that a job starts with.
 pub(crate) fn job_limits(definition: &Definition) -> JobLimits {
-    definition.limits_for(definition.job.max_runtime_seconds)
+    let limits = definition.limits_for(definition.job.max_runtime_seconds);
+    JobLimits { keep_alive_seconds: definition.job.keep_alive_seconds, ..limits }
 }
 
 /// Whether a promoted trial goes on from its checkpoint, as far as the request tells.

@@ -75,6 +75,8 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
         Ruling::BillOrdered { .. }
         | Ruling::LogReadOrdered { .. }
         | Ruling::LookOrdered { .. }
+        | Ruling::PoolReadOrdered { .. }
+        | Ruling::PoolReleaseOrdered { .. }
         | Ruling::GrantOrdered { .. }
         | Ruling::ReturnOrdered { .. } => return None,
         Ruling::CapReached { percent: 100 } => "what is left of the cost cap pays no further job".to_owned(),
@@ -88,6 +90,11 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
                 "trial {}: its bill never came, all that was reserved ({amount}) counts as spent",
                 job.trial
             )
+        }
+        Ruling::PoolClosed { job, seconds, amount } => {
+            let seconds = seconds.map_or_else(|| "nobody knows how long".to_owned(), |s| format!("{s} s"));
+            let amount = definition.job.rate.map(|_| format!(", {}", usd(*amount))).unwrap_or_default();
+            format!("trial {}: its instances were kept after job {job}: {seconds}{amount}", job.trial)
         }
         Ruling::AttemptAwaited { job: key, why, .. } => {
             let why = match why {

@@ -3,9 +3,11 @@
 //! Reads only, and books nothing: the ledger changes by facts alone. The training service is asked once for each job, so
 //! its pace is the caller's, who asks for the pages. Never holds more than a page of jobs and those that run.
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 use tuning::conclude::full_summary;
-use tuning::fact::JobPhase;
+use tuning::fact::{JobKey, JobPhase};
 use tuning::money::MicroUsd;
 use tuning::state::State;
 use tuning::summary::JobSummary;
@@ -60,6 +62,8 @@ pub async fn page<T: Table, J: TrainingJobs>(
     let rows = store.table.query(&query).await.map_err(StoreError::from)?;
     let summaries: Result<Vec<JobSummary>, _> = rows.items.iter().map(stored::job).collect();
     let mut summaries = summaries.map_err(StoreError::from)?;
+    let pools: BTreeMap<JobKey, MicroUsd> =
+        state.pools.iter().map(|pool| (pool.job, pool.reservation)).collect();
     summaries.extend(live(tuning, state, query.after.as_deref(), rows.next.as_deref()));
     summaries.sort_by_key(|summary| summary.job);
     summaries.dedup_by_key(|summary| summary.job);
@@ -71,7 +75,8 @@ pub async fn page<T: Table, J: TrainingJobs>(
             Err(TrainingJobsError::NotFound(_)) => None,
             Err(source) => return Err(CostError::Training { job: name, source }),
         };
-        training_jobs.push(job_cost(tuning, name, summary, described.as_ref()));
+        let pool = pools.get(&summary.job).copied();
+        training_jobs.push(job_cost(tuning, name, (summary, pool), described.as_ref()));
     }
     let ledger = ledger(tuning, state);
     let name = tuning.definition.name.clone();
@@ -101,17 +106,27 @@ fn ledger(tuning: &Tuning, state: &State) -> LedgerView {
     }
 }
 
-/// A job by both books.
-fn job_cost(tuning: &Tuning, name: String, job: &JobSummary, described: Option<&Description>) -> JobCost {
+/// A job by both books; `pool` is what is reserved for its instances that are kept.
+fn job_cost(
+    tuning: &Tuning,
+    name: String,
+    (job, pool): (&JobSummary, Option<MicroUsd>),
+    described: Option<&Description>,
+) -> JobCost {
     let shape = &tuning.definition.job;
     let billable = described.and_then(billed);
     let instances = shape.instances(job.instances);
     let choices = tuning.request.instance_choices();
     let choice = usize::try_from(job.instances).ok().and_then(|index| choices.get(index));
-    // As the bill is booked.
-    let computed = billable.and_then(|seconds| instances.cost(seconds));
+    let retained = described.and_then(|job| job.warm_pool.as_ref()).and_then(|pool| pool.retained_seconds);
+    let retained = retained.filter(|_| job.retained_cost.is_some());
+    // As the bills are booked.
+    let computed = billable.and_then(|seconds| instances.cost(seconds)).map(|running| {
+        running.plus(retained.and_then(|seconds| instances.cost(seconds)).unwrap_or_default())
+    });
     let booked = job.cost.filter(|_| instances.rate.is_some());
-    let note = note(job, described, billable);
+    let booked = booked.map(|running| running.plus(job.retained_cost.unwrap_or_default()));
+    let note = note(job, described, billable).or_else(|| kept_note(job, pool, retained));
     let difference = match note {
         Some(Note::BilledThoughNeverStarted) => {
             computed.map(|computed| (booked.unwrap_or_default(), computed))
@@ -133,7 +148,9 @@ fn job_cost(tuning: &Tuning, name: String, job: &JobSummary, described: Option<&
         training_seconds: described.and_then(training_seconds),
         booked_seconds: job.billable_seconds,
         booked_usd: booked,
-        reserved_usd: (unbooked && instances.rate.is_some()).then_some(job.reservation),
+        retained_seconds: retained,
+        booked_retained_seconds: job.retained_seconds,
+        reserved_usd: unbooked.then_some(job.reservation).or(pool).filter(|_| instances.rate.is_some()),
         computed_usd: computed,
         difference_usd: difference,
         note,
@@ -176,12 +193,27 @@ fn note(job: &JobSummary, described: Option<&Description>, billable: Option<u64>
     }
 }
 
+/// What there is to say of the instances kept after a job whose own bill is as it was booked.
+fn kept_note(job: &JobSummary, pool: Option<MicroUsd>, retained: Option<u64>) -> Option<Note> {
+    if pool.is_some() {
+        return Some(Note::InstancesKept);
+    }
+    job.retained_cost?;
+    match job.retained_seconds {
+        None => Some(Note::KeptSettledInFull),
+        booked => (retained != booked).then_some(Note::BillChanged),
+    }
+}
+
 /// Whether the books of a job with this note differ, or cannot be compared though both should be there.
 fn differs(note: Note, job: &JobSummary, computed: Option<MicroUsd>) -> bool {
     match note {
-        Note::Ordered | Note::Running | Note::BillAwaited | Note::NeverStarted => false,
+        Note::Ordered | Note::Running | Note::BillAwaited | Note::InstancesKept | Note::NeverStarted => false,
         Note::BilledThoughNeverStarted | Note::UnknownToService | Note::BillChanged => true,
-        Note::SettledInFull => computed.is_none() || computed != job.cost,
+        Note::SettledInFull | Note::KeptSettledInFull => {
+            let booked = job.cost.map(|running| running.plus(job.retained_cost.unwrap_or_default()));
+            computed.is_none() || computed != booked
+        }
     }
 }
 
@@ -192,6 +224,8 @@ fn says(note: Note) -> &'static str {
         Note::BillAwaited => "ended, its bill is not booked yet: reserved",
         Note::NeverStarted => "called off: never started",
         Note::SettledInFull => "settled in full: its bill never came",
+        Note::InstancesKept => "its instances are kept for the next job: reserved",
+        Note::KeptSettledInFull => "how long its instances were kept is not known: booked in full",
         Note::BilledThoughNeverStarted => "taken as never started, yet the service has billed it",
         Note::UnknownToService => "unknown to the service: deleted there",
         Note::BillChanged => "the service tells another bill than the one that was booked",

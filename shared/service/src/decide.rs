@@ -11,7 +11,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tuning::decide::settled_by;
 use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::ruling::Ruling;
 use tuning::step::{Advance, Step, advance};
+use tuning::summary::JobSummary;
 use wire::events::stream::{self, RecordKind, StreamRecord};
 use wire::item::Item;
 use wire::names::incarnation;
@@ -79,7 +81,10 @@ impl<T: Table> Decider<T> {
             jobs.clear();
         }
         jobs.extend(time.map(|at| settled_by(state, at)).unwrap_or_default());
-        jobs.extend(state.jobs().filter(|_| ring).map(|(key, _, _)| key));
+        if ring {
+            jobs.extend(state.jobs().map(|(key, _, _)| key));
+            jobs.extend(state.pools.iter().map(|pool| pool.job));
+        }
         self.absorb(id, &first, &mut steps).await?;
         for job in jobs {
             self.absorb_stored(id, Some(job), &mut steps).await?;
@@ -189,8 +194,8 @@ impl<T: Table> Decider<T> {
                 writes.push(Write::Put(row, Condition::NotExists));
             }
         }
-        let summaries = advanced.concluded.iter();
-        writes.extend(summaries.map(|job| Write::Put(stored::job_row(&id, job), Condition::Always)));
+        let summaries = self.summaries(&id, step, advanced).await?;
+        writes.extend(summaries.iter().map(|job| Write::Put(stored::job_row(&id, job), Condition::Always)));
         let token = token(&loaded.head, &id, step);
         match self.store.table.transact(writes, &token).await {
             Ok(()) => {
@@ -201,6 +206,28 @@ impl<T: Table> Decider<T> {
             Err(TableError::Conflict(_)) => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The summaries of jobs that a step changes: those that left the state, and those whose kept instances were settled.
+    /// Nobody else writes them, and no two deciders the same step.
+    async fn summaries(
+        &self,
+        id: &str,
+        step: &Step,
+        advanced: &Advance,
+    ) -> Result<Vec<JobSummary>, StoreError> {
+        let mut summaries = advanced.concluded.clone();
+        for ruling in &step.rulings {
+            let Ruling::PoolClosed { job, seconds, amount } = ruling else { continue };
+            if !summaries.iter().any(|summary| summary.job == *job) {
+                let Some(item) = self.store.table.get(&stored::job_key(id, *job)).await? else { continue };
+                summaries.push(stored::job(&item)?);
+            }
+            for summary in summaries.iter_mut().filter(|summary| summary.job == *job) {
+                (summary.retained_seconds, summary.retained_cost) = (*seconds, Some(*amount));
+            }
+        }
+        Ok(summaries)
     }
 
     /// Takes a snapshot when it is time. The next step's head points to it; until then the former one serves, so a

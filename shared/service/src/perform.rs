@@ -8,6 +8,7 @@ pub(crate) mod bill;
 mod grant;
 mod look;
 mod notice;
+mod pool;
 mod start;
 mod stop;
 
@@ -168,6 +169,8 @@ where
             Ruling::BillOrdered { job } => self.bill(id, *job).await?,
             Ruling::LogReadOrdered { job, streams } => self.read(id, *job, *streams).await?,
             Ruling::LookOrdered { job, since } => self.look(id, *job, *since).await?,
+            Ruling::PoolReadOrdered { job, n, last } => self.read_pool(id, *job, *n, *last).await?,
+            Ruling::PoolReleaseOrdered { job } => self.release_pool(id, *job).await?,
             Ruling::GrantOrdered { n, least, wanted } => self.grant(id, *n, *least, *wanted).await?,
             Ruling::ReturnOrdered { n, month, amount } => self.give_back(id, *n, month, *amount).await?,
             Ruling::TuningEnded { .. }
@@ -179,6 +182,7 @@ where
             | Ruling::TrialPromoted { .. }
             | Ruling::ResourceRepeated { .. }
             | Ruling::SettledInFull { .. }
+            | Ruling::PoolClosed { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. } => Outcome::Done(Vec::new()),
@@ -335,12 +339,15 @@ fn job_of(ruling: &Ruling) -> Option<JobKey> {
         | Ruling::StopOrdered { job, .. }
         | Ruling::BillOrdered { job }
         | Ruling::LogReadOrdered { job, .. }
-        | Ruling::LookOrdered { job, .. } => Some(*job),
+        | Ruling::LookOrdered { job, .. }
+        | Ruling::PoolReadOrdered { job, .. }
+        | Ruling::PoolReleaseOrdered { job } => Some(*job),
         Ruling::TrialJudged { .. }
         | Ruling::RungReached { .. }
         | Ruling::TrialPromoted { .. }
         | Ruling::ResourceRepeated { .. }
         | Ruling::SettledInFull { .. }
+        | Ruling::PoolClosed { .. }
         | Ruling::AttemptAwaited { .. }
         | Ruling::TrialFinished { .. }
         | Ruling::OverrunSeen

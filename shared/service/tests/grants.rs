@@ -44,6 +44,9 @@ impl TrainingJobs for NoJobs {
     async fn stop(&self, _: &str) -> Result<(), TrainingJobsError> {
         unreachable!()
     }
+    async fn release(&self, _: &str) -> Result<(), TrainingJobsError> {
+        unreachable!()
+    }
     async fn describe(&self, _: &str) -> Result<Description, TrainingJobsError> {
         unreachable!()
     }

@@ -70,6 +70,9 @@ impl TrainingJobs for Wordy {
         Err(TrainingJobsError::LimitExceeded(words()))
     }
 
+    async fn release(&self, _: &str) -> Result<(), TrainingJobsError> {
+        Err(TrainingJobsError::LimitExceeded(words()))
+    }
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
         Ok(Description {
             name: name.to_owned(),
@@ -82,6 +85,7 @@ impl TrainingJobs for Wordy {
             billable_seconds: Some(100),
             failure_reason: Some(words()),
             interruptions: 0,
+            warm_pool: None,
         })
     }
 
@@ -167,7 +171,7 @@ fn a_refusal_of_any_length_is_recorded() {
         job: JOB,
         bracket: 0,
         configuration: search::Configuration::default(),
-        limits: JobLimits { max_runtime_seconds: 600, max_wait_seconds: Some(900) },
+        limits: JobLimits { max_runtime_seconds: 600, max_wait_seconds: Some(900), keep_alive_seconds: 0 },
         reservation: MicroUsd(1),
         round: 0,
         launch: Launch::default(),

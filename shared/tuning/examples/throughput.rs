@@ -52,6 +52,7 @@ fn definition(max_jobs: u32) -> Definition {
             max_runtime_seconds: 86_400,
             max_wait_seconds: None,
             fallbacks: Vec::new(),
+            keep_alive_seconds: 0,
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
@@ -108,6 +109,9 @@ impl Service {
             | Ruling::TrialPromoted { .. }
             | Ruling::ResourceRepeated { .. }
             | Ruling::LookOrdered { .. }
+            | Ruling::PoolReadOrdered { .. }
+            | Ruling::PoolReleaseOrdered { .. }
+            | Ruling::PoolClosed { .. }
             | Ruling::GrantOrdered { .. }
             | Ruling::ReturnOrdered { .. }
             | Ruling::SettledInFull { .. }

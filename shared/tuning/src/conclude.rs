@@ -113,7 +113,7 @@ fn waits_in_vain(definition: &Definition, state: &State, trial: &Trial) -> bool 
     !refit::goes_on(state, trial)
         || state.jobs_left(definition) == 0
         || state.ledger.overrun
-        || (too_dear && state.jobs().next().is_none())
+        || (too_dear && state.jobs().next().is_none() && state.pools.is_empty())
 }
 
 fn unexplained(job: &Job) -> String {
@@ -200,6 +200,8 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
         reservation: job.reservation,
         billable_seconds: job.bill.and_then(|bill| bill.seconds),
         cost: job.bill.map(|bill| bill.amount),
+        retained_seconds: None,
+        retained_cost: None,
         settled_in_full: job.bill.is_some_and(|bill| bill.seconds.is_none()),
         interruptions: job.interruptions,
         curve: thinned(trial),

@@ -7,6 +7,7 @@ mod finish;
 mod grant;
 mod judge;
 mod notice;
+mod pool;
 pub(crate) mod promote;
 pub(crate) mod refit;
 mod silence;
@@ -19,6 +20,7 @@ use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOA
 use crate::ruling::{EndReason, Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 
+pub(crate) use pool::latest_start;
 pub use promote::most_promoted;
 pub use silence::open_look;
 
@@ -42,9 +44,12 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
             let mut trials = state.trials.iter();
             trials.find_map(|(number, trial)| crate::conclude::conclusion(definition, state, *number, trial))
         })
+        .or_else(|| pool::settled(definition, state))
+        .or_else(|| pool::read(state))
         .or_else(|| promote::left_out(definition, state, || nothing_starts(definition, state)))
         .or_else(|| notice::reached(definition, state))
         .or_else(|| start::start(definition, state))
+        .or_else(|| pool::release(definition, state))
         .or_else(|| refit::order(definition, state, finish::why_ended(definition, state)))
         .or_else(|| notice::used_up(definition, state, finish::why_ended(definition, state).as_ref()))
         .or_else(|| grant::give_back(definition, state, finish::why_ended(definition, state).is_some()))
@@ -54,6 +59,7 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
 /// Whether nothing runs and nothing can be started any more. (What is held back for now can be later.)
 fn nothing_starts(definition: &Definition, state: &State) -> bool {
     state.trials.is_empty()
+        && state.pools.is_empty()
         && !finish::is_held(state)
         && !finish::is_asking(state)
         && start::start(definition, state).is_none()
@@ -123,7 +129,7 @@ fn settle_at(job: &Job) -> Option<i64> {
 /// The jobs that would be settled in full at time `at`: all that is stored of them must be folded before.
 pub fn settled_by(state: &State, at: i64) -> Vec<JobKey> {
     let due = state.jobs().filter(|(_, _, job)| settle_at(job).is_some_and(|deadline| deadline <= at));
-    due.map(|(key, _, _)| key).collect()
+    due.map(|(key, _, _)| key).chain(pool::settled_by(state, at).map(|pool| pool.job)).collect()
 }
 
 /// The next time at which [`next`] may have something to say although nothing happened, ms since the epoch.
@@ -141,6 +147,9 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<i64> {
     let tuning = finish::time_up(definition).filter(|_| state.status == Status::Active);
     let others = retries.chain(state.hold_starts_until).chain(tuning).chain(grant::deadlines(state));
     let others = others.filter(|deadline| *deadline > state.now);
-    let told = settle.chain(silence::deadline(definition, state)).filter(|deadline| *deadline > told);
+    let told = settle
+        .chain(pool::deadlines(state))
+        .chain(silence::deadline(definition, state))
+        .filter(|deadline| *deadline > told);
     told.chain(others).min()
 }

@@ -162,6 +162,9 @@ pub struct JobShape {
     /// What it may run on instead, in this order, when there is no capacity for what comes before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<Instances>,
+    /// `ResourceConfig.KeepAlivePeriodInSeconds`: how long its instances are kept for the next job; 0 = not at all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub keep_alive_seconds: u64,
 }
 
 /// Instances of one job.
@@ -215,6 +218,14 @@ pub struct JobLimits {
     pub max_runtime_seconds: u64,
     /// `MaxWaitTimeInSeconds` to send (spot only).
     pub max_wait_seconds: Option<u64>,
+    /// `KeepAlivePeriodInSeconds` to send (on demand only); 0 = none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub keep_alive_seconds: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Definition {
@@ -294,11 +305,11 @@ impl Definition {
         let max_wait_seconds = self.job.max_wait_seconds.filter(|_| spot).map(|user| {
             max_runtime_seconds.saturating_add(SPOT_WAIT_ALLOWANCE_SECONDS).min(user).max(max_runtime_seconds)
         });
-        JobLimits { max_runtime_seconds, max_wait_seconds }
+        JobLimits { max_runtime_seconds, max_wait_seconds, keep_alive_seconds: 0 }
     }
 
     /// The most a job can cost under `limits`: its running time (for spot the waiting time bounds it), the grace of a
-    /// stop and the upload. `None` when no price is known.
+    /// stop and the upload, and its instances kept afterwards. `None` when no price is known.
     pub fn worst_case(&self, limits: JobLimits) -> Option<MicroUsd> {
         self.worst_case_on(limits, 0)
     }
@@ -307,7 +318,8 @@ impl Definition {
     pub fn worst_case_on(&self, limits: JobLimits, index: u32) -> Option<MicroUsd> {
         let running = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
         let seconds = running.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
-        self.job.instances(index).cost(seconds)
+        let kept = self.pool_worst_case(limits, index)?;
+        self.job.instances(index).cost(seconds).map(|running| running.plus(kept))
     }
 
     /// The longest running time from `least` to `most` seconds with which a job on the instances of choice `index` costs

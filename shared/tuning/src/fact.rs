@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::money::MicroUsd;
+use crate::pool::Retained;
 
 /// A training job of a tuning: trial, rung at which it was started (0 when it runs through), attempt (from 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -151,6 +152,20 @@ pub enum Fact {
         /// The job.
         job: JobKey,
     },
+    /// The instances kept after a job were still there.
+    PoolSeen {
+        /// The job.
+        job: JobKey,
+        /// The reading's number.
+        n: u32,
+    },
+    /// The instances kept after a job are kept no more.
+    PoolOver {
+        /// The job.
+        job: JobKey,
+        /// How long they were kept.
+        retained: Retained,
+    },
     /// An ordered action could not be done yet.
     ActionDeferred {
         /// The job it concerns.
@@ -196,6 +211,8 @@ impl Fact {
             | Self::StartRefused { job, .. }
             | Self::JobNeverStarted { job }
             | Self::StopAccepted { job }
+            | Self::PoolSeen { job, .. }
+            | Self::PoolOver { job, .. }
             | Self::ActionDeferred { job, .. } => Some(*job),
         }
     }

@@ -12,6 +12,7 @@ use crate::definition::Definition;
 use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::limits::MAX_MESSAGE_CHARS;
 use crate::money::MicroUsd;
+use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
 use crate::state::{Bill, Job, State, Status};
 
@@ -65,6 +66,12 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             called_off(state, *job, |job| job.refused = Some(cut(message)))
         }
         Fact::JobNeverStarted { job } => called_off(state, *job, |job| job.never_started = true),
+        Fact::PoolSeen { job, n } => {
+            pool(state, *job, |pool| pool.read == *n && std::mem::replace(&mut pool.reading, false))
+        }
+        Fact::PoolOver { job, retained } => {
+            pool(state, *job, |pool| pool.over.is_none() && pool.over.replace(*retained).is_none())
+        }
         Fact::ActionDeferred { job, not_before, reason } => deferred(state, *job, *not_before, reason),
     };
     if changed {
@@ -76,6 +83,10 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
 fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> bool) -> bool {
     let trial = state.trials.get_mut(&key.trial);
     trial.and_then(|trial| trial.job.as_mut()).filter(|job| job.is(key)).is_some_and(change)
+}
+
+fn pool(state: &mut State, key: JobKey, change: impl FnOnce(&mut Pool) -> bool) -> bool {
+    state.pools.iter_mut().find(|pool| pool.job == key).is_some_and(change)
 }
 
 fn time_passed(state: &mut State, at: i64) -> bool {
@@ -175,11 +186,12 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
     else {
         return false;
     };
-    let instances = definition.job.instances(state.job(*key).map_or(0, |job| job.instances));
-    let cost = instances.cost(*billable_seconds).unwrap_or(MicroUsd::ZERO);
+    let choice = state.job(*key).map_or(0, |job| job.instances);
+    let cost = definition.job.instances(choice).cost(*billable_seconds).unwrap_or(MicroUsd::ZERO);
     let trial = state.trials.get(&key.trial);
     let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
     let mut settled = None;
+    let mut kept = None;
     let changed = with_job(state, *key, |job| {
         let before = job.clone();
         job_state_changed(job, at, JobPhase::Ended(*end), (*started, *ended), message.as_deref());
@@ -190,9 +202,15 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         if !job.is_closed() && !no_bill {
             job.bill = Some(Bill { seconds: Some(*billable_seconds), amount: cost });
             settled = Some(job.reservation);
+            kept = kept_instances(definition, *key, job, at);
         }
         *job != before
     });
+    // The part of the reservation for instances that are kept stays reserved.
+    if let Some(pool) = kept {
+        settled = settled.map(|reservation| reservation.minus(pool.reservation));
+        state.pools.push(pool);
+    }
     if let Some(reservation) = settled.filter(|_| !crate::planted!(ForgetToSettle)) {
         state.ledger.settle(reservation, cost);
     }
@@ -201,6 +219,16 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         place_streams(definition, state, *key);
     }
     changed
+}
+
+/// The instances that are kept after a job, if it had any.
+fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: i64) -> Option<Pool> {
+    let never_ran = job.started.is_none() && job.bill.is_none_or(|bill| bill.seconds == Some(0));
+    if job.limits.keep_alive_seconds == 0 || never_ran || crate::planted!(PoolForgotten) {
+        return None;
+    }
+    let reservation = definition.pool_worst_case(job.limits, job.instances).unwrap_or(MicroUsd::ZERO);
+    Some(Pool::new(key, (job.instances, reservation), job.limits, job.ended.unwrap_or(at)))
 }
 
 fn stop_accepted(state: &mut State, key: JobKey) -> bool {

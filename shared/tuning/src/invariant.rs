@@ -18,9 +18,13 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
         return Some(format!("grants are {granted:?}, the ledger says {:?}", ledger.granted));
     }
     let open = state.jobs().filter(|(_, _, job)| !job.is_closed());
-    let sum = open.fold(MicroUsd::ZERO, |sum, (_, _, job)| sum.plus(job.reservation));
+    let jobs = open.fold(MicroUsd::ZERO, |sum, (_, _, job)| sum.plus(job.reservation));
+    let sum = state.pools.iter().fold(jobs, |sum, pool| sum.plus(pool.reservation));
     if sum != ledger.reserved {
-        return Some(format!("reservations of open jobs are {sum}, the ledger says {}", ledger.reserved));
+        return Some(format!(
+            "reservations of open jobs and kept instances are {sum}, the ledger says {}",
+            ledger.reserved
+        ));
     }
     for cohort in &state.cohorts {
         if let Some(rung) = cohort.overfull(definition) {
@@ -35,7 +39,7 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
     if state.launched > definition.limits.max_jobs {
         return Some(format!("{} jobs were launched", state.launched));
     }
-    if state.is_ended() && !(state.trials.is_empty() && state.waiting.is_empty()) {
+    if state.is_ended() && !(state.trials.is_empty() && state.waiting.is_empty() && state.pools.is_empty()) {
         return Some("the tuning has ended with live trials".to_owned());
     }
     None
@@ -66,6 +70,9 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
         | Ruling::BillOrdered { .. }
         | Ruling::LogReadOrdered { .. }
         | Ruling::LookOrdered { .. }
+        | Ruling::PoolReadOrdered { .. }
+        | Ruling::PoolReleaseOrdered { .. }
+        | Ruling::PoolClosed { .. }
         | Ruling::GrantOrdered { .. }
         | Ruling::ReturnOrdered { .. }
         | Ruling::CapReached { .. }

@@ -33,6 +33,7 @@ pub mod ledger;
 pub mod limits;
 pub mod money;
 pub mod planted;
+pub mod pool;
 pub mod ruling;
 pub mod runtime;
 mod size;

@@ -25,6 +25,9 @@ pub const STOP_GRACE_SECONDS: u64 = 120;
 /// Allowance for uploading the model after the end, which is billed too.
 pub const UPLOAD_ALLOWANCE_SECONDS: u64 = 180;
 
+/// Instances may be kept, and billed, so much longer than asked for.
+pub const POOL_ALLOWANCE_SECONDS: u64 = 60;
+
 /// What a spot job may wait for capacity beyond its running time, unless the user allows less.
 pub const SPOT_WAIT_ALLOWANCE_SECONDS: u64 = 900;
 

@@ -149,6 +149,8 @@ mod list {
         RepeatUntold "nobody is told that a promoted job did not go on from its checkpoint",
         CheckpointPrefixOfAttempt "each job of a trial has checkpoints of its own",
         LinesPlacedAtZero "the lines of a promoted job that counts anew are placed at the beginning",
+        PoolForgotten "instances that are kept after a job are reserved no more once it is billed",
+        PoolNotReleased "instances that are kept though no job will take them are not released",
         EndedStaysActive "a tuning that has ended stays on the list of active ones",
     }
 }

@@ -152,6 +152,29 @@ pub enum Ruling {
         /// 50, 80 or 100.
         percent: u32,
     },
+    /// The instances kept after a job are to be looked at: they may have been taken, or their time is over.
+    PoolReadOrdered {
+        /// The job.
+        job: JobKey,
+        /// The reading's number, from 1.
+        n: u32,
+        /// Whether their time is over: then it is read until they are gone.
+        last: bool,
+    },
+    /// The instances kept after a job are of no more use: they are to be let go.
+    PoolReleaseOrdered {
+        /// The job.
+        job: JobKey,
+    },
+    /// What it cost to keep the instances after a job is booked.
+    PoolClosed {
+        /// The job.
+        job: JobKey,
+        /// For how long they were kept; `None` = nobody can tell: the whole reservation is taken.
+        seconds: Option<u64>,
+        /// The amount.
+        amount: MicroUsd,
+    },
     /// An ended job's bill never came: its whole reservation is taken as spent.
     SettledInFull {
         /// The job.
@@ -345,6 +368,8 @@ impl Ruling {
             Self::BillOrdered { job } => Some(format!("bill-{job}")),
             Self::LogReadOrdered { job, streams } => Some(format!("read-{job}-{streams}")),
             Self::LookOrdered { job, since } => Some(format!("look-{job}-{since}")),
+            Self::PoolReadOrdered { job, n, .. } => Some(format!("pool-{job}-{n}")),
+            Self::PoolReleaseOrdered { job } => Some(format!("release-{job}")),
             Self::GrantOrdered { n, .. } => Some(format!("grant-{n}")),
             Self::ReturnOrdered { n, .. } => Some(format!("return-{n}")),
             Self::CapReached { percent } => Some(format!("notice-cap-{percent}")),
@@ -356,6 +381,7 @@ impl Ruling {
             | Self::TrialPromoted { .. }
             | Self::ResourceRepeated { .. }
             | Self::SettledInFull { .. }
+            | Self::PoolClosed { .. }
             | Self::AttemptAwaited { .. }
             | Self::TrialFinished { .. }
             | Self::TuningEnding { .. } => None,
@@ -375,6 +401,9 @@ impl Ruling {
             | Self::BillOrdered { .. }
             | Self::LogReadOrdered { .. }
             | Self::LookOrdered { .. }
+            | Self::PoolReadOrdered { .. }
+            | Self::PoolReleaseOrdered { .. }
+            | Self::PoolClosed { .. }
             | Self::GrantOrdered { .. }
             | Self::ReturnOrdered { .. }
             | Self::CapReached { .. }

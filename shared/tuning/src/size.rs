@@ -5,6 +5,8 @@ use crate::ruling::{EndReason, Ruling, TrialEnd};
 
 /// Room for names, numbers and punctuation of one fact or ruling.
 const FRAME_BYTES: usize = 400;
+/// Room for how long instances are kept.
+const KEPT_BYTES: usize = 50;
 /// Most bytes of JSON that one byte of text becomes (a control character, escaped).
 const ESCAPED: usize = 6;
 
@@ -39,6 +41,8 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
         | Fact::GrantReturned { .. }
         | Fact::JobStarted { .. }
         | Fact::JobNeverStarted { .. }
+        | Fact::PoolSeen { .. }
+        | Fact::PoolOver { .. }
         | Fact::StopAccepted { .. } => 0,
     };
     FRAME_BYTES.saturating_add(text(&recorded.key)).saturating_add(content)
@@ -46,32 +50,36 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
 
 /// At most so many bytes of JSON.
 pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
-    let content = match ruling {
-        Ruling::StartOrdered { configuration, .. } => configuration
-            .0
-            .iter()
-            .fold(0, |sum: usize, (name, value)| sum.saturating_add(text(name)).saturating_add(text(value))),
-        Ruling::TrialFinished { how: TrialEnd::Failed(message), .. }
-        | Ruling::TuningEnding { why: EndReason::Failed(message) }
-        | Ruling::TuningEnded { why: EndReason::Failed(message) } => text(message),
-        Ruling::ReturnOrdered { month, .. } | Ruling::MonthCapReached { month, .. } => text(month),
-        Ruling::TrialJudged { .. }
-        | Ruling::RungReached { .. }
-        | Ruling::TrialPromoted { .. }
-        | Ruling::ResourceRepeated { .. }
-        | Ruling::StopOrdered { .. }
-        | Ruling::BillOrdered { .. }
-        | Ruling::LogReadOrdered { .. }
-        | Ruling::LookOrdered { .. }
-        | Ruling::GrantOrdered { .. }
-        | Ruling::CapReached { .. }
-        | Ruling::SettledInFull { .. }
-        | Ruling::AttemptAwaited { .. }
-        | Ruling::TrialFinished { .. }
-        | Ruling::OverrunSeen
-        | Ruling::TuningEnding { .. }
-        | Ruling::TuningEnded { .. } => 0,
-    };
+    let content =
+        match ruling {
+            Ruling::StartOrdered { configuration, limits, .. } => configuration.0.iter().fold(
+                if limits.keep_alive_seconds > 0 { KEPT_BYTES } else { 0 },
+                |sum: usize, (name, value)| sum.saturating_add(text(name)).saturating_add(text(value)),
+            ),
+            Ruling::TrialFinished { how: TrialEnd::Failed(message), .. }
+            | Ruling::TuningEnding { why: EndReason::Failed(message) }
+            | Ruling::TuningEnded { why: EndReason::Failed(message) } => text(message),
+            Ruling::ReturnOrdered { month, .. } | Ruling::MonthCapReached { month, .. } => text(month),
+            Ruling::TrialJudged { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::TrialPromoted { .. }
+            | Ruling::ResourceRepeated { .. }
+            | Ruling::StopOrdered { .. }
+            | Ruling::BillOrdered { .. }
+            | Ruling::LogReadOrdered { .. }
+            | Ruling::LookOrdered { .. }
+            | Ruling::PoolReadOrdered { .. }
+            | Ruling::PoolReleaseOrdered { .. }
+            | Ruling::PoolClosed { .. }
+            | Ruling::GrantOrdered { .. }
+            | Ruling::CapReached { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TrialFinished { .. }
+            | Ruling::OverrunSeen
+            | Ruling::TuningEnding { .. }
+            | Ruling::TuningEnded { .. } => 0,
+        };
     FRAME_BYTES.saturating_add(content)
 }
 
@@ -138,8 +146,11 @@ mod tests {
     fn a_ruling_is_never_larger_than_its_estimate() {
         let message = worst(1_000);
         let configuration = search::Configuration([(worst(250), worst(250)), (worst(9), worst(9))].into());
-        let limits =
-            crate::definition::JobLimits { max_runtime_seconds: u64::MAX, max_wait_seconds: Some(u64::MAX) };
+        let limits = crate::definition::JobLimits {
+            max_runtime_seconds: u64::MAX,
+            max_wait_seconds: Some(u64::MAX),
+            keep_alive_seconds: u64::MAX,
+        };
         let rulings = [
             Ruling::StartOrdered {
                 job: JOB,

@@ -19,6 +19,7 @@ use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::grants::Grants;
 use crate::ledger::Ledger;
 use crate::money::MicroUsd;
+use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
 use crate::runtime::Timings;
 use crate::summary::JobSummary;
@@ -55,6 +56,9 @@ pub struct State {
     /// Trials that have come to their rung's level and wait there to be promoted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waiting: BTreeMap<u32, Trial>,
+    /// Instances kept after jobs, whose cost is not known yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<Pool>,
     /// Running times of concluded jobs.
     pub timings: Timings,
     /// Best value seen at any epoch.
@@ -368,6 +372,7 @@ impl State {
             cohorts: Vec::new(),
             trials: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            pools: Vec::new(),
             timings: Timings::default(),
             incumbent: None,
             best: None,

@@ -65,6 +65,12 @@ pub struct JobSummary {
     pub billable_seconds: Option<u64>,
     /// What it cost, once known.
     pub cost: Option<MicroUsd>,
+    /// Seconds for which its instances were kept afterwards, once known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retained_seconds: Option<u64>,
+    /// What that cost, once booked; without seconds it is the whole reservation for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retained_cost: Option<MicroUsd>,
     /// Whether the bill never came and the reservation was taken in full.
     pub settled_in_full: bool,
     /// Interruptions so far.

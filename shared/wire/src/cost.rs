@@ -91,13 +91,19 @@ pub struct JobCost {
     /// Billable seconds that were booked; absent where none were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub booked_seconds: Option<u64>,
+    /// Seconds for which its instances were kept afterwards, as the service says now; absent until that is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retained_seconds: Option<u64>,
+    /// The same, as they were booked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub booked_retained_seconds: Option<u64>,
     /// Amount that was booked; absent while none is.
     #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
     pub booked_usd: Option<MicroUsd>,
-    /// Amount that is reserved because none is booked.
+    /// Amount that is reserved because none is booked, or for its instances while they are kept.
     #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
     pub reserved_usd: Option<MicroUsd>,
-    /// What the service's billable seconds cost at the price.
+    /// What the service's billable seconds cost at the price, with those for which its instances were kept.
     #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
     pub computed_usd: Option<MicroUsd>,
     /// Booked less computed, where both are known.
@@ -126,6 +132,10 @@ pub enum Note {
     NeverStarted,
     /// Its bill never came: the whole reservation was booked.
     SettledInFull,
+    /// Its instances are kept for the next job: what that may cost is reserved.
+    InstancesKept,
+    /// Nobody could tell how long its instances were kept: the whole reservation for that was booked.
+    KeptSettledInFull,
     /// It was taken as never started, and the service has billed it.
     BilledThoughNeverStarted,
     /// The service no longer knows it.

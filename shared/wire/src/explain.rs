@@ -138,6 +138,8 @@ pub enum Kind {
     BillOrdered,
     /// A bill never came: the reservation was booked in full.
     SettledInFull,
+    /// What keeping its instances cost was booked, or they are to be let go.
+    InstancesKept,
     /// A training job is over, and its trial waits for a further attempt.
     AttemptAwaited,
     /// Results came after the decision.

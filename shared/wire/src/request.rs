@@ -182,6 +182,12 @@ impl Request {
         self.at(path).and_then(Value::as_i64)
     }
 
+    /// `KeepAlivePeriodInSeconds`: how long the instances of a job are kept for the next one; 0 = not at all.
+    pub fn keep_alive_seconds(&self) -> u64 {
+        let seconds = self.integer("TrainingJobDefinition.ResourceConfig.KeepAlivePeriodInSeconds");
+        seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|_| !self.is_spot()).unwrap_or(0)
+    }
+
     pub(crate) fn count(&self, path: &str) -> Option<u32> {
         self.integer(path).and_then(|number| u32::try_from(number).ok())
     }

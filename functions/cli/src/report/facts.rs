@@ -82,6 +82,9 @@ fn trial(what: &What) -> Option<u32> {
             | Ruling::LogReadOrdered { job, .. }
             | Ruling::LookOrdered { job, .. }
             | Ruling::SettledInFull { job, .. }
+            | Ruling::PoolReadOrdered { job, .. }
+            | Ruling::PoolReleaseOrdered { job }
+            | Ruling::PoolClosed { job, .. }
             | Ruling::AttemptAwaited { job, .. } => Some(job.trial),
             Ruling::OverrunSeen
             | Ruling::GrantOrdered { .. }

@@ -169,6 +169,7 @@ pub(crate) fn description(record: &Record, name: &str) -> Description {
         billable_seconds: record.billable_seconds,
         failure_reason: record.failure_reason.clone(),
         interruptions: u32::try_from(record.interruptions()).unwrap_or(u32::MAX),
+        warm_pool: None,
     }
 }
 
@@ -185,6 +186,7 @@ pub(crate) fn damaged(job: &DamagedRecord) -> Description {
         billable_seconds: None,
         failure_reason: Some(format!("InternalServerError: {job}")),
         interruptions: 0,
+        warm_pool: None,
     }
 }
 

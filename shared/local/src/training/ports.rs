@@ -35,6 +35,10 @@ fn refused(message: String) -> TrainingJobsError {
     TrainingJobsError::Refused { code: "ValidationException".to_owned(), message }
 }
 
+fn no_pool(name: &str) -> TrainingJobsError {
+    refused(format!("Unable to update training job {name}: its instances are not kept"))
+}
+
 fn already_ended(status: &str) -> TrainingJobsError {
     let text = format!("The request was rejected because the training job is in status {status}.");
     TrainingJobsError::AlreadyEnded(text)
@@ -70,6 +74,10 @@ impl TrainingJobs for TrainingService {
         };
         let stopped = job.stop(&self.inner.shared, StopCause::User).await;
         stopped.map_err(|status| already_ended(status.name()))
+    }
+
+    async fn release(&self, name: &str) -> Result<(), TrainingJobsError> {
+        Err(no_pool(name))
     }
 
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {

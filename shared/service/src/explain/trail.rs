@@ -150,6 +150,9 @@ impl<'a> Trail<'a> {
             Ruling::RungReached { .. } | Ruling::TrialPromoted { .. } | Ruling::ResourceRepeated { .. } => {
                 self.promotion(state, ruling)
             }
+            Ruling::PoolReadOrdered { .. }
+            | Ruling::PoolReleaseOrdered { .. }
+            | Ruling::PoolClosed { .. } => self.kept(ruling),
             Ruling::StartOrdered { job, bracket, configuration, limits, reservation, .. } if ours(job) => {
                 self.drawn = Some((*bracket, configuration.clone()));
                 let why = self.jobs.ordered(self.tuning, *job, state.now, *limits, *reservation);
@@ -194,6 +197,18 @@ impl<'a> Trail<'a> {
             | Ruling::TuningEnding { .. }
             | Ruling::TuningEnded { .. } => None,
         }
+    }
+
+    /// What a ruling about kept instances says of the trial.
+    fn kept(&self, ruling: &Ruling) -> Option<Said> {
+        let (job, says) = match ruling {
+            Ruling::PoolReleaseOrdered { job } => (*job, words::RELEASED.to_owned()),
+            Ruling::PoolClosed { job, seconds, amount } => {
+                (*job, words::kept(&self.tuning.definition, *seconds, *amount))
+            }
+            _ => return None,
+        };
+        (job.trial == self.trial).then(|| Said::new(Kind::InstancesKept, Some(job), says))
     }
 
     /// The explanation, `state` being that after the last step.

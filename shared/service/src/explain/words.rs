@@ -9,6 +9,8 @@ use wire::events::timestamp::format_utc;
 use wire::explain::{Compared, Comparison, EpochValue, ExplainedJob};
 
 pub(super) const BILL_ORDERED: &str = "it has ended: its bill and the rest of its log are read";
+pub(super) const RELEASED: &str =
+    "its instances were kept, and no training job will take them: they are let go";
 pub(super) const LOG_READ_ORDERED: &str = "it began anew: its stored log is read before the trial is compared, so that no lost line gives a wrong epoch";
 
 /// Which way the objective is better.
@@ -173,6 +175,17 @@ pub(super) fn look(since: i64) -> String {
 pub(super) fn settled(definition: &Definition, amount: MicroUsd) -> String {
     let amount = definition.job.rate.map(|_| format!(" (${amount})")).unwrap_or_default();
     format!("its bill never came: all that was reserved for it counts as spent{amount}")
+}
+
+/// What keeping a job's instances cost.
+pub(super) fn kept(definition: &Definition, seconds: Option<u64>, amount: MicroUsd) -> String {
+    let amount = definition.job.rate.map(|_| format!(" (${amount})")).unwrap_or_default();
+    match seconds {
+        Some(seconds) => format!("its instances were kept for {seconds} s after its end{amount}"),
+        None => format!(
+            "nobody could tell how long its instances were kept: all that was reserved for it counts as spent{amount}"
+        ),
+    }
 }
 
 /// A job is over and its trial waits for a further attempt.

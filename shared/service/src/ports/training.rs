@@ -33,6 +33,18 @@ pub struct Description {
     pub failure_reason: Option<String>,
     /// How many times it was interrupted (entries `Interrupted` in `SecondaryStatusTransitions`).
     pub interruptions: u32,
+    /// `WarmPoolStatus`, if its instances are or were kept after its end.
+    pub warm_pool: Option<WarmPool>,
+}
+
+/// The instances kept after a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WarmPool {
+    /// `Status`: `Available`, `InUse` (another job has them), `Reused` (and has ended), `Terminated`.
+    pub status: String,
+    /// `ResourceRetainedBillableTimeInSeconds`: for how long they were kept, and are billed; known once they are kept no
+    /// more.
+    pub retained_seconds: Option<u64>,
 }
 
 /// One line of a job's log.
@@ -67,6 +79,9 @@ pub trait TrainingJobs: Send + Sync {
     ) -> impl Future<Output = Result<(), TrainingJobsError>> + Send;
     /// Asks the job to stop; it stops later. On an ended job: [`TrainingJobsError::AlreadyEnded`].
     fn stop(&self, name: &str) -> impl Future<Output = Result<(), TrainingJobsError>> + Send;
+    /// Lets the instances that are kept after an ended job go (`UpdateTrainingJob` with a `KeepAlivePeriodInSeconds` of
+    /// 0); they may be kept for a while yet.
+    fn release(&self, name: &str) -> impl Future<Output = Result<(), TrainingJobsError>> + Send;
     /// The job's present state.
     fn describe(&self, name: &str) -> impl Future<Output = Result<Description, TrainingJobsError>> + Send;
     /// The job's tags.

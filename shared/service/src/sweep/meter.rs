@@ -146,6 +146,10 @@ impl<J: TrainingJobs, C: Timer> TrainingJobs for Metered<J, C> {
         self.spend(Sort::Stop).await?.stop(name).await
     }
 
+    async fn release(&self, name: &str) -> Result<(), TrainingJobsError> {
+        self.spend(Sort::Stop).await?.release(name).await
+    }
+
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
         self.spend(Sort::Describe).await?.describe(name).await
     }

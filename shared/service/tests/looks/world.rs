@@ -186,6 +186,7 @@ impl World {
             billable_seconds: seconds,
             message: (end != JobEnd::Completed).then(|| format!("{end:?}")),
             interruptions: 0,
+            warm_pool: None,
         });
     }
 }
@@ -214,6 +215,7 @@ impl Service {
             billable_seconds: seconds,
             failure_reason: None,
             interruptions: 0,
+            warm_pool: None,
         };
         self.jobs.insert(name.to_owned(), description);
     }
@@ -225,6 +227,9 @@ impl TrainingJobs for Service {
     }
     async fn stop(&self, _: &str) -> Result<(), TrainingJobsError> {
         unreachable!("looking stops nothing")
+    }
+    async fn release(&self, _: &str) -> Result<(), TrainingJobsError> {
+        unreachable!("looking releases nothing")
     }
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
         self.asked.lock().unwrap().push(name.to_owned());

@@ -372,6 +372,9 @@ impl TrainingJobs for World {
         self.called(Sort::Stop, name, effect).await
     }
 
+    async fn release(&self, _: &str) -> Result<(), TrainingJobsError> {
+        unreachable!("no instances are kept")
+    }
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
         let effect = |inner: &mut Inner| {
             let job = inner.jobs.get(name).ok_or_else(|| not_found(name))?;
@@ -387,6 +390,7 @@ impl TrainingJobs for World {
                 billable_seconds: ended.map(|_| 60),
                 failure_reason: None,
                 interruptions: 0,
+                warm_pool: None,
             })
         };
         self.called(Sort::Describe, name, effect).await

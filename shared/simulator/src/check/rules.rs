@@ -83,6 +83,8 @@ rules! {
     // No case has a fall-back.
     Ruling::StopOrdered { why: StopWhy::Interruptions { .. }, .. }
         | Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. }
+    // Or a warm pool.
+        | Ruling::PoolReadOrdered { .. } | Ruling::PoolReleaseOrdered { .. } | Ruling::PoolClosed { .. }
         | Ruling::AttemptAwaited { why: RetryWhy::NextInstances | RetryWhy::OnDemand, .. }
     // These end no tuning before its time.
         | Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } =>

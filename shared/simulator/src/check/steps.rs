@@ -79,6 +79,8 @@ impl Book {
             | Fact::StartRefused { .. }
             | Fact::JobNeverStarted { .. }
             | Fact::StopAccepted { .. }
+            | Fact::PoolSeen { .. }
+            | Fact::PoolOver { .. }
             | Fact::ActionDeferred { .. } => {}
         }
     }
@@ -146,10 +148,10 @@ impl Book {
                 book.in_full = true;
                 Ok(())
             }
-            Ruling::LogReadOrdered { job, .. } | Ruling::LookOrdered { job, .. } => {
-                let known = self.jobs.contains_key(job);
-                known.then_some(()).ok_or_else(|| format!("P2: job {job} was never ordered"))
-            }
+            Ruling::LogReadOrdered { job, .. } | Ruling::LookOrdered { job, .. } => self.known(*job),
+            Ruling::PoolReadOrdered { job, .. }
+            | Ruling::PoolReleaseOrdered { job }
+            | Ruling::PoolClosed { job, .. } => Err(format!("P1: no instances are kept after {job}")),
             Ruling::OverrunSeen => {
                 let right = self.overrun && !std::mem::replace(&mut self.overrun_told, true);
                 right
@@ -177,6 +179,11 @@ impl Book {
             }
             Ruling::TuningEnded { why } => self.tuning_ended(why),
         }
+    }
+
+    fn known(&self, job: JobKey) -> Result<(), String> {
+        let known = self.jobs.contains_key(&job);
+        known.then_some(()).ok_or_else(|| format!("P2: job {job} was never ordered"))
     }
 
     fn trial_finished(&mut self, job: Option<JobKey>, trial: u32, how: &TrialEnd) -> Result<(), String> {

@@ -377,5 +377,6 @@ fn description(name: &str, now: i64) -> Description {
         billable_seconds: None,
         failure_reason: None,
         interruptions: 0,
+        warm_pool: None,
     }
 }

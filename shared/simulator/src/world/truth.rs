@@ -126,6 +126,9 @@ impl World {
             | Ruling::OverrunSeen
             | Ruling::LogReadOrdered { .. }
             | Ruling::LookOrdered { .. }
+            | Ruling::PoolReadOrdered { .. }
+            | Ruling::PoolReleaseOrdered { .. }
+            | Ruling::PoolClosed { .. }
             | Ruling::GrantOrdered { .. }
             | Ruling::ReturnOrdered { .. }
             | Ruling::CapReached { .. }

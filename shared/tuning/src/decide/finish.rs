@@ -75,7 +75,8 @@ pub(super) fn is_asking(state: &State) -> bool {
 
 /// Why the tuning is over, once no trial is left and no job may be started.
 pub(super) fn why_ended(definition: &Definition, state: &State) -> Option<EndReason> {
-    if !state.trials.is_empty() || !state.waiting.is_empty() {
+    // What is reserved for kept instances may pay another job.
+    if !state.trials.is_empty() || !state.waiting.is_empty() || !state.pools.is_empty() {
         return None;
     }
     // Nothing runs. Is it sure that nothing can be started?

@@ -2,7 +2,7 @@
 //! and money go.
 //! Where money comes in grants, the job that is next has its grant asked for first.
 
-use super::{promote, refit, spot};
+use super::{pool, promote, refit, spot};
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::MAX_TRAINING_JOBS;
@@ -19,10 +19,11 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     if !may_start(definition, state) {
         return None;
     }
-    let next = further_attempt(definition, state)
+    let mut next = further_attempt(definition, state)
         .or_else(|| promote::next(definition, state, false))
         .or_else(|| new_trial(definition, state).filter(|_| !promote::lacks_money(definition, state)))
         .or_else(|| state.trials.is_empty().then(|| promote::next(definition, state, true))?)?;
+    pool::keep_after(definition, state, &mut next);
     if let Ruling::StartOrdered { reservation, .. } = &next
         && !state.ledger.fits(*reservation)
     {
@@ -38,7 +39,7 @@ pub(super) fn fits_promotion(definition: &Definition, state: &State, bracket: u3
     refit::fits_cap(definition, state, worst.unwrap_or(MicroUsd::ZERO))
 }
 
-fn may_start(definition: &Definition, state: &State) -> bool {
+pub(super) fn may_start(definition: &Definition, state: &State) -> bool {
     let limits = &definition.limits;
     let running = state.running();
     let next = definition.job.instances(spot::choice(definition, state)).count;
@@ -126,7 +127,8 @@ fn launch(definition: &Definition, state: &State, bracket: u32, rung: u32) -> La
 /// The running time that what is left of the cap pays: once nothing runs whose bill could free more, and only if a usual
 /// job ends within it.
 fn last_runtime(definition: &Definition, state: &State, epochs: u32) -> Option<u64> {
-    if definition.rules_version < LAST_JOBS_SINCE || state.jobs().next().is_some() {
+    if definition.rules_version < LAST_JOBS_SINCE || state.jobs().next().is_some() || !state.pools.is_empty()
+    {
         return None;
     }
     let least = least_seconds(definition, state, epochs)?;

@@ -7,6 +7,7 @@ use crate::definition::Definition;
 use crate::fact::{JobKey, JobPhase};
 use crate::limits::CAPACITY_MEMORY_MS;
 use crate::money::MicroUsd;
+use crate::pool::Pool;
 use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
 use crate::state::{Bill, Job, State, Status, Trial};
 use crate::summary::JobSummary;
@@ -41,6 +42,15 @@ impl State {
                 self.with_live_job(*job, |job| job.bill = Some(Bill { seconds: None, amount: *amount }));
                 crate::fold::place_streams(definition, self, *job);
             }
+            Ruling::PoolReadOrdered { job, n, .. } => {
+                let start = crate::decide::latest_start(self).unwrap_or(i64::MIN);
+                self.with_pool(*job, |pool| {
+                    (pool.read, pool.reading) = (*n, true);
+                    pool.read_at = pool.read_at.max(start);
+                });
+            }
+            Ruling::PoolReleaseOrdered { job } => self.with_pool(*job, |pool| pool.released = true),
+            Ruling::PoolClosed { job, amount, .. } => self.close_pool(*job, *amount),
             Ruling::AttemptAwaited { job, not_before, why } => {
                 if crate::planted!(RetryKeepsReservation) {
                     self.ledger.reserve(self.job(*job).map_or(MicroUsd::ZERO, |job| job.reservation));
@@ -109,6 +119,18 @@ impl State {
         if let Some(short) = short {
             *short = self.now.saturating_add(CAPACITY_MEMORY_MS);
         }
+    }
+
+    fn with_pool(&mut self, key: JobKey, change: impl FnOnce(&mut Pool)) {
+        if let Some(pool) = self.pools.iter_mut().find(|pool| pool.job == key) {
+            change(pool);
+        }
+    }
+
+    fn close_pool(&mut self, key: JobKey, amount: MicroUsd) {
+        let Some(index) = self.pools.iter().position(|pool| pool.job == key) else { return };
+        let pool = self.pools.remove(index);
+        self.ledger.settle(pool.reservation, amount);
     }
 
     fn with_live_job(&mut self, key: JobKey, change: impl FnOnce(&mut Job)) {

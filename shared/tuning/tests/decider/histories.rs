@@ -97,13 +97,16 @@ proptest! {
         definition in definitions(),
         faults in faults(),
         stop in prop::option::of(0_i64..600),
-        (refit, spot_fallback) in any::<(bool, bool)>(),
+        (refit, spot_fallback, keep) in any::<(bool, bool, bool)>(),
     ) {
-        let definition = Definition { refit, spot_fallback, ..definition };
+        let mut definition = Definition { refit, spot_fallback, ..definition };
+        definition.job.keep_alive_seconds = if keep && !definition.job.spot { 300 } else { 0 };
         let world = play(&definition, faults, stop, 9);
         let run = &world.run;
         let spent = run.state.ledger.spent.0;
-        prop_assert!(world.bills.values().sum::<u64>() <= spent, "{:?}", world.bills);
+        let rate = definition.job.rate.map_or(0, |rate| rate.cost(1, 1, 0).0);
+        let kept = world.pools.seconds() * rate;
+        prop_assert!(world.bills.values().sum::<u64>() + kept <= spent, "{:?}, {kept} kept", world.bills);
         prop_assert!(definition.cap.is_none_or(|cap| spent <= cap.0));
         let concluded = run.concluded.len();
         let orders = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::StartOrdered { .. }));

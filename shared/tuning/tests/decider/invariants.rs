@@ -42,11 +42,14 @@ fn p1_books_above_the_cap_are_a_broken_promise_unless_the_service_overran() {
 
 #[test]
 fn reservations_that_are_not_those_of_open_jobs_are_a_broken_promise() {
-    check_broken(|state| state.ledger.reserved = MicroUsd(WORST_CASE), "reservations of open jobs are");
+    check_broken(
+        |state| state.ledger.reserved = MicroUsd(WORST_CASE),
+        "reservations of open jobs and kept instances are",
+    );
     // A closed job has none.
     check_broken(
         |state| state.trials.get_mut(&0).unwrap().job.as_mut().unwrap().never_started = true,
-        "reservations of open jobs are",
+        "reservations of open jobs and kept instances are",
     );
 }
 

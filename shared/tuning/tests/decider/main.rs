@@ -18,6 +18,7 @@ mod model;
 mod money;
 mod names;
 mod paper;
+mod pools;
 mod promises;
 mod promotion;
 mod refit;

@@ -28,6 +28,9 @@ fn p2_every_action_has_an_id_of_its_own_and_other_rulings_have_none() {
     assert_eq!(id(Ruling::StopOrdered { job, why: StopWhy::MaxResource }).as_deref(), Some("stop-7-0-2"));
     assert_eq!(id(Ruling::BillOrdered { job }).as_deref(), Some("bill-7-0-2"));
     assert_eq!(id(Ruling::LogReadOrdered { job, streams: 3 }).as_deref(), Some("read-7-0-2-3"));
+    assert_eq!(id(Ruling::PoolReadOrdered { job, n: 2, last: true }).as_deref(), Some("pool-7-0-2-2"));
+    assert_eq!(id(Ruling::PoolReleaseOrdered { job }).as_deref(), Some("release-7-0-2"));
+    assert_eq!(id(Ruling::PoolClosed { job, seconds: None, amount: MicroUsd(1) }), None);
     assert_eq!(id(Ruling::LookOrdered { job, since: 9 }).as_deref(), Some("look-7-0-2-9"));
     let (least, wanted) = (MicroUsd(1), MicroUsd(2));
     assert_eq!(id(Ruling::GrantOrdered { n: 4, least, wanted }).as_deref(), Some("grant-4"));

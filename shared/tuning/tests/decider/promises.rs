@@ -189,6 +189,9 @@ fn p6_a_rung_never_lets_more_go_on_than_it_may_and_never_a_failure() {
                 | Ruling::BillOrdered { .. }
                 | Ruling::LogReadOrdered { .. }
                 | Ruling::LookOrdered { .. }
+                | Ruling::PoolReadOrdered { .. }
+                | Ruling::PoolReleaseOrdered { .. }
+                | Ruling::PoolClosed { .. }
                 | Ruling::GrantOrdered { .. }
                 | Ruling::ReturnOrdered { .. }
                 | Ruling::CapReached { .. }

@@ -4,6 +4,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod build;
+pub(crate) mod pools;
 pub(crate) mod render;
 pub(crate) mod run;
 pub(crate) mod service;

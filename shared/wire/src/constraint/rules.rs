@@ -58,7 +58,7 @@ pub static RULES: &[Rule] = &[
     rule("instance_fields", "InstanceType, InstanceCount and VolumeSizeInGB are given", job::instance_fields),
     rule("instance_configs", "either InstanceConfigs or the flat fields", job::instance_configs),
     rule("spot_fallback", "SpotFallback OnDemand needs spot", job::spot_fallback),
-    rule("keep_alive", "no warm pool with spot or with a cap", job::keep_alive),
+    rule("keep_alive", "no warm pool with spot", job::keep_alive),
     rule("max_instances", "MaxInstances holds at least one job", job::max_instances),
     rule("metric_host", "MetricHost is a host of the job", job::metric_host),
     rule("tag_count", "room for our own tags", job::tag_count),

@@ -240,6 +240,7 @@ impl Request {
             max_runtime_seconds: self.max_runtime_seconds(),
             max_wait_seconds: self.max_wait_seconds().filter(|_| self.is_spot()),
             fallbacks: choices.collect(),
+            keep_alive_seconds: self.keep_alive_seconds(),
         }
     }
 

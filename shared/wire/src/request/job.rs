@@ -22,6 +22,8 @@ const NOT_PASSED: &[&str] = &[
     "HyperParameterTuningResourceConfig",
     "ResourceConfig",
 ];
+/// How long instances are kept after a job.
+const KEEP_ALIVE: &str = "KeepAlivePeriodInSeconds";
 /// Where SageMaker puts checkpoints in the container, unless told otherwise.
 const CHECKPOINTS: &str = "/opt/ml/checkpoints";
 
@@ -55,7 +57,11 @@ impl Request {
         }
         members.insert("TrainingJobName".to_owned(), json!(job.name));
         members.insert("HyperParameters".to_owned(), Value::Object(self.hyperparameters(job)));
-        let resources = self.resource_config(job.launch.instances);
+        let mut resources = self.resource_config(job.launch.instances);
+        // Not after every job.
+        if resources.remove(KEEP_ALIVE).is_some() && job.limits.keep_alive_seconds > 0 {
+            resources.insert(KEEP_ALIVE.to_owned(), json!(job.limits.keep_alive_seconds));
+        }
         members.insert("ResourceConfig".to_owned(), Value::Object(resources));
         if job.launch.on_demand {
             members.insert("EnableManagedSpotTraining".to_owned(), json!(false));

@@ -78,6 +78,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
             max_runtime_seconds: user_limit,
             max_wait_seconds: spot.then_some(2 * user_limit),
             fallbacks: Vec::new(),
+            keep_alive_seconds: 0,
         },
         cap: bit(64).then_some(MicroUsd(14 * DOLLAR)),
         epochs: EpochRule { captured, base: u32::from(bit(128)), per_attempt },

@@ -134,7 +134,11 @@ fn training_job(request: &Request, configuration: &BTreeMap<String, String>) -> 
         tuning_id: &tuning_id,
         trial: 7,
         configuration,
-        limits: JobLimits { max_runtime_seconds: 600, max_wait_seconds: request.is_spot().then_some(900) },
+        limits: JobLimits {
+            max_runtime_seconds: 600,
+            max_wait_seconds: request.is_spot().then_some(900),
+            keep_alive_seconds: request.keep_alive_seconds(),
+        },
         tags: &tags,
         resource: None,
         launch: Launch::default(),

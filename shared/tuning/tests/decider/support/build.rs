@@ -49,6 +49,7 @@ pub(crate) fn hyperband() -> Definition {
             max_runtime_seconds: 3_600,
             max_wait_seconds: None,
             fallbacks: Vec::new(),
+            keep_alive_seconds: 0,
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },

@@ -12,13 +12,14 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             let place = format!("{} of {}", verdict.rank + 1, verdict.seen);
             format!("trial {trial} {word} at rung {bracket}.{rung}, epoch {resource}: {place}")
         }
-        Ruling::StartOrdered { job, launch, .. } => {
+        Ruling::StartOrdered { job, launch, limits, .. } => {
             let Launch { resource, on_demand, instances, refit } = launch;
             let to = resource.map_or_else(String::new, |level| format!(" to {level}"));
             let how = if *on_demand { " on demand" } else { "" };
             let on = if *instances > 0 { format!(" on choice {instances}") } else { String::new() };
             let again = if *refit { " once more" } else { "" };
-            format!("start {job}{to}{how}{on}{again}")
+            let keeps = if limits.keep_alive_seconds > 0 { ", kept" } else { "" };
+            format!("start {job}{to}{how}{on}{again}{keeps}")
         }
         Ruling::RungReached { trial, bracket, rung, resource, .. } => {
             format!("trial {trial} waits at rung {bracket}.{rung}, epoch {resource}")
@@ -33,6 +34,14 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         Ruling::LogReadOrdered { job, .. } => format!("read log {job}"),
         Ruling::LookOrdered { job, since } => {
             format!("look at {job}, silent since {}", (since - CREATED) / 1_000)
+        }
+        Ruling::PoolReadOrdered { job, n, last } => {
+            format!("look {n} at what is kept after {job}{}", if *last { ", until it is gone" } else { "" })
+        }
+        Ruling::PoolReleaseOrdered { job } => format!("release what is kept after {job}"),
+        Ruling::PoolClosed { job, seconds, amount } => {
+            let seconds = seconds.map_or_else(|| "unknown".to_owned(), |seconds| format!("{seconds} s"));
+            format!("kept after {job}: {seconds}, {}", amount.0)
         }
         Ruling::GrantOrdered { n, least, wanted } => format!("ask {n}: {} to {}", least.0, wanted.0),
         Ruling::ReturnOrdered { n, month, amount } => format!("return {n}: {} to {month}", amount.0),

@@ -145,6 +145,9 @@ impl Run {
             | Ruling::BillOrdered { .. }
             | Ruling::LogReadOrdered { .. }
             | Ruling::LookOrdered { .. }
+            | Ruling::PoolReadOrdered { .. }
+            | Ruling::PoolReleaseOrdered { .. }
+            | Ruling::PoolClosed { .. }
             | Ruling::GrantOrdered { .. }
             | Ruling::ReturnOrdered { .. }
             | Ruling::CapReached { .. }

@@ -10,9 +10,11 @@ use tuning::decide::deadline;
 use tuning::definition::{Definition, JobLimits};
 use tuning::fact::{Fact, JobEnd, JobKey, Recorded};
 use tuning::money::MicroUsd;
+use tuning::pool::Retained;
 use tuning::ruling::Ruling;
 
 use super::build::CREATED;
+use super::pools::Pools;
 use super::run::Run;
 use super::service::{Faults, Life, Work, program_epochs};
 
@@ -29,6 +31,8 @@ enum Event {
     Ends(JobKey),
     /// Its description was asked for.
     Described(JobKey),
+    /// The instances kept after it are looked at until they are gone.
+    PoolRead(JobKey),
     /// A fact arrives.
     Arrives(Recorded),
 }
@@ -51,6 +55,9 @@ pub(crate) struct World {
     pub(crate) trained: Vec<(JobKey, Work)>,
     /// What is left of the month's cap, micro-dollars.
     pub(crate) month_left: u64,
+    /// Instances kept after jobs.
+    pub(crate) pools: Pools,
+    keeps: BTreeMap<JobKey, u64>,
     faults: Faults,
     rng: Rng,
     now: i64,
@@ -73,6 +80,8 @@ impl World {
             lose: None,
             trained: Vec::new(),
             month_left: u64::MAX,
+            pools: Pools::default(),
+            keeps: BTreeMap::new(),
             faults,
             rng: Rng::new(child(faults.seed, "world", 0)),
             now: CREATED,
@@ -157,6 +166,9 @@ impl World {
                     let rate = self.run.definition.job.rate.map_or(0, |rate| rate.cost(1, 1, 0).0);
                     self.bills.insert(job, life.billable_seconds() * rate);
                     let fact = life.ended(job);
+                    if let (Some(seconds), Some(_)) = (self.keeps.get(&job), life.started) {
+                        self.pools.keep(job, self.now, *seconds);
+                    }
                     self.happened(fact, self.now);
                 }
             }
@@ -165,6 +177,13 @@ impl World {
                 let (fact, at) = (life.described(job), life.end_at);
                 self.happened(fact, at);
             }
+            Event::PoolRead(job) => match self.pools.retained(job, self.now) {
+                Some(seconds) => {
+                    let retained = Retained::Seconds(seconds);
+                    self.happened(Fact::PoolOver { job, retained }, self.now);
+                }
+                None => self.schedule(self.pools.until(job), Event::PoolRead(job)),
+            },
             Event::Arrives(fact) => self.inbox.push(fact),
         }
     }
@@ -181,6 +200,12 @@ impl World {
         let to = program_epochs(definition, job.trial, level);
         let work = Work { from: level.map_or(0, |_| self.checkpoint(job.trial)), to };
         let life = Life::new(&self.run.definition, &self.faults, job, (limits, work), self.now);
+        if let Some(started) = life.started {
+            self.pools.take(started.min(life.end_at));
+        }
+        if limits.keep_alive_seconds > 0 {
+            self.keeps.insert(job, limits.keep_alive_seconds);
+        }
         self.trained.push((job, work));
         for (at, fact) in life.happens.clone() {
             self.schedule(at, Event::Happens(job, fact));
@@ -264,6 +289,15 @@ impl World {
                 self.read_log(*job);
                 self.happened(Fact::SilenceSeen { job: *job, since: *since }, self.now);
             }
+            Ruling::PoolReadOrdered { job, last, .. } if *last => self.read_pool(*job),
+            Ruling::PoolReadOrdered { job, n, .. } => match self.pools.retained(*job, self.now) {
+                Some(_) => self.read_pool(*job),
+                None => self.happened(Fact::PoolSeen { job: *job, n: *n }, self.now),
+            },
+            Ruling::PoolReleaseOrdered { job } => {
+                self.pools.release(*job, self.now);
+                self.read_pool(*job);
+            }
             Ruling::GrantOrdered { n, least, wanted } => {
                 // As the service does: an asking that was answered is not answered anew.
                 if self.answered.insert(ruling.action()) {
@@ -289,10 +323,18 @@ impl World {
             | Ruling::TrialPromoted { .. }
             | Ruling::ResourceRepeated { .. }
             | Ruling::SettledInFull { .. }
+            | Ruling::PoolClosed { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. }
             | Ruling::TuningEnded { .. } => {}
+        }
+    }
+
+    /// How long instances were kept is read; now and then nobody can tell.
+    fn read_pool(&mut self, job: JobKey) {
+        if self.rng.next_f64() >= self.faults.unbilled {
+            self.schedule(self.now + 2_000, Event::PoolRead(job));
         }
     }
 

@@ -152,12 +152,9 @@ pub(super) fn keep_alive(request: &Request) -> Vec<Violation> {
     if request.integer(&path).is_none_or(|seconds| seconds <= 0) {
         return Vec::new();
     }
-    let capped = request.at("Controller.MaxCostUsd").is_some();
     let spot = "KeepAlivePeriodInSeconds must be 0 or absent with EnableManagedSpotTraining: there are no warm pools \
                 of spot instances";
-    let cap = "KeepAlivePeriodInSeconds is not supported yet with MaxCostUsd, which does not cover the cost of warm \
-               pools; use 0";
-    when(request.is_spot() || capped, &path, if request.is_spot() { spot } else { cap })
+    when(request.is_spot(), &path, spot)
 }
 
 pub(super) fn max_instances(request: &Request) -> Vec<Violation> {

@@ -6,7 +6,7 @@ use super::INSTANCE_TYPE;
 #[rustfmt::skip]
 pub(in super::super) static CONTROLLER: &[Constraint] = &[
     structure("Controller"),
-    dollars("Controller.MaxCostUsd").max(1_000_000_000).rules(&["keep_alive"]),
+    dollars("Controller.MaxCostUsd").max(1_000_000_000),
     map("Controller.InstancePricesUsdPerHour").max(100),
     text("Controller.InstancePricesUsdPerHour{key}").max(64).pattern(INSTANCE_TYPE),
     dollars("Controller.InstancePricesUsdPerHour{}").max(1_000_000),

@@ -170,7 +170,6 @@ fn job_cases() -> Vec<Case> {
         case("checkpoint_length", flat, json!({"/JOB/CheckpointConfig/S3Uri": long}), "JOB.CheckpointConfig.S3Uri", "976"),
         case("environment", flat, json!({"/JOB/Environment/HYPERBAND_MaxCostUsd": "5"}),
             "JOB.Environment.HYPERBAND_MaxCostUsd", "use the object Controller"),
-        case("keep_alive", named, json!({"/Controller/MaxCostUsd": 100}), keep_alive, "MaxCostUsd"),
         case("keep_alive", named, json!({spot_at: true, wait_at: 3_600}), keep_alive, "spot instances"),
     ]
 }

@@ -23,7 +23,8 @@ fn created(request: &Request, resource: Option<(&str, u32)>) -> Value {
         ("hyperband:stack", "007"),
         ("hyperband:tuning", "hb1-3fa1c2"),
     ]);
-    let limits = JobLimits { max_runtime_seconds: 2_400, max_wait_seconds: Some(3_300) };
+    let limits =
+        JobLimits { max_runtime_seconds: 2_400, max_wait_seconds: Some(3_300), keep_alive_seconds: 0 };
     request.create_training_job(&TrainingJob {
         name: "hb1-3fa1c2-7-1-1",
         tuning_id: "hb1-3fa1c2",
@@ -138,7 +139,7 @@ fn a_job_runs_on_the_choice_of_instances_and_on_demand_if_it_is_told_to() {
             tuning_id: "hb1-3fa1c2",
             trial: 7,
             configuration: &strings(&[]),
-            limits: JobLimits { max_runtime_seconds: 2_400, max_wait_seconds },
+            limits: JobLimits { max_runtime_seconds: 2_400, max_wait_seconds, keep_alive_seconds: 0 },
             tags: &strings(&[]),
             resource: None,
             launch,

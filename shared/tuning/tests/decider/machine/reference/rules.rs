@@ -188,6 +188,11 @@ impl Reference {
             }
             Ruling::LogReadOrdered { .. } => panic!("captured epochs need no reading: {ruling:?}"),
             Ruling::LookOrdered { .. } => panic!("silence is allowed here: {ruling:?}"),
+            Ruling::PoolReadOrdered { .. }
+            | Ruling::PoolReleaseOrdered { .. }
+            | Ruling::PoolClosed { .. } => {
+                panic!("no instances are kept here: {ruling:?}")
+            }
             Ruling::GrantOrdered { .. } | Ruling::ReturnOrdered { .. } | Ruling::MonthCapReached { .. } => {
                 panic!("there is no month's cap here: {ruling:?}")
             }
