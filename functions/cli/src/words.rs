@@ -49,6 +49,14 @@ fn improved(best: &Incumbent) -> String {
     format!("best so far {} (trial {trial}, epoch {resource})", value(*best))
 }
 
+/// What keeping a job's instances cost.
+fn kept(definition: &Definition, job: JobKey, seconds: Option<u64>, amount: MicroUsd) -> String {
+    let seconds =
+        seconds.map_or_else(|| "nobody knows how long".to_owned(), |seconds| format!("for {seconds} s"));
+    let amount = definition.job.rate.map(|_| format!(" ({})", usd(amount))).unwrap_or_default();
+    format!("trial {}: its instances were kept after its job {job}, {seconds}{amount}", job.trial)
+}
+
 /// A decision in words.
 fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) -> Option<String> {
     Some(match ruling {
@@ -91,11 +99,7 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
                 job.trial
             )
         }
-        Ruling::PoolClosed { job, seconds, amount } => {
-            let seconds = seconds.map_or_else(|| "nobody knows how long".to_owned(), |s| format!("{s} s"));
-            let amount = definition.job.rate.map(|_| format!(", {}", usd(*amount))).unwrap_or_default();
-            format!("trial {}: its instances were kept after job {job}: {seconds}{amount}", job.trial)
-        }
+        Ruling::PoolClosed { job, seconds, amount } => kept(definition, *job, *seconds, *amount),
         Ruling::AttemptAwaited { job: key, why, .. } => {
             let why = match why {
                 RetryWhy::Capacity => "there was no capacity",

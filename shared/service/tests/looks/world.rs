@@ -186,7 +186,6 @@ impl World {
             billable_seconds: seconds,
             message: (end != JobEnd::Completed).then(|| format!("{end:?}")),
             interruptions: 0,
-            warm_pool: None,
         });
     }
 }
