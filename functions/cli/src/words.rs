@@ -49,6 +49,12 @@ fn improved(best: &Incumbent) -> String {
     format!("best so far {} (trial {trial}, epoch {resource})", value(*best))
 }
 
+/// A bill that never came.
+fn settled(job: JobKey, amount: MicroUsd) -> String {
+    let amount = usd(amount);
+    format!("trial {}: its bill never came, all that was reserved ({amount}) counts as spent", job.trial)
+}
+
 /// What keeping a job's instances cost.
 fn kept(definition: &Definition, job: JobKey, seconds: Option<u64>, amount: MicroUsd) -> String {
     let seconds =
@@ -92,13 +98,7 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
         Ruling::MonthCapReached { month, percent } => {
             format!("{percent} % of the stack's cap for {month} is granted")
         }
-        Ruling::SettledInFull { job, amount } => {
-            let amount = usd(*amount);
-            format!(
-                "trial {}: its bill never came, all that was reserved ({amount}) counts as spent",
-                job.trial
-            )
-        }
+        Ruling::SettledInFull { job, amount } => settled(*job, *amount),
         Ruling::PoolClosed { job, seconds, amount } => kept(definition, *job, *seconds, *amount),
         Ruling::AttemptAwaited { job: key, why, .. } => {
             let why = match why {
