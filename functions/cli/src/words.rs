@@ -77,6 +77,9 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
             StopWhy::PastLevel { level } => {
                 format!("trial {}: trains beyond its rung's {level} epochs, is stopped", job.trial)
             }
+            StopWhy::NextInstances => {
+                format!("trial {}: a quota keeps its job from starting, other instances are next", job.trial)
+            }
             StopWhy::Interruptions { count } => {
                 format!("trial {}: interrupted {count} times, goes on on demand", job.trial)
             }
@@ -204,6 +207,7 @@ fn not_promoted(why: StopWhy) -> String {
         StopWhy::TuningEnding => " with the tuning, while it waited".to_owned(),
         StopWhy::MaxResource => " with all its epochs".to_owned(),
         StopWhy::PastLevel { .. } => ", it trained beyond its level".to_owned(),
+        StopWhy::NextInstances => ", a quota kept its job from starting".to_owned(),
         StopWhy::Interruptions { .. } => ", it was interrupted too often".to_owned(),
         StopWhy::NoObjective { .. } => ", it emitted nothing".to_owned(),
     }
@@ -214,6 +218,7 @@ fn finished(how: &TrialEnd) -> String {
         TrialEnd::Completed => "completed".to_owned(),
         TrialEnd::Stopped(StopWhy::Rung { rung }) => format!("ended, stopped at rung {rung}"),
         TrialEnd::Stopped(StopWhy::PastLevel { .. }) => "ended, stopped beyond its level".to_owned(),
+        TrialEnd::Stopped(StopWhy::NextInstances) => "ended, a quota kept its job from starting".to_owned(),
         TrialEnd::Stopped(StopWhy::Interruptions { .. }) => "ended, interrupted too often".to_owned(),
         TrialEnd::Stopped(StopWhy::MaxResource) => "ended with all its epochs".to_owned(),
         TrialEnd::Stopped(StopWhy::TuningEnding) => "ended with the tuning".to_owned(),
@@ -274,6 +279,7 @@ pub(crate) fn stop_reason(job: &JobSummary) -> String {
     let why = match job.stop {
         Some(StopWhy::Rung { rung }) => format!("rung {rung}"),
         Some(StopWhy::PastLevel { .. }) => "past its level".to_owned(),
+        Some(StopWhy::NextInstances) => "other instances".to_owned(),
         Some(StopWhy::Interruptions { .. }) => "interruptions".to_owned(),
         Some(StopWhy::MaxResource) => "all epochs".to_owned(),
         Some(StopWhy::TuningEnding) => "tuning ending".to_owned(),

@@ -77,6 +77,8 @@ enum Outcome {
     Refused(Recorded),
     /// It was certainly not done now: to be tried again, after a wait.
     Later(String),
+    /// The same, for a quota of the account.
+    Limited(String),
     /// It may have been done and may yet show: to be tried again, after a wait.
     Unsure(String),
     /// It was not done now, but an earlier try, whose claim ended then, may yet show: to be tried again when that is over.
@@ -235,25 +237,26 @@ where
                 row.status = ActionStatus::Done;
                 Performed::Done
             }
-            Outcome::Later(reason) => {
+            Outcome::Later(ref reason) | Outcome::Limited(ref reason) => {
+                let limited = matches!(outcome, Outcome::Limited(_));
                 row.status = ActionStatus::Pending;
                 // Only if nothing was ever left open: then it may be called off at once.
                 if row.tries <= 1 {
                     row.claimed_until = 0;
                 }
-                self.defer(id, &mut row, reason, 0).await?;
+                self.defer(id, &mut row, (reason, limited), 0).await?;
                 Performed::NotNow
             }
             Outcome::Unsure(reason) => {
                 row.status = ActionStatus::Pending;
-                self.defer(id, &mut row, reason, 0).await?;
+                self.defer(id, &mut row, (&reason, false), 0).await?;
                 Performed::NotNow
             }
             Outcome::Open(reason, earlier) => {
                 row.status = ActionStatus::Pending;
                 // Of this try nothing is left open.
                 row.claimed_until = earlier;
-                self.defer(id, &mut row, reason, earlier.saturating_add(self.abandoned_ms)).await?;
+                self.defer(id, &mut row, (&reason, false), earlier.saturating_add(self.abandoned_ms)).await?;
                 Performed::NotNow
             }
         };
@@ -281,14 +284,14 @@ where
         &self,
         id: &str,
         row: &mut ActionRow,
-        reason: String,
+        (reason, limited): (&str, bool),
         earliest: Millis,
     ) -> Result<(), StoreError> {
         row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries)).max(earliest);
         let Some(job) = job_of(&row.ruling) else { return Ok(()) };
         let key = format!("deferred#{}#{}", row.action, row.tries);
-        let reason = cut_message(&reason);
-        let fact = self.fact(key, Fact::ActionDeferred { job, not_before: row.not_before, reason });
+        let reason = cut_message(reason);
+        let fact = self.fact(key, Fact::ActionDeferred { job, not_before: row.not_before, reason, limited });
         record::put(&*self.store.table, id, &fact).await?;
         Ok(())
     }
@@ -363,9 +366,8 @@ fn job_of(ruling: &Ruling) -> Option<JobKey> {
 /// What every call has in common: errors after which it is simply tried again.
 fn later(error: &TrainingJobsError) -> Option<Outcome> {
     match error {
-        TrainingJobsError::LimitExceeded(_) | TrainingJobsError::Throttled => {
-            Some(Outcome::Later(error.to_string()))
-        }
+        TrainingJobsError::LimitExceeded(_) => Some(Outcome::Limited(error.to_string())),
+        TrainingJobsError::Throttled => Some(Outcome::Later(error.to_string())),
         TrainingJobsError::Unavailable(_) => Some(Outcome::Unsure(error.to_string())),
         TrainingJobsError::NameTaken(_)
         | TrainingJobsError::NotFound(_)

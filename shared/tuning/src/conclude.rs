@@ -49,13 +49,16 @@ pub(crate) fn conclusion(
     if !job.is_closed() && !unbilled {
         return None;
     }
+    let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
+    if job.never_started && job.stop == Some(StopWhy::NextInstances) && refit::goes_on(state, trial) {
+        return retry(RetryWhy::NextInstances, state.now);
+    }
     if job.never_started {
         return finished(Some(key), TrialEnd::NeverStarted);
     }
     if let Some(message) = &job.refused {
         return finished(Some(key), TrialEnd::Failed(message.clone()));
     }
-    let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
     if let Some((why, wait)) = further_attempt(definition, state, trial, job) {
         return retry(why, state.now.saturating_add(wait));
     }
@@ -140,13 +143,17 @@ fn further_attempt(
     trial: &Trial,
     job: &Job,
 ) -> Option<(RetryWhy, i64)> {
-    let interrupted = matches!(job.stop, Some(StopWhy::Interruptions { .. }));
-    let over = (trial.out.is_some() || job.stop.is_some()) && !interrupted;
+    let elsewhere = match job.stop {
+        Some(StopWhy::Interruptions { .. }) => Some(RetryWhy::OnDemand),
+        Some(StopWhy::NextInstances) => Some(RetryWhy::NextInstances),
+        _ => None,
+    };
+    let over = (trial.out.is_some() || job.stop.is_some()) && elsewhere.is_none();
     if !refit::goes_on(state, trial) || over || has_all_epochs(definition, trial) {
         return None;
     }
-    if interrupted && job.end != Some(JobEnd::Completed) {
-        return Some((RetryWhy::OnDemand, 0));
+    if let Some(why) = elsewhere.filter(|_| job.end != Some(JobEnd::Completed)) {
+        return Some((why, 0));
     }
     let fallback = definition.job.spot && definition.spot_fallback && !job.on_demand;
     let why = match job.end? {

@@ -91,6 +91,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             // For want of money or of further jobs a tuning begins to end only when its last job has ended.
             (Status::Ending(_), None) => StopWhy::TuningEnding,
             (Status::Active | Status::Ended { .. }, None) => spot::interrupted(definition, state, trial, job)
+                .or_else(|| spot::limited(definition, state, trial, job))
                 .or_else(|| silence::confirmed(definition, state, trial, job))?,
         };
         Some(Ruling::StopOrdered { job: key, why })

@@ -174,6 +174,9 @@ pub enum Fact {
         not_before: i64,
         /// Why.
         reason: String,
+        /// Whether a quota of the account is used up: other instances may be had.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        limited: bool,
     },
 }
 

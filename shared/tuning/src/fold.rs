@@ -8,6 +8,7 @@ mod grants;
 mod metrics;
 
 use crate::changes::put;
+use crate::decide::spot;
 use crate::definition::Definition;
 use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::limits::MAX_MESSAGE_CHARS;
@@ -72,7 +73,9 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         Fact::PoolOver { job, retained } => {
             pool(state, *job, |pool| pool.over.is_none() && pool.over.replace(*retained).is_none())
         }
-        Fact::ActionDeferred { job, not_before, reason } => deferred(state, *job, *not_before, reason),
+        Fact::ActionDeferred { job, not_before, reason, limited } => {
+            deferred(definition, state, *job, (*not_before, reason, *limited))
+        }
     };
     if changed {
         state.now = state.now.max(at);
@@ -272,18 +275,33 @@ fn called_off(state: &mut State, key: JobKey, mark: impl FnOnce(&mut Job)) -> bo
     changed
 }
 
-fn deferred(state: &mut State, key: JobKey, not_before: i64, reason: &str) -> bool {
+fn deferred(
+    definition: &Definition,
+    state: &mut State,
+    key: JobKey,
+    (not_before, reason, limited): (i64, &str, bool),
+) -> bool {
     let mut holds = false;
+    let mut short = None;
     let changed = with_job(state, key, |job| {
         let later = job.deferred.as_ref().is_none_or(|(until, _)| *until < not_before);
         if !later || job.is_closed() {
             return false;
         }
         holds = !job.accepted;
+        if limited && holds {
+            job.limited = true;
+            short = Some(job.instances);
+        }
         job.deferred = Some((not_before, cut(reason)));
         true
     });
-    if holds {
+    if let Some(choice) = short {
+        state.lacks_capacity(definition, choice);
+    }
+    // What one choice of instances lacks, another may have: others go first.
+    let another = short.is_some() && spot::is_to_be_had(definition, state, spot::choice(definition, state));
+    if holds && !another {
         let until = state.hold_starts_until.map_or(not_before, |until| until.max(not_before));
         state.hold_starts_until = Some(until);
     }

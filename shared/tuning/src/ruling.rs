@@ -284,6 +284,8 @@ pub enum StopWhy {
         /// So often.
         count: u32,
     },
+    /// It was not started for a quota of the account: its trial goes on on other instances.
+    NextInstances,
     /// It emitted no value of the objective for so long.
     NoObjective {
         /// So many seconds.

@@ -115,7 +115,7 @@ mod tests {
         };
         let facts = [
             Fact::StartRefused { job: JOB, message: worst(1_000) },
-            Fact::ActionDeferred { job: JOB, not_before: i64::MIN, reason: worst(1_000) },
+            Fact::ActionDeferred { job: JOB, not_before: i64::MIN, reason: worst(1_000), limited: true },
             Fact::MetricsLogged { job: JOB, stream: worst(512), lines: vec![line; 500] },
             Fact::JobStateChanged {
                 job: JOB,

@@ -258,6 +258,9 @@ pub struct Job {
     pub never_started: bool,
     /// The service will not take it, and why.
     pub refused: Option<String>,
+    /// Whether it could not be started for a quota of the account.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub limited: bool,
     /// The latest time to which one of its actions was put off, and why; in the past once that is over.
     pub deferred: Option<(i64, String)>,
     /// The beginning of the silence for which it was ordered to be looked at.

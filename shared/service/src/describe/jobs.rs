@@ -29,6 +29,7 @@ impl JobText {
             StopWhy::PastLevel { .. } => "PastLevel".to_owned(),
             StopWhy::MaxResource => "MaxResource".to_owned(),
             StopWhy::Interruptions { .. } => "Interruptions".to_owned(),
+            StopWhy::NextInstances => "NextInstances".to_owned(),
             StopWhy::TuningEnding => "TuningEnding".to_owned(),
             StopWhy::NoObjective { .. } => "NoObjective".to_owned(),
         });

@@ -139,6 +139,10 @@ pub(super) fn stop(why: StopWhy, status: &Status) -> String {
                 "it is ordered to stop: its instances were taken away {count} times, it goes on on demand"
             )
         }
+        StopWhy::NextInstances => {
+            "it is called off: a quota keeps it from starting, and there are other instances to choose from"
+                .to_owned()
+        }
         StopWhy::NoObjective { seconds } => {
             format!(
                 "it is ordered to stop: no value of the objective for {seconds} s, and none in its stored log"
@@ -214,6 +218,9 @@ pub(super) fn finished(how: &TrialEnd, job: Option<&ExplainedJob>) -> String {
         }
         TrialEnd::Stopped(StopWhy::Interruptions { .. }) => {
             "the trial is over: its instances were taken away too often".to_owned()
+        }
+        TrialEnd::Stopped(StopWhy::NextInstances) => {
+            "the trial is over: its training job was called off for a quota".to_owned()
         }
         TrialEnd::Stopped(StopWhy::MaxResource) => "the trial is over: it has all its epochs".to_owned(),
         TrialEnd::Stopped(StopWhy::TuningEnding) => "the trial is over: it ended with the tuning".to_owned(),

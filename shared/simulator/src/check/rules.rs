@@ -81,7 +81,8 @@ rules! {
     Ruling::TuningEnded { why: EndReason::Failed(_) } => "TuningEnded Failed",
     ;
     // No case has a fall-back.
-    Ruling::StopOrdered { why: StopWhy::Interruptions { .. }, .. }
+    Ruling::StopOrdered { why: StopWhy::Interruptions { .. } | StopWhy::NextInstances, .. }
+        | Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances), .. }
         | Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. }
     // Or a warm pool.
         | Ruling::PoolReadOrdered { .. } | Ruling::PoolReleaseOrdered { .. } | Ruling::PoolClosed { .. }

@@ -40,6 +40,18 @@ pub(crate) fn choice(definition: &Definition, state: &State) -> u32 {
         .unwrap_or(0)
 }
 
+/// Whether there is another choice of instances than those of the tuning's jobs, and this one is not known to be lacking.
+pub(crate) fn is_to_be_had(definition: &Definition, state: &State, choice: u32) -> bool {
+    let index = usize::try_from(choice).unwrap_or(usize::MAX);
+    definition.job.choices() > 1 && state.short_until.get(index).is_none_or(|until| *until <= state.now)
+}
+
+/// Why a job that a quota keeps from starting is called off: there are other instances to be had.
+pub(super) fn limited(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
+    (job.limited && !job.accepted && moves_on(definition, state, trial, job))
+        .then_some(StopWhy::NextInstances)
+}
+
 /// Whether the trial of a job for which there was no capacity goes on at once with other instances: there are some that are
 /// not known to lack it, and not all were tried since it last waited.
 pub(crate) fn moves_on(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> bool {

@@ -99,7 +99,10 @@ impl State {
                 trial.retries = trial.retries.saturating_add(1);
                 trial.moves = 0;
             }
-            RetryWhy::NextInstances => trial.moves = trial.moves.saturating_add(1),
+            RetryWhy::NextInstances => {
+                trial.moves = trial.moves.saturating_add(1);
+                trial.out = None;
+            }
             RetryWhy::OnDemand => {
                 trial.on_demand = true;
                 trial.retries = 0;
@@ -109,7 +112,7 @@ impl State {
     }
 
     /// Remembers for a while that a choice of instances lacks capacity; only where there is another.
-    fn lacks_capacity(&mut self, definition: &Definition, choice: u32) {
+    pub(crate) fn lacks_capacity(&mut self, definition: &Definition, choice: u32) {
         let choices = usize::try_from(definition.job.choices()).unwrap_or(1);
         if choices < 2 {
             return;
@@ -397,6 +400,7 @@ impl Job {
             bill: None,
             never_started: false,
             refused: None,
+            limited: false,
             deferred: None,
             look_ordered: None,
             silence_seen: None,

@@ -97,10 +97,12 @@ proptest! {
         definition in definitions(),
         faults in faults(),
         stop in prop::option::of(0_i64..600),
-        (refit, spot_fallback, keep) in any::<(bool, bool, bool)>(),
+        (refit, spot_fallback, keep, other) in any::<(bool, bool, bool, bool)>(),
     ) {
         let mut definition = Definition { refit, spot_fallback, ..definition };
         definition.job.keep_alive_seconds = if keep && !definition.job.spot { 300 } else { 0 };
+        // The same instances once more: what is short is not what they cost.
+        definition.job.fallbacks = if other { vec![definition.job.instances(0)] } else { Vec::new() };
         let world = play(&definition, faults, stop, 9);
         let run = &world.run;
         let spent = run.state.ledger.spent.0;

@@ -191,7 +191,12 @@ impl Machine {
                 if let Some(index) = pick(&self.actions, index, |_| true) {
                     let job = job_of(&self.actions[index]);
                     let not_before = at(self.now + seconds);
-                    self.happens(Fact::ActionDeferred { job, not_before, reason: "throttled".to_owned() });
+                    self.happens(Fact::ActionDeferred {
+                        job,
+                        not_before,
+                        reason: "throttled".to_owned(),
+                        limited: false,
+                    });
                 }
             }
             Command::Emit(index, epochs) => {

@@ -3,7 +3,7 @@
 use tuning::definition::{Definition, Instances};
 use tuning::fact::JobEnd::{CapacityError, Completed, MaxWait, Stopped};
 use tuning::fact::JobPhase::{Interrupted, Starting, Training};
-use tuning::fact::{JobKey, Recorded};
+use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::money::{MicroUsd, Rate};
 use tuning::ruling::Ruling;
 
@@ -176,4 +176,76 @@ fn the_least_cap_pays_the_dearest_choice() {
     let mut unknown = three_choices();
     unknown.job.fallbacks[0].rate = None;
     assert_eq!(unknown.least_cap(), None);
+}
+
+/// A quota of the account keeps `key` from being started until then.
+fn limited(seconds: i64, key: JobKey, until: i64) -> Recorded {
+    let reason = "a limit is reached".to_owned();
+    recorded(seconds, Fact::ActionDeferred { job: key, not_before: at(until), reason, limited: true })
+}
+
+/// Three jobs at once on either of two kinds of instances.
+fn two_kinds() -> Definition {
+    let mut definition = jobs(10, 3);
+    definition.job.fallbacks = vec![Instances {
+        count: 2,
+        volume_gib: 0,
+        rate: Some(Rate { instance_hour: 7, volume_kilo_gib_hour: 0 }),
+    }];
+    definition
+}
+
+#[test]
+fn a_quota_on_one_kind_of_instances_lets_others_go_first_on_the_next_kind() {
+    let mut run = Run::new(&two_kinds());
+    run.take(&[submitted()]);
+    check_next(&mut run, &[limited(5, job(0), 35)], &["stop 0-0-1: other instances"]);
+    let expect = ["retry after 0-0-1: NextInstances, from 6", "start 0-0-2 on choice 1"];
+    check_next(&mut run, &[never_started(6, job(0))], &expect);
+    assert_eq!(run.state.hold_starts_until, None, "nobody waits for it");
+    check_next(
+        &mut run,
+        &[logged(10, job(1), 9, 0.5), described(20, job(1), Completed, 9)],
+        &["trial 1 goes on at rung 1.0, epoch 9: 1 of 1", "trial 1 completed", "start 3-0-1 on choice 1"],
+    );
+    assert_eq!(run.state.launched, 4, "what was called off is no job");
+}
+
+#[test]
+fn one_that_was_started_before_it_could_be_called_off_is_billed_and_goes_on_elsewhere() {
+    let mut run = Run::new(&two_kinds());
+    run.take(&[submitted()]);
+    run.take(&[limited(5, job(0), 35)]);
+    run.take(&[phase(6, job(0), Training)]);
+    let expect = ["retry after 0-0-1: NextInstances, from 9", "start 0-0-2 on choice 1"];
+    check_next(&mut run, &[described(9, job(0), Stopped, 3)], &expect);
+}
+
+#[test]
+fn when_all_kinds_are_limited_starts_wait() {
+    let mut run = Run::new(&two_kinds());
+    run.take(&[submitted()]);
+    run.take(&[limited(5, job(0), 35)]);
+    run.take(&[never_started(6, job(0))]);
+    check_next(&mut run, &[limited(7, attempt(0, 2), 37)], &[]);
+    assert_eq!(run.state.hold_starts_until, Some(at(37)));
+    // The job keeps its place, and is tried again by the one who performs it.
+    check_next(&mut run, &[started(38, attempt(0, 2))], &[]);
+}
+
+#[test]
+fn with_one_kind_of_instances_a_quota_is_waited_for() {
+    let mut run = Run::new(&jobs(10, 3));
+    run.take(&[submitted()]);
+    check_next(&mut run, &[limited(5, job(0), 35)], &[]);
+    assert_eq!(run.state.hold_starts_until, Some(at(35)));
+}
+
+#[test]
+fn one_that_is_called_off_while_the_tuning_is_stopped_never_started() {
+    let mut run = Run::new(&two_kinds());
+    run.take(&[submitted()]);
+    run.take(&[limited(5, job(0), 35)]);
+    run.take(&[stop_requested(6)]);
+    check_next(&mut run, &[never_started(7, job(0))], &["trial 0 never started"]);
 }

@@ -171,7 +171,10 @@ pub(crate) fn stop_accepted(seconds: i64, job: JobKey) -> Recorded {
 }
 
 pub(crate) fn deferred(seconds: i64, job: JobKey, until: i64) -> Recorded {
-    recorded(seconds, Fact::ActionDeferred { job, not_before: at(until), reason: "throttled".to_owned() })
+    recorded(
+        seconds,
+        Fact::ActionDeferred { job, not_before: at(until), reason: "throttled".to_owned(), limited: false },
+    )
 }
 
 pub(crate) fn phase(seconds: i64, job: JobKey, phase: JobPhase) -> Recorded {

@@ -271,7 +271,11 @@ impl World {
                 if self.rng.next_f64() < self.faults.deferred {
                     at += 60_000;
                     let reason = "throttled".to_owned();
-                    self.happened(Fact::ActionDeferred { job: *job, not_before: at, reason }, self.now);
+                    let limited = self.run.definition.job.choices() > 1 && self.rng.next_f64() < 0.5;
+                    self.happened(
+                        Fact::ActionDeferred { job: *job, not_before: at, reason, limited },
+                        self.now,
+                    );
                 }
                 self.schedule(at, Event::Start(*job, *limits, launch.resource));
             }

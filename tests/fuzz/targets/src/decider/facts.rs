@@ -63,6 +63,7 @@ impl Maker {
                 job: job(bytes, state),
                 not_before: self.now().saturating_add(bytes.number()),
                 reason: message(bytes),
+                limited: bytes.below(2) == 1,
             },
             16 => {
                 // Delivered again.
