@@ -31,3 +31,5 @@ mod steps;
 mod summaries;
 mod support;
 mod waits;
+mod waits_money;
+mod waits_rules;

@@ -57,6 +57,18 @@ fn after_a_target_is_reached_too() {
 }
 
 #[test]
+fn beside_it_no_new_trial_is_started_after_a_target() {
+    let mut definition = refit(jobs(100, 2));
+    definition.limits.target = Some(0.7);
+    let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
+    run.take(&[logged(10, job(0), 3, 0.75)]);
+    run.take(&[described(20, job(0), Stopped, 10)]);
+    let expect = ["trial 1 stopped: tuning ending", "start 2-0-1 to 3 once more"];
+    check_next(&mut run, &[described(21, job(1), Stopped, 10)], &expect);
+    check_next(&mut run, &[time_passed(1_000)], &[]);
+}
+
+#[test]
 fn money_for_it_is_kept_back_from_the_beginning() {
     let mut run = Run::new(&Definition { cap: Some(MicroUsd(2 * WORST_CASE)), ..refit(jobs(100, 4)) });
     check_next(&mut run, &[submitted()], &["start 0-0-1"]);

@@ -11,7 +11,7 @@ use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 /// Two brackets of two trials each: rungs at 4 and 9 epochs, and at 9 alone. Four jobs at a time.
-fn two_rungs(max_jobs: u32, scheduling: Scheduling) -> Definition {
+pub(crate) fn two_rungs(max_jobs: u32, scheduling: Scheduling) -> Definition {
     let mut definition = promoting(jobs(max_jobs, 4), scheduling);
     definition.strategy =
         tuning::definition::Strategy::Hyperband { min_resource: 4, max_resource: 9, eta: 2 };
@@ -19,17 +19,17 @@ fn two_rungs(max_jobs: u32, scheduling: Scheduling) -> Definition {
 }
 
 /// The job of a trial for rung `rung`, its first attempt there when nothing was tried again.
-fn on(trial: u32, rung: u32) -> JobKey {
+pub(crate) fn on(trial: u32, rung: u32) -> JobKey {
     at_rung(trial, rung, rung + 1)
 }
 
 /// A job trains to `epoch`, shows `value` there and ends well.
-fn done(seconds: i64, key: JobKey, epoch: u64, value: f64) -> Vec<Recorded> {
+pub(crate) fn done(seconds: i64, key: JobKey, epoch: u64, value: f64) -> Vec<Recorded> {
     vec![logged(seconds, key, epoch, value), described(seconds + 1, key, Completed, 10)]
 }
 
 /// Trials 0 and 2 are in bracket 0, trials 1 and 3 in bracket 1.
-fn begun(definition: &Definition) -> Run {
+pub(crate) fn begun(definition: &Definition) -> Run {
     check(
         definition,
         &[],
