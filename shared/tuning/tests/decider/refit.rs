@@ -130,6 +130,23 @@ fn a_pause_puts_it_off_and_the_tuning_does_not_end_without_it() {
 }
 
 #[test]
+fn a_stop_before_it_is_ordered_calls_it_off() {
+    let mut definition = refit(jobs(100, 1));
+    definition.limits.target = Some(0.7);
+    let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1"]);
+    run.take(&[logged(10, job(0), 3, 0.75)]);
+    let mut held = run.clone();
+    check_next(&mut run, &[stop_requested(15)], &[]);
+    let expect = ["trial 0 stopped: tuning ending", "ended: Stopped"];
+    check_next(&mut run, &[described(20, job(0), Stopped, 10)], &expect);
+    // Also one that a pause puts off.
+    let pause = Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(true) };
+    held.take(&[recorded(15, pause)]);
+    check_next(&mut held, &[described(20, job(0), Stopped, 10)], &["trial 0 stopped: tuning ending"]);
+    check_next(&mut held, &[stop_requested(25)], &["ended: Stopped"]);
+}
+
+#[test]
 fn a_stop_that_comes_after_its_job_was_ended_for_silence_changes_nothing() {
     let mut run = searched();
     run.take(&[described(21, job(1), Completed, 10)]);
