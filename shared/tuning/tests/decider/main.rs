@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod changes;
+mod cohorts;
 mod deadlines;
 mod endings;
 mod epochs;

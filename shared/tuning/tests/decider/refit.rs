@@ -101,6 +101,13 @@ fn a_search_that_found_nothing_trains_nothing_more() {
 }
 
 #[test]
+fn after_a_bill_above_its_reservation_nothing_more_is_trained() {
+    let given = [submitted(), logged(10, job(0), 9, 0.5)];
+    let expect = ["tell of the overrun", "trial 0 completed", "ended: CostCap"];
+    check(&refit(jobs(9, 1)), &given, &[described(20, job(0), Completed, 5_000)], &expect);
+}
+
+#[test]
 fn with_promotions_it_is_one_job_more_and_whole_histories_end() {
     let mut definition = refit(promoting(hyperband(), Asynchronous));
     definition.limits.max_jobs = definition.plan().jobs() + 1;

@@ -170,6 +170,22 @@ fn one_that_no_other_choice_can_take_waits_at_once() {
 }
 
 #[test]
+fn a_choice_that_lacks_capacity_elsewhere_is_no_other_choice() {
+    // Trial 0 runs on choice 1 and finds no capacity there; the first choice has it, the last has not.
+    let mut run = Run::new(&three_choices());
+    run.state.short_until = vec![at(30), i64::MIN, i64::MAX];
+    check_next(&mut run, &[submitted()], &["start 0-0-1 on choice 1", "start 1-0-1 on choice 1"]);
+    let mut none = run.clone();
+    let expect = ["retry after 0-0-1: NextInstances, from 40", "start 0-0-2"];
+    check_next(&mut run, &[described(40, job(0), CapacityError, 0)], &expect);
+    // Nobody else has it: not even its own choice, which it has just left.
+    none.state.short_until = vec![at(100), i64::MIN, i64::MAX];
+    let rulings = none.take(&[described(40, job(0), CapacityError, 0)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(text[0], "retry after 0-0-1: Capacity, from 70");
+}
+
+#[test]
 fn a_trial_waits_after_as_many_moves_as_there_are_choices_although_some_are_free_again() {
     let mut definition = three_choices();
     definition.limits.max_parallel = 1;
