@@ -2,9 +2,10 @@
 
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::limits::{MAX_LINES_PER_FACT, MAX_MESSAGE_CHARS};
+use tuning::money::MicroUsd;
 use tuning::state::State;
 
-use super::CREATED;
+use super::{CREATED, DOLLAR};
 use crate::bytes::Bytes;
 
 const ENDS: [JobEnd; 7] = [
@@ -70,6 +71,8 @@ impl Maker {
                 let again = self.made.len().checked_sub(1).and_then(|last| self.made.get(last.min(index)));
                 return (again.cloned(), last);
             }
+            17 => limits_changed(bytes),
+            18 => Fact::SilenceSeen { job: job(bytes, state), since: self.now() },
             _ => self.logged(bytes, state),
         };
         let late = if command & 31 == 31 { bytes.number() } else { 0 };
@@ -177,6 +180,17 @@ fn job(bytes: &mut Bytes<'_>, state: &State) -> JobKey {
         Some((key, _, _)) if choice < 192 => key,
         Some((key, _, _)) if choice < 224 => JobKey { attempt: key.attempt.wrapping_add(1), ..key },
         _ => JobKey { trial: u32::from(choice & 7), rung: u32::from(choice >> 3 & 1), attempt: 1 },
+    }
+}
+
+/// A new cap, of up to 64 dollars; more or fewer jobs at once; a pause, or its end.
+fn limits_changed(bytes: &mut Bytes<'_>) -> Fact {
+    let choice = bytes.byte();
+    let cap = u64::from(choice >> 2).saturating_mul(DOLLAR);
+    Fact::LimitsChanged {
+        cap: (choice & 3 == 0).then_some(MicroUsd(cap)),
+        max_parallel: (choice & 3 == 1).then_some(u32::from(choice >> 2 & 7).saturating_add(1)),
+        paused: (choice & 2 != 0).then_some(choice & 1 != 0),
     }
 }
 
