@@ -136,6 +136,17 @@ fn a_pause_puts_it_off_and_the_tuning_does_not_end_without_it() {
     check_next(&mut run, &[paused(30, false)], &["start 2-0-1 to 5 once more"]);
 }
 
+/// That a fact taken again changes nothing is checked by every `take`.
+#[test]
+fn a_stop_that_comes_again_while_its_bill_is_awaited_changes_nothing() {
+    let mut run = searched();
+    run.take(&[described(21, job(1), Completed, 10)]);
+    check_next(&mut run, &[ended(30, job(2), Completed)], &["bill 2-0-1"]);
+    check_next(&mut run, &[stop_requested(31)], &[]);
+    let expect = ["trial 2 completed", "ended: Stopped"];
+    check_next(&mut run, &[stop_requested(32), described(33, job(2), Completed, 10)], &expect);
+}
+
 #[test]
 fn a_stop_before_it_is_ordered_calls_it_off() {
     let mut definition = refit(jobs(100, 1));
