@@ -68,6 +68,24 @@ fn nor_that_of_one_that_was_promoted_and_could_not_start_yet() {
 }
 
 #[test]
+fn a_stop_ends_one_that_was_promoted_as_stopped_and_one_whose_job_found_no_capacity_as_failed() {
+    let mut run = timed(Synchronous, 4, 9_100);
+    check_next(&mut run, &[submitted()], &ALL_FOUR);
+    run.take(&billed(10, 0, 0, (4, 0.5), 600));
+    run.take(&billed(20, 2, 0, (4, 0.6), 900));
+    let ended = |run: &Run, seconds| {
+        let mut run = run.clone();
+        let rulings = run.take(&[stop_requested(seconds)]);
+        let of_it = |ruling: &String| ruling.starts_with("trial 2 ");
+        rulings.iter().map(crate::support::render::render).find(of_it)
+    };
+    assert_eq!(ended(&run, 25).as_deref(), Some("trial 2 stopped: tuning ending"));
+    run.take(&billed(30, 1, 0, (9, 0.1), 1_000));
+    run.take(&[described(40, on(2, 1), CapacityError, 0)]);
+    assert_eq!(ended(&run, 45).as_deref(), Some("trial 2 failed: no further attempt after 2"));
+}
+
+#[test]
 fn when_nothing_runs_that_could_free_money_a_new_trial_takes_what_is_left() {
     let mut run = timed(Asynchronous, 4, 9_100);
     check_next(&mut run, &[submitted()], &ALL_FOUR);
