@@ -185,12 +185,11 @@ fn job(bytes: &mut Bytes<'_>, state: &State) -> JobKey {
 
 /// A new cap, of up to 64 dollars; more or fewer jobs at once; a pause, or its end.
 fn limits_changed(bytes: &mut Bytes<'_>) -> Fact {
-    let choice = bytes.byte();
-    let cap = u64::from(choice >> 2).saturating_mul(DOLLAR);
+    let (kind, size) = (bytes.below(4), bytes.byte());
     Fact::LimitsChanged {
-        cap: (choice & 3 == 0).then_some(MicroUsd(cap)),
-        max_parallel: (choice & 3 == 1).then_some(u32::from(choice >> 2 & 7).saturating_add(1)),
-        paused: (choice & 2 != 0).then_some(choice & 1 != 0),
+        cap: (kind == 0).then_some(MicroUsd(u64::from(size >> 2).saturating_mul(DOLLAR))),
+        max_parallel: (kind == 1).then_some(u32::from(size & 7).saturating_add(1)),
+        paused: (kind >= 2).then_some(kind == 2),
     }
 }
 
