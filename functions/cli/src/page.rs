@@ -262,7 +262,9 @@ impl Page {
         let mut rows = Vec::new();
         for (number, bracket) in brackets.iter().enumerate() {
             for rung in bracket["Rungs"].as_array().into_iter().flatten() {
-                let cell = |member: &str| rung[member].to_string();
+                // The last rung compares nobody.
+                let cell =
+                    |member: &str| rung.get(member).map_or_else(|| "-".to_owned(), ToString::to_string);
                 let trials = bracket["TrialsStarted"].to_string();
                 let mut row =
                     vec![number.to_string(), trials, cell("Resource"), cell("Arrived"), cell("WentOn")];

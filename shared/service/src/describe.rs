@@ -10,8 +10,8 @@ use tuning::fact::JobEnd;
 use tuning::ruling::EndReason;
 use tuning::state::{State, Status};
 use wire::describe::{
-    BracketView, ControllerView, JobCounters, Model, ObjectiveCounters, RungView, TuningView, tuning_job,
-    tuning_job_summary,
+    BracketView, ComparedView, ControllerView, JobCounters, Model, ObjectiveCounters, RungView, TuningView,
+    tuning_job, tuning_job_summary,
 };
 use wire::names::training_job_name;
 use wire::stored;
@@ -159,10 +159,9 @@ fn brackets(tuning: &Tuning, state: &State) -> Vec<BracketView> {
         return Vec::new();
     }
     let promotes = tuning.definition.promotes().is_some();
-    let rung = |(bracket, rung): (usize, usize), resource: u32| {
+    let compared = |(bracket, rung): (usize, usize)| {
         let (arrived, went_on) = state.rung_totals(bracket, rung);
-        RungView {
-            resource,
+        ComparedView {
             arrived: u32::try_from(arrived).unwrap_or(u32::MAX),
             went_on,
             waiting: promotes.then(|| state.waiting_at(bracket, rung)),
@@ -172,11 +171,12 @@ fn brackets(tuning: &Tuning, state: &State) -> Vec<BracketView> {
     brackets
         .map(|(index, (bracket, joined))| BracketView {
             trials_started: *joined,
-            rungs: bracket
-                .rungs()
-                .iter()
-                .enumerate()
-                .map(|(number, planned)| rung((index, number), planned.resource))
+            rungs: (0..)
+                .zip(bracket.rungs())
+                .map(|(number, planned)| RungView {
+                    resource: planned.resource,
+                    compared: (number + 1 < bracket.rungs().len()).then(|| compared((index, number))),
+                })
                 .collect(),
         })
         .collect()

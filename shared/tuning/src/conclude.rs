@@ -5,7 +5,7 @@
 
 use hyperband::ranking::improves;
 
-use crate::decide::{promote, refit, spot};
+use crate::decide::{grant, promote, refit, spot};
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
 use crate::limits::{RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
@@ -104,8 +104,8 @@ fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
     trial.resource() >= trial.goal(definition)
 }
 
-/// Whether a trial waits for a further attempt that will never come: the tuning ends, all jobs were launched, or nothing
-/// runs that could free the money it needs.
+/// Whether a trial waits for a further attempt that will never come: the tuning ends, all jobs were launched, nothing
+/// runs that could free the money it needs, or the month's cap was waited for in vain.
 fn waits_in_vain(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
     let epochs = trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, rung));
@@ -117,6 +117,7 @@ fn waits_in_vain(definition: &Definition, state: &State, trial: &Trial) -> bool 
         || state.jobs_left(definition) == 0
         || state.ledger.overrun
         || (too_dear && state.jobs().next().is_none() && state.pools.is_empty())
+        || grant::is_in_vain(state)
 }
 
 fn unexplained(job: &Job) -> String {

@@ -4,7 +4,7 @@
 //! of the rules: criteria of the whole tuning, then running trials, then ended jobs, then new jobs, then the end.
 
 mod finish;
-mod grant;
+pub(crate) mod grant;
 mod judge;
 mod notice;
 mod pool;

@@ -25,7 +25,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
     let changed = match &recorded.fact {
         Fact::TuningSubmitted => !std::mem::replace(&mut state.submitted, true),
         Fact::TimePassed => time_passed(state, at),
-        Fact::StopRequested => stop_requested(state),
+        Fact::StopRequested => stop_requested(definition, state),
         Fact::LimitsChanged { cap, max_parallel, paused } => {
             limits_changed(state, (at, &recorded.key), (*cap, *max_parallel, *paused))
         }
@@ -105,14 +105,16 @@ fn time_passed(state: &mut State, at: i64) -> bool {
     true
 }
 
-fn stop_requested(state: &mut State) -> bool {
-    // One that is ending keeps its reason, and the message of a failure; its jobs are being stopped already.
-    if state.status == Status::Active {
+fn stop_requested(definition: &Definition, state: &mut State) -> bool {
+    // One that is ending keeps its reason, and the message of a failure; its jobs are being stopped already. But one that
+    // would train its best configuration once more does not.
+    let goes_on = matches!(state.status, Status::Ending(EndReason::Target | EndReason::NotImproving));
+    if state.status == Status::Active || (goes_on && definition.refit && state.refit.is_none()) {
         state.status = Status::Ending(EndReason::Stopped);
         return true;
     }
     // The best configuration is trained once more: that is called off.
-    let refit = state.refit.and_then(|job| state.trials.get_mut(&job.trial));
+    let refit = state.refit.filter(|_| goes_on).and_then(|job| state.trials.get_mut(&job.trial));
     let Some(trial) = refit.filter(|trial| trial.out.is_none()) else { return false };
     trial.out = Some(StopWhy::TuningEnding);
     true

@@ -193,6 +193,10 @@ pub struct Stream {
     pub held: BTreeMap<u32, Option<f64>>,
     /// Time and epoch of its first and of its last line.
     pub span: Option<((i64, u32), (i64, u32))>,
+    /// Whether all its lines at the epoch with which its trial was promoted show the value of then, bit for bit; `None` = it
+    /// has none there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_again: Option<bool>,
 }
 
 /// A training job that is not concluded.

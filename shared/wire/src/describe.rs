@@ -131,8 +131,15 @@ pub struct BracketView {
 /// A rung.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RungView {
-    /// Epochs at which trials are compared.
+    /// Its epochs.
     pub resource: u32,
+    /// Who was compared there; `None` at a bracket's last rung, which compares nobody.
+    pub compared: Option<ComparedView>,
+}
+
+/// The trials that are compared at a rung.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ComparedView {
     /// Trials that arrived.
     pub arrived: u32,
     /// Trials that went on.
@@ -331,10 +338,13 @@ fn controller(view: &TuningView<'_>) -> Value {
     members.insert("TrialsStarted".to_owned(), json!(own.trials_started));
     let brackets = own.brackets.iter().map(|bracket| {
         let rung = |rung: &RungView| {
-            let mut shown =
-                json!({"Resource": rung.resource, "Arrived": rung.arrived, "WentOn": rung.went_on});
-            if let Some(waiting) = rung.waiting {
-                shown["Waiting"] = json!(waiting);
+            let mut shown = json!({"Resource": rung.resource});
+            if let Some(compared) = rung.compared {
+                shown["Arrived"] = json!(compared.arrived);
+                shown["WentOn"] = json!(compared.went_on);
+                if let Some(waiting) = compared.waiting {
+                    shown["Waiting"] = json!(waiting);
+                }
             }
             shown
         };

@@ -132,7 +132,10 @@ pub(super) fn rungs(facts: &Facts) -> Option<String> {
             let counts = ["Resource", "Arrived", "WentOn"].into_iter().chain(promotes.then_some("Waiting"));
             let cells = [number.to_string(), bracket["TrialsStarted"].to_string(), rung.to_string()]
                 .into_iter()
-                .chain(counts.map(|member| row[member].to_string()));
+                // The last rung compares nobody.
+                .chain(
+                    counts.map(|member| row.get(member).map_or_else(|| "-".to_owned(), ToString::to_string)),
+                );
             html.push_str("<tr>");
             for cell in cells {
                 let _ = write!(html, "<td class=\"n\">{cell}</td>");

@@ -1,5 +1,6 @@
 //! Trials that are promoted from rung to rung, as `run`, `describe`, `report` and `replay` tell of them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -90,9 +91,69 @@ fn the_list_of_training_jobs_tells_the_rung_of_each() {
     assert_eq!(result["TuningJob"]["Controller"]["Brackets"][0]["Rungs"][0]["Waiting"], 0);
 }
 
+/// Rank of each trial of bracket 0 at `rung`, by the values that its jobs ended with; of equals the first trial.
+fn ranks(jobs: &[Value], rung: u64) -> BTreeMap<u64, usize> {
+    let own =
+        jobs.iter().filter(|job| job["Controller"]["Bracket"] == 0 && job["Controller"]["Rung"] == rung);
+    let mut values: Vec<(f64, u64)> = own
+        .map(|job| {
+            let value = job["FinalHyperParameterTuningJobObjectiveMetric"]["Value"].as_f64().unwrap();
+            (value, job["Controller"]["Trial"].as_u64().unwrap())
+        })
+        .collect();
+    values.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    (1..).zip(values).map(|(rank, (_, trial))| (trial, rank)).collect()
+}
+
+#[test]
+fn a_promotion_is_explained_with_its_numbers() {
+    let world = World::new(TO_LEVEL);
+    world.write_request("request.json", &in_rounds());
+    let result = world.run(&["--output", "json"]).with_code(0).json();
+    let jobs = result["TrainingJobs"].as_array().unwrap();
+    let (first, second, third) = (ranks(jobs, 0), ranks(jobs, 1), ranks(jobs, 2));
+    assert_eq!((first.len(), second.len(), third.len()), (9, 3, 1));
+
+    let trial = *third.keys().next().unwrap();
+    let told = world.hyperband(&["explain", "t", &trial.to_string()]).with_code(0).out;
+    let mut rest = told.as_str();
+    // One after the other.
+    for said in [
+        format!("trial {trial} of t, bracket 0\n"),
+        "epochs 1, 3; it ends at epoch 9\n".to_owned(),
+        "attempt 2: it was promoted to rung 1".to_owned(),
+        "attempt 3: it was promoted to rung 2".to_owned(),
+        "it has come to rung 0 at epoch 1, and waits there to be promoted; ".to_owned(),
+        format!(
+            "promoted from rung 0 to train on to epoch 3: rank {} of 9 that have ended there; the best 3 may all go on",
+            first[&trial]
+        ),
+        "a training job is ordered, attempt 2: it was promoted to rung 1: at most ".to_owned(),
+        "it has come to rung 1 at epoch 3, and waits there to be promoted; ".to_owned(),
+        "promoted from rung 1 to train on to epoch 9: rank 1 of 3 that have ended there; the best 1 may go on"
+            .to_owned(),
+        "a training job is ordered, attempt 3: it was promoted to rung 2: at most ".to_owned(),
+        "the trial is over: its program ended well; ".to_owned(),
+    ] {
+        let (_, after) = rest.split_once(&said).unwrap_or_else(|| panic!("{said:?} is not next in {told}"));
+        rest = after;
+    }
+    assert_eq!(second[&trial], 1);
+    assert!(!told.contains("did not go on from the trial's checkpoint"), "{told}");
+
+    let (left_out, rank) = first.iter().find(|(_, rank)| **rank > 3).unwrap();
+    let told = world.hyperband(&["explain", "t", &left_out.to_string()]).with_code(0).out;
+    let said = format!(
+        "the trial is over, it was not promoted from rung 0: rank {rank} of 9 that have ended there; the best 3 may all go on"
+    );
+    assert!(told.contains(&said), "{said} in {told}");
+}
+
 #[test]
 fn a_program_that_forgets_its_checkpoint_is_told_of() {
-    let world = World::new(&format!("{TO_LEVEL}\nrm \"$at\"\n"));
+    // No run of it shows the same values as another.
+    let count_runs = r#"runs="$SM_ROOT/checkpoints/runs"; echo x >> "$runs"; SM_HP_X="0.$(wc -l < "$runs" | tr -d ' ')${SM_HP_X#0.}""#;
+    let world = World::new(&format!("{count_runs}\n{TO_LEVEL}\nrm \"$at\"\n"));
     world.write_request("request.json", &in_rounds());
     let ran = world.run(&[]).with_code(0);
     assert_eq!(

@@ -7,5 +7,6 @@ mod change;
 mod cost;
 mod explain;
 mod promotion;
+mod rungs;
 mod summaries;
 mod world;

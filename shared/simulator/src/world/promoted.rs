@@ -126,7 +126,8 @@ impl World {
         let had = book.jobs.get(&key)?.had;
         let (first, _) = job.logged?;
         let absolute = self.cases[job.case].epochs == Epochs::Absolute;
-        let due = absolute && first <= had && told.is_none() && self.is_read(job);
+        // The one at the epoch it was promoted with may be its value shown again.
+        let due = absolute && first < had && told.is_none() && self.is_read(job);
         due.then(|| format!("P6: job {key} of {id} began at {} instead of {had}, nobody was told", first - 1))
     }
 

@@ -68,7 +68,7 @@ fn is_idle(state: &State) -> bool {
 }
 
 /// Whether a tuning of which nothing runs has waited long enough for the month's cap.
-pub(super) fn is_in_vain(state: &State) -> bool {
+pub(crate) fn is_in_vain(state: &State) -> bool {
     let waited = |since: i64| state.now.saturating_sub(since) >= GRANT_PATIENCE_MS;
     state.grants.denied.is_some_and(|denied| waited(denied.since))
         && state.jobs().next().is_none()
@@ -77,7 +77,9 @@ pub(super) fn is_in_vain(state: &State) -> bool {
 
 /// When the month's cap is asked again, or no longer waited for.
 pub(super) fn deadlines(state: &State) -> impl Iterator<Item = i64> {
-    let denied = state.grants.denied.filter(|_| state.status == Status::Active);
+    // While it ends it asks only for the job that trains the best configuration once more.
+    let asks = state.status == Status::Active || state.refit.is_some();
+    let denied = state.grants.denied.filter(|_| asks);
     let patience = denied.map(|denied| denied.since.saturating_add(GRANT_PATIENCE_MS));
     denied.map(|denied| denied.retry_at).into_iter().chain(patience)
 }

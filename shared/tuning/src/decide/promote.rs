@@ -15,7 +15,7 @@ use crate::definition::{Definition, Scheduling};
 use crate::fact::JobEnd;
 use crate::limits::MAX_TRAINING_JOBS;
 use crate::ruling::{Ruling, StopWhy, TrialEnd, Verdict};
-use crate::state::{Cohort, Job, State, Status, Trial};
+use crate::state::{Cohort, Job, State, Status, Stream, Trial};
 
 /// The epoch and value with which a trial whose job is closed arrives at its rung; `None` if it does not arrive.
 pub(crate) fn arrival(
@@ -48,7 +48,8 @@ pub(crate) fn arrival(
     trial.curve.last_key_value().filter(|_| emitted).map(|(resource, value)| (*resource, *value))
 }
 
-/// A job that began with fewer epochs than its trial had been promoted with: this is told, once.
+/// A job that began with fewer epochs than its trial had been promoted with: this is told, once. One that shows just the
+/// value again with which it was promoted, bit for bit, has trained nothing twice as far as can be known.
 pub(super) fn repeated(definition: &Definition, state: &State) -> Option<Ruling> {
     definition.promotes()?;
     if crate::planted!(RepeatUntold) {
@@ -59,7 +60,12 @@ pub(super) fn repeated(definition: &Definition, state: &State) -> Option<Ruling>
             return None;
         }
         let own = trial.streams.iter().filter(|stream| stream.attempt == job.attempt && !stream.unplaced);
-        let first = own.filter_map(|stream| stream.span.map(|((_, first), _)| first)).min()?;
+        let first_of = |stream: &Stream| {
+            let ((_, first), _) = stream.span?;
+            let again = first == job.had && stream.shown_again == Some(true);
+            Some(first.saturating_add(u32::from(again)))
+        };
+        let first = own.filter_map(first_of).min()?;
         let from = first.saturating_sub(1);
         (from < job.had).then_some(Ruling::ResourceRepeated { job: key, had: job.had, from })
     })

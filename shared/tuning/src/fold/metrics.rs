@@ -13,7 +13,7 @@ use hyperband::ranking::improves;
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey, MetricLine};
 use crate::limits::{MAX_RANKED_LINES, MAX_STREAMS_PER_TRIAL};
-use crate::state::{Incumbent, State, Stream, Trial};
+use crate::state::{Incumbent, Job, State, Stream, Trial};
 
 /// What one line changed.
 #[derive(Default)]
@@ -111,6 +111,7 @@ fn stream_index(
         unplaced,
         held: BTreeMap::new(),
         span: None,
+        shown_again: None,
     });
     Some(trial.streams.len().saturating_sub(1))
 }
@@ -159,12 +160,13 @@ fn captured_epoch(
     let own = own.and_then(|own| u32::try_from(own).ok()).and_then(|own| own.checked_add(1));
     let epoch = own.and_then(|own| own.checked_add(stream.offset)).filter(|epoch| *epoch <= MAX_RESOURCE);
     let Some(epoch) = epoch else { return Entered::default() };
-    let changed = extend_span(stream, line.at, epoch);
+    let mut changed = extend_span(stream, line.at, epoch);
     if stream.unplaced {
         let new = !stream.held.contains_key(&epoch);
         stream.held.entry(epoch).or_insert(value);
         return Entered { changed: changed || new, ..Entered::default() };
     }
+    changed |= note_shown_again(stream, trial.job.as_ref(), epoch, trial.curve.get(&epoch), value);
     if trial.curve.contains_key(&epoch) {
         return Entered { changed, ..Entered::default() };
     }
@@ -262,8 +264,29 @@ fn place(trial: &mut Trial, index: usize, offset: u32) {
     let ranked = (1_u32..).zip(stream.lines.iter().map(|(_, _, value)| *value));
     let lines: Vec<_> = held.into_iter().chain(ranked).collect();
     for (own, value) in lines {
-        trial.curve.entry(own.saturating_add(offset)).or_insert(value);
+        let epoch = own.saturating_add(offset);
+        note_shown_again(stream, trial.job.as_ref(), epoch, trial.curve.get(&epoch), value);
+        trial.curve.entry(epoch).or_insert(value);
     }
+}
+
+/// Notes whether a line at the epoch with which its trial was promoted shows the value that the trial has there: some
+/// programs tell where they stand when they go on from a checkpoint. Whether that changed.
+fn note_shown_again(
+    stream: &mut Stream,
+    job: Option<&Job>,
+    epoch: u32,
+    known: Option<&Option<f64>>,
+    value: Option<f64>,
+) -> bool {
+    if job.is_none_or(|job| job.attempt != stream.attempt || job.had != epoch) {
+        return false;
+    }
+    let bits = |value: Option<f64>| value.map(f64::to_bits);
+    let same = value.is_some() && known.is_some_and(|known| bits(*known) == bits(value));
+    let before = stream.shown_again;
+    stream.shown_again = Some(same && before != Some(false));
+    stream.shown_again != before
 }
 
 impl Stream {

@@ -431,3 +431,17 @@ fn a_late_line_of_an_earlier_stream_does_not_take_an_epoch_that_has_a_value() {
     ];
     check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2), (3, 0.7)]);
 }
+
+#[test]
+fn where_the_index_never_begins_again_a_value_seen_before_moves_nothing() {
+    let mut run = check(
+        &hyperband(),
+        &[],
+        &[submitted()],
+        &["start 0-0-1", "start 1-0-1", "start 2-0-1", "start 3-0-1"],
+    );
+    run.take(&[lines(10, job(1), "first", vec![line(10, "1", 1, 0.1), line(11, "2", 2, 0.5)])]);
+    // The value of epoch 2 again, by chance, as the first of the next stream: at epoch 1.
+    run.take(&[lines(20, job(1), "second", vec![line(20, "1", 1, 0.5), line(21, "3", 3, 0.7)])]);
+    assert_eq!(run.curve(1), [(1, 0.1), (2, 0.5), (3, 0.7)]);
+}

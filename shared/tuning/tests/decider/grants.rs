@@ -2,11 +2,12 @@
 
 use tuning::decide::deadline;
 use tuning::definition::Definition;
-use tuning::fact::Fact;
-use tuning::fact::JobEnd::{CapacityError, Completed};
+use tuning::fact::JobEnd::{CapacityError, Completed, Stopped};
+use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
 
 use crate::support::build::*;
+use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 const J: u64 = WORST_CASE;
@@ -209,4 +210,61 @@ fn a_tuning_whose_trials_all_wait_for_long_gives_back_what_it_does_not_use() {
     check_next(&mut long.clone(), &[granted(420, 2, 0)], &[]);
     let back = format!("return 1: {} to 2026-11", J - SECOND);
     check_next(&mut long, &[granted(419, 2, 0)], &[&back]);
+}
+
+fn paused(seconds: i64, paused: bool) -> Recorded {
+    recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
+}
+
+#[test]
+fn one_that_is_paused_ends_although_the_month_has_no_money() {
+    let mut definition = granting(random(9, 2));
+    definition.limits.target = Some(0.7);
+    let given = [submitted(), granted(1, 1, 1), granted(2, 2, 0), paused(5, true)];
+    let expect = ["ending: Target", "stop 0-0-1: tuning ending"];
+    let run = &mut check(&definition, &given, &[logged(10, job(0), 1, 0.8)], &expect);
+    let back = format!("return 1: {} to 2026-11", J - 50 * SECOND);
+    let expect = ["trial 0 stopped: tuning ending", &back];
+    check_next(run, &[described(60, job(0), Stopped, 50)], &expect);
+    check_next(run, &[returned(61, 1)], &["ended: Target"]);
+}
+
+#[test]
+fn so_does_one_whose_asking_is_open_when_it_is_paused_and_stopped() {
+    let definition = granting(random(9, 1));
+    let run = &mut check(&definition, &[submitted(), paused(2, true)], &[stop_requested(5)], &[]);
+    check_next(run, &[granted(6, 1, 0)], &["ended: Stopped"]);
+}
+
+/// The target is reached, and the best configuration is being trained once more: one worst case was granted for it.
+fn training_once_more() -> Run {
+    let mut definition = Definition { refit: true, ..granting(jobs(100, 1)) };
+    definition.limits.target = Some(0.7);
+    let mut run = Run::new(&definition);
+    let given = [granted(1, 1, 2), logged(10, job(0), 3, 0.75), described(20, job(0), Stopped, 10)];
+    run.take(&[submitted()]);
+    for fact in given {
+        run.take(&[fact]);
+    }
+    assert_eq!(run.state.refit, Some(job(1)), "{:?}", run.rulings);
+    run
+}
+
+#[test]
+fn the_last_job_is_waited_for_no_longer_than_an_hour_either() {
+    let mut run = training_once_more();
+    // While it waits nothing is kept: it asks again.
+    run.take(&[returned(21, 1)]);
+    let back = format!("return 2: {} to 2026-11", J - SECOND);
+    let expect = ["retry after 1-0-1: Capacity, from 60", &back];
+    check_next(&mut run, &[described(30, job(1), CapacityError, 1)], &expect);
+    check_next(&mut run, &[returned(31, 2)], &[]);
+    let ask = |n: u32| format!("ask {n}: {J} to {J}");
+    check_next(&mut run, &[time_passed(60)], &[&ask(2)]);
+    check_next(&mut run, &[granted(61, 2, 0)], &[]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(361)));
+    check_next(&mut run, &[time_passed(361)], &[&ask(3)]);
+    check_next(&mut run, &[granted(362, 3, 0)], &[]);
+    let expect = ["trial 1 failed: no further attempt after 1", "ended: Target"];
+    check_next(&mut run, &[time_passed(3_661)], &expect);
 }

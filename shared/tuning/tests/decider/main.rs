@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod changes;
+mod cohorts;
 mod deadlines;
 mod endings;
 mod epochs;
@@ -32,3 +33,5 @@ mod steps;
 mod summaries;
 mod support;
 mod waits;
+mod waits_money;
+mod waits_rules;

@@ -224,7 +224,8 @@ proptest! {
     }
 
     /// "A promoted trial never pays twice for resource that it has": it goes on from where it was promoted; and where a
-    /// checkpoint was lost it is said, once, and of no other job.
+    /// checkpoint was lost it is said, once, and of no other job. But one epoch trained again to the same bits looks like a
+    /// value shown again.
     #[test]
     fn what_is_trained_twice_is_told(
         scheduling in scheduling(),
@@ -246,7 +247,7 @@ proptest! {
                 prop_assert!(work.from >= had, "{job}: {work:?}");
             }
             // Of one that ignores its level nothing can be concluded from the number of its lines.
-            if work.from < had && (!per_attempt || job.trial % 10 != 3) {
+            if work.from + 1 < had && (!per_attempt || job.trial % 10 != 3) {
                 expect.insert(*job, (had, work.from));
             }
         }

@@ -57,6 +57,18 @@ fn after_a_target_is_reached_too() {
 }
 
 #[test]
+fn beside_it_no_new_trial_is_started_after_a_target() {
+    let mut definition = refit(jobs(100, 2));
+    definition.limits.target = Some(0.7);
+    let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
+    run.take(&[logged(10, job(0), 3, 0.75)]);
+    run.take(&[described(20, job(0), Stopped, 10)]);
+    let expect = ["trial 1 stopped: tuning ending", "start 2-0-1 to 3 once more"];
+    check_next(&mut run, &[described(21, job(1), Stopped, 10)], &expect);
+    check_next(&mut run, &[time_passed(1_000)], &[]);
+}
+
+#[test]
 fn money_for_it_is_kept_back_from_the_beginning() {
     let mut run = Run::new(&Definition { cap: Some(MicroUsd(2 * WORST_CASE)), ..refit(jobs(100, 4)) });
     check_next(&mut run, &[submitted()], &["start 0-0-1"]);
@@ -89,6 +101,13 @@ fn a_search_that_found_nothing_trains_nothing_more() {
 }
 
 #[test]
+fn after_a_bill_above_its_reservation_nothing_more_is_trained() {
+    let given = [submitted(), logged(10, job(0), 9, 0.5)];
+    let expect = ["tell of the overrun", "trial 0 completed", "ended: CostCap"];
+    check(&refit(jobs(9, 1)), &given, &[described(20, job(0), Completed, 5_000)], &expect);
+}
+
+#[test]
 fn with_promotions_it_is_one_job_more_and_whole_histories_end() {
     let mut definition = refit(promoting(hyperband(), Asynchronous));
     definition.limits.max_jobs = definition.plan().jobs() + 1;
@@ -115,6 +134,34 @@ fn a_pause_puts_it_off_and_the_tuning_does_not_end_without_it() {
     run.take(&[paused(20, true)]);
     check_next(&mut run, &[described(21, job(1), Completed, 10)], &["trial 1 completed"]);
     check_next(&mut run, &[paused(30, false)], &["start 2-0-1 to 5 once more"]);
+}
+
+/// That a fact taken again changes nothing is checked by every `take`.
+#[test]
+fn a_stop_that_comes_again_while_its_bill_is_awaited_changes_nothing() {
+    let mut run = searched();
+    run.take(&[described(21, job(1), Completed, 10)]);
+    check_next(&mut run, &[ended(30, job(2), Completed)], &["bill 2-0-1"]);
+    check_next(&mut run, &[stop_requested(31)], &[]);
+    let expect = ["trial 2 completed", "ended: Stopped"];
+    check_next(&mut run, &[stop_requested(32), described(33, job(2), Completed, 10)], &expect);
+}
+
+#[test]
+fn a_stop_before_it_is_ordered_calls_it_off() {
+    let mut definition = refit(jobs(100, 1));
+    definition.limits.target = Some(0.7);
+    let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1"]);
+    run.take(&[logged(10, job(0), 3, 0.75)]);
+    let mut held = run.clone();
+    check_next(&mut run, &[stop_requested(15)], &[]);
+    let expect = ["trial 0 stopped: tuning ending", "ended: Stopped"];
+    check_next(&mut run, &[described(20, job(0), Stopped, 10)], &expect);
+    // Also one that a pause puts off.
+    let pause = Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(true) };
+    held.take(&[recorded(15, pause)]);
+    check_next(&mut held, &[described(20, job(0), Stopped, 10)], &["trial 0 stopped: tuning ending"]);
+    check_next(&mut held, &[stop_requested(25)], &["ended: Stopped"]);
 }
 
 #[test]

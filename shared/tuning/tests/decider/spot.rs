@@ -156,6 +156,50 @@ fn when_no_choice_has_capacity_the_trial_waits_and_begins_with_the_one_that_is_s
 }
 
 #[test]
+fn one_that_no_other_choice_can_take_waits_at_once() {
+    let mut run = Run::new(&three_choices());
+    check_next(&mut run, &[submitted()], &["start 0-0-1", "start 1-0-1"]);
+    let mut back_now = run.clone();
+    run.state.short_until = vec![0, at(61), i64::MAX];
+    let expect = ["retry after 0-0-1: Capacity, from 90", "start 2-0-1 on choice 1"];
+    check_next(&mut run, &[described(60, job(0), CapacityError, 0)], &expect);
+    // A choice is taken to have capacity again from the very time on.
+    back_now.state.short_until = vec![0, at(60), i64::MAX];
+    let expect = ["retry after 0-0-1: NextInstances, from 60", "start 0-0-2 on choice 1"];
+    check_next(&mut back_now, &[described(60, job(0), CapacityError, 0)], &expect);
+}
+
+#[test]
+fn a_choice_that_lacks_capacity_elsewhere_is_no_other_choice() {
+    // Trial 0 runs on choice 1 and finds no capacity there; the first choice has it, the last has not.
+    let mut run = Run::new(&three_choices());
+    run.state.short_until = vec![at(30), i64::MIN, i64::MAX];
+    check_next(&mut run, &[submitted()], &["start 0-0-1 on choice 1", "start 1-0-1 on choice 1"]);
+    let mut none = run.clone();
+    let expect = ["retry after 0-0-1: NextInstances, from 40", "start 0-0-2"];
+    check_next(&mut run, &[described(40, job(0), CapacityError, 0)], &expect);
+    // Nobody else has it: not even its own choice, which it has just left.
+    none.state.short_until = vec![at(100), i64::MIN, i64::MAX];
+    let rulings = none.take(&[described(40, job(0), CapacityError, 0)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(text[0], "retry after 0-0-1: Capacity, from 70");
+}
+
+#[test]
+fn a_trial_waits_after_as_many_moves_as_there_are_choices_although_some_are_free_again() {
+    let mut definition = three_choices();
+    definition.limits.max_parallel = 1;
+    let mut run = begun(&definition);
+    // Each time the memory of the choice before has passed.
+    let expect = ["retry after 0-0-1: NextInstances, from 1000", "start 0-0-2 on choice 1"];
+    check_next(&mut run, &[described(1_000, job(0), CapacityError, 0)], &expect);
+    let expect = ["retry after 0-0-2: NextInstances, from 2000", "start 0-0-3"];
+    check_next(&mut run, &[described(2_000, attempt(0, 2), CapacityError, 0)], &expect);
+    let expect = ["retry after 0-0-3: Capacity, from 3030", "start 1-0-1 on choice 1"];
+    check_next(&mut run, &[described(3_000, attempt(0, 3), CapacityError, 0)], &expect);
+}
+
+#[test]
 fn instances_of_all_choices_count_for_the_most_that_may_run() {
     let mut definition = three_choices();
     definition.limits.max_instances = Some(2);

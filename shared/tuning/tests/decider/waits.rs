@@ -11,7 +11,7 @@ use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 /// Two brackets of two trials each: rungs at 4 and 9 epochs, and at 9 alone. Four jobs at a time.
-fn two_rungs(max_jobs: u32, scheduling: Scheduling) -> Definition {
+pub(crate) fn two_rungs(max_jobs: u32, scheduling: Scheduling) -> Definition {
     let mut definition = promoting(jobs(max_jobs, 4), scheduling);
     definition.strategy =
         tuning::definition::Strategy::Hyperband { min_resource: 4, max_resource: 9, eta: 2 };
@@ -19,17 +19,17 @@ fn two_rungs(max_jobs: u32, scheduling: Scheduling) -> Definition {
 }
 
 /// The job of a trial for rung `rung`, its first attempt there when nothing was tried again.
-fn on(trial: u32, rung: u32) -> JobKey {
+pub(crate) fn on(trial: u32, rung: u32) -> JobKey {
     at_rung(trial, rung, rung + 1)
 }
 
 /// A job trains to `epoch`, shows `value` there and ends well.
-fn done(seconds: i64, key: JobKey, epoch: u64, value: f64) -> Vec<Recorded> {
+pub(crate) fn done(seconds: i64, key: JobKey, epoch: u64, value: f64) -> Vec<Recorded> {
     vec![logged(seconds, key, epoch, value), described(seconds + 1, key, Completed, 10)]
 }
 
 /// Trials 0 and 2 are in bracket 0, trials 1 and 3 in bracket 1.
-fn begun(definition: &Definition) -> Run {
+pub(crate) fn begun(definition: &Definition) -> Run {
     check(
         definition,
         &[],
@@ -197,6 +197,48 @@ fn one_that_goes_on_from_its_checkpoint_is_not() {
     check_next(&mut run, &[logged(30, on(2, 1), 5, 0.61)], &[]);
 }
 
+#[test]
+fn one_that_shows_its_last_value_again_and_goes_on_from_there_is_not() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    run.take(&done(20, on(2, 0), 4, 0.6));
+    let mut at_once = run.clone();
+    check_next(&mut run, &[logged(30, on(2, 1), 4, 0.6)], &[]);
+    check_next(&mut run, &[logged(31, on(2, 1), 5, 0.61)], &[]);
+    let both = vec![line(30, "e4", 4, 0.6), line(31, "e5", 5, 0.61)];
+    check_next(&mut at_once, &[lines(31, on(2, 1), "algo-1", both)], &[]);
+    at_once.take(&done(40, on(2, 1), 9, 0.8));
+    let told = at_once.concluded.iter().find(|summary| summary.job == on(2, 1)).unwrap();
+    assert_eq!((told.resumed_from, told.repeats_from), (Some(4), None));
+    // What was below after all is told, however late.
+    check_next(&mut run, &[logged(29, on(2, 1), 2, 0.4)], &["2-1-2 begins at 1 instead of 4"]);
+}
+
+#[test]
+fn one_that_shows_another_value_at_that_epoch_has_trained_it_again() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    run.take(&done(20, on(2, 0), 4, 0.6));
+    let mut twice = run.clone();
+    let told = "2-1-2 begins at 3 instead of 4";
+    check_next(&mut run, &[logged(30, on(2, 1), 4, 0.600_000_000_000_000_1)], &[told]);
+    // Shown again first, and then trained again, in whatever order that is heard.
+    let line_of = |id: &str, value| lines(30, on(2, 1), "algo-1", vec![line(30, id, 4, value)]);
+    let mut other_way = twice.clone();
+    check_next(&mut twice, &[line_of("a", 0.6)], &[]);
+    check_next(&mut twice, &[line_of("b", 0.7)], &[told]);
+    check_next(&mut other_way, &[line_of("b", 0.7), line_of("a", 0.6)], &[told]);
+}
+
+#[test]
+fn where_the_value_of_then_is_not_known_one_that_begins_there_is_told() {
+    // Of trial 2 the value of epoch 4 was never read, that of 5 stands for it.
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    run.take(&done(20, on(2, 0), 5, 0.6));
+    check_next(&mut run, &[logged(30, on(2, 1), 4, 0.6)], &["2-1-2 begins at 3 instead of 4"]);
+}
+
 /// Lines of a program that counts from 1 after each start.
 fn counted(seconds: i64, key: JobKey, stream: &str, values: &[f64]) -> Recorded {
     let all = values.iter().zip(1_u64..).map(|(value, index)| {
@@ -234,6 +276,18 @@ fn lines_counted_anew_are_placed_by_the_end_of_their_job() {
     let summary = run.concluded.last().unwrap();
     assert_eq!((summary.resource, summary.last_value), (9, Some(0.85)));
     assert!(summary.curve.contains(&(5, Some(0.65))), "{:?}", summary.curve);
+}
+
+#[test]
+fn where_lines_are_counted_anew_the_last_value_may_be_shown_again_as_well() {
+    for (shown, repeated) in [(0.6, None), (0.61, Some(3))] {
+        let mut run = promoted_counting_anew();
+        run.take(&[counted(30, on(2, 1), "second", &[shown, 0.65, 0.7, 0.75, 0.8, 0.85])]);
+        run.take(&[described(50, on(2, 1), Completed, 10)]);
+        let told = run.concluded.last().unwrap();
+        assert_eq!((told.resource, told.repeats_from), (9, repeated), "{shown}");
+        assert_eq!(told.resumed_from, repeated.is_none().then_some(4));
+    }
 }
 
 #[test]

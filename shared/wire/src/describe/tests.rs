@@ -49,8 +49,9 @@ fn job(tuned: &BTreeMap<String, String>) -> JobView<'_> {
 
 fn tuning<'a>(request: &'a Request, best: Option<JobView<'a>>) -> TuningView<'a> {
     let rungs = vec![
-        RungView { resource: 1, arrived: 9, went_on: 3, waiting: None },
-        RungView { resource: 3, arrived: 3, went_on: 1, waiting: None },
+        RungView { resource: 1, compared: Some(ComparedView { arrived: 9, went_on: 3, waiting: None }) },
+        RungView { resource: 3, compared: Some(ComparedView { arrived: 3, went_on: 1, waiting: None }) },
+        RungView { resource: 9, compared: None },
     ];
     TuningView {
         request,
@@ -95,7 +96,7 @@ fn describe_of_the_sample_request_is_the_sample_response() {
     assert_eq!(
         own.to_string(),
         concat!(
-            r#"{"Brackets":[{"Rungs":[{"Arrived":9,"Resource":1,"WentOn":3},{"Arrived":3,"Resource":3,"WentOn":1}],"#,
+            r#"{"Brackets":[{"Rungs":[{"Arrived":9,"Resource":1,"WentOn":3},{"Arrived":3,"Resource":3,"WentOn":1},{"Resource":9}],"#,
             r#""TrialsStarted":9}],"CapUsd":5,"EndReason":"MaxJobs","ReservedUsd":1e-6,"SpentUsd":3.4575,"#,
             r#""TrialsStarted":30}"#
         )
@@ -135,7 +136,8 @@ fn where_trials_are_promoted_a_job_tells_its_rung_and_a_rung_who_waits() {
     let repeated = own(PromotionView { resumed_from: None, repeated_from: Some(0), ..promotion });
     assert_eq!((repeated.get("ResumedFrom"), &repeated["RepeatedFrom"]), (None, &json!(0)));
     let mut view = tuning(&request, None);
-    view.controller.brackets[0].rungs[0].waiting = Some(2);
+    let compared = ComparedView { arrived: 9, went_on: 3, waiting: Some(2) };
+    view.controller.brackets[0].rungs[0].compared = Some(compared);
     let rungs = &tuning_job(&view)["Controller"]["Brackets"][0]["Rungs"];
     assert_eq!(rungs[0], json!({"Resource": 1, "Arrived": 9, "WentOn": 3, "Waiting": 2}));
     assert!(rungs[1].get("Waiting").is_none());

@@ -5,7 +5,8 @@ mod run;
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Silence, Strategy,
+    Definition, EpochRule, Instances, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
+    Silence, Strategy,
 };
 use tuning::money::{MicroUsd, Rate};
 
@@ -17,10 +18,14 @@ const CREATED: i64 = 1_789_000_000_000;
 /// A dollar, in micro-dollars.
 const DOLLAR: u64 = 1_000_000;
 
-/// Two bytes choose the definition, the others are commands.
+/// Two bytes choose the definition, three where the first says so; the others are commands.
 pub(crate) fn run(input: &[u8]) {
     let mut bytes = Bytes::new(input);
-    let definition = definition(bytes.byte(), bytes.byte());
+    let (shape, bounds) = (bytes.byte(), bytes.byte());
+    let mut definition = definition(shape, bounds);
+    if shape >> 2 & 3 == 3 {
+        extend(&mut definition, bytes.byte());
+    }
     let mut run = Run::new(definition);
     run.take(&[facts::submitted()]);
     let mut maker = facts::Maker::default();
@@ -87,6 +92,30 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
         refit: false,
         silence: if bit(16) { Silence::After(300) } else { Silence::Never },
         grants: false,
+    }
+}
+
+/// What a request may ask for besides: promotion, other instances, what follows spot capacity and the search.
+fn extend(definition: &mut Definition, more: u8) {
+    let bit = |bit: u8| more & bit != 0;
+    let hyperband = definition.strategy != Strategy::Random;
+    definition.rungs = match more & 3 {
+        1 if hyperband => RungExecution::Promote(Scheduling::Asynchronous),
+        2 if hyperband => RungExecution::Promote(Scheduling::Synchronous),
+        _ => RungExecution::Stop,
+    };
+    definition.refit = bit(4);
+    definition.spot_fallback = bit(8) && definition.job.spot;
+    if bit(16) {
+        let dearer = Rate { instance_hour: 2 * DOLLAR, volume_kilo_gib_hour: 191_781 };
+        let other = |count, rate| Instances { count, volume_gib: 30, rate: Some(rate) };
+        definition.job.fallbacks.extend(definition.job.rate.map(|rate| other(1, rate)));
+        definition.job.fallbacks.push(other(2, dearer));
+    }
+    definition.epochs.captured = !bit(32);
+    definition.epochs.per_attempt = bit(32) || bit(64);
+    if bit(128) {
+        definition.silence = Silence::Adaptive;
     }
 }
 

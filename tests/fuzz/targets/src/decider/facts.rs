@@ -2,9 +2,10 @@
 
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::limits::{MAX_LINES_PER_FACT, MAX_MESSAGE_CHARS};
+use tuning::money::MicroUsd;
 use tuning::state::State;
 
-use super::CREATED;
+use super::{CREATED, DOLLAR};
 use crate::bytes::Bytes;
 
 const ENDS: [JobEnd; 7] = [
@@ -71,6 +72,8 @@ impl Maker {
                 let again = self.made.len().checked_sub(1).and_then(|last| self.made.get(last.min(index)));
                 return (again.cloned(), last);
             }
+            17 => limits_changed(bytes),
+            18 => Fact::SilenceSeen { job: job(bytes, state), since: self.now() },
             _ => self.logged(bytes, state),
         };
         let late = if command & 31 == 31 { bytes.number() } else { 0 };
@@ -178,6 +181,16 @@ fn job(bytes: &mut Bytes<'_>, state: &State) -> JobKey {
         Some((key, _, _)) if choice < 192 => key,
         Some((key, _, _)) if choice < 224 => JobKey { attempt: key.attempt.wrapping_add(1), ..key },
         _ => JobKey { trial: u32::from(choice & 7), rung: u32::from(choice >> 3 & 1), attempt: 1 },
+    }
+}
+
+/// A new cap, of up to 64 dollars; more or fewer jobs at once; a pause, or its end.
+fn limits_changed(bytes: &mut Bytes<'_>) -> Fact {
+    let (kind, size) = (bytes.below(4), bytes.byte());
+    Fact::LimitsChanged {
+        cap: (kind == 0).then_some(MicroUsd(u64::from(size >> 2).saturating_mul(DOLLAR))),
+        max_parallel: (kind == 1).then_some(u32::from(size & 7).saturating_add(1)),
+        paused: (kind >= 2).then_some(kind == 2),
     }
 }
 

@@ -84,7 +84,9 @@ impl Run {
         assert_eq!(broken, None);
         let ledger = &self.state.ledger;
         let total = ledger.spent.plus(ledger.reserved);
-        assert!(ledger.overrun || ledger.cap.is_none_or(|cap| total <= cap), "P1: {ledger:?}");
+        // What was booked when its user lowered the cap stands.
+        let cap = ledger.cap.max(ledger.standing);
+        assert!(ledger.overrun || cap.is_none_or(|cap| total <= cap), "P1: {ledger:?}");
         for ruling in &step.rulings {
             if let Some(action) = ruling.action() {
                 assert!(self.actions.insert(action.clone()), "P2: {action} is ordered twice");
@@ -96,6 +98,11 @@ impl Run {
                 Ruling::TrialJudged { value, verdict, .. } if verdict.goes_on => {
                     assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
                     let allowed = (verdict.seen / self.definition.plan().eta()).max(1);
+                    assert!(verdict.rank < allowed, "P6: {ruling:?}");
+                }
+                Ruling::TrialPromoted { value, verdict, .. } => {
+                    assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
+                    let allowed = verdict.allowed.min(verdict.seen.max(1));
                     assert!(verdict.rank < allowed, "P6: {ruling:?}");
                 }
                 Ruling::TrialFinished { trial, .. } => {

@@ -1,0 +1,142 @@
+//! Promotion and money: who waits for whose bill, and what is promoted when nothing else can start.
+
+use tuning::definition::Scheduling::{Asynchronous, Synchronous};
+use tuning::definition::{Definition, Scheduling};
+use tuning::fact::JobEnd::{CapacityError, Completed};
+use tuning::fact::{Fact, Recorded};
+use tuning::money::MicroUsd;
+
+use crate::support::build::*;
+use crate::support::check_next;
+use crate::support::run::Run;
+use crate::waits::{done, on, two_rungs};
+
+/// A tuning that has timed its epochs: each takes 100 s, and a start-up no time. So the job of a trial to epoch 4 costs 1,500
+/// seconds at most, its promotion to 9 another 1,800, and a trial that trains to 9 at once 3,000.
+fn timed(scheduling: Scheduling, max_parallel: u32, cap_seconds: u64) -> Run {
+    let mut definition = two_rungs(100, scheduling);
+    definition.limits.max_parallel = max_parallel;
+    definition.cap = Some(MicroUsd(cap_seconds * SECOND));
+    run_of(&definition)
+}
+
+fn run_of(definition: &Definition) -> Run {
+    let mut run = Run::new(definition);
+    run.state.timings.epoch_ms = vec![100_000; 5];
+    run.state.timings.startup_ms = vec![0; 5];
+    run
+}
+
+/// As [`done`], with its bill.
+fn billed(seconds: i64, trial: u32, rung: u32, (epoch, value): (u64, f64), bill: u64) -> Vec<Recorded> {
+    let mut facts = done(seconds, on(trial, rung), epoch, value);
+    facts[1] = described(seconds + 1, on(trial, rung), Completed, bill);
+    facts
+}
+
+const ALL_FOUR: [&str; 4] = ["start 0-0-1 to 4", "start 1-0-1 to 9", "start 2-0-1 to 4", "start 3-0-1 to 9"];
+
+#[test]
+fn a_cheaper_new_trial_does_not_take_the_money_that_a_promotion_waits_for() {
+    let mut run = timed(Asynchronous, 4, 9_100);
+    check_next(&mut run, &[submitted()], &ALL_FOUR);
+    check_next(&mut run, &billed(10, 0, 0, (4, 0.5), 600), &["trial 0 waits at rung 0.0, epoch 4"]);
+    // 1,600 are left: enough for a new trial, too little for the promotion.
+    check_next(&mut run, &billed(20, 2, 0, (4, 0.6), 900), &["trial 2 waits at rung 0.0, epoch 4"]);
+    let expect = [
+        "trial 1 completed",
+        "trial 2 promoted from rung 0.0 to 9: 1 of 2, best 1",
+        "start 2-1-2 to 9",
+        "start 4-0-1 to 4",
+    ];
+    check_next(&mut run, &billed(30, 1, 0, (9, 0.1), 1_000), &expect);
+}
+
+#[test]
+fn nor_that_of_one_that_was_promoted_and_could_not_start_yet() {
+    let mut run = timed(Synchronous, 4, 9_100);
+    check_next(&mut run, &[submitted()], &ALL_FOUR);
+    check_next(&mut run, &billed(10, 0, 0, (4, 0.5), 600), &["trial 0 waits at rung 0.0, epoch 4"]);
+    let expect = [
+        "trial 2 waits at rung 0.0, epoch 4",
+        "trial 2 promoted from rung 0.0 to 9: 1 of 2, best 1",
+        "trial 0 stopped: rung 0",
+    ];
+    check_next(&mut run, &billed(20, 2, 0, (4, 0.6), 900), &expect);
+    let expect = ["trial 1 completed", "start 2-1-2 to 9", "start 4-0-1 to 4"];
+    check_next(&mut run, &billed(30, 1, 0, (9, 0.1), 1_000), &expect);
+}
+
+#[test]
+fn a_stop_ends_one_that_was_promoted_as_stopped_and_one_whose_job_found_no_capacity_as_failed() {
+    let mut run = timed(Synchronous, 4, 9_100);
+    check_next(&mut run, &[submitted()], &ALL_FOUR);
+    run.take(&billed(10, 0, 0, (4, 0.5), 600));
+    run.take(&billed(20, 2, 0, (4, 0.6), 900));
+    let ended = |run: &Run, seconds| {
+        let mut run = run.clone();
+        let rulings = run.take(&[stop_requested(seconds)]);
+        let of_it = |ruling: &String| ruling.starts_with("trial 2 ");
+        rulings.iter().map(crate::support::render::render).find(of_it)
+    };
+    assert_eq!(ended(&run, 25).as_deref(), Some("trial 2 stopped: tuning ending"));
+    run.take(&billed(30, 1, 0, (9, 0.1), 1_000));
+    run.take(&[described(40, on(2, 1), CapacityError, 0)]);
+    assert_eq!(ended(&run, 45).as_deref(), Some("trial 2 failed: no further attempt after 2"));
+}
+
+#[test]
+fn when_nothing_runs_that_could_free_money_a_new_trial_takes_what_is_left() {
+    let mut run = timed(Asynchronous, 4, 9_100);
+    check_next(&mut run, &[submitted()], &ALL_FOUR);
+    run.take(&billed(10, 0, 0, (4, 0.5), 600));
+    run.take(&billed(20, 2, 0, (4, 0.6), 900));
+    let expect = ["trial 1 completed", "tell of 50 % of the cap"];
+    check_next(&mut run, &billed(30, 1, 0, (9, 0.1), 2_900), &[expect[0]]);
+    let expect = ["trial 3 completed", "tell of 80 % of the cap", "start 4-0-1 to 4"];
+    check_next(&mut run, &billed(40, 3, 0, (9, 0.1), 2_950), &expect);
+}
+
+#[test]
+fn a_trial_that_waits_for_its_first_rung_holds_back_no_cheaper_one() {
+    let mut run = timed(Asynchronous, 2, 4_500);
+    check_next(&mut run, &[submitted()], &["start 0-0-1 to 4", "start 1-0-1 to 9"]);
+    let limit = |seconds, most| {
+        recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: Some(most), paused: None })
+    };
+    check_next(&mut run, &[limit(5, 1)], &[]);
+    // One second is billed: what is left does not pay trial 1 to epoch 9 again.
+    let expect = ["retry after 1-0-1: Capacity, from 40"];
+    check_next(&mut run, &[described(10, on(1, 0), CapacityError, 1)], &expect);
+    check_next(&mut run, &[limit(50, 2)], &["start 2-0-1 to 4"]);
+}
+
+#[test]
+fn a_synchronous_rung_is_taken_as_closed_when_the_cap_pays_no_further_trial_but_a_promotion() {
+    // Under the first rules the rest of a cap pays no job whose limit is cut: 2,400 are left, trial 1 would need 3,000.
+    let mut definition = two_rungs(100, Synchronous);
+    definition.rules_version = 1;
+    definition.limits.max_parallel = 1;
+    definition.cap = Some(MicroUsd(2_500 * SECOND));
+    let mut run = run_of(&definition);
+    check_next(&mut run, &[submitted()], &["start 0-0-1 to 4"]);
+    let expect = [
+        "trial 0 waits at rung 0.0, epoch 4",
+        "trial 0 promoted from rung 0.0 to 9: 1 of 1, best 1",
+        "start 0-1-2 to 9",
+    ];
+    check_next(&mut run, &billed(10, 0, 0, (4, 0.5), 100), &expect);
+}
+
+#[test]
+fn at_the_end_of_the_cap_one_is_told_from_another_that_would_have_gone_on() {
+    let mut run = Run::new(&capped(two_rungs(100, Asynchronous), 4));
+    check_next(&mut run, &[submitted()], &ALL_FOUR);
+    for (trial, epoch) in [(0, 4), (2, 4), (1, 9)] {
+        run.take(&billed(3_601, trial, 0, (epoch, f64::from(trial)), 3_600));
+    }
+    let rulings = run.take(&billed(3_700, 3, 0, (9, 0.1), 3_600));
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(text[1..3], ["trial 0 stopped: rung 0", "trial 2 stopped: tuning ending"], "{text:?}");
+    assert_eq!(text.last().map(String::as_str), Some("ended: CostCap"), "{text:?}");
+}
