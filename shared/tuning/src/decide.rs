@@ -16,7 +16,7 @@ mod start;
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
-use crate::ruling::{EndReason, Ruling, StopWhy};
+use crate::ruling::{Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 
 pub use promote::most_promoted;
@@ -72,9 +72,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
         let why = match (&state.status, trial.out) {
             (_, Some(why)) => why,
             // The best configuration is trained to its own end, for the sake of its model.
-            (Status::Ending(EndReason::Target | EndReason::NotImproving) | Status::Active, None)
-                if trial.refit.is_some() =>
-            {
+            (_, None) if trial.refit.is_some() && refit::goes_on(state, trial) => {
                 silence::confirmed(definition, state, trial, job)?
             }
             // One that trains just to its rung's level ends by itself.

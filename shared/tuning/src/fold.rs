@@ -146,8 +146,9 @@ fn job_state_changed(
         && ((at, place(phase)) > (job.phase_at, place(job.phase))
             || (at == job.phase_at && crate::planted!(InterruptionTwice)))
     {
-        // Every return to `Interrupted` is one interruption; the same event again has the same time.
-        if phase == JobPhase::Interrupted {
+        // Every return to `Interrupted` is one interruption. The same one seen by another way may have another time.
+        let again = job.phase == JobPhase::Interrupted && !crate::planted!(InterruptionTwice);
+        if phase == JobPhase::Interrupted && !again {
             job.interruptions = job.interruptions.saturating_add(1);
         }
         job.phase = phase;
@@ -176,6 +177,8 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         return false;
     };
     let instances = definition.job.instances(state.job(*key).map_or(0, |job| job.instances));
+    let instances =
+        if crate::planted!(OthersBilledAsFirst) { definition.job.instances(0) } else { instances };
     let cost = instances.cost(*billable_seconds).unwrap_or(MicroUsd::ZERO);
     let trial = state.trials.get(&key.trial);
     let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));

@@ -91,7 +91,7 @@ impl State {
             }
             RetryWhy::NextInstances => trial.moves = trial.moves.saturating_add(1),
             RetryWhy::OnDemand => {
-                trial.on_demand = true;
+                trial.on_demand = !crate::planted!(OnDemandForgotten);
                 trial.retries = 0;
                 trial.out = None;
             }
@@ -101,7 +101,7 @@ impl State {
     /// Remembers for a while that a choice of instances lacks capacity; only where there is another.
     fn lacks_capacity(&mut self, definition: &Definition, choice: u32) {
         let choices = usize::try_from(definition.job.choices()).unwrap_or(1);
-        if choices < 2 {
+        if choices < 2 || crate::planted!(CapacityForgotten) {
             return;
         }
         self.short_until.resize(choices, i64::MIN);
@@ -249,7 +249,8 @@ impl State {
         let Some(job) = trial.job.take() else { return };
         let summary = conclude::summary(key, trial, &job);
         self.timings.record(trial, &job);
-        if job.never_started || job.refused.is_some() {
+        // After the search that of the best configuration is not given to others.
+        if (job.never_started || job.refused.is_some()) && trial.refit.is_none() {
             self.launched = self.launched.saturating_sub(1);
         }
         self.refusals = if job.refused.is_some() { self.refusals.saturating_add(1) } else { 0 };

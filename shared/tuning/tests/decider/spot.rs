@@ -177,3 +177,13 @@ fn the_least_cap_pays_the_dearest_choice() {
     unknown.job.fallbacks[0].rate = None;
     assert_eq!(unknown.least_cap(), None);
 }
+
+/// Found by the simulator: an event that a slow clock had put earlier, and a look that told the true time, counted twice.
+#[test]
+fn an_interruption_that_is_seen_in_two_ways_counts_once() {
+    let mut run = begun(&spot());
+    let again = [101, 102, 103].map(|seconds| phase(seconds, job(0), Interrupted));
+    check_next(&mut run, &[phase(100, job(0), Interrupted)], &[]);
+    check_next(&mut run, &again, &[]);
+    assert_eq!(run.state.job(job(0)).unwrap().interruptions, 1);
+}
