@@ -1,17 +1,19 @@
 //! The tunings of a history: requests as a user would send them, and what the checkers must know of each.
 
+mod changes;
+mod clusters;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
 use crate::plan::{HOUR, MINUTE};
 
-/// Instance type of all jobs.
-pub(crate) const INSTANCE_TYPE: &str = "ml.m5.xlarge";
+pub use changes::Change;
+pub(crate) use clusters::listed;
+
 /// The hyperparameter that sets the epochs.
 pub(crate) const RESOURCE: &str = "epochs";
-/// What the price list says: micro-dollars an hour of one instance.
-pub(crate) const LISTED_INSTANCE_HOUR: u64 = 230_000;
 /// What the price list says: micro-dollars per 1,000 GiB-hours.
 pub(crate) const LISTED_KILO_GIB_HOUR: u64 = 191_781;
 
@@ -54,16 +56,12 @@ pub struct Case {
     pub submit_again_at: Option<i64>,
     /// Cap in micro-dollars.
     pub cap: Option<u64>,
-    /// Micro-dollars an hour of one instance.
-    pub instance_hour: u64,
+    /// What its user changes while it runs.
+    pub changes: Vec<Change>,
     /// Micro-dollars per 1,000 GiB-hours.
     pub kilo_gib_hour: u64,
-    /// Instances of a job.
-    pub instances: u32,
-    /// Volume of each.
+    /// Volume of each instance.
     pub volume_gib: u32,
-    /// Most jobs at once.
-    pub max_parallel: u32,
     /// How the program tells its epochs.
     pub epochs: Epochs,
     /// Index of the first epoch, when told.
@@ -81,6 +79,7 @@ pub struct Case {
 }
 
 /// The choices that make a request.
+#[expect(clippy::struct_excessive_bools, reason = "each is one choice of the request")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Choices {
     /// `Some((min, max, eta))` = Hyperband.
@@ -110,6 +109,12 @@ pub struct Choices {
     pub max_interruptions: u32,
     /// How a trial goes from rung to rung, where there are rungs.
     pub rungs: Rungs,
+    /// Whether a job that spot capacity fails goes on on demand.
+    pub spot_fallback: bool,
+    /// Instances of a job on the further choices there are, in the order of preference.
+    pub others: Vec<u32>,
+    /// Whether the best configuration is trained once more at the end.
+    pub refit: bool,
 }
 
 /// Names read back live as long as the program: there are a few, and they are read once.
@@ -142,6 +147,9 @@ impl Choices {
             instances: 1,
             max_interruptions: 3,
             rungs: Rungs::Stop,
+            spot_fallback: false,
+            others: Vec::new(),
+            refit: false,
         }
     }
 
@@ -182,14 +190,31 @@ impl Choices {
             extra,
             instances: dice.count(1, 3),
             max_interruptions: dice.count(0, 4),
-            rungs: Rungs::Stop,
+            ..Self::plain()
         }
+    }
+
+    /// What is drawn from dice of its own, so that it moves nothing else of tuning `n` of `seed`.
+    fn draw_more(&mut self, seed: u64, n: u64) {
+        let mut fallback = Dice::new(seed, "fallback", n);
+        self.spot_fallback = self.max_wait_seconds.is_some() && fallback.chance(0.4);
+        if self.spot_fallback {
+            self.max_interruptions = fallback.count(0, 3);
+        }
+        let mut others = Dice::new(seed, "others", n);
+        if others.chance(0.25) {
+            let count = others.count(1, clusters::OTHERS_MAX);
+            self.others = (0..count).map(|_| others.count(1, 3)).collect();
+        }
+        // One job to search, one to train the best once more.
+        self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);
     }
 }
 
 impl Case {
-    /// The tunings of `seed`.
-    pub(crate) fn all_drawn(seed: u64) -> Vec<Self> {
+    /// The tunings of `seed`; `plain` = without fall-backs, a last job and changes of limits, as they were drawn before these
+    /// were.
+    pub(crate) fn all_drawn(seed: u64, plain: bool) -> Vec<Self> {
         let mut dice = Dice::new(seed, "cases", 0);
         // Several at once meet at the account's quotas, at the sweeper and in batches of stream records.
         let count: u64 = dice.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 3, 6]);
@@ -198,6 +223,9 @@ impl Case {
                 let mut choices = Choices::drawn(&mut dice);
                 if choices.hyperband.is_some() {
                     choices.rungs = Rungs::drawn(seed, n);
+                }
+                if !plain {
+                    choices.draw_more(seed, n);
                 }
                 let mut case = Self::of(&format!("sim{n}"), &choices);
                 case.submit_at = if n == 0 { 0 } else { dice.between(0, HOUR) };
@@ -214,6 +242,9 @@ impl Case {
                 case.looks_at = (0..looks).map(|_| case.submit_at + dice.between(1_000, 6 * HOUR)).collect();
                 let again = case.submit_at + dice.between(1, 2 * HOUR);
                 case.submit_again_at = dice.chance(0.2).then_some(again);
+                if !plain {
+                    case.changes = Change::drawn(seed, n, &case);
+                }
                 case
             })
             .collect()
@@ -221,8 +252,6 @@ impl Case {
 
     /// The tuning that `choices` make.
     pub fn of(name: &str, choices: &Choices) -> Self {
-        let (instance_hour, kilo_gib_hour) =
-            if choices.own_price { (461_000, 0) } else { (LISTED_INSTANCE_HOUR, LISTED_KILO_GIB_HOUR) };
         let base = u32::from(choices.epochs != Epochs::PerAttempt);
         let mut case = Self {
             name: name.to_owned(),
@@ -232,11 +261,9 @@ impl Case {
             looks_at: Vec::new(),
             submit_again_at: None,
             cap: None,
-            instance_hour,
-            kilo_gib_hour,
-            instances: choices.instances,
+            changes: Vec::new(),
+            kilo_gib_hour: if choices.own_price { 0 } else { LISTED_KILO_GIB_HOUR },
             volume_gib: 30,
-            max_parallel: choices.max_parallel,
             epochs: choices.epochs,
             base,
             program_epochs: choices.hyperband.map_or(6, |(_, max, _)| max),
@@ -249,9 +276,10 @@ impl Case {
                 .find(|(key, _)| *key == "no_objective")
                 .and_then(|(_, seconds)| Some(seconds.as_i64()? * 1_000)),
         };
-        let worst = case.cost(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);
+        let worst = case.dearest(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);
+        let kept = if choices.refit { worst } else { 0 };
         // Whole cents, so that the text of the request says exactly this.
-        case.cap = choices.cap_jobs.map(|jobs| scaled(worst, jobs).div_ceil(10_000) * 10_000);
+        case.cap = choices.cap_jobs.map(|jobs| (scaled(worst, jobs) + kept).div_ceil(10_000) * 10_000);
         case.request = request(&case, choices);
         case
     }
@@ -260,21 +288,40 @@ impl Case {
     pub(crate) fn promotes(&self) -> bool {
         self.choices.hyperband.is_some() && self.choices.rungs != Rungs::Stop
     }
-
-    /// What `seconds` of one job cost, in micro-dollars, rounded up.
-    pub(crate) fn cost(&self, seconds: i64) -> u64 {
-        let per_hour = u128::from(self.instance_hour) * 1_000
-            + u128::from(self.volume_gib) * u128::from(self.kilo_gib_hour);
-        let seconds = u128::try_from(seconds).unwrap_or(0);
-        let milli = per_hour * u128::from(self.instances) * seconds;
-        u64::try_from(milli.div_ceil(3_600_000)).unwrap_or(u64::MAX)
-    }
 }
 
 /// `amount` times `factor`, in whole hundredths.
 fn scaled(amount: u64, factor: f64) -> u64 {
     let hundredths = (1..10_000_u32).take_while(|n| f64::from(*n) <= factor * 100.0).last().unwrap_or(100);
     amount.saturating_mul(u64::from(hundredths)).div_ceil(100)
+}
+
+/// The prices of instances, and what is done for want of them and at the end.
+fn priced_and_launched(controller: &mut Value, choices: &Choices) {
+    if choices.own_price {
+        for cluster in choices.clusters() {
+            let price = micro_dollars(cluster.instance_hour);
+            controller["InstancePricesUsdPerHour"][cluster.kind] = price;
+        }
+    }
+    if choices.spot_fallback {
+        controller["SpotFallback"] = json!("OnDemand");
+    }
+    if choices.refit {
+        controller["Refit"] = json!("Best");
+    }
+}
+
+/// Whole cents as an amount of dollars.
+fn dollars(micro: u64) -> Value {
+    let text = format!("{}.{:02}", micro / 1_000_000, micro % 1_000_000 / 10_000);
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// An amount of dollars to the last micro-dollar.
+fn micro_dollars(micro: u64) -> Value {
+    let text = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
+    serde_json::from_str(text.trim_end_matches('0')).unwrap_or_default()
 }
 
 fn request(case: &Case, choices: &Choices) -> Value {
@@ -325,12 +372,9 @@ fn request(case: &Case, choices: &Choices) -> Value {
         controller["MaxInstances"] = most;
     }
     if let Some(cap) = case.cap {
-        let text = format!("{}.{:02}", cap / 1_000_000, cap % 1_000_000 / 10_000);
-        controller["MaxCostUsd"] = serde_json::from_str(&text).unwrap_or_default();
+        controller["MaxCostUsd"] = dollars(cap);
     }
-    if choices.own_price {
-        controller["InstancePricesUsdPerHour"] = json!({INSTANCE_TYPE: 0.461});
-    }
+    priced_and_launched(&mut controller, choices);
     if case.epochs != Epochs::Ranked {
         controller["EpochPattern"] = json!(r"\[epoch ([0-9]+)\]");
         controller["EpochBase"] = json!(case.base);
@@ -350,7 +394,7 @@ fn job_definition(choices: &Choices) -> Value {
     if let Some(wait) = choices.max_wait_seconds {
         stopping["MaxWaitTimeInSeconds"] = json!(wait);
     }
-    json!({
+    let mut definition = json!({
         "AlgorithmSpecification": {
             "TrainingImage": "111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1",
             "TrainingInputMode": "File",
@@ -361,6 +405,16 @@ fn job_definition(choices: &Choices) -> Value {
         "StoppingCondition": stopping,
         "EnableManagedSpotTraining": choices.max_wait_seconds.is_some(),
         "CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"},
-        "ResourceConfig": {"InstanceType": INSTANCE_TYPE, "InstanceCount": choices.instances, "VolumeSizeInGB": 30},
-    })
+    });
+    let resources = choices.clusters().map(
+        |cluster| json!({"InstanceType": cluster.kind, "InstanceCount": cluster.count, "VolumeSizeInGB": 30}),
+    );
+    let resources: Vec<Value> = resources.collect();
+    match resources.as_slice() {
+        [one] => definition["ResourceConfig"] = one.clone(),
+        several => {
+            definition["HyperParameterTuningResourceConfig"] = json!({"InstanceConfigs": several});
+        }
+    }
+    definition
 }

@@ -6,9 +6,12 @@
 mod actions;
 mod bounds;
 pub(crate) mod end;
+mod launch;
+mod limits;
 mod month;
 mod owed;
 mod promotion;
+mod refit;
 pub(crate) mod rules;
 mod rungs;
 mod silence;
@@ -16,10 +19,11 @@ mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use search::Configuration;
 use service::memory::Change;
 use tuning::definition::Definition;
-use tuning::fact::JobKey;
-use tuning::ruling::{EndReason, Ruling};
+use tuning::fact::{Fact, JobEnd, JobKey};
+use tuning::ruling::{EndReason, Launch, Ruling};
 use tuning::state::State;
 use wire::stored;
 
@@ -31,10 +35,12 @@ const VIOLATIONS_MAX: usize = 20;
 /// All checkers with their books.
 #[derive(Debug)]
 pub(crate) struct Checker {
-    caps: BTreeMap<String, Option<u64>>,
+    cases: BTreeMap<String, Case>,
     pub(crate) books: BTreeMap<String, Book>,
     pub(crate) violations: Vec<String>,
     pub(crate) rulings: BTreeMap<&'static str, u64>,
+    /// Changes of limits that were stored.
+    changes: limits::Stored,
     /// Judgements by the value that the program logged at that epoch, and by another.
     pub(crate) judged_right: u64,
     pub(crate) judged_wrong: u64,
@@ -57,7 +63,14 @@ pub(crate) struct Checker {
 #[derive(Debug)]
 pub(crate) struct Book {
     pub(crate) definition: Definition,
-    pub(crate) cap: Option<u64>,
+    /// What was asked for.
+    pub(crate) case: Case,
+    pub(crate) limits: limits::Limits,
+    /// What changes of limits changed, for the report.
+    pub(crate) changed: BTreeMap<&'static str, u64>,
+    launches: launch::Launches,
+    /// The trial that trains the best configuration once more.
+    pub(crate) refit: Option<u32>,
     pub(crate) steps: u64,
     /// The state as the steps tell it, by the system's own `load`; for the idempotence check and the comparison at the end.
     pub(crate) replica: State,
@@ -87,7 +100,21 @@ type Arrival = (u32, Option<f64>);
 #[expect(clippy::struct_excessive_bools, reason = "each says that one thing was seen, in any order")]
 #[derive(Debug)]
 pub(crate) struct JobBook {
+    /// Its place in the order of all.
+    order: usize,
     reservation: u64,
+    /// What else it was ordered with.
+    pub(crate) launch: Launch,
+    /// The cap and the most jobs at once that were in force then.
+    limits: (Option<u64>, u32),
+    /// How it ended.
+    end: Option<JobEnd>,
+    /// Whether it was to stop for its interruptions.
+    interrupted: bool,
+    /// A quota keeps it from starting.
+    limited: bool,
+    /// It was called off for that.
+    elsewhere: bool,
     money: Money,
     pub(crate) stop_ordered: bool,
     bill_ordered: bool,
@@ -119,6 +146,7 @@ enum Money {
 /// What the checkers know of one trial.
 #[derive(Debug, Default)]
 pub(crate) struct TrialBook {
+    configuration: Configuration,
     attempts: u32,
     bracket: u32,
     judged: u32,
@@ -129,10 +157,11 @@ pub(crate) struct TrialBook {
 impl Checker {
     pub(crate) fn new(cases: &[Case], monthly_cap: Option<u64>) -> Self {
         Self {
-            caps: cases.iter().map(|case| (case.name.clone(), case.cap)).collect(),
+            cases: cases.iter().map(|case| (case.name.clone(), case.clone())).collect(),
             books: BTreeMap::new(),
             violations: Vec::new(),
             rulings: BTreeMap::new(),
+            changes: limits::Stored::new(),
             judged_right: 0,
             judged_wrong: 0,
             steps: 0,
@@ -156,7 +185,7 @@ impl Checker {
     /// Changes were committed, all of one transaction.
     pub(crate) fn committed(&mut self, now: i64, changes: &[Change]) {
         for change in changes {
-            if let Err(message) = self.change(change) {
+            if let Err(message) = self.change(now, change) {
                 self.violation(now, &message);
             }
         }
@@ -165,7 +194,7 @@ impl Checker {
         self.owed.committed(now, changes);
     }
 
-    fn change(&mut self, change: &Change) -> Result<(), String> {
+    fn change(&mut self, now: i64, change: &Change) -> Result<(), String> {
         let (pk, sk) = (change.key.pk.as_str(), change.key.sk.as_str());
         // The sweeper's own row lies there too.
         if pk == stored::ACTIVE && sk != stored::SweepRow::key().sk {
@@ -180,8 +209,15 @@ impl Checker {
                 return self.step(id, change);
             }
         }
-        if pk.starts_with(stored::FACT_PREFIX) && (change.old.is_some() || change.new.is_none()) {
-            return Err(format!("fact {pk}/{sk} was changed after it was put"));
+        if let Some(id) = pk.strip_prefix(stored::FACT_PREFIX) {
+            let Some(new) = change.new.as_ref().filter(|_| change.old.is_none()) else {
+                return Err(format!("fact {pk}/{sk} was changed after it was put"));
+            };
+            if let Ok(recorded) = stored::fact(new)
+                && matches!(recorded.fact, Fact::LimitsChanged { .. })
+            {
+                self.changes.insert((id.to_owned(), recorded.key.clone()), (now, recorded));
+            }
         }
         if let Some(id) = pk.strip_prefix(stored::ACTION_PREFIX) {
             return actions::changed(id, change);
@@ -198,11 +234,15 @@ impl Checker {
         if self.books.values().any(|book| book.definition.name == definition.name) {
             return Err(format!("a second tuning is named {}", definition.name));
         }
-        let cap = self.caps.get(&definition.name).copied().flatten();
+        let case = self.cases.get(&definition.name).cloned().ok_or("a tuning that nobody asked for")?;
         let book = Book {
             replica: State::new(&definition),
             definition,
-            cap,
+            limits: limits::Limits::of(&case),
+            case,
+            changed: BTreeMap::new(),
+            launches: launch::Launches::default(),
+            refit: None,
             steps: 0,
             jobs: BTreeMap::new(),
             trials: BTreeMap::new(),
@@ -255,6 +295,14 @@ impl Checker {
         if let Some(message) = wrong {
             self.violation(now, &message);
         }
+    }
+
+    /// The cap and the most jobs at once that were in force when the last of these jobs was ordered. All of them were
+    /// known then, so they keep within both.
+    pub(crate) fn in_force(&self, id: &str, jobs: impl Iterator<Item = JobKey>) -> (Option<u64>, u32) {
+        let books = self.books.get(id);
+        let jobs = jobs.filter_map(|key| books?.jobs.get(&key));
+        jobs.max_by_key(|job| job.order).map_or((None, u32::MAX), |job| job.limits)
     }
 
     /// A trial was judged by the value that its program logged at that epoch, or by another.

@@ -107,6 +107,7 @@ kinds! {
     ProgramDiverges "program: NaN" 0.3 Reach::World,
     ProgramFlat "program: flat curve" 0.3 Reach::World,
     ProgramAllHosts "program: every host logs" 0.9 Reach::World,
+    CapacityShort "job: no capacity for its choice of instances for up to 2 h" 0.3 Reach::World,
     ProgramIgnoresEpochs "program: trains on beyond the epochs it was told" 0.15 Reach::World,
 }
 

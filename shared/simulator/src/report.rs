@@ -10,8 +10,8 @@ use tuning::ruling::EndReason;
 use wire::item::Item;
 use wire::stored;
 
-use crate::check::Book;
 use crate::check::rules::RULES;
+use crate::check::{Book, Checker};
 use crate::fault::Kind;
 use crate::site::Site;
 use crate::world::World;
@@ -103,7 +103,7 @@ impl History {
             ended: check.books.values().map(ended).collect(),
             faults: by_kind(world.faults.hits()),
             sites: world.faults.hits().clone(),
-            rulings: check.rulings.clone(),
+            rulings: rulings(check),
             records_lost: world.records_lost,
             given_up: world.given_up,
             judged_right: check.judged_right,
@@ -141,6 +141,15 @@ impl History {
             trace: None,
         }
     }
+}
+
+/// How often each kind of ruling was made, and what changes of limits changed.
+fn rulings(check: &Checker) -> BTreeMap<&'static str, u64> {
+    let mut rulings = check.rulings.clone();
+    for (name, count) in check.books.values().flat_map(|book| &book.changed) {
+        *rulings.entry(name).or_default() += count;
+    }
+    rulings
 }
 
 /// Whether a trial of a tuning has all epochs, or, where there are no rungs, ended by itself.

@@ -45,6 +45,7 @@ struct Process {
 enum Task {
     Submit(usize),
     UserStop(usize),
+    UserChange(usize, usize, bool),
     Look(usize),
     Delivery(Delivery),
     Batch(Consumer, usize),
@@ -91,7 +92,14 @@ pub struct Run {
 impl Run {
     /// The history of `seed`, everything drawn from it.
     pub fn drawn(seed: u64) -> Self {
-        Self { seed, plan: Plan::drawn(seed), cases: Case::all_drawn(seed), trace: false }
+        Self { seed, plan: Plan::drawn(seed), cases: Case::all_drawn(seed, false), trace: false }
+    }
+
+    /// The history of `seed` without what was added to the drawing of tunings later: a seed that once broke a promise did
+    /// so in a history of this kind.
+    #[must_use]
+    pub fn drawn_plain(seed: u64) -> Self {
+        Self { cases: Case::all_drawn(seed, true), ..Self::drawn(seed) }
     }
 
     /// The history of `seed` with faults at `site` more frequent than elsewhere.
@@ -152,9 +160,15 @@ impl Runner {
             first.push((start + case.submit_at, Event::Submit(index)));
             first.extend(case.stop_at.map(|at| (start + at, Event::UserStop(index))));
             first.extend(case.looks_at.iter().map(|at| (start + at, Event::Look(index))));
+            first.extend(
+                case.changes
+                    .iter()
+                    .enumerate()
+                    .map(|(n, change)| (start + change.at, Event::UserChange(index, n, false))),
+            );
             first.extend(case.submit_again_at.map(|at| (start + at, Event::Submit(index))));
             // All jobs one after another, each as long as it may last, and its back-off.
-            bound += i64::from(case.max_jobs + 1) * (case.job_ms_max + 90 * MINUTE);
+            bound += i64::from(case.max_jobs + 1) * (case.job_ms_max + 90 * MINUTE) + case.paused_ms();
         }
         for (at, event) in first {
             world.queue.push(at, event);
@@ -173,6 +187,9 @@ impl Runner {
             Event::FaultsEnd => lock(&self.world).faults_end(),
             Event::Submit(case) => self.begin(Function::Api, Task::Submit(case), None),
             Event::UserStop(case) => self.begin(Function::Api, Task::UserStop(case), None),
+            Event::UserChange(case, n, resumes) => {
+                self.begin(Function::Api, Task::UserChange(case, n, resumes), None);
+            }
             Event::Look(case) => self.begin(Function::Api, Task::Look(case), None),
             Event::Pump(consumer, shard) => {
                 let batch = lock(&self.world).next_batch(consumer, shard);
@@ -301,6 +318,15 @@ impl Runner {
             Task::Look(case) if retry => world.queue.push(now + 30_000, Event::Look(case)),
             Task::Submit(case) if retry => world.queue.push(now + 30_000, Event::Submit(case)),
             Task::UserStop(case) if retry => world.queue.push(now + 30_000, Event::UserStop(case)),
+            Task::UserChange(case, n, resumes) if retry => {
+                world.queue.push(now + 30_000, Event::UserChange(case, n, resumes));
+            }
+            // A pause that was accepted ends some time later.
+            Task::UserChange(case, n, false) => {
+                if let Some(pause) = world.cases[case].changes[n].pause_ms {
+                    world.queue.push(now + pause, Event::UserChange(case, n, true));
+                }
+            }
             Task::Delivery(delivery) if retry => world.deliver_again(delivery),
             Task::Batch(consumer, shard) => match outcome {
                 Some(Outcome::Failed(failed)) => world.batch_done(consumer, shard, Some(&failed)),
@@ -308,6 +334,7 @@ impl Runner {
             },
             Task::Submit(_)
             | Task::UserStop(_)
+            | Task::UserChange(..)
             | Task::Look(_)
             | Task::Delivery(_)
             | Task::Repeat

@@ -197,9 +197,18 @@ impl Best {
             case.submit_at = 0;
         });
         self.without(|run| {
-            let Case { submit_at, stop_at, name, choices, .. } = &run.cases[index];
-            run.cases[index] = Case { submit_at: *submit_at, stop_at: *stop_at, ..Case::of(name, choices) };
+            let Case { submit_at, stop_at, changes, name, choices, .. } = &run.cases[index];
+            let (submit_at, stop_at, changes) = (*submit_at, *stop_at, changes.clone());
+            run.cases[index] = Case { submit_at, stop_at, changes, ..Case::of(name, choices) };
         });
+        for change in (0..self.run.cases[index].changes.len()).rev() {
+            self.without(|run| _ = run.cases[index].changes.remove(change));
+            self.without(|run| {
+                if let Some(change) = run.cases[index].changes.get_mut(change) {
+                    change.pause_ms = None;
+                }
+            });
+        }
         for simpler in CHOICES {
             while self.without(|run| {
                 let case = &mut run.cases[index];
@@ -252,7 +261,13 @@ const CHOICES: &[fn(&mut Choices)] = &[
     |choices| choices.hyperband = None,
     |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(3), 3)),
     |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(9), 3)),
-    |choices| choices.max_wait_seconds = None,
+    |choices| choices.refit = false,
+    |choices| choices.spot_fallback = false,
+    |choices| _ = choices.others.pop(),
+    |choices| {
+        choices.spot_fallback = false;
+        choices.max_wait_seconds = None;
+    },
     |choices| choices.cap_jobs = None,
     |choices| choices.own_price = true,
     |choices| choices.epochs = Epochs::Absolute,

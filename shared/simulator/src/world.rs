@@ -7,8 +7,10 @@
 //! their own, in the table itself), and the port has no other read. So there is no eventually consistent read to play.
 
 pub(crate) mod call;
+mod capacity;
 mod checkpoint;
 pub(crate) mod deliver;
+mod launched;
 pub(crate) mod life;
 pub(crate) mod ports;
 pub(crate) mod program;

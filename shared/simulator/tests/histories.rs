@@ -146,6 +146,16 @@ fn most_tunings_complete_with_a_trial_at_max_resource() {
 fn seeds_that_once_broke_a_promise_break_none() {
     let mut report = Report::default();
     for seed in [610, 3_821, 3_870, 4_132, 4_531, 3_212, 10_813, 408_934] {
+        add(&mut report, &Run::drawn_plain(seed));
+    }
+}
+
+/// The search went on after the best was trained once more; the last job was ordered and stopped at once; one interruption
+/// counted twice; nobody was told that a lowered cap pays nothing more.
+#[test]
+fn seeds_with_fall_backs_and_changed_limits_that_once_broke_a_promise_break_none() {
+    let mut report = Report::default();
+    for seed in [79, 222, 353, 645, 882] {
         add(&mut report, &Run::drawn(seed));
     }
 }

@@ -123,6 +123,39 @@ fn situation_of_money_or_silence(mutation: Mutation, seed: u64) -> Run {
             let plan = Plan { safety_ms: HOUR, epoch_ms: 200_000, ..plan(&faults) };
             Run { seed, plan, cases: vec![Case::of("sim0", &watched)], trace: false }
         }
+        _ => situation_of_launches(mutation, seed),
+    }
+}
+
+/// Instances that are short, and what is done at the end and by a user.
+fn situation_of_launches(mutation: Mutation, seed: u64) -> Run {
+    let made = |plan: Plan, choices: &Choices| Run {
+        seed,
+        plan,
+        cases: vec![Case::of("sim0", choices)],
+        trace: false,
+    };
+    let spot = Choices { max_wait_seconds: Some(5_400), spot_fallback: true, ..Choices::plain() };
+    let several = Choices { others: vec![2, 1], cap_jobs: Some(6.0), ..Choices::plain() };
+    // The search ends early, and jobs are left.
+    let refit =
+        Choices { refit: true, extra: vec![("not_improving", 3.into())], max_jobs: 20, ..Choices::plain() };
+    match mutation {
+        Mutation::RefitTwice => made(Plan::calm(), &refit),
+        // Just enough for the search, or for the last job too.
+        Mutation::RefitMoneySpent | Mutation::SearchAfterRefit => {
+            let tenths = u32::try_from(seed % 30).expect("a small number");
+            let cap_jobs = Some(1.0 + f64::from(tenths) / 10.0);
+            let capped = Choices { cap_jobs, extra: Vec::new(), max_jobs: 100, ..refit };
+            made(Plan { epoch_ms: 120_000, ..Plan::calm() }, &capped)
+        }
+        Mutation::OnDemandTooSoon | Mutation::OnDemandForgotten | Mutation::OnDemandAtSpotLimits => made(
+            Plan { epoch_ms: 60_000, ..Plan::calm() }.with(Kind::JobInterrupted, 0.9),
+            &Choices { max_interruptions: 1, ..spot },
+        ),
+        Mutation::OthersPricedAsFirst | Mutation::OthersBilledAsFirst | Mutation::CapacityForgotten => {
+            made(Plan::calm().with(Kind::CapacityShort, 0.3), &several)
+        }
         _ => Run::drawn(seed),
     }
 }

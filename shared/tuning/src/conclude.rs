@@ -149,14 +149,17 @@ fn further_attempt(
         Some(StopWhy::NextInstances) => Some(RetryWhy::NextInstances),
         _ => None,
     };
+    // What its program did before the stop landed stands.
+    let by_itself = matches!(job.end, Some(JobEnd::Completed | JobEnd::AlgorithmError));
     let over = (trial.out.is_some() || job.stop.is_some()) && elsewhere.is_none();
     if !refit::goes_on(state, trial) || over || has_all_epochs(definition, trial) {
         return None;
     }
-    if let Some(why) = elsewhere.filter(|_| job.end != Some(JobEnd::Completed)) {
+    if let Some(why) = elsewhere.filter(|_| !by_itself) {
         return Some((why, 0));
     }
-    let fallback = definition.job.spot && definition.spot_fallback && !job.on_demand;
+    let asked = definition.spot_fallback || crate::planted!(OnDemandUnasked);
+    let fallback = definition.job.spot && asked && !job.on_demand;
     let why = match job.end? {
         JobEnd::CapacityError if spot::moves_on(definition, state, trial, job) => {
             return Some((RetryWhy::NextInstances, 0));

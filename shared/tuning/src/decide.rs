@@ -17,7 +17,7 @@ mod start;
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
-use crate::ruling::{EndReason, Ruling, StopWhy};
+use crate::ruling::{Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 
 pub(crate) use pool::latest_start;
@@ -75,13 +75,16 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
         if job.stop.is_some() || settled || !job.holds_slot() {
             return None;
         }
+        let elsewhere = || {
+            let limited = || spot::limited(definition, state, trial, job);
+            spot::interrupted(definition, state, trial, job).or_else(limited)
+        };
+        let silent = || silence::confirmed(definition, state, trial, job);
         let why = match (&state.status, trial.out) {
             (_, Some(why)) => why,
             // The best configuration is trained to its own end, for the sake of its model.
-            (Status::Ending(EndReason::Target | EndReason::NotImproving) | Status::Active, None)
-                if trial.refit.is_some() =>
-            {
-                silence::confirmed(definition, state, trial, job)?
+            (_, None) if trial.refit.is_some() && refit::goes_on(state, trial) => {
+                elsewhere().or_else(silent)?
             }
             // One that trains just to its rung's level ends by itself.
             (_, None) if promotes && promote::past_level(trial, job).is_some() => {
@@ -90,9 +93,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             (_, None) if !promotes && trial.resource() >= max_resource => StopWhy::MaxResource,
             // For want of money or of further jobs a tuning begins to end only when its last job has ended.
             (Status::Ending(_), None) => StopWhy::TuningEnding,
-            (Status::Active | Status::Ended { .. }, None) => spot::interrupted(definition, state, trial, job)
-                .or_else(|| spot::limited(definition, state, trial, job))
-                .or_else(|| silence::confirmed(definition, state, trial, job))?,
+            (Status::Active | Status::Ended { .. }, None) => elsewhere().or_else(silent)?,
         };
         Some(Ruling::StopOrdered { job: key, why })
     })

@@ -74,7 +74,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             pool(state, *job, |pool| pool.over.is_none() && pool.over.replace(*retained).is_none())
         }
         Fact::ActionDeferred { job, not_before, reason, limited } => {
-            deferred(definition, state, *job, (*not_before, reason, *limited))
+            deferred(definition, state, *job, (at, *not_before, reason, *limited))
         }
     };
     if changed {
@@ -162,8 +162,9 @@ fn job_state_changed(
         && ((at, place(phase)) > (job.phase_at, place(job.phase))
             || (at == job.phase_at && crate::planted!(InterruptionTwice)))
     {
-        // Every return to `Interrupted` is one interruption; the same event again has the same time.
-        if phase == JobPhase::Interrupted {
+        // Every return to `Interrupted` is one interruption. The same one seen by another way may have another time.
+        let again = job.phase == JobPhase::Interrupted && !crate::planted!(InterruptionTwice);
+        if phase == JobPhase::Interrupted && !again {
             job.interruptions = job.interruptions.saturating_add(1);
         }
         job.phase = phase;
@@ -192,6 +193,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         return false;
     };
     let choice = state.job(*key).map_or(0, |job| job.instances);
+    let choice = if crate::planted!(OthersBilledAsFirst) { 0 } else { choice };
     let cost = definition.job.instances(choice).cost(*billable_seconds).unwrap_or(MicroUsd::ZERO);
     let trial = state.trials.get(&key.trial);
     let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
@@ -281,7 +283,7 @@ fn deferred(
     definition: &Definition,
     state: &mut State,
     key: JobKey,
-    (not_before, reason, limited): (i64, &str, bool),
+    (at, not_before, reason, limited): (i64, i64, &str, bool),
 ) -> bool {
     let mut holds = false;
     let mut short = None;
@@ -299,7 +301,7 @@ fn deferred(
         true
     });
     if let Some(choice) = short {
-        state.lacks_capacity(definition, choice);
+        state.lacks_capacity(definition, choice, state.now.max(at));
     }
     // What one choice of instances lacks, another may have: others go first.
     let another = short.is_some() && spot::is_to_be_had(definition, state, spot::choice(definition, state));

@@ -58,6 +58,9 @@ impl Ledger {
 
     /// Changes the cap. What is spent and reserved already stands, even above it.
     pub fn change_cap(&mut self, cap: MicroUsd) {
+        if crate::planted!(LoweredCapIgnored) && self.cap.is_some_and(|old| cap < old) {
+            return;
+        }
         let total = self.spent.plus(self.reserved);
         self.cap = Some(cap);
         self.standing = (total > cap).then_some(total);

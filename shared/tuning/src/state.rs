@@ -420,18 +420,20 @@ impl State {
 
     /// Jobs that may still be launched, besides the one that is to train the best configuration once more.
     pub fn jobs_left(&self, definition: &Definition) -> u32 {
-        let kept = u32::from(definition.refit && self.refit.is_none());
-        definition.limits.max_jobs.saturating_sub(kept).saturating_sub(self.launched)
+        let kept = definition.refit && self.refit.is_none() && !crate::planted!(RefitJobUsed);
+        definition.limits.max_jobs.saturating_sub(u32::from(kept)).saturating_sub(self.launched)
     }
 
     /// Most jobs at once, as it is now.
     pub fn max_parallel(&self, definition: &Definition) -> u32 {
-        self.changes.max_parallel.as_ref().map_or(definition.limits.max_parallel, |change| change.value)
+        let first = definition.limits.max_parallel;
+        let now = self.changes.max_parallel.as_ref().map_or(first, |change| change.value);
+        if crate::planted!(FewerJobsIgnored) { now.max(first) } else { now }
     }
 
     /// Whether no further job is started for now, by its user's order.
     pub fn is_paused(&self) -> bool {
-        self.changes.paused.as_ref().is_some_and(|change| change.value)
+        self.changes.paused.as_ref().is_some_and(|change| change.value) && !crate::planted!(PauseIgnored)
     }
 
     /// Instances of the jobs that hold a slot.

@@ -41,7 +41,14 @@ impl Book {
     /// A ruling, after it entered the other books.
     pub(super) fn within_bounds(&mut self, ruling: &Ruling) -> Result<(), String> {
         match ruling {
-            Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => Ok(()),
+            Ruling::AttemptAwaited {
+                why: RetryWhy::RuntimeCutTooShort | RetryWhy::NextInstances, ..
+            } => Ok(()),
+            // On demand it begins anew.
+            Ruling::AttemptAwaited { why: RetryWhy::OnDemand, job, .. } => {
+                self.bounds.retries.remove(&job.trial);
+                Ok(())
+            }
             Ruling::AttemptAwaited { job, .. } => {
                 let retries = self.bounds.retries.entry(job.trial).or_default();
                 *retries += 1;
@@ -67,8 +74,8 @@ impl Book {
 
     fn within_instances(&self) -> Result<(), String> {
         let Some(most) = self.definition.limits.max_instances else { return Ok(()) };
-        let running = self.jobs.values().filter(|job| !job.end_seen).count();
-        let instances = u32::try_from(running).unwrap_or(u32::MAX) * self.definition.job.instance_count;
+        let running = self.jobs.values().filter(|job| !job.end_seen);
+        let instances: u32 = running.map(|job| self.case.cluster(job.launch.instances).count).sum();
         (instances <= most).then_some(()).ok_or_else(|| format!("MaxInstances: {instances} instances run"))
     }
 

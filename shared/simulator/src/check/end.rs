@@ -35,6 +35,7 @@ pub(crate) fn check(world: &mut World) {
         ended_well(world, id, &mut wrong);
         used_up(world, id, &mut wrong);
         wrong.extend(world.check.books.get(id).and_then(|book| book.short_of_the_top(id)));
+        wrong.extend(world.owed_refit(id));
     }
     wrong.extend(world.check.months_at_end());
     let at_rest = now(store.all(ACTIVE, "")).map(|rows| rows.iter().all(|row| active_id(row).is_none()));
@@ -129,7 +130,7 @@ fn replayed(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut Vec
     }
     let hidden = |key| book.jobs.get(&key).is_some_and(|job| job.money == Money::Released);
     let billed = world.training.of(id).filter(|job| !(job.deleted && hidden(job.key)));
-    let billed: u64 = billed.map(|job| world.cases[job.case].cost(job.charged_seconds())).sum();
+    let billed: u64 = billed.map(|job| world.cases[job.case].cost(job.choice, job.charged_seconds())).sum();
     // What is above a reservation and was never told in time cannot be known.
     let overran = world.training.of(id).any(|job| job.overran);
     if book.ended.is_some() && !overran && book.definition.job.rate.is_some() && billed > spent {
@@ -142,13 +143,24 @@ fn used_up(world: &World, id: &str, wrong: &mut Vec<String>) {
     let Some(book) = world.check.books.get(id).filter(|book| !book.definition.grants && !book.overrun) else {
         return;
     };
-    let (Some(cap), Some((EndReason::CostCap, _))) = (book.cap, &book.ended) else { return };
+    let (Some(cap), Some((EndReason::CostCap, _))) = (book.limits.cap, &book.ended) else { return };
     let unused = cap.saturating_sub(book.money().0);
-    // Where trials are promoted the next job may be one of the long ones.
-    let next = if book.promotes() { book.most_reservation() } else { book.least_reservation };
-    if unused >= (cap / 20).max(next.unwrap_or(cap)) {
+    if unused >= (cap / 20).max(unpaid(book).unwrap_or(cap)) {
         wrong.push(format!("P1: {id} ended at its cap of {cap} with {unused} unused"));
     }
+}
+
+/// What the next job may have cost at most, for which the rest of the cap was too little.
+fn unpaid(book: &super::Book) -> Option<u64> {
+    let choices = &book.case.choices;
+    let dearest = book.case.dearest(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);
+    // Where trials are promoted the next job may be one of the long ones.
+    let next = if book.promotes() { book.most_reservation() } else { book.least_reservation };
+    // A cap may be lowered before any job starts.
+    let next = if book.case.changes.is_empty() { next } else { next.or(Some(dearest)) };
+    // It may run on dearer instances than all before; and as much is kept back for the last job.
+    let next = if book.case.clusters() > 1 { Some(dearest) } else { next };
+    if choices.refit { Some(next.unwrap_or(dearest) + dearest) } else { next }
 }
 
 /// A tuning fails only for what its jobs did.
@@ -163,6 +175,7 @@ fn ended_well(world: &World, id: &str, wrong: &mut Vec<String>) {
         Kind::JobAlgorithmError,
         Kind::JobServiceError,
         Kind::JobCapacityError,
+        Kind::CapacityShort,
         Kind::JobHangs,
         Kind::JobEndsEarly,
         Kind::StoppedOutside,

@@ -95,7 +95,7 @@ fn quiet(world: &World) -> i64 {
 }
 
 /// Whether nothing goes wrong at any time.
-fn faultless(plan: &Plan) -> bool {
+pub(super) fn faultless(plan: &Plan) -> bool {
     let orderly = plan.order == Order::Natural && plan.crash_once == CrashOnce::Never;
     orderly && plan.rates.is_empty() && plan.stream_outage.is_none()
 }
@@ -158,6 +158,19 @@ pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
         }
     }
     last_values(world, wrong);
+    changes(world, arrived, wrong);
+}
+
+/// A change of limits that was stored is in force in time, unless a later one is.
+fn changes(world: &World, arrived: i64, wrong: &mut Vec<String>) {
+    for ((id, key), (stored, recorded)) in &world.check.changes {
+        let Some(book) = world.check.books.get(id) else { continue };
+        let due = (*stored).max(arrived) + STORED_MS;
+        let ended = world.check.owed.endings.get(id).copied().unwrap_or(i64::MAX);
+        if ended > due && book.limits.misses(recorded) {
+            wrong.push(format!("P2: change {key} of {id} was stored, and is not in force"));
+        }
+    }
 }
 
 /// A job is concluded with the last value that it logged, whatever was lost on the way: its log is read before its bill.

@@ -163,6 +163,16 @@ impl Book {
         right.then_some(()).ok_or_else(|| format!("P6: job {key} begins its trial in round {}", place.1))
     }
 
+    /// The job that trains the best once more is of no rung: it is told the best resource.
+    pub(super) fn refit_told(&mut self, key: JobKey, told: Option<u32>) -> Result<(), String> {
+        if let Some(job) = self.jobs.get_mut(&key) {
+            job.level = told;
+        }
+        (key.rung == 0 && told.is_some())
+            .then_some(())
+            .ok_or_else(|| format!("Refit: job {key} is told {told:?}"))
+    }
+
     /// A trial waits.
     pub(super) fn rung_reached(&mut self, ruling: &Ruling) -> Result<(), String> {
         let Ruling::RungReached { job, trial, bracket, round, rung, level, resource, value } = ruling else {
@@ -200,6 +210,9 @@ impl Book {
         how: &TrialEnd,
     ) -> Result<(), String> {
         let (Some(shape), active) = (self.shape(), self.ending.is_none()) else { return Ok(()) };
+        if self.refit == Some(trial) {
+            return Ok(());
+        }
         let standing = self.promotions.trials.get_mut(&trial).ok_or("P6: of a trial that never was")?;
         let (place, rung) = (standing.place, standing.rung);
         match std::mem::replace(&mut standing.stage, Stage::Over) {
@@ -321,7 +334,8 @@ impl Book {
         let launched = self.jobs.values().filter(|job| !(job.money == Money::Released && job.concluded));
         let awaited = self.promotions.trials.values().filter(|standing| standing.is_on_its_way());
         let all = launched.count() + awaited.count() + owed + 1;
-        !self.overrun && all <= usize::try_from(self.definition.limits.max_jobs).unwrap_or(usize::MAX)
+        let kept = usize::from(self.case.choices.refit && self.refit.is_none());
+        !self.overrun && all + kept <= usize::try_from(self.definition.limits.max_jobs).unwrap_or(usize::MAX)
     }
 
     /// A job is told to repeat what its trial has.
@@ -344,7 +358,7 @@ impl Book {
     pub(super) fn short_of_the_top(&self, id: &str) -> Option<String> {
         self.shape()?;
         let plain = matches!(self.ended, Some((EndReason::MaxJobs, _)))
-            && self.cap.is_none()
+            && self.limits.cap.is_none()
             && !self.definition.grants
             && !self.promotions.tried_again
             && self.jobs.values().all(|job| job.money != Money::Released);

@@ -4,7 +4,7 @@
 use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd};
 
 macro_rules! rules {
-    ($($pattern:pat $(if $guard:expr)? => $name:literal,)*; $never:pat => $not:literal) => {
+    ($($pattern:pat $(if $guard:expr)? => $name:literal,)*; $never:pat => $not:literal; $($change:literal,)*) => {
         /// The name of the rule that a ruling follows.
         pub(crate) fn name(ruling: &Ruling) -> &'static str {
             match ruling {
@@ -13,8 +13,8 @@ macro_rules! rules {
             }
         }
 
-        /// All of them.
-        pub(crate) const RULES: &[&str] = &[$($name,)*];
+        /// All of them, and what changes of limits change.
+        pub(crate) const RULES: &[&str] = &[$($name,)* $($change,)*];
     };
 }
 
@@ -29,14 +29,19 @@ rules! {
     Ruling::TrialPromoted { .. } => "TrialPromoted",
     Ruling::ResourceRepeated { from: 0, .. } => "ResourceRepeated from the beginning",
     Ruling::ResourceRepeated { .. } => "ResourceRepeated",
+    Ruling::StartOrdered { launch, .. } if launch.refit => "StartOrdered, the best once more",
+    Ruling::StartOrdered { launch, .. } if launch.on_demand => "StartOrdered on demand",
+    Ruling::StartOrdered { launch, .. } if launch.instances > 0 => "StartOrdered on other instances",
     Ruling::StartOrdered { job, .. } if job.attempt > job.rung + 1 => "StartOrdered further attempt",
     Ruling::StartOrdered { job, .. } if job.rung > 0 => "StartOrdered promoted",
     Ruling::StartOrdered { .. } => "StartOrdered",
     Ruling::StopOrdered { why: StopWhy::Rung { .. }, .. } => "StopOrdered Rung",
     Ruling::StopOrdered { why: StopWhy::MaxResource, .. } => "StopOrdered MaxResource",
     Ruling::StopOrdered { why: StopWhy::PastLevel { .. }, .. } => "StopOrdered PastLevel",
+    Ruling::StopOrdered { why: StopWhy::NextInstances, .. } => "StopOrdered NextInstances",
     Ruling::StopOrdered { why: StopWhy::TuningEnding, .. } => "StopOrdered TuningEnding",
     Ruling::StopOrdered { why: StopWhy::NoObjective { .. }, .. } => "StopOrdered NoObjective",
+    Ruling::StopOrdered { why: StopWhy::Interruptions { .. }, .. } => "StopOrdered Interruptions",
     Ruling::BillOrdered { .. } => "BillOrdered",
     Ruling::LogReadOrdered { .. } => "LogReadOrdered",
     Ruling::LookOrdered { .. } => "LookOrdered",
@@ -54,6 +59,8 @@ rules! {
     Ruling::AttemptAwaited { why: RetryWhy::MaxWait, .. } => "AttemptAwaited MaxWait",
     Ruling::AttemptAwaited { why: RetryWhy::ServiceError, .. } => "AttemptAwaited ServiceError",
     Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => "AttemptAwaited RuntimeCutTooShort",
+    Ruling::AttemptAwaited { why: RetryWhy::NextInstances, .. } => "AttemptAwaited NextInstances",
+    Ruling::AttemptAwaited { why: RetryWhy::OnDemand, .. } => "AttemptAwaited OnDemand",
     Ruling::TrialFinished { how: TrialEnd::Completed, .. } => "TrialFinished Completed",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), job: None, .. } => "TrialFinished Stopped Rung, waiting",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), job: None, .. } => "TrialFinished Stopped TuningEnding, waiting",
@@ -62,6 +69,7 @@ rules! {
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::MaxResource), .. } => "TrialFinished Stopped MaxResource",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), .. } => "TrialFinished Stopped TuningEnding",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NoObjective { .. }), .. } => "TrialFinished Stopped NoObjective",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. } => "TrialFinished Stopped Interruptions",
     Ruling::TrialFinished { how: TrialEnd::StoppedOutside, .. } => "TrialFinished StoppedOutside",
     Ruling::TrialFinished { how: TrialEnd::MaxRuntime, .. } => "TrialFinished MaxRuntime",
     Ruling::TrialFinished { how: TrialEnd::Failed(_), job: None, .. } => "TrialFinished Failed, no further attempt",
@@ -80,14 +88,18 @@ rules! {
     Ruling::TuningEnded { why: EndReason::Stopped } => "TuningEnded Stopped",
     Ruling::TuningEnded { why: EndReason::Failed(_) } => "TuningEnded Failed",
     ;
-    // No case has a fall-back.
-    Ruling::StopOrdered { why: StopWhy::Interruptions { .. } | StopWhy::NextInstances, .. }
-        | Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances), .. }
-        | Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. }
-    // Or a warm pool.
-        | Ruling::PoolReadOrdered { .. } | Ruling::PoolReleaseOrdered { .. } | Ruling::PoolClosed { .. }
-        | Ruling::AttemptAwaited { why: RetryWhy::NextInstances | RetryWhy::OnDemand, .. }
+    // Only if the tuning ends just then.
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances), .. } |
+    // No case has a warm pool.
+    Ruling::PoolReadOrdered { .. } | Ruling::PoolReleaseOrdered { .. } | Ruling::PoolClosed { .. } |
     // These end no tuning before its time.
-        | Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } =>
-        "TuningEnding without a rule"
+    Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } => "TuningEnding without a rule";
+    "LimitsChanged, cap raised",
+    "LimitsChanged, cap lowered",
+    "LimitsChanged, cap below what is booked",
+    "LimitsChanged, more jobs",
+    "LimitsChanged, fewer jobs",
+    "LimitsChanged, paused",
+    "LimitsChanged, goes on",
+    "LimitsChanged, overtaken by a later change",
 }

@@ -1,8 +1,9 @@
 //! Reads steps: money (P1), the order of rulings (P2), limits, and that a fact taken twice changes nothing.
 
+use search::Configuration;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::fold::fold;
-use tuning::ruling::{EndReason, Ruling, TrialEnd};
+use tuning::ruling::{EndReason, Launch, Ruling, TrialEnd};
 use tuning::step::{Step, load};
 
 use super::{Book, JobBook, Money, TrialBook};
@@ -22,7 +23,8 @@ impl Book {
         }
         self.count_facts(step);
         for ruling in &step.rulings {
-            let checked = self.ruling(ruling).and_then(|()| self.within_bounds(ruling));
+            let checked = self.ruling(ruling).and_then(|()| self.turned(ruling));
+            let checked = checked.and_then(|()| self.within_bounds(ruling));
             checked.map_err(|wrong| format!("{wrong} ({})", super::rules::name(ruling)))?;
             // P1 holds at every recorded point, not only between steps.
             self.within_cap()?;
@@ -39,21 +41,17 @@ impl Book {
         if recorded.fact == Fact::StopRequested {
             self.ending.get_or_insert(EndReason::Stopped);
         }
+        self.time_told(recorded.at);
+        self.limits_changed(recorded);
         let Some(key) = recorded.fact.job() else { return };
-        let rate = self.definition.job.clone();
         let Some(job) = self.jobs.get_mut(&key) else { return };
         match &recorded.fact {
             Fact::JobStateChanged { phase: JobPhase::Ended(end), .. } => job.end(*end),
             Fact::JobDescribed { end, billable_seconds, .. } => {
                 job.end(*end);
                 if job.money == Money::Reserved {
-                    let seconds = *billable_seconds;
-                    let bill = rate.rate.map_or(0, |price| {
-                        let volume = u128::from(rate.volume_gib) * u128::from(price.volume_kilo_gib_hour);
-                        let hour = u128::from(price.instance_hour) * 1_000 + volume;
-                        let milli = hour * u128::from(rate.instance_count) * u128::from(seconds);
-                        u64::try_from(milli.div_ceil(3_600_000)).unwrap_or(u64::MAX)
-                    });
+                    let seconds = i64::try_from(*billable_seconds).unwrap_or(i64::MAX);
+                    let bill = self.case.cost(job.launch.instances, seconds);
                     job.money = Money::Spent(bill);
                     self.overrun |= bill > job.reservation;
                 }
@@ -63,6 +61,11 @@ impl Book {
                 job.money = Money::Released;
                 job.end_seen = true;
                 job.hopeless = true;
+            }
+            Fact::ActionDeferred { limited: true, .. } if !job.created => {
+                job.limited = true;
+                let choice = job.launch.instances;
+                self.lacking(choice);
             }
             Fact::TuningSubmitted
             | Fact::StopRequested
@@ -94,25 +97,11 @@ impl Book {
         })
     }
 
-    fn within_cap(&self) -> Result<(), String> {
-        let (spent, reserved) = self.money();
-        if self.definition.grants && !self.overrun && spent + reserved > self.granted {
-            return Err(format!("P1: spent {spent} + reserved {reserved} is above {} granted", self.granted));
-        }
-        match self.cap {
-            // The books tell the truth when the service has broken its word.
-            Some(cap) if spent + reserved > cap && !self.overrun => {
-                Err(format!("P1: spent {spent} + reserved {reserved} is above the cap {cap}"))
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
     fn ruling(&mut self, ruling: &Ruling) -> Result<(), String> {
         self.notices.extend(ruling.action().filter(|action| action.starts_with("notice-")));
         match ruling {
             Ruling::GrantOrdered { least, wanted, .. } => {
-                let sound = self.definition.grants && least.0 > 0 && least <= wanted && self.ending.is_none();
+                let sound = self.definition.grants && least.0 > 0 && least <= wanted && self.may_ask();
                 sound.then_some(()).ok_or_else(|| format!("P1: {least} to {wanted} are asked for"))
             }
             Ruling::ReturnOrdered { amount, .. } => {
@@ -121,10 +110,7 @@ impl Book {
                 Ok(())
             }
             Ruling::CapReached { .. } | Ruling::MonthCapReached { .. } => Ok(()),
-            Ruling::StartOrdered { job, bracket, reservation, round, launch, .. } => {
-                self.start_ordered(*job, *bracket, reservation.0)?;
-                self.started_for(*job, (*bracket, *round), launch.resource)
-            }
+            Ruling::StartOrdered { .. } => self.start(ruling),
             Ruling::StopOrdered { job, .. } => {
                 let book = self.jobs.get_mut(job).ok_or("P2: of a job that was never ordered")?;
                 if std::mem::replace(&mut book.stop_ordered, true) {
@@ -186,6 +172,21 @@ impl Book {
         known.then_some(()).ok_or_else(|| format!("P2: job {job} was never ordered"))
     }
 
+    /// A job is ordered.
+    fn start(&mut self, ruling: &Ruling) -> Result<(), String> {
+        let Ruling::StartOrdered { job, bracket, configuration, limits, reservation, round, launch } = ruling
+        else {
+            return Ok(());
+        };
+        self.start_ordered(*job, (*bracket, configuration), reservation.0, *launch)?;
+        self.launched(*job, *launch, *limits, reservation.0)?;
+        if launch.refit {
+            return self.refit_told(*job, launch.resource);
+        }
+        self.leaves_one()?;
+        self.started_for(*job, (*bracket, *round), launch.resource)
+    }
+
     fn trial_finished(&mut self, job: Option<JobKey>, trial: u32, how: &TrialEnd) -> Result<(), String> {
         if let Some(job) = job {
             self.concluded(job)?;
@@ -200,15 +201,29 @@ impl Book {
         (!exists).then_some(()).ok_or_else(|| format!("P1: trial {trial} had a job"))
     }
 
-    fn start_ordered(&mut self, key: JobKey, bracket: u32, reservation: u64) -> Result<(), String> {
+    fn start_ordered(
+        &mut self,
+        key: JobKey,
+        (bracket, configuration): (u32, &Configuration),
+        reservation: u64,
+        launch: Launch,
+    ) -> Result<(), String> {
         if self.overrun {
             return Err(format!("P1: job {key} is ordered after a bill above its reservation"));
         }
-        if self.ending.is_some() {
+        if launch.refit {
+            self.refit_ordered(key)?;
+        } else if self.ending.is_some() {
             return Err(format!("P3: job {key} is ordered while the tuning ends"));
         }
-        let trial =
-            self.trials.entry(key.trial).or_insert_with(|| TrialBook { bracket, ..TrialBook::default() });
+        let trial = self.trials.entry(key.trial).or_insert_with(|| TrialBook {
+            bracket,
+            configuration: configuration.clone(),
+            ..TrialBook::default()
+        });
+        if trial.configuration != *configuration {
+            return Err(format!("P6: job {key} has not the configuration of its trial"));
+        }
         if trial.finished || trial.out {
             return Err(format!("P6: trial {} is over, job {key} is ordered", key.trial));
         }
@@ -221,11 +236,23 @@ impl Book {
         trial.attempts = key.attempt;
         let mut jobs = self.jobs.iter();
         let former = jobs.find(|(job, _)| job.trial == key.trial && job.attempt + 1 == key.attempt);
-        if former.is_some_and(|(job, book)| (job.rung == key.rung && book.hopeless) || !book.concluded) {
+        // One that was stopped for its interruptions goes on on demand, one that a quota kept back on other instances.
+        let goes_on = |book: &JobBook| {
+            (book.interrupted || book.elsewhere) && matches!(book.end, None | Some(JobEnd::Stopped))
+        };
+        let hopeless = |book: &JobBook| book.hopeless && !goes_on(book);
+        if former.is_some_and(|(job, book)| (job.rung == key.rung && hopeless(book)) || !book.concluded) {
             return Err(format!("P6: job {key} continues a failure, or what is not over"));
         }
         let book = JobBook {
+            order: self.jobs.len(),
             reservation,
+            launch,
+            limits: (self.limits.cap, self.limits.max_parallel),
+            end: None,
+            interrupted: false,
+            limited: false,
+            elsewhere: false,
             money: Money::Reserved,
             stop_ordered: false,
             bill_ordered: false,
@@ -243,11 +270,8 @@ impl Book {
             return Err(format!("P2: the name of job {key} is used twice"));
         }
         self.least_reservation = Some(self.least_reservation.map_or(reservation, |r| r.min(reservation)));
+        self.allowed_to_start()?;
         let limits = &self.definition.limits;
-        let running = self.jobs.values().filter(|job| !job.end_seen).count();
-        if running > usize::try_from(limits.max_parallel).unwrap_or(usize::MAX) {
-            return Err(format!("MaxParallel: {running} jobs hold slots"));
-        }
         let launched = self.jobs.values().filter(|job| job.money != Money::Released).count();
         if launched > usize::try_from(limits.max_jobs).unwrap_or(usize::MAX) {
             return Err(format!("MaxJobs: {launched} jobs were launched"));
@@ -266,7 +290,7 @@ impl Book {
 
     /// People were told of the levels of the cap that were reached.
     fn cap_was_told(&self, why: &EndReason) -> Result<(), String> {
-        let Some(cap) = self.cap else { return Ok(()) };
+        let Some(cap) = self.limits.cap else { return Ok(()) };
         let told = |percent: u32| self.notices.contains(&format!("notice-cap-{percent}"));
         let spent_at_least = |percent: u64| self.money().0 * 100 >= cap * percent;
         let used_up = *why == EndReason::CostCap && !self.definition.grants && !self.overrun;
@@ -278,7 +302,7 @@ impl Book {
 
     fn tuning_ended(&mut self, why: &EndReason) -> Result<(), String> {
         self.cap_was_told(why)?;
-        let limited = self.cap.is_some() || self.definition.grants || self.overrun;
+        let limited = self.limits.cap.is_some() || self.definition.grants || self.overrun;
         if *why == EndReason::CostCap && !limited {
             return Err("P3: it ends for want of money, which nothing limits".to_owned());
         }
@@ -310,6 +334,7 @@ impl JobBook {
     fn end(&mut self, end: JobEnd) {
         if !self.end_seen {
             self.end_seen = true;
+            self.end = Some(end);
             self.failed = end == JobEnd::AlgorithmError;
             self.hopeless = matches!(end, JobEnd::AlgorithmError | JobEnd::Completed | JobEnd::Stopped);
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use service::change::{self, ChangeError};
 use service::decide::Decider;
 use service::job_events::{JobEvents, RecordError};
 use service::job_logs::JobLogs;
@@ -50,6 +51,7 @@ pub(super) fn text(task: &Task, batch: Option<&[Record]>) -> String {
         },
         Task::Submit(_)
         | Task::UserStop(_)
+        | Task::UserChange(..)
         | Task::Look(_)
         | Task::Batch(..)
         | Task::Repeat
@@ -64,6 +66,7 @@ pub(super) fn invoke(process: Process, task: &Task, batch: Option<&[Record]>) ->
     match task {
         Task::Submit(case) => submit(process, *case),
         Task::UserStop(case) => user_stop(process, *case),
+        Task::UserChange(case, n, resumes) => user_change(process, *case, *n, *resumes),
         Task::Look(case) => look::look(process, *case),
         Task::Delivery(delivery) => match &delivery.what {
             What::JobEvent(event) | What::Junk(event, true) => job_event(process, event.clone()),
@@ -118,6 +121,28 @@ fn user_stop(process: Process, case: usize) -> Running {
         let outcome = match lookup::stop(&process.store, &name, now).await {
             Ok(()) | Err(LookupError::AlreadyEnded(_)) => Outcome::Done,
             Err(LookupError::NotFound(_) | LookupError::Store(_)) => Outcome::Retry,
+        };
+        (process, outcome)
+    })
+}
+
+fn user_change(process: Process, case: usize, n: usize, resumes: bool) -> Running {
+    let (name, body) = {
+        let world = lock(&process.port.world);
+        let case = &world.cases[case];
+        (case.name.clone(), case.changes[n].body(resumes).to_string())
+    };
+    Box::pin(async move {
+        let now = process.port.now();
+        let outcome = match change::change(&process.store, &name, body.as_bytes(), now).await {
+            Ok(()) | Err(ChangeError::Lookup(LookupError::AlreadyEnded(_))) => Outcome::Done,
+            Err(ChangeError::Refused(error)) => {
+                let mut world = lock(&process.port.world);
+                let now = world.now;
+                world.check.violation(now, &format!("the change {body} was refused: {error}"));
+                Outcome::Done
+            }
+            Err(ChangeError::Lookup(LookupError::NotFound(_) | LookupError::Store(_))) => Outcome::Retry,
         };
         (process, outcome)
     })

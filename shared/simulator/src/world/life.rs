@@ -10,6 +10,9 @@ use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::plan::{HOUR, MINUTE};
 
+/// Why a job fails for which no instances can be had.
+const NO_CAPACITY: &str = "CapacityError: Unable to provision requested ML compute capacity";
+
 /// The next thing that happens to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tick {
@@ -103,7 +106,7 @@ impl World {
         if self.plan.whole_seconds { ms.div_euclid(1_000) * 1_000 } else { ms }
     }
 
-    fn tick_after(&mut self, index: usize, ms: i64, tick: Tick) {
+    pub(super) fn tick_after(&mut self, index: usize, ms: i64, tick: Tick) {
         let generation = self.training.jobs[index].generation;
         self.queue.push(self.now + ms, Event::Tick { job: index, generation, tick });
     }
@@ -160,9 +163,16 @@ impl World {
         let told = self.told(self.now);
         let job = &mut self.training.jobs[index];
         if job.fate.capacity_error {
-            let reason = "CapacityError: Unable to provision requested ML compute capacity";
-            return self.end_job(index, "Failed", "Failed", Some(reason));
+            return self.end_job(index, "Failed", "Failed", Some(NO_CAPACITY));
         }
+        if let Some(ends) = self.lacks_capacity(index) {
+            return if ends {
+                self.end_job(index, "Failed", "Failed", Some(NO_CAPACITY));
+            } else {
+                self.waits_for_capacity(index);
+            };
+        }
+        let job = &mut self.training.jobs[index];
         job.now.started = job.now.started.or(Some(told));
         job.runs_since = Some(self.now);
         let before = if self.plan.runtime_per_attempt { 0 } else { job.ran_ms };

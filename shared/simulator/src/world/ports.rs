@@ -15,7 +15,7 @@ use wire::item::{Item, Key};
 
 use super::call::{Call, Mishap, call, given_up, pause};
 use super::{Shared, lock};
-use crate::case::{INSTANCE_TYPE, LISTED_INSTANCE_HOUR, LISTED_KILO_GIB_HOUR};
+use crate::case::{LISTED_KILO_GIB_HOUR, listed};
 use crate::site::Op;
 
 /// All ports of one process.
@@ -163,7 +163,7 @@ impl Bus for Port {
 impl Prices for Port {
     async fn instance_hour(&self, instance_type: &str) -> Result<Option<u64>, PricesError> {
         let made = Call { op: Op::Price, on: instance_type.to_owned() };
-        let known = (instance_type == INSTANCE_TYPE).then_some(LISTED_INSTANCE_HOUR);
+        let known = listed(instance_type);
         call(&self.world, made, |_| known).await.map_err(|_| PricesError("no answer".to_owned()))
     }
 

@@ -51,17 +51,18 @@ enum Curve {
 
 impl Program {
     /// The program of a job with these hyperparameters.
-    pub(crate) fn new(world: &World, case: &Case, hyperparameters: &Value) -> Self {
+    pub(crate) fn new(world: &World, case: &Case, hyperparameters: &Value, choice: u32) -> Self {
         // Whatever epochs its jobs are told, it is the same program: that of the largest resource.
         let mut configuration = hyperparameters.clone();
-        if let Some((_, most, _)) = case.choices.hyperband.filter(|_| case.promotes()) {
+        let most = case.choices.hyperband.map(|(_, most, _)| most);
+        if let Some(most) = most {
             configuration[RESOURCE] = json!(most.to_string());
         }
         let mut dice = Dice::new(world.seed, "program", fnv(&configuration.to_string()));
         let mut rate = |kind: Kind| dice.chance(world.faults.rate(kind));
         let (silent, flat, diverges) =
             (rate(Kind::ProgramSilent), rate(Kind::ProgramFlat), rate(Kind::ProgramDiverges));
-        let all_hosts = case.instances > 1 && rate(Kind::ProgramAllHosts);
+        let all_hosts = case.choices.instances > 1 && rate(Kind::ProgramAllHosts);
         let height = dice.unit();
         let curve = if silent {
             Curve::Silent
@@ -74,18 +75,21 @@ impl Program {
         let epoch_ms = world.plan.epoch_ms * dice.between(50, 200) / 100;
         let checkpoint_every = dice.count(1, 3);
         let ignores_epochs = case.promotes() && dice.chance(world.faults.rate(Kind::ProgramIgnoresEpochs));
-        let told = epochs_told(hyperparameters).filter(|_| case.promotes());
+        // Where one job runs through, only the one that trains the best once more is told less than the most.
+        let told = epochs_told(hyperparameters).filter(|told| case.promotes() || Some(*told) < most);
         Self {
             curve,
             epochs: match told {
                 // Beyond the largest resource, too.
                 Some(_) if ignores_epochs => case.program_epochs * 2,
+                // So does one that always runs for longer than it is told.
+                Some(_) if !case.promotes() && Some(case.program_epochs) > most => case.program_epochs,
                 Some(told) => told.min(case.program_epochs),
                 None => case.program_epochs,
             },
             epoch_ms: epoch_ms.max(1),
             checkpoint_every,
-            hosts: if all_hosts { case.instances } else { 1 },
+            hosts: if all_hosts { case.cluster(choice).count } else { 1 },
             repeats_last: dice.chance(0.5),
             ignores_epochs,
             style: case.epochs,

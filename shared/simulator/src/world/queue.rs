@@ -38,6 +38,8 @@ pub(crate) enum Event {
     Look(usize),
     /// A user stops a tuning.
     UserStop(usize),
+    /// A user makes a change of a tuning, or ends the pause that was made with it.
+    UserChange(usize, usize, bool),
     /// The liveness phase begins.
     FaultsEnd,
 }

@@ -40,6 +40,8 @@ pub(crate) struct Training {
     pub(crate) checkpoints: BTreeMap<String, Vec<u32>>,
     /// When the last one was created.
     created_at: i64,
+    /// Until when there is no capacity: for a tuning's jobs, of a choice of instances, on spot or on demand.
+    pub(crate) short_until: BTreeMap<(usize, u32, bool), i64>,
 }
 
 /// Whose a job is.
@@ -60,6 +62,8 @@ pub(crate) struct Job {
     pub(crate) owner: Owner,
     pub(crate) key: JobKey,
     pub(crate) case: usize,
+    /// Which of its tuning's choices of instances it runs on.
+    pub(crate) choice: u32,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) max_runtime_ms: i64,
     pub(crate) max_wait_ms: Option<i64>,
@@ -124,6 +128,7 @@ impl Job {
             owner: Owner::Ours,
             key,
             case: 0,
+            choice: 0,
             tags: tags(tag_list),
             max_runtime_ms: 0,
             max_wait_ms: None,
@@ -149,6 +154,11 @@ impl Job {
             bill_at: 0,
             overran: false,
         }
+    }
+
+    /// Whether it runs on spot instances.
+    pub(crate) fn is_spot(&self) -> bool {
+        self.max_wait_ms.is_some()
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -257,7 +267,15 @@ impl World {
         if spot != max_wait.is_some() || max_wait.is_some_and(|wait| wait < max_runtime) {
             return Err(refused("MaxWaitTimeInSeconds"));
         }
-        let program = Program::new(self, &self.cases[case], &request["HyperParameters"]);
+        let resources = &request["ResourceConfig"];
+        let (kind, count) = (&resources["InstanceType"], &resources["InstanceCount"]);
+        let choice = kind.as_str().zip(count.as_u64());
+        let choice = choice.and_then(|(kind, count)| self.cases[case].choice_of(kind, count));
+        let Some(choice) = choice.filter(|_| resources["VolumeSizeInGB"] == self.cases[case].volume_gib)
+        else {
+            return Err(refused("ResourceConfig"));
+        };
+        let program = Program::new(self, &self.cases[case], &request["HyperParameters"], choice);
         for kind in program.traits() {
             self.faults.count(kind, Site::World);
         }
@@ -267,6 +285,7 @@ impl World {
         let job = Job {
             id,
             case,
+            choice,
             max_runtime_ms: max_runtime * 1_000,
             max_wait_ms: max_wait.map(|wait| wait * 1_000),
             dice,

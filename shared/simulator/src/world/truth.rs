@@ -17,17 +17,19 @@ impl World {
         let job = &self.training.jobs[index];
         let (id, key, name) = (job.id.clone(), job.key, job.now.name.clone());
         let case = &self.cases[job.case];
+        let (cap, max_parallel) = self.check.in_force(&id, self.training.of(&id).map(|job| job.key));
         let alive: Vec<_> = self.training.of(&id).filter(|job| !job.is_ended()).collect();
         let mut wrong = Vec::new();
-        if alive.len() > usize::try_from(case.max_parallel).unwrap_or(usize::MAX) {
+        if alive.len() > usize::try_from(max_parallel).unwrap_or(usize::MAX) {
             wrong.push(format!("MaxParallel: {} jobs run at once, {name} among them", alive.len()));
         }
         if alive.iter().filter(|other| other.key.trial == key.trial).count() > 1 {
             wrong.push(format!("P2: two jobs of trial {} run at once, {name} among them", key.trial));
         }
         let overran = self.training.of(&id).any(|job| job.overran);
-        if let Some(cap) = case.cap.filter(|_| !overran) {
-            let worst: u64 = self.training.of(&id).map(|job| case.cost(job.charged_seconds())).sum();
+        if let Some(cap) = cap.filter(|_| !overran) {
+            let jobs = self.training.of(&id);
+            let worst: u64 = jobs.map(|job| case.cost(job.choice, job.charged_seconds())).sum();
             if worst > cap {
                 wrong.push(format!("P1: bills and worst cases are {worst}, the cap is {cap}, with {name}"));
             }
@@ -40,6 +42,7 @@ impl World {
             Some(Err(_)) | None => wrong.push(format!("P7: {name} is created, no row knows it")),
         }
         wrong.extend(self.wrongly_told(index));
+        wrong.extend(self.wrongly_launched(index));
         for message in wrong {
             self.check.violation(self.now, &message);
         }
@@ -65,7 +68,9 @@ impl World {
             }
             for ruling in &step.rulings {
                 self.check_ruling(id, ruling);
-                if let Some(wrong) = self.wrongly_promoted(id, ruling) {
+                let wrong = self.wrongly_promoted(id, ruling).or_else(|| self.wrongly_refitted(id, ruling));
+                let wrong = wrong.or_else(|| self.wrongly_interrupted(id, ruling));
+                if let Some(wrong) = wrong {
                     self.check.violation(self.now, &wrong);
                 }
             }

@@ -12,14 +12,22 @@ use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status};
 
 /// The asking without which a job that costs `reservation` at most cannot start; `None` while none may be made.
-pub(super) fn ask(definition: &Definition, state: &State, reservation: MicroUsd) -> Option<Ruling> {
+/// What it asks for besides is for the other free slots, unless the search is over (`at_end`).
+pub(super) fn ask(
+    definition: &Definition,
+    state: &State,
+    reservation: MicroUsd,
+    at_end: bool,
+) -> Option<Ruling> {
     let grants = &state.grants;
     if grants.open.is_some() || grants.denied.is_some_and(|denied| denied.retry_at > state.now) {
         return None;
     }
     let unused = state.ledger.unused()?;
     let slots = state.max_parallel(definition).saturating_sub(state.running());
-    let jobs = slots.min(state.jobs_left(definition).max(1));
+    // After the search there is one job more.
+    let left = if at_end { 0 } else { state.jobs_left(definition) };
+    let jobs = slots.min(left.max(1));
     let all = MicroUsd(reservation.0.saturating_mul(u64::from(jobs)));
     let allowed = state.ledger.available().map_or(all, |available| all.min(available));
     let least = reservation.minus(unused);

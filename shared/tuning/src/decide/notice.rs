@@ -25,10 +25,13 @@ pub(super) fn reached(definition: &Definition, state: &State) -> Option<Ruling> 
     (percent > state.cap_told && !crate::planted!(CapLevelUntold)).then_some(Ruling::CapReached { percent })
 }
 
-/// The tuning is over for want of money. Where trials are promoted the next job may be a long one, so that the rest pays
-/// none although it would pay a shorter one.
+/// The tuning is over for want of money, although the rest would pay some job: where trials are promoted the next one may
+/// be a long one, with other instances a dearer one, and money may be kept back or the cap be lowered.
 pub(super) fn used_up(definition: &Definition, state: &State, why: Option<&EndReason>) -> Option<Ruling> {
-    definition.promotes()?;
+    let plain = definition.promotes().is_none() && !definition.refit && definition.job.fallbacks.is_empty();
+    if plain && state.changes.cap.is_none() {
+        return None;
+    }
     state.ledger.cap.filter(|_| state.ledger.granted.is_none() && !state.ledger.overrun)?;
     let [.., all] = CAP_LEVELS;
     let untold = why == Some(&EndReason::CostCap) && state.cap_told < all;

@@ -20,9 +20,11 @@ pub(super) fn order(definition: &Definition, state: &State, why: Option<EndReaso
 }
 
 fn due(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
-    let over =
-        matches!(why, EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving);
-    if !over || !definition.refit || state.refit.is_some() || state.launched >= definition.limits.max_jobs {
+    if !is_followed(why)
+        || !definition.refit
+        || (state.refit.is_some() && !crate::planted!(RefitTwice))
+        || state.launched >= definition.limits.max_jobs
+    {
         return None;
     }
     let best = state.incumbent.as_ref()?;
@@ -33,7 +35,7 @@ fn due(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling
         return None;
     }
     if !state.ledger.fits(reservation) {
-        return super::grant::ask(definition, state, reservation);
+        return super::grant::ask(definition, state, reservation, true);
     }
     Some(Ruling::StartOrdered {
         job: JobKey { trial: state.next_trial, rung: 0, attempt: 1 },
@@ -47,9 +49,14 @@ fn due(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling
     })
 }
 
+/// Whether the best configuration is trained once more after a search that ended for the reason `why`.
+fn is_followed(why: &EndReason) -> bool {
+    matches!(why, EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving)
+}
+
 /// What is kept back for it: what it may cost at most, as far as is known by now.
 pub(crate) fn kept(definition: &Definition, state: &State) -> MicroUsd {
-    if !definition.refit || state.refit.is_some() {
+    if !definition.refit || state.refit.is_some() || crate::planted!(RefitMoneySpent) {
         return MicroUsd::ZERO;
     }
     let limits = definition.limits_for(runtime_seconds(definition, state, false, most_epochs(definition)));
@@ -61,8 +68,12 @@ pub(crate) fn fits_cap(definition: &Definition, state: &State, amount: MicroUsd)
     state.ledger.fits_cap(amount.plus(kept(definition, state)))
 }
 
-/// Whether a trial may be tried again: the tuning goes on, or it is the one that trains the best configuration once more.
+/// Whether a trial may go on and be tried again: its tuning goes on, or it is the one that trains the best configuration
+/// once more.
 pub(crate) fn goes_on(state: &State, trial: &Trial) -> bool {
-    let ending = matches!(state.status, Status::Ending(EndReason::Target | EndReason::NotImproving));
-    state.status == Status::Active || (ending && trial.refit.is_some())
+    match &state.status {
+        Status::Active => true,
+        Status::Ending(why) => trial.refit.is_some() && is_followed(why),
+        Status::Ended { .. } => false,
+    }
 }

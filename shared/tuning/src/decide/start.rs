@@ -19,17 +19,23 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     if !may_start(definition, state) {
         return None;
     }
-    let mut next = further_attempt(definition, state)
-        .or_else(|| promote::next(definition, state, false))
-        .or_else(|| new_trial(definition, state).filter(|_| !promote::lacks_money(definition, state)))
-        .or_else(|| state.trials.is_empty().then(|| promote::next(definition, state, true))?)?;
+    let mut next = further_attempt(definition, state).or_else(|| {
+        search_on(definition, state).filter(|_| state.refit.is_none() || crate::planted!(SearchAfterRefit))
+    })?;
     pool::keep_after(definition, state, &mut next);
     if let Ruling::StartOrdered { reservation, .. } = &next
         && !state.ledger.fits(*reservation)
     {
-        return super::grant::ask(definition, state, *reservation);
+        return super::grant::ask(definition, state, *reservation, state.refit.is_some());
     }
     Some(next)
+}
+
+/// The next job of the search. It is over when the best configuration is trained once more, even if that frees money.
+fn search_on(definition: &Definition, state: &State) -> Option<Ruling> {
+    promote::next(definition, state, false)
+        .or_else(|| new_trial(definition, state).filter(|_| !promote::lacks_money(definition, state)))
+        .or_else(|| state.trials.is_empty().then(|| promote::next(definition, state, true))?)
 }
 
 /// Whether the cap allows the job of a trial that is promoted to `rung`.
@@ -62,7 +68,8 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
         let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
         let epochs = trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, rung));
         let seconds = runtime_seconds(definition, state, trial.full_limit, epochs);
-        let limits = definition.limits_of(seconds, trial.on_demand);
+        let on_demand = trial.on_demand && !crate::planted!(OnDemandAtSpotLimits);
+        let limits = definition.limits_of(seconds, on_demand);
         let usual = launch(definition, state, trial.bracket, rung);
         let resource = trial.refit.or(usual.resource);
         let launch = Launch { on_demand: trial.on_demand, refit: trial.refit.is_some(), resource, ..usual };

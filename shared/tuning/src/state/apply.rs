@@ -88,7 +88,7 @@ impl State {
     fn attempt_awaited(&mut self, definition: &Definition, key: JobKey, why: RetryWhy, not_before: i64) {
         if matches!(why, RetryWhy::Capacity | RetryWhy::NextInstances) {
             let lacking = self.job(key).map_or(0, |job| job.instances);
-            self.lacks_capacity(definition, lacking);
+            self.lacks_capacity(definition, lacking, self.now);
         }
         self.leave(definition, key);
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
@@ -104,7 +104,7 @@ impl State {
                 trial.out = None;
             }
             RetryWhy::OnDemand => {
-                trial.on_demand = true;
+                trial.on_demand = !crate::planted!(OnDemandForgotten);
                 trial.retries = 0;
                 trial.out = None;
             }
@@ -112,15 +112,15 @@ impl State {
     }
 
     /// Remembers for a while that a choice of instances lacks capacity; only where there is another.
-    pub(crate) fn lacks_capacity(&mut self, definition: &Definition, choice: u32) {
+    pub(crate) fn lacks_capacity(&mut self, definition: &Definition, choice: u32, at: i64) {
         let choices = usize::try_from(definition.job.choices()).unwrap_or(1);
-        if choices < 2 {
+        if choices < 2 || crate::planted!(CapacityForgotten) {
             return;
         }
         self.short_until.resize(choices, i64::MIN);
         let short = usize::try_from(choice).ok().and_then(|index| self.short_until.get_mut(index));
         if let Some(short) = short {
-            *short = self.now.saturating_add(CAPACITY_MEMORY_MS);
+            *short = at.saturating_add(CAPACITY_MEMORY_MS);
         }
     }
 
@@ -274,7 +274,8 @@ impl State {
         let Some(job) = trial.job.take() else { return };
         let summary = conclude::summary(key, trial, &job);
         self.timings.record(trial, &job);
-        if job.never_started || job.refused.is_some() {
+        // After the search that of the best configuration is not given to others.
+        if (job.never_started || job.refused.is_some()) && trial.refit.is_none() {
             self.launched = self.launched.saturating_sub(1);
         }
         self.refusals = if job.refused.is_some() { self.refusals.saturating_add(1) } else { 0 };

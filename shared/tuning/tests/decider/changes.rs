@@ -1,8 +1,10 @@
 //! Limits that are changed while a tuning runs: a new cap, more or fewer jobs at once, a pause.
 
+use tuning::definition::Definition;
 use tuning::fact::JobEnd::Completed;
 use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
+use tuning::ruling::{EndReason, Ruling};
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -92,4 +94,14 @@ fn of_two_changes_the_later_made_stands_however_they_arrive() {
     // Another limit, changed before but heard of later, is changed all the same.
     check_next(&mut run, &[changed(15, None, Some(9), Some(true))], &[]);
     assert!(run.state.is_paused() && run.state.max_parallel(&run.definition) == 1);
+}
+
+/// Found by the simulator: one job would still have fitted, beside the money that is kept back for the last one.
+#[test]
+fn people_are_told_that_a_lowered_cap_pays_nothing_more() {
+    let definition = Definition { refit: true, ..capped(jobs(100, 4), 5) };
+    let mut run = Run::new(&definition);
+    let rulings = run.take(&[changed(0, Some(1), None, None), submitted()]);
+    assert!(rulings.contains(&Ruling::CapReached { percent: 100 }), "{rulings:?}");
+    assert_eq!(rulings.last(), Some(&Ruling::TuningEnded { why: EndReason::CostCap }));
 }

@@ -190,3 +190,33 @@ fn what_the_month_granted_for_it_is_not_given_back_before() {
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert!(text.contains(&"start 1-0-1 to 3 once more".to_owned()), "{text:?}");
 }
+
+/// Found by the simulator: while the last job waited for capacity, the money that it left started new trials.
+#[test]
+fn the_search_does_not_go_on_after_it_although_money_is_left() {
+    let mut run = Run::new(&Definition { cap: Some(MicroUsd(2 * WORST_CASE)), ..refit(jobs(100, 1)) });
+    run.take(&[submitted()]);
+    run.take(&[logged(10, job(0), 9, 0.5)]);
+    run.take(&[described(3_610, job(0), Completed, 3_600)]);
+    let expect = ["retry after 1-0-1: Capacity, from 3730"];
+    check_next(&mut run, &[described(3_700, job(1), CapacityError, 0)], &expect);
+    check_next(&mut run, &[time_passed(3_731)], &["start 1-0-2 to 9 once more"]);
+    let rulings = run.take(&[described(3_800, attempt(1, 2), Completed, 10)]);
+    assert!(!rulings.iter().any(|ruling| matches!(ruling, Ruling::StartOrdered { .. })), "{rulings:?}");
+    assert_eq!(rulings.last(), Some(&Ruling::TuningEnded { why: EndReason::CostCap }));
+}
+
+/// Found by the simulator: it was ordered, and stopped at once because the tuning was ending.
+#[test]
+fn after_the_month_had_no_money_for_long_it_is_trained_to_its_end() {
+    let mut run = Run::new(&refit(granting(jobs(100, 1))));
+    run.take(&[submitted()]);
+    run.take(&[granted(1, 1, 2)]);
+    run.take(&[logged(10, job(0), 3, 0.75)]);
+    run.state.status = tuning::state::Status::Ending(EndReason::CostCap);
+    run.state.trials.get_mut(&0).unwrap().out = Some(StopWhy::TuningEnding);
+    let rulings = run.take(&[described(20, job(0), Stopped, 10)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert!(text.contains(&"start 1-0-1 to 3 once more".to_owned()), "{text:?}");
+    assert!(!text.iter().any(|ruling| ruling.starts_with("stop 1-0-1")), "{text:?}");
+}

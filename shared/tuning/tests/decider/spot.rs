@@ -293,3 +293,13 @@ fn one_that_is_called_off_while_the_tuning_is_stopped_never_started() {
     run.take(&[stop_requested(6)]);
     check_next(&mut run, &[never_started(7, job(0))], &["trial 0 never started"]);
 }
+
+/// Found by the simulator: an event that a slow clock had put earlier, and a look that told the true time, counted twice.
+#[test]
+fn an_interruption_that_is_seen_in_two_ways_counts_once() {
+    let mut run = begun(&spot());
+    let again = [101, 102, 103].map(|seconds| phase(seconds, job(0), Interrupted));
+    check_next(&mut run, &[phase(100, job(0), Interrupted)], &[]);
+    check_next(&mut run, &again, &[]);
+    assert_eq!(run.state.job(job(0)).unwrap().interruptions, 1);
+}

@@ -1,0 +1,80 @@
+//! What a user changes while a tuning runs: its cap, its jobs at once, and pauses, each of which the user ends.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Case, dollars};
+use crate::dice::Dice;
+use crate::plan::{HOUR, MINUTE};
+
+/// A change of limits. What is `None` stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// When, ms since the start.
+    pub at: i64,
+    /// The new cap, micro-dollars, in whole cents.
+    pub cap: Option<u64>,
+    /// The new most jobs at once.
+    pub max_parallel: Option<u32>,
+    /// The tuning is paused, and goes on so long after the pause was accepted, ms. (Longer than any two clocks differ, so
+    /// that what was made later is later.)
+    pub pause_ms: Option<i64>,
+}
+
+impl Change {
+    /// The body of the request; `resumes` = of the one that ends the pause.
+    pub(crate) fn body(&self, resumes: bool) -> Value {
+        if resumes {
+            return json!({"paused": false});
+        }
+        let mut body = json!({});
+        if let Some(cap) = self.cap {
+            body["MaxCostUsd"] = dollars(cap);
+        }
+        if let Some(most) = self.max_parallel {
+            body["MaxParallelTrainingJobs"] = json!(most);
+        }
+        if self.pause_ms.is_some() {
+            body["paused"] = json!(true);
+        }
+        body
+    }
+
+    /// Those of `case`, which is tuning `n` of `seed`.
+    pub(super) fn drawn(seed: u64, n: u64, case: &Case) -> Vec<Self> {
+        let mut dice = Dice::new(seed, "changes", n);
+        if !dice.chance(0.3) {
+            return Vec::new();
+        }
+        let latest = dice.pick(&[10 * MINUTE, 90 * MINUTE, 4 * HOUR]);
+        let one =
+            case.dearest(case.choices.max_wait_seconds.unwrap_or(case.choices.max_runtime_seconds) + 300);
+        let count = dice.count(1, 4);
+        let mut changes: Vec<Self> = Vec::new();
+        for _ in 0..count {
+            // Now and then two at once: they are made by two clocks, and come in any order.
+            let (again, new) = (dice.chance(0.3), case.submit_at + dice.between(0, latest));
+            let at = changes.last().filter(|_| again).map_or(new, |last| last.at);
+            let (cap, most, pause) = (dice.chance(0.4), dice.chance(0.4), dice.chance(0.4));
+            // From less than a job may cost to what hardly binds.
+            let hundredths = u64::try_from(dice.between(20, 800)).unwrap_or(100);
+            let cap = cap.then(|| (one.saturating_mul(hundredths) / 100).div_ceil(10_000) * 10_000);
+            let (max_parallel, pause_ms) = (dice.count(1, 8), dice.between(1, 120) * MINUTE);
+            changes.push(Self {
+                at,
+                cap,
+                max_parallel: most.then_some(max_parallel),
+                pause_ms: (pause || (cap.is_none() && !most)).then_some(pause_ms),
+            });
+        }
+        changes
+    }
+}
+
+impl Case {
+    /// For how long its user pauses it in all, ms, and when the last change is made, ms since the start.
+    pub(crate) fn paused_ms(&self) -> i64 {
+        let pauses: i64 = self.changes.iter().filter_map(|change| change.pause_ms).sum();
+        pauses + self.changes.iter().map(|change| change.at).max().unwrap_or(0)
+    }
+}
