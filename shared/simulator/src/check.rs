@@ -111,6 +111,8 @@ pub(crate) struct JobBook {
     end: Option<JobEnd>,
     /// Whether it was to stop for its interruptions.
     interrupted: bool,
+    /// Whether a fact says that it exists.
+    seen: bool,
     /// A quota keeps it from starting.
     limited: bool,
     /// It was called off for that.

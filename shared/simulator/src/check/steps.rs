@@ -45,6 +45,14 @@ impl Book {
         self.limits_changed(recorded);
         let Some(key) = recorded.fact.job() else { return };
         let Some(job) = self.jobs.get_mut(&key) else { return };
+        job.seen |= matches!(
+            &recorded.fact,
+            Fact::JobStateChanged { .. }
+                | Fact::JobDescribed { .. }
+                | Fact::JobStarted { .. }
+                | Fact::StopAccepted { .. }
+                | Fact::MetricsLogged { .. }
+        );
         match &recorded.fact {
             Fact::JobStateChanged { phase: JobPhase::Ended(end), .. } => job.end(*end),
             Fact::JobDescribed { end, billable_seconds, .. } => {
@@ -62,7 +70,7 @@ impl Book {
                 job.end_seen = true;
                 job.hopeless = true;
             }
-            Fact::ActionDeferred { limited: true, .. } if !job.created => {
+            Fact::ActionDeferred { limited: true, .. } if !job.seen => {
                 job.limited = true;
                 let choice = job.launch.instances;
                 self.lacking(choice);
@@ -251,6 +259,7 @@ impl Book {
             limits: (self.limits.cap, self.limits.max_parallel),
             end: None,
             interrupted: false,
+            seen: false,
             limited: false,
             elsewhere: false,
             money: Money::Reserved,
