@@ -144,6 +144,9 @@ fn used_up(world: &World, id: &str, wrong: &mut Vec<String>) {
         return;
     };
     let (Some(cap), Some((EndReason::CostCap, _))) = (book.limits.cap, &book.ended) else { return };
+    // When the best configuration is trained once more the search is over, though the cap is raised afterwards.
+    let last = book.jobs.values().filter(|job| job.launch.refit).filter_map(|job| job.limits.0).min();
+    let cap = last.map_or(cap, |last| cap.min(last));
     let unused = cap.saturating_sub(book.money().0);
     if unused >= (cap / 20).max(unpaid(book).unwrap_or(cap)) {
         wrong.push(format!("P1: {id} ended at its cap of {cap} with {unused} unused"));
