@@ -115,6 +115,8 @@ pub struct Choices {
     pub others: Vec<u32>,
     /// Whether the best configuration is trained once more at the end.
     pub refit: bool,
+    /// Seconds for which the instances of a job on demand are kept for the next one; 0 = not at all.
+    pub keep_alive_seconds: u64,
 }
 
 /// Names read back live as long as the program: there are a few, and they are read once.
@@ -150,6 +152,7 @@ impl Choices {
             spot_fallback: false,
             others: Vec::new(),
             refit: false,
+            keep_alive_seconds: 0,
         }
     }
 
@@ -205,6 +208,11 @@ impl Choices {
         if others.chance(0.25) {
             let count = others.count(1, clusters::OTHERS_MAX);
             self.others = (0..count).map(|_| others.count(1, 3)).collect();
+        }
+        // Only where there is one choice, and no spot.
+        let mut keep = Dice::new(seed, "keep", n);
+        if self.others.is_empty() && self.max_wait_seconds.is_none() && keep.chance(0.4) {
+            self.keep_alive_seconds = keep.pick(&[60, 300, 900, 3_600]);
         }
         // One job to search, one to train the best once more.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);
@@ -411,7 +419,12 @@ fn job_definition(choices: &Choices) -> Value {
     );
     let resources: Vec<Value> = resources.collect();
     match resources.as_slice() {
-        [one] => definition["ResourceConfig"] = one.clone(),
+        [one] => {
+            definition["ResourceConfig"] = one.clone();
+            if choices.keep_alive_seconds > 0 {
+                definition["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(choices.keep_alive_seconds);
+            }
+        }
         several => {
             definition["HyperParameterTuningResourceConfig"] = json!({"InstanceConfigs": several});
         }

@@ -10,6 +10,7 @@ mod launch;
 mod limits;
 mod month;
 mod owed;
+mod pools;
 mod promotion;
 mod refit;
 pub(crate) mod rules;
@@ -69,6 +70,7 @@ pub(crate) struct Book {
     /// What changes of limits changed, for the report.
     pub(crate) changed: BTreeMap<&'static str, u64>,
     launches: launch::Launches,
+    pools: pools::Pools,
     /// The trial that trains the best configuration once more.
     pub(crate) refit: Option<u32>,
     pub(crate) steps: u64,
@@ -111,6 +113,12 @@ pub(crate) struct JobBook {
     end: Option<JobEnd>,
     /// Whether it was to stop for its interruptions.
     interrupted: bool,
+    /// Whether its instances were seen to run, and when they ceased to.
+    ran: bool,
+    ended: Option<i64>,
+    /// For how long its instances are kept afterwards, and what that may cost.
+    keep_seconds: u64,
+    keeping: u64,
     /// Whether a fact says that it exists.
     seen: bool,
     /// A quota keeps it from starting.
@@ -244,6 +252,7 @@ impl Checker {
             case,
             changed: BTreeMap::new(),
             launches: launch::Launches::default(),
+            pools: pools::Pools::default(),
             refit: None,
             steps: 0,
             jobs: BTreeMap::new(),

@@ -262,8 +262,14 @@ const CHOICES: &[fn(&mut Choices)] = &[
     |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(3), 3)),
     |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(9), 3)),
     |choices| choices.refit = false,
+    |choices| choices.keep_alive_seconds = 0,
     |choices| choices.spot_fallback = false,
     |choices| _ = choices.others.pop(),
+    |choices| {
+        if choices.max_wait_seconds.is_some() || !choices.others.is_empty() {
+            choices.keep_alive_seconds = 0;
+        }
+    },
     |choices| {
         choices.spot_fallback = false;
         choices.max_wait_seconds = None;

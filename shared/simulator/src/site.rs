@@ -38,6 +38,8 @@ pub enum Op {
     Create,
     /// `StopTrainingJob`.
     Stop,
+    /// `UpdateTrainingJob`.
+    Release,
     /// `DescribeTrainingJob`.
     Describe,
     /// `ListTags`.
@@ -105,6 +107,7 @@ pub(crate) fn calls(function: Function) -> &'static [Op] {
             Op::Transact,
             Op::Create,
             Op::Stop,
+            Op::Release,
             Op::Describe,
             Op::Tags,
             Op::ReadLog,
@@ -117,6 +120,7 @@ pub(crate) fn calls(function: Function) -> &'static [Op] {
             Op::Transact,
             Op::Create,
             Op::Stop,
+            Op::Release,
             Op::Describe,
             Op::Tags,
             Op::List,
@@ -137,7 +141,16 @@ impl Op {
     }
 
     pub(crate) fn is_training(self) -> bool {
-        matches!(self, Self::Create | Self::Stop | Self::Describe | Self::Tags | Self::List | Self::ReadLog)
+        matches!(
+            self,
+            Self::Create
+                | Self::Stop
+                | Self::Release
+                | Self::Describe
+                | Self::Tags
+                | Self::List
+                | Self::ReadLog
+        )
     }
 }
 

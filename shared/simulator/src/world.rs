@@ -12,6 +12,7 @@ mod checkpoint;
 pub(crate) mod deliver;
 mod launched;
 pub(crate) mod life;
+mod pools;
 pub(crate) mod ports;
 pub(crate) mod program;
 mod promoted;

@@ -131,6 +131,7 @@ fn replayed(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut Vec
     let hidden = |key| book.jobs.get(&key).is_some_and(|job| job.money == Money::Released);
     let billed = world.training.of(id).filter(|job| !(job.deleted && hidden(job.key)));
     let billed: u64 = billed.map(|job| world.cases[job.case].cost(job.choice, job.charged_seconds())).sum();
+    let billed = billed + world.kept_cost(id, |job| !hidden(job.key));
     // What is above a reservation and was never told in time cannot be known.
     let overran = world.training.of(id).any(|job| job.overran);
     if book.ended.is_some() && !overran && book.definition.job.rate.is_some() && billed > spent {

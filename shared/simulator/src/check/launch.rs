@@ -81,7 +81,12 @@ impl Book {
             ));
         }
         let seconds = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds) + BEYOND_SECONDS;
-        let worst = self.case.cost(choice, i64::try_from(seconds).unwrap_or(i64::MAX));
+        let keep = limits.keep_alive_seconds;
+        if keep != 0 && (keep != self.case.choices.keep_alive_seconds || launch.refit) {
+            return Err(format!("P1: the instances of job {key} are kept for {keep} s"));
+        }
+        let running = self.case.cost(choice, i64::try_from(seconds).unwrap_or(i64::MAX));
+        let worst = running + self.keeping_costs(choice, keep);
         (reservation == worst).then_some(()).ok_or_else(|| {
             format!("P1: {reservation} are reserved for job {key} on choice {choice}, it may cost {worst}")
         })

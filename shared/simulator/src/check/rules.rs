@@ -54,6 +54,11 @@ rules! {
     Ruling::MonthCapReached { percent: 80, .. } => "MonthCapReached 80",
     Ruling::MonthCapReached { .. } => "MonthCapReached 100",
     Ruling::SettledInFull { .. } => "SettledInFull",
+    Ruling::PoolReadOrdered { last: true, .. } => "PoolReadOrdered, its time is over",
+    Ruling::PoolReadOrdered { .. } => "PoolReadOrdered",
+    Ruling::PoolReleaseOrdered { .. } => "PoolReleaseOrdered",
+    Ruling::PoolClosed { seconds: None, .. } => "PoolClosed in full",
+    Ruling::PoolClosed { .. } => "PoolClosed",
     Ruling::OverrunSeen => "OverrunSeen",
     Ruling::AttemptAwaited { why: RetryWhy::Capacity, .. } => "AttemptAwaited Capacity",
     Ruling::AttemptAwaited { why: RetryWhy::MaxWait, .. } => "AttemptAwaited MaxWait",
@@ -90,8 +95,6 @@ rules! {
     ;
     // Only if the tuning ends just then.
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances), .. } |
-    // No case has a warm pool.
-    Ruling::PoolReadOrdered { .. } | Ruling::PoolReleaseOrdered { .. } | Ruling::PoolClosed { .. } |
     // These end no tuning before its time.
     Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } => "TuningEnding without a rule";
     "LimitsChanged, cap raised",

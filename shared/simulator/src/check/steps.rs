@@ -41,6 +41,7 @@ impl Book {
         if recorded.fact == Fact::StopRequested {
             self.ending.get_or_insert(EndReason::Stopped);
         }
+        self.pool_fact(recorded);
         self.time_told(recorded.at);
         self.limits_changed(recorded);
         let Some(key) = recorded.fact.job() else { return };
@@ -53,6 +54,14 @@ impl Book {
                 | Fact::StopAccepted { .. }
                 | Fact::MetricsLogged { .. }
         );
+        if let Fact::JobStateChanged { started, ended, .. } | Fact::JobDescribed { started, ended, .. } =
+            &recorded.fact
+        {
+            job.ran |= started.is_some();
+            job.ended = job.ended.or(*ended);
+        }
+        let keeping = job.keeping;
+        let mut kept = None;
         match &recorded.fact {
             Fact::JobStateChanged { phase: JobPhase::Ended(end), .. } => job.end(*end),
             Fact::JobDescribed { end, billable_seconds, .. } => {
@@ -61,7 +70,8 @@ impl Book {
                     let seconds = i64::try_from(*billable_seconds).unwrap_or(i64::MAX);
                     let bill = self.case.cost(job.launch.instances, seconds);
                     job.money = Money::Spent(bill);
-                    self.overrun |= bill > job.reservation;
+                    kept = (job.ran || seconds > 0).then(|| job.ended.unwrap_or(recorded.at));
+                    self.overrun |= bill > job.reservation - kept.map_or(0, |_| keeping);
                 }
             }
             // Facts without effect are not recorded, so these are what they say.
@@ -94,11 +104,14 @@ impl Book {
             | Fact::PoolOver { .. }
             | Fact::ActionDeferred { .. } => {}
         }
+        if let Some(ended) = kept {
+            self.kept_after(key, ended);
+        }
     }
 
     /// Spent and reserved, by these books.
     pub(crate) fn money(&self) -> (u64, u64) {
-        self.jobs.values().fold((0, 0), |(spent, reserved), job| match job.money {
+        self.jobs.values().fold(self.pools.money(), |(spent, reserved), job| match job.money {
             Money::Reserved => (spent, reserved + job.reservation),
             Money::Spent(amount) => (spent + amount, reserved),
             Money::Released => (spent, reserved),
@@ -143,9 +156,9 @@ impl Book {
                 Ok(())
             }
             Ruling::LogReadOrdered { job, .. } | Ruling::LookOrdered { job, .. } => self.known(*job),
-            Ruling::PoolReadOrdered { job, .. }
-            | Ruling::PoolReleaseOrdered { job }
-            | Ruling::PoolClosed { job, .. } => Err(format!("P1: no instances are kept after {job}")),
+            Ruling::PoolReadOrdered { .. }
+            | Ruling::PoolReleaseOrdered { .. }
+            | Ruling::PoolClosed { .. } => self.pool_ruling(ruling),
             Ruling::OverrunSeen => {
                 let right = self.overrun && !std::mem::replace(&mut self.overrun_told, true);
                 right
@@ -187,6 +200,10 @@ impl Book {
             return Ok(());
         };
         self.start_ordered(*job, (*bracket, configuration), reservation.0, *launch)?;
+        let keeping = self.keeping_costs(launch.instances, limits.keep_alive_seconds);
+        if let Some(book) = self.jobs.get_mut(job) {
+            (book.keep_seconds, book.keeping) = (limits.keep_alive_seconds, keeping);
+        }
         self.launched(*job, *launch, *limits, reservation.0)?;
         if launch.refit {
             return self.refit_told(*job, launch.resource);
@@ -259,6 +276,10 @@ impl Book {
             limits: (self.limits.cap, self.limits.max_parallel),
             end: None,
             interrupted: false,
+            ran: false,
+            ended: None,
+            keep_seconds: 0,
+            keeping: 0,
             seen: false,
             limited: false,
             elsewhere: false,

@@ -175,6 +175,8 @@ impl World {
         let job = &mut self.training.jobs[index];
         job.now.started = job.now.started.or(Some(told));
         job.runs_since = Some(self.now);
+        self.training.take(index, self.now);
+        let job = &mut self.training.jobs[index];
         let before = if self.plan.runtime_per_attempt { 0 } else { job.ran_ms };
         let left = (job.max_runtime_ms - before).max(0);
         let download = job.dice.between(1_000, 30_000);
@@ -303,6 +305,8 @@ impl World {
         job.now.failure_reason = reason.map(str::to_owned);
         self.training.alive -= 1;
         let deleted = job.fate.deleted_after.is_some();
+        self.training.keep(index, now);
+        let job = &mut self.training.jobs[index];
         let soon = job.dice.between(0, 30 * MINUTE);
         self.enter(index, status, secondary);
         if deleted {
@@ -313,6 +317,10 @@ impl World {
     /// Somebody deletes the job, running or not; nobody is told.
     fn delete_job(&mut self, index: usize) {
         let now = self.now;
+        // The service does not delete a job whose instances it keeps.
+        if self.training.keeps(index, now) {
+            return;
+        }
         let job = &mut self.training.jobs[index];
         job.deleted = true;
         job.generation += 1;

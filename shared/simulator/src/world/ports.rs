@@ -109,11 +109,9 @@ impl TrainingJobs for Port {
         call(&self.world, made, |world| world.stop_job(name)).await.map_err(training_error)?
     }
 
-    async fn release(&self, _: &str) -> Result<(), TrainingJobsError> {
-        Err(TrainingJobsError::Refused {
-            code: "ValidationException".to_owned(),
-            message: "no instances are kept".to_owned(),
-        })
+    async fn release(&self, name: &str) -> Result<(), TrainingJobsError> {
+        let made = Call { op: Op::Release, on: name.to_owned() };
+        call(&self.world, made, |world| world.release_job(name)).await.map_err(training_error)?
     }
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
         let made = Call { op: Op::Describe, on: name.to_owned() };

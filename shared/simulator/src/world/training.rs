@@ -13,6 +13,7 @@ use wire::names::parse_training_job_name;
 
 use super::World;
 use super::life::{Fate, Tick};
+use super::pools::Kept;
 use super::program::{Program, epochs_told};
 use super::queue::Event;
 use crate::dice::Dice;
@@ -40,6 +41,8 @@ pub(crate) struct Training {
     pub(crate) checkpoints: BTreeMap<String, Vec<u32>>,
     /// When the last one was created.
     created_at: i64,
+    /// Instances kept after jobs.
+    pub(super) kept: BTreeMap<usize, Kept>,
     /// Until when there is no capacity: for a tuning's jobs, of a choice of instances, on spot or on demand.
     pub(crate) short_until: BTreeMap<(usize, u32, bool), i64>,
 }
@@ -67,6 +70,8 @@ pub(crate) struct Job {
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) max_runtime_ms: i64,
     pub(crate) max_wait_ms: Option<i64>,
+    /// For how long its instances are kept afterwards.
+    pub(crate) keep_ms: i64,
     pub(crate) program: Program,
     pub(crate) fate: Fate,
     pub(crate) dice: Dice,
@@ -132,6 +137,7 @@ impl Job {
             tags: tags(tag_list),
             max_runtime_ms: 0,
             max_wait_ms: None,
+            keep_ms: 0,
             program,
             fate,
             dice: Dice::new(0, name, 0),
@@ -182,7 +188,7 @@ impl Job {
 
 impl Training {
     /// A job that can be seen at `now`.
-    fn find(&self, name: &str, now: i64) -> Result<usize, TrainingJobsError> {
+    pub(super) fn find(&self, name: &str, now: i64) -> Result<usize, TrainingJobsError> {
         let index = self.by_name.get(name).copied();
         let visible = |index: &usize| {
             let job = &self.jobs[*index];
@@ -275,6 +281,10 @@ impl World {
         else {
             return Err(refused("ResourceConfig"));
         };
+        let keep = resources["KeepAlivePeriodInSeconds"].as_i64().unwrap_or(0);
+        if spot && keep > 0 {
+            return Err(refused("KeepAlivePeriodInSeconds"));
+        }
         let program = Program::new(self, &self.cases[case], &request["HyperParameters"], choice);
         for kind in program.traits() {
             self.faults.count(kind, Site::World);
@@ -288,6 +298,7 @@ impl World {
             choice,
             max_runtime_ms: max_runtime * 1_000,
             max_wait_ms: max_wait.map(|wait| wait * 1_000),
+            keep_ms: keep * 1_000,
             dice,
             visible_at: self.now + unseen,
             checkpoints_at: request["CheckpointConfig"]["S3Uri"].as_str().unwrap_or_default().to_owned(),
@@ -333,7 +344,7 @@ impl World {
         if as_of < job.bill_at {
             seen.billable_seconds = None;
         }
-        Ok(seen)
+        Ok(self.tell_warm_pool(index, as_of, seen))
     }
 
     /// `ListTags`.

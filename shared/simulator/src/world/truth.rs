@@ -30,6 +30,7 @@ impl World {
         if let Some(cap) = cap.filter(|_| !overran) {
             let jobs = self.training.of(&id);
             let worst: u64 = jobs.map(|job| case.cost(job.choice, job.charged_seconds())).sum();
+            let worst = worst + self.kept_cost(&id, |_| true);
             if worst > cap {
                 wrong.push(format!("P1: bills and worst cases are {worst}, the cap is {cap}, with {name}"));
             }
@@ -113,6 +114,12 @@ impl World {
                 }
             }
             Ruling::TuningEnded { .. } => {
+                let jobs = self.training.jobs.iter().enumerate();
+                let kept = jobs.filter(|(index, job)| job.id == id && self.training.keeps(*index, self.now));
+                let kept: Vec<_> = kept.map(|(_, job)| job.key.to_string()).collect();
+                if !kept.is_empty() {
+                    self.check.violation(self.now, &format!("P1: the tuning has ended, kept: {kept:?}"));
+                }
                 let alive = self.training.of(id).filter(|job| !job.is_ended()).count();
                 if alive > 0 {
                     self.check.violation(self.now, &format!("P7: the tuning has ended, {alive} jobs run"));
