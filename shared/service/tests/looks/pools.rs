@@ -94,6 +94,7 @@ fn what_keeping_them_cost_is_booked_with_the_job() {
     assert_eq!((job.retained_seconds, job.booked_retained_seconds), (Some(30), Some(30)));
     assert_eq!(job.reserved_usd, None);
     assert_eq!((totals.booked_usd, totals.computed_usd), (MicroUsd(40 * CENT), MicroUsd(40 * CENT)));
+    assert_eq!((totals.billable_seconds, totals.retained_seconds), (10, 30));
     assert_eq!(totals.ledger_difference_usd, Some(SignedUsd::default()));
     assert_eq!(said(&world), ["its instances were kept for 30 s after its end ($0.3000)"]);
 }
