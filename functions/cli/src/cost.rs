@@ -142,11 +142,23 @@ fn cells(job: &JobCost) -> [String; 7] {
         money(job.booked_usd),
         money(job.computed_usd),
         job.difference_usd.map_or_else(String::new, signed),
-        job.says.as_ref().map_or_else(String::new, |says| {
-            let reserved = job.reserved_usd.map(|amount| format!(" {}", usd(amount))).unwrap_or_default();
-            format!("{mark}{says}{reserved}")
-        }),
+        note(job, mark),
     ]
+}
+
+fn note(job: &JobCost, mark: &str) -> String {
+    let says = job.says.as_ref().map(|says| {
+        let reserved = job.reserved_usd.map(|amount| format!(" {}", usd(amount))).unwrap_or_default();
+        format!("{mark}{says}{reserved}")
+    });
+    let kept = match (job.retained_seconds, job.booked_retained_seconds) {
+        (Some(now), Some(booked)) if now != booked => {
+            Some(format!("kept for {now} s after its end, {booked} s booked"))
+        }
+        (Some(seconds), _) => Some(format!("kept for {seconds} s after its end")),
+        (None, booked) => booked.map(|seconds| format!("kept for {seconds} s after its end, as was booked")),
+    };
+    says.into_iter().chain(kept).collect::<Vec<_>>().join("; ")
 }
 
 /// A difference: what was booked less what the service's seconds cost.
@@ -194,8 +206,12 @@ fn sums(ledger: &LedgerView, totals: &CostTotals) -> String {
         line("");
     }
     let billed = totals.billable_seconds;
+    let kept = match totals.retained_seconds {
+        0 => String::new(),
+        seconds => format!(" and {seconds} s in which instances were kept"),
+    };
     line(&format!(
-        "{}: {} booked, {} computed from {billed} s billed, {} reserved",
+        "{}: {} booked, {} computed from {billed} s billed{kept}, {} reserved",
         jobs(totals.training_jobs),
         usd(totals.booked_usd),
         usd(totals.computed_usd),
@@ -283,8 +299,29 @@ mod tests {
     }
 
     #[test]
-    fn pages_make_one_json_whatever_their_sizes() {
-        let job = JobCost {
+    fn what_was_kept_is_told_beside_what_was_billed() {
+        let kept = |now: Option<u64>, booked: Option<u64>, says: Option<&str>| {
+            let says = says.map(ToOwned::to_owned);
+            note(
+                &JobCost { retained_seconds: now, booked_retained_seconds: booked, says, ..job() },
+                "DIFFERS: ",
+            )
+        };
+        assert_eq!(kept(None, None, None), "");
+        assert_eq!(kept(Some(30), Some(30), None), "kept for 30 s after its end");
+        assert_eq!(
+            kept(Some(45), Some(30), Some("another bill")),
+            "DIFFERS: another bill; kept for 45 s after its end, 30 s booked"
+        );
+        assert_eq!(kept(None, Some(30), None), "kept for 30 s after its end, as was booked");
+        let totals = CostTotals { training_jobs: 2, billable_seconds: 20, ..CostTotals::default() };
+        assert!(!sums(&ledger(), &totals).contains("kept"));
+        let told = sums(&ledger(), &CostTotals { retained_seconds: 31, ..totals });
+        assert!(told.contains("from 20 s billed and 31 s in which instances were kept, $"), "{told}");
+    }
+
+    fn job() -> JobCost {
+        JobCost {
             training_job_name: "t-abc123-0-0-1".to_owned(),
             trial: 0,
             attempt: 1,
@@ -304,7 +341,12 @@ mod tests {
             note: Some(Note::NeverStarted),
             says: None,
             differs: false,
-        };
+        }
+    }
+
+    #[test]
+    fn pages_make_one_json_whatever_their_sizes() {
+        let job = job();
         for sizes in [&[0][..], &[1], &[2, 0], &[1, 2, 1]] {
             let mut printer = Printer { output: Output::Json, name_width: 20, begun: false, jobs: 0 };
             let mut text = String::new();

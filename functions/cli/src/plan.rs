@@ -36,6 +36,8 @@ struct Outlook {
     hyperband: Option<Brackets>,
     /// The most that one job and all jobs can cost.
     worst: Option<(MicroUsd, MicroUsd)>,
+    /// What of the one is for keeping its instances afterwards.
+    kept: Option<MicroUsd>,
     warnings: Vec<Warning>,
 }
 
@@ -102,8 +104,11 @@ impl Outlook {
             let all = MicroUsd(one.0.saturating_mul(u64::from(jobs)));
             (one, cap.map_or(all, |cap| cap.min(all)))
         });
+        let kept = definition.pool_worst_case(job_limits(&definition), 0);
+        let kept = kept.filter(|kept| *kept > MicroUsd::ZERO && worst.is_some());
+        let warnings = Vec::new();
         let mut outlook =
-            Self { request, definition, cap, startup_ms, epoch_ms, hyperband, worst, warnings: Vec::new() };
+            Self { request, definition, cap, startup_ms, epoch_ms, hyperband, worst, kept, warnings };
         outlook.warnings = outlook.warn();
         Ok(outlook)
     }

@@ -15,6 +15,7 @@ mod job;
 mod lines;
 mod log_reader;
 mod log_stream;
+mod pool;
 mod ports;
 mod processes;
 mod record;
@@ -147,7 +148,8 @@ impl TrainingService {
             Some(Entry::Job(job)) => Arc::clone(job),
         };
         let record = job.record().await;
-        Ok(describe::describe_json(&shared.owner, &record, &job.request, &shared.layout.model(name)))
+        let model = shared.layout.model(name);
+        Ok(describe::describe_json(&shared.owner, &record, &job.request, &model, clock::now()))
     }
 
     /// Ends all processes quickly and closes the service; jobs that ran can be taken up by opening it again. Later

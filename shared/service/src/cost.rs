@@ -262,6 +262,8 @@ impl Tally {
                 let trained = job.training_seconds.unwrap_or(billable);
                 totals.training_seconds = totals.training_seconds.saturating_add(trained);
             }
+            totals.retained_seconds =
+                totals.retained_seconds.saturating_add(job.retained_seconds.unwrap_or(0));
             totals.differing_jobs += u64::from(job.differs);
             totals.difference_usd = totals.difference_usd.plus(job.difference_usd.unwrap_or_default());
         }

@@ -215,6 +215,9 @@ pub struct CostTotals {
     pub computed_usd: MicroUsd,
     /// The service's billable seconds.
     pub billable_seconds: u64,
+    /// Seconds for which the service kept instances after jobs, where that is over.
+    #[serde(default)]
+    pub retained_seconds: u64,
     /// Training seconds of the jobs that have billable ones.
     pub training_seconds: u64,
     /// What managed spot training saved of them, whole percent; absent where nothing was trained on spot instances.

@@ -114,6 +114,25 @@ fn what_a_job_runs_on_is_warned_of() {
 }
 
 #[test]
+fn kept_instances_are_warned_of_by_their_quota_and_their_time() {
+    let keeping = |seconds: u32| {
+        let body = built_in("xgboost", "Maximize", "validation:auc");
+        let resources = "TrainingJobDefinition/ResourceConfig/KeepAlivePeriodInSeconds";
+        let changes = [(resources, json!(seconds)), ("Controller/MaxCostUsd", json!(50))];
+        changed(&body, &changes)
+    };
+    assert_eq!(codes(keeping(0)), Vec::<&str>::new());
+    assert_eq!(codes(keeping(600)), ["WarmPoolQuota"]);
+    assert_eq!(codes(keeping(3_600)), ["WarmPoolQuota"]);
+    assert_eq!(codes(keeping(3_601)), ["WarmPoolQuota", "KeepAliveLong"]);
+    let two = ("TrainingJobDefinition/ResourceConfig/InstanceCount", json!(2));
+    let request = validated(changed(&keeping(600), &[two]).to_string().as_bytes()).unwrap();
+    let all = warnings::all(&request);
+    let quota = all.iter().find(|warning| warning.code == "WarmPoolQuota").unwrap();
+    assert!(quota.advice.contains("'ml.m5.large for training warm pool usage' raised to 8"), "{quota:?}");
+}
+
+#[test]
 fn ranges_that_search_badly_are_warned_of() {
     let warned = |list: &str, given: Value| {
         // Beside one of which nothing is warned, so that there are combinations enough.

@@ -101,6 +101,13 @@ fn own(outlook: &Outlook) -> String {
     match outlook.worst {
         Some((one, all)) => {
             lines.push(("worst case", format!("{} a job, {} in all ({cap})", usd(one), usd(all))));
+            if let Some(kept) = outlook.kept {
+                let seconds = outlook.request.keep_alive_seconds();
+                lines.push((
+                    "",
+                    format!("{} of each is for keeping its instances for {seconds} s", usd(kept)),
+                ));
+            }
         }
         None => lines.push(("cost", format!("unknown: {}", missing_price(outlook)))),
     }
@@ -153,6 +160,7 @@ pub(super) fn json(outlook: &Outlook) -> Value {
         "MaxParallelTrainingJobs": request.max_parallel(),
         "MaxCostUsd": outlook.cap.map(dollars),
         "WorstCaseJobUsd": outlook.worst.map(|(one, _)| dollars(one)),
+        "WorstCaseKeptUsd": outlook.kept.map(dollars),
         "WorstCaseUsd": outlook.worst.map(|(_, all)| dollars(all)),
         "Warnings": warning::json(&outlook.warnings),
     });

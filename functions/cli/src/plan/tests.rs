@@ -39,6 +39,31 @@ fn the_worst_case_is_that_of_the_time_limits_and_never_above_the_cap() {
 }
 
 #[test]
+fn the_worst_case_of_a_job_holds_what_keeping_its_instances_may_cost() {
+    let on_demand = |body: &mut Value, seconds: u32| {
+        let job = &mut body["TrainingJobDefinition"];
+        job["EnableManagedSpotTraining"] = json!(false);
+        job["StoppingCondition"] = json!({"MaxRuntimeInSeconds": 60});
+        job["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(seconds);
+        body["Controller"]["MaxCostUsd"] = json!(5);
+    };
+    let plain = outlook(|body| on_demand(body, 0));
+    let kept = outlook(|body| on_demand(body, 600));
+    // 60 s of running, 120 s to stop and 180 s to upload, and 660 s of keeping, at 0.115 USD an hour.
+    assert_eq!((plain.worst.unwrap().0, plain.kept), (MicroUsd(11_500), None));
+    assert_eq!(kept.kept, Some(MicroUsd(21_084)));
+    assert_eq!(kept.worst.unwrap().0, MicroUsd(11_500 + 21_084));
+    let text = show::text(&kept);
+    assert!(
+        text.contains("\n              $0.0211 of each is for keeping its instances for 600 s\n"),
+        "{text}"
+    );
+    assert!(!show::text(&plain).contains("keeping"));
+    assert_eq!(show::json(&kept)["WorstCaseKeptUsd"], json!(0.021_084));
+    assert_eq!(show::json(&plain)["WorstCaseKeptUsd"], Value::Null);
+}
+
+#[test]
 fn without_a_price_there_is_a_plan_and_no_cost() {
     let outlook = outlook(|body| {
         body["Controller"].as_object_mut().unwrap().remove("InstancePricesUsdPerHour");

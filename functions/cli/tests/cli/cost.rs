@@ -84,3 +84,22 @@ fn without_a_price_there_are_seconds() {
     assert!(json["TrainingJobs"][0].get("BookedUsd").is_none(), "{json}");
     assert!(json["TrainingJobs"][0]["BillableSeconds"].is_number(), "{json}");
 }
+
+#[test]
+fn what_keeping_instances_cost_is_in_the_books() {
+    let world = World::new(QUICK);
+    let mut keeping = request("t");
+    keeping["TrainingJobDefinition"]["ResourceConfig"]["KeepAlivePeriodInSeconds"] = 600.into();
+    world.write_request("request.json", &keeping);
+    world.run(&[]).with_code(0);
+    let told = world.hyperband(&["cost", "t"]).with_code(0);
+    assert!(told.out.contains("reserved   $0.0000") && told.out.contains(" s after its end"), "{told:?}");
+    assert!(told.out.contains("no difference between what was booked and what is billed"), "{told:?}");
+    assert!(!told.out.contains("add up"), "{told:?}");
+    let json = world.hyperband(&["cost", "t", "--output", "json"]).with_code(0).json();
+    let jobs = json["TrainingJobs"].as_array().unwrap();
+    let kept: Vec<u64> = jobs.iter().filter_map(|job| job["RetainedSeconds"].as_u64()).collect();
+    assert!(!kept.is_empty() && kept.len() < jobs.len(), "nothing is kept after the last: {kept:?}");
+    assert_eq!(json["Totals"]["RetainedSeconds"], kept.iter().sum::<u64>());
+    assert_eq!(json["Totals"]["BookedUsd"], json["Totals"]["ComputedUsd"]);
+}

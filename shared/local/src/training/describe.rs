@@ -10,6 +10,7 @@ use service::ports::training::Description;
 
 use super::clock;
 use super::config::DamagedRecord;
+use super::pool::Pool;
 use super::record::{Record, Secondary, Status};
 use super::request::JobRequest;
 use super::seeded;
@@ -30,12 +31,11 @@ const ECHOED: [&str; 12] = [
     "TensorBoardOutputConfig",
 ];
 /// Fields that a job of this service never has.
-const ALWAYS_NULL: [&str; 7] = [
+const ALWAYS_NULL: [&str; 6] = [
     "TuningJobArn",
     "LabelingJobArn",
     "AutoMLJobArn",
     "TrainingJobOutput",
-    "WarmPoolStatus",
     "FinalMetricDataList",
     "DebugRuleEvaluationStatuses",
 ];
@@ -60,6 +60,8 @@ impl Owner {
 pub(crate) fn event(owner: &Owner, record: &Record, request: &JobRequest, model: &Path) -> Value {
     let arn = owner.arn(&request.name);
     let mut detail = fields(owner, record, request, model, |time| json!(time));
+    detail
+        .insert("WarmPoolStatus".to_owned(), Pool::at_change(record).map_or(Value::Null, |pool| pool.json()));
     // Not in the captured events.
     detail.remove("TensorBoardOutputConfig");
     detail.insert("Tags".to_owned(), json!(request.tags));
@@ -77,9 +79,18 @@ pub(crate) fn event(owner: &Owner, record: &Record, request: &JobRequest, model:
 }
 
 /// The answer of `DescribeTrainingJob`.
-pub(crate) fn describe_json(owner: &Owner, record: &Record, request: &JobRequest, model: &Path) -> Value {
+pub(crate) fn describe_json(
+    owner: &Owner,
+    record: &Record,
+    request: &JobRequest,
+    model: &Path,
+    now: Millis,
+) -> Value {
     let mut answer = fields(owner, record, request, model, |time| json!(clock::seconds(time)));
     answer.retain(|_, value| !value.is_null());
+    if let Some(pool) = Pool::of(record, now) {
+        answer.insert("WarmPoolStatus".to_owned(), pool.json());
+    }
     if let Some(Value::Array(transitions)) = answer.get_mut("SecondaryStatusTransitions") {
         for transition in transitions.iter_mut().filter_map(Value::as_object_mut) {
             transition.retain(|_, value| !value.is_null());
@@ -157,7 +168,7 @@ fn stopping_condition(record: &Record, request: &JobRequest) -> Value {
 }
 
 /// The port's view of a job.
-pub(crate) fn description(record: &Record, name: &str) -> Description {
+pub(crate) fn description(record: &Record, name: &str, now: Millis) -> Description {
     Description {
         name: name.to_owned(),
         status: record.status.name().to_owned(),
@@ -169,7 +180,7 @@ pub(crate) fn description(record: &Record, name: &str) -> Description {
         billable_seconds: record.billable_seconds,
         failure_reason: record.failure_reason.clone(),
         interruptions: u32::try_from(record.interruptions()).unwrap_or(u32::MAX),
-        warm_pool: None,
+        warm_pool: Pool::of(record, now).map(|pool| pool.port()),
     }
 }
 

@@ -156,6 +156,19 @@ impl Job {
         self.settle(shared, &mut record).await
     }
 
+    /// Lets the instances that are kept after the job go, to another job or for good; `false` when none are. They are
+    /// kept on if that cannot be written.
+    pub(crate) async fn let_go(&self, shared: &Shared, to: Option<&str>) -> io::Result<bool> {
+        let mut record = self.record.lock().await;
+        let mut changed = record.clone();
+        if !changed.let_go(to.map(ToOwned::to_owned), clock::now()) {
+            return Ok(false);
+        }
+        self.save(shared, &changed).await?;
+        *record = changed;
+        Ok(true)
+    }
+
     /// Tries again to write what could not be written.
     pub(crate) async fn save_again(&self, shared: &Shared) -> io::Result<()> {
         let record = self.record.lock().await;

@@ -18,6 +18,7 @@ use super::clock;
 use super::describe;
 use super::job::{Job, Shared};
 use super::log_reader::{self, ReadError};
+use super::pool;
 use super::record::{Record, StopCause};
 use super::request::{Invalid, JobRequest};
 use super::store;
@@ -33,6 +34,10 @@ pub(super) fn not_found() -> TrainingJobsError {
 
 fn refused(message: String) -> TrainingJobsError {
     TrainingJobsError::Refused { code: "ValidationException".to_owned(), message }
+}
+
+fn shutting_down() -> TrainingJobsError {
+    TrainingJobsError::Unavailable("the service is shutting down".to_owned())
 }
 
 fn no_pool(name: &str) -> TrainingJobsError {
@@ -53,11 +58,16 @@ impl TrainingJobs for TrainingService {
             return Err(name_taken(shared, &parsed.name));
         }
         if *shared.closing.borrow() {
-            return Err(TrainingJobsError::Unavailable("the service is shutting down".to_owned()));
+            return Err(shutting_down());
         }
         check_quota(shared, &parsed, jobs.values())?;
+        let kept = kept_longest(&jobs, &parsed, request).await;
         let record = Record::new(request.clone(), parsed.spot, clock::now());
         write(shared, &parsed, record.clone()).await?;
+        if let Some(kept) = kept {
+            // After the job is there: if this is not written, its own instances are new and the others are kept on.
+            let _ = kept.let_go(shared, Some(&parsed.name)).await;
+        }
         let job = Job::new(parsed, record);
         jobs.insert(job.request.name.clone(), Entry::Job(Arc::clone(&job)));
         drop(jobs);
@@ -77,7 +87,20 @@ impl TrainingJobs for TrainingService {
     }
 
     async fn release(&self, name: &str) -> Result<(), TrainingJobsError> {
-        Err(no_pool(name))
+        let shared = &self.inner.shared;
+        let job = match self.inner.jobs.lock().await.get(name) {
+            None => return Err(not_found()),
+            Some(Entry::Damaged(_)) => return Err(no_pool(name)),
+            Some(Entry::Job(job)) => Arc::clone(job),
+        };
+        if *shared.closing.borrow() {
+            return Err(shutting_down());
+        }
+        match job.let_go(shared, None).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(no_pool(name)),
+            Err(error) => Err(TrainingJobsError::Unavailable(error.to_string())),
+        }
     }
 
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
@@ -87,7 +110,7 @@ impl TrainingJobs for TrainingService {
             Some(Entry::Job(job)) => Arc::clone(job),
         };
         let record = job.record().await;
-        Ok(describe::description(&record, name))
+        Ok(describe::description(&record, name, clock::now()))
     }
 
     async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
@@ -156,6 +179,33 @@ impl JobLogs for TrainingService {
             Err(error) => Err(TrainingJobsError::Unavailable(error.to_string())),
         }
     }
+}
+
+/// The ended job whose instances have been kept the longest of those that a job of `request` may take.
+async fn kept_longest(
+    jobs: &BTreeMap<String, Entry>,
+    parsed: &JobRequest,
+    request: &Value,
+) -> Option<Arc<Job>> {
+    if parsed.spot {
+        return None;
+    }
+    let now = clock::now();
+    let mut longest: Option<(Millis, &Arc<Job>)> = None;
+    for entry in jobs.values() {
+        let Entry::Job(job) = entry else { continue };
+        if job.request.keep_alive_seconds == 0 || !job.ended() {
+            continue;
+        }
+        let record = job.record().await;
+        if let Some(since) = record.kept_since(now)
+            && longest.is_none_or(|(longest, _)| since < longest)
+            && pool::fits(&record.request, request)
+        {
+            longest = Some((since, job));
+        }
+    }
+    longest.map(|(_, job)| Arc::clone(job))
 }
 
 fn name_taken(shared: &Shared, name: &str) -> TrainingJobsError {

@@ -1,10 +1,13 @@
 //! The record of one training job: what is on disk, and the only functions that change it.
 //!
-//! Pure: time comes in as an argument. Assumes that the caller saves after each change. An ended job never changes.
+//! Pure: time comes in as an argument. Assumes that the caller saves after each change. An ended job never changes, but for the
+//! one note that what was kept after it was let go.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use service::ports::Millis;
+
+use super::pool::LetGo;
 
 /// Version of the stored form.
 pub(crate) const VERSION: u32 = 1;
@@ -146,6 +149,9 @@ pub(crate) struct Record {
     pub(crate) transitions: Vec<Transition>,
     pub(crate) runs: Vec<Run>,
     pub(crate) request: Value,
+    /// When the instances that were kept after it were let go, if that was before their time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) let_go: Option<LetGo>,
 }
 
 impl Record {
@@ -167,6 +173,7 @@ impl Record {
             transitions: Vec::new(),
             runs: Vec::new(),
             request,
+            let_go: None,
         };
         record.enter(Secondary::Starting, now);
         record
@@ -283,6 +290,6 @@ impl Record {
 }
 
 /// Whole seconds, a started one counts.
-fn seconds_up(length: Millis) -> u64 {
+pub(crate) fn seconds_up(length: Millis) -> u64 {
     u64::try_from(length.max(0)).unwrap_or(0).div_ceil(1000)
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use service::ports::training::{Description, TrainingJobs, TrainingJobsError};
 use tokio::task::spawn_blocking;
 
+use super::clock;
 use super::describe;
 use super::ports::not_found;
 use super::store::{self, Found, Layout};
@@ -58,7 +59,7 @@ impl TrainingJobs for JobRecords {
 
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
         Ok(match self.find(name).await? {
-            Found::Job(record, _) => describe::description(&record, name),
+            Found::Job(record, _) => describe::description(&record, name, clock::now()),
             Found::Damaged(job) => describe::damaged(&job),
         })
     }

@@ -18,6 +18,8 @@ const NAME_LENGTH_MAX: usize = 63;
 /// `SageMaker`'s longest run, 28 days.
 const RUNTIME_SECONDS_MAX: u64 = 2_419_200;
 const RUNTIME_SECONDS_DEFAULT: u64 = 86_400;
+/// `SageMaker` keeps instances for six hours at most.
+const KEEP_ALIVE_SECONDS_MAX: u64 = 21_600;
 /// Processes of one job; each costs a shim too.
 const INSTANCES_MAX: u32 = 100;
 
@@ -35,6 +37,8 @@ pub(crate) struct JobRequest {
     pub(crate) instance_type: String,
     pub(crate) instance_count: u32,
     pub(crate) spot: bool,
+    /// For how long its instances are kept after it; never of spot jobs.
+    pub(crate) keep_alive_seconds: u64,
     pub(crate) max_runtime_seconds: u64,
     /// Only of spot jobs.
     pub(crate) max_wait_seconds: Option<u64>,
@@ -78,6 +82,7 @@ impl JobRequest {
             instance_type: string(resources, "InstanceType", "resourceConfig.instanceType")?,
             instance_count: instance_count(resources)?,
             spot,
+            keep_alive_seconds: keep_alive(resources, spot)?,
             max_runtime_seconds,
             max_wait_seconds,
             checkpoint_uri: checkpoint_uri(request)?,
@@ -260,6 +265,18 @@ fn instance_count(resources: &Map<String, Value>) -> Result<u32, Invalid> {
     let limits = (1, u64::from(INSTANCES_MAX));
     let count = whole(resources, "InstanceCount", member, limits)?.ok_or_else(|| missing(member))?;
     u32::try_from(count).map_err(|_| missing(member))
+}
+
+fn keep_alive(resources: &Map<String, Value>, spot: bool) -> Result<u64, Invalid> {
+    let member = "resourceConfig.keepAlivePeriodInSeconds";
+    let seconds = whole(resources, "KeepAlivePeriodInSeconds", member, (0, KEEP_ALIVE_SECONDS_MAX))?;
+    match seconds.unwrap_or(0) {
+        seconds if seconds > 0 && spot => Err(Invalid(
+            "Invalid KeepAlivePeriodInSeconds. It is not supported when EnableManagedSpotTraining is set to true"
+                .to_owned(),
+        )),
+        seconds => Ok(seconds),
+    }
 }
 
 fn stopping(request: &Map<String, Value>, spot: bool) -> Result<(u64, Option<u64>), Invalid> {

@@ -51,6 +51,9 @@ async fn serve(args: &[OsString]) -> Result<(), Box<dyn Error>> {
         bytes
     });
     while let Some(event) = feeds.events.recv().await {
+        if event["detail"]["TrainingJobName"] != request["TrainingJobName"] {
+            continue;
+        }
         let status = event["detail"]["TrainingJobStatus"].as_str().unwrap_or_default();
         say(event["detail"]["SecondaryStatus"].as_str().unwrap_or_default());
         if ["Completed", "Failed", "Stopped"].contains(&status) {

@@ -12,13 +12,13 @@ use service::ports::training::TrainingJobs;
 use crate::world::{World, config, instances, processes, request, shell, spot, text, until};
 
 /// A controller in its own process that runs one job.
-struct Controller {
+pub(crate) struct Controller {
     child: Child,
     states: std::io::Lines<BufReader<ChildStdout>>,
 }
 
 impl Controller {
-    fn start(folder: &Path, request: &Value, script: &str) -> Self {
+    pub(crate) fn start(folder: &Path, request: &Value, script: &str) -> Self {
         let file = folder.join("request.json");
         fs::write(&file, request.to_string()).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_local-test-host"))
@@ -32,11 +32,11 @@ impl Controller {
         Self { child, states }
     }
 
-    fn wait_for(&mut self, state: &str) {
+    pub(crate) fn wait_for(&mut self, state: &str) {
         assert!(self.states.any(|line| line.unwrap() == state), "{state} never came");
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

@@ -6,6 +6,7 @@ mod crash;
 mod flood;
 mod life;
 mod limits;
+mod pools;
 mod records;
 mod requests;
 mod spot;

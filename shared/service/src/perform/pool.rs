@@ -87,7 +87,7 @@ fn retained(definition: &Definition, description: &Description, now: Millis) -> 
         return over.then_some(Retained::Seconds(0));
     };
     match pool.status.as_str() {
-        // In use by another job, which pays for them.
+        // Who took them pays for them.
         "Terminated" | "Reused" | "InUse" => pool.retained_seconds.map(Retained::Seconds),
         _ => None,
     }

@@ -40,7 +40,7 @@ pub struct Description {
 /// The instances kept after a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WarmPool {
-    /// `Status`: `Available`, `InUse` (another job has them), `Reused` (and has ended), `Terminated`.
+    /// `Status`: `InUse` (the job itself runs on them), `Available`, `Reused` (another job took them), `Terminated`.
     pub status: String,
     /// `ResourceRetainedBillableTimeInSeconds`: for how long they were kept, and are billed; known once they are kept no
     /// more.

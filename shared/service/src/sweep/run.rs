@@ -14,7 +14,7 @@ pub(super) struct Run {
     pub(super) first: FirstPage,
     pub(super) lease: Lease,
     pub(super) swept: Swept,
-    /// Bills and logs that are due to be read; never more than the sweep may read.
+    /// Bills, logs and kept instances that are due to be read; never more than the sweep may read.
     pub(super) bills: Vec<Owed>,
     /// Starts that are due; never more than the sweep may make.
     pub(super) starts: Vec<Owed>,

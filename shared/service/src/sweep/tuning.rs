@@ -119,6 +119,12 @@ where
                 Err(error) => failed = Some(error),
             }
         }
+        for action in owed_of_pools(&loaded.state) {
+            match self.note_read(run, id, action).await {
+                Ok(settled) => ring |= settled,
+                Err(error) => failed = Some(error),
+            }
+        }
         if ring {
             record::ring(&*self.store.table, id, now).await?;
         }
@@ -144,17 +150,14 @@ where
         {
             ring |= self.heal_stop(run, id, &format!("stop-{key}")).await?;
         }
-        let bills = usize::try_from(self.limits.calls.describe.per_sweep).unwrap_or(usize::MAX);
         if job.bill_ordered && !job.is_closed() && !tuning::planted!(SweeperBillsNothing) {
-            ring |= self.note(run, id, format!("bill-{key}"), (bills, |run| &mut run.bills)).await?;
+            ring |= self.note_read(run, id, format!("bill-{key}")).await?;
         }
         if trial.read_ordered > trial.streams_read && !tuning::planted!(SweeperReadsNothing) {
-            let action = format!("read-{key}-{}", trial.read_ordered);
-            ring |= self.note(run, id, action, (bills, |run| &mut run.bills)).await?;
+            ring |= self.note_read(run, id, format!("read-{key}-{}", trial.read_ordered)).await?;
         }
         if let Some(since) = open_look(job) {
-            let action = format!("look-{key}-{since}");
-            ring |= self.note(run, id, action, (bills, |run| &mut run.bills)).await?;
+            ring |= self.note_read(run, id, format!("look-{key}-{since}")).await?;
         }
         // A job that is to be stopped is called off by its stop, not started first.
         if job.stop.is_none() && !job.accepted && !job.is_closed() && !tuning::planted!(SweeperStartsNothing)
@@ -196,6 +199,12 @@ where
         Ok(performed == Performed::Done)
     }
 
+    /// Takes note of an action that reads, if it is due; whether it is settled.
+    async fn note_read(&self, run: &mut Run, id: &str, action: String) -> Result<bool, StoreError> {
+        let room = usize::try_from(self.limits.calls.describe.per_sweep).unwrap_or(usize::MAX);
+        self.note(run, id, action, (room, |run| &mut run.bills)).await
+    }
+
     /// Takes note of an action if it is due, in a list of at most `room` entries; whether it is settled.
     async fn note(
         &self,
@@ -219,14 +228,12 @@ where
         Ok(false)
     }
 
-    /// Reads the bills and logs that are due.
+    /// Reads the bills and logs that are due, and what became of instances that were kept.
     pub(super) async fn read_bills(&self, run: &mut Run) {
         for Owed { id, action, after } in std::mem::take(&mut run.bills) {
             let jobs = &self.actuator.jobs;
             let is_bill = action.starts_with("bill-");
-            let describes = is_bill || action.starts_with("look-");
-            let room = jobs.has(Sort::Log) && (!describes || jobs.has(Sort::Describe));
-            if !room || !self.goes_on(run, BILLS_SHARE) {
+            if !calls_of(&action).iter().all(|sort| jobs.has(*sort)) || !self.goes_on(run, BILLS_SHARE) {
                 run.left(&after);
                 continue;
             }
@@ -286,6 +293,26 @@ where
     pub(super) fn now(&self) -> Millis {
         self.actuator.clock.now()
     }
+}
+
+/// The calls of the training service that an action which reads may make.
+fn calls_of(action: &str) -> &'static [Sort] {
+    match action.split('-').next().unwrap_or_default() {
+        "read" => &[Sort::Log],
+        "pool" => &[Sort::Describe],
+        "release" => &[Sort::Describe, Sort::Stop],
+        _ => &[Sort::Describe, Sort::Log],
+    }
+}
+
+/// The readings and releases of instances kept after jobs whose outcome the state still waits for.
+fn owed_of_pools(state: &State) -> Vec<String> {
+    let open = state.pools.iter().filter(|pool| pool.over.is_none());
+    let owed = open.flat_map(|pool| {
+        let reading = pool.reading.then(|| format!("pool-{}-{}", pool.job, pool.read));
+        reading.into_iter().chain(pool.released.then(|| format!("release-{}", pool.job)))
+    });
+    owed.collect()
 }
 
 /// The actions of a tuning, not of one job, whose outcome its state still waits for.

@@ -6,6 +6,7 @@ mod active;
 mod change;
 mod cost;
 mod explain;
+mod pools;
 mod promotion;
 mod rungs;
 mod summaries;

@@ -7,4 +7,5 @@ mod idle;
 mod lease;
 mod limits;
 mod orphans;
+mod pools;
 mod world;

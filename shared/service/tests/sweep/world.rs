@@ -16,6 +16,7 @@ use service::perform::{Actuator, CLAIM_MS};
 use service::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use service::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
+    WarmPool,
 };
 use service::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
 use service::store::Store;
@@ -69,6 +70,8 @@ pub(crate) struct Job {
     pub(crate) status: &'static str,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) log_pages: usize,
+    /// Whether its instances are kept after it, or were.
+    pub(crate) kept: Option<bool>,
 }
 
 /// A call of the training service.
@@ -173,9 +176,13 @@ impl World {
 
     /// A tuning whose decider has ordered its first jobs, `parallel` of them.
     pub(crate) fn submit(&self, name: &str, parallel: u32) -> String {
+        self.submit_request(&request(name, parallel))
+    }
+
+    pub(crate) fn submit_request(&self, request: &Value) -> String {
         let store = Arc::new(Store::new(Arc::new(self.clone())));
         let submit = Submit { store, prices: self.clone(), clock: self.clone(), monthly_cap: None };
-        let id = now(submit.submit(request(name, parallel).to_string().as_bytes())).unwrap().id();
+        let id = now(submit.submit(request.to_string().as_bytes())).unwrap().id();
         self.decide(&id, &[]);
         id
     }
@@ -246,7 +253,7 @@ impl World {
     pub(crate) fn create_job(&self, name: &str, stack: &str) {
         let mut inner = self.lock();
         let tags = [(TAG_STACK.to_owned(), stack.to_owned())].into();
-        let job = Job { created: inner.now, status: "InProgress", tags, log_pages: 1 };
+        let job = Job { created: inner.now, status: "InProgress", tags, log_pages: 1, kept: None };
         inner.jobs.insert(name.to_owned(), job);
     }
 
@@ -286,7 +293,7 @@ impl World {
     }
 }
 
-fn request(name: &str, parallel: u32) -> Value {
+pub(crate) fn request(name: &str, parallel: u32) -> Value {
     json!({
         "HyperParameterTuningJobName": name,
         "HyperParameterTuningJobConfig": {
@@ -353,7 +360,7 @@ impl TrainingJobs for World {
             }
             let tags = request["Tags"].as_array().into_iter().flatten();
             let tags = tags.map(|tag| (text(&tag["Key"]), text(&tag["Value"]))).collect();
-            let job = Job { created: inner.now, status: "InProgress", tags, log_pages: 1 };
+            let job = Job { created: inner.now, status: "InProgress", tags, log_pages: 1, kept: None };
             inner.jobs.insert(name.to_owned(), job);
             Ok(())
         };
@@ -372,9 +379,16 @@ impl TrainingJobs for World {
         self.called(Sort::Stop, name, effect).await
     }
 
-    async fn release(&self, _: &str) -> Result<(), TrainingJobsError> {
-        unreachable!("no instances are kept")
+    async fn release(&self, name: &str) -> Result<(), TrainingJobsError> {
+        let effect = |inner: &mut Inner| {
+            let job = inner.jobs.get_mut(name).ok_or_else(|| not_found(name))?;
+            assert_eq!(job.kept, Some(true), "only what is kept is released");
+            job.kept = Some(false);
+            Ok(())
+        };
+        self.called(Sort::Stop, name, effect).await
     }
+
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
         let effect = |inner: &mut Inner| {
             let job = inner.jobs.get(name).ok_or_else(|| not_found(name))?;
@@ -390,7 +404,10 @@ impl TrainingJobs for World {
                 billable_seconds: ended.map(|_| 60),
                 failure_reason: None,
                 interruptions: 0,
-                warm_pool: None,
+                warm_pool: job.kept.map(|kept| WarmPool {
+                    status: if kept { "Available" } else { "Terminated" }.to_owned(),
+                    retained_seconds: (!kept).then_some(7),
+                }),
             })
         };
         self.called(Sort::Describe, name, effect).await

@@ -10,6 +10,8 @@ use crate::warning::Warning;
 /// Instances that a new account may have, and the usual quota of one training job.
 const NEW_ACCOUNT_INSTANCES: u64 = 4;
 const JOB_INSTANCES: u32 = 20;
+/// The longest time for which SageMaker's guide keeps instances.
+const KEEP_ALIVE_USUAL: u64 = 3_600;
 
 pub(super) fn warnings(request: &Request) -> Vec<Warning> {
     let own = [
@@ -19,6 +21,8 @@ pub(super) fn warnings(request: &Request) -> Vec<Warning> {
         short_wait(request),
         quota(request),
         job_quota(request),
+        warm_pool_quota(request),
+        long_keep_alive(request),
         counted_epochs(request),
         sharded(request),
         sharded_validation(request),
@@ -74,10 +78,14 @@ fn short_wait(request: &Request) -> Option<Warning> {
     })
 }
 
-fn quota(request: &Request) -> Option<Warning> {
+/// Instances of all jobs that may run together.
+fn instances_at_once(request: &Request) -> u64 {
     let asked = u64::from(request.max_parallel()).saturating_mul(u64::from(request.instance_count()));
-    let limit = request.at("Controller.MaxInstances").and_then(Value::as_u64).unwrap_or(u64::MAX);
-    let at_once = asked.min(limit);
+    asked.min(request.at("Controller.MaxInstances").and_then(Value::as_u64).unwrap_or(u64::MAX))
+}
+
+fn quota(request: &Request) -> Option<Warning> {
+    let at_once = instances_at_once(request);
     let kind = if request.is_spot() { "spot training job" } else { "training job" };
     when(at_once > NEW_ACCOUNT_INSTANCES, || {
         Warning::new(
@@ -103,6 +111,38 @@ fn job_quota(request: &Request) -> Option<Warning> {
             "InstancesPerJobQuota",
             format!("A training job wants {count} instances; the usual quota of one job is {JOB_INSTANCES}."),
             "Have the quota raised, or lower InstanceCount.",
+        )
+    })
+}
+
+fn warm_pool_quota(request: &Request) -> Option<Warning> {
+    when(request.keep_alive_seconds() > 0, || {
+        Warning::new(
+            "WarmPoolQuota",
+            "KeepAlivePeriodInSeconds keeps instances after their training job, in a warm pool: that has a quota of its \
+             own, 0 unless it was raised.",
+            format!(
+                "Have '{} for training warm pool usage' raised to {} in Service Quotas, or leave out \
+                 KeepAlivePeriodInSeconds.",
+                request.instance_type(),
+                instances_at_once(request)
+            ),
+        )
+    })
+}
+
+fn long_keep_alive(request: &Request) -> Option<Warning> {
+    let seconds = request.keep_alive_seconds();
+    when(seconds > KEEP_ALIVE_USUAL, || {
+        Warning::new(
+            "KeepAliveLong",
+            format!(
+                "Instances are kept for up to {seconds} s after a training job: until another takes them they are paid \
+                 for, and as much is reserved under the cap."
+            ),
+            format!(
+                "Give KeepAlivePeriodInSeconds {KEEP_ALIVE_USUAL} or less: the next training job usually starts at once."
+            ),
         )
     })
 }

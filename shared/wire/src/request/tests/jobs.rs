@@ -122,6 +122,66 @@ fn either_form_of_resources_becomes_resource_config() {
     assert!(job["HyperParameters"].get("save_model_on_termination").is_none(), "not XGBoost's image");
 }
 
+/// The sample request on demand, whose jobs' instances are to be kept for ten minutes.
+fn keeping(body: &mut Value) {
+    let job = body["TrainingJobDefinition"].as_object_mut().unwrap();
+    job.remove("HyperParameterTuningResourceConfig");
+    job.insert("EnableManagedSpotTraining".to_owned(), json!(false));
+    job.insert("StoppingCondition".to_owned(), json!({"MaxRuntimeInSeconds": 2_400}));
+    let resources = json!({
+        "InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 10, "KeepAlivePeriodInSeconds": 600,
+    });
+    job.insert("ResourceConfig".to_owned(), resources);
+}
+
+#[test]
+fn instances_are_kept_after_the_jobs_that_are_told_to_and_no_others() {
+    let made = |request: &Request, keep_alive_seconds| {
+        let job = request.create_training_job(&TrainingJob {
+            name: "hb1-3fa1c2-7-1-1",
+            tuning_id: "hb1-3fa1c2",
+            trial: 7,
+            configuration: &strings(&[]),
+            limits: JobLimits { max_runtime_seconds: 2_400, max_wait_seconds: None, keep_alive_seconds },
+            tags: &strings(&[]),
+            resource: None,
+            launch: Launch::default(),
+        });
+        job["ResourceConfig"].clone()
+    };
+    let kept = request(keeping);
+    let resources = |seconds: Option<u64>| {
+        let mut resources = json!({"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 10});
+        if let Some(seconds) = seconds {
+            resources["KeepAlivePeriodInSeconds"] = json!(seconds);
+        }
+        resources
+    };
+    assert_eq!(made(&kept, 600), resources(Some(600)));
+    assert_eq!(made(&kept, 0), resources(None), "the last job");
+    let without = request(|body| {
+        keeping(body);
+        body["TrainingJobDefinition"]["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(0);
+    });
+    assert_eq!(made(&without, 0), resources(None));
+}
+
+#[test]
+fn the_definition_keeps_instances_as_the_request_says_and_a_cap_allows_it() {
+    let shape = |request: &Request| {
+        let prices = PriceAnswer::uniform(request, 115_000, Some(191_781));
+        request.definition(0, "3fa1c2", &prices).unwrap().job
+    };
+    let capped = request(|body| {
+        keeping(body);
+        body["Controller"] = json!({"MaxCostUsd": 100});
+    });
+    assert_eq!((capped.keep_alive_seconds(), shape(&capped).keep_alive_seconds), (600, 600));
+    let uncapped = request(keeping);
+    assert_eq!(shape(&uncapped).keep_alive_seconds, 600);
+    assert_eq!(shape(&request(|_| {})).keep_alive_seconds, 0);
+}
+
 #[test]
 fn a_job_runs_on_the_choice_of_instances_and_on_demand_if_it_is_told_to() {
     let several = request(|body| {
