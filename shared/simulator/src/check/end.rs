@@ -81,8 +81,9 @@ fn rows(world: &World, id: &str, wrong: &mut Vec<String>) {
             }
             // A job that never was is called off by its stop.
             ("stop", ActionStatus::Done) => asked || !exists || deleted,
-            // The job has ended (checked apart): there is nothing left to do.
-            ("stop" | "bill" | "read" | "look", _) | ("grant" | "return", ActionStatus::Done) => true,
+            // The job has ended (checked apart), and nothing is kept after it: there is nothing left to do.
+            ("stop" | "bill" | "read" | "look" | "pool" | "release", _)
+            | ("grant" | "return", ActionStatus::Done) => true,
             // The fact may be known before its row can say so; then nobody need perform it again.
             ("grant" | "return", ActionStatus::Pending | ActionStatus::Performing) => {
                 book.replica.grants.is_settled()

@@ -46,20 +46,7 @@ impl Book {
         self.limits_changed(recorded);
         let Some(key) = recorded.fact.job() else { return };
         let Some(job) = self.jobs.get_mut(&key) else { return };
-        job.seen |= matches!(
-            &recorded.fact,
-            Fact::JobStateChanged { .. }
-                | Fact::JobDescribed { .. }
-                | Fact::JobStarted { .. }
-                | Fact::StopAccepted { .. }
-                | Fact::MetricsLogged { .. }
-        );
-        if let Fact::JobStateChanged { started, ended, .. } | Fact::JobDescribed { started, ended, .. } =
-            &recorded.fact
-        {
-            job.ran |= started.is_some();
-            job.ended = job.ended.or(*ended);
-        }
+        job.show(&recorded.fact);
         let keeping = job.keeping;
         let mut kept = None;
         match &recorded.fact {
@@ -269,33 +256,8 @@ impl Book {
         if former.is_some_and(|(job, book)| (job.rung == key.rung && hopeless(book)) || !book.concluded) {
             return Err(format!("P6: job {key} continues a failure, or what is not over"));
         }
-        let book = JobBook {
-            order: self.jobs.len(),
-            reservation,
-            launch,
-            limits: (self.limits.cap, self.limits.max_parallel),
-            end: None,
-            interrupted: false,
-            ran: false,
-            ended: None,
-            keep_seconds: 0,
-            keeping: 0,
-            seen: false,
-            limited: false,
-            elsewhere: false,
-            money: Money::Reserved,
-            stop_ordered: false,
-            bill_ordered: false,
-            end_seen: false,
-            hopeless: false,
-            failed: false,
-            level: None,
-            had: 0,
-            repeats_from: None,
-            in_full: false,
-            created: false,
-            concluded: false,
-        };
+        let limits = (self.limits.cap, self.limits.max_parallel);
+        let book = JobBook::ordered(self.jobs.len(), reservation, launch, limits);
         if self.jobs.insert(key, book).is_some() {
             return Err(format!("P2: the name of job {key} is used twice"));
         }
@@ -361,6 +323,54 @@ impl Book {
 }
 
 impl JobBook {
+    /// What a fact shows of its existence and of its instances.
+    fn show(&mut self, fact: &Fact) {
+        self.seen |= matches!(
+            fact,
+            Fact::JobStateChanged { .. }
+                | Fact::JobDescribed { .. }
+                | Fact::JobStarted { .. }
+                | Fact::StopAccepted { .. }
+                | Fact::MetricsLogged { .. }
+        );
+        if let Fact::JobStateChanged { started, ended, .. } | Fact::JobDescribed { started, ended, .. } = fact
+        {
+            self.ran |= started.is_some();
+            self.ended = self.ended.or(*ended);
+        }
+    }
+
+    /// One that is ordered, the `order`th.
+    fn ordered(order: usize, reservation: u64, launch: Launch, limits: (Option<u64>, u32)) -> Self {
+        Self {
+            order,
+            reservation,
+            launch,
+            limits,
+            end: None,
+            interrupted: false,
+            ran: false,
+            ended: None,
+            keep_seconds: 0,
+            keeping: 0,
+            seen: false,
+            limited: false,
+            elsewhere: false,
+            money: Money::Reserved,
+            stop_ordered: false,
+            bill_ordered: false,
+            end_seen: false,
+            hopeless: false,
+            failed: false,
+            level: None,
+            had: 0,
+            repeats_from: None,
+            in_full: false,
+            created: false,
+            concluded: false,
+        }
+    }
+
     fn end(&mut self, end: JobEnd) {
         if !self.end_seen {
             self.end_seen = true;
