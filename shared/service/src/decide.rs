@@ -85,6 +85,10 @@ impl<T: Table> Decider<T> {
             jobs.extend(state.jobs().map(|(key, _, _)| key));
             jobs.extend(state.pools.iter().map(|pool| pool.job));
         }
+        // Of a user's changes the latest stands; a lower cap that another has overtaken must not end the tuning first.
+        if facts.iter().any(|fact| matches!(fact.fact, Fact::LimitsChanged { .. })) {
+            self.absorb_stored(id, None, &mut steps).await?;
+        }
         self.absorb(id, &first, &mut steps).await?;
         for job in jobs {
             self.absorb_stored(id, Some(job), &mut steps).await?;

@@ -62,7 +62,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             }
             changed
         }),
-        Fact::StopAccepted { job } => stop_accepted(state, *job),
+        Fact::StopAccepted { job } => stop_accepted(state, *job, at),
         Fact::StartRefused { job, message } => {
             called_off(state, *job, |job| job.refused = Some(cut(message)))
         }
@@ -238,11 +238,14 @@ fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: i64) -> O
     Some(Pool::new(key, (job.instances, reservation), job.limits, job.ended.unwrap_or(at)))
 }
 
-fn stop_accepted(state: &mut State, key: JobKey) -> bool {
+fn stop_accepted(state: &mut State, key: JobKey, at: i64) -> bool {
     let mut freed = MicroUsd::ZERO;
     let changed = with_job(state, key, |job| {
         // What can be stopped exists, even if nobody heard that it was created.
         let changed = !job.stop_accepted || !job.accepted;
+        if changed {
+            job.seen_at = job.seen_at.max(at);
+        }
         job.stop_accepted = true;
         job.accepted = true;
         if crate::planted!(StopFreesReservation) {

@@ -150,7 +150,6 @@ mod list {
         CheckpointPrefixOfAttempt "each job of a trial has checkpoints of its own",
         LinesPlacedAtZero "the lines of a promoted job that counts anew are placed at the beginning",
         PoolForgotten "instances that are kept after a job are reserved no more once it is billed",
-        PoolNotReleased "instances that are kept though no job will take them are not released",
         RefitTwice "the best configuration is trained once more although it was",
         RefitMoneySpent "no money is kept back for the job that trains the best configuration once more",
         RefitJobUsed "no job is kept back that trains the best configuration once more",

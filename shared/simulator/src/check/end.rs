@@ -160,7 +160,9 @@ fn unpaid(book: &super::Book) -> Option<u64> {
     let choices = &book.case.choices;
     let dearest = book.case.dearest(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);
     // Where trials are promoted the next job may be one of the long ones.
-    let next = if book.promotes() { book.most_reservation() } else { book.least_reservation };
+    // And where one went on on demand, one on spot that may wait for long.
+    let longest = book.promotes() || choices.spot_fallback;
+    let next = if longest { book.most_reservation() } else { book.least_reservation };
     // A cap may be lowered before any job starts.
     let next = if book.case.changes.is_empty() { next } else { next.or(Some(dearest)) };
     // It may run on dearer instances than all before; and as much is kept back for the last job.

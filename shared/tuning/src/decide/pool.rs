@@ -73,8 +73,7 @@ pub(super) fn release(definition: &Definition, state: &State) -> Option<Ruling> 
         0
     };
     let many = u32::try_from(held().count()).unwrap_or(u32::MAX) > useful;
-    let release =
-        (many || idle(state) || lacks_money(definition, state)) && !crate::planted!(PoolNotReleased);
+    let release = many || idle(state) || lacks_money(definition, state);
     release.then_some(Ruling::PoolReleaseOrdered { job: oldest.job })
 }
 

@@ -297,3 +297,16 @@ fn regression_a_job_that_is_settled_in_full_is_not_stopped() {
     ];
     check(&definition, &given, &[time_passed(8_000)], &expect);
 }
+
+/// Found by the simulator (seed 5833): an order made from facts that were hours old; by the time at which its stop was
+/// accepted the job seemed to have been silent for all those hours.
+#[test]
+fn a_job_whose_stop_was_just_accepted_has_shown_a_sign_of_life() {
+    let mut run = Run::new(&jobs(1, 1));
+    check_next(&mut run, &[submitted()], &["start 0-0-1"]);
+    check_next(&mut run, &[time_passed(90_000)], &[]);
+    check_next(&mut run, &[stop_requested(90_001)], &["stop 0-0-1: tuning ending"]);
+    check_next(&mut run, &[stop_accepted(90_002, job(0))], &[]);
+    check_next(&mut run, &[time_passed(90_060)], &[]);
+    assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "it runs until its end is seen");
+}

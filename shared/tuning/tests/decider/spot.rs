@@ -1,7 +1,7 @@
 //! Spot capacity that fails a job, and instances that are not to be had: what is tried next, and at what price.
 
 use tuning::definition::{Definition, Instances};
-use tuning::fact::JobEnd::{CapacityError, Completed, MaxWait, Stopped};
+use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, MaxWait, Stopped};
 use tuning::fact::JobPhase::{Interrupted, Starting, Training};
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::money::{MicroUsd, Rate};
@@ -302,4 +302,31 @@ fn an_interruption_that_is_seen_in_two_ways_counts_once() {
     check_next(&mut run, &[phase(100, job(0), Interrupted)], &[]);
     check_next(&mut run, &again, &[]);
     assert_eq!(run.state.job(job(0)).unwrap().interruptions, 1);
+}
+
+/// "P6 a rung never promotes a failure": nor is a program that failed tried again, whatever it was to be stopped for.
+#[test]
+fn p6_a_program_that_failed_before_its_stop_for_interruptions_landed_is_not_tried_again() {
+    let mut run = begun(&spot());
+    run.take(&[logged(50, job(0), 1, 0.5)]);
+    for n in 1..=3 {
+        run.take(&interrupted(n, job(0)));
+    }
+    let expect = ["trial 0 stopped: 3 interruptions", "start 1-0-1"];
+    check_next(&mut run, &[described(400, job(0), AlgorithmError, 50)], &expect);
+}
+
+#[test]
+fn the_best_configuration_s_last_training_goes_on_on_demand_as_well() {
+    let mut definition = Definition { refit: true, ..spot() };
+    definition.limits.target = Some(0.5);
+    let mut run = begun(&definition);
+    run.take(&[logged(50, job(0), 9, 0.5)]);
+    let expect = ["trial 0 completed", "start 1-0-1 to 9 once more"];
+    check_next(&mut run, &[described(60, job(0), Completed, 50)], &expect);
+    run.take(&interrupted(1, job(1)));
+    run.take(&interrupted(2, job(1)));
+    check_next(&mut run, &interrupted(3, job(1)), &["stop 1-0-1: 3 interruptions"]);
+    let expect = ["retry after 1-0-1: OnDemand, from 400", "start 1-0-2 to 9 on demand once more"];
+    check_next(&mut run, &[described(400, job(1), Stopped, 50)], &expect);
 }

@@ -253,9 +253,7 @@ impl Reference {
         if let Fact::JobDescribed { billable_seconds, .. } = fact {
             entry.bill = entry.bill.or(Some(billable_seconds * SECOND));
         }
-        if !matches!(fact, Fact::StopAccepted { .. }) {
-            entry.last_sign = entry.last_sign.max(at);
-        }
+        entry.last_sign = entry.last_sign.max(at);
         entry.exists = true;
     }
 }
