@@ -85,9 +85,13 @@ impl<T: Table> Decider<T> {
             jobs.extend(state.jobs().map(|(key, _, _)| key));
             jobs.extend(state.pools.iter().map(|pool| pool.job));
         }
-        // Of a user's changes the latest stands; a lower cap that another has overtaken must not end the tuning first.
-        if facts.iter().any(|fact| matches!(fact.fact, Fact::LimitsChanged { .. })) {
-            self.absorb_stored(id, None, &mut steps).await?;
+        let mut first = first;
+        if first.iter().any(is_change) {
+            // Of a user's changes the latest stands: a lower cap that another has overtaken must end nothing before.
+            let mut changes = self.stored_changes(id).await?;
+            first.retain(|fact| !is_change(fact));
+            changes.append(&mut first);
+            first = changes;
         }
         self.absorb(id, &first, &mut steps).await?;
         for job in jobs {
@@ -98,6 +102,13 @@ impl<T: Table> Decider<T> {
         }
         self.absorb(id, &last, &mut steps).await?;
         Ok(steps)
+    }
+
+    /// All changes of limits that were stored.
+    async fn stored_changes(&self, id: &str) -> Result<Vec<Recorded>, StoreError> {
+        let rows = self.store.all(&stored::fact_partition(id), &stored::fact_prefix(None)).await?;
+        // A damaged row is told of by whoever takes up all facts.
+        Ok(rows.iter().filter_map(|row| stored::fact(row).ok()).filter(is_change).collect())
     }
 
     async fn absorb_stored(
@@ -283,6 +294,10 @@ fn token(head: &Head, id: &str, step: &Step) -> String {
     let written = format!("{id} {} {:?}", head.snapshot, stored::step_row(id, step).text(stored::DATA));
     let reversed: String = id.chars().rev().take(12).collect();
     format!("{reversed}-{}-{}", incarnation(written.as_bytes()), step.n)
+}
+
+fn is_change(fact: &Recorded) -> bool {
+    matches!(fact.fact, Fact::LimitsChanged { .. })
 }
 
 /// What says that all there is was put before it, or that time has passed, is folded after all else.
