@@ -3,6 +3,7 @@
 use service::change::{ChangeError, change};
 use service::lookup::LookupError;
 use service::memory::MemoryTable;
+use service::record;
 use tuning::fact::{Fact, JobEnd, JobPhase};
 use tuning::money::MicroUsd;
 
@@ -27,6 +28,21 @@ fn a_change_is_in_force_when_the_decider_has_heard_of_it() {
     world.now -= 500;
     changed(&mut world, r#"{"paused": false}"#).unwrap();
     assert!(world.state().is_paused());
+}
+
+/// Found by the simulator (seed 6092): the record of the later change was lost on its way.
+#[test]
+fn a_lower_cap_ends_nothing_if_it_was_raised_again_before_anybody_decided() {
+    let mut world = World::new(9);
+    let low =
+        world.recorded(Fact::LimitsChanged { cap: Some(MicroUsd(1)), max_parallel: None, paused: None });
+    let high = Fact::LimitsChanged { cap: Some(MicroUsd(900_000_000)), max_parallel: None, paused: None };
+    let high = world.recorded(high);
+    for fact in [&low, &high] {
+        now(record::put(&*world.store.table, &world.id, fact)).unwrap();
+    }
+    world.hears(&[low]);
+    assert_eq!(world.state().ledger.cap, Some(MicroUsd(900_000_000)));
 }
 
 #[test]

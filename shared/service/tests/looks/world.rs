@@ -127,6 +127,11 @@ impl World {
         self.decide(&[recorded]);
     }
 
+    /// The stream brings these facts, and no others.
+    pub(crate) fn hears(&self, facts: &[Recorded]) {
+        now(Decider { store: Arc::clone(&self.store) }.decide(&self.id, facts, false)).unwrap();
+    }
+
     /// The decider hears of what was stored.
     pub(crate) fn catch_up(&self) {
         self.decide(&[]);
