@@ -12,6 +12,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use service::ports::table::TableError;
 
 /// The embedded engine's code for a table file that cannot be read: to try again is of no use.
+#[cfg(feature = "embedded")]
 pub(crate) const DAMAGED: &str = "EmbeddedTableDamaged";
 
 /// The error of a read, a single write or a query.
@@ -57,7 +58,8 @@ fn by_code(code: &str, message: &str, status: u16) -> TableError {
             TableError::Unavailable(format!("{code}: {message}"))
         }
         _ if status == 429 => TableError::Throttled,
-        _ if status >= 500 => TableError::Unavailable(format!("{code}: {message}")),
+        // Also a success that the SDK cannot read, which comes as an error of the service without a code.
+        _ if !(400..500).contains(&status) => TableError::Unavailable(format!("{code}: {message}")),
         // Among them: ValidationException, IdempotentParameterMismatchException, ResourceNotFoundException,
         // AccessDeniedException, UnrecognizedClientException, ItemCollectionSizeLimitExceededException.
         _ => TableError::Refused(format!("{code}: {message}")),

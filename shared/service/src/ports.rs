@@ -25,6 +25,9 @@ pub trait Timer: Clock {
     fn pause(&self, ms: Millis) -> impl Future<Output = ()> + Send;
 }
 
+/// Who publishes notices: the `source` of every event.
+pub const SOURCE: &str = "custom.hyperband";
+
 /// Where notices for people and other programs go (an event bus).
 pub trait Bus: Send + Sync {
     /// Publishes one event of detail type `detail_type`; `detail` is a JSON object of at most 200 KB.

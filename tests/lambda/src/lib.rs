@@ -4,24 +4,22 @@
 //! engine behind DynamoDB's wire protocol, so that the SDK's own requests are what is tested.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of tests fail with their test")]
 
-mod http;
-
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use dynamodb::{Embedded, TABLE_NAME};
-use serde_json::Value;
+use dynamodb::{Embedded, StreamStart, TABLE_NAME, event};
+use loopback::{Request, Response, serve};
+use serde_json::{Value, json};
+use service::decide::Decider;
 use service::ports::table::{Query, Table};
 use service::ports::{Clock, Prices, PricesError};
 use service::store::Store;
 use service::submit::Submit;
 use tokio::runtime::Handle;
 use wire::item::Item;
-
-use http::{Request, Response, serve};
 
 /// When the sample tuning is submitted, ms since the epoch.
 pub const SUBMITTED: i64 = 1_789_000_000_000;
@@ -56,6 +54,7 @@ pub struct Stage {
     /// The table behind the endpoint.
     pub table: Embedded,
     endpoint: String,
+    told: Vec<(String, String)>,
 }
 
 impl Stage {
@@ -71,13 +70,36 @@ impl Stage {
             let (status, body) = runtime.block_on(engine.answer(operation, &request.body)).unwrap();
             Response { status, headers: Vec::new(), body }
         });
-        Self { table, endpoint }
+        Self { table, endpoint, told: Vec::new() }
+    }
+
+    /// Tells every function that is started from now on the value of an environment variable.
+    pub fn tell(&mut self, name: &str, value: &str) {
+        self.told.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Takes the records that the table's stream has from its beginning.
+    pub async fn stream(&self) -> Vec<Value> {
+        let mut stream = self.table.stream(StreamStart::TrimHorizon).await.unwrap();
+        stream.ready(1_000).await.unwrap()
+    }
+
+    /// Lets the decider take all that is in the stream, in this process.
+    pub async fn decide(&self) {
+        let decider = Decider { store: Arc::new(Store::new(Arc::new(self.table.table()))) };
+        let answer = decider.handle(&event(self.stream().await)).await;
+        assert_eq!(answer, json!({"batchItemFailures": []}));
     }
 
     /// Submits a tuning of the sample request; its id.
     pub async fn submit(&self) -> String {
+        self.submit_at(SUBMITTED).await
+    }
+
+    /// The same, at a time of one's own, for programs that act by the clock.
+    pub async fn submit_at(&self, time: i64) -> String {
         let store = Arc::new(Store::new(Arc::new(self.table.table())));
-        let submit = Submit { store, prices: NoPrices, clock: At(SUBMITTED), monthly_cap: None };
+        let submit = Submit { store, prices: NoPrices, clock: At(time), monthly_cap: None };
         let request = include_bytes!("../../../events/amt_create_request.json");
         submit.submit(request).await.unwrap().id()
     }
@@ -109,6 +131,7 @@ impl Stage {
             .envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")])
             .env("AWS_ENDPOINT_URL_DYNAMODB", &self.endpoint)
             .envs([("TABLE_NAME", TABLE_NAME), ("STACK_NAME", STACK)])
+            .envs(self.told.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .spawn()
             .unwrap()

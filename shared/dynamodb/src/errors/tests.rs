@@ -59,6 +59,11 @@ fn server_faults_are_unavailable() {
 }
 
 #[test]
+fn an_answer_of_success_that_cannot_be_read_does_not_say_that_nothing_was_written() {
+    assert_eq!(service("no code", 200), TableError::Unavailable("no code: why".to_owned()));
+}
+
+#[test]
 fn what_will_never_be_done_is_refused_with_code_and_message() {
     for code in [
         "AccessDeniedException",

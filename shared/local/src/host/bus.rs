@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use service::ports::{Bus, BusError, Clock};
+use service::ports::{Bus, BusError, Clock, SOURCE};
 
 use super::SystemClock;
 
@@ -32,7 +32,7 @@ impl EventFile {
 impl Bus for EventFile {
     async fn publish(&self, detail_type: &str, detail: &Value) -> Result<(), BusError> {
         let event = json!({
-            "source": "custom.hyperband",
+            "source": SOURCE,
             "detail-type": detail_type,
             "time": SystemClock.now(),
             "detail": detail,

@@ -151,7 +151,7 @@ fn one_fact(kind: &str, job: JobKey, stream: &str, lines: &[MetricLine]) -> Opti
 }
 
 /// Whether it may be the id of an event: bounded, and of characters that take little room in JSON.
-fn is_id(id: &str) -> bool {
+pub fn is_id(id: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
 }
 

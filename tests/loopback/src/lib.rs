@@ -1,34 +1,47 @@
-//! As much of an HTTP/1.1 server as the SDK and the Lambda runtime need: requests with a length, connections kept.
+//! As much of an HTTP/1.1 server as an AWS SDK and the Lambda runtime need: requests with a length, connections kept.
+//!
+//! For tests only, on loopback. Must never be reached from another machine.
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of tests fail with their test")]
+
+mod service;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
+pub use service::{Answer, Call, Service};
+
 /// A request.
-#[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) path: String,
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Its path.
+    pub path: String,
     headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+    /// Its body.
+    pub body: Vec<u8>,
 }
 
 impl Request {
     /// A header's value, by its name in lower case.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|header| header.0 == name).map(|header| header.1.as_str())
     }
 }
 
 /// An answer.
-pub(crate) struct Response {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+#[derive(Debug)]
+pub struct Response {
+    /// Its status.
+    pub status: u16,
+    /// Its headers, but for its length.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: Vec<u8>,
 }
 
 /// Answers requests in threads of their own until the test's process ends.
-pub(crate) fn serve(listener: TcpListener, answer: impl Fn(&Request) -> Response + Send + Sync + 'static) {
+pub fn serve(listener: TcpListener, answer: impl Fn(&Request) -> Response + Send + Sync + 'static) {
     let answer = Arc::new(answer);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {

@@ -1,0 +1,142 @@
+//! The actuator's program as Lambda runs it: start rows in, `CreateTrainingJob` on the wire, facts in the table.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+
+use std::process::Command;
+
+use dynamodb::event;
+use lambda_test::{STACK, Stage};
+use loopback::{Answer, Call, Service};
+use serde_json::{Value, json};
+use service::ports::table::{Condition, Table, Write};
+use tuning::ruling::Ruling;
+use wire::item::Item;
+use wire::names::parse_job_key;
+use wire::stored::{self, ActionRow, ActionStatus};
+
+const ACTUATOR: &str = env!("CARGO_BIN_EXE_actuator");
+
+/// A stage with a tuning whose first four jobs are ordered; its id, and the stream's records.
+async fn ordered(service: &Service) -> (Stage, String, Vec<Value>) {
+    let mut stage = Stage::open().await;
+    for name in ["SAGEMAKER", "CLOUDWATCH_LOGS", "EVENTBRIDGE"] {
+        stage.tell(&format!("AWS_ENDPOINT_URL_{name}"), &service.endpoint);
+    }
+    stage.tell("EVENT_BUS_NAME", "bus");
+    let id = stage.submit().await;
+    stage.decide().await;
+    let records = stage.stream().await;
+    (stage, id, records)
+}
+
+/// Of each ordered start: its status, whether it has been put off, and the kinds of facts that its job has.
+async fn starts(stage: &Stage, id: &str) -> Vec<(ActionStatus, bool, Vec<String>)> {
+    let mut found = Vec::new();
+    for row in stage.rows(&format!("A#{id}"), "start-").await {
+        let start = ActionRow::read(&row).unwrap();
+        let job = start.action.strip_prefix("start-").unwrap();
+        let facts = stage.rows(&format!("F#{id}"), &format!("{job}#")).await;
+        let kind = |fact: &Item| stored::fact(fact).unwrap().key.split('#').next().unwrap().to_owned();
+        found.push((start.status, start.not_before > 0, facts.iter().map(kind).collect()));
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ordered_jobs_are_created_and_that_is_put_as_facts() {
+    let service = Service::start(|_| Answer::done(&json!({"TrainingJobArn": "arn"})));
+    let (stage, id, records) = ordered(&service).await;
+    let answer = stage.invoke(ACTUATOR, &event(records)).await;
+    assert_eq!(answer, Ok(json!({"batchItemFailures": []})));
+    let calls = service.calls();
+    assert_eq!(calls.len(), 4, "MaxParallelTrainingJobs");
+    for call in &calls {
+        assert_eq!(call.target, "SageMaker.CreateTrainingJob");
+        assert!(call.body["TrainingJobName"].as_str().unwrap().starts_with(&id));
+        let stack = json!({"Key": "hyperband:stack", "Value": STACK});
+        assert!(call.body["Tags"].as_array().unwrap().contains(&stack));
+    }
+    assert_eq!(starts(&stage, &id).await, vec![(ActionStatus::Done, false, vec!["started".to_owned()]); 4]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_service_throttles_is_put_off_and_not_delivered_again() {
+    let service = Service::start(|_| Answer::error(400, "ThrottlingException", "Rate exceeded"));
+    let (stage, id, records) = ordered(&service).await;
+    let answer = stage.invoke(ACTUATOR, &event(records)).await;
+    assert_eq!(answer, Ok(json!({"batchItemFailures": []})));
+    assert_eq!(service.calls().len(), 4, "one attempt each");
+    let put_off = (ActionStatus::Pending, true, vec!["deferred".to_owned()]);
+    assert_eq!(starts(&stage, &id).await, vec![put_off; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_is_no_refusal_and_a_refusal_is() {
+    for (code, status, fact) in [
+        ("ResourceLimitExceeded", ActionStatus::Pending, "deferred"),
+        ("ValidationException", ActionStatus::Done, "refused"),
+    ] {
+        let service = Service::start(move |_| Answer::error(400, code, "no"));
+        let (stage, id, records) = ordered(&service).await;
+        stage.invoke(ACTUATOR, &event(records)).await.unwrap();
+        let expected = (status, status == ActionStatus::Pending, vec![fact.to_owned()]);
+        assert_eq!(starts(&stage, &id).await, vec![expected; 4], "{code}");
+    }
+}
+
+/// An ended job with one line in its log, and a bus.
+fn account(call: &Call) -> Answer {
+    let stream = "stream/algo-1-1789000000";
+    let line = "[0]#011train-auc:0.8#011validation-auc:0.7";
+    match call.operation() {
+        "DescribeTrainingJob" => Answer::done(&json!({
+            "TrainingJobStatus": "Completed",
+            "SecondaryStatus": "Completed",
+            "CreationTime": 1_700_000_000,
+            "TrainingStartTime": 1_700_000_060,
+            "TrainingEndTime": 1_700_000_160,
+            "LastModifiedTime": 1_700_000_161,
+            "BillableTimeInSeconds": 100,
+        })),
+        "FilterLogEvents" => Answer::done(&json!({"events": [
+            {"logStreamName": stream, "timestamp": 1_700_000_100_000_i64, "message": line, "eventId": "1"},
+        ]})),
+        "PutEvents" => Answer::done(&json!({"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]})),
+        _ => Answer::done(&json!({"TrainingJobArn": "arn"})),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bill_is_read_after_the_log_and_a_notice_goes_to_the_bus() {
+    let service = Service::start(account);
+    let (stage, id, _) = ordered(&service).await;
+    let job = parse_job_key("0-0-1").unwrap();
+    for (action, ruling) in
+        [("bill-0-0-1", Ruling::BillOrdered { job }), ("cap-50", Ruling::CapReached { percent: 50 })]
+    {
+        let row = ActionRow::pending(action.to_owned(), ruling).row(&id);
+        stage.table.table().write(Write::Put(row, Condition::NotExists)).await.unwrap();
+    }
+    let records = stage.stream().await;
+    let answer = stage.invoke(ACTUATOR, &event(records)).await;
+    assert_eq!(answer, Ok(json!({"batchItemFailures": []})));
+    let facts = stage.rows(&format!("F#{id}"), "").await;
+    let keys: Vec<String> = facts.iter().map(|fact| stored::fact(fact).unwrap().key).collect();
+    for begin in ["described#0-0-1", "read#0-0-1#stream/algo-1-1789000000#1#", "given#cap-50"] {
+        assert_eq!(keys.iter().filter(|key| key.starts_with(begin)).count(), 1, "{begin}: {keys:?}");
+    }
+    let calls = service.calls();
+    let sent = |operation: &str| calls.iter().find(|call| call.operation() == operation).unwrap();
+    assert_eq!(sent("FilterLogEvents").body["logStreamNamePrefix"], format!("{id}-0-0-1/algo-1-"));
+    assert_eq!(sent("PutEvents").body["Entries"][0]["EventBusName"], "bus");
+}
+
+#[test]
+fn without_the_name_of_the_bus_it_does_not_start() {
+    let output = Command::new(ACTUATOR)
+        .env_clear()
+        .envs([("TABLE_NAME", "t"), ("STACK_NAME", "s"), ("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("EVENT_BUS_NAME"));
+}

@@ -1,0 +1,97 @@
+//! The sweeper's program as Lambda runs it: a tick in, an orphan stopped and starts made that nobody had made.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::SystemTime;
+
+use lambda_test::{STACK, Stage};
+use loopback::{Answer, Call, Service};
+use serde_json::{Value, json};
+use wire::events::schedule::Tick;
+use wire::names::{parse_job_key, training_job_name};
+
+const SWEEPER: &str = env!("CARGO_BIN_EXE_sweeper");
+
+async fn stage(service: &Service) -> Stage {
+    let mut stage = Stage::open().await;
+    for name in ["SAGEMAKER", "CLOUDWATCH_LOGS", "EVENTBRIDGE"] {
+        stage.tell(&format!("AWS_ENDPOINT_URL_{name}"), &service.endpoint);
+    }
+    stage.tell("EVENT_BUS_NAME", "bus");
+    stage
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_millis()).unwrap()
+}
+
+/// An account in which the job `orphan` of this stack runs until it is stopped.
+fn account(orphan: &str, created: i64) -> impl Fn(&Call) -> Answer + Send + Sync + 'static {
+    let job = json!({
+        "TrainingJobName": orphan,
+        "TrainingJobArn": format!("arn:aws:sagemaker:us-east-1:123456789012:training-job/{orphan}"),
+        "TrainingJobStatus": "InProgress",
+        "SecondaryStatus": "Training",
+        "CreationTime": created / 1_000,
+    });
+    let stopped = AtomicBool::new(false);
+    move |call| match call.operation() {
+        "ListTrainingJobs" if stopped.load(Relaxed) => Answer::done(&json!({"TrainingJobSummaries": []})),
+        "ListTrainingJobs" => Answer::done(&json!({"TrainingJobSummaries": [job]})),
+        "StopTrainingJob" => {
+            stopped.store(true, Relaxed);
+            Answer::text(200, "")
+        }
+        "DescribeTrainingJob" => Answer::done(&job),
+        "ListTags" => Answer::done(&json!({"Tags": [{"Key": "hyperband:stack", "Value": STACK}]})),
+        "CreateTrainingJob" => Answer::done(&json!({"TrainingJobArn": "arn"})),
+        _ => Answer::text(200, ""),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tick_stops_the_job_that_nobody_knows_and_makes_the_starts_that_were_never_made() {
+    let submitted = now();
+    let orphan = training_job_name("other-aaaaaa", parse_job_key("9-0-1").unwrap());
+    let service = Service::start(account(&orphan, submitted - 1_200_000));
+    let stage = stage(&service).await;
+    let id = stage.submit_at(submitted).await;
+    stage.decide().await;
+    let answer = stage.invoke(SWEEPER, &Tick { time: submitted }.encode()).await.unwrap();
+    assert_eq!((&answer["orphansStopped"], &answer["settled"]["starts"]), (&json!(1), &json!(4)), "{answer}");
+    assert_eq!((&answer["failed"], &answer["lastError"]), (&json!(0), &Value::Null), "{answer}");
+    let calls = service.calls();
+    let of = |operation: &str| calls.iter().filter(|call| call.operation() == operation).collect::<Vec<_>>();
+    let stops = of("StopTrainingJob");
+    assert_eq!(
+        stops.iter().map(|call| &call.body).collect::<Vec<_>>(),
+        [&json!({"TrainingJobName": orphan})]
+    );
+    assert_eq!(of("CreateTrainingJob").len(), 4, "MaxParallelTrainingJobs");
+    assert_eq!(stage.rows(&format!("F#{id}"), "0-0-1#started").await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tick_that_cannot_be_read_fails_with_its_own_type_and_asks_nothing() {
+    let service = Service::start(|_| Answer::text(200, ""));
+    let stage = stage(&service).await;
+    let failed = stage.invoke(SWEEPER, &json!({"source": "aws.events"})).await.unwrap_err();
+    assert_eq!(failed["errorType"], "Unreadable", "{failed}");
+    assert!(service.calls().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listing_that_is_refused_is_told_and_keeps_nothing_else_from_its_turn() {
+    let service = Service::start(|call| match call.operation() {
+        "ListTrainingJobs" => Answer::error(400, "AccessDeniedException", "not authorized"),
+        _ => Answer::done(&json!({"TrainingJobArn": "arn"})),
+    });
+    let stage = stage(&service).await;
+    let submitted = now();
+    stage.submit_at(submitted).await;
+    stage.decide().await;
+    let answer = stage.invoke(SWEEPER, &Tick { time: submitted }.encode()).await.unwrap();
+    assert_eq!(answer["listingError"], "AccessDeniedException: not authorized", "{answer}");
+    assert_eq!(answer["settled"]["starts"], 4, "{answer}");
+}

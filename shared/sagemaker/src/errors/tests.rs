@@ -1,0 +1,82 @@
+//! Each code and message that is known, for each call.
+
+use super::*;
+
+const TAKEN: &str = "Training job names must be unique within an AWS account and region, and a training job with this \
+                     name already exists (arn:aws:sagemaker:us-east-1:123456789012:training-job/hb1)";
+const QUOTA: &str = "The account-level service limit 'ml.p3.2xlarge for training job usage' is 0 Instances, with current \
+                     utilization of 0 Instances and a request delta of 1 Instances.";
+const ENDED: &str = "The request was rejected because the training job is in status Completed.";
+const ABSENT: &str = "Requested resource not found.";
+
+#[track_caller]
+fn check(call: Call, (status, code, message): (u16, &str, &str), expected: &TrainingJobsError) {
+    let found = meaning(call, Failure::by_code(code, message, status));
+    assert_eq!(found, *expected, "{call:?} {status} {code}: {message}");
+}
+
+fn refused(code: &str, message: &str) -> TrainingJobsError {
+    TrainingJobsError::Refused { code: code.to_owned(), message: message.to_owned() }
+}
+
+#[test]
+fn a_create_is_told_of_a_taken_name_and_of_a_quota_and_is_refused_everything_else() {
+    use TrainingJobsError::{LimitExceeded, NameTaken};
+    check(Call::Create, (400, "ResourceInUse", TAKEN), &NameTaken(TAKEN.to_owned()));
+    check(Call::Create, (400, "ResourceLimitExceeded", QUOTA), &LimitExceeded(QUOTA.to_owned()));
+    for (status, code, message) in [
+        (400, "ValidationException", "1 validation error detected"),
+        (400, "AccessDeniedException", "User is not authorized to perform: sagemaker:CreateTrainingJob"),
+        // Something that the job needs; it does not tell that the job is absent.
+        (400, "ResourceNotFound", "Experiment e does not exist"),
+        (400, "ValidationException", ABSENT),
+        // Of its own data, not of a stop.
+        (400, "ValidationException", "the data set is in status Failed"),
+    ] {
+        check(Call::Create, (status, code, message), &refused(code, message));
+    }
+}
+
+#[test]
+fn a_stop_of_a_job_that_has_ended_is_told_from_one_that_is_refused() {
+    for message in [
+        ENDED,
+        "The request was rejected because the training job is in status Failed.",
+        "the training job is in status Stopped",
+        "the training job is in status Stopping, which cannot be stopped",
+        "The training job hb1 is already in terminal state.",
+    ] {
+        let ended = TrainingJobsError::AlreadyEnded(message.to_owned());
+        check(Call::Stop, (400, "ValidationException", message), &ended);
+        // Nothing else is answered with it.
+        check(Call::OfJob, (400, "ValidationException", message), &refused("ValidationException", message));
+    }
+    for message in ["the training job is in status InProgress", "is in status ", "CompletedJob is no name"] {
+        check(Call::Stop, (400, "ValidationException", message), &refused("ValidationException", message));
+    }
+}
+
+#[test]
+fn a_job_that_there_is_not_is_told_by_two_codes() {
+    let absent = TrainingJobsError::NotFound(ABSENT.to_owned());
+    for call in [Call::Stop, Call::OfJob] {
+        check(call, (400, "ValidationException", ABSENT), &absent);
+        check(call, (400, "ResourceNotFound", ABSENT), &absent);
+        check(call, (400, "ResourceNotFoundException", ABSENT), &absent);
+        check(call, (400, "ResourceInUse", TAKEN), &refused("ResourceInUse", TAKEN));
+    }
+    check(Call::List, (400, "ResourceNotFound", ABSENT), &refused("ResourceNotFound", ABSENT));
+}
+
+#[test]
+fn whatever_was_asked_waiting_and_not_knowing_are_the_same() {
+    for call in [Call::Create, Call::Stop, Call::OfJob, Call::List] {
+        check(call, (400, "ThrottlingException", "Rate exceeded"), &TrainingJobsError::Throttled);
+        let text = |code: &str| TrainingJobsError::Unavailable(format!("{code}: {ABSENT}"));
+        check(call, (500, "InternalFailure", ABSENT), &text("InternalFailure"));
+        check(call, (503, "ServiceUnavailable", ABSENT), &text("ServiceUnavailable"));
+        // A server's fault does not tell what was done, whatever it is called.
+        check(call, (500, "ValidationException", ABSENT), &text("ValidationException"));
+        check(call, (500, "ResourceNotFound", ABSENT), &text("ResourceNotFound"));
+    }
+}

@@ -1,0 +1,163 @@
+//! One job: stopped, its instances let go, described, its tags.
+
+use std::collections::BTreeMap;
+
+use loopback::{Answer, Call, Service};
+use serde_json::{Value, json};
+use service::ports::training::{Description, TrainingJobs, TrainingJobsError, WarmPool};
+
+use crate::account::{ABSENT, at, not_found};
+
+const JOB: &str = "hb1-x-0-0-1";
+const ARN: &str = "arn:aws:sagemaker:us-east-1:123456789012:training-job/hb1-x-0-0-1";
+
+/// A job that was interrupted twice and has ended, as the service describes it.
+fn ended() -> Value {
+    let transition =
+        |status: &str, start: f64| json!({"Status": status, "StartTime": start, "StatusMessage": "m"});
+    json!({
+        "TrainingJobName": JOB,
+        "TrainingJobArn": ARN,
+        "ModelArtifacts": {"S3ModelArtifacts": ""},
+        "TrainingJobStatus": "Failed",
+        "SecondaryStatus": "Failed",
+        "FailureReason": "AlgorithmError: exit code 1",
+        "HyperParameters": {"eta": "0.1"},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 3_600},
+        "CreationTime": 1_789_000_000.123,
+        "TrainingStartTime": 1_789_000_060.5,
+        "TrainingEndTime": 1_789_000_360,
+        "LastModifiedTime": 1_789_000_361.75,
+        "SecondaryStatusTransitions": [
+            transition("Starting", 1_789_000_000.0),
+            transition("Training", 1_789_000_060.0),
+            transition("Interrupted", 1_789_000_100.0),
+            transition("Training", 1_789_000_200.0),
+            transition("Interrupted", 1_789_000_250.0),
+            transition("Failed", 1_789_000_360.0),
+        ],
+        "TrainingTimeInSeconds": 299,
+        "BillableTimeInSeconds": 99,
+        "WarmPoolStatus": {"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 42, "ReusedByJob": "other"},
+        "EnableManagedSpotTraining": true,
+        "MemberOfTomorrow": {"a": 1},
+    })
+}
+
+/// One that has just been created, in a status that this version does not know.
+fn young() -> Value {
+    json!({
+        "TrainingJobName": JOB,
+        "TrainingJobArn": ARN,
+        "TrainingJobStatus": "InProgress",
+        "SecondaryStatus": "Defrosting",
+        "StoppingCondition": {},
+        "CreationTime": 1_789_000_000,
+    })
+}
+
+#[tokio::test]
+async fn a_job_is_described_in_the_port_s_words() {
+    let service = Service::start(|_| Answer::done(&ended()));
+    let expected = Description {
+        name: JOB.to_owned(),
+        status: "Failed".to_owned(),
+        secondary_status: "Failed".to_owned(),
+        created: 1_789_000_000_123,
+        started: Some(1_789_000_060_500),
+        ended: Some(1_789_000_360_000),
+        modified: 1_789_000_361_750,
+        billable_seconds: Some(99),
+        failure_reason: Some("AlgorithmError: exit code 1".to_owned()),
+        interruptions: 2,
+        warm_pool: Some(WarmPool { status: "Reused".to_owned(), retained_seconds: Some(42) }),
+    };
+    assert_eq!(at(&service).describe(JOB).await, Ok(expected));
+    let target = "SageMaker.DescribeTrainingJob".to_owned();
+    assert_eq!(service.calls(), [Call { target, body: json!({"TrainingJobName": JOB}) }]);
+}
+
+#[tokio::test]
+async fn a_job_that_has_hardly_begun_has_no_times_but_its_creation() {
+    let service = Service::start(|_| Answer::done(&young()));
+    let found = at(&service).describe(JOB).await.unwrap();
+    assert_eq!(found.secondary_status, "Defrosting");
+    assert_eq!((found.created, found.modified), (1_789_000_000_000, 1_789_000_000_000));
+    assert_eq!((found.started, found.ended, found.billable_seconds), (None, None, None));
+    assert_eq!((found.failure_reason, found.interruptions, found.warm_pool), (None, 0, None));
+}
+
+#[tokio::test]
+async fn a_description_without_what_was_promised_is_no_description() {
+    for member in ["TrainingJobStatus", "SecondaryStatus", "CreationTime"] {
+        let service = Service::start(move |_| {
+            let mut answer = young();
+            answer.as_object_mut().unwrap().remove(member);
+            Answer::done(&answer)
+        });
+        let error = TrainingJobsError::Unavailable(format!("the answer has no {member}"));
+        assert_eq!(at(&service).describe(JOB).await, Err(error));
+    }
+    let service = Service::start(|_| Answer::done(&json!({"TrainingJobStatus": "InProgress"})));
+    let error = TrainingJobsError::Unavailable("the answer has no TrainingJobArn".to_owned());
+    assert_eq!(at(&service).tags(JOB).await, Err(error));
+}
+
+#[tokio::test]
+async fn stop_and_release_name_the_job_and_read_nothing() {
+    let service = Service::start(|call| match call.operation() {
+        "UpdateTrainingJob" => Answer::done(&json!({"TrainingJobArn": ARN})),
+        _ => Answer::text(200, ""),
+    });
+    let jobs = at(&service);
+    jobs.stop(JOB).await.unwrap();
+    jobs.release(JOB).await.unwrap();
+    let call = |operation: &str, body: Value| Call { target: format!("SageMaker.{operation}"), body };
+    let kept = json!({"TrainingJobName": JOB, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}});
+    assert_eq!(
+        service.calls(),
+        [call("StopTrainingJob", json!({"TrainingJobName": JOB})), call("UpdateTrainingJob", kept)]
+    );
+}
+
+#[tokio::test]
+async fn a_stop_of_an_ended_job_and_of_none_are_told_apart() {
+    let message = "The request was rejected because the training job is in status Stopped.";
+    let service = Service::start(move |_| Answer::error(400, "ValidationException", message));
+    let ended = TrainingJobsError::AlreadyEnded(message.to_owned());
+    assert_eq!(at(&service).stop(JOB).await, Err(ended));
+    let service = Service::start(|_| Answer::error(400, "ValidationException", ABSENT));
+    assert_eq!(at(&service).stop(JOB).await, Err(not_found()));
+    assert_eq!(at(&service).describe(JOB).await, Err(not_found()));
+    assert_eq!(at(&service).release(JOB).await, Err(not_found()));
+}
+
+#[tokio::test]
+async fn tags_are_read_by_the_arn_that_the_job_has_and_to_their_end() {
+    let service = Service::start(|call| match (call.operation(), call.body.get("NextToken")) {
+        ("DescribeTrainingJob", _) => Answer::done(&young()),
+        ("ListTags", None) => {
+            Answer::done(&json!({"Tags": [{"Key": "a", "Value": "1"}], "NextToken": "more"}))
+        }
+        _ => Answer::done(&json!({"Tags": [{"Key": "b", "Value": ""}]})),
+    });
+    let tags = at(&service).tags(JOB).await.unwrap();
+    assert_eq!(tags, BTreeMap::from([("a", "1"), ("b", "")].map(|(k, v)| (k.to_owned(), v.to_owned()))));
+    let calls = service.calls();
+    assert_eq!(calls[1].body, json!({"ResourceArn": ARN}));
+    assert_eq!(calls[2].body, json!({"ResourceArn": ARN, "NextToken": "more"}));
+}
+
+#[tokio::test]
+async fn the_tags_of_no_job_are_not_none_and_tags_without_end_are_given_up() {
+    let service = Service::start(|call| match call.operation() {
+        "DescribeTrainingJob" => Answer::error(400, "ResourceNotFound", ABSENT),
+        _ => Answer::done(&json!({"Tags": []})),
+    });
+    assert_eq!(at(&service).tags(JOB).await, Err(not_found()));
+    let service = Service::start(|call| match call.operation() {
+        "DescribeTrainingJob" => Answer::done(&young()),
+        _ => Answer::done(&json!({"Tags": [], "NextToken": "more"})),
+    });
+    assert!(matches!(at(&service).tags(JOB).await, Err(TrainingJobsError::Unavailable(_))));
+}
