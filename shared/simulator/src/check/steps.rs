@@ -261,7 +261,10 @@ impl Book {
         if self.jobs.insert(key, book).is_some() {
             return Err(format!("P2: the name of job {key} is used twice"));
         }
-        self.least_reservation = Some(self.least_reservation.map_or(reservation, |r| r.min(reservation)));
+        // The last job trains to the epoch of the best, however few these are.
+        if !launch.refit {
+            self.least_reservation = Some(self.least_reservation.map_or(reservation, |r| r.min(reservation)));
+        }
         self.allowed_to_start()?;
         let limits = &self.definition.limits;
         let launched = self.jobs.values().filter(|job| job.money != Money::Released).count();
