@@ -49,7 +49,8 @@ async fn a_metric_that_is_not_a_number_never_goes_on() {
     assert!(jobs.len() < 20, "{}", jobs.len());
     for bracket in described["Controller"]["Brackets"].as_array().unwrap() {
         for rung in bracket["Rungs"].as_array().unwrap() {
-            assert_eq!(rung["WentOn"], 0, "P6: never a failure");
+            // The last rung compares nobody.
+            assert_eq!(rung.get("WentOn").unwrap_or(&json!(0)), 0, "P6: never a failure");
         }
     }
 }
