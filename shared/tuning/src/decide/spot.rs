@@ -41,7 +41,7 @@ pub(crate) fn choice(definition: &Definition, state: &State) -> u32 {
         .unwrap_or(0)
 }
 
-/// Whether there is another choice of instances than those of the tuning's jobs, and this one is not known to be lacking.
+/// Whether there are several choices of instances, and this one is not known to be lacking.
 pub(crate) fn is_to_be_had(definition: &Definition, state: &State, choice: u32) -> bool {
     let index = usize::try_from(choice).unwrap_or(usize::MAX);
     definition.job.choices() > 1 && state.short_until.get(index).is_none_or(|until| *until <= state.now)
