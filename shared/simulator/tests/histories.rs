@@ -10,6 +10,7 @@ use simulator::case::{Case, Choices, Epochs, Rungs};
 use simulator::fault::Kind;
 use simulator::plan::{HOUR, Plan};
 use simulator::report::Report;
+use simulator::site::{Op, Site};
 
 /// As many as fit the time of a test run; the program runs as many as one likes.
 const PARTS: usize = 10;
@@ -81,12 +82,19 @@ fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     for seed in 0..4 {
         add(&mut report, &programs_that_ignore_their_epochs(seed));
     }
+    for seed in 0..12 {
+        add(&mut report, &stopped_while_it_is_interrupted(seed));
+    }
     for seed in PARTS * SEEDS_PER_PART..SEEDS_MAX {
         if report.missing().is_empty() {
             break;
         }
         let seed = u64::try_from(seed).expect("a small number");
-        let run = report.missing_site().map_or_else(|| Run::drawn(seed), |site| Run::focused(seed, site));
+        let site = report.missing_site();
+        let mut run = site.map_or_else(|| Run::drawn(seed), |site| Run::focused(seed, site));
+        if matches!(site, Some(Site::Call(_, Op::Release))) {
+            run.cases = vec![keeping("sim0"), keeping("sim1")];
+        }
         add(&mut report, &run);
     }
     let missing = report.missing();
@@ -120,6 +128,27 @@ fn programs_that_ignore_their_epochs(seed: u64) -> Run {
     let choices = Choices { rungs: Rungs::Asynchronous, ..Choices::plain() };
     let plan = Plan { epoch_ms: 120_000, safety_ms: 12 * HOUR, ..plan };
     Run { seed, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
+}
+
+/// A tuning that keeps the instances of its jobs: seldom drawn, and each is let go once only.
+fn keeping(name: &str) -> Case {
+    let choices = Choices { keep_alive_seconds: 300, max_parallel: 4, ..Choices::plain() };
+    Case::of(name, &choices)
+}
+
+/// A tuning is stopped while a job is being stopped for its interruptions.
+fn stopped_while_it_is_interrupted(seed: u64) -> Run {
+    let faults = [(Kind::JobInterrupted, 1.0), (Kind::StopSlow, 1.0)];
+    let plan = faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate));
+    let choices = Choices {
+        max_wait_seconds: Some(7_200),
+        max_interruptions: 0,
+        spot_fallback: true,
+        ..Choices::plain()
+    };
+    let mut case = Case::of("sim0", &choices);
+    case.stop_at = Some(i64::try_from(seed).expect("a small number") * 30_000 + 60_000);
+    Run { seed, plan, cases: vec![case], trace: false }
 }
 
 /// "The month's cap of a stack (UTC) is spent through grants." When it is spent, the tuning waits for an hour, and ends.
