@@ -236,7 +236,12 @@ impl<T: Table> Decider<T> {
             let Ruling::PoolClosed { job, seconds, amount } = ruling else { continue };
             if !summaries.iter().any(|summary| summary.job == *job) {
                 let Some(item) = self.store.table.get(&stored::job_key(id, *job)).await? else { continue };
-                summaries.push(stored::job(&item)?);
+                match stored::job(&item) {
+                    Ok(summary) => summaries.push(summary),
+                    Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
+                    // The ledger has the amount; a damaged row must not hold up the tuning.
+                    Err(StoredError::Unreadable { .. }) => continue,
+                }
             }
             for summary in summaries.iter_mut().filter(|summary| summary.job == *job) {
                 (summary.retained_seconds, summary.retained_cost) = (*seconds, Some(*amount));

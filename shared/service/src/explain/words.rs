@@ -9,8 +9,7 @@ use wire::events::timestamp::format_utc;
 use wire::explain::{Compared, Comparison, EpochValue, ExplainedJob};
 
 pub(super) const BILL_ORDERED: &str = "it has ended: its bill and the rest of its log are read";
-pub(super) const RELEASED: &str =
-    "its instances were kept, and no training job will take them: they are let go";
+pub(super) const RELEASED: &str = "its instances were kept: no training job will take them, or one lacks the money for it, so they are let go";
 pub(super) const LOG_READ_ORDERED: &str = "it began anew: its stored log is read before the trial is compared, so that no lost line gives a wrong epoch";
 
 /// Which way the objective is better.

@@ -163,7 +163,7 @@ fn a_bill_that_comes_after_all_that_time_closes_both_in_one_step() {
 fn letting_them_go_is_explained() {
     let mut world = kept();
     world.fact(Fact::StopRequested);
-    let released = "its instances were kept, and no training job will take them: they are let go";
+    let released = "its instances were kept: no training job will take them, or one lacks the money for it, so they are let go";
     assert_eq!(said(&world), [released]);
     world.fact(Fact::PoolOver { job: FIRST, retained: Retained::Seconds(4) });
     assert_eq!(said(&world), [released, "its instances were kept for 4 s after its end ($0.0400)"]);
