@@ -4,18 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# One environment for each list: the two ask for different versions of one package.
-environment() { # name, requirements
-  local folder=.work/$1
-  if ! cmp -s "$2" "$folder/installed.txt"; then
-    rm -rf "$folder"
-    python3 -m venv "$folder"
-    "$folder/bin/pip" install --quiet --disable-pip-version-check -r "$2"
-    cp "$2" "$folder/installed.txt"
-  fi
-}
-environment emulator requirements.txt
-environment sam requirements-sam.txt
+. ./environment.sh
+environment .work/emulator requirements.txt
+environment .work/sam requirements-sam.txt
 
 functions=()
 for function in ../../functions/*/; do
