@@ -6,6 +6,7 @@
 //! random order: the same seed gives the same history, byte for byte.
 #![warn(missing_docs)]
 
+pub mod access;
 pub mod case;
 mod check;
 mod dice;

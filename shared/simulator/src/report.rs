@@ -10,6 +10,7 @@ use tuning::ruling::EndReason;
 use wire::item::Item;
 use wire::stored;
 
+use crate::access::Accesses;
 use crate::check::rules::RULES;
 use crate::check::{Book, Checker};
 use crate::fault::Kind;
@@ -59,6 +60,8 @@ pub struct History {
     pub tries: Vec<(String, i64)>,
     /// Facts in the table that only tell the time.
     pub time_facts: usize,
+    /// What each function did to the table.
+    pub accesses: Accesses,
     /// What was asked of the table, the fault-free part of a real one's bill.
     pub usage: Usage,
     /// The trace, if it was wanted.
@@ -93,6 +96,7 @@ impl History {
         Self {
             unhindered: free.clone().map(|_| 1).sum(),
             unreached: free.filter(|book| !reached(book)).map(reason).collect(),
+            accesses: world.accesses.clone(),
             usage,
             seed,
             events,
@@ -120,6 +124,7 @@ impl History {
         Self {
             unhindered: 0,
             unreached: Vec::new(),
+            accesses: Accesses::new(),
             usage: Usage::default(),
             seed,
             events: 0,

@@ -85,7 +85,7 @@ pub(crate) enum Reach {
 }
 
 /// All functions.
-const FUNCTIONS: [Function; 6] = [
+pub const FUNCTIONS: [Function; 6] = [
     Function::Api,
     Function::JobEvents,
     Function::JobLogs,
@@ -95,7 +95,7 @@ const FUNCTIONS: [Function; 6] = [
 ];
 
 /// Every call that a function makes.
-pub(crate) fn calls(function: Function) -> &'static [Op] {
+pub fn calls(function: Function) -> &'static [Op] {
     match function {
         Function::Api => &[Op::Get, Op::Query, Op::Write, Op::Transact, Op::Price],
         Function::JobEvents | Function::JobLogs => &[Op::Get, Op::Write],

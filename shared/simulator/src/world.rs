@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use service::memory::{MemoryTable, Usage};
 use service::ports::table::TableError;
 
+use crate::access::{Accesses, Right};
 use crate::case::Case;
 use crate::check::Checker;
 use crate::dice::Dice;
@@ -76,6 +77,8 @@ pub(crate) struct World {
     pub(crate) frozen_ms: BTreeMap<u64, i64>,
     /// Calls that killed their process once.
     pub(crate) crashed: BTreeSet<String>,
+    /// What each function did to the table.
+    pub(crate) accesses: Accesses,
     pub(crate) records_lost: u64,
     pub(crate) given_up: u64,
 }
@@ -111,6 +114,7 @@ impl World {
             dead: false,
             frozen_ms: BTreeMap::new(),
             crashed: BTreeSet::new(),
+            accesses: Accesses::new(),
             records_lost: 0,
             given_up: 0,
         }
@@ -126,6 +130,11 @@ impl World {
                 self.queue.push(self.now + 100, Event::Pump(consumer, shard));
             }
         }
+    }
+
+    /// The function that runs uses a right in a kind of partition.
+    pub(crate) fn accessed(&mut self, right: Right, kind: String) {
+        self.accesses.insert((self.function, right, kind));
     }
 
     /// A write was tried: what it changed is checked and enters the stream.

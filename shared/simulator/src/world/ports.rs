@@ -15,6 +15,7 @@ use wire::item::{Item, Key};
 
 use super::call::{Call, Mishap, call, given_up, pause};
 use super::{Shared, lock};
+use crate::access::{Right, kind_of, partition_kind};
 use crate::case::{LISTED_KILO_GIB_HOUR, listed};
 use crate::site::Op;
 
@@ -62,12 +63,17 @@ fn training_error(mishap: Mishap) -> TrainingJobsError {
 impl Table for Port {
     async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
         let made = Call { op: Op::Get, on: key_text(key) };
-        call(&self.world, made, |world| now(world.table.get(key))).await.map_err(table_error)?
+        let effect = |world: &mut super::World| {
+            world.accessed(Right::GetItem, kind_of(key));
+            now(world.table.get(key))
+        };
+        call(&self.world, made, effect).await.map_err(table_error)?
     }
 
     async fn write(&self, write: Write) -> Result<(), TableError> {
         let made = Call { op: Op::Write, on: key_text(write.key()) };
         let effect = |world: &mut super::World| {
+            world.accessed(Right::of(&write), kind_of(write.key()));
             let result = now(world.table.write(write));
             world.table_written(&result);
             result
@@ -79,6 +85,9 @@ impl Table for Port {
         let made =
             Call { op: Op::Transact, on: writes.first().map(|w| key_text(w.key())).unwrap_or_default() };
         let effect = |world: &mut super::World| {
+            for write in &writes {
+                world.accessed(Right::of(write), kind_of(write.key()));
+            }
             let result = now(world.table.transact(writes, token));
             world.table_written(&result);
             result
@@ -89,7 +98,11 @@ impl Table for Port {
     async fn query(&self, query: &Query) -> Result<Page, TableError> {
         let on = format!("{}/{} after {:?}", query.pk, query.prefix, query.after);
         let made = Call { op: Op::Query, on };
-        call(&self.world, made, |world| now(world.table.query(query))).await.map_err(table_error)?
+        let effect = |world: &mut super::World| {
+            world.accessed(Right::Query, partition_kind(&query.pk));
+            now(world.table.query(query))
+        };
+        call(&self.world, made, effect).await.map_err(table_error)?
     }
 }
 

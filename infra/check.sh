@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Checks the templates without an account: their form, known mistakes, and every policy. Needs Python 3.11+; what it installs
+# lies in .work folders, and then nothing reaches the network. tests/stack-template holds the template against the code.
+set -euo pipefail
+cd "$(dirname "$0")"
+. ../tests/stack/environment.sh
+environment .work/check check-requirements.txt
+environment ../tests/stack/.work/sam ../tests/stack/requirements-sam.txt
+export SAM_CLI_TELEMETRY=0 AWS_EC2_METADATA_DISABLED=true AWS_DEFAULT_REGION=us-east-1
+
+for template in template.yaml samples/*/template.yaml; do
+  printf '%s\n' "$template"
+  .work/check/bin/cfn-lint "$template"
+  ../tests/stack/.work/sam/bin/sam validate --lint --template-file "$template" > /dev/null
+  .work/check/bin/checkov --framework cloudformation --skip-download --quiet --compact --file "$template"
+  .work/check/bin/python -B check_policies.py "$template"
+done
+# What `sam deploy` is told is known to the template.
+.work/check/bin/python -B check_policies.py --settings samconfig.toml template.yaml

@@ -1,0 +1,128 @@
+"""Every IAM policy in a template, through the linter parliament: actions, resources and condition keys that exist and fit.
+
+    check_policies.py TEMPLATE                      the policies
+    check_policies.py --settings SAMCONFIG TEMPLATE names and values of the parameters that samconfig.toml sets
+
+Assumes a template that cfn-lint took. What is only known once it is deployed (an ARN of a resource, say) is filled in with
+something of its form. A finding is an error, except those in ACCEPTED, each with its reason.
+"""
+
+import json
+import re
+import sys
+import tomllib
+
+import cfnlint.decode
+from parliament import analyze_policy_string
+
+FORMS = {
+    "AWS::DynamoDB::Table": "arn:aws:dynamodb:us-east-1:111122223333:table/t",
+    "AWS::SQS::Queue": "arn:aws:sqs:us-east-1:111122223333:q",
+    "AWS::Logs::LogGroup": "arn:aws:logs:us-east-1:111122223333:log-group:g:*",
+    "AWS::Events::EventBus": "arn:aws:events:us-east-1:111122223333:event-bus/b",
+    "AWS::Serverless::Function": "arn:aws:lambda:us-east-1:111122223333:function:f",
+    "AWS::Serverless::StateMachine": "arn:aws:states:us-east-1:111122223333:stateMachine:m",
+}
+PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "111122223333", "AWS::StackName": "stack"}
+VALUES = {
+    "ExecutionRoleArns": ["arn:aws:iam::111122223333:role/training"],
+    "KmsKeyArn": "arn:aws:kms:us-east-1:111122223333:key/11111111-2222-3333-4444-555555555555",
+}
+# Finding -> a part of its detail -> why it is none.
+ACCEPTED = {
+    ("RESOURCE_MISMATCH", "dynamodb:ListStreams"): "a table's streams will do, as in the policy that AWS SAM gives to readers",
+}
+
+
+class Filled:
+    """Values as they would be once deployed."""
+
+    def __init__(self, template):
+        self.resources = template["Resources"]
+
+    def value(self, node):
+        if isinstance(node, list):
+            return [self.value(part) for part in node]
+        if not isinstance(node, dict):
+            return node
+        if len(node) == 1:
+            (key, argument), = node.items()
+            if key == "Ref":
+                return self.reference(argument)
+            if key == "Fn::GetAtt":
+                return self.attribute(argument if isinstance(argument, list) else argument.split(".", 1))
+            if key == "Fn::Sub":
+                text = argument if isinstance(argument, str) else argument[0]
+                return re.sub(r"\$\{([^}]+)\}", lambda found: str(self.named(found[1])), text)
+            if key == "Fn::If":
+                return self.value(argument[1])
+        return {key: self.value(part) for key, part in node.items()}
+
+    def named(self, name):
+        return self.attribute(name.split(".", 1)) if "." in name else self.reference(name)
+
+    def reference(self, name):
+        return PSEUDO.get(name) or VALUES.get(name) or "reference"
+
+    def attribute(self, path):
+        logical, attribute = path
+        form = FORMS[self.resources[logical]["Type"]]
+        return f"{form}/stream/2026-01-01" if attribute == "StreamArn" else form
+
+
+def policies(template):
+    filled = Filled(template)
+    for logical, resource in template["Resources"].items():
+        properties = resource.get("Properties", {})
+        for policy in properties.get("Policies", []) if resource["Type"] == "AWS::IAM::Role" else []:
+            yield f"{logical}.{policy['PolicyName']}", filled.value(policy["PolicyDocument"])
+        if resource["Type"] == "AWS::IAM::ManagedPolicy":
+            yield logical, filled.value(properties["PolicyDocument"])
+
+
+def findings(name, document):
+    for finding in analyze_policy_string(json.dumps(document), name).findings:
+        detail = f"{finding.detail} {finding.location}"
+        if not any(finding.issue == issue and part in detail for issue, part in ACCEPTED):
+            yield f"{name}: {finding.issue}: {detail}"
+
+
+def check_policies(template):
+    found, count = [], 0
+    for name, document in policies(template):
+        count += 1
+        found += findings(name, document)
+    # Its own proof that it sees: a policy with a right that there is not.
+    wrong = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sqs:NoSuchAction", "Resource": "*"}]}
+    if not list(findings("wrong", wrong)):
+        found.append("parliament finds nothing wrong with an action that does not exist")
+    return count, found
+
+
+def check_settings(path, template):
+    parameters, found = template["Parameters"], []
+    with open(path, "rb") as file:
+        settings = tomllib.load(file)
+    stages = {stage: tables["deploy"]["parameters"] for stage, tables in settings.items() if isinstance(tables, dict)}
+    for stage, deploy in stages.items():
+        for name, value in (override.split("=", 1) for override in deploy["parameter_overrides"]):
+            parameter = parameters.get(name)
+            if parameter is None:
+                found.append(f"{stage}: the template has no parameter {name}")
+            elif value not in [str(allowed) for allowed in parameter.get("AllowedValues", [value])]:
+                found.append(f"{stage}: {name} cannot be {value}")
+    return len(stages), found
+
+
+def main(arguments):
+    settings = arguments[1] if arguments[:1] == ["--settings"] else None
+    template, problems = cfnlint.decode.decode(arguments[-1])
+    if problems:
+        raise SystemExit(f"{arguments[-1]} cannot be read: {problems}")
+    count, found = check_settings(settings, template) if settings else check_policies(template)
+    print("\n".join(found) or f"{count} {'stages' if settings else 'policies'}, nothing found")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,264 @@
+"""Starts MiniStack, which plays the services of AWS, on a free port of loopback; ends it by its own process id.
+
+Holds what tests need beside it: events with a source of AWS's own may be put (`aws.sagemaker` sends them in an account), and
+stream mappings retry, split, report and give up as DynamoDB's do on Lambda. MiniStack 1.5 reads these settings and does
+none of it: a batch that fails is tried for ever, and records that a function reports as failed count as done. Assumes that
+it runs in the virtual environment of `requirements.txt`. Must never listen on anything but loopback.
+
+    with Emulator(folder, environment) as emulator:
+        emulator.client("dynamodb")
+
+What is in `environment` reaches MiniStack and, with it, every function: AWS_ENDPOINT_URL_SAGEMAKER, say.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+REGION = "us-east-1"
+ACCOUNT = "000000000000"
+START_SECONDS = 60
+RETRY_SECONDS = 1.0
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Emulator:
+    """One MiniStack with its state and its log in `folder`."""
+
+    def __init__(self, folder, environment=None, *, enforce_roles=False):
+        self.folder = Path(folder)
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = self.folder / "emulator.log"
+        self.enforce_roles = enforce_roles
+        self.extra = dict(environment or {})
+        self.process = None
+
+    def environment(self):
+        """What a client of it needs in its environment, `sam` and the functions among them."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        return kept | {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "SAM_CLI_TELEMETRY": "0",
+        }
+
+    def start(self):
+        temporary, state = self.folder / "tmp", self.folder / "state"
+        for path in (temporary, state):
+            path.mkdir(parents=True, exist_ok=True)
+        environment = self.environment() | self.extra | {
+            "GATEWAY_PORT": str(self.port),
+            "EDGE_PORT": str(self.port),
+            "BIND_HOST": "127.0.0.1",
+            "MINISTACK_HOST": "localhost",
+            "LAMBDA_EXECUTOR": "local",
+            # Each would open a port of its own on all addresses.
+            "IOT_MTLS_ENABLED": "0",
+            "SFTP_ENABLED": "0",
+            "AUTH": "true" if self.enforce_roles else "false",
+            "TMPDIR": str(temporary),
+            "STATE_DIR": str(state),
+        }
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(Path(__file__).resolve())],
+                env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+            )
+        try:
+            self._wait_healthy()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _wait_healthy(self):
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"MiniStack ended with {self.process.returncode}; its log is {self.log}")
+            with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
+                with urllib.request.urlopen(f"{self.url}/_ministack/health", timeout=2) as answer:
+                    if answer.status == 200:
+                        return
+            time.sleep(0.1)
+        raise RuntimeError(f"MiniStack did not answer within {START_SECONDS} s; its log is {self.log}")
+
+    def stop(self):
+        """Ends it and the functions that it started: all of the session that began with it."""
+        if self.process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.process = None
+
+    def client(self, service):
+        import boto3
+
+        return boto3.client(
+            service, endpoint_url=self.url, region_name=REGION,
+            aws_access_key_id="test", aws_secret_access_key="test",
+        )
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+# ---- What runs in MiniStack's own process ----------------------------------------------------------------------------------
+
+
+def allow_aws_sources():
+    """Lets clients put events whose source begins with `aws.`."""
+    from ministack.services import eventbridge
+
+    eventbridge._put_events.__defaults__ = (True,)
+
+
+class Mapping:
+    """What is still to be done of one stream mapping: batches, oldest first, each with its failed tries."""
+
+    def __init__(self):
+        self.batches = []
+        self.not_before = 0.0
+
+
+class StreamPoller:
+    """Hands stream records to functions, with a mapping's retries, splitting, reported failures and failure destination.
+
+    A record is read once and is then in `Mapping.batches` until it is done or given up. A split costs no try. Records behind
+    a reported one are delivered again with it; when the tries are used up, all of them are given up together.
+    """
+
+    def __init__(self, lambda_service):
+        self.service = lambda_service
+        self.mappings = {}
+
+    def poll(self):
+        """One pass over all mappings; whether anything was done."""
+        service, busy = self.service, False
+        for account, region, mapping in service._iter_all_esms():
+            account_token = service._request_account_id.set(account)
+            region_token = service._request_region.set(region)
+            try:
+                busy = self.poll_mapping(mapping) or busy
+            finally:
+                service._request_account_id.reset(account_token)
+                service._request_region.reset(region_token)
+        return busy
+
+    def poll_mapping(self, mapping):
+        service = self.service
+        source = service.parse_arn(mapping.get("EventSourceArn", ""))
+        if source.service != "dynamodb" or not mapping.get("Enabled", True):
+            return False
+        function, _ = service._get_func_record_for_qualifier(mapping["FunctionName"], mapping.get("Qualifier"))
+        if function is None:
+            return False
+        work = self.mappings.setdefault(mapping["UUID"], Mapping())
+        if time.time() < work.not_before:
+            return False
+        if not work.batches:
+            batch, moved = self.read(mapping, source)
+            if not batch:
+                return moved
+            work.batches.append((batch, 0))
+        self.deliver(mapping, function, work)
+        return True
+
+    def read(self, mapping, source):
+        """The next records that pass the filter, and whether the position moved."""
+        from ministack.services import dynamodb
+
+        service = self.service
+        table, _ = service._dynamodb_stream_table_from_arn_spec(source)
+        if (dynamodb._tables.get(table) or {}).get("LatestStreamArn") != mapping["EventSourceArn"]:
+            return [], False
+        oldest, end = dynamodb.stream_start_position(table), dynamodb.stream_end_position(table)
+        first = oldest if mapping.get("StartingPosition") == "TRIM_HORIZON" else end
+        with service._dynamodb_stream_positions_lock:
+            positions = service._dynamodb_stream_positions
+            position = max(positions[mapping["UUID"]] if mapping["UUID"] in positions else first, oldest)
+            records = dynamodb.stream_records_since(table, position, mapping.get("BatchSize", 100)) or []
+            positions[mapping["UUID"]] = position + len(records)
+        return (service._apply_filter_criteria(records, mapping) if records else []), bool(records)
+
+    def deliver(self, mapping, function, work):
+        batch, tries = work.batches.pop(0)
+        result = self.service._execute_function(function, {"Records": batch})
+        failed = bool(result.get("error"))
+        rest = batch if failed else self.reported(mapping, batch, result)
+        mapping["LastProcessingResult"] = "FAILED" if rest else f"OK - {len(batch)} records"
+        if not rest:
+            return
+        work.not_before = time.time() + RETRY_SECONDS
+        if self.too_old(mapping, rest):
+            self.give_up(mapping, function, rest, result, "MaxRecordAgeExceeded")
+        elif failed and mapping.get("BisectBatchOnFunctionError") and len(rest) > 1:
+            half = (len(rest) + 1) // 2
+            work.batches[:0] = [(rest[:half], tries), (rest[half:], tries)]
+        elif 0 <= mapping.get("MaximumRetryAttempts", -1) <= tries:
+            self.give_up(mapping, function, rest, result, "RetryAttemptsExhausted")
+        else:
+            work.batches.insert(0, (rest, tries + 1))
+
+    @staticmethod
+    def reported(mapping, batch, result):
+        """The records from the first one on that the function reported as failed."""
+        if "ReportBatchItemFailures" not in (mapping.get("FunctionResponseTypes") or []):
+            return []
+        body = result.get("body")
+        with contextlib.suppress(TypeError, ValueError):
+            body = json.loads(body) if isinstance(body, (str, bytes)) else body
+        failures = (body.get("batchItemFailures") if isinstance(body, dict) else None) or []
+        failed = {str(failure.get("itemIdentifier")) for failure in failures}
+        for index, record in enumerate(batch):
+            if str(record["dynamodb"]["SequenceNumber"]) in failed:
+                return batch[index:]
+        # A number that is none of the batch's fails all of it.
+        return batch if failed else []
+
+    @staticmethod
+    def too_old(mapping, records):
+        limit = mapping.get("MaximumRecordAgeInSeconds", -1)
+        created = min(float(record["dynamodb"].get("ApproximateCreationDateTime", time.time())) for record in records)
+        return limit > 0 and time.time() - created > limit
+
+    def give_up(self, mapping, function, records, result, reason):
+        stream = mapping["EventSourceArn"]
+        self.service._send_ddb_stream_failure_record(mapping, function, records, stream, result, reason)
+
+
+def run_ministack():
+    from ministack.services import lambda_svc
+
+    allow_aws_sources()
+    lambda_svc._poll_dynamodb_streams = StreamPoller(lambda_svc).poll
+    from ministack.app import main
+
+    sys.argv = ["ministack"]
+    main()
+
+
+if __name__ == "__main__":
+    run_ministack()

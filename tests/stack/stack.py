@@ -1,0 +1,81 @@
+"""The stack of `infra/template.yaml` in an emulator: what is deployed, how it is deployed and deleted.
+
+The template is deployed as it is, from a folder laid out as the repository is, with the functions that `cargo build` made
+instead of those of `cargo lambda build`. Must never change the template: what does not deploy here is not worked around.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "hyperband-test"
+FUNCTIONS = ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"]
+TRAINING_ROLE = "arn:aws:iam::000000000000:role/training"
+DEPLOY_SECONDS = 180
+
+
+def stage(folder):
+    """Puts template and functions into `folder` as `sam deploy` wants them; answers where the template lies."""
+    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
+    infra = Path(folder) / "infra"
+    infra.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "infra" / "template.yaml", infra)
+    for name in FUNCTIONS:
+        # Until there is functions/api, another stands in its place: the template cannot be deployed without it.
+        source = name if (ROOT / "functions" / name).is_dir() else "job-events"
+        target = Path(folder) / "target" / "lambda" / name
+        target.mkdir(parents=True, exist_ok=True)
+        stripped = target / "bootstrap"
+        subprocess.run(["strip", "-o", stripped, built / source], check=True)
+        entry = zipfile.ZipInfo("bootstrap")
+        entry.external_attr = 0o755 << 16
+        with zipfile.ZipFile(target / "bootstrap.zip", "w") as archive:
+            archive.writestr(entry, stripped.read_bytes(), zipfile.ZIP_DEFLATED, 1)
+        stripped.unlink()
+    return infra
+
+
+class Stack:
+    """The stack, deployed to `emulator` from `infra`, the folder that `stage` made."""
+
+    def __init__(self, emulator, infra, sam):
+        self.emulator, self.infra, self.sam = emulator, infra, sam
+
+    def deploy(self, **parameters):
+        given = {
+            "ExecutionRoleArns": TRAINING_ROLE,
+            "CreateTrainingLogGroup": "true",
+            "TableDeletionProtection": "false",
+            "Architecture": "arm64" if platform.machine() == "aarch64" else "x86_64",
+        } | parameters
+        self.run(
+            "deploy", "--template-file", "template.yaml", "--stack-name", NAME, "--resolve-s3",
+            "--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND", "--no-confirm-changeset",
+            "--no-progressbar", "--parameter-overrides", *(f"{name}={value}" for name, value in given.items()),
+        )
+
+    def delete(self):
+        self.run("delete", "--stack-name", NAME, "--no-prompts", "--region", "us-east-1")
+
+    def run(self, *arguments):
+        done = subprocess.run(
+            [self.sam, *arguments], cwd=self.infra, env=self.emulator.environment(), capture_output=True, text=True,
+            timeout=DEPLOY_SECONDS, check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"sam {arguments[0]} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+
+    def outputs(self):
+        stacks = self.emulator.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
+        return {output["OutputKey"]: output["OutputValue"] for output in stacks[0]["Outputs"]}
+
+    def physical(self):
+        """The names that the resources got, by their logical ids."""
+        client = self.emulator.client("cloudformation")
+        pages = client.get_paginator("list_stack_resources").paginate(StackName=NAME)
+        found = [resource for page in pages for resource in page["StackResourceSummaries"]]
+        return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in found}

@@ -1,0 +1,206 @@
+"""The template deploys, every function runs with the rights of its role, what fails is kept, and deletion keeps the table.
+
+Run by `run.sh`. The emulator enforces the roles of the functions; it plays neither SageMaker nor the retries of EventBridge.
+"""
+
+import json
+import os
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from emulator import Emulator
+from stack import FUNCTIONS, NAME, TRAINING_ROLE, Stack, stage
+
+SECONDS = 60
+LOGICAL = {name: "".join(part.capitalize() for part in name.split("-")) + "Function" for name in FUNCTIONS}
+TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
+
+
+def eventually(question, what):
+    """Asks until the answer is something; everything in the stack happens a little later."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        if answer := question():
+            return answer
+        time.sleep(0.2)
+    raise AssertionError(f"not within {SECONDS} s: {what}")
+
+
+class Deployed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="hyperband-stack-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        # Nobody plays SageMaker: its calls end at once, at a port that refuses.
+        nowhere = {"AWS_ENDPOINT_URL_SAGEMAKER": "http://127.0.0.1:9"}
+        cls.emulator = Emulator(cls.folder.name, nowhere, enforce_roles=True)
+        cls.addClassCleanup(cls.emulator.stop)
+        cls.emulator.start()
+        cls.stack = Stack(cls.emulator, stage(Path(cls.folder.name) / "stage"), os.environ["SAM"])
+        cls.stack.deploy()
+        cls.ids = cls.stack.physical()
+        cls.table = cls.stack.outputs()["TableName"]
+
+    def client(self, service):
+        return self.emulator.client(service)
+
+    def log(self, function):
+        events = self.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{NAME}-{function}").get("events", [])
+        return "\n".join(event["message"] for event in events)
+
+    def put(self, key, **attributes):
+        item = {"pk": {"S": key}, "sk": {"S": "x"}} | attributes
+        self.client("dynamodb").put_item(TableName=self.table, Item=item)
+
+    def invoke(self, function, event):
+        answer = self.client("lambda").invoke(FunctionName=self.ids[LOGICAL[function]], Payload=json.dumps(event))
+        return answer.get("FunctionError"), json.loads(answer["Payload"].read())
+
+    def event(self, source, stack):
+        sample = json.loads((Path(__file__).parents[2] / "events/training_job_state_change_completed.json").read_text())
+        sample["detail"]["Tags"]["hyperband:stack"] = stack
+        entry = {"Source": source, "DetailType": sample["detail-type"], "Detail": json.dumps(sample["detail"])}
+        answer = self.client("events").put_events(Entries=[entry])
+        self.assertEqual(answer["FailedEntryCount"], 0, answer)
+
+    def starts(self, function):
+        return self.log(function).count("START RequestId")
+
+    def test_the_functions_read_their_settings_and_may_read_the_table(self):
+        tick = {"source": "aws.scheduler", "detail-type": "Scheduled Event", "time": "2026-09-10T00:30:00Z", "detail": {}}
+        error, answer = self.invoke("sweeper", tick)
+        self.assertIsNone(error, answer)
+        # It took its lease, and went on until it wanted to list training jobs.
+        self.assertFalse(answer["busy"], answer)
+        self.assertIsNotNone(answer["listingError"], answer)
+        self.assertNotIn("AccessDenied", json.dumps(answer))
+        sample = json.loads((Path(__file__).parents[2] / "events/training_job_state_change_completed.json").read_text())
+        sample["detail"]["Tags"]["hyperband:stack"] = NAME
+        self.assertEqual(self.invoke("job-events", sample), (None, {"recorded": "NotOurs"}))
+
+    def test_a_function_may_not_do_what_its_role_does_not_name(self):
+        import boto3
+
+        sts, iam, key = self.client("sts"), self.client("iam"), {"pk": {"S": "T#x"}, "sk": {"S": "x"}}
+        for logical in ["ApiRole", "JobEventsRole", "JobLogsRole", "ActuatorRole"]:
+            arn = iam.get_role(RoleName=self.ids[logical])["Role"]["Arn"]
+            given = sts.assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
+            dynamodb = boto3.client(
+                "dynamodb", endpoint_url=self.emulator.url, region_name="us-east-1",
+                aws_access_key_id=given["AccessKeyId"], aws_secret_access_key=given["SecretAccessKey"],
+                aws_session_token=given["SessionToken"],
+            )
+            with self.subTest(logical):
+                dynamodb.get_item(TableName=self.table, Key=key)
+                with self.assertRaises(dynamodb.exceptions.ClientError) as refused:
+                    dynamodb.delete_item(TableName=self.table, Key=key)
+                self.assertEqual(refused.exception.response["Error"]["Code"], "AccessDeniedException")
+
+    def test_facts_and_rings_reach_the_decider_and_new_actions_the_actuator(self):
+        before = self.starts("decider"), self.starts("actuator")
+        self.put("T#nobody-000000")
+        self.put("R#nobody-000000", nonce={"N": "1"})
+        eventually(lambda: self.starts("decider") > before[0], "a ring reaches the decider")
+        self.put("A#nobody-000000", type={"S": "action"}, version={"N": "1"})
+        eventually(lambda: self.starts("actuator") > before[1], "an action reaches the actuator")
+
+    def test_state_changes_of_this_stack_reach_job_events_and_no_others(self):
+        before = self.starts("job-events")
+        self.event("aws.sagemaker", "another-stack")
+        self.event("aws.sagemaker", NAME)
+        eventually(lambda: self.starts("job-events") > before, "our event is delivered")
+        time.sleep(1)
+        self.assertEqual(self.starts("job-events"), before + 1)
+
+    def test_lines_of_training_jobs_reach_job_logs(self):
+        logs, stream = self.client("logs"), "hb1-3fa1c2-7-1-1/algo-1-1789000000"
+        before = self.starts("job-logs")
+        logs.create_log_stream(logGroupName=TRAINING_LOGS, logStreamName=stream)
+        line = {"timestamp": int(time.time() * 1000), "message": "[0]#011validation-auc:0.5"}
+        logs.put_log_events(logGroupName=TRAINING_LOGS, logStreamName=stream, logEvents=[line])
+        eventually(lambda: self.starts("job-logs") > before, "a line is delivered")
+        self.assertNotIn("AccessDenied", self.log("job-logs"))
+
+    def test_the_api_answers_nobody_who_does_not_sign(self):
+        api = self.stack.outputs()["ApiUrl"].split("//")[1].split(".")[0]
+        for path in ["/tuning-jobs", "/openapi.json"]:
+            request = urllib.request.Request(f"{self.emulator.url}{path}", headers={
+                "Host": f"{api}.execute-api.localhost:{self.emulator.port}"})
+            with self.subTest(path):
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    urllib.request.urlopen(request, timeout=20)
+                self.assertEqual(refused.exception.code, 403)
+                refused.exception.close()
+
+
+class Life(unittest.TestCase):
+    def test_what_the_decider_cannot_take_ends_in_its_queue_and_its_shard_goes_on(self):
+        # Without roles: the queue's own policy, enforced, lets nobody read it without TLS.
+        with tempfile.TemporaryDirectory(prefix="hyperband-stack-") as folder, Emulator(folder) as emulator:
+            stack = Stack(emulator, stage(Path(folder) / "stage"), os.environ["SAM"])
+            stack.deploy()
+            table, queue = stack.outputs()["TableName"], stack.physical()["DeciderFailures"]
+            # No fact is of this type, however often it is tried; the one behind it is of a tuning that there is not.
+            for name, kind in [("damaged-000000", "nonsense"), ("nobody-000000", "fact")]:
+                emulator.client("dynamodb").put_item(TableName=table, Item={
+                    "pk": {"S": f"F#{name}"}, "sk": {"S": "-#submitted"}, "type": {"S": kind}, "version": {"N": "1"},
+                    "key": {"S": "submitted"}, "at": {"N": "1"}, "data": {"S": json.dumps("TuningSubmitted")}})
+
+            def given_up():
+                found = emulator.client("sqs").receive_message(QueueUrl=queue).get("Messages", [])
+                return json.loads(found[0]["Body"]) if found else None
+
+            body = eventually(given_up, "a record that cannot be taken is given up")
+            self.assertEqual(body["requestContext"]["condition"], "RetryAttemptsExhausted")
+            mappings = emulator.client("lambda").list_event_source_mappings()["EventSourceMappings"]
+            self.assertEqual({mapping["State"] for mapping in mappings}, {"Enabled"})
+
+            def decided():
+                emulator.client("dynamodb").put_item(TableName=table, Item={
+                    "pk": {"S": "R#nobody-000000"}, "sk": {"S": "RING"}, "nonce": {"N": str(time.time_ns())}})
+                time.sleep(1)
+                mapping = [mapping for mapping in emulator.client("lambda").list_event_source_mappings()[
+                    "EventSourceMappings"] if "Decider" in mapping["FunctionArn"]][0]
+                return mapping["LastProcessingResult"].startswith("OK")
+
+            eventually(decided, "what comes after is delivered")
+
+    def test_an_update_changes_it_in_place_and_deletion_keeps_the_table(self):
+        with tempfile.TemporaryDirectory(prefix="hyperband-stack-") as folder, Emulator(folder) as emulator:
+            stack = Stack(emulator, stage(Path(folder) / "stage"), os.environ["SAM"])
+            stack.deploy()
+            before = stack.physical()
+            table = stack.outputs()["TableName"]
+            dynamodb = emulator.client("dynamodb")
+            dynamodb.put_item(TableName=table, Item={"pk": {"S": "INDEX"}, "sk": {"S": "kept"}})
+            stack.deploy(MonthlyCapUsd="250", LogRetentionDays="90", AlarmEmail="somebody@example.org")
+            after = stack.physical()
+            self.assertEqual(set(after) - set(before), {"AlarmTopic"})
+            self.assertEqual({name: after[name] for name in before}, before)
+            functions = emulator.client("lambda")
+            for name in ["api", "actuator", "sweeper"]:
+                found = functions.get_function_configuration(FunctionName=after[LOGICAL[name]])
+                self.assertEqual(found["Environment"]["Variables"]["MONTHLY_CAP_USD"], "250")
+            self.assertEqual(functions.get_function_configuration(FunctionName=after["ApiFunction"])
+                             ["Environment"]["Variables"]["ALLOWED_ROLE_ARNS"], TRAINING_ROLE)
+
+            stack.delete()
+            self.assertEqual(dynamodb.list_tables()["TableNames"], [table])
+            self.assertIn("Item", dynamodb.get_item(TableName=table, Key={"pk": {"S": "INDEX"}, "sk": {"S": "kept"}}))
+            groups = emulator.client("logs").describe_log_groups()["logGroups"]
+            self.assertEqual([group["logGroupName"] for group in groups], [TRAINING_LOGS])
+            self.assertEqual(functions.list_functions()["Functions"], [])
+            self.assertEqual(functions.list_event_source_mappings()["EventSourceMappings"], [])
+            self.assertEqual(emulator.client("sqs").list_queues().get("QueueUrls", []), [])
+            self.assertEqual(emulator.client("scheduler").list_schedules()["Schedules"], [])
+            self.assertEqual(emulator.client("cloudwatch").describe_alarms()["MetricAlarms"], [])
+            roles = [role["RoleName"] for role in emulator.client("iam").list_roles()["Roles"]]
+            self.assertEqual([role for role in roles if role.startswith(NAME)], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
