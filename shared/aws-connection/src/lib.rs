@@ -3,7 +3,9 @@
 //! Assumes the environment that Lambda gives. `AWS_ENDPOINT_URL_<SERVICE>` leads elsewhere, as in every AWS SDK. Must never
 //! name the SDK of a service, so that a function builds only those it calls.
 
+mod clock;
 mod failure;
+mod settings;
 
 use std::time::Duration;
 
@@ -15,36 +17,13 @@ use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use thiserror::Error;
 
+pub use clock::SystemClock;
 pub use failure::Failure;
+pub use settings::{SettingsError, flag, monthly_cap, setting};
 
 /// Longest time for one call, its retries included; below every function's own time and every claim.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What a function's environment lacks: it does not start.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SettingsError {
-    /// It is missing or empty.
-    #[error("the environment variable {0} is missing or empty")]
-    Missing(&'static str),
-    /// It is something else than it must be.
-    #[error("the environment variable {name} must be {expected}")]
-    Unreadable {
-        /// Its name.
-        name: &'static str,
-        /// What it must be.
-        expected: &'static str,
-    },
-}
-
-/// The setting `name`, which must not be empty; `variable` gives the value of an environment variable.
-pub fn setting(
-    variable: impl Fn(&str) -> Option<String>,
-    name: &'static str,
-) -> Result<String, SettingsError> {
-    variable(name).filter(|text| !text.is_empty()).ok_or(SettingsError::Missing(name))
-}
 
 /// The account of the environment, for one client or several. They share its connections, so it is asked for once a
 /// process.
@@ -65,16 +44,4 @@ pub fn at_most(tries: u32) -> RetryConfig {
 
 fn https() -> SharedHttpClient {
     Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_or_empty_setting_is_named() {
-        assert_eq!(setting(|_| None, "TABLE_NAME"), Err(SettingsError::Missing("TABLE_NAME")));
-        assert_eq!(setting(|_| Some(String::new()), "TABLE_NAME"), Err(SettingsError::Missing("TABLE_NAME")));
-        assert_eq!(setting(|name| Some(name.to_lowercase()), "TABLE_NAME"), Ok("table_name".to_owned()));
-    }
 }

@@ -25,7 +25,7 @@ use service::perform::Actuator;
 use service::ports::{Clock, Millis, Prices, PricesError, Timer};
 use service::record;
 use service::store::{Store, StoreError};
-use service::submit::{Submit, SubmitError};
+use service::submit::{Guardrails, Submit, SubmitError};
 use service::sweep::{Limits, PerSort, Rate, Sweeper};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -206,8 +206,13 @@ impl Host {
         }
         let claim = Duration::from_millis(CLAIM_MS.unsigned_abs().saturating_add(500));
         pumps.spawn(pumps::minutes(sweeper, table.clone(), sweep_every, claim, troubles));
-        let submit =
-            Submit { store: Arc::clone(&store), prices: NoPrices, clock: SystemClock, monthly_cap: None };
+        let submit = Submit {
+            store: Arc::clone(&store),
+            prices: NoPrices,
+            clock: SystemClock,
+            monthly_cap: None,
+            guardrails: Guardrails::default(),
+        };
         Ok(Self { store, submit, training, table, changed, trouble, pumps })
     }
 

@@ -34,6 +34,19 @@ pub struct Place {
 }
 
 impl Place {
+    /// The place of something with an ARN, such as the function that runs; what an ARN leaves out is empty.
+    ///
+    /// ```
+    /// let place = service::describe::Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:api");
+    /// assert_eq!(place.training_arn("Hb1-x"), "arn:aws:sagemaker:us-east-1:111122223333:training-job/hb1-x");
+    /// ```
+    pub fn of_arn(arn: &str) -> Self {
+        let mut parts = arn.split(':').skip(1).map(str::to_owned);
+        let partition = parts.next().unwrap_or_default();
+        let region = parts.nth(1).unwrap_or_default();
+        Self { partition, region, account: parts.next().unwrap_or_default() }
+    }
+
     /// ARN of the tuning job `name`.
     pub fn tuning_arn(&self, name: &str) -> String {
         self.arn("hyper-parameter-tuning-job", name)

@@ -17,6 +17,7 @@ pub mod lookup;
 pub mod memory;
 pub mod perform;
 pub mod ports;
+pub mod prices;
 pub mod record;
 pub mod replay;
 pub mod store;

@@ -1,5 +1,7 @@
 //! Takes a request, checks it, and stores it as a tuning: all of it or nothing.
 
+mod guardrails;
+
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -15,6 +17,8 @@ use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::{Clock, Prices, PricesError};
 use crate::store::{Store, StoreError};
 
+pub use guardrails::{AllowList, Guardrails};
+
 /// Largest request that is stored, in bytes of JSON: the row must stay below the table's limit with the definition.
 pub const REQUEST_BYTES_MAX: usize = 200_000;
 
@@ -29,6 +33,8 @@ pub struct Submit<T, P, C> {
     pub clock: C,
     /// The stack's cap of a month (UTC); with it, tunings get their money in grants.
     pub monthly_cap: Option<MicroUsd>,
+    /// What the stack's owner allows.
+    pub guardrails: Guardrails,
 }
 
 /// Why a request was not taken. Nothing was stored, unless the table gave no answer: then look before trying again.
@@ -55,6 +61,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
     /// Submits the request in `body`; the new tuning's definition.
     pub async fn submit(&self, body: &[u8]) -> Result<Definition, SubmitError> {
         let request = Request::parse(body)?;
+        self.guardrails.check(&request)?;
         let text = request.body().to_string();
         if text.len() > REQUEST_BYTES_MAX {
             let message =

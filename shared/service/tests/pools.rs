@@ -18,7 +18,7 @@ use service::ports::training::{
 };
 use service::ports::{Bus, BusError, Clock, Prices, PricesError};
 use service::store::Store;
-use service::submit::Submit;
+use service::submit::{Guardrails, Submit};
 use tuning::fact::{Fact, JobKey};
 use tuning::pool::Retained;
 use tuning::ruling::Ruling;
@@ -153,7 +153,13 @@ impl World {
         let store = Arc::new(Store::new(Arc::new(table.clone())));
         let time = Time(Arc::new(AtomicI64::new(BEGIN)));
         let (store_of, clock) = (Arc::clone(&store), time.clone());
-        let submit = Submit { store: store_of, prices: NoPrices, clock, monthly_cap: None };
+        let submit = Submit {
+            store: store_of,
+            prices: NoPrices,
+            clock,
+            monthly_cap: None,
+            guardrails: Guardrails::default(),
+        };
         let id = now(submit.submit(request().to_string().as_bytes())).unwrap().id();
         let service = Service {
             described: Arc::new(Mutex::new(Ok(ended(&id, None)))),

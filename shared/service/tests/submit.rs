@@ -10,7 +10,7 @@ use service::memory::MemoryTable;
 use service::ports::table::{Condition, Table, Write};
 use service::ports::{Clock, Prices, PricesError};
 use service::store::Store;
-use service::submit::{Submit, SubmitError};
+use service::submit::{Guardrails, Submit, SubmitError};
 use tuning::money::MicroUsd;
 use wire::request::ErrorCode;
 use wire::stored::{MonthRow, month_of};
@@ -80,7 +80,13 @@ fn check_under(
     body: &Value,
 ) -> (Result<String, SubmitError>, usize) {
     let store = Arc::new(Store::new(Arc::new(table.clone())));
-    let submit = Submit { store, prices: Listed, clock: At(1_790_000_000_000), monthly_cap };
+    let submit = Submit {
+        store,
+        prices: Listed,
+        clock: At(1_790_000_000_000),
+        monthly_cap,
+        guardrails: Guardrails::default(),
+    };
     let result = now(submit.submit(body.to_string().as_bytes())).map(|definition| definition.id());
     (result, table.rows().len())
 }

@@ -9,6 +9,7 @@
 //! | names of all tunings | `INDEX` | `<name in lower case>` |
 //! | tunings that are not at rest | `ACTIVE` | `<id>` |
 //! | what of a month's cap is granted | `BUDGET` | `<year>-<month>` |
+//! | prices of the price list | `PRICE` | `<instance type>`, `volume` |
 //! | the sweeper's lease and cursors | `ACTIVE` | `#SWEEP`, before every id |
 //!
 //! `<id>` is `<name>-<incarnation>`. Facts and state lie in different partitions. Every row carries `type` and `version`;
@@ -18,6 +19,7 @@
 mod action;
 mod budget;
 mod head;
+mod price;
 mod snapshot;
 mod sweep;
 
@@ -32,6 +34,7 @@ use tuning::summary::JobSummary;
 pub use action::{ActionRow, ActionStatus, REVISION};
 pub use budget::{BUDGET, MonthRow, month_of};
 pub use head::{Head, IndexRow, status_word};
+pub use price::{PRICE, PriceRow};
 pub use snapshot::{snapshot_chunks, snapshot_key_prefix, snapshot_state};
 pub use sweep::{FENCE, FullListing, LookedAt, SweepCursor, SweepRow};
 

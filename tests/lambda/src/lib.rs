@@ -17,7 +17,7 @@ use service::decide::Decider;
 use service::ports::table::{Query, Table};
 use service::ports::{Clock, Prices, PricesError};
 use service::store::Store;
-use service::submit::Submit;
+use service::submit::{Guardrails, Submit};
 use tokio::runtime::Handle;
 use wire::item::Item;
 
@@ -99,7 +99,13 @@ impl Stage {
     /// The same, at a time of one's own, for programs that act by the clock.
     pub async fn submit_at(&self, time: i64) -> String {
         let store = Arc::new(Store::new(Arc::new(self.table.table())));
-        let submit = Submit { store, prices: NoPrices, clock: At(time), monthly_cap: None };
+        let submit = Submit {
+            store,
+            prices: NoPrices,
+            clock: At(time),
+            monthly_cap: None,
+            guardrails: Guardrails::default(),
+        };
         let request = include_bytes!("../../../events/amt_create_request.json");
         submit.submit(request).await.unwrap().id()
     }

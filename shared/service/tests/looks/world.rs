@@ -14,7 +14,7 @@ use service::memory::MemoryTable;
 use service::ports::training::{Description, TrainingJobs, TrainingJobsError};
 use service::ports::{Clock, Millis, Prices, PricesError};
 use service::store::Store;
-use service::submit::Submit;
+use service::submit::{Guardrails, Submit};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::MicroUsd;
 use tuning::state::State;
@@ -104,7 +104,13 @@ impl World {
     /// The same on a stack with a month's cap.
     pub(crate) fn under(monthly_cap: Option<MicroUsd>, table: MemoryTable, request: &Value) -> Self {
         let store = Arc::new(Store::new(Arc::new(table.clone())));
-        let submit = Submit { store: Arc::clone(&store), prices: NoPrices, clock: At(BEGIN), monthly_cap };
+        let submit = Submit {
+            store: Arc::clone(&store),
+            prices: NoPrices,
+            clock: At(BEGIN),
+            monthly_cap,
+            guardrails: Guardrails::default(),
+        };
         let id = now(submit.submit(request.to_string().as_bytes())).unwrap().id();
         let world = Self { table, store, id, now: BEGIN, lines: 0 };
         world.decide(&[]);

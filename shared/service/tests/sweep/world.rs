@@ -20,7 +20,7 @@ use service::ports::training::{
 };
 use service::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
 use service::store::Store;
-use service::submit::Submit;
+use service::submit::{Guardrails, Submit};
 use service::sweep::{Limits, PerSort, Rate, Sort, Sweeper, Swept};
 use tuning::fact::{Fact, JobKey, Recorded};
 use wire::item::{Attr, Item, Key};
@@ -181,7 +181,13 @@ impl World {
 
     pub(crate) fn submit_request(&self, request: &Value) -> String {
         let store = Arc::new(Store::new(Arc::new(self.clone())));
-        let submit = Submit { store, prices: self.clone(), clock: self.clone(), monthly_cap: None };
+        let submit = Submit {
+            store,
+            prices: self.clone(),
+            clock: self.clone(),
+            monthly_cap: None,
+            guardrails: Guardrails::default(),
+        };
         let id = now(submit.submit(request.to_string().as_bytes())).unwrap().id();
         self.decide(&id, &[]);
         id

@@ -10,7 +10,7 @@ use service::job_logs::JobLogs;
 use service::lookup::{self, LookupError};
 use service::perform::{ABANDONED_MS, Actuator, CLAIM_MS, LOG_LAG_MS};
 use service::ports::Clock;
-use service::submit::{Submit, SubmitError};
+use service::submit::{Guardrails, Submit, SubmitError};
 use service::sweep::{Limits, Sweeper};
 use tuning::money::MicroUsd;
 
@@ -93,6 +93,7 @@ fn submit(process: Process, case: usize) -> Running {
             prices: port.clone(),
             clock: port.clone(),
             monthly_cap: monthly_cap(port),
+            guardrails: Guardrails::default(),
         };
         let outcome = match use_case.submit(body.as_bytes()).await {
             // A former try may have been done although its answer was lost.

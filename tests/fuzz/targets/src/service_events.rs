@@ -17,7 +17,7 @@ use service::ports::table::{Condition, Table, Write};
 use service::ports::{Clock, Millis, Prices, PricesError};
 use service::replay::replay;
 use service::store::Store;
-use service::submit::{Submit, SubmitError};
+use service::submit::{Guardrails, Submit, SubmitError};
 use tuning::definition::Definition;
 use tuning::fact::{Fact, Recorded};
 use wire::events::payload;
@@ -121,7 +121,13 @@ impl World {
                 assert!(failed.len() <= sent, "more failed than were sent");
             }
             b's' => {
-                let submit = Submit { store: store(), prices: At, clock: At, monthly_cap: None };
+                let submit = Submit {
+                    store: store(),
+                    prices: At,
+                    clock: At,
+                    monthly_cap: None,
+                    guardrails: Guardrails::default(),
+                };
                 if let Err(SubmitError::Store(error)) = now(submit.submit(rest)) {
                     panic!("{error}");
                 }

@@ -1,0 +1,76 @@
+//! What the function is told by its environment: the stack's table and the limits its owner set.
+//!
+//! Checked as a whole before anything is done: a function with a limit that cannot be read does not start.
+
+use aws_connection::{SettingsError, flag, monthly_cap};
+use service::submit::{AllowList, Guardrails};
+use tuning::money::MicroUsd;
+
+/// The settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// `TABLE_NAME` and `STACK_NAME`.
+    pub(crate) table: dynamodb::aws::Settings,
+    /// `MONTHLY_CAP_USD`; missing or empty = there is none.
+    pub(crate) monthly_cap: Option<MicroUsd>,
+    /// `REQUIRE_COST_CAP`, `REQUIRE_VPC`, `LISTED_PRICES_ONLY` (true or false), `ALLOWED_INSTANCE_TYPES`,
+    /// `ALLOWED_IMAGES`, `ALLOWED_ROLE_ARNS` (separated by commas).
+    pub(crate) guardrails: Guardrails,
+}
+
+impl Settings {
+    /// Reads the settings; `variable` gives the value of an environment variable.
+    pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
+        let list = |name: &str| AllowList::read(&variable(name).unwrap_or_default());
+        Ok(Self {
+            table: dynamodb::aws::Settings::read(&variable)?,
+            monthly_cap: monthly_cap(&variable)?,
+            guardrails: Guardrails {
+                require_cost_cap: flag(&variable, "REQUIRE_COST_CAP")?,
+                instance_types: list("ALLOWED_INSTANCE_TYPES"),
+                images: list("ALLOWED_IMAGES"),
+                role_arns: list("ALLOWED_ROLE_ARNS"),
+                require_vpc: flag(&variable, "REQUIRE_VPC")?,
+                listed_prices_only: flag(&variable, "LISTED_PRICES_ONLY")?,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(told: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+        let table = [("TABLE_NAME", "t"), ("STACK_NAME", "s")];
+        let told: Vec<(&str, &str)> = table.iter().chain(told).copied().collect();
+        Settings::read(|name| {
+            told.iter().find(|(told, _)| *told == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn a_stack_without_limits_allows_everything() {
+        let settings = read(&[("REQUIRE_VPC", "false"), ("ALLOWED_IMAGES", "")]).unwrap();
+        assert_eq!((settings.guardrails, settings.monthly_cap), (Guardrails::default(), None));
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_read_stops_the_start() {
+        let error = read(&[("REQUIRE_COST_CAP", "True")]).unwrap_err().to_string();
+        assert_eq!(error, "the environment variable REQUIRE_COST_CAP must be true or false");
+        assert!(read(&[("MONTHLY_CAP_USD", "a lot")]).is_err());
+    }
+
+    #[test]
+    fn limits_are_read() {
+        let told = [
+            ("REQUIRE_COST_CAP", "true"),
+            ("ALLOWED_INSTANCE_TYPES", "ml.m5.*"),
+            ("LISTED_PRICES_ONLY", "true"),
+        ];
+        let guardrails = read(&told).unwrap().guardrails;
+        assert!(guardrails.require_cost_cap && guardrails.listed_prices_only && !guardrails.require_vpc);
+        assert!(!guardrails.instance_types.allows("ml.p4d.24xlarge"));
+    }
+}

@@ -1,0 +1,84 @@
+//! The api program as Lambda runs it: API Gateway's payloads in, its responses out, DynamoDB and the price list behind.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use lambda_test::Stage;
+use loopback::{Answer, Service};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_api");
+
+/// boto3's request as API Gateway hands it on: the body is base64.
+fn sample() -> Value {
+    serde_json::from_str(include_str!("../../../events/apigw_v2_create_tuning_job.json")).unwrap()
+}
+
+fn asked(method: &str, path: &str) -> Value {
+    let mut event = sample();
+    event["requestContext"]["http"] = json!({"method": method, "path": path, "protocol": "HTTP/1.1"});
+    event["rawPath"] = json!(path);
+    event["body"] = Value::Null;
+    event["isBase64Encoded"] = json!(false);
+    event
+}
+
+async fn answer(stage: &Stage, event: &Value) -> (u64, Value) {
+    let answer = stage.invoke(PROGRAM, event).await.unwrap();
+    (answer["statusCode"].as_u64().unwrap(), serde_json::from_str(answer["body"].as_str().unwrap()).unwrap())
+}
+
+fn prices() -> Service {
+    Service::start(|call| {
+        let usage = &call.body["Filters"][0]["Value"];
+        let unit = if usage.as_str().unwrap().contains("Volume") { "GB-Mo" } else { "Hrs" };
+        let dimension = json!({"unit": unit, "pricePerUnit": {"USD": "0.4610000000"}});
+        let row = json!({
+            "product": {"attributes": {"usagetype": usage}},
+            "terms": {"OnDemand": {"A": {"priceDimensions": {"A.B": dimension}}}},
+        });
+        Answer::done(&json!({"PriceList": [row.to_string()]}))
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tuning_job_in_aws_json_is_stored_with_listed_prices_and_described_over_rest() {
+    let mut stage = Stage::open().await;
+    let prices = prices();
+    stage.tell("AWS_ENDPOINT_URL_PRICING", &prices.endpoint);
+    let mut event = sample();
+    let mut body: Value =
+        serde_json::from_slice(&STANDARD.decode(event["body"].as_str().unwrap()).unwrap()).unwrap();
+    body["Controller"] = json!({"MaxCostUsd": 500});
+    event["body"] = json!(STANDARD.encode(body.to_string()));
+    let (status, created) = answer(&stage, &event).await;
+    let arn = "arn:aws:sagemaker:us-east-1:000000000000:hyper-parameter-tuning-job/hb1";
+    assert_eq!((status, created), (200, json!({"HyperParameterTuningJobArn": arn})));
+    assert_eq!(prices.calls().len(), 2, "an instance and a volume");
+    let kept = stage.rows("PRICE", "").await;
+    assert_eq!(kept.iter().map(|row| row.key.sk.as_str()).collect::<Vec<_>>(), ["ml.m5.2xlarge", "volume"]);
+
+    let (status, shown) = answer(&stage, &asked("GET", "/tuning-jobs/hb1")).await;
+    assert_eq!((status, &shown["HyperParameterTuningJobStatus"]), (200, &json!("InProgress")));
+    assert_eq!(shown["Controller"]["CapUsd"], 500);
+    assert_eq!(answer(&stage, &asked("POST", "/tuning-jobs/hb1/stop")).await, (200, json!({})));
+    let (_, shown) = answer(&stage, &asked("GET", "/tuning-jobs/hb1")).await;
+    assert_eq!(shown["HyperParameterTuningJobStatus"], "Stopping");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_stacks_owner_does_not_allow_is_refused() {
+    let mut stage = Stage::open().await;
+    stage.tell("REQUIRE_COST_CAP", "true");
+    let (status, body) = answer(&stage, &sample()).await;
+    assert_eq!((status, &body["__type"]), (400, &json!("ValidationException")));
+    assert!(body["message"].as_str().unwrap().contains("MaxCostUsd"), "{body}");
+    assert!(stage.rows("INDEX", "").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_that_is_none_of_api_gateway_is_answered() {
+    let stage = Stage::open().await;
+    let (status, body) = answer(&stage, &json!({"version": "1.0"})).await;
+    assert_eq!((status, &body["__type"]), (400, &json!("SerializationException")));
+}

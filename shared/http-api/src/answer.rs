@@ -1,0 +1,46 @@
+//! Bodies and statuses of answers, in the form of each protocol.
+
+use serde_json::{Value, json};
+use wire::events::http::HttpResponse;
+
+use crate::error::ApiError;
+use crate::operation::CREATE;
+
+/// Over AWS JSON.
+pub(crate) fn amz(body: &Value) -> HttpResponse {
+    HttpResponse::amz_json(200, body)
+}
+
+/// An error over AWS JSON.
+pub(crate) fn amz_error(error: &ApiError) -> HttpResponse {
+    HttpResponse::amz_json(error.status, &error_body(error))
+}
+
+/// Over REST: 201 for what was created.
+pub(crate) fn rest(operation: &str, body: &Value) -> HttpResponse {
+    json_body(if operation == CREATE { 201 } else { 200 }, body)
+}
+
+/// An error over REST.
+pub(crate) fn rest_error(error: &ApiError) -> HttpResponse {
+    json_body(error.rest_status, &error_body(error)).header("x-amzn-errortype", error.code)
+}
+
+fn json_body(status: u16, body: &Value) -> HttpResponse {
+    // Nothing on the way may keep what changes by the second.
+    HttpResponse::new(status, body.to_string())
+        .header("content-type", "application/json")
+        .header("cache-control", "no-store")
+}
+
+/// SageMaker's clients read `__type` and either of the two messages.
+fn error_body(error: &ApiError) -> Value {
+    let mut body = json!({"__type": error.code, "message": error.message, "Message": error.message});
+    if !error.violations.is_empty() {
+        let violations = error.violations.iter();
+        let listed: Vec<Value> =
+            violations.map(|one| json!({"Path": one.path, "Message": one.message})).collect();
+        body["Violations"] = Value::Array(listed);
+    }
+    body
+}

@@ -1,0 +1,61 @@
+//! JSON over HTTP: which operation a method and a path ask for.
+
+use wire::events::http::HttpRequest;
+
+use crate::error::ApiError;
+use crate::list::{JobsQuery, Members, TuningsQuery};
+use crate::operation::Operation;
+
+/// Most steps of decisions in one answer, each of which may have tens of kilobytes.
+const STEPS_MAX: u64 = 50;
+
+/// Reads the operation.
+pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
+    let segments: Vec<&str> = request.path.split('/').skip(1).collect();
+    let method = request.method.as_str();
+    let body = || request.body.clone();
+    let query = Members::Texts(&request.query);
+    match (method, segments.as_slice()) {
+        ("POST", ["tuning-jobs"]) => Ok(Operation::Create(body())),
+        ("GET", ["tuning-jobs"]) => Ok(Operation::List(TuningsQuery::read(&query)?)),
+        ("GET", ["tuning-jobs", name]) => Ok(Operation::Describe(named(name)?)),
+        ("PATCH", ["tuning-jobs", name]) => Ok(Operation::Change(named(name)?, body())),
+        ("POST", ["tuning-jobs", name, "stop"]) => Ok(Operation::Stop(named(name)?)),
+        ("GET", ["tuning-jobs", name, "training-jobs"]) => {
+            Ok(Operation::ListJobs(named(name)?, JobsQuery::read(&query)?))
+        }
+        ("GET", ["tuning-jobs", name, "decisions"]) => {
+            query.only(&["NextToken", "MaxResults"])?;
+            let after = query.text("NextToken")?.unwrap_or("0").parse().map_err(|_| {
+                ApiError::validation(
+                    "the NextToken is not one that a page of decisions gave (at 'NextToken')",
+                )
+            })?;
+            let limit = query.number("MaxResults", STEPS_MAX)?.unwrap_or(STEPS_MAX);
+            let limit = usize::try_from(limit).unwrap_or(1);
+            Ok(Operation::Decisions { tuning: named(name)?, after, limit })
+        }
+        (
+            _,
+            ["tuning-jobs"] | ["tuning-jobs", _] | ["tuning-jobs", _, "stop" | "training-jobs" | "decisions"],
+        ) => Err(ApiError::method(format!("{} cannot be asked of this path", shown(method)))),
+        _ => Err(ApiError::unknown_operation(format!(
+            "there is no path {}; tuning jobs are at /tuning-jobs",
+            shown(&request.path)
+        ))),
+    }
+}
+
+/// A name from the path. What cannot be a name is no tuning job's.
+fn named(name: &str) -> Result<String, ApiError> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if (1..=32).contains(&name.len()) && name.bytes().all(is_name) {
+        return Ok(name.to_owned());
+    }
+    Err(ApiError::not_found(format!("no hyperparameter tuning job is named {}", shown(name))))
+}
+
+/// What a caller wrote, short enough for a message.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(100).collect()
+}

@@ -1,0 +1,365 @@
+//! The API over the table in memory: both protocols, lists and their pages, errors in AWS's shapes.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use http_api::{Answered, Api};
+use serde_json::{Value, json};
+use service::decide::Decider;
+use service::describe::Place;
+use service::memory::MemoryTable;
+use service::ports::table::Table;
+use service::ports::{Clock, Prices, PricesError};
+use service::store::Store;
+use service::submit::{AllowList, Guardrails, Submit};
+use tuning::fact::{Fact, Recorded};
+use wire::events::http::HttpRequest;
+
+/// A second later at every look.
+#[derive(Default)]
+struct Ticking(AtomicI64);
+
+impl Clock for Ticking {
+    fn now(&self) -> i64 {
+        1_790_000_000_000 + self.0.fetch_add(1_000, Ordering::Relaxed)
+    }
+}
+
+/// Knows one instance type; `None` = does not answer.
+struct Listed(Option<&'static str>);
+
+impl Prices for Listed {
+    async fn instance_hour(&self, instance_type: &str) -> Result<Option<u64>, PricesError> {
+        let known = self.0.ok_or_else(|| PricesError("timed out".to_owned()))?;
+        Ok((instance_type == known).then_some(115_000))
+    }
+
+    async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
+        Ok(Some(191_781))
+    }
+}
+
+type TestApi = Api<MemoryTable, Listed, Ticking>;
+
+fn api(prices: Listed, guardrails: Guardrails) -> TestApi {
+    let store = Arc::new(Store::new(Arc::new(MemoryTable::default())));
+    Api { submit: Submit { store, prices, clock: Ticking::default(), monthly_cap: None, guardrails } }
+}
+
+fn open() -> TestApi {
+    api(Listed(Some("ml.m5.large")), Guardrails::default())
+}
+
+fn place() -> Place {
+    Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:api")
+}
+
+fn request(name: &str) -> Value {
+    json!({
+        "HyperParameterTuningJobName": name,
+        "HyperParameterTuningJobConfig": {
+            "Strategy": "Hyperband",
+            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
+            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "auc"},
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": 8, "MaxParallelTrainingJobs": 2},
+            "ParameterRanges": {"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.1", "MaxValue": "1"}]}
+        },
+        "TrainingJobDefinition": {
+            "AlgorithmSpecification": {
+                "TrainingImage": "image:1", "TrainingInputMode": "File",
+                "MetricDefinitions": [{"Name": "auc", "Regex": "auc=(\\S+)"}]
+            },
+            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
+            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
+            "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
+            "StoppingCondition": {"MaxRuntimeInSeconds": 600}
+        },
+        "Controller": {"MaxCostUsd": 5}
+    })
+}
+
+async fn send(api: &TestApi, request: HttpRequest) -> (u16, Value, Answered) {
+    let answered = api.handle(&HttpRequest { request_id: "r-1".to_owned(), ..request }, &place()).await;
+    assert_eq!(answered.response.headers["x-amzn-requestid"], "r-1");
+    let body = serde_json::from_slice(&answered.response.body).unwrap();
+    (answered.response.status, body, answered)
+}
+
+/// Asks over REST; what follows `?` are the parameters.
+async fn rest(api: &TestApi, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let request = HttpRequest {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        body: if body.is_null() { Vec::new() } else { body.to_string().into_bytes() },
+        ..HttpRequest::default()
+    };
+    let (status, body, _) = send(api, request).await;
+    (status, body)
+}
+
+async fn get(api: &TestApi, path: &str) -> (u16, Value) {
+    rest(api, "GET", path, &Value::Null).await
+}
+
+/// Asks in AWS JSON.
+async fn amz(api: &TestApi, operation: &str, body: &str) -> (u16, Value) {
+    let headers = [("x-amz-target", format!("SageMaker.{operation}"))];
+    let request = HttpRequest {
+        method: "POST".to_owned(),
+        path: "/".to_owned(),
+        headers: headers.map(|(name, value)| (name.to_owned(), value)).into(),
+        body: body.as_bytes().to_vec(),
+        ..HttpRequest::default()
+    };
+    let (status, body, answered) = send(api, request).await;
+    assert_eq!(answered.response.headers["content-type"], "application/x-amz-json-1.1");
+    (status, body)
+}
+
+async fn submitted(api: &TestApi, name: &str) -> String {
+    let (status, body) = rest(api, "POST", "/tuning-jobs", &request(name)).await;
+    assert_eq!(status, 201, "{body}");
+    service::lookup::find(&api.submit.store, name).await.unwrap().id
+}
+
+/// Lets the decider start the tuning's first jobs.
+async fn decided(api: &TestApi, id: &str) {
+    let decider = Decider { store: Arc::clone(&api.submit.store) };
+    let fact = Recorded { key: "submitted".to_owned(), at: 1_790_000_000_000, fact: Fact::TuningSubmitted };
+    assert!(!decider.decide(id, &[fact], false).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_tuning_job_is_started_shown_and_stopped() {
+    let api = open();
+    let (status, body) = rest(&api, "POST", "/tuning-jobs", &request("Hb1")).await;
+    let arn = "arn:aws:sagemaker:us-east-1:111122223333:hyper-parameter-tuning-job/hb1";
+    assert_eq!((status, body), (201, json!({"HyperParameterTuningJobArn": arn})));
+    // At once, before anything was decided; the name without regard to case.
+    let (status, shown) = get(&api, "/tuning-jobs/hB1").await;
+    assert_eq!((status, &shown["HyperParameterTuningJobName"]), (200, &json!("Hb1")));
+    assert_eq!(shown["HyperParameterTuningJobStatus"], "InProgress");
+    assert_eq!(rest(&api, "POST", "/tuning-jobs/Hb1/stop", &Value::Null).await, (200, json!({})));
+    let (_, shown) = get(&api, "/tuning-jobs/Hb1").await;
+    assert_eq!(shown["HyperParameterTuningJobStatus"], "Stopping");
+}
+
+#[tokio::test]
+async fn the_same_over_aws_json() {
+    let api = open();
+    let (status, body) = amz(&api, "CreateHyperParameterTuningJob", &request("hb1").to_string()).await;
+    assert_eq!(status, 200, "{body}");
+    let name = r#"{"HyperParameterTuningJobName": "hb1"}"#;
+    let (status, shown) = amz(&api, "DescribeHyperParameterTuningJob", name).await;
+    assert_eq!((status, &shown["HyperParameterTuningJobStatus"]), (200, &json!("InProgress")));
+    let (_, listed) = amz(&api, "ListHyperParameterTuningJobs", r#"{"MaxResults": 5, "SortBy": null}"#).await;
+    assert_eq!(listed["HyperParameterTuningJobSummaries"].as_array().unwrap().len(), 1);
+    let (_, jobs) = amz(&api, "ListTrainingJobsForHyperParameterTuningJob", name).await;
+    assert_eq!(jobs, json!({"TrainingJobSummaries": []}));
+    assert_eq!(amz(&api, "StopHyperParameterTuningJob", name).await, (200, json!({})));
+}
+
+#[tokio::test]
+async fn training_jobs_come_in_pages_and_in_the_order_asked_for() {
+    let api = open();
+    let id = submitted(&api, "hb1").await;
+    decided(&api, &id).await;
+    let (_, all) = get(&api, "/tuning-jobs/hb1/training-jobs").await;
+    let names = |page: &Value| -> Vec<String> {
+        let jobs = page["TrainingJobSummaries"].as_array().unwrap().iter();
+        jobs.map(|job| job["TrainingJobName"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&all), [format!("{id}-0-0-1"), format!("{id}-1-0-1")]);
+    let (_, first) = get(&api, "/tuning-jobs/hb1/training-jobs?MaxResults=1&SortOrder=Descending").await;
+    assert_eq!(names(&first), [format!("{id}-1-0-1")]);
+    let next = first["NextToken"].as_str().unwrap();
+    let path = format!("/tuning-jobs/hb1/training-jobs?MaxResults=1&SortOrder=Descending&NextToken={next}");
+    let (_, last) = get(&api, &path).await;
+    assert_eq!((names(&last), last.get("NextToken")), (vec![format!("{id}-0-0-1")], None));
+    for (query, expected) in [
+        ("StatusEquals=Completed", 0),
+        ("StatusEquals=InProgress", 2),
+        ("SortBy=FinalObjectiveMetricValue", 0),
+        ("SortBy=CreationTime", 2),
+        ("SortBy=Status", 2),
+    ] {
+        let (status, page) = get(&api, &format!("/tuning-jobs/hb1/training-jobs?{query}")).await;
+        assert_eq!((status, names(&page).len()), (200, expected), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn decisions_are_the_steps_that_are_stored() {
+    let api = open();
+    let id = submitted(&api, "hb1").await;
+    assert_eq!(get(&api, "/tuning-jobs/hb1/decisions").await, (200, json!({"Decisions": []})));
+    decided(&api, &id).await;
+    let (status, page) = get(&api, "/tuning-jobs/hb1/decisions?MaxResults=1").await;
+    assert_eq!((status, &page["Decisions"][0]["n"]), (200, &json!(1)));
+    let (_, rest) = get(&api, "/tuning-jobs/hb1/decisions?NextToken=1").await;
+    assert_eq!(rest["Decisions"], json!([]));
+}
+
+#[tokio::test]
+async fn tuning_jobs_are_listed_by_name_and_by_time_page_by_page() {
+    let api = open();
+    for name in ["b-2", "a-1", "C-3", "a-4"] {
+        submitted(&api, name).await;
+    }
+    assert_eq!(rest(&api, "POST", "/tuning-jobs/b-2/stop", &Value::Null).await.0, 200);
+    for (query, expected) in [
+        ("", "a-1 a-4 b-2 C-3"),
+        ("SortOrder=Descending", "C-3 b-2 a-4 a-1"),
+        ("SortBy=CreationTime", "b-2 a-1 C-3 a-4"),
+        ("SortBy=CreationTime&SortOrder=Descending", "a-4 C-3 a-1 b-2"),
+        ("NameContains=a-", "a-1 a-4"),
+        ("StatusEquals=Stopping", "b-2"),
+        ("StatusEquals=InProgress&NameContains=C", "C-3"),
+        ("CreationTimeAfter=1790000003", "a-4 C-3"),
+        ("CreationTimeBefore=2026-09-21T14:13:24Z", "a-1 b-2"),
+        ("LastModifiedTimeBefore=1790000001.5", "b-2"),
+    ] {
+        for limit in ["1", "2", "100"] {
+            let (mut names, mut token) = (Vec::new(), String::new());
+            loop {
+                let page = format!("/tuning-jobs?MaxResults={limit}&{query}{token}");
+                let (status, body) = get(&api, &page).await;
+                assert_eq!(status, 200, "{body}");
+                let shown = body["HyperParameterTuningJobSummaries"].as_array().unwrap().iter();
+                names
+                    .extend(shown.map(|job| job["HyperParameterTuningJobName"].as_str().unwrap().to_owned()));
+                let Some(next) = body["NextToken"].as_str() else { break };
+                token = format!("&NextToken={next}");
+            }
+            assert_eq!(names.join(" "), expected, "{query} by {limit}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn limits_are_changed_while_it_runs() {
+    let api = open();
+    let id = submitted(&api, "hb1").await;
+    assert_eq!(rest(&api, "PATCH", "/tuning-jobs/hb1", &json!({"paused": true})).await, (200, json!({})));
+    let facts = api.submit.store.all(&format!("F#{id}"), "-#change#").await.unwrap();
+    assert_eq!(facts.len(), 1);
+    let (status, body) = rest(&api, "PATCH", "/tuning-jobs/hb1", &json!({"cap": 1})).await;
+    assert_eq!((status, &body["__type"]), (400, &json!("ValidationException")));
+}
+
+#[tokio::test]
+async fn an_error_has_the_code_of_aws_and_the_path_of_the_field() {
+    let api = open();
+    submitted(&api, "hb1").await;
+    let mut wrong = request("hb2");
+    wrong["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"] = json!(0);
+    let (status, body) = rest(&api, "POST", "/tuning-jobs", &wrong).await;
+    assert_eq!((status, &body["__type"]), (400, &json!("ValidationException")));
+    let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs";
+    assert_eq!(body["Violations"][0]["Path"], path);
+    assert_eq!(body["message"], body["Message"]);
+
+    let taken = request("HB1");
+    let cases = [
+        ("POST", "/tuning-jobs", &taken, 409, "ResourceInUse"),
+        ("GET", "/tuning-jobs/nobody", &Value::Null, 404, "ResourceNotFound"),
+        ("GET", "/tuning-jobs/a b", &Value::Null, 404, "ResourceNotFound"),
+        ("DELETE", "/tuning-jobs", &Value::Null, 405, "UnknownOperationException"),
+        ("GET", "/tuning-job", &Value::Null, 404, "UnknownOperationException"),
+        ("GET", "/", &Value::Null, 404, "UnknownOperationException"),
+        ("GET", "/tuning-jobs?MaxResults=101", &Value::Null, 400, "ValidationException"),
+        ("GET", "/tuning-jobs?SortBy=Size", &Value::Null, 400, "ValidationException"),
+        ("GET", "/tuning-jobs?Colour=red", &Value::Null, 400, "ValidationException"),
+        ("GET", "/tuning-jobs?CreationTimeAfter=yesterday", &Value::Null, 400, "ValidationException"),
+        ("GET", "/tuning-jobs?NextToken=%", &Value::Null, 400, "ValidationException"),
+        ("GET", "/tuning-jobs/hb1/decisions?NextToken=x", &Value::Null, 400, "ValidationException"),
+        ("POST", "/tuning-jobs", &Value::Null, 400, "SerializationException"),
+    ];
+    for (method, path, body, status, code) in cases {
+        let answer = rest(&api, method, path, body).await;
+        assert_eq!((answer.0, &answer.1["__type"]), (status, &json!(code)), "{method} {path}: {}", answer.1);
+    }
+    let name = r#"{"HyperParameterTuningJobName": "nobody"}"#;
+    for (operation, body, code) in [
+        ("CreateHyperParameterTuningJob", taken.to_string().as_str(), "ResourceInUse"),
+        ("DescribeHyperParameterTuningJob", name, "ResourceNotFound"),
+        ("DescribeHyperParameterTuningJob", "{}", "ValidationException"),
+        ("DescribeHyperParameterTuningJob", r#"{"Name": "hb1"}"#, "ValidationException"),
+        ("DescribeHyperParameterTuningJob", "[]", "SerializationException"),
+        ("DescribeHyperParameterTuningJob", "{", "SerializationException"),
+        ("CreateTrainingJob", "{}", "UnknownOperationException"),
+    ] {
+        let answer = amz(&api, operation, body).await;
+        assert_eq!((answer.0, &answer.1["__type"]), (400, &json!(code)), "{operation} {body}");
+    }
+    assert_eq!(api.submit.store.all("INDEX", "").await.unwrap().len(), 1, "nothing was stored");
+}
+
+#[tokio::test]
+async fn what_the_stack_does_not_allow_is_refused_whole_and_nothing_is_stored() {
+    let guardrails = Guardrails {
+        require_cost_cap: true,
+        instance_types: AllowList::read("ml.g5.*"),
+        images: AllowList::read("image:2"),
+        role_arns: AllowList::read("arn:aws:iam::111122223333:role/other"),
+        require_vpc: true,
+        listed_prices_only: true,
+    };
+    let api = api(Listed(Some("ml.m5.large")), guardrails);
+    let mut body = request("hb1");
+    body["Controller"] = json!({"InstancePricesUsdPerHour": {"ml.m5.large": 0.000_001}});
+    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &body).await;
+    assert_eq!((status, &answer["__type"]), (400, &json!("ValidationException")));
+    let violations = answer["Violations"].as_array().unwrap();
+    let paths: Vec<&str> = violations.iter().map(|one| one["Path"].as_str().unwrap()).collect();
+    let expected = [
+        "Controller.MaxCostUsd",
+        "Controller.InstancePricesUsdPerHour",
+        "TrainingJobDefinition.HyperParameterTuningResourceConfig.InstanceType",
+        "TrainingJobDefinition.AlgorithmSpecification.TrainingImage",
+        "TrainingJobDefinition.RoleArn",
+        "TrainingJobDefinition.VpcConfig",
+    ];
+    assert_eq!(paths, expected);
+    assert!(answer["message"].as_str().unwrap().contains("only ml.g5.*"), "{answer}");
+    assert!(api.submit.store.all("INDEX", "").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_price_that_is_not_known_is_refused_and_one_that_cannot_be_had_is_for_later() {
+    let unknown = api(Listed(Some("ml.c5.large")), Guardrails::default());
+    let (status, body) = rest(&unknown, "POST", "/tuning-jobs", &request("hb1")).await;
+    assert_eq!((status, &body["__type"]), (400, &json!("ValidationException")));
+    assert!(body["message"].as_str().unwrap().contains("ml.m5.large"), "{body}");
+    let silent = api(Listed(None), Guardrails::default());
+    let (status, body) = rest(&silent, "POST", "/tuning-jobs", &request("hb1")).await;
+    assert_eq!((status, &body["__type"]), (503, &json!("ServiceUnavailable")));
+}
+
+#[tokio::test]
+async fn what_went_wrong_inside_is_for_the_log_and_not_for_the_caller() {
+    let api = open();
+    let id = submitted(&api, "hb1").await;
+    let mut head = api.submit.store.table.get(&wire::stored::head_key(&id)).await.unwrap().unwrap();
+    head = head.with("type", "no head");
+    let write = service::ports::table::Write::Put(head, service::ports::table::Condition::Always);
+    api.submit.store.table.write(write).await.unwrap();
+    let request = HttpRequest {
+        method: "GET".to_owned(),
+        path: "/tuning-jobs/hb1".to_owned(),
+        ..HttpRequest::default()
+    };
+    let (status, body, answered) = send(&api, request).await;
+    assert_eq!((status, &body["__type"]), (500, &json!("InternalFailure")));
+    assert!(!body.to_string().contains("no head"), "{body}");
+    let error = answered.error.unwrap();
+    assert!(error.to_string().contains("no head"), "{error}");
+    assert_eq!(
+        (answered.operation, answered.tuning.as_deref()),
+        ("DescribeHyperParameterTuningJob", Some("hb1"))
+    );
+}

@@ -1,0 +1,67 @@
+//! How usage types begin in each region, and where the price list of a region is asked for.
+//!
+//! AWS publishes no list of the prefixes; these are those of its bills. A region that is missing has no price here, and
+//! its users give one in the request.
+
+/// Where the price list is asked for: it has an endpoint in a few regions only.
+pub(crate) fn endpoint(region: &str) -> &'static str {
+    match region {
+        _ if region.starts_with("cn-") => "cn-northwest-1",
+        _ if region.starts_with("eu-") => "eu-central-1",
+        _ if region.starts_with("ap-") => "ap-south-1",
+        _ => "us-east-1",
+    }
+}
+
+/// How usage types of a region begin, the likeliest first.
+pub(crate) fn prefixes(region: &str) -> Option<&'static [&'static str]> {
+    Some(match region {
+        "us-east-1" => &["USE1-", ""],
+        "us-east-2" => &["USE2-"],
+        "us-west-1" => &["USW1-"],
+        "us-west-2" => &["USW2-"],
+        "us-gov-east-1" => &["UGE1-"],
+        "us-gov-west-1" => &["UGW1-"],
+        "ca-central-1" => &["CAN1-"],
+        "ca-west-1" => &["CAN2-"],
+        "mx-central-1" => &["MXC1-"],
+        "sa-east-1" => &["SAE1-"],
+        "eu-west-1" => &["EU-", "EUW1-"],
+        "eu-west-2" => &["EUW2-"],
+        "eu-west-3" => &["EUW3-"],
+        "eu-central-1" => &["EUC1-"],
+        "eu-central-2" => &["EUC2-"],
+        "eu-north-1" => &["EUN1-"],
+        "eu-south-1" => &["EUS1-"],
+        "eu-south-2" => &["EUS2-"],
+        "ap-northeast-1" => &["APN1-"],
+        "ap-northeast-2" => &["APN2-"],
+        "ap-northeast-3" => &["APN3-"],
+        "ap-southeast-1" => &["APS1-"],
+        "ap-southeast-2" => &["APS2-"],
+        "ap-southeast-3" => &["APS4-"],
+        "ap-southeast-4" => &["APS6-"],
+        "ap-southeast-5" => &["APS7-"],
+        "ap-south-1" => &["APS3-"],
+        "ap-south-2" => &["APS5-"],
+        "ap-east-1" => &["APE1-"],
+        "me-south-1" => &["MES1-"],
+        "me-central-1" => &["MEC1-"],
+        "af-south-1" => &["AFS1-"],
+        "il-central-1" => &["ILC1-"],
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_that_is_not_known_has_no_prefix() {
+        assert_eq!(prefixes("us-east-1"), Some(["USE1-", ""].as_slice()));
+        assert_eq!(prefixes("xx-north-9"), None);
+        assert_eq!(endpoint("eu-west-1"), "eu-central-1");
+        assert_eq!(endpoint("sa-east-1"), "us-east-1");
+    }
+}

@@ -1,0 +1,81 @@
+//! What goes over the wire and what is read from it: the real SDK against a price list played on loopback.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+
+use aws_connection::{SdkConfig, limited};
+use aws_sdk_pricing::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
+use loopback::{Answer, Service};
+use pricing::PriceList;
+use serde_json::{Value, json};
+use service::ports::Prices;
+
+fn list(service: &Service, region: &'static str) -> PriceList {
+    let credentials = Credentials::new("AKIDEXAMPLE", "secret", None, None, "test");
+    let account = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new(region))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .endpoint_url(&service.endpoint)
+        .build();
+    PriceList::new(&limited(account))
+}
+
+fn row(usage: &str, unit: &str, usd: &str) -> String {
+    let dimension = json!({"unit": unit, "pricePerUnit": {"USD": usd}});
+    json!({
+        "product": {"attributes": {"usagetype": usage}},
+        "terms": {"OnDemand": {"A": {"priceDimensions": {"A.B": dimension}}}},
+    })
+    .to_string()
+}
+
+/// The usage types that were asked for.
+fn asked(service: &Service) -> Vec<String> {
+    let calls = service.calls();
+    calls.iter().map(|call| call.body["Filters"][0]["Value"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn an_instance_is_asked_for_by_the_usage_type_of_its_bill() {
+    let service = Service::start(|call| {
+        assert_eq!(call.target, "AWSPriceListService.GetProducts");
+        assert_eq!(call.body["ServiceCode"], "AmazonSageMaker");
+        let filter = &call.body["Filters"][0];
+        assert_eq!((&filter["Type"], &filter["Field"]), (&json!("TERM_MATCH"), &json!("usagetype")));
+        let usage = filter["Value"].as_str().unwrap();
+        Answer::done(&json!({"PriceList": [row(usage, "Hrs", "1.5150000000"), row("other", "Hrs", "9")]}))
+    });
+    let price = list(&service, "eu-west-1").instance_hour("ml.g5.2xlarge").await;
+    assert_eq!(price, Ok(Some(1_515_000)));
+    assert_eq!(asked(&service), ["EU-Train:ml.g5.2xlarge"]);
+}
+
+#[tokio::test]
+async fn an_hours_share_of_a_volume_is_that_of_the_shortest_month() {
+    let service = Service::start(|call| {
+        let usage = call.body["Filters"][0]["Value"].as_str().unwrap();
+        Answer::done(&json!({"PriceList": [row(usage, "GB-Mo", "0.1400000000")]}))
+    });
+    // 0.14 USD x 1,000 GB / 672 hours, rounded up.
+    assert_eq!(list(&service, "us-east-1").volume_kilo_gib_hour().await, Ok(Some(208_334)));
+    assert_eq!(asked(&service), ["USE1-Train:VolumeUsage.gp2"]);
+}
+
+#[tokio::test]
+async fn what_has_no_row_is_unknown_in_each_of_the_regions_forms() {
+    let service = Service::start(|_| Answer::done(&json!({"PriceList": []})));
+    assert_eq!(list(&service, "us-east-1").instance_hour("ml.x.large").await, Ok(None));
+    assert_eq!(asked(&service), ["USE1-Train:ml.x.large", "Train:ml.x.large"]);
+    let unknown = Service::start(|_| Answer::done(&Value::Null));
+    assert_eq!(list(&unknown, "xx-north-9").instance_hour("ml.m5.large").await, Ok(None));
+    assert!(unknown.calls().is_empty(), "a region that is not known here is not asked for");
+}
+
+#[tokio::test]
+async fn a_list_that_refuses_or_fails_is_an_error_and_not_an_unknown_price() {
+    for (status, code) in
+        [(400, "AccessDeniedException"), (400, "ThrottlingException"), (500, "InternalErrorException")]
+    {
+        let service = Service::start(move |_| Answer::error(status, code, "m"));
+        assert!(list(&service, "us-east-1").instance_hour("ml.m5.large").await.is_err(), "{code}");
+    }
+}
