@@ -164,11 +164,7 @@ fn the_clients_of_aws_make_just_these_calls() {
     let implied = BTreeSet::from(["sagemaker:AddTags", "iam:PassRole"].map(str::to_owned));
     let mut made = called("shared/sagemaker/src", "sagemaker");
     made.append(&mut called("shared/eventbridge/src", "events"));
-    if root().join("shared/pricing").is_dir() {
-        made.append(&mut called("shared/pricing/src", "pricing"));
-    } else {
-        made.insert("pricing:GetProducts".to_owned());
-    }
+    made.append(&mut called("shared/pricing/src", "pricing"));
     assert_eq!(made, &known - &implied);
     let rows = ["GetItem", "Query", "PutItem", "DeleteItem", "TransactWriteItems"];
     let rows: BTreeSet<String> = rows.iter().map(|call| format!("dynamodb:{call}")).collect();
