@@ -13,7 +13,7 @@ use std::time::Duration;
 use dynamodb::{Embedded, StreamStart, TABLE_NAME, event};
 use loopback::{Request, Response, serve};
 use serde_json::{Value, json};
-use service::decide::Decider;
+use service::decide::{Decided, Decider};
 use service::ports::table::{Query, Table};
 use service::ports::{Clock, Prices, PricesError};
 use service::store::Store;
@@ -87,8 +87,9 @@ impl Stage {
     /// Lets the decider take all that is in the stream, in this process.
     pub async fn decide(&self) {
         let decider = Decider { store: Arc::new(Store::new(Arc::new(self.table.table()))) };
-        let answer = decider.handle(&event(self.stream().await)).await;
-        assert_eq!(answer, json!({"batchItemFailures": []}));
+        let mut done = Decided::default();
+        decider.handle(&event(self.stream().await), || true, &mut done).await;
+        assert_eq!(done.answer(), json!({"batchItemFailures": []}));
     }
 
     /// Submits a tuning of the sample request; its id.
