@@ -2,7 +2,6 @@
 //!
 //! Assumes the environment that Lambda gives. Must never decide anything: it puts together what other crates hold.
 
-mod clock;
 mod settings;
 
 use std::sync::Arc;
@@ -10,11 +9,11 @@ use std::sync::Arc;
 use aws_connection::account;
 use dynamodb::DynamoTable;
 use eventbridge::EventBus;
+use function::SystemClock;
 use sagemaker::SageMaker;
 use service::perform::{ABANDONED_MS, Actuator, CLAIM_MS, LOG_LAG_MS};
 use service::store::Store;
 
-pub use clock::SystemClock;
 pub use settings::Settings;
 
 /// First wait before a deferred action is tried again. It is the sweeper that tries again, once a minute.
