@@ -3,7 +3,6 @@
 //! Assumes the environment that Lambda gives. `AWS_ENDPOINT_URL_<SERVICE>` leads elsewhere, as in every AWS SDK. Must never
 //! name the SDK of a service, so that a function builds only those it calls.
 
-mod clock;
 mod failure;
 mod settings;
 
@@ -18,7 +17,6 @@ use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 
-pub use clock::SystemClock;
 pub use failure::Failure;
 pub use settings::{SettingsError, flag, monthly_cap, setting};
 
