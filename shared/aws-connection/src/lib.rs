@@ -3,6 +3,7 @@
 //! Assumes the environment that Lambda gives. `AWS_ENDPOINT_URL_<SERVICE>` leads elsewhere, as in every AWS SDK. Must never
 //! name the SDK of a service, so that a function builds only those it calls.
 
+mod endpoint;
 mod failure;
 
 use std::time::Duration;
@@ -17,6 +18,7 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use thiserror::Error;
 
+pub use endpoint::account_at;
 pub use failure::Failure;
 
 /// Longest time for one call, its retries included; below every function's own time and every claim.
