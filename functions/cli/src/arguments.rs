@@ -3,12 +3,14 @@
 #![expect(clippy::doc_markdown, reason = "these docs are the help, where backticks would be shown")]
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PathBufValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use training_service::{EVENT_SOURCE, LOG_GROUP};
 
 /// Where everything is kept unless told otherwise.
 pub(crate) const DATA_DIR: &str = ".hyperband";
@@ -70,6 +72,25 @@ Running training jobs are sent SIGTERM and, after the grace time, SIGKILL. The c
 Examples:
   hyperband stop xgb-1
   hyperband stop --all --yes";
+
+const TRAINING_SERVICE_EXAMPLES: &str = "\
+CreateTrainingJob, DescribeTrainingJob, StopTrainingJob, UpdateTrainingJob, ListTrainingJobs, AddTags and ListTags of \
+SageMaker, for boto3, the AWS CLI and every AWS SDK. Every instance of a training job is one process of COMMAND, as with \
+`hyperband run`. Nobody is authenticated: whoever reaches the address may start COMMAND. GET /ping answers once it is up.
+
+The address is printed as one line; then each change of a job's state is told on standard error. SIGTERM and SIGINT end \
+all training processes and the service; started again on the same folder, it goes on with spot jobs, and on-demand jobs \
+have failed.
+
+An endpoint on this machine needs no AWS credentials. Event buses refuse sources that begin with `aws.`, so give another \
+--event-source where the bus is one of AWS's or a faithful emulator.
+
+Examples:
+  hyperband training-service -- python3 train.py
+  hyperband training-service --listen 127.0.0.1:0 --output json -- ./train.sh
+  hyperband training-service --events-endpoint http://127.0.0.1:4566 --event-source test.sagemaker \\
+      --logs-endpoint http://127.0.0.1:4566 -- python3 train.py
+  AWS_ENDPOINT_URL_SAGEMAKER=http://127.0.0.1:8321 aws sagemaker list-training-jobs";
 
 const EXPLAIN_EXAMPLES: &str = "\
 For each rung: the value that was compared, the others that had arrived by then with their values and ranks, the rule with \
@@ -144,6 +165,9 @@ pub(crate) enum Command {
     /// Write a report of a tuning: one HTML file that needs nothing else
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Report),
+    /// Serve SageMaker's training-job operations on this machine, jobs as processes
+    #[command(after_help = TRAINING_SERVICE_EXAMPLES)]
+    TrainingService(TrainingService),
     /// Print a script that completes this command line in a shell
     Completions {
         /// The shell
@@ -181,6 +205,40 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value = "120", value_parser = seconds)]
     pub(crate) grace_seconds: Duration,
     /// How the result is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `training-service`.
+#[derive(Debug, Args)]
+pub(crate) struct TrainingService {
+    /// Program that trains, with its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8321")]
+    pub(crate) listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Event bus that is told of each change of a job's state; without it, none is
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = endpoint)]
+    pub(crate) events_endpoint: Option<String>,
+    /// CloudWatch Logs that is sent what the jobs print; without it, that is in the folder alone
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = endpoint)]
+    pub(crate) logs_endpoint: Option<String>,
+    /// Source of the events
+    #[arg(long, value_name = "NAME", default_value = EVENT_SOURCE, value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) event_source: String,
+    /// Log group; made if there is none
+    #[arg(long, value_name = "NAME", default_value = LOG_GROUP, value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) log_group: String,
+    /// Interrupt spot jobs at random, so often per job and hour, to try how training goes on from its checkpoints
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = rate)]
+    pub(crate) spot_interruptions: f64,
+    /// Seconds that a training process may take to end after SIGTERM
+    #[arg(long, value_name = "N", default_value = "120", value_parser = seconds)]
+    pub(crate) grace_seconds: Duration,
+    /// How the address is printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
 }
@@ -300,6 +358,14 @@ fn folder() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
+fn endpoint(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    match rest {
+        Some(rest) if !rest.is_empty() && !rest.starts_with('/') => Ok(text.to_owned()),
+        _ => Err("an address such as http://127.0.0.1:4566 is wanted".to_owned()),
+    }
+}
+
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0);
     rate.ok_or_else(|| "a number of interruptions per job and hour is wanted, such as 0.5".to_owned())
@@ -349,6 +415,16 @@ mod tests {
         assert_eq!(run.command, ["sh", "--name", "x"]);
         assert_eq!(run.name, None);
         assert_eq!(run.place.data_dir, PathBuf::from(DATA_DIR));
+    }
+
+    #[test]
+    fn an_endpoint_has_a_scheme_and_a_host() {
+        for good in ["http://127.0.0.1:4566", "https://events.us-east-1.amazonaws.com"] {
+            assert_eq!(endpoint(good), Ok(good.to_owned()));
+        }
+        for bad in ["", "127.0.0.1:4566", "http://", "http:///x", "ftp://host"] {
+            assert!(endpoint(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -15,4 +15,5 @@ mod promote;
 mod report;
 mod run;
 mod stop;
+mod training_service;
 mod world;
