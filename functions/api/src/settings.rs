@@ -2,7 +2,8 @@
 //!
 //! Checked as a whole before anything is done: a function with a limit that cannot be read does not start.
 
-use aws_connection::{SettingsError, flag, monthly_cap};
+use aws_connection::{SettingsError, flag, monthly_cap, setting};
+use service::describe::Place;
 use service::submit::{AllowList, Guardrails};
 use tuning::money::MicroUsd;
 
@@ -11,6 +12,8 @@ use tuning::money::MicroUsd;
 pub(crate) struct Settings {
     /// `TABLE_NAME` and `STACK_NAME`.
     pub(crate) table: dynamodb::aws::Settings,
+    /// Of `STACK_ARN`.
+    pub(crate) place: Place,
     /// `MONTHLY_CAP_USD`; missing or empty = there is none.
     pub(crate) monthly_cap: Option<MicroUsd>,
     /// `REQUIRE_COST_CAP`, `REQUIRE_VPC`, `LISTED_PRICES_ONLY` (true or false), `ALLOWED_INSTANCE_TYPES`,
@@ -24,6 +27,7 @@ impl Settings {
         let list = |name: &str| AllowList::read(&variable(name).unwrap_or_default());
         Ok(Self {
             table: dynamodb::aws::Settings::read(&variable)?,
+            place: Place::of_arn(&setting(&variable, "STACK_ARN")?),
             monthly_cap: monthly_cap(&variable)?,
             guardrails: Guardrails {
                 require_cost_cap: flag(&variable, "REQUIRE_COST_CAP")?,
@@ -42,7 +46,7 @@ mod tests {
     use super::*;
 
     fn read(told: &[(&str, &str)]) -> Result<Settings, SettingsError> {
-        let table = [("TABLE_NAME", "t"), ("STACK_NAME", "s")];
+        let table = [("TABLE_NAME", "t"), ("STACK_NAME", "s"), ("STACK_ARN", "arn")];
         let told: Vec<(&str, &str)> = table.iter().chain(told).copied().collect();
         Settings::read(|name| {
             told.iter().find(|(told, _)| *told == name).map(|(_, value)| (*value).to_owned())

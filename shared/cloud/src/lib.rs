@@ -37,5 +37,6 @@ pub async fn actuator(settings: &Settings) -> AwsActuator {
         defer_ms: DEFER_MS,
         abandoned_ms: ABANDONED_MS,
         monthly_cap: settings.monthly_cap,
+        place: settings.place.clone(),
     }
 }

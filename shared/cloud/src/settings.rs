@@ -3,6 +3,7 @@
 //! Checked as a whole before anything is done: a function with a setting that cannot be read does not start.
 
 use aws_connection::{SettingsError, monthly_cap, setting};
+use service::describe::Place;
 use tuning::money::MicroUsd;
 
 /// The settings.
@@ -12,6 +13,8 @@ pub struct Settings {
     pub table: dynamodb::aws::Settings,
     /// `EVENT_BUS_NAME`.
     pub event_bus_name: String,
+    /// Of `STACK_ARN`.
+    pub place: Place,
     /// `MONTHLY_CAP_USD`, such as `1000` or `99.5`; missing or empty = there is none.
     pub monthly_cap: Option<MicroUsd>,
 }
@@ -22,6 +25,7 @@ impl Settings {
         Ok(Self {
             table: dynamodb::aws::Settings::read(&variable)?,
             event_bus_name: setting(&variable, "EVENT_BUS_NAME")?,
+            place: Place::of_arn(&setting(&variable, "STACK_ARN")?),
             monthly_cap: monthly_cap(&variable)?,
         })
     }

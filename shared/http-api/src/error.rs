@@ -14,8 +14,8 @@ use wire::events::EventError;
 use wire::request::{RequestError, Violation};
 
 /// An error with its code.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{code}: {message}{}", cause.as_deref().map(|cause| format!(" ({cause})")).unwrap_or_default())]
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("{code}: {message}")]
 pub struct ApiError {
     /// As AWS names it.
     pub code: &'static str,
@@ -27,11 +27,28 @@ pub struct ApiError {
     pub message: String,
     /// What the message is made of, for programs.
     pub violations: Vec<Violation>,
-    /// For the log only.
-    pub cause: Option<String>,
+    /// What failed inside, for the log only; `None` = the request was wrong.
+    pub cause: Option<Cause>,
+}
+
+/// What failed inside.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
+    /// The table or a row.
+    Store(StoreError),
+    /// The price list.
+    Prices(PricesError),
+    /// There was no time left.
+    Time,
 }
 
 impl ApiError {
+    /// The request was given up for lack of time: it may or may not have been done.
+    pub fn timed_out() -> Self {
+        let message = "The request took too long. Look whether it was done before you send it again.";
+        Self::new("ServiceUnavailable", 503, 503, message).because(Cause::Time)
+    }
+
     fn new(code: &'static str, status: u16, rest_status: u16, message: impl Into<String>) -> Self {
         Self { code, status, rest_status, message: message.into(), violations: Vec::new(), cause: None }
     }
@@ -61,8 +78,8 @@ impl ApiError {
         Self::new("UnknownOperationException", 400, 405, message)
     }
 
-    fn because(mut self, cause: &impl ToString) -> Self {
-        self.cause = Some(cause.to_string());
+    fn because(mut self, cause: Cause) -> Self {
+        self.cause = Some(cause);
         self
     }
 }
@@ -86,20 +103,20 @@ impl From<EventError> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        match &error {
+        let answer = match &error {
             StoreError::Table(TableError::Throttled) => {
                 Self::new("ThrottlingException", 400, 429, "Rate exceeded")
             }
             StoreError::Table(TableError::Unavailable(_) | TableError::Conflict(_)) => {
                 Self::new("ServiceUnavailable", 503, 503, "The table did not answer. Try again.")
-                    .because(&error)
             }
             StoreError::Table(TableError::Refused(_)) | StoreError::Stored(_) => {
                 let message =
                     "Something is wrong with this stack; its log tells what, under this request's id.";
-                Self::new("InternalFailure", 500, 500, message).because(&error)
+                Self::new("InternalFailure", 500, 500, message)
             }
-        }
+        };
+        answer.because(Cause::Store(error))
     }
 }
 
@@ -107,7 +124,7 @@ impl From<PricesError> for ApiError {
     fn from(error: PricesError) -> Self {
         let message = "The price list did not answer, and a cap can be kept only with a price. Try again, or give \
                        Controller.InstancePricesUsdPerHour.";
-        Self::new("ServiceUnavailable", 503, 503, message).because(&error)
+        Self::new("ServiceUnavailable", 503, 503, message).because(Cause::Prices(error))
     }
 }
 

@@ -20,7 +20,7 @@ use service::ports::{Clock, Prices};
 use service::submit::Submit;
 use wire::events::http::{HttpRequest, HttpResponse};
 
-pub use error::ApiError;
+pub use error::{ApiError, Cause};
 pub use operation::Operation;
 
 /// The API with what it needs.
@@ -43,20 +43,19 @@ pub struct Answered {
     pub error: Option<ApiError>,
 }
 
+impl Answered {
+    /// The answer to a request of which nothing is known but why it is not answered.
+    pub fn error(error: ApiError) -> Self {
+        Self { response: answer::rest_error(&error), operation: "", tuning: None, error: Some(error) }
+    }
+}
+
 impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     /// Answers an invocation's payload, see [`Self::handle`].
     pub async fn answer(&self, payload: &Value, place: &Place) -> Answered {
         match HttpRequest::parse(payload) {
             Ok(request) => self.handle(&request, place).await,
-            Err(error) => {
-                let error = ApiError::from(error);
-                Answered {
-                    response: answer::rest_error(&error),
-                    operation: "",
-                    tuning: None,
-                    error: Some(error),
-                }
-            }
+            Err(error) => Answered::error(error.into()),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use http_api::{Answered, Api};
+use http_api::{Answered, Api, Cause};
 use serde_json::{Value, json};
 use service::decide::Decider;
 use service::describe::Place;
@@ -356,8 +356,11 @@ async fn what_went_wrong_inside_is_for_the_log_and_not_for_the_caller() {
     let (status, body, answered) = send(&api, request).await;
     assert_eq!((status, &body["__type"]), (500, &json!("InternalFailure")));
     assert!(!body.to_string().contains("no head"), "{body}");
-    let error = answered.error.unwrap();
-    assert!(error.to_string().contains("no head"), "{error}");
+    let cause = answered.error.unwrap().cause;
+    assert!(
+        matches!(&cause, Some(Cause::Store(error)) if error.to_string().contains("no head")),
+        "{cause:?}"
+    );
     assert_eq!(
         (answered.operation, answered.tuning.as_deref()),
         ("DescribeHyperParameterTuningJob", Some("hb1"))

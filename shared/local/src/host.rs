@@ -186,6 +186,7 @@ impl Host {
             claim_ms: CLAIM_MS,
             defer_ms: DEFER_MS,
             abandoned_ms: ABANDONED_MS,
+            place: place(),
             monthly_cap: None,
         };
         // One process works on a data directory: a lease that is left is that of its predecessor, which was killed.

@@ -11,7 +11,7 @@ use tuning::ruling::EndReason;
 use tuning::state::{State, Status};
 use wire::describe::{
     BracketView, ComparedView, ControllerView, JobCounters, Model, ObjectiveCounters, RungView, TuningView,
-    tuning_job, tuning_job_summary,
+    tuning_job, tuning_job_event, tuning_job_summary,
 };
 use wire::names::training_job_name;
 use wire::stored;
@@ -79,6 +79,11 @@ pub async fn summary<T: Table>(
     id: &str,
 ) -> Result<Option<Value>, StoreError> {
     view(store, place, id, tuning_job_summary).await
+}
+
+/// The detail of the event that the status of a tuning has changed to what it is in `loaded`.
+pub(crate) fn state_change(loaded: &Loaded, place: &Place) -> Value {
+    with_view(loaded, place, &loaded.head.status, tuning_job_event)
 }
 
 async fn view<T: Table>(

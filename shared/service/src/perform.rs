@@ -13,7 +13,7 @@ mod pool;
 mod start;
 mod stop;
 
-pub(crate) use decision::Decision;
+pub(crate) use decision::News;
 pub use decision::TRIAL_DECISION;
 pub use notice::{COST_ALARM, TUNING_STATE_CHANGE};
 
@@ -29,6 +29,7 @@ use wire::names::{digest, training_job_name};
 use wire::stored::{self, ACTION_PREFIX, ActionRow, ActionStatus, REVISION};
 
 use crate::batch::{Batch, Part, Progress, Unreadable};
+use crate::describe::Place;
 use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Clock, Millis};
@@ -70,6 +71,8 @@ pub struct Actuator<T, J, B, C> {
     pub abandoned_ms: i64,
     /// The stack's cap of a month (UTC); `None` = there is none.
     pub monthly_cap: Option<MicroUsd>,
+    /// Where it all is, for the names in events.
+    pub place: Place,
 }
 
 /// What became of an action.
@@ -176,12 +179,9 @@ where
         // Last, so that no bus that is slow keeps a job from being stopped.
         for Part { tuning, done, .. } in &mut acts.parts {
             let Some(performed) = &done.performed else { continue };
-            let Some(decision) = Decision::of(&done.action, performed) else { continue };
-            let published = if goes_on() {
-                self.publish(tuning, decision).await
-            } else {
-                Err("no time was left".to_owned())
-            };
+            let Some(news) = News::of(&done.action, performed) else { continue };
+            let published =
+                if goes_on() { self.publish(tuning, news).await } else { Err("no time was left".to_owned()) };
             done.unpublished = published.err();
         }
     }

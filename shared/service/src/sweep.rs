@@ -143,6 +143,7 @@ where
             defer_ms,
             abandoned_ms,
             monthly_cap,
+            place,
         } = actuator;
         let jobs = Metered::new(jobs, clock.clone());
         let actuator = Actuator {
@@ -156,6 +157,7 @@ where
             defer_ms,
             abandoned_ms,
             monthly_cap,
+            place,
         };
         Self { store, actuator, limits, owner }
     }
@@ -195,11 +197,11 @@ where
         Ok(self.end(run).await)
     }
 
-    /// Tells the event bus of the decisions that this sweep carried out.
+    /// Tells the event bus of what this sweep has to tell.
     async fn publish(&self, run: &mut Run) {
-        for (id, decision) in std::mem::take(&mut run.decisions) {
+        for (id, news) in std::mem::take(&mut run.news) {
             let published = if self.goes_on(run, WHOLE) {
-                self.actuator.publish(&id, decision).await
+                self.actuator.publish(&id, news).await
             } else {
                 Err("no time was left".to_owned())
             };

@@ -142,6 +142,7 @@ impl Stack {
             claim_ms: CLAIM_MS,
             defer_ms: 1_000,
             abandoned_ms: 60_000,
+            place: service::describe::Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:f"),
             monthly_cap: Some(MicroUsd(cap * 1_000_000)),
         };
         Self { table, actuator, time }

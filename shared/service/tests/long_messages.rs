@@ -141,6 +141,7 @@ fn world() -> (MemoryTable, Actuator<MemoryTable, Wordy, Wordy, Wordy>, String) 
         claim_ms: 180_000,
         defer_ms: 1_000,
         abandoned_ms: 60_000,
+        place: service::describe::Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:f"),
         monthly_cap: None,
     };
     (table, actuator, id)

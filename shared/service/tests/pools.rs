@@ -176,6 +176,7 @@ impl World {
             claim_ms: CLAIM_MS,
             defer_ms: 1_000,
             abandoned_ms: 60_000,
+            place: service::describe::Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:f"),
             monthly_cap: None,
         };
         time.0.store(ENDED + 1_000, Ordering::Relaxed);

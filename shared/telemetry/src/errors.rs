@@ -27,6 +27,10 @@ pub enum ErrorType {
     StartRefused,
     /// The training service, for what a sweep looks up.
     TrainingService,
+    /// The price list.
+    Prices,
+    /// A request of a user.
+    RequestRefused,
     /// The event bus.
     Bus,
     /// The environment.
@@ -39,7 +43,7 @@ pub enum ErrorType {
 
 impl ErrorType {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Unreadable,
         Self::Table,
         Self::TableRefused,
@@ -49,6 +53,8 @@ impl ErrorType {
         Self::Deferred,
         Self::StartRefused,
         Self::TrainingService,
+        Self::Prices,
+        Self::RequestRefused,
         Self::Bus,
         Self::Settings,
         Self::Panic,
@@ -67,6 +73,8 @@ impl ErrorType {
             Self::Deferred => "Deferred",
             Self::StartRefused => "StartRefused",
             Self::TrainingService => "TrainingService",
+            Self::Prices => "Prices",
+            Self::RequestRefused => "RequestRefused",
             Self::Bus => "Bus",
             Self::Settings => "Settings",
             Self::Panic => "Panic",
@@ -92,6 +100,10 @@ impl ErrorType {
             Self::TrainingService => {
                 "SageMaker did not list, describe or stop a job; the next sweep tries again"
             }
+            Self::Prices => {
+                "the price list did not answer and no price was kept; the request is to be sent again"
+            }
+            Self::RequestRefused => "a request was refused, with this code",
             Self::Bus => "the event bus was not told of a trial; it is not tried again",
             Self::Settings => "an environment variable is missing or wrong; the function does not start",
             Self::Panic => "a fault of the program ended the process; what it was given is delivered again",

@@ -15,6 +15,9 @@ use crate::request::{Request, usd};
 
 mod echo;
 
+/// Largest detail of an event that we publish, in bytes; EventBridge takes 256 KB with all that is around it.
+const EVENT_BYTES_MAX: usize = 200_000;
+
 /// A tuning job, as Describe and List show it.
 #[derive(Debug, Clone)]
 pub struct TuningView<'a> {
@@ -233,6 +236,41 @@ pub fn tuning_job(view: &TuningView<'_>) -> Value {
     set(&mut members, "TuningJobCompletionDetails", details);
     members.insert("Controller".to_owned(), controller(view));
     Value::Object(members)
+}
+
+/// The detail of the event that a tuning job's status has changed: as Describe, but times are milliseconds, what is absent is
+/// null, and the user's tags are a map. A request that is too large for an event is left out.
+pub fn tuning_job_event(view: &TuningView<'_>) -> Value {
+    let mut detail = tuning_job(view);
+    let times = [
+        ("CreationTime", Some(view.created_ms)),
+        ("LastModifiedTime", Some(view.modified_ms)),
+        ("HyperParameterTuningEndTime", view.ended_ms),
+    ];
+    for (name, time) in times {
+        detail[name] = json!(time);
+    }
+    if let Some(best) = &view.best {
+        detail["BestTrainingJob"]["CreationTime"] = json!(best.created_ms);
+        detail["BestTrainingJob"]["TrainingStartTime"] = json!(best.started_ms);
+        detail["BestTrainingJob"]["TrainingEndTime"] = json!(best.ended_ms);
+    }
+    detail["Tags"] = json!(view.request.tags());
+    if detail.to_string().len() > EVENT_BYTES_MAX
+        && let Some(members) = detail.as_object_mut()
+    {
+        for large in
+            ["HyperParameterTuningJobConfig", "TrainingJobDefinition", "TrainingJobDefinitions", "Tags"]
+        {
+            members.remove(large);
+        }
+    }
+    for name in ["BestTrainingJob", "FailureReason", "TuningJobCompletionDetails", "WarmStartConfig"] {
+        if detail.get(name).is_none() {
+            detail[name] = Value::Null;
+        }
+    }
+    detail
 }
 
 /// One element of `HyperParameterTuningJobSummaries`.

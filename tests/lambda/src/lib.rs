@@ -27,6 +27,8 @@ use wire::item::Item;
 pub const SUBMITTED: i64 = 1_789_000_000_000;
 /// Name of the stack that the functions are told.
 pub const STACK: &str = "test-stack";
+/// The ARN that they are told.
+const STACK_ARN: &str = "arn:aws:cloudformation:us-east-1:000000000000:stack/test-stack/1";
 /// A function must answer within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -197,7 +199,7 @@ impl Stage {
             .envs([("AWS_LAMBDA_LOG_STREAM_NAME", "stream"), ("AWS_REGION", "us-east-1")])
             .envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")])
             .env("AWS_ENDPOINT_URL_DYNAMODB", &self.endpoint)
-            .envs([("TABLE_NAME", TABLE_NAME), ("STACK_NAME", STACK)])
+            .envs([("TABLE_NAME", TABLE_NAME), ("STACK_NAME", STACK), ("STACK_ARN", STACK_ARN)])
             .envs(self.told.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

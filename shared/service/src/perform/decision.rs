@@ -1,4 +1,5 @@
-//! Tells the event bus of a trial that was stopped at a rung or promoted, once its job was really stopped or started.
+//! Tells the event bus of a tuning that has begun, and of a trial that was stopped at a rung or promoted, once a job was really
+//! stopped or started.
 //!
 //! Nobody waits for these events and no row owes them: what cannot be published is told to the caller and not tried
 //! again, so that the bus never keeps a job from being stopped. Called only after all that costs money is done.
@@ -10,7 +11,8 @@ use tuning::step::Step;
 use wire::names::{parse_job_key, training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus};
 
-use super::{Actuator, Effect, Performed};
+use super::{Actuator, Effect, Performed, TUNING_STATE_CHANGE};
+use crate::describe::state_change;
 use crate::ports::table::{Query, Table};
 use crate::ports::training::{JobLogs, TrainingJobs};
 use crate::ports::{Bus, Clock};
@@ -21,6 +23,15 @@ pub const TRIAL_DECISION: &str = "Tuning Trial Decision";
 
 /// Steps in which the ruling is looked for, latest first: it is seldom older.
 const STEPS_READ: usize = 64;
+
+/// What is worth an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// The tuning's first job was started.
+    Begun,
+    /// Something was decided of a trial.
+    Trial(Decision),
+}
 
 /// What was decided of a trial and has been carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,19 +49,27 @@ struct Numbers {
     verdict: Verdict,
 }
 
-impl Decision {
-    /// The decision that `action` has carried out, if it is one.
+impl News {
+    /// The news that there are of `action`.
     pub(crate) fn of(action: &str, performed: &Performed) -> Option<Self> {
         let job = || parse_job_key(action.split_once('-')?.1);
         match performed {
-            Performed::Done(Effect::Stopped { rung: Some(rung) }) => Some(Self::Stopped(job()?, *rung)),
+            Performed::Done(Effect::Stopped { rung: Some(rung) }) => {
+                Some(Self::Trial(Decision::Stopped(job()?, *rung)))
+            }
             Performed::Done(Effect::Started) => {
-                job().filter(|job| job.rung > 0 && job.attempt > 1).map(Self::Promoted)
+                let job = job()?;
+                match job {
+                    JobKey { trial: 0, rung: 0, attempt: 1 } => Some(Self::Begun),
+                    _ => (job.rung > 0 && job.attempt > 1).then_some(Self::Trial(Decision::Promoted(job))),
+                }
             }
             Performed::Done(_) | Performed::NotNow | Performed::PutOff(_) => None,
         }
     }
+}
 
+impl Decision {
     fn job(self) -> JobKey {
         match self {
             Self::Stopped(job, _) | Self::Promoted(job) => job,
@@ -102,15 +121,26 @@ where
     B: Bus,
     C: Clock,
 {
-    /// Publishes a decision; the error is why it was not.
-    pub(crate) async fn publish(&self, id: &str, decision: Decision) -> Result<(), String> {
-        match self.detail(id, decision).await {
+    /// Publishes news; the error is why they were not.
+    pub(crate) async fn publish(&self, id: &str, news: News) -> Result<(), String> {
+        let (detail_type, detail) = match news {
+            News::Begun => (TUNING_STATE_CHANGE, self.begun(id).await),
+            News::Trial(decision) => (TRIAL_DECISION, self.detail(id, decision).await),
+        };
+        match detail {
             Ok(Some(detail)) => {
-                self.bus.publish(TRIAL_DECISION, &detail).await.map_err(|error| error.to_string())
+                self.bus.publish(detail_type, &detail).await.map_err(|error| error.to_string())
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// `None` if it is over by now: its end is told by whoever is owed that.
+    async fn begun(&self, id: &str) -> Result<Option<Value>, StoreError> {
+        let loaded = self.store.load(id).await?;
+        let loaded = loaded.filter(|loaded| loaded.head.status == "InProgress");
+        Ok(loaded.map(|loaded| state_change(&loaded, &self.place)))
     }
 
     /// `None` if there is nothing to tell: a further attempt at a rung is no promotion.

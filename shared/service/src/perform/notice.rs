@@ -7,6 +7,7 @@ use wire::request::usd;
 use wire::stored::ActionRow;
 
 use super::{Actuator, Outcome};
+use crate::describe::state_change;
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
 use crate::ports::{Bus, BusError, Clock};
@@ -28,7 +29,7 @@ where
         let Some(loaded) = self.store.load(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let ended = matches!(row.ruling, Ruling::TuningEnded { .. });
         let published = if ended {
-            self.bus.publish(TUNING_STATE_CHANGE, &state_change(&loaded)).await
+            self.bus.publish(TUNING_STATE_CHANGE, &state_change(&loaded, &self.place)).await
         } else {
             self.bus.publish(COST_ALARM, &cost_alarm(&loaded, &row.ruling)).await
         };
@@ -44,15 +45,6 @@ where
             Err(BusError::Unavailable(reason)) => Ok(Outcome::Later(reason)),
         }
     }
-}
-
-fn state_change(loaded: &Loaded) -> Value {
-    json!({
-        "HyperParameterTuningJobName": loaded.tuning.definition.name,
-        "HyperParameterTuningJobStatus": loaded.head.status,
-        "HyperParameterTuningEndTime": loaded.head.at,
-        "Strategy": loaded.tuning.request.strategy(),
-    })
 }
 
 /// What happened, and where the money of the tuning stands now.

@@ -3,7 +3,7 @@
 use super::Swept;
 use super::lease::Lease;
 use super::round::FirstPage;
-use crate::perform::{Decision, Effect, Performed};
+use crate::perform::{Effect, News, Performed};
 use crate::ports::Millis;
 use crate::store::StoreError;
 
@@ -29,7 +29,7 @@ pub(super) struct Run {
     /// Before the first tuning for which something was left undone.
     pub(super) left_after: Option<String>,
     /// What people are to be told of at its end.
-    pub(super) decisions: Vec<(String, Decision)>,
+    pub(super) news: Vec<(String, News)>,
 }
 
 /// An action that is due.
@@ -53,7 +53,7 @@ impl Run {
             whole: false,
             silent: 0,
             left_after: None,
-            decisions: Vec::new(),
+            news: Vec::new(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Run {
                 counts.stopped += usize::from(matches!(effect, Effect::Stopped { .. }));
             }
         }
-        self.decisions.extend(Decision::of(action, performed).map(|decision| (id.to_owned(), decision)));
+        self.news.extend(News::of(action, performed).map(|news| (id.to_owned(), news)));
     }
 
     /// Something that is due does not fit; the next sweep begins with the tuning after `after`, unless this one did not

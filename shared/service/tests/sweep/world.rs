@@ -156,6 +156,7 @@ impl World {
             claim_ms: CLAIM_MS,
             defer_ms: 5_000,
             abandoned_ms: 60_000,
+            place: service::describe::Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:f"),
             monthly_cap: None,
         };
         Sweeper::new(actuator, limits, owner.to_owned())

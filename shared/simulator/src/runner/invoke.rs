@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use service::change::{self, ChangeError};
 use service::decide::{Decided, Decider};
+use service::describe::Place;
 use service::job_events::{About, JobEvents, RecordError};
 use service::job_logs::JobLogs;
 use service::lookup::{self, LookupError};
@@ -209,6 +210,7 @@ fn actuator(process: &Process) -> Actuator<Port, Port, Port, Port> {
         claim_ms: CLAIM_MS,
         defer_ms: DEFER_MS,
         abandoned_ms: ABANDONED_MS,
+        place: Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:simulated"),
         monthly_cap: monthly_cap(port),
     }
 }

@@ -158,6 +158,8 @@ impl World {
         }
         let name = detail["HyperParameterTuningJobName"].as_str().unwrap_or_default();
         let notice = match (detail_type, detail["Alarm"].as_str()) {
+            // At least once, for the first job of a tuning; nobody is owed it.
+            (TUNING_STATE_CHANGE, None) if detail["HyperParameterTuningJobStatus"] == "InProgress" => return,
             (TUNING_STATE_CHANGE, None) => "notice-ended".to_owned(),
             (COST_ALARM, Some("Overrun")) => "notice-overrun".to_owned(),
             (COST_ALARM, Some("CapReached")) => {
