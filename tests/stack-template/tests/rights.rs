@@ -17,7 +17,7 @@ use stack_template::{Grant, Template, list, root};
 use wire::names::TAG_STACK;
 
 /// Histories that show, together, everything that is granted.
-const SEEDS: u64 = 120;
+const SEEDS: u64 = 60;
 
 /// Its logical id in the template.
 fn logical(function: Function) -> String {
