@@ -1,7 +1,7 @@
 """Starts MiniStack, which plays the services of AWS, on a free port of loopback; ends it by its own process id.
 
-Holds what tests need beside it: events with a source of AWS's own may be put (`aws.sagemaker` sends them in an account), and
-stream mappings retry, split, report and give up as DynamoDB's do on Lambda. MiniStack 1.5 reads these settings and does
+Holds what tests need beside it: events with a source of AWS's own may be put (`aws.sagemaker` sends them in an account),
+requests count as sent by TLS, and stream mappings retry, split, report and give up as DynamoDB's do on Lambda. MiniStack 1.5 reads these settings and does
 none of it: a batch that fails is tried for ever, and records that a function reports as failed count as done. Assumes that
 it runs in the virtual environment of `requirements.txt`. Must never listen on anything but loopback.
 
@@ -249,10 +249,19 @@ class StreamPoller:
         self.service._send_ddb_stream_failure_record(mapping, function, records, stream, result, reason)
 
 
+def count_as_tls():
+    """Policies that ask for TLS see it: in an account every client comes by TLS, on loopback none does."""
+    from ministack.core import iam_evaluator
+
+    pin = iam_evaluator.pin_request_origin
+    iam_evaluator.pin_request_origin = lambda address, _secure: pin(address, True)
+
+
 def run_ministack():
     from ministack.services import lambda_svc
 
     allow_aws_sources()
+    count_as_tls()
     lambda_svc._poll_dynamodb_streams = StreamPoller(lambda_svc).poll
     from ministack.app import main
 

@@ -87,11 +87,11 @@ fn decode_base64(text: &str, path: &'static str) -> Result<Vec<u8>, Unreadable> 
     STANDARD.decode(text).map_err(|error| Unreadable::Encoding { path, reason: error.to_string() })
 }
 
-/// Refuses an EventBridge event that is not of one of `sources` and of `detail_type`.
+/// Refuses an EventBridge event that is not of one of `sources` (of any, if there are none) and of `detail_type`.
 fn expect_kind(event: &Value, sources: &[&str], detail_type: &str) -> Result<(), EventError> {
     let source = field::text(event, "source", "source")?;
     let kind = field::text(event, "detail-type", "detail-type")?;
-    if sources.contains(&source) && kind == detail_type {
+    if (sources.is_empty() || sources.contains(&source)) && kind == detail_type {
         return Ok(());
     }
     let what = field::cut(&format!("{source} / {kind}"), 200);

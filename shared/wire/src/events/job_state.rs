@@ -14,7 +14,9 @@ use super::timestamp::{format_utc, parse_utc};
 use super::{EventError, Unreadable, expect_kind, field};
 use crate::names;
 
+/// As SageMaker sends it. Whom else to believe is said by the rule that delivers the event.
 const SOURCE: &str = "aws.sagemaker";
+
 const DETAIL_TYPE: &str = "SageMaker Training Job State Change";
 
 /// Longest name or status kept of an event; SageMaker's are shorter. Two statuses are part of a fact's key, which even at
@@ -62,7 +64,7 @@ pub struct JobStateChange {
 impl JobStateChange {
     /// Reads an EventBridge event.
     pub fn parse(event: &Value) -> Result<Self, EventError> {
-        expect_kind(event, &[SOURCE], DETAIL_TYPE)?;
+        expect_kind(event, &[], DETAIL_TYPE)?;
         let event_time = field::optional_text(event, "time", "time")?.and_then(parse_utc);
         let detail = field::present(event, "detail")
             .filter(|detail| detail.is_object())
