@@ -1,0 +1,155 @@
+//! What is written for whoever deploys and runs the stack says all that the template has, and nothing that it has not.
+#![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use regex::Regex;
+use serde_json::Value;
+use stack_template::{Template, root};
+use wire::request::Request;
+
+/// What each section of the runbook answers, in this order.
+const ANSWERS: [&str; 5] = ["Means", "Urgency", "Look", "Do", "Not"];
+
+fn document(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// The names of the members of a part of the template.
+fn names<'a>(template: &'a Template, part: &str) -> BTreeSet<&'a str> {
+    template.0[part].as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// The part of a document below the heading `title`, up to the next heading of its level or above.
+fn below<'a>(text: &'a str, title: &str) -> &'a str {
+    let start = text.find(&format!("\n{title}\n")).unwrap_or_else(|| panic!("no heading '{title}'"));
+    let rest = &text[start + title.len() + 2..];
+    let level = title.split(' ').next().unwrap().len();
+    let ends = (1..=level).filter_map(|level| rest.find(&format!("\n{} ", "#".repeat(level))));
+    &rest[..ends.min().unwrap_or(rest.len())]
+}
+
+/// The sections of the runbook by alarm.
+fn sections(runbook: &str) -> BTreeMap<&str, &str> {
+    let alarms = below(runbook, "## Alarms").split("\n### ").skip(1);
+    let named = alarms.map(|section| {
+        let (title, body) = section.split_once('\n').unwrap();
+        (title.trim_matches('`'), body)
+    });
+    named.collect()
+}
+
+#[test]
+fn every_alarm_has_its_section_in_the_runbook() {
+    let (template, text) = (Template::read(), document("docs/OPERATIONS.md"));
+    let sections = sections(&text);
+    let alarms: BTreeSet<&str> = template.of_type("AWS::CloudWatch::Alarm").into_keys().collect();
+    assert_eq!(sections.keys().copied().collect::<BTreeSet<_>>(), alarms);
+    let answers = Regex::new(r"(?m)^- \*\*(\w+):\*\* \S").unwrap();
+    for (alarm, section) in sections {
+        let given: Vec<&str> =
+            answers.captures_iter(section).map(|found| found.get(1).unwrap().as_str()).collect();
+        assert_eq!(given, ANSWERS, "{alarm}");
+    }
+}
+
+/// The rows of the first table below a heading: what is in their first cell, and in the second.
+fn rows<'a>(text: &'a str, title: &str) -> BTreeMap<&'a str, &'a str> {
+    let row = Regex::new(r"(?m)^\| `(\w+)` \| ([^|]+) \|").unwrap();
+    let found = row.captures_iter(below(text, title));
+    let cells = found.map(|row| (row.get(1).unwrap().as_str(), row.get(2).unwrap().as_str().trim()));
+    cells.collect()
+}
+
+/// The default of a parameter as the document shows it.
+fn default(parameter: &Value) -> String {
+    match &parameter["Default"] {
+        Value::Null => "required".to_owned(),
+        Value::String(text) if text.is_empty() => "empty".to_owned(),
+        Value::String(text) => format!("`{text}`"),
+        other => format!("`{other}`"),
+    }
+}
+
+#[test]
+fn every_parameter_has_its_row_with_its_default() {
+    let (template, text) = (Template::read(), document("docs/DEPLOY.md"));
+    let rows = rows(&text, "## Parameters");
+    assert_eq!(rows.keys().copied().collect::<BTreeSet<_>>(), names(&template, "Parameters"));
+    for (name, shown) in rows {
+        assert_eq!(shown, default(&template.0["Parameters"][name]), "{name}");
+    }
+}
+
+#[test]
+fn every_output_is_told() {
+    let (template, text) = (Template::read(), document("docs/DEPLOY.md"));
+    let third_step = below(&text, "### 3. The stack");
+    let listed: String = third_step.lines().filter(|line| line.starts_with("| `")).collect();
+    let name = Regex::new(r"`(\w+)`").unwrap();
+    let cells: BTreeSet<&str> =
+        name.captures_iter(&listed).map(|found| found.get(1).unwrap().as_str()).collect();
+    let outputs = names(&template, "Outputs");
+    assert!(outputs.is_subset(&cells), "{outputs:?} {cells:?}");
+}
+
+#[test]
+fn what_is_named_is_there() {
+    let template = Template::read();
+    let known: BTreeSet<&str> = ["Resources", "Parameters", "Outputs", "Conditions"]
+        .iter()
+        .flat_map(|part| names(&template, part))
+        .collect();
+    let named = Regex::new(
+        r"\b[A-Z][A-Za-z]+(?:Alarm|Failures|Function|Rule|Subscription|Policy|PolicyArn|Schedule)\b",
+    )
+    .unwrap();
+    let mut seen = 0;
+    for path in ["docs/OPERATIONS.md", "docs/DEPLOY.md", "docs/SECURITY.md", "docs/UNVERIFIED.md"] {
+        let text = document(path);
+        for found in named.find_iter(&text) {
+            // Names of IAM's own: actions come behind their service, and properties of resources with a colon.
+            let of_iam = text[..found.start()].ends_with(':') || found.as_str() == "UpdateReplacePolicy";
+            assert!(of_iam || known.contains(found.as_str()), "{path} names {}", found.as_str());
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+#[test]
+fn all_functions_are_built_and_their_concurrency_is_added_up() {
+    let (template, text) = (Template::read(), document("docs/DEPLOY.md"));
+    let command = below(&text, "### 2. The functions").split("cargo lambda build").nth(1).unwrap();
+    let command = command.split("```").next().unwrap();
+    let package = Regex::new(r"-p ([a-z-]+)").unwrap();
+    let built: BTreeSet<&str> =
+        package.captures_iter(command).map(|found| found.get(1).unwrap().as_str()).collect();
+    let functions = template.of_type("AWS::Serverless::Function");
+    let uris = functions.values().map(|function| function["CodeUri"].as_str().unwrap());
+    let deployed: BTreeSet<&str> = uris.map(|uri| uri.split('/').rev().nth(1).unwrap()).collect();
+    assert_eq!(built, deployed);
+    let reserved = |function: &&Value| function["ReservedConcurrentExecutions"]["Fn::If"][1].as_i64();
+    let sum: i64 = functions.values().map(|function| reserved(function).unwrap()).sum();
+    let shown = format!("sets {sum} concurrent executions aside");
+    assert!(text.contains(&shown), "{shown}");
+    let quota = format!("quota must be {} or more", sum + 100);
+    assert!(text.contains(&quota), "{quota}");
+}
+
+#[test]
+fn the_first_request_is_valid() {
+    let text = document("docs/DEPLOY.md");
+    let block = below(&text, "### 4. The first tuning").split("```json\n").nth(1).unwrap();
+    let request = Request::parse(block.split("```").next().unwrap().as_bytes()).unwrap();
+    assert_eq!(request.name(), "first");
+    let role = deployed_role(&text);
+    assert_eq!(request.at("TrainingJobDefinition.RoleArn").unwrap().as_str(), Some(role));
+}
+
+/// The role that the document deploys the stack with.
+fn deployed_role(text: &str) -> &str {
+    let role = below(text, "### 3. The stack").split("ExecutionRoleArns=").nth(1).unwrap();
+    role.split_whitespace().next().unwrap()
+}
