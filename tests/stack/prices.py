@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class PriceList:
-    def __init__(self, usd_an_hour):
+    def __init__(self, usd):
         self.asked = 0
         prices = self
 
@@ -20,7 +20,7 @@ class PriceList:
                 prices.asked += 1
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 usage = body["Filters"][0]["Value"]
-                rows = [row(usage, usd_an_hour[usage])] if usage in usd_an_hour else []
+                rows = [row(usage, usd[usage])] if usage in usd else []
                 answer = json.dumps({"FormatVersion": "aws_v1", "PriceList": rows}).encode()
                 self.send_response(200)
                 self.send_header("content-type", "application/x-amz-json-1.1")
@@ -41,7 +41,8 @@ class PriceList:
 
 
 def row(usage, usd):
-    dimension = {"unit": "Hrs", "beginRange": "0", "endRange": "Inf", "pricePerUnit": {"USD": f"{usd:.10f}"}}
+    unit = "GB-Mo" if "Volume" in usage else "Hrs"
+    dimension = {"unit": unit, "beginRange": "0", "endRange": "Inf", "pricePerUnit": {"USD": f"{usd:.10f}"}}
     return json.dumps({
         "product": {"productFamily": "ML Instance", "attributes": {"usagetype": usage, "regionCode": "us-east-1"}},
         "serviceCode": "AmazonSageMaker",

@@ -32,6 +32,8 @@ from training import TrainingService
 
 TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 PRICE_USD = 0.115
+# A gigabyte, a month.
+VOLUME_USD = 0.14
 CAP_USD = 0.5
 HOSTS = 2
 # The longest way: a claim of three minutes that a killed actuator held, a minute more, and the sweeps between.
@@ -62,7 +64,7 @@ class Tunings(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory(prefix="hyperband-tuning-")
         cls.addClassCleanup(cls.folder.cleanup)
         folder = Path(cls.folder.name)
-        cls.prices = PriceList({f"USE1-Train:{kind}": PRICE_USD for kind in ["ml.m5.large"]})
+        cls.prices = PriceList({"USE1-Train:ml.m5.large": PRICE_USD, "USE1-Train:VolumeUsage.gp2": VOLUME_USD})
         cls.addClassCleanup(cls.prices.stop)
         port = free_port()
         cls.emulator = Emulator(folder, {
@@ -198,8 +200,10 @@ class Tunings(unittest.TestCase):
             tags = sagemaker.list_tags(ResourceArn=bill["TrainingJobArn"])["Tags"]
             tags = {tag["Key"]: tag["Value"] for tag in tags}
             self.assertEqual((tags["hyperband:stack"], tags["team"]), (NAME, "example"))
-            cost = bill["BillableTimeInSeconds"] * HOSTS * PRICE_USD / 3600
-            self.assertAlmostEqual(job["Controller"]["CostUsd"], cost, delta=3e-6 + 0.01 * cost)
+            # Of a volume as much as an hour can cost: that of the shortest month.
+            an_hour = PRICE_USD + bill["ResourceConfig"]["VolumeSizeInGB"] * VOLUME_USD / (28 * 24)
+            cost = bill["BillableTimeInSeconds"] * HOSTS * an_hour / 3600
+            self.assertAlmostEqual(job["Controller"]["CostUsd"], cost, delta=3e-6)
             billed += job["Controller"]["CostUsd"]
         self.assertAlmostEqual(described["Controller"]["SpentUsd"], billed, places=6)
         self.assertLessEqual(described["Controller"]["SpentUsd"], CAP_USD)
@@ -303,6 +307,12 @@ class Tunings(unittest.TestCase):
                      for text in ["accuracy=nan", "accuracy=1e999", "\x00\ufffd", "x" * 100_000]]
             logs.put_log_events(logGroupName=TRAINING_LOGS, logStreamName=stream, logEvents=lines)
 
+        # The emulator's rule does not try again, as EventBridge and Lambda do: so the same event once more, as they send it.
+        event = {"version": "0", "id": "1", "source": "aws.sagemaker", "time": "2026-09-10T00:30:00Z", "resources": [],
+                 "detail-type": "SageMaker Training Job State Change", "detail": unreadable}
+        self.emulator.client("lambda").invoke(
+            FunctionName=self.ids["JobEventsFunction"], InvocationType="Event", Payload=json.dumps(event))
+
         def given_up():
             after = self.failures()
             return {name: after[name] - before[name] for name in after if after[name] != before[name]}
@@ -312,6 +322,10 @@ class Tunings(unittest.TestCase):
             time.sleep(0.3)
         self.assertEqual(given_up(), {"JobEventsFailures": 1}, "what cannot be read is kept for people to look at")
         self.emulator.client("sqs").purge_queue(QueueUrl=self.ids["JobEventsFailures"])
+        told = self.emulator.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{NAME}-job-events")["events"]
+        lines = [json.loads(event["message"]) for event in told if event["message"].startswith("{")]
+        types = [line["errorType"] for line in lines if "errorType" in line]
+        self.assertEqual(types, ["Unreadable"] * 4, "once from the rule, three times from Lambda")
 
     def test_4_nothing_is_lost_when_functions_are_killed_and_the_stack_is_updated_meanwhile(self):
         self.create(request("fourth"))

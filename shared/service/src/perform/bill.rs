@@ -78,6 +78,8 @@ fn described(job: JobKey, description: &Description) -> Option<Recorded> {
     let JobPhase::Ended(end) = phase(description) else { return None };
     let billable_seconds = match (description.billable_seconds, description.started) {
         (Some(seconds), _) => seconds,
+        // These have run: their start does not show yet, as their bill does not.
+        (None, None) if matches!(end, JobEnd::Completed | JobEnd::AlgorithmError) => return None,
         (None, None) => 0,
         (None, Some(_)) => return None,
     };

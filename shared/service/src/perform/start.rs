@@ -80,6 +80,14 @@ where
             {
                 Ok(Outcome::Done(vec![started()]))
             }
+            // Tags may show later than the job. Ours was sent only if there was a try before this one.
+            Ok(found)
+                if !is_marked_by_another(&found, &tags)
+                    && earlier > 0
+                    && earlier.saturating_add(self.abandoned_ms) > self.clock.now() =>
+            {
+                Ok(Outcome::Unsure("the job exists, its tags do not show yet".to_owned()))
+            }
             Ok(_) => Ok(refused(format!("a training job named {name} exists and is not of this tuning"))),
             // It does not show although the try before this one is long over: somebody has deleted it. It counts as started,
             // and is settled in full like any job that shows no sign of life.
@@ -107,4 +115,9 @@ where
         let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         [tag(TAG_STACK, &self.stack), tag(TAG_TUNING, id), tag(TAG_DECISION, decision)].into()
     }
+}
+
+/// Whether a job has one of our tags with another value.
+fn is_marked_by_another(found: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) -> bool {
+    ours.iter().any(|(key, value)| found.get(key).is_some_and(|found| found != value))
 }
