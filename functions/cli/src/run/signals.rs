@@ -8,19 +8,19 @@ use crate::failure::Failure;
 
 /// SIGINT and SIGTERM, which no longer end the process by themselves.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
     /// Takes the signals over.
-    pub(super) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self, Failure> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
     /// Waits for the next one.
-    pub(super) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         let heard = tokio::select! {
             heard = self.interrupt.recv() => heard,
             heard = self.terminate.recv() => heard,
