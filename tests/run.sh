@@ -16,6 +16,7 @@ cargo test --locked --workspace --doc --quiet
 # The examples: their own tests, and a small run of the whole with the program just built.
 export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
 cargo build --locked -q -p cli --bin hyperband
+tests/training-service/run.sh
 examples/xgboost-allreduce/tune.sh --quick > /dev/null
 work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}
 "$work/venv/bin/python" examples/xgboost-allreduce/tests/test_example.py

@@ -18,5 +18,5 @@ while [ "$epoch" -lt "$SM_HP_EPOCHS" ]; do
   show "$epoch"
   echo "$epoch" > "$checkpoint.new"
   mv "$checkpoint.new" "$checkpoint"
-  sleep 0.1
+  sleep "${SM_HP_SECONDS_PER_EPOCH:-0.1}"
 done

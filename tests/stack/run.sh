@@ -8,11 +8,7 @@ cd "$(dirname "$0")"
 environment .work/emulator requirements.txt
 environment .work/sam requirements-sam.txt
 
-functions=()
-for function in ../../functions/*/; do
-  name=$(basename "$function")
-  [ "$name" = cli ] || functions+=(-p "$name")
-done
-cargo build --locked --quiet "${functions[@]}"
+# As the tests build them: the same features, so nothing is built twice.
+cargo build --locked --quiet --workspace --bins --tests
 
 SAM=$PWD/.work/sam/bin/sam .work/emulator/bin/python -B test_stack.py "$@"

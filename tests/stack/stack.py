@@ -25,12 +25,10 @@ def stage(folder):
     infra.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "infra" / "template.yaml", infra)
     for name in FUNCTIONS:
-        # Until there is functions/api, another stands in its place: the template cannot be deployed without it.
-        source = name if (ROOT / "functions" / name).is_dir() else "job-events"
         target = Path(folder) / "target" / "lambda" / name
         target.mkdir(parents=True, exist_ok=True)
         stripped = target / "bootstrap"
-        subprocess.run(["strip", "-o", stripped, built / source], check=True)
+        subprocess.run(["strip", "-o", stripped, built / name], check=True)
         entry = zipfile.ZipInfo("bootstrap")
         entry.external_attr = 0o755 << 16
         with zipfile.ZipFile(target / "bootstrap.zip", "w") as archive:

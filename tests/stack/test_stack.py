@@ -12,8 +12,12 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
 from emulator import Emulator
-from stack import FUNCTIONS, NAME, TRAINING_ROLE, Stack, stage
+from stack import FUNCTIONS, NAME, ROOT, TRAINING_ROLE, Stack, stage
 
 SECONDS = 60
 LOGICAL = {name: "".join(part.capitalize() for part in name.split("-")) + "Function" for name in FUNCTIONS}
@@ -61,7 +65,7 @@ class Deployed(unittest.TestCase):
         return answer.get("FunctionError"), json.loads(answer["Payload"].read())
 
     def event(self, source, stack):
-        sample = json.loads((Path(__file__).parents[2] / "events/training_job_state_change_completed.json").read_text())
+        sample = json.loads((ROOT / "events/training_job_state_change_completed.json").read_text())
         sample["detail"]["Tags"]["hyperband:stack"] = stack
         entry = {"Source": source, "DetailType": sample["detail-type"], "Detail": json.dumps(sample["detail"])}
         answer = self.client("events").put_events(Entries=[entry])
@@ -78,7 +82,7 @@ class Deployed(unittest.TestCase):
         self.assertFalse(answer["busy"], answer)
         self.assertIsNotNone(answer["listingError"], answer)
         self.assertNotIn("AccessDenied", json.dumps(answer))
-        sample = json.loads((Path(__file__).parents[2] / "events/training_job_state_change_completed.json").read_text())
+        sample = json.loads((ROOT / "events/training_job_state_change_completed.json").read_text())
         sample["detail"]["Tags"]["hyperband:stack"] = NAME
         self.assertEqual(self.invoke("job-events", sample), (None, {"recorded": "NotOurs"}))
 
@@ -125,16 +129,59 @@ class Deployed(unittest.TestCase):
         eventually(lambda: self.starts("job-logs") > before, "a line is delivered")
         self.assertNotIn("AccessDenied", self.log("job-logs"))
 
-    def test_the_api_answers_nobody_who_does_not_sign(self):
+    def ask(self, method, path, body=None, *, signed=True):
+        """The status and the answer of the API."""
         api = self.stack.outputs()["ApiUrl"].split("//")[1].split(".")[0]
-        for path in ["/tuning-jobs", "/openapi.json"]:
-            request = urllib.request.Request(f"{self.emulator.url}{path}", headers={
-                "Host": f"{api}.execute-api.localhost:{self.emulator.port}"})
+        host = f"{api}.execute-api.localhost:{self.emulator.port}"
+        data = json.dumps(body).encode() if body else None
+        request = AWSRequest(method, f"http://{host}{path}", data=data, headers={"Content-Type": "application/json"})
+        if signed:
+            SigV4Auth(Credentials("test", "test"), "execute-api", "us-east-1").add_auth(request)
+        headers = dict(request.headers) | {"Host": host}
+        plain = urllib.request.Request(f"{self.emulator.url}{path}", data=data, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(plain, timeout=30) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, json.loads(refused.read() or b"null")
+
+    def test_the_api_answers_nobody_who_does_not_sign(self):
+        for method, path in [("GET", "/tuning-jobs"), ("POST", "/tuning-jobs"), ("POST", "/")]:
             with self.subTest(path):
-                with self.assertRaises(urllib.error.HTTPError) as refused:
-                    urllib.request.urlopen(request, timeout=20)
-                self.assertEqual(refused.exception.code, 403)
-                refused.exception.close()
+                status, _ = self.ask(method, path, {} if method == "POST" else None, signed=False)
+                self.assertEqual(status, 403)
+
+    def test_a_tuning_is_taken_decided_on_and_performed_with_the_rights_of_the_roles(self):
+        request = json.loads((ROOT / "examples/hello/request.json").read_text())
+        request["TrainingJobDefinition"]["RoleArn"] = "arn:aws:iam::000000000000:role/another"
+        status, answer = self.ask("POST", "/tuning-jobs", request)
+        self.assertEqual(status, 400, answer)
+        self.assertIn("RoleArn", json.dumps(answer))
+        request["TrainingJobDefinition"]["RoleArn"] = TRAINING_ROLE
+        status, answer = self.ask("POST", "/tuning-jobs", request)
+        self.assertEqual(status, 201, answer)
+        # No SageMaker: each job that was ordered is put off, which the actuator tells as a fact.
+        names = self.rows("INDEX")
+        self.assertEqual([name["sk"]["S"] for name in names], ["hello"])
+        identity = json.loads(names[0]["data"]["S"])["id"] if "data" in names[0] else names[0]["id"]["S"]
+
+        def put_off():
+            return [row for row in self.rows(f"F#{identity}") if "deferred" in row["sk"]["S"]]
+
+        eventually(put_off, "an action is performed, and its outcome is a fact")
+        self.assertTrue(self.rows(f"A#{identity}"))
+        self.assertTrue([row for row in self.rows(f"T#{identity}") if row["sk"]["S"].startswith("STEP#")])
+        status, answer = self.ask("GET", "/tuning-jobs/hello")
+        self.assertEqual((status, answer["HyperParameterTuningJobStatus"]), (200, "InProgress"))
+        self.assertEqual(self.ask("POST", "/tuning-jobs/hello/stop")[0], 200)
+        for function in FUNCTIONS:
+            self.assertNotIn("AccessDenied", self.log(function), function)
+
+    def rows(self, partition):
+        found = self.client("dynamodb").query(
+            TableName=self.table, KeyConditionExpression="pk = :pk", ExpressionAttributeValues={":pk": {"S": partition}})
+        return found["Items"]
 
 
 class Life(unittest.TestCase):

@@ -2,17 +2,25 @@
 //!
 //! Wiring only; what it does is `service::perform`.
 
+use std::process::ExitCode;
+
 use cloud::{Settings, actuator};
-use lambda_runtime::{Error, LambdaEvent, run, service_fn};
-use serde_json::Value;
+use function::{Call, Program, told};
+use service::perform::Acts;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
-    let settings = Settings::read(|name| std::env::var(name).ok())?;
-    let actuator = &actuator(&settings).await;
-    let handler = |event: LambdaEvent<Value>| async move {
-        // Each record is answered for by itself, so the call as a whole never fails.
-        Ok::<Value, Error>(actuator.handle(&event.payload).await)
+async fn main() -> ExitCode {
+    let program = Program::named("actuator");
+    let settings = match Settings::read(|name| std::env::var(name).ok()) {
+        Ok(settings) => settings,
+        Err(error) => return program.cannot_start(&error),
     };
-    run(service_fn(handler)).await
+    let actuator = actuator(&settings).await;
+    let handle = async |call: &mut Call| {
+        let (time, mut done) = (call.deadline, Acts::default());
+        // Each record is answered for by itself, so the call as a whole never fails; what is cut off is not done.
+        time.within(actuator.handle(&call.event, || time.goes_on(), &mut done)).await;
+        Ok(told::acts(&done, &mut call.report))
+    };
+    program.run(&settings.table.stack_name, handle).await
 }

@@ -8,7 +8,7 @@ use lambda_test::{STACK, Stage};
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
 use service::ports::table::{Condition, Table, Write};
-use tuning::ruling::Ruling;
+use tuning::ruling::{Ruling, StopWhy};
 use wire::item::Item;
 use wire::names::parse_job_key;
 use wire::stored::{self, ActionRow, ActionStatus};
@@ -45,8 +45,12 @@ async fn starts(stage: &Stage, id: &str) -> Vec<(ActionStatus, bool, Vec<String>
 async fn ordered_jobs_are_created_and_that_is_put_as_facts() {
     let service = Service::start(|_| Answer::done(&json!({"TrainingJobArn": "arn"})));
     let (stage, id, records) = ordered(&service).await;
-    let answer = stage.invoke(ACTUATOR, &event(records)).await;
-    assert_eq!(answer, Ok(json!({"batchItemFailures": []})));
+    let invoked = stage.watch(ACTUATOR, &event(records)).await;
+    assert_eq!(invoked.answer, Ok(json!({"batchItemFailures": []})));
+    assert_eq!(json!(invoked.metrics()), json!({"ActionsPerformed": 4, "JobsStarted": 4}));
+    let first = invoked.lines()[0];
+    assert_eq!((&first["tuning"], &first["action"]), (&json!(id), &json!("start-0-0-1")));
+    assert_eq!((&first["level"], &first["job"]), (&json!("INFO"), &json!(format!("{id}-0-0-1"))));
     let calls = service.calls();
     assert_eq!(calls.len(), 4, "MaxParallelTrainingJobs");
     for call in &calls {
@@ -62,8 +66,11 @@ async fn ordered_jobs_are_created_and_that_is_put_as_facts() {
 async fn what_the_service_throttles_is_put_off_and_not_delivered_again() {
     let service = Service::start(|_| Answer::error(400, "ThrottlingException", "Rate exceeded"));
     let (stage, id, records) = ordered(&service).await;
-    let answer = stage.invoke(ACTUATOR, &event(records)).await;
-    assert_eq!(answer, Ok(json!({"batchItemFailures": []})));
+    let invoked = stage.watch(ACTUATOR, &event(records)).await;
+    assert_eq!(invoked.answer, Ok(json!({"batchItemFailures": []})));
+    assert_eq!(json!(invoked.metrics()), json!({"ActionsDeferred": 4}));
+    let types: Vec<&Value> = invoked.lines().iter().map(|line| &line["errorType"]).collect();
+    assert_eq!(types, [&json!("Deferred"); 4]);
     assert_eq!(service.calls().len(), 4, "one attempt each");
     let put_off = (ActionStatus::Pending, true, vec!["deferred".to_owned()]);
     assert_eq!(starts(&stage, &id).await, vec![put_off; 4]);
@@ -77,7 +84,13 @@ async fn a_quota_is_no_refusal_and_a_refusal_is() {
     ] {
         let service = Service::start(move |_| Answer::error(400, code, "no"));
         let (stage, id, records) = ordered(&service).await;
-        stage.invoke(ACTUATOR, &event(records)).await.unwrap();
+        let invoked = stage.watch(ACTUATOR, &event(records)).await;
+        let line = invoked.lines()[0];
+        let (error_type, error) = match status {
+            ActionStatus::Done => ("StartRefused", "ValidationException"),
+            _ => ("Deferred", "a limit is reached: no"),
+        };
+        assert_eq!((&line["errorType"], &line["error"]), (&json!(error_type), &json!(error)));
         let expected = (status, status == ActionStatus::Pending, vec![fact.to_owned()]);
         assert_eq!(starts(&stage, &id).await, vec![expected; 4], "{code}");
     }
@@ -130,6 +143,62 @@ async fn a_bill_is_read_after_the_log_and_a_notice_goes_to_the_bus() {
     assert_eq!(sent("PutEvents").body["Entries"][0]["EventBusName"], "bus");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trial_that_is_stopped_at_a_rung_is_told_to_the_bus() {
+    for taken in [true, false] {
+        let service = Service::start(move |call| match call.operation() {
+            "PutEvents" if !taken => Answer::error(400, "AccessDeniedException", "not authorized"),
+            _ => account(call),
+        });
+        let (stage, id, _) = ordered(&service).await;
+        let job = parse_job_key("0-0-1").unwrap();
+        let ruling = Ruling::StopOrdered { job, why: StopWhy::Rung { rung: 0 } };
+        let row = ActionRow::pending("stop-0-0-1".to_owned(), ruling).row(&id);
+        stage.table.table().write(Write::Put(row, Condition::NotExists)).await.unwrap();
+        let records = stage.stream().await;
+        let stop = records.into_iter().filter(|record| record["dynamodb"]["Keys"]["sk"]["S"] == "stop-0-0-1");
+        let invoked = stage.watch(ACTUATOR, &event(stop.collect())).await;
+        assert_eq!(invoked.answer, Ok(json!({"batchItemFailures": []})));
+        assert_eq!(json!(invoked.metrics()), json!({"ActionsPerformed": 1, "JobsStopped": 1}));
+        let bus: Vec<&Value> =
+            invoked.lines().into_iter().filter(|line| line["errorType"] == "Bus").collect();
+        assert_eq!(bus.len(), usize::from(!taken), "{bus:?}");
+        let calls = service.calls();
+        let sent = calls.iter().find(|call| call.operation() == "PutEvents").unwrap();
+        let entry = &sent.body["Entries"][0];
+        assert_eq!(entry["DetailType"], "Tuning Trial Decision");
+        let mut detail: Value = serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap();
+        assert!(detail["Time"].take().is_i64());
+        let expected = json!({
+            "HyperParameterTuningJobName": "hb1",
+            "TuningId": id,
+            "TrainingJobName": format!("{id}-0-0-1"),
+            "Decision": "Stopped",
+            "Trial": 0,
+            "Bracket": 0,
+            "Rung": 0,
+            "Resource": detail["Resource"],
+            "Time": null,
+        });
+        assert_eq!(detail, expected, "its ruling is in no step");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_never_answers_leaves_time_to_name_what_was_not_done() {
+    let service = Service::start(account);
+    let (mut stage, id, records) = ordered(&service).await;
+    stage.time_ms = Some(3_000);
+    stage.fall_silent();
+    let invoked = stage.watch(ACTUATOR, &event(records)).await;
+    assert_eq!(invoked.answer.as_ref().unwrap()["batchItemFailures"].as_array().map(Vec::len), Some(4));
+    assert_eq!(json!(invoked.metrics()), json!({"ActionsFailed": 4}));
+    for line in invoked.lines() {
+        assert_eq!((&line["errorType"], &line["tuning"]), (&json!("Timeout"), &json!(id)));
+    }
+    assert!(service.calls().is_empty());
+}
+
 #[test]
 fn without_the_name_of_the_bus_it_does_not_start() {
     let output = Command::new(ACTUATOR)
@@ -137,6 +206,8 @@ fn without_the_name_of_the_bus_it_does_not_start() {
         .envs([("TABLE_NAME", "t"), ("STACK_NAME", "s"), ("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")])
         .output()
         .unwrap();
-    assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("EVENT_BUS_NAME"));
+    assert_eq!(output.status.code(), Some(1));
+    let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&line["function"], &line["errorType"]), (&json!("actuator"), &json!("Settings")));
+    assert_eq!(line["error"], "the environment variable EVENT_BUS_NAME is missing or empty");
 }

@@ -3,27 +3,28 @@
 #![expect(clippy::doc_markdown, reason = "these docs are the help, where backticks would be shown")]
 
 mod examples;
+mod place;
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PathBufValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use client::Endpoint;
+use training_service::{EVENT_SOURCE, LOG_GROUP};
 
-use crate::text::quoted;
 use examples::{
     CHECK_EXAMPLES, COST_EXAMPLES, DESCRIBE_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES, LIST_EXAMPLES,
     PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES,
-    WATCH_EXAMPLES,
+    TRAINING_SERVICE_EXAMPLES, WATCH_EXAMPLES,
 };
+
+pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where};
 
 /// Where everything is kept unless told otherwise.
 pub(crate) const DATA_DIR: &str = ".hyperband";
-/// Where tunings are unless an option says so.
-pub(crate) const ENDPOINT_VARIABLE: &str = "HYPERBAND_ENDPOINT";
 /// Least seconds between two looks at an endpoint.
 const INTERVAL_DEFAULT: &str = "2";
 
@@ -76,6 +77,9 @@ pub(crate) enum Command {
     /// Write a report of a tuning: one HTML file that needs nothing else
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Report),
+    /// Serve SageMaker's training-job operations on this machine, jobs as processes
+    #[command(after_help = TRAINING_SERVICE_EXAMPLES)]
+    TrainingService(TrainingService),
     /// Print a script that completes this command line in a shell
     Completions {
         /// The shell
@@ -90,76 +94,6 @@ pub(crate) struct Place {
     #[arg(long = "data-dir", value_name = "DIR", default_value = DATA_DIR, value_hint = ValueHint::DirPath)]
     #[arg(value_parser = folder())]
     pub(crate) data_dir: PathBuf,
-}
-
-/// Where the tunings are: on this machine or at an endpoint.
-#[derive(Debug, Args)]
-pub(crate) struct Source {
-    /// Folder with the table, the training jobs and their checkpoints [default: .hyperband]
-    #[arg(long = "data-dir", value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "endpoint")]
-    #[arg(value_parser = folder())]
-    data_dir: Option<PathBuf>,
-    #[command(flatten)]
-    remote: RemotePlace,
-}
-
-/// A deployed stack, or another server of its API.
-#[derive(Debug, Args)]
-pub(crate) struct RemotePlace {
-    /// HTTP API of a deployed stack (its output ApiUrl), or of a server on this machine [env: HYPERBAND_ENDPOINT]
-    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
-    endpoint: Option<Endpoint>,
-}
-
-/// Where a command looks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Where {
-    /// In a data directory.
-    Folder(PathBuf),
-    /// At an endpoint.
-    Endpoint(Endpoint),
-}
-
-impl Source {
-    /// What was said goes before the environment. Not left to clap, which takes a variable for something that was typed,
-    /// in conflict with --data-dir.
-    pub(crate) fn place(&self) -> Result<Where, String> {
-        if let Some(folder) = &self.data_dir {
-            return Ok(Where::Folder(folder.clone()));
-        }
-        let endpoint = self.remote.place()?;
-        Ok(endpoint.map_or_else(|| Where::Folder(PathBuf::from(DATA_DIR)), Where::Endpoint))
-    }
-}
-
-impl RemotePlace {
-    /// The endpoint that was given, or that of the environment.
-    pub(crate) fn place(&self) -> Result<Option<Endpoint>, String> {
-        if self.endpoint.is_some() {
-            return Ok(self.endpoint.clone());
-        }
-        let told = std::env::var(ENDPOINT_VARIABLE).unwrap_or_default();
-        if told.is_empty() {
-            return Ok(None);
-        }
-        told.parse().map(Some).map_err(|error| format!("{ENDPOINT_VARIABLE}: {error}"))
-    }
-
-    /// The words that lead a further command to the same place.
-    pub(crate) fn words(&self) -> String {
-        self.endpoint
-            .as_ref()
-            .map_or_else(String::new, |endpoint| format!(" --endpoint {}", quoted(&endpoint.to_string())))
-    }
-}
-
-impl Source {
-    /// The words that lead a further command to the same place.
-    pub(crate) fn words(&self) -> String {
-        let folder =
-            self.data_dir.as_ref().map(|folder| format!(" --data-dir {}", quoted(&folder.to_string_lossy())));
-        folder.unwrap_or_else(|| self.remote.words())
-    }
 }
 
 /// `submit`.
@@ -232,6 +166,40 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value = "120", value_parser = seconds)]
     pub(crate) grace_seconds: Duration,
     /// How the result is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `training-service`.
+#[derive(Debug, Args)]
+pub(crate) struct TrainingService {
+    /// Program that trains, with its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8321")]
+    pub(crate) listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Event bus that is told of each change of a job's state; without it, none is
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = endpoint)]
+    pub(crate) events_endpoint: Option<String>,
+    /// CloudWatch Logs that is sent what the jobs print; without it, that is in the folder alone
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = endpoint)]
+    pub(crate) logs_endpoint: Option<String>,
+    /// Source of the events
+    #[arg(long, value_name = "NAME", default_value = EVENT_SOURCE, value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) event_source: String,
+    /// Log group; made if there is none
+    #[arg(long, value_name = "NAME", default_value = LOG_GROUP, value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) log_group: String,
+    /// Interrupt spot jobs at random, so often per job and hour, to try how training goes on from its checkpoints
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = rate)]
+    pub(crate) spot_interruptions: f64,
+    /// Seconds that a training process may take to end after SIGTERM
+    #[arg(long, value_name = "N", default_value = "120", value_parser = seconds)]
+    pub(crate) grace_seconds: Duration,
+    /// How the address is printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
 }
@@ -360,6 +328,14 @@ fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn endpoint(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    match rest {
+        Some(rest) if !rest.is_empty() && !rest.starts_with('/') => Ok(text.to_owned()),
+        _ => Err("an address such as http://127.0.0.1:4566 is wanted".to_owned()),
+    }
+}
+
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0);
     rate.ok_or_else(|| "a number of interruptions per job and hour is wanted, such as 0.5".to_owned())
@@ -409,6 +385,16 @@ mod tests {
         assert_eq!(run.command, ["sh", "--name", "x"]);
         assert_eq!(run.name, None);
         assert_eq!(run.place.data_dir, PathBuf::from(DATA_DIR));
+    }
+
+    #[test]
+    fn an_endpoint_has_a_scheme_and_a_host() {
+        for good in ["http://127.0.0.1:4566", "https://events.us-east-1.amazonaws.com"] {
+            assert_eq!(endpoint(good), Ok(good.to_owned()));
+        }
+        for bad in ["", "127.0.0.1:4566", "http://", "http:///x", "ftp://host"] {
+            assert!(endpoint(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod run;
 mod stop;
 mod submit;
 mod text;
+mod training_service;
 mod warning;
 mod watch;
 mod words;
@@ -96,6 +97,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Stop(options) => stop::stop(options).await,
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,
+        Command::TrainingService(options) => training_service::serve(options).await,
         // Performed before, without a runtime.
         Command::Plan(_) | Command::Check(_) | Command::Completions { .. } => Ok(Exit::Done),
     }

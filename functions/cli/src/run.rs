@@ -4,9 +4,9 @@
 //! that has ended is only shown again. Never starts work for another tuning of the folder with this one's command.
 
 pub(crate) mod ask;
-mod command;
+pub(crate) mod command;
 mod session;
-mod signals;
+pub(crate) mod signals;
 
 use std::path::Path;
 

@@ -17,9 +17,11 @@ fn event(id: &str) -> Value {
 async fn a_state_change_of_a_job_of_ours_is_a_fact_once() {
     let stage = Stage::open().await;
     let id = stage.submit().await;
-    for _ in 0..2 {
-        let answer = stage.invoke(env!("CARGO_BIN_EXE_job-events"), &event(&id)).await;
-        assert_eq!(answer, Ok(json!({"recorded": "Stored"})));
+    for facts in [json!({"FactsRecorded": 1}), json!({})] {
+        let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &event(&id)).await;
+        assert_eq!(invoked.answer, Ok(json!({"recorded": "Stored"})));
+        assert_eq!((json!(invoked.metrics()), invoked.lines()), (facts, Vec::<&Value>::new()));
+        assert!(invoked.log_bytes <= 220, "{} bytes", invoked.log_bytes);
         assert_eq!(stage.rows(&format!("F#{id}"), "0-0-1#state#").await.len(), 1);
     }
     assert_eq!(stage.rows(&format!("R#{id}"), "RING").await.len(), 1, "the second delivery rings");
@@ -31,11 +33,27 @@ async fn an_event_of_another_stack_is_dropped_and_an_unreadable_one_is_an_error(
     let id = stage.submit().await;
     let mut other = event(&id);
     other["detail"]["Tags"]["hyperband:stack"] = json!("another");
-    let answer = stage.invoke(env!("CARGO_BIN_EXE_job-events"), &other).await;
-    assert_eq!(answer, Ok(json!({"recorded": "NotOurs"})));
+    let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &other).await;
+    assert_eq!(invoked.answer, Ok(json!({"recorded": "NotOurs"})));
+    assert_eq!(invoked.log_bytes, 0, "an ignored event writes nothing");
     let mut unreadable = event(&id);
     unreadable["detail"]["TrainingJobStatus"] = Value::Null;
-    let answer = stage.invoke(env!("CARGO_BIN_EXE_job-events"), &unreadable).await;
-    assert_eq!(answer.unwrap_err()["errorType"], "Unreadable");
+    let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &unreadable).await;
+    assert_eq!(invoked.metrics(), [("EventsUnreadable".to_owned(), json!(1))].into());
+    assert_eq!(invoked.lines()[0]["errorType"], "Unreadable");
+    assert_eq!(invoked.answer.unwrap_err()["errorType"], "Unreadable");
     assert!(stage.rows(&format!("F#{id}"), "0-0-1#").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_never_answers_is_told_in_time_with_the_job_that_it_was_about() {
+    let mut stage = Stage::open().await;
+    let id = stage.submit().await;
+    stage.time_ms = Some(3_000);
+    stage.fall_silent();
+    let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &event(&id)).await;
+    let [line] = invoked.lines()[..] else { panic!("{:?}", invoked.log) };
+    assert_eq!((&line["errorType"], &line["tuning"]), (&json!("Timeout"), &json!(id)));
+    assert_eq!(line["job"], format!("{id}-0-0-1"));
+    assert_eq!(invoked.answer.unwrap_err()["errorType"], "Timeout");
 }

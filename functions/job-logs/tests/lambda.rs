@@ -17,16 +17,28 @@ fn batch(stream: &str) -> Value {
 async fn the_metric_host_s_values_are_one_fact_and_all_else_is_dropped() {
     let stage = Stage::open().await;
     let id = stage.submit().await;
-    for (stream, recorded) in [
-        (format!("{id}-0-0-1/algo-1-1789000000"), "Stored"),
-        (format!("{id}-0-0-1/algo-2-1789000000"), "NotOurs"),
-        ("somebody-elses-job/algo-1-1789000000".to_owned(), "NotOurs"),
+    for (stream, recorded, metrics, bytes) in [
+        (format!("{id}-0-0-1/algo-1-1789000000"), "Stored", json!({"FactsRecorded": 1, "LogLines": 2}), 300),
+        (format!("{id}-0-0-1/algo-2-1789000000"), "NotOurs", json!({}), 0),
+        ("somebody-elses-job/algo-1-1789000000".to_owned(), "NotOurs", json!({}), 0),
     ] {
-        let answer = stage.invoke(env!("CARGO_BIN_EXE_job-logs"), &batch(&stream)).await;
-        assert_eq!(answer, Ok(json!({"recorded": recorded})), "{stream}");
+        let invoked = stage.watch(env!("CARGO_BIN_EXE_job-logs"), &batch(&stream)).await;
+        assert_eq!(invoked.answer, Ok(json!({"recorded": recorded})), "{stream}");
+        assert_eq!(json!(invoked.metrics()), metrics, "{stream}");
+        assert!(invoked.log_bytes <= bytes, "{stream}: {} bytes", invoked.log_bytes);
     }
     let facts = stage.rows(&format!("F#{id}"), "0-0-1#logs#").await;
     assert_eq!(facts.len(), 1);
     let lines: Value = serde_json::from_str(facts[0].text("data").unwrap()).unwrap();
     assert_eq!(lines["MetricsLogged"]["lines"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_cannot_be_read_has_its_own_error_type() {
+    let stage = Stage::open().await;
+    let event = json!({"awslogs": {"data": "bm90IGd6aXA="}});
+    let invoked = stage.watch(env!("CARGO_BIN_EXE_job-logs"), &event).await;
+    assert_eq!(invoked.answer.as_ref().unwrap_err()["errorType"], "Unreadable");
+    assert_eq!(json!(invoked.metrics()), json!({"EventsUnreadable": 1}));
+    assert_eq!(invoked.lines()[0]["errorType"], "Unreadable");
 }

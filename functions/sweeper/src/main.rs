@@ -3,63 +3,33 @@
 //! Wiring only; what it does is `service::sweep`. What it could not do is in its answer and in its log, and is left to the
 //! next tick.
 
-use aws_connection::setting;
+use std::process::ExitCode;
+
+use aws_connection::{SettingsError, setting};
 use cloud::{Settings, actuator};
-use lambda_runtime::{Diagnostic, Error, LambdaEvent, run, service_fn};
-use serde_json::{Value, json};
-use service::sweep::{Limits, Sweeper, Swept};
+use function::{Call, Program, now, told};
+use service::sweep::{Limits, Sweeper};
 use wire::events::schedule::Tick;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
-    let variable = |name: &str| std::env::var(name).ok();
-    let settings = Settings::read(variable)?;
-    // One for each of Lambda's sandboxes, which runs one sweep at a time.
-    let owner = setting(variable, "AWS_LAMBDA_LOG_STREAM_NAME")?;
-    let sweeper = &Sweeper::new(actuator(&settings).await, Limits::CLOUD, owner);
-    let handler = |event: LambdaEvent<Value>| async move {
-        Tick::parse(&event.payload).map_err(|error| diagnostic("Unreadable", &error))?;
-        let swept = sweeper.sweep().await.map_err(|error| diagnostic("Table", &error))?;
-        let answer = answer(&swept);
-        tell(&answer);
-        Ok::<Value, Diagnostic>(answer)
+async fn main() -> ExitCode {
+    let program = Program::named("sweeper");
+    let (settings, owner) = match settings() {
+        Ok(settings) => settings,
+        Err(error) => return program.cannot_start(&error),
     };
-    run(service_fn(handler)).await
+    let sweeper = Sweeper::new(actuator(&settings).await, Limits::CLOUD, owner);
+    let handle = async |call: &mut Call| {
+        Tick::parse(&call.event).map_err(|error| told::unreadable(&error, &mut call.report))?;
+        let begun = now();
+        let swept = call.deadline.within(sweeper.sweep()).await;
+        told::swept(swept, now() - begun, &mut call.report)
+    };
+    program.run(&settings.table.stack_name, handle).await
 }
 
-/// The error type is what alarms and the failure queue tell apart.
-fn diagnostic(error_type: &str, error: &dyn std::error::Error) -> Diagnostic {
-    Diagnostic { error_type: error_type.to_owned(), error_message: error.to_string() }
-}
-
-/// What a sweep did, and the last thing that it could not do.
-fn answer(swept: &Swept) -> Value {
-    let settled = &swept.settled;
-    json!({
-        "busy": swept.busy,
-        "lost": swept.lost,
-        "tunings": swept.tunings,
-        "looked": swept.looked,
-        "settled": {
-            "starts": settled.starts,
-            "stops": settled.stops,
-            "bills": settled.bills,
-            "reads": settled.reads,
-            "notices": settled.notices,
-            "grants": settled.grants,
-        },
-        "left": swept.left,
-        "failed": swept.failed,
-        "orphansStopped": swept.orphans_stopped,
-        "lastError": swept.last_error.as_ref().map(ToString::to_string),
-        "listingError": swept.listing_error.as_ref().map(ToString::to_string),
-    })
-}
-
-#[expect(
-    clippy::print_stdout,
-    reason = "Lambda keeps it as the function's log, in which one searches by field"
-)]
-fn tell(answer: &Value) {
-    println!("{answer}");
+/// The settings, and who sweeps: one for each of Lambda's sandboxes, which runs one sweep at a time.
+fn settings() -> Result<(Settings, String), SettingsError> {
+    let variable = |name: &str| std::env::var(name).ok();
+    Ok((Settings::read(variable)?, setting(variable, "AWS_LAMBDA_LOG_STREAM_NAME")?))
 }

@@ -58,7 +58,17 @@ async fn a_tick_stops_the_job_that_nobody_knows_and_makes_the_starts_that_were_n
     let stage = stage(&service).await;
     let id = stage.submit_at(submitted).await;
     stage.decide().await;
-    let answer = stage.invoke(SWEEPER, &Tick { time: submitted }.encode()).await.unwrap();
+    let invoked = stage.watch(SWEEPER, &Tick { time: submitted }.encode()).await;
+    let metrics = invoked.metrics();
+    for (name, value) in
+        [("JobsStarted", 4), ("ActionsPerformed", 4), ("OrphansStopped", 1), ("TuningsActive", 1)]
+    {
+        assert_eq!(metrics[name], value, "{name}");
+    }
+    assert!(metrics["SweepMs"].is_u64() && metrics["TrainingServiceCalls"].is_u64(), "{metrics:?}");
+    let [line] = invoked.lines()[..] else { panic!("{:?}", invoked.log) };
+    assert_eq!((&line["level"], &line["function"]), (&json!("WARN"), &json!("sweeper")));
+    let answer = invoked.answer.unwrap();
     assert_eq!((&answer["orphansStopped"], &answer["settled"]["starts"]), (&json!(1), &json!(4)), "{answer}");
     assert_eq!((&answer["failed"], &answer["lastError"]), (&json!(0), &Value::Null), "{answer}");
     let calls = service.calls();
@@ -76,7 +86,10 @@ async fn a_tick_stops_the_job_that_nobody_knows_and_makes_the_starts_that_were_n
 async fn a_tick_that_cannot_be_read_fails_with_its_own_type_and_asks_nothing() {
     let service = Service::start(|_| Answer::text(200, ""));
     let stage = stage(&service).await;
-    let failed = stage.invoke(SWEEPER, &json!({"source": "aws.events"})).await.unwrap_err();
+    let invoked = stage.watch(SWEEPER, &json!({"source": "aws.events"})).await;
+    assert_eq!(json!(invoked.metrics()), json!({"EventsUnreadable": 1}));
+    assert_eq!(invoked.lines()[0]["errorType"], "Unreadable");
+    let failed = invoked.answer.unwrap_err();
     assert_eq!(failed["errorType"], "Unreadable", "{failed}");
     assert!(service.calls().is_empty());
 }
@@ -91,7 +104,10 @@ async fn a_listing_that_is_refused_is_told_and_keeps_nothing_else_from_its_turn(
     let submitted = now();
     stage.submit_at(submitted).await;
     stage.decide().await;
-    let answer = stage.invoke(SWEEPER, &Tick { time: submitted }.encode()).await.unwrap();
+    let invoked = stage.watch(SWEEPER, &Tick { time: submitted }.encode()).await;
+    assert_eq!(invoked.metrics()["SweepFailed"], 1);
+    assert_eq!(invoked.lines()[0]["errorType"], "TrainingService");
+    let answer = invoked.answer.unwrap();
     assert_eq!(answer["listingError"], "AccessDeniedException: not authorized", "{answer}");
     assert_eq!(answer["settled"]["starts"], 4, "{answer}");
 }

@@ -3,7 +3,7 @@
 //! Assumes the environment that Lambda gives. `AWS_ENDPOINT_URL_<SERVICE>` leads elsewhere, as in every AWS SDK. Must never
 //! name the SDK of a service, so that a function builds only those it calls.
 
-mod clock;
+mod endpoint;
 mod failure;
 mod settings;
 
@@ -18,7 +18,7 @@ use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 
-pub use clock::SystemClock;
+pub use endpoint::account_at;
 pub use failure::Failure;
 pub use settings::{SettingsError, flag, monthly_cap, setting};
 

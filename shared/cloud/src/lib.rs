@@ -9,11 +9,11 @@ use std::sync::Arc;
 use aws_connection::account;
 use dynamodb::DynamoTable;
 use eventbridge::EventBus;
+use function::SystemClock;
 use sagemaker::SageMaker;
 use service::perform::{ABANDONED_MS, Actuator, CLAIM_MS, LOG_LAG_MS};
 use service::store::Store;
 
-pub use aws_connection::SystemClock;
 pub use settings::Settings;
 
 /// First wait before a deferred action is tried again. It is the sweeper that tries again, once a minute.

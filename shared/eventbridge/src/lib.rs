@@ -1,4 +1,4 @@
-//! The event bus of an AWS account, for notices to people and other programs.
+//! The event bus of an AWS account, for notices to people and other programs, and for what happens to training jobs.
 //!
 //! An event may be published twice when an answer is lost: its readers must bear that, as of everything on a bus. Must
 //! never take an event for published that the bus did not take.
@@ -6,9 +6,10 @@
 use aws_connection::{Failure, SdkConfig, at_most};
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::config::Builder;
+use aws_sdk_eventbridge::primitives::DateTime;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use serde_json::Value;
-use service::ports::{Bus, BusError, SOURCE};
+use service::ports::{Bus, BusError, Millis, SOURCE};
 
 /// How often an event is sent at most.
 const TRIES: u32 = 2;
@@ -31,15 +32,39 @@ impl EventBus {
     }
 }
 
+/// An event.
+#[derive(Debug, Clone)]
+pub struct Event<'a> {
+    /// Who tells it. The bus of an account refuses what begins with `aws.`.
+    pub source: &'a str,
+    /// `DetailType`.
+    pub detail_type: &'a str,
+    /// `Detail`.
+    pub detail: &'a Value,
+    /// ARNs of what it is about.
+    pub resources: Vec<String>,
+    /// When it happened; without it, when the bus takes it.
+    pub time: Option<Millis>,
+}
+
 impl Bus for EventBus {
     async fn publish(&self, detail_type: &str, detail: &Value) -> Result<(), BusError> {
-        let event = PutEventsRequestEntry::builder()
-            .source(SOURCE)
-            .detail_type(detail_type)
-            .detail(detail.to_string())
+        self.put(Event { source: SOURCE, detail_type, detail, resources: Vec::new(), time: None }).await
+    }
+}
+
+impl EventBus {
+    /// Publishes an event of any source.
+    pub async fn put(&self, event: Event<'_>) -> Result<(), BusError> {
+        let entry = PutEventsRequestEntry::builder()
+            .source(event.source)
+            .detail_type(event.detail_type)
+            .detail(event.detail.to_string())
+            .set_resources(Some(event.resources).filter(|resources| !resources.is_empty()))
+            .set_time(event.time.map(DateTime::from_millis))
             .event_bus_name(&self.name)
             .build();
-        let answer = self.client.put_events().entries(event).send().await;
+        let answer = self.client.put_events().entries(entry).send().await;
         let answer = answer.map_err(|error| meaning(Failure::of(&error)))?;
         // The call succeeds even if the bus took nothing.
         let entry = answer.entries().first();

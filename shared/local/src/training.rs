@@ -3,6 +3,7 @@
 //! What it keeps is in one folder and survives a crash at any moment; what it tells goes out as the same events and
 //! log batches that AWS would send. Assumes Linux. Must never let a process outlive its job or the controller.
 
+mod account;
 mod channel;
 mod clock;
 mod config;
@@ -39,6 +40,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+pub use account::Summary;
 pub use config::{Config, DamagedRecord, Delays, OpenError, Quota};
 pub use records::JobRecords;
 

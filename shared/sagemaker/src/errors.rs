@@ -12,6 +12,8 @@ use service::ports::training::TrainingJobsError;
 
 /// What is said of a job that there is not, by operations whose code is `ValidationException`.
 const NO_SUCH_JOB: &str = "Requested resource not found";
+/// The code of what a role does not allow.
+pub(crate) const ACCESS_DENIED: &str = "AccessDeniedException";
 /// What is said when a job is to be stopped that has ended, before the word for how.
 const IN_STATUS: &str = "in status ";
 /// How a job is that need not be stopped. One that is stopping was stopped by somebody.

@@ -27,7 +27,17 @@ impl TrainingJobs for SageMaker {
 
     async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
         let sent = self.writes.stop_training_job().training_job_name(name).send().await;
-        sent.map(drop).map_err(|error| errors::stop(&error))
+        match sent.map(drop).map_err(|error| errors::stop(&error)) {
+            // Where a role may stop only what has our tag, a job that is not there is as forbidden as another's: it has no
+            // tag either. Whether it is there must be known, or a start would never be called off.
+            Err(TrainingJobsError::Refused { code, message }) if code == errors::ACCESS_DENIED => {
+                match self.describe(name).await {
+                    Err(absent @ TrainingJobsError::NotFound(_)) => Err(absent),
+                    _ => Err(TrainingJobsError::Refused { code, message }),
+                }
+            }
+            stopped => stopped,
+        }
     }
 
     async fn release(&self, name: &str) -> Result<(), TrainingJobsError> {

@@ -1,4 +1,4 @@
-//! What every [`Table`] must do, as a suite that runs on any of them.
+//! What every [`Table`] must do, as a suite that runs on any of them; that of training services is in [`training`].
 //!
 //! Each case is an async function of a table and a prefix for partition keys that nothing else uses; it panics where
 //! the table breaks the contract. [`all`] runs every case. Cases assume nothing about what else is in the table, and
@@ -9,6 +9,7 @@ use wire::item::{Item, Key};
 use crate::ports::table::{Condition, Page, Query, Table, TableError, Write};
 
 mod queries;
+pub mod training;
 mod transactions;
 mod writes;
 

@@ -14,11 +14,12 @@ use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::ruling::Ruling;
 use tuning::step::{Advance, Step, advance};
 use tuning::summary::JobSummary;
-use wire::events::stream::{self, RecordKind, StreamRecord};
+use wire::events::stream::{self, BadRecord, RecordKind, StreamRecord};
 use wire::item::Item;
 use wire::names::incarnation;
 use wire::stored::{self, ActionRow, FACT_PREFIX, Head, RING_PREFIX, STEP_NUMBER, StoredError};
 
+use crate::batch::{Batch, Part, Progress, Unreadable};
 use crate::ports::table::{Condition, Query, Table, TableError, Write};
 use crate::store::{Loaded, Store, StoreError};
 
@@ -41,36 +42,45 @@ pub struct Decider<T> {
 struct News {
     facts: Vec<Recorded>,
     ring: bool,
-    sequences: Vec<String>,
 }
 
+/// A batch of facts and rings: each part is a tuning, with the steps that were written.
+pub type Decided = Batch<Vec<Step>>;
+
 impl<T: Table> Decider<T> {
-    /// Takes a batch of stream records; the answer names those to be delivered again.
-    pub async fn handle(&self, event: &Value) -> Value {
-        let mut failed = Vec::new();
-        let mut news: BTreeMap<String, News> = BTreeMap::new();
-        for record in stream::parse(event) {
-            match record {
-                Ok(record) => match sort_in(&record, &mut news) {
-                    Ok(()) => {}
-                    Err(_) => failed.push(record.sequence_number.clone()),
-                },
-                Err(bad) => failed.extend(bad.sequence_number),
+    /// Takes a batch of stream records, tuning by tuning, as long as `goes_on` says so; `decided` tells what became of it
+    /// and what is to be delivered again.
+    pub async fn handle(&self, event: &Value, goes_on: impl Fn() -> bool + Send, decided: &mut Decided) {
+        let news = sort(event, decided);
+        for (part, news) in decided.parts.iter_mut().zip(news) {
+            if !goes_on() {
+                return;
             }
+            let steps = &mut part.done;
+            part.progress = match self.take(&part.tuning, &news.facts, news.ring, steps).await {
+                Ok(()) => Progress::Done,
+                Err(error) => Progress::Failed(error),
+            };
         }
-        for (id, news) in news {
-            if self.decide(&id, &news.facts, news.ring).await.is_err() {
-                failed.extend(news.sequences);
-            }
-        }
-        stream::batch_response(&failed)
     }
 
     /// Folds `facts` into tuning `id` and decides. With `ring`, all stored facts of the tuning and of its live jobs are
     /// taken as well. Returns the steps written.
     pub async fn decide(&self, id: &str, facts: &[Recorded], ring: bool) -> Result<Vec<Step>, StoreError> {
         let mut steps = Vec::new();
-        let Some(loaded) = self.store.load(id).await? else { return Ok(steps) };
+        self.take(id, facts, ring, &mut steps).await?;
+        Ok(steps)
+    }
+
+    /// The same; `steps` has those that were written, also if a later one failed.
+    async fn take(
+        &self,
+        id: &str,
+        facts: &[Recorded],
+        ring: bool,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), StoreError> {
+        let Some(loaded) = self.store.load(id).await? else { return Ok(()) };
         let state = &loaded.state;
         let (last, first): (Vec<_>, Vec<_>) = facts.iter().cloned().partition(comes_last);
         // Before a job is concluded, and before time may pass judgement on it, all that was stored of it is folded:
@@ -93,15 +103,14 @@ impl<T: Table> Decider<T> {
             changes.append(&mut first);
             first = changes;
         }
-        self.absorb(id, &first, &mut steps).await?;
+        self.absorb(id, &first, steps).await?;
         for job in jobs {
-            self.absorb_stored(id, Some(job), &mut steps).await?;
+            self.absorb_stored(id, Some(job), steps).await?;
         }
         if ring {
-            self.absorb_stored(id, None, &mut steps).await?;
+            self.absorb_stored(id, None, steps).await?;
         }
-        self.absorb(id, &last, &mut steps).await?;
-        Ok(steps)
+        self.absorb(id, &last, steps).await
     }
 
     /// All changes of limits that were stored.
@@ -310,18 +319,39 @@ fn comes_last(fact: &Recorded) -> bool {
     fact.fact.completes() || matches!(fact.fact, Fact::TimePassed)
 }
 
-/// Puts a record where it belongs; an unreadable fact is an error.
-fn sort_in(record: &StreamRecord, news: &mut BTreeMap<String, News>) -> Result<(), StoredError> {
-    let Some(new) = record.new.as_ref().filter(|_| record.kind != RecordKind::Remove) else { return Ok(()) };
-    if let Some(id) = stored::id_of(&record.key, FACT_PREFIX) {
-        let fact = stored::fact(new)?;
-        let entry = news.entry(id.to_owned()).or_default();
-        entry.facts.push(fact);
-        entry.sequences.push(record.sequence_number.clone());
-    } else if let Some(id) = stored::id_of(&record.key, RING_PREFIX) {
-        let entry = news.entry(id.to_owned()).or_default();
-        entry.ring = !tuning::planted!(RingIgnored);
-        entry.sequences.push(record.sequence_number.clone());
+/// Sorts a batch by tuning: the news of each, in the order of the parts of `decided`.
+fn sort(event: &Value, decided: &mut Decided) -> Vec<News> {
+    let mut sorted: BTreeMap<String, (Part<Vec<Step>>, News)> = BTreeMap::new();
+    for record in stream::parse(event) {
+        let record = match record {
+            Ok(record) => record,
+            Err(BadRecord { sequence_number: sequence, reason }) => {
+                decided.unreadable.push(Unreadable { sequence, tuning: None, reason });
+                continue;
+            }
+        };
+        let Some((id, fact)) = news_in(&record) else { continue };
+        let fact = match fact.transpose() {
+            Ok(fact) => fact,
+            Err(error) => {
+                let (sequence, tuning) = (Some(record.sequence_number.clone()), Some(id.to_owned()));
+                decided.unreadable.push(Unreadable { sequence, tuning, reason: error.to_string() });
+                continue;
+            }
+        };
+        let (part, news) = sorted.entry(id.to_owned()).or_insert_with(|| (Part::new(id), News::default()));
+        news.ring |= fact.is_none() && !tuning::planted!(RingIgnored);
+        news.facts.extend(fact);
+        part.sequences.push(record.sequence_number.clone());
     }
-    Ok(())
+    let (parts, news) = sorted.into_values().unzip();
+    decided.parts = parts;
+    news
+}
+
+/// The tuning of a record with news, and its fact; `None` instead of a fact if it is a ring.
+fn news_in(record: &StreamRecord) -> Option<(&str, Option<Result<Recorded, StoredError>>)> {
+    let new = record.new.as_ref().filter(|_| record.kind != RecordKind::Remove)?;
+    let fact = stored::id_of(&record.key, FACT_PREFIX).map(|id| (id, Some(stored::fact(new))));
+    fact.or_else(|| stored::id_of(&record.key, RING_PREFIX).map(|id| (id, None)))
 }

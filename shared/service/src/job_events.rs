@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use thiserror::Error;
+use tuning::fact::JobKey;
 use wire::events::EventError;
 use wire::events::job_state::JobStateChange;
 use wire::names::{TAG_STACK, TAG_TUNING, parse_training_job_name};
@@ -22,6 +23,19 @@ pub enum Recorded {
     Stored,
     /// It is not about a job of ours.
     NotOurs,
+}
+
+/// What a delivery is about and what it brought, as far as that is known, also of one that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// The tuning.
+    pub tuning: Option<String>,
+    /// The training job.
+    pub job: Option<JobKey>,
+    /// Facts that were new.
+    pub facts: usize,
+    /// Log lines with the objective.
+    pub lines: usize,
 }
 
 /// Why a delivery was not recorded.
@@ -47,8 +61,8 @@ pub struct JobEvents<T, C> {
 }
 
 impl<T: Table, C: Clock> JobEvents<T, C> {
-    /// Takes one EventBridge event.
-    pub async fn handle(&self, event: &Value) -> Result<Recorded, RecordError> {
+    /// Takes one EventBridge event; `about` is filled in on the way.
+    pub async fn handle(&self, event: &Value, about: &mut About) -> Result<Recorded, RecordError> {
         let change = match JobStateChange::parse(event) {
             Ok(change) => change,
             Err(EventError::NotOurs(_)) => return Ok(Recorded::NotOurs),
@@ -61,12 +75,13 @@ impl<T: Table, C: Clock> JobEvents<T, C> {
         if tag(TAG_STACK) != Some(self.stack.as_str()) || tag(TAG_TUNING) != Some(id.as_str()) {
             return Ok(Recorded::NotOurs);
         }
+        (about.tuning, about.job) = (Some(id.clone()), Some(job));
         if self.store.tuning(&id).await?.is_none() {
             return Ok(Recorded::NotOurs);
         }
         let fact = change.to_recorded(job);
         let delivered = record::deliver(&*self.store.table, &id, &[fact], self.clock.now()).await;
-        delivered.map_err(StoreError::from)?;
+        about.facts = delivered.map_err(StoreError::from)?;
         Ok(Recorded::Stored)
     }
 }

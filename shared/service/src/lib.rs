@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod active;
+pub mod batch;
 pub mod change;
 pub mod contract;
 pub mod cost;

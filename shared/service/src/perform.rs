@@ -5,6 +5,7 @@
 //! name is computed and never used twice. Chooses nothing: the ruling in the row carries every detail.
 
 pub(crate) mod bill;
+mod decision;
 mod grant;
 mod look;
 mod notice;
@@ -12,6 +13,8 @@ mod pool;
 mod start;
 mod stop;
 
+pub(crate) use decision::Decision;
+pub use decision::TRIAL_DECISION;
 pub use notice::{COST_ALARM, TUNING_STATE_CHANGE};
 
 use std::sync::Arc;
@@ -21,10 +24,11 @@ use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::money::MicroUsd;
 use tuning::ruling::Ruling;
 use wire::events::job_state::cut_message;
-use wire::events::stream::{self, RecordKind};
+use wire::events::stream::{self, BadRecord, RecordKind};
 use wire::names::{digest, training_job_name};
 use wire::stored::{self, ACTION_PREFIX, ActionRow, ActionStatus, REVISION};
 
+use crate::batch::{Batch, Part, Progress, Unreadable};
 use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Clock, Millis};
@@ -86,13 +90,54 @@ enum Outcome {
 }
 
 /// What became of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Performed {
     /// The row is settled.
-    Done,
-    /// Somebody else is at it, it is not yet time, or it was put off.
+    Done(Effect),
+    /// Somebody else is at it, or it is not yet time.
     NotNow,
+    /// It could not be done now, and why: the sweeper tries again.
+    PutOff(String),
 }
+
+impl Performed {
+    /// Whether the row is settled.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+}
+
+/// What a settled action has brought about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: it was settled before.
+    Before,
+    /// A training job was started.
+    Started,
+    /// The service will never take the training job, and why.
+    Refused(String),
+    /// A training job was stopped.
+    Stopped {
+        /// The rung at which its trial was not among the best; `None` = for another reason.
+        rung: Option<u32>,
+    },
+    /// Something was read, told or booked.
+    Other,
+}
+
+/// What became of an action in a batch.
+#[derive(Debug, Default)]
+pub struct Act {
+    /// Its name.
+    pub action: String,
+    /// What became of it.
+    pub performed: Option<Performed>,
+    /// Why the event bus was not told of it, where it should have been.
+    pub unpublished: Option<String>,
+}
+
+/// A batch of new action rows: each part is one.
+pub type Acts = Batch<Act>;
 
 /// Whether an action is to be performed now.
 #[derive(Debug)]
@@ -112,28 +157,39 @@ where
     B: Bus,
     C: Clock,
 {
-    /// Takes a batch of stream records of new action rows; the answer names those to be delivered again.
-    pub async fn handle(&self, event: &Value) -> Value {
-        let mut failed = Vec::new();
-        for record in stream::parse(event) {
-            match record {
-                Ok(record) if record.kind == RecordKind::Insert => {
-                    let Some(id) = stored::id_of(&record.key, ACTION_PREFIX) else { continue };
-                    if self.perform(id, &record.key.sk).await.is_err() {
-                        failed.push(record.sequence_number);
-                    }
-                }
-                Ok(_) => {}
-                Err(bad) => failed.extend(bad.sequence_number),
+    /// Takes a batch of stream records of new action rows, one by one, as long as `goes_on` says so; `acts` tells what
+    /// became of it and what is to be delivered again.
+    pub async fn handle(&self, event: &Value, goes_on: impl Fn() -> bool + Send, acts: &mut Acts) {
+        sort(event, acts);
+        for part in &mut acts.parts {
+            if !goes_on() {
+                return;
             }
+            part.progress = match self.perform(&part.tuning, &part.done.action).await {
+                Ok(performed) => {
+                    part.done.performed = Some(performed);
+                    Progress::Done
+                }
+                Err(error) => Progress::Failed(error),
+            };
         }
-        stream::batch_response(&failed)
+        // Last, so that no bus that is slow keeps a job from being stopped.
+        for Part { tuning, done, .. } in &mut acts.parts {
+            let Some(performed) = &done.performed else { continue };
+            let Some(decision) = Decision::of(&done.action, performed) else { continue };
+            let published = if goes_on() {
+                self.publish(tuning, decision).await
+            } else {
+                Err("no time was left".to_owned())
+            };
+            done.unpublished = published.err();
+        }
     }
 
     /// Performs action `action` of tuning `id`, if it is to be performed now.
     pub async fn perform(&self, id: &str, action: &str) -> Result<Performed, StoreError> {
         match self.due(id, action).await? {
-            Due::Settled => Ok(Performed::Done),
+            Due::Settled => Ok(Performed::Done(Effect::Before)),
             Due::NotNow => Ok(Performed::NotNow),
             Due::Now(row) => self.take_up(id, *row).await,
         }
@@ -235,7 +291,7 @@ where
                     record::put(&*self.store.table, id, fact).await?;
                 }
                 row.status = ActionStatus::Done;
-                Performed::Done
+                Performed::Done(effect(&row.ruling, &facts))
             }
             Outcome::Later(ref reason) | Outcome::Limited(ref reason) => {
                 let limited = matches!(outcome, Outcome::Limited(_));
@@ -245,19 +301,19 @@ where
                     row.claimed_until = 0;
                 }
                 self.defer(id, &mut row, (reason, limited), 0).await?;
-                Performed::NotNow
+                Performed::PutOff(reason.clone())
             }
             Outcome::Unsure(reason) => {
                 row.status = ActionStatus::Pending;
                 self.defer(id, &mut row, (&reason, false), 0).await?;
-                Performed::NotNow
+                Performed::PutOff(reason)
             }
             Outcome::Open(reason, earlier) => {
                 row.status = ActionStatus::Pending;
                 // Of this try nothing is left open.
                 row.claimed_until = earlier;
                 self.defer(id, &mut row, (&reason, false), earlier.saturating_add(self.abandoned_ms)).await?;
-                Performed::NotNow
+                Performed::PutOff(reason)
             }
         };
         // Should another have taken over after our claim expired, the row is theirs.
@@ -306,7 +362,7 @@ where
         if tuning::planted!(RefusalInTwoWrites) {
             record::put(&*self.store.table, id, fact).await?;
             self.put_row(id, row, before).await?;
-            return Ok(Performed::Done);
+            return Ok(Performed::Done(refused(fact)));
         }
         let writes = vec![
             Write::Put(row.row(id), Condition::equals(REVISION, before)),
@@ -314,7 +370,7 @@ where
         ];
         let token = digest(format!("{id} {} {before} {fact:?}", row.action).as_bytes());
         match self.store.table.transact(writes, &token).await {
-            Ok(()) => Ok(Performed::Done),
+            Ok(()) => Ok(Performed::Done(refused(fact))),
             Err(TableError::Conflict(_)) => Ok(Performed::NotNow),
             Err(error) => Err(error.into()),
         }
@@ -333,6 +389,43 @@ where
     fn claim_is_good(&self, row: &ActionRow) -> bool {
         tuning::planted!(ExpiredClaimGood)
             || self.clock.now().saturating_add(CLAIM_MARGIN_MS.min(self.claim_ms / 2)) < row.claimed_until
+    }
+}
+
+/// The parts of a batch; records of other rows than new actions concern nobody.
+fn sort(event: &Value, acts: &mut Acts) {
+    for record in stream::parse(event) {
+        match record {
+            Ok(record) if record.kind == RecordKind::Insert => {
+                let Some(id) = stored::id_of(&record.key, ACTION_PREFIX) else { continue };
+                let mut part = Part::<Act>::new(id);
+                part.done.action.clone_from(&record.key.sk);
+                part.sequences.push(record.sequence_number);
+                acts.parts.push(part);
+            }
+            Ok(_) => {}
+            Err(BadRecord { sequence_number: sequence, reason }) => {
+                acts.unreadable.push(Unreadable { sequence, tuning: None, reason });
+            }
+        }
+    }
+}
+
+fn effect(ruling: &Ruling, facts: &[Recorded]) -> Effect {
+    facts
+        .iter()
+        .find_map(|recorded| match recorded.fact {
+            Fact::JobStarted { .. } => Some(Effect::Started),
+            Fact::StopAccepted { .. } => Some(Effect::Stopped { rung: decision::stopped_at(ruling) }),
+            _ => None,
+        })
+        .unwrap_or(Effect::Other)
+}
+
+fn refused(recorded: &Recorded) -> Effect {
+    match &recorded.fact {
+        Fact::StartRefused { message, .. } => Effect::Refused(message.clone()),
+        _ => Effect::Other,
     }
 }
 

@@ -26,14 +26,23 @@ pub async fn put<T: Table>(table: &T, id: &str, fact: &Recorded) -> Result<Put, 
 
 /// Puts facts as a delivery from outside brought them. A delivery that comes again may mean that the stream record of
 /// the first was lost: then the ring makes the decider look at the table.
-pub async fn deliver<T: Table>(table: &T, id: &str, facts: &[Recorded], now: i64) -> Result<(), TableError> {
-    let mut known = false;
+/// Returns how many were new.
+pub async fn deliver<T: Table>(
+    table: &T,
+    id: &str,
+    facts: &[Recorded],
+    now: i64,
+) -> Result<usize, TableError> {
+    let mut new = 0;
     for fact in facts {
         // A clock ahead of ours must not move the decider's time, which deadlines hang on.
         let fact = Recorded { at: fact.at.min(now), ..fact.clone() };
-        known |= put(table, id, &fact).await? == Put::Known;
+        new += usize::from(put(table, id, &fact).await? == Put::New);
     }
-    if known { ring(table, id, now).await } else { Ok(()) }
+    if new < facts.len() {
+        ring(table, id, now).await?;
+    }
+    Ok(new)
 }
 
 /// Rings: the decider reads all facts of tuning `id` and of its live jobs.

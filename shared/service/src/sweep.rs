@@ -74,6 +74,19 @@ pub struct Settled {
     pub grants: usize,
 }
 
+/// What became of the actions that a sweep took up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Settled now.
+    pub done: usize,
+    /// Of these, training jobs started.
+    pub started: usize,
+    /// And stopped.
+    pub stopped: usize,
+    /// Put off again.
+    pub put_off: usize,
+}
+
 /// What a sweep did.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Swept {
@@ -97,6 +110,12 @@ pub struct Swept {
     pub failed: usize,
     /// Why the last of these could not be.
     pub last_error: Option<StoreError>,
+    /// The first of these that concern a tuning: which, and why.
+    pub failures: Vec<(String, StoreError)>,
+    /// Actions by what became of them.
+    pub performed: Counts,
+    /// Tunings with a decision that the event bus was not told of, and why.
+    pub unpublished: Vec<(String, String)>,
     /// Running jobs that no action row knows, stopped.
     pub orphans_stopped: usize,
     /// Why running jobs could not be listed or an orphan not be stopped.
@@ -172,7 +191,20 @@ where
         self.list_all(&mut run, if idle { WHOLE } else { LIST_SHARE }).await;
         self.make_starts(&mut run).await;
         self.look(&mut run).await;
+        self.publish(&mut run).await;
         Ok(self.end(run).await)
+    }
+
+    /// Tells the event bus of the decisions that this sweep carried out.
+    async fn publish(&self, run: &mut Run) {
+        for (id, decision) in std::mem::take(&mut run.decisions) {
+            let published = if self.goes_on(run, WHOLE) {
+                self.actuator.publish(&id, decision).await
+            } else {
+                Err("no time was left".to_owned())
+            };
+            run.swept.unpublished.extend(published.err().map(|why| (id, why)));
+        }
     }
 
     /// Whether the sweep may begin something that belongs into the first `share` percent of its time.

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 use service::memory::MemoryTable;
-use service::perform::{Actuator, CLAIM_MS, LOG_LAG_MS, Performed};
+use service::perform::{Actuator, CLAIM_MS, Effect, LOG_LAG_MS, Performed};
 use service::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use service::ports::training::{Description, JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError};
 use service::ports::{Bus, BusError, Clock};
@@ -159,7 +159,7 @@ impl Stack {
         let dollars = |n: u64| MicroUsd(n * 1_000_000);
         let ruling = Ruling::GrantOrdered { n, least: dollars(least), wanted: dollars(wanted) };
         let action = self.order(id, ruling);
-        assert_eq!(now(self.actuator.perform(id, &action)), Ok(Performed::Done));
+        assert_eq!(now(self.actuator.perform(id, &action)), Ok(Performed::Done(Effect::Other)));
         self.granted(id, n)
     }
 
@@ -209,7 +209,7 @@ fn an_asking_that_is_performed_twice_is_answered_once() {
     assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::NotNow));
     // A month later somebody takes it up again.
     stack.time.0.fetch_add(2_592_000_000, Ordering::Relaxed);
-    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done));
+    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
     assert_eq!((stack.granted("a-1", 1).0, stack.month(MONTH), stack.month("2026-12")), (4, 4, 0));
     let row = now(stack.table.get(&stored::action_key("a-1", &action))).unwrap().unwrap();
     assert_eq!(ActionRow::read(&row).unwrap().status, ActionStatus::Done);
@@ -230,9 +230,10 @@ fn an_asking_that_always_loses_is_put_off_not_given_up() {
     stack.table.races.store(8, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
     let action = stack.order("a-1", Ruling::GrantOrdered { n: 1, least, wanted });
-    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::NotNow));
+    let performed = now(stack.actuator.perform("a-1", &action));
+    assert!(matches!(performed, Ok(Performed::PutOff(_))), "{performed:?}");
     stack.time.0.fetch_add(1_000, Ordering::Relaxed);
-    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done));
+    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
     assert_eq!(stack.granted("a-1", 1).0, 4);
 }
 
@@ -248,6 +249,6 @@ fn money_goes_back_once_and_to_the_month_it_came_from() {
     stack.table.lost.store(1, Ordering::Relaxed);
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     stack.time.0.fetch_add(CLAIM_MS, Ordering::Relaxed);
-    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done));
+    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
     assert_eq!((stack.month(MONTH), stack.month("2026-12")), (3, 9));
 }

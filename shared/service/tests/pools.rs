@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::{Value, json};
 use service::memory::MemoryTable;
-use service::perform::{Actuator, CLAIM_MS, LOG_LAG_MS, Performed};
+use service::perform::{Actuator, CLAIM_MS, Effect, LOG_LAG_MS, Performed};
 use service::ports::table::{Condition, Table, Write};
 use service::ports::training::{
     Description, JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError, WarmPool,
@@ -237,7 +237,7 @@ fn ended(id: &str, pool: Option<(&str, Option<u64>)>) -> Description {
 }
 
 fn done(facts: Vec<Fact>) -> (Performed, ActionStatus, Vec<Fact>) {
-    (Performed::Done, ActionStatus::Done, facts)
+    (Performed::Done(Effect::Other), ActionStatus::Done, facts)
 }
 
 fn over(seconds: u64) -> Fact {
@@ -247,8 +247,8 @@ fn over(seconds: u64) -> Fact {
 /// It was put off for this reason.
 fn put_off(outcome: &(Performed, ActionStatus, Vec<Fact>), why: &str) {
     let (performed, status, facts) = outcome;
-    assert_eq!((*performed, *status), (Performed::NotNow, ActionStatus::Pending));
     let Some(Fact::ActionDeferred { reason, .. }) = facts.last() else { panic!("{facts:?}") };
+    assert_eq!((performed, *status), (&Performed::PutOff(reason.clone()), ActionStatus::Pending));
     assert!(reason.contains(why), "{reason}");
     assert!(facts.iter().all(|fact| matches!(fact, Fact::ActionDeferred { .. })), "{facts:?}");
 }
@@ -263,7 +263,7 @@ fn what_is_still_kept_is_seen_once_and_at_last_waited_for() {
     put_off(&world.read(true), "still kept");
     world.keeps(Some(("Terminated", Some(600))));
     let (performed, status, facts) = world.perform("pool-0-0-1-1");
-    assert_eq!((performed, status), (Performed::Done, ActionStatus::Done));
+    assert_eq!((performed, status), (Performed::Done(Effect::Other), ActionStatus::Done));
     assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::PoolOver { .. })).count(), 1);
     assert!(facts.contains(&over(600)));
     assert_eq!(world.calls(), ["describe", "describe"]);
@@ -330,7 +330,10 @@ fn a_release_is_done_when_they_are_gone_and_not_before() {
     assert_eq!(world.calls(), ["describe", "release"]);
     world.keeps(Some(("Terminated", Some(9))));
     let (performed, status, facts) = world.perform(&action);
-    assert_eq!((performed, status, facts.contains(&over(9))), (Performed::Done, ActionStatus::Done, true));
+    assert_eq!(
+        (performed, status, facts.contains(&over(9))),
+        (Performed::Done(Effect::Other), ActionStatus::Done, true)
+    );
     assert_eq!(world.calls(), ["describe"]);
 }
 

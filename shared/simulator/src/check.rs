@@ -5,6 +5,7 @@
 
 mod actions;
 mod bounds;
+mod decisions;
 pub(crate) mod end;
 mod launch;
 mod limits;
@@ -46,6 +47,8 @@ pub(crate) struct Checker {
     pub(crate) judged_right: u64,
     pub(crate) judged_wrong: u64,
     pub(crate) steps: u64,
+    /// Events of trials that went out, by what was decided.
+    pub(crate) decisions_told: BTreeMap<String, u64>,
     /// Notices that went out, by tuning.
     pub(crate) notices: BTreeMap<String, Vec<String>>,
     /// The stack's cap of a month, micro-dollars.
@@ -87,6 +90,7 @@ pub(crate) struct Book {
     pub(crate) ended: Option<(EndReason, i64)>,
     /// Notices that were ordered.
     notices: BTreeSet<String>,
+    decisions: decisions::Decisions,
     /// Granted less given back, micro-dollars.
     granted: u64,
     /// The smallest worst case of a job that was started.
@@ -175,6 +179,7 @@ impl Checker {
             judged_right: 0,
             judged_wrong: 0,
             steps: 0,
+            decisions_told: BTreeMap::new(),
             notices: BTreeMap::new(),
             monthly_cap,
             months: month::Months::default(),
@@ -263,6 +268,7 @@ impl Checker {
             ending: None,
             ended: None,
             notices: BTreeSet::new(),
+            decisions: decisions::Decisions::default(),
             granted: 0,
             least_reservation: None,
             bounds: bounds::Bounds::default(),

@@ -41,6 +41,8 @@ pub struct History {
     pub sites: BTreeMap<(Kind, Site), u64>,
     /// How often each kind of ruling was made.
     pub rulings: BTreeMap<&'static str, u64>,
+    /// How often the bus was told of a trial, by what was decided of it.
+    pub decisions_told: BTreeMap<String, u64>,
     /// Tunings that neither their user nor their cap ended.
     pub unhindered: u64,
     /// Of these, how those ended that did not end Completed with a trial at `MaxResource` (without rungs: one that ran to
@@ -108,6 +110,7 @@ impl History {
             faults: by_kind(world.faults.hits()),
             sites: world.faults.hits().clone(),
             rulings: rulings(check),
+            decisions_told: check.decisions_told.clone(),
             records_lost: world.records_lost,
             given_up: world.given_up,
             judged_right: check.judged_right,
@@ -136,6 +139,7 @@ impl History {
             faults: BTreeMap::new(),
             sites: BTreeMap::new(),
             rulings: BTreeMap::new(),
+            decisions_told: BTreeMap::new(),
             records_lost: 0,
             given_up: 0,
             judged_right: 0,

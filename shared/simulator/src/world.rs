@@ -9,6 +9,8 @@
 pub(crate) mod call;
 mod capacity;
 mod checkpoint;
+#[cfg(test)]
+mod contract;
 pub(crate) mod deliver;
 mod launched;
 pub(crate) mod life;

@@ -6,9 +6,9 @@
 use std::sync::OnceLock;
 
 use simulator::Run;
-use simulator::case::{Case, Choices, Epochs, Rungs};
+use simulator::case::{Case, Change, Choices, Epochs, Rungs};
 use simulator::fault::Kind;
-use simulator::plan::{HOUR, Plan};
+use simulator::plan::{HOUR, MINUTE, Plan};
 use simulator::report::Report;
 use simulator::site::{Op, Site};
 
@@ -85,6 +85,7 @@ fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     for seed in 0..12 {
         add(&mut report, &stopped_while_it_is_interrupted(seed));
     }
+    add(&mut report, &changes_by_clocks_that_differ());
     for seed in PARTS * SEEDS_PER_PART..SEEDS_MAX {
         if report.missing().is_empty() {
             break;
@@ -106,6 +107,29 @@ fn month_without_money() -> Run {
     let plan = Plan { monthly_cap: Some(600_000), ..Plan::calm() };
     let choices = Choices { max_jobs: 100, ..Choices::plain() };
     Run { seed: 0, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
+}
+
+/// Its user changes the jobs at once again and again, through processes whose clocks differ: that a change is overtaken by
+/// one that was made before it, as the clocks have it, is seldom drawn.
+fn changes_by_clocks_that_differ() -> Run {
+    let plan = Plan { skew_ms_max: 20_000, ..Plan::calm() }.with(Kind::ColdStart, 1.0);
+    let mut case = Case::of("sim0", &Choices::plain());
+    let change = |n: u32| {
+        let (at, jobs) = (i64::from(n) * 5_000 + MINUTE, 1 + n % 3);
+        // One that is overtaken in all it says is not recorded; so every second says something that the others do not.
+        let cap = (n % 2 == 1).then_some(500_000_000 + u64::from(n) * 10_000);
+        Change { at, cap, max_parallel: Some(jobs), pause_ms: None }
+    };
+    case.changes = (0..20).map(change).collect();
+    Run { seed: 0, plan, cases: vec![case], trace: false }
+}
+
+/// It needs no luck: one such history has it.
+#[test]
+fn a_change_may_be_overtaken_by_a_later_one() {
+    let history = changes_by_clocks_that_differ().history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+    assert!(history.rulings["LimitsChanged, overtaken by a later change"] > 0, "{:?}", history.rulings);
 }
 
 /// Lines are counted by their rank, and the jobs are interrupted.

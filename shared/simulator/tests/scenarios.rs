@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use simulator::Run;
-use simulator::case::{Case, Choices, Epochs};
+use simulator::case::{Case, Choices, Epochs, Rungs};
 use simulator::fault::Kind;
 use simulator::plan::{CrashOnce, HOUR, MINUTE, Order, Plan};
 use simulator::report::History;
@@ -52,6 +52,25 @@ fn without_faults_every_tuning_completes() {
         assert_eq!(history.records_lost + history.given_up, 0);
         assert!(history.virtual_ms < 12 * HOUR, "{} ms", history.virtual_ms);
         assert_eq!(history.judged_wrong, 0);
+    }
+}
+
+/// Where nothing goes wrong, the bus is told once of each trial that is stopped at a rung while it runs, and of each that is
+/// promoted.
+#[test]
+fn each_decision_of_a_trial_is_told_once() {
+    for (rungs, word, rule) in [
+        (Rungs::Stop, "Stopped", "StopOrdered Rung"),
+        (Rungs::Asynchronous, "Promoted", "TrialPromoted"),
+        (Rungs::Synchronous, "Promoted", "TrialPromoted"),
+    ] {
+        let choices = Choices { rungs, hyperband: Some((1, 27, 3)), ..Choices::plain() };
+        let cases = vec![Case::of("sim0", &choices)];
+        let history = Run { seed: 1, plan: Plan::calm(), cases, trace: false }.history();
+        assert!(history.violations.is_empty(), "{rungs:?}: {:#?}", history.violations);
+        let made = history.rulings[rule];
+        assert!(made > 0, "{rungs:?}");
+        assert_eq!(history.decisions_told, [(word.to_owned(), made)].into(), "{rungs:?}");
     }
 }
 

@@ -118,3 +118,22 @@ Reads a data directory (--data-dir) only, not an --endpoint.
 Examples:
   hyperband report xgb-1 -o report.html
   hyperband report xgb-1 -o - > report.html";
+
+pub(super) const TRAINING_SERVICE_EXAMPLES: &str = "\
+CreateTrainingJob, DescribeTrainingJob, StopTrainingJob, UpdateTrainingJob, ListTrainingJobs, AddTags and ListTags of \
+SageMaker, for boto3, the AWS CLI and every AWS SDK. Every instance of a training job is one process of COMMAND, as with \
+`hyperband run`. Nobody is authenticated: whoever reaches the address may start COMMAND. GET /ping answers once it is up.
+
+The address is printed as one line; then each change of a job's state is told on standard error. SIGTERM and SIGINT end \
+all training processes and the service; started again on the same folder, it goes on with spot jobs, and on-demand jobs \
+have failed.
+
+An endpoint on this machine needs no AWS credentials. Event buses refuse sources that begin with `aws.`, so give another \
+--event-source where the bus is one of AWS's or a faithful emulator.
+
+Examples:
+  hyperband training-service -- python3 train.py
+  hyperband training-service --listen 127.0.0.1:0 --output json -- ./train.sh
+  hyperband training-service --events-endpoint http://127.0.0.1:4566 --event-source test.sagemaker \\
+      --logs-endpoint http://127.0.0.1:4566 -- python3 train.py
+  AWS_ENDPOINT_URL_SAGEMAKER=http://127.0.0.1:8321 aws sagemaker list-training-jobs";

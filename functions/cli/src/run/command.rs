@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::text::quoted;
 
 /// The command with its program as an absolute path, so that no training job is spent on a mistyped name.
-pub(super) fn resolve(command: &[OsString]) -> Result<Vec<OsString>, Failure> {
+pub(crate) fn resolve(command: &[OsString]) -> Result<Vec<OsString>, Failure> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::usage("the training command is empty"));
     };
@@ -36,6 +36,13 @@ pub(super) fn resolve(command: &[OsString]) -> Result<Vec<OsString>, Failure> {
 
 fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// This program as the shim of the training processes' hosts.
+pub(crate) fn shim() -> Result<Vec<OsString>, Failure> {
+    let program =
+        env::current_exe().map_err(|error| Failure::endpoint(error).context("cannot find this program"))?;
+    Ok(vec![program.into_os_string(), "__host".into()])
 }
 
 /// The command line of this process, as it can be pasted into a shell.

@@ -7,6 +7,7 @@ use service::ports::table::Table;
 use tokio::time::{Instant, sleep, timeout};
 use wire::stored::{self, ActionRow, ActionStatus};
 
+use super::command;
 use super::signals::Signals;
 use crate::arguments::Run;
 use crate::failure::Failure;
@@ -42,12 +43,10 @@ pub(crate) enum Since {
 
 /// The host that `options` ask for.
 pub(super) fn config(options: &Run) -> Result<HostConfig, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::endpoint(error).context("cannot find this program"))?;
     Ok(HostConfig {
         data_dir: options.place.data_dir.clone(),
         command: options.command.clone(),
-        shim: vec![program.into_os_string(), "__host".into()],
+        shim: command::shim()?,
         grace: options.grace_seconds,
         spot_interruptions_per_hour: options.spot_interruptions,
         seed: 0,

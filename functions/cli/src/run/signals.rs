@@ -1,4 +1,4 @@
-//! The signals that interrupt a run.
+//! The signals that interrupt a run or a service.
 
 use std::future::pending;
 

@@ -22,6 +22,7 @@ fn help_is_as_recorded() {
         "stop",
         "replay",
         "report",
+        "training-service",
         "completions",
     ] {
         let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();

@@ -16,4 +16,5 @@ mod remote;
 mod report;
 mod run;
 mod stop;
+mod training_service;
 mod world;

@@ -3,6 +3,7 @@
 //! What cannot be read goes to a file, as it would to a failure queue. What is lost here all the same is found again by
 //! the sweeper.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,9 +11,11 @@ use std::time::Duration;
 
 use dynamodb::{ChangeStream, DynamoTable, Embedded, event};
 use serde_json::Value;
-use service::decide::Decider;
-use service::job_events::{JobEvents, RecordError, Recorded};
+use service::batch::Batch;
+use service::decide::{Decided, Decider};
+use service::job_events::{About, JobEvents, RecordError, Recorded};
 use service::job_logs::JobLogs;
+use service::perform::Acts;
 use service::sweep::Sweeper;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -85,8 +88,9 @@ async fn decide(
 ) {
     while let Some(mut batch) = batches.recv().await {
         for delivery in 0..DELIVERIES_MAX {
-            let answer = decider.handle(&event(batch.clone())).await;
-            batch = failed(&answer, batch);
+            let mut done = Decided::default();
+            decider.handle(&event(batch.clone()), || true, &mut done).await;
+            batch = failed(&done, batch);
             if batch.is_empty() {
                 break;
             }
@@ -106,8 +110,9 @@ async fn perform(mut batches: mpsc::Receiver<Vec<Value>>, actuator: Arc<LocalAct
             running.spawn(async move {
                 let mut batch = vec![record];
                 for delivery in 0..DELIVERIES_MAX {
-                    let answer = actuator.handle(&event(batch.clone())).await;
-                    batch = failed(&answer, batch);
+                    let mut done = Acts::default();
+                    actuator.handle(&event(batch.clone()), || true, &mut done).await;
+                    batch = failed(&done, batch);
                     if batch.is_empty() {
                         break;
                     }
@@ -120,14 +125,12 @@ async fn perform(mut batches: mpsc::Receiver<Vec<Value>>, actuator: Arc<LocalAct
     }
 }
 
-/// The records of `batch` that `answer` names as failed.
-fn failed(answer: &Value, batch: Vec<Value>) -> Vec<Value> {
-    let failures = answer["batchItemFailures"].as_array().map_or(&[][..], Vec::as_slice);
-    let is_failed = |record: &Value| {
-        let sequence = &record["dynamodb"]["SequenceNumber"];
-        failures.iter().any(|failure| &failure["itemIdentifier"] == sequence)
-    };
-    batch.into_iter().filter(is_failed).collect()
+/// The records of `batch` that are not done.
+fn failed<D>(done: &Batch<D>, batch: Vec<Value>) -> Vec<Value> {
+    let failures: BTreeSet<&str> = done.failed().collect();
+    let sequence =
+        |record: &Value| record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned();
+    batch.into_iter().filter(|record| failures.contains(sequence(record).as_str())).collect()
 }
 
 /// Why the table cannot be worked with, while that is so.
@@ -148,7 +151,7 @@ pub(super) async fn events(
 ) {
     while let Some(event) = feed.recv().await {
         for delivery in 0..DELIVERIES_MAX {
-            if failures.taken(ingest.handle(&event).await, &event) {
+            if failures.taken(ingest.handle(&event, &mut About::default()).await, &event) {
                 break;
             }
             sleep(REDELIVERY_WAIT * 2_u32.pow(delivery)).await;
@@ -165,7 +168,7 @@ pub(super) async fn logs(
     while let Some(batch) = feed.recv().await {
         let event = serde_json::from_slice(&batch).unwrap_or(Value::Null);
         for delivery in 0..DELIVERIES_MAX {
-            if failures.taken(ingest.handle(&event).await, &event) {
+            if failures.taken(ingest.handle(&event, &mut About::default()).await, &event) {
                 break;
             }
             sleep(REDELIVERY_WAIT * 2_u32.pow(delivery)).await;

@@ -2,6 +2,7 @@
 //!
 //! Pure functions of the record. Must never show a field that `SageMaker` does not have.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -64,7 +65,7 @@ pub(crate) fn event(owner: &Owner, record: &Record, request: &JobRequest, model:
         .insert("WarmPoolStatus".to_owned(), Pool::at_change(record).map_or(Value::Null, |pool| pool.json()));
     // Not in the captured events.
     detail.remove("TensorBoardOutputConfig");
-    detail.insert("Tags".to_owned(), json!(request.tags));
+    detail.insert("Tags".to_owned(), json!(tags(record, request)));
     json!({
         "version": "0",
         "id": seeded::event_id(&arn, record.sequence),
@@ -165,6 +166,13 @@ fn stopping_condition(record: &Record, request: &JobRequest) -> Value {
         Value::Null => json!({ "MaxRuntimeInSeconds": request.max_runtime_seconds }),
         condition => condition,
     }
+}
+
+/// The tags of a job: those of its request, and what was added since.
+pub(crate) fn tags(record: &Record, request: &JobRequest) -> BTreeMap<String, String> {
+    let mut tags = request.tags.clone();
+    tags.extend(record.added_tags.clone());
+    tags
 }
 
 /// The port's view of a job.

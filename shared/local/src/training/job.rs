@@ -3,6 +3,7 @@
 //! Assumes one driver a job; stops come from elsewhere and win over the driver. Must never announce a change before it
 //! was saved (or saving it has failed, which the driver then treats as the job's failure).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -15,7 +16,7 @@ use super::clock;
 use super::config::Config;
 use super::describe::{self, Owner};
 use super::record::{End, Record, Run, Secondary, Status, StopCause};
-use super::request::JobRequest;
+use super::request::{JobRequest, TAGS_MAX};
 use super::seeded;
 use super::store::{self, Layout};
 
@@ -162,6 +163,19 @@ impl Job {
         let mut record = self.record.lock().await;
         let mut changed = record.clone();
         if !changed.let_go(to.map(ToOwned::to_owned), clock::now()) {
+            return Ok(false);
+        }
+        self.save(shared, &changed).await?;
+        *record = changed;
+        Ok(true)
+    }
+
+    /// Adds tags, if it then has no more than it may have; whether it did.
+    pub(crate) async fn add_tags(&self, shared: &Shared, tags: BTreeMap<String, String>) -> io::Result<bool> {
+        let mut record = self.record.lock().await;
+        let mut changed = record.clone();
+        changed.added_tags.extend(tags);
+        if describe::tags(&changed, &self.request).len() > TAGS_MAX {
             return Ok(false);
         }
         self.save(shared, &changed).await?;

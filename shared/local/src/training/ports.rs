@@ -32,11 +32,11 @@ pub(super) fn not_found() -> TrainingJobsError {
     TrainingJobsError::NotFound("Requested resource not found.".to_owned())
 }
 
-fn refused(message: String) -> TrainingJobsError {
+pub(super) fn refused(message: String) -> TrainingJobsError {
     TrainingJobsError::Refused { code: "ValidationException".to_owned(), message }
 }
 
-fn shutting_down() -> TrainingJobsError {
+pub(super) fn shutting_down() -> TrainingJobsError {
     TrainingJobsError::Unavailable("the service is shutting down".to_owned())
 }
 
@@ -114,11 +114,13 @@ impl TrainingJobs for TrainingService {
     }
 
     async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
-        match self.inner.jobs.lock().await.get(name) {
-            None => Err(not_found()),
-            Some(Entry::Damaged(_)) => Ok(BTreeMap::new()),
-            Some(Entry::Job(job)) => Ok(job.request.tags.clone()),
-        }
+        let job = match self.inner.jobs.lock().await.get(name) {
+            None => return Err(not_found()),
+            Some(Entry::Damaged(_)) => return Ok(BTreeMap::new()),
+            Some(Entry::Job(job)) => Arc::clone(job),
+        };
+        let record = job.record().await;
+        Ok(describe::tags(&record, &job.request))
     }
 }
 

@@ -1,7 +1,9 @@
 //! The record of one training job: what is on disk, and the only functions that change it.
 //!
 //! Pure: time comes in as an argument. Assumes that the caller saves after each change. An ended job never changes, but for the
-//! one note that what was kept after it was let go.
+//! note that what was kept after it was let go, and tags.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -152,6 +154,9 @@ pub(crate) struct Record {
     /// When the instances that were kept after it were let go, if that was before their time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) let_go: Option<LetGo>,
+    /// Tags that were added after its creation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) added_tags: BTreeMap<String, String>,
 }
 
 impl Record {
@@ -174,6 +179,7 @@ impl Record {
             runs: Vec::new(),
             request,
             let_go: None,
+            added_tags: BTreeMap::new(),
         };
         record.enter(Secondary::Starting, now);
         record

@@ -66,7 +66,7 @@ impl TrainingJobs for JobRecords {
 
     async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
         Ok(match self.find(name).await? {
-            Found::Job(_, request) => request.tags,
+            Found::Job(record, request) => describe::tags(&record, &request),
             Found::Damaged(_) => BTreeMap::new(),
         })
     }

@@ -12,7 +12,7 @@ const HYPERPARAMETER_NAME_LENGTH_MAX: usize = 256;
 const HYPERPARAMETER_VALUE_LENGTH_MAX: usize = 2500;
 const ENVIRONMENT_MAX: usize = 100;
 const ENVIRONMENT_LENGTH_MAX: usize = 512;
-const TAGS_MAX: usize = 50;
+pub(crate) const TAGS_MAX: usize = 50;
 const CHANNELS_MAX: usize = 20;
 const NAME_LENGTH_MAX: usize = 63;
 /// `SageMaker`'s longest run, 28 days.
@@ -238,7 +238,8 @@ fn environment(request: &Map<String, Value>) -> Result<BTreeMap<String, String>,
     Ok(found)
 }
 
-fn tags(request: &Map<String, Value>) -> Result<BTreeMap<String, String>, Invalid> {
+/// The `Tags` of a request.
+pub(crate) fn tags(request: &Map<String, Value>) -> Result<BTreeMap<String, String>, Invalid> {
     let listed = list(request, "Tags", "tags")?;
     if listed.len() > TAGS_MAX {
         let rule = "have length less than or equal to 50";

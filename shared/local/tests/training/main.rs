@@ -7,6 +7,7 @@ mod flood;
 mod life;
 mod limits;
 mod pools;
+mod port;
 mod records;
 mod requests;
 mod spot;

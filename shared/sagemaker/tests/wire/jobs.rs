@@ -132,6 +132,29 @@ async fn a_stop_of_an_ended_job_and_of_none_are_told_apart() {
     assert_eq!(at(&service).release(JOB).await, Err(not_found()));
 }
 
+/// A role that may stop jobs with our tag only is refused a job that is not there.
+#[tokio::test]
+async fn a_stop_that_is_forbidden_is_not_found_only_if_the_job_is_not_there() {
+    const FORBIDDEN: &str = "User is not authorized to perform: sagemaker:StopTrainingJob";
+    let forbidden = || Answer::error(400, "AccessDeniedException", FORBIDDEN);
+    let service = Service::start(move |call| match call.operation() {
+        "DescribeTrainingJob" => Answer::error(400, "ValidationException", ABSENT),
+        _ => forbidden(),
+    });
+    assert_eq!(at(&service).stop(JOB).await, Err(not_found()));
+    let refused = TrainingJobsError::Refused {
+        code: "AccessDeniedException".to_owned(),
+        message: FORBIDDEN.to_owned(),
+    };
+    let service = Service::start(move |call| match call.operation() {
+        "DescribeTrainingJob" => Answer::done(&young()),
+        _ => forbidden(),
+    });
+    assert_eq!(at(&service).stop(JOB).await, Err(refused.clone()));
+    let service = Service::start(move |_| forbidden());
+    assert_eq!(at(&service).stop(JOB).await, Err(refused), "whether it is there is not known");
+}
+
 #[tokio::test]
 async fn tags_are_read_by_the_arn_that_the_job_has_and_to_their_end() {
     let service = Service::start(|call| match (call.operation(), call.body.get("NextToken")) {

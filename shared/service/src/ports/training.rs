@@ -1,7 +1,8 @@
 //! Training jobs as SageMaker runs them, and their logs.
 //!
 //! Requests are the service's own JSON (`CreateTrainingJob`), so that nothing a user sent is lost on the way. A job's
-//! name is unique for ever. `create` and `stop` take effect once per job however often they are called.
+//! name is unique for ever. `create` and `stop` take effect once per job however often they are called. The contract suite
+//! in `service::contract::training` says what every implementation must do.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -101,7 +101,7 @@ where
             jobs.take_refused();
             match self.look_at(&mut loaded, *key).await {
                 Ok(known) => ring |= known,
-                Err(error) => run.failed(error),
+                Err(error) => run.failed_for(id, error),
             }
             if jobs.take_refused() {
                 // It was cut short: the next sweep begins with it.

@@ -3,8 +3,12 @@
 use super::Swept;
 use super::lease::Lease;
 use super::round::FirstPage;
+use crate::perform::{Decision, Effect, Performed};
 use crate::ports::Millis;
 use crate::store::StoreError;
+
+/// So many failures are told one by one; all are counted.
+const FAILURES_TOLD: usize = 20;
 
 /// A sweep under way.
 #[derive(Debug)]
@@ -24,6 +28,8 @@ pub(super) struct Run {
     pub(super) silent: usize,
     /// Before the first tuning for which something was left undone.
     pub(super) left_after: Option<String>,
+    /// What people are to be told of at its end.
+    pub(super) decisions: Vec<(String, Decision)>,
 }
 
 /// An action that is due.
@@ -47,6 +53,7 @@ impl Run {
             whole: false,
             silent: 0,
             left_after: None,
+            decisions: Vec::new(),
         }
     }
 
@@ -54,6 +61,29 @@ impl Run {
     pub(super) fn failed(&mut self, error: StoreError) {
         self.swept.failed += 1;
         self.swept.last_error = Some(error);
+    }
+
+    /// The same, for tuning `id`.
+    pub(super) fn failed_for(&mut self, id: &str, error: StoreError) {
+        if self.swept.failures.len() < FAILURES_TOLD {
+            self.swept.failures.push((id.to_owned(), error.clone()));
+        }
+        self.failed(error);
+    }
+
+    /// Takes note of what became of an action.
+    pub(super) fn performed(&mut self, id: &str, action: &str, performed: &Performed) {
+        let counts = &mut self.swept.performed;
+        match performed {
+            Performed::NotNow | Performed::Done(Effect::Before) => return,
+            Performed::PutOff(_) => counts.put_off += 1,
+            Performed::Done(effect) => {
+                counts.done += 1;
+                counts.started += usize::from(*effect == Effect::Started);
+                counts.stopped += usize::from(matches!(effect, Effect::Stopped { .. }));
+            }
+        }
+        self.decisions.extend(Decision::of(action, performed).map(|decision| (id.to_owned(), decision)));
     }
 
     /// Something that is due does not fit; the next sweep begins with the tuning after `after`, unless this one did not

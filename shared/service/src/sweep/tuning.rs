@@ -10,7 +10,7 @@ use super::round::Round;
 use super::run::{Owed, Run};
 use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, look};
 use crate::describe;
-use crate::perform::{Due, Performed};
+use crate::perform::Due;
 use crate::ports::table::{Condition, Table, Write};
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
 use crate::ports::{Bus, Millis, Timer};
@@ -50,7 +50,7 @@ where
             };
             run.swept.tunings += 1;
             if let Err(error) = self.heal_tuning(run, &id).await {
-                run.failed(error);
+                run.failed_for(&id, error);
             }
             run.swept.cursor.heal = id;
             unsaved += 1;
@@ -177,8 +177,10 @@ where
         if !self.goes_on(run, HEAL_SHARE) || !self.actuator.jobs.turn(Sort::Stop).await {
             let after = run.swept.cursor.heal.clone();
             run.left(&after);
-        } else if self.actuator.take_up(id, *row).await? == Performed::Done {
-            run.swept.settled.stops += 1;
+        } else {
+            let performed = self.actuator.take_up(id, *row).await?;
+            run.swept.settled.stops += usize::from(performed.is_done());
+            run.performed(id, action, &performed);
         }
         Ok(false)
     }
@@ -191,12 +193,11 @@ where
             Due::Now(row) => row,
         };
         let performed = self.actuator.take_up(id, *row).await?;
-        match performed {
-            Performed::Done if action.starts_with("notice-") => run.swept.settled.notices += 1,
-            Performed::Done => run.swept.settled.grants += 1,
-            Performed::NotNow => {}
-        }
-        Ok(performed == Performed::Done)
+        run.performed(id, action, &performed);
+        let settled = &mut run.swept.settled;
+        let count = if action.starts_with("notice-") { &mut settled.notices } else { &mut settled.grants };
+        *count += usize::from(performed.is_done());
+        Ok(performed.is_done())
     }
 
     /// Takes note of an action that reads, if it is due; whether it is settled.
@@ -238,10 +239,13 @@ where
                 continue;
             }
             match self.actuator.perform(&id, &action).await {
-                Ok(Performed::Done) if is_bill => run.swept.settled.bills += 1,
-                Ok(Performed::Done) => run.swept.settled.reads += 1,
-                Ok(Performed::NotNow) => {}
-                Err(error) => run.failed(error),
+                Ok(performed) => {
+                    let settled = &mut run.swept.settled;
+                    let count = if is_bill { &mut settled.bills } else { &mut settled.reads };
+                    *count += usize::from(performed.is_done());
+                    run.performed(&id, &action, &performed);
+                }
+                Err(error) => run.failed_for(&id, error),
             }
         }
     }
@@ -254,9 +258,11 @@ where
                 continue;
             }
             match self.actuator.perform(&id, &action).await {
-                Ok(Performed::Done) => run.swept.settled.starts += 1,
-                Ok(Performed::NotNow) => {}
-                Err(error) => run.failed(error),
+                Ok(performed) => {
+                    run.swept.settled.starts += usize::from(performed.is_done());
+                    run.performed(&id, &action, &performed);
+                }
+                Err(error) => run.failed_for(&id, error),
             }
         }
     }

@@ -106,6 +106,7 @@ impl Book {
     }
 
     fn ruling(&mut self, ruling: &Ruling) -> Result<(), String> {
+        self.decisions.ruled(ruling);
         self.notices.extend(ruling.action().filter(|action| action.starts_with("notice-")));
         match ruling {
             Ruling::GrantOrdered { least, wanted, .. } => {

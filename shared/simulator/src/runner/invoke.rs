@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use service::change::{self, ChangeError};
-use service::decide::Decider;
-use service::job_events::{JobEvents, RecordError};
+use service::decide::{Decided, Decider};
+use service::job_events::{About, JobEvents, RecordError};
 use service::job_logs::JobLogs;
 use service::lookup::{self, LookupError};
-use service::perform::{ABANDONED_MS, Actuator, CLAIM_MS, LOG_LAG_MS};
+use service::perform::{ABANDONED_MS, Acts, Actuator, CLAIM_MS, LOG_LAG_MS};
 use service::ports::Clock;
 use service::submit::{Guardrails, Submit, SubmitError};
 use service::sweep::{Limits, Sweeper};
@@ -161,7 +161,7 @@ fn job_event(process: Process, event: Value) -> Running {
     Box::pin(async move {
         let Process { store, port, .. } = &process;
         let use_case = JobEvents { store: Arc::clone(store), clock: port.clone(), stack: STACK.to_owned() };
-        let outcome = recorded(&use_case.handle(&event).await);
+        let outcome = recorded(&use_case.handle(&event, &mut About::default()).await);
         (process, outcome)
     })
 }
@@ -170,7 +170,7 @@ fn job_logs(process: Process, event: Value) -> Running {
     Box::pin(async move {
         let Process { store, port, .. } = &process;
         let use_case = JobLogs { store: Arc::clone(store), clock: port.clone() };
-        let outcome = recorded(&use_case.handle(&event).await);
+        let outcome = recorded(&use_case.handle(&event, &mut About::default()).await);
         (process, outcome)
     })
 }
@@ -178,8 +178,17 @@ fn job_logs(process: Process, event: Value) -> Running {
 fn records(process: Process, consumer: Consumer, event: Value) -> Running {
     Box::pin(async move {
         let answer = match consumer {
-            Consumer::Decider => Decider { store: Arc::clone(&process.store) }.handle(&event).await,
-            Consumer::Actuator => actuator(&process).handle(&event).await,
+            Consumer::Decider => {
+                let mut done = Decided::default();
+                let decider = Decider { store: Arc::clone(&process.store) };
+                decider.handle(&event, || true, &mut done).await;
+                done.answer()
+            }
+            Consumer::Actuator => {
+                let mut done = Acts::default();
+                actuator(&process).handle(&event, || true, &mut done).await;
+                done.answer()
+            }
         };
         let failures = answer["batchItemFailures"].as_array().into_iter().flatten();
         let failed = failures.filter_map(|failure| failure["itemIdentifier"].as_str().map(str::to_owned));

@@ -8,7 +8,7 @@ use wire::stored::{self, ActionRow, ActionStatus};
 use super::World;
 use super::ports::now;
 use crate::case::Epochs;
-use service::perform::{COST_ALARM, TUNING_STATE_CHANGE};
+use service::perform::{COST_ALARM, TRIAL_DECISION, TUNING_STATE_CHANGE};
 use service::ports::table::Table;
 
 impl World {
@@ -153,6 +153,9 @@ impl World {
 
     /// A notice went out.
     pub(crate) fn check_notice(&mut self, detail_type: &str, detail: &Value) {
+        if detail_type == TRIAL_DECISION {
+            return self.check.decision(self.now, detail);
+        }
         let name = detail["HyperParameterTuningJobName"].as_str().unwrap_or_default();
         let notice = match (detail_type, detail["Alarm"].as_str()) {
             (TUNING_STATE_CHANGE, None) => "notice-ended".to_owned(),

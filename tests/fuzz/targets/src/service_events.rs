@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use serde_json::{Value, json};
-use service::decide::Decider;
+use service::decide::{Decided, Decider};
 use service::describe::{Place, describe};
-use service::job_events::{JobEvents, RecordError};
+use service::job_events::{About, JobEvents, RecordError};
 use service::job_logs::JobLogs;
 use service::lookup::{LookupError, find, stop};
 use service::memory::{Change, MemoryTable};
@@ -108,11 +108,11 @@ impl World {
             b'e' => {
                 let Ok(event) = payload(rest) else { return };
                 let events = JobEvents { store: store(), clock: At, stack: STACK.to_owned() };
-                check_recorded(now(events.handle(&event)).err());
+                check_recorded(now(events.handle(&event, &mut About::default())).err());
             }
             b'l' => {
                 let logs = JobLogs { store: store(), clock: At };
-                check_recorded(now(logs.handle(&delivery(&gzip(rest)))).err());
+                check_recorded(now(logs.handle(&delivery(&gzip(rest)), &mut About::default())).err());
             }
             b'd' => {
                 let Ok(event) = payload(rest) else { return };
@@ -159,7 +159,9 @@ impl World {
     }
 
     fn decide(&self, event: &Value) -> Vec<Value> {
-        let answer = now(Decider { store: Arc::clone(&self.store) }.handle(event));
+        let mut decided = Decided::default();
+        now(Decider { store: Arc::clone(&self.store) }.handle(event, || true, &mut decided));
+        let answer = decided.answer();
         let Value::Array(failed) = answer["batchItemFailures"].clone() else { panic!("{answer}") };
         failed
     }

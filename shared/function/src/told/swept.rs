@@ -1,0 +1,103 @@
+//! A sweep: what it did, what it left, and what it could not do. One that had nothing to do says nothing.
+
+use serde_json::{Value, json};
+use service::store::StoreError;
+use service::sweep::{Counts, PerSort, Swept};
+use telemetry::metrics::{
+    ACTIONS_DEFERRED, ACTIONS_LEFT, ACTIONS_PERFORMED, JOBS_STARTED, JOBS_STOPPED, ORPHANS_STOPPED,
+    SWEEP_FAILED, SWEEP_MS, TRAINING_SERVICE_CALLS, TUNINGS_ACTIVE,
+};
+use telemetry::{Entry, ErrorType, Report};
+
+use super::type_of;
+use crate::Failure;
+
+/// Tells of a sweep that took `ms` (`None` = it was not done in time); the answer.
+pub fn swept(
+    result: Option<Result<Swept, StoreError>>,
+    ms: i64,
+    report: &mut Report,
+) -> Result<Value, Failure> {
+    let failure = match result {
+        Some(Ok(swept)) => {
+            count(&swept, ms, report);
+            failures(&swept, report);
+            return Ok(answer(&swept));
+        }
+        Some(Err(error)) => Failure::new(type_of(&error), &error),
+        None => Failure::timeout(),
+    };
+    report.add(SWEEP_FAILED, 1_u64);
+    report.log(Entry::error("a sweep failed").because(failure.error_type, &failure.message));
+    Err(failure)
+}
+
+fn count(swept: &Swept, ms: i64, report: &mut Report) {
+    let PerSort { describe, tags, list, log, create, stop } = swept.calls;
+    let Counts { done, started, stopped, put_off } = swept.performed;
+    report.add(TRAINING_SERVICE_CALLS, [describe, tags, list, log, create, stop].iter().sum::<u32>());
+    report.add(TUNINGS_ACTIVE, swept.tunings);
+    report.add(ACTIONS_PERFORMED, done);
+    report.add(ACTIONS_DEFERRED, put_off);
+    report.add(JOBS_STARTED, started);
+    report.add(JOBS_STOPPED, stopped);
+    report.add(ACTIONS_LEFT, swept.left);
+    report.add(ORPHANS_STOPPED, swept.orphans_stopped);
+    report.add(SWEEP_FAILED, swept.failed + usize::from(swept.listing_error.is_some()));
+    if !report.metrics().is_empty() {
+        report.add(SWEEP_MS, ms);
+    }
+}
+
+fn failures(swept: &Swept, report: &mut Report) {
+    let failed = |error: &StoreError| {
+        Entry::error("a sweep could not do something").because(type_of(error), &error.to_string())
+    };
+    for (id, error) in &swept.failures {
+        report.log(failed(error).tuning(id));
+    }
+    // What concerns no tuning: a listed job, a page of the active tunings, the lease.
+    if let Some(error) = &swept.last_error
+        && swept.failures.last().is_none_or(|(_, told)| told != error)
+    {
+        report.log(failed(error));
+    }
+    if let Some(error) = &swept.listing_error {
+        let entry = Entry::error("running jobs could not be listed or stopped");
+        report.log(entry.because(ErrorType::TrainingService, &error.to_string()));
+    }
+    for (id, why) in &swept.unpublished {
+        let entry = Entry::warn("the event bus was not told of a trial").tuning(id);
+        report.log(entry.because(ErrorType::Bus, why));
+    }
+    if swept.orphans_stopped > 0 {
+        report.log(Entry::warn("running jobs that no decision knows were stopped"));
+    }
+    if swept.lost {
+        report.log(Entry::warn("the sweep's lease ran out and passed to another sweeper"));
+    }
+}
+
+/// What a sweep did, and the last thing that it could not do.
+fn answer(swept: &Swept) -> Value {
+    let settled = &swept.settled;
+    json!({
+        "busy": swept.busy,
+        "lost": swept.lost,
+        "tunings": swept.tunings,
+        "looked": swept.looked,
+        "settled": {
+            "starts": settled.starts,
+            "stops": settled.stops,
+            "bills": settled.bills,
+            "reads": settled.reads,
+            "notices": settled.notices,
+            "grants": settled.grants,
+        },
+        "left": swept.left,
+        "failed": swept.failed,
+        "orphansStopped": swept.orphans_stopped,
+        "lastError": swept.last_error.as_ref().map(ToString::to_string),
+        "listingError": swept.listing_error.as_ref().map(ToString::to_string),
+    })
+}

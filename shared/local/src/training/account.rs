@@ -1,0 +1,140 @@
+//! What the API of an account asks beyond the ports: every job in short, ARNs, tags that are added.
+//!
+//! Assumes names as they come from outside. Must never change a job that an ARN of another account or Region names.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use service::ports::Millis;
+use service::ports::training::TrainingJobsError;
+
+use super::config::DamagedRecord;
+use super::describe::Owner;
+use super::job::Job;
+use super::pool::Pool;
+use super::record::{Secondary, Status};
+use super::request::{self, Invalid, TAGS_MAX};
+use super::{Entry, TrainingService, clock, ports};
+
+/// A job as a listing shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// `TrainingJobName`.
+    pub name: String,
+    /// `TrainingJobArn`.
+    pub arn: String,
+    /// `TrainingJobStatus`.
+    pub status: &'static str,
+    /// `SecondaryStatus`.
+    pub secondary_status: &'static str,
+    /// `CreationTime`.
+    pub created: Millis,
+    /// `LastModifiedTime`.
+    pub modified: Millis,
+    /// `TrainingEndTime`.
+    pub ended: Option<Millis>,
+    /// `WarmPoolStatus`.
+    pub warm_pool: Option<Value>,
+}
+
+impl Summary {
+    async fn of(owner: &Owner, job: &Job, now: Millis) -> Self {
+        let record = job.record().await;
+        Self {
+            name: job.request.name.clone(),
+            arn: owner.arn(&job.request.name),
+            status: record.status.name(),
+            secondary_status: record.secondary.name(),
+            created: record.created,
+            modified: record.modified,
+            ended: record.ended,
+            warm_pool: Pool::of(&record, now).map(|pool| pool.json()),
+        }
+    }
+
+    fn damaged(owner: &Owner, job: &DamagedRecord) -> Self {
+        Self {
+            name: job.name.clone(),
+            arn: owner.arn(&job.name),
+            status: Status::Failed.name(),
+            secondary_status: Secondary::Failed.name(),
+            created: job.modified,
+            modified: job.modified,
+            ended: None,
+            warm_pool: None,
+        }
+    }
+
+    /// The same as `ListTrainingJobs` answers, times as seconds.
+    pub fn json(&self) -> Value {
+        let mut summary = json!({
+            "TrainingJobName": self.name,
+            "TrainingJobArn": self.arn,
+            "TrainingJobStatus": self.status,
+            "SecondaryStatus": self.secondary_status,
+            "CreationTime": clock::seconds(self.created),
+            "LastModifiedTime": clock::seconds(self.modified),
+        });
+        if let Some(ended) = self.ended {
+            summary["TrainingEndTime"] = json!(clock::seconds(ended));
+        }
+        if let Some(pool) = &self.warm_pool {
+            summary["WarmPoolStatus"] = pool.clone();
+        }
+        summary
+    }
+}
+
+impl TrainingService {
+    /// All jobs in order of their names.
+    pub async fn summaries(&self) -> Vec<Summary> {
+        let (owner, now) = (&self.inner.shared.owner, clock::now());
+        let mut found = Vec::new();
+        for entry in self.inner.jobs.lock().await.values() {
+            found.push(match entry {
+                Entry::Job(job) => Summary::of(owner, job, now).await,
+                Entry::Damaged(job) => Summary::damaged(owner, job),
+            });
+        }
+        found
+    }
+
+    /// ARN of the training job `name`, whether there is one or not.
+    pub fn arn(&self, name: &str) -> String {
+        self.inner.shared.owner.arn(name)
+    }
+
+    /// Name of the training job that `arn` names, if it is one of this account and Region.
+    pub fn named_by<'a>(&self, arn: &'a str) -> Option<&'a str> {
+        arn.strip_prefix(self.arn("").as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// Adds the `Tags` of an `AddTags` request to the job, in place of those with the same keys; all that it has then.
+    pub async fn add_tags(
+        &self,
+        name: &str,
+        request: &Value,
+    ) -> Result<BTreeMap<String, String>, TrainingJobsError> {
+        let none = serde_json::Map::new();
+        let tags = request::tags(request.as_object().unwrap_or(&none))
+            .map_err(|Invalid(message)| ports::refused(message))?;
+        let shared = &self.inner.shared;
+        let job = match self.inner.jobs.lock().await.get(name) {
+            None => return Err(ports::not_found()),
+            Some(Entry::Damaged(job)) => return Err(TrainingJobsError::Unavailable(job.to_string())),
+            Some(Entry::Job(job)) => Arc::clone(job),
+        };
+        if *shared.closing.borrow() {
+            return Err(ports::shutting_down());
+        }
+        match job.add_tags(shared, tags).await {
+            Ok(true) => {
+                let record = job.record().await;
+                Ok(super::describe::tags(&record, &job.request))
+            }
+            Ok(false) => Err(ports::refused(format!("A resource has {TAGS_MAX} tags at most"))),
+            Err(error) => Err(TrainingJobsError::Unavailable(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! SageMaker's SDK against the local training service on the wire: the contract of every training service, through the whole
+//! of both.
+//!
+//! A program of its own rather than one of the test harness, since it is the host shim of its training processes too. It
+//! answers `--list` as test runners ask for it.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests fail with their test")]
+
+#[path = "training_service/log_store.rs"]
+mod log_store;
+
+use std::env;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_connection::account_at;
+use local::training::{Config, shim::shim_main};
+use sagemaker::SageMaker;
+use serde_json::{Value, json};
+use service::contract::training::{self as contract, Program, Stage};
+use tokio::net::TcpListener;
+use training_service::{LOG_GROUP, LogsTo, Server, Settings};
+
+const TEST: &str = "the_wire_keeps_the_contract";
+/// Does what the hyperparameter `program` says.
+const SCRIPT: &str =
+    "case $SM_HP_PROGRAM in Ends) echo one; echo two;; Fails) exit 3;; *) exec sleep 600;; esac";
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    if arguments.get(1).is_some_and(|first| first == "__host") {
+        return shim_main(arguments.into_iter().skip(2));
+    }
+    if has("--list") {
+        if !has("--ignored") {
+            println!("{TEST}: test");
+        }
+        return ExitCode::SUCCESS;
+    }
+    // A panic is the exit code.
+    tokio::runtime::Runtime::new().unwrap().block_on(the_wire_keeps_the_contract());
+    println!("test {TEST} ... ok");
+    ExitCode::SUCCESS
+}
+
+struct Wire {
+    jobs: SageMaker,
+}
+
+impl Stage for Wire {
+    type Jobs = SageMaker;
+
+    fn jobs(&self) -> &SageMaker {
+        &self.jobs
+    }
+
+    fn name(&self, number: u32) -> String {
+        format!("job-{number}")
+    }
+
+    fn request(&self, name: &str, program: Program) -> Option<Value> {
+        Some(json!({
+            "TrainingJobName": name,
+            "HyperParameters": {"program": format!("{program:?}")},
+            "AlgorithmSpecification": {"TrainingImage": "local", "TrainingInputMode": "File"},
+            "RoleArn": "arn:aws:iam::111122223333:role/example",
+            "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"},
+            "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 30},
+            "StoppingCondition": {"MaxRuntimeInSeconds": 600},
+        }))
+    }
+
+    async fn pause(&self) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn the_wire_keeps_the_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = log_store::start();
+    let shim = vec![env::current_exe().unwrap().into_os_string(), "__host".into()];
+    let command = ["/bin/sh", "-c", SCRIPT].map(OsString::from).to_vec();
+    let training =
+        Config { grace: Duration::from_millis(300), ..Config::new(folder.path().to_owned(), command, shim) };
+    let settings = Settings {
+        training,
+        events: None,
+        logs: Some(LogsTo { account: account_at(&store.endpoint).await, group: LOG_GROUP.to_owned() }),
+        tell: Arc::new(|line| println!("{line}")),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let (end, ended) = tokio::sync::oneshot::channel();
+    let server = Server::open(settings).await.unwrap();
+    let serving = tokio::spawn(server.serve(listener, async { ended.await.unwrap_or(()) }));
+    let wire = Wire { jobs: SageMaker::new(&account_at(&endpoint).await) };
+    contract::all(&wire).await;
+    contract::logs(&wire, &SageMaker::new(&account_at(&store.endpoint).await)).await;
+    end.send(()).unwrap();
+    serving.await.unwrap();
+}

@@ -1,0 +1,171 @@
+//! Tells the event bus of a trial that was stopped at a rung or promoted, once its job was really stopped or started.
+//!
+//! Nobody waits for these events and no row owes them: what cannot be published is told to the caller and not tried
+//! again, so that the bus never keeps a job from being stopped. Called only after all that costs money is done.
+
+use serde_json::{Value, json};
+use tuning::fact::JobKey;
+use tuning::ruling::{Ruling, StopWhy, Verdict};
+use tuning::step::Step;
+use wire::names::{parse_job_key, training_job_name};
+use wire::stored::{self, ActionRow, ActionStatus};
+
+use super::{Actuator, Effect, Performed};
+use crate::ports::table::{Query, Table};
+use crate::ports::training::{JobLogs, TrainingJobs};
+use crate::ports::{Bus, Clock};
+use crate::store::StoreError;
+
+/// Detail type of the events of trials.
+pub const TRIAL_DECISION: &str = "Tuning Trial Decision";
+
+/// Steps in which the ruling is looked for, latest first: it is seldom older.
+const STEPS_READ: usize = 64;
+
+/// What was decided of a trial and has been carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Its job was stopped at this rung.
+    Stopped(JobKey, u32),
+    /// It goes on from the rung below that of this job, which was started.
+    Promoted(JobKey),
+}
+
+/// What the ruling had to say.
+#[derive(Debug, Clone, Copy)]
+struct Numbers {
+    value: Option<f64>,
+    verdict: Verdict,
+}
+
+impl Decision {
+    /// The decision that `action` has carried out, if it is one.
+    pub(crate) fn of(action: &str, performed: &Performed) -> Option<Self> {
+        let job = || parse_job_key(action.split_once('-')?.1);
+        match performed {
+            Performed::Done(Effect::Stopped { rung: Some(rung) }) => Some(Self::Stopped(job()?, *rung)),
+            Performed::Done(Effect::Started) => {
+                job().filter(|job| job.rung > 0 && job.attempt > 1).map(Self::Promoted)
+            }
+            Performed::Done(_) | Performed::NotNow | Performed::PutOff(_) => None,
+        }
+    }
+
+    fn job(self) -> JobKey {
+        match self {
+            Self::Stopped(job, _) | Self::Promoted(job) => job,
+        }
+    }
+
+    /// The rung at which it was made.
+    fn rung(self) -> u32 {
+        match self {
+            Self::Stopped(_, rung) => rung,
+            Self::Promoted(job) => job.rung.saturating_sub(1),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Stopped(..) => "Stopped",
+            Self::Promoted(_) => "Promoted",
+        }
+    }
+
+    /// What `ruling` says, if it is the one that decided this.
+    fn numbers(self, ruling: &Ruling) -> Option<Numbers> {
+        let of = (self.job().trial, self.rung());
+        match (self, ruling) {
+            (Self::Stopped(..), Ruling::TrialJudged { trial, rung, value, verdict, .. })
+            | (Self::Promoted(_), Ruling::TrialPromoted { trial, rung, value, verdict, .. })
+                if (*trial, *rung) == of =>
+            {
+                Some(Numbers { value: *value, verdict: *verdict })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The rung at which the job of `ruling` is stopped.
+pub(super) fn stopped_at(ruling: &Ruling) -> Option<u32> {
+    match ruling {
+        Ruling::StopOrdered { why: StopWhy::Rung { rung }, .. } => Some(*rung),
+        _ => None,
+    }
+}
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    /// Publishes a decision; the error is why it was not.
+    pub(crate) async fn publish(&self, id: &str, decision: Decision) -> Result<(), String> {
+        match self.detail(id, decision).await {
+            Ok(Some(detail)) => {
+                self.bus.publish(TRIAL_DECISION, &detail).await.map_err(|error| error.to_string())
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// `None` if there is nothing to tell: a further attempt at a rung is no promotion.
+    async fn detail(&self, id: &str, decision: Decision) -> Result<Option<Value>, StoreError> {
+        let job = decision.job();
+        if let Decision::Promoted(job) = decision {
+            let before = JobKey { attempt: job.attempt.saturating_sub(1), ..job };
+            if self.start_of(id, before).await?.is_some() {
+                return Ok(None);
+            }
+        }
+        let Some(tuning) = self.store.tuning(id).await? else { return Ok(None) };
+        let Some(bracket) = self.start_of(id, job).await? else { return Ok(None) };
+        let rung = decision.rung();
+        let mut detail = json!({
+            "HyperParameterTuningJobName": tuning.definition.name,
+            "TuningId": id,
+            "TrainingJobName": training_job_name(id, job),
+            "Decision": decision.word(),
+            "Trial": job.trial,
+            "Bracket": bracket,
+            "Rung": rung,
+            "Resource": tuning.definition.level(bracket, rung),
+            "Time": self.clock.now(),
+        });
+        if let Some(Numbers { value, verdict }) = self.numbers(id, decision).await? {
+            // A value that is no number has no place in JSON.
+            detail["ObjectiveValue"] = json!(value);
+            detail["Rank"] = json!(verdict.rank.saturating_add(1));
+            detail["Compared"] = json!(verdict.seen);
+            detail["MayGoOn"] = json!(verdict.allowed);
+        }
+        Ok(Some(detail))
+    }
+
+    /// The bracket with which the start of a job was ordered, unless that was called off.
+    async fn start_of(&self, id: &str, job: JobKey) -> Result<Option<u32>, StoreError> {
+        let item = self.store.table.get(&stored::action_key(id, &format!("start-{job}"))).await?;
+        let row = item.as_ref().map(ActionRow::read).transpose()?;
+        Ok(match row.filter(|row| row.status != ActionStatus::Cancelled).map(|row| row.ruling) {
+            Some(Ruling::StartOrdered { bracket, .. }) => Some(bracket),
+            _ => None,
+        })
+    }
+
+    /// The numbers of the ruling, if it is among the last steps.
+    async fn numbers(&self, id: &str, decision: Decision) -> Result<Option<Numbers>, StoreError> {
+        let latest = Query::prefix(stored::tuning_partition(id), "STEP#", STEPS_READ);
+        let page = self.store.table.query(&Query { descending: true, ..latest }).await?;
+        for item in &page.items {
+            let Step { rulings, .. } = stored::step(item)?;
+            if let Some(numbers) = rulings.iter().rev().find_map(|ruling| decision.numbers(ruling)) {
+                return Ok(Some(numbers));
+            }
+        }
+        Ok(None)
+    }
+}

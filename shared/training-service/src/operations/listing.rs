@@ -1,0 +1,186 @@
+//! `ListTrainingJobs`: filters, order, pages.
+//!
+//! A page goes on after the last job of the one before, by what the order compares; so jobs that come or go in between
+//! move no other from page to page. Must never show a job twice while what the order compares does not change.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use local::training::{Summary, TrainingService};
+use serde_json::{Value, json};
+use service::ports::Millis;
+
+use crate::protocol::{Answer, ApiError, lower_first, moment, text, whole};
+
+const PAGE_JOBS_DEFAULT: usize = 10;
+const PAGE_JOBS_MAX: usize = 100;
+const NAME_LENGTH_MAX: usize = 63;
+
+/// Answers a `ListTrainingJobs` request.
+pub(super) async fn list(training: &TrainingService, members: &Value) -> Result<Answer, ApiError> {
+    let query = Query::read(members)?;
+    Ok(Some(query.page(training.summaries().await)))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SortBy {
+    Name,
+    CreationTime,
+    Status,
+}
+
+/// What a job's place in the order is.
+type Place = (String, Millis, String);
+
+#[derive(Debug)]
+struct Query {
+    filter: Filter,
+    by: SortBy,
+    descending: bool,
+    jobs: usize,
+    after: Option<Place>,
+}
+
+#[derive(Debug)]
+struct Filter {
+    status: Option<String>,
+    warm_pool: Option<String>,
+    name_contains: Option<String>,
+    created_after: Option<f64>,
+    created_before: Option<f64>,
+    modified_after: Option<f64>,
+    modified_before: Option<f64>,
+}
+
+impl Filter {
+    fn read(members: &Value) -> Result<Self, ApiError> {
+        const STATUSES: &[&str] = &["InProgress", "Completed", "Failed", "Stopping", "Stopped", "Deleting"];
+        const POOLS: &[&str] = &["Available", "Terminated", "Reused", "InUse"];
+        let part = text(members, "NameContains")?;
+        if let Some(part) = part.filter(|part| part.len() > NAME_LENGTH_MAX) {
+            let rule = "have length less than or equal to 63";
+            return Err(ApiError::constraint(part, "nameContains", rule));
+        }
+        Ok(Self {
+            status: one_of(members, "StatusEquals", STATUSES)?.map(str::to_owned),
+            warm_pool: one_of(members, "WarmPoolStatusEquals", POOLS)?.map(str::to_owned),
+            name_contains: part.map(str::to_lowercase),
+            created_after: moment(members, "CreationTimeAfter")?,
+            created_before: moment(members, "CreationTimeBefore")?,
+            modified_after: moment(members, "LastModifiedTimeAfter")?,
+            modified_before: moment(members, "LastModifiedTimeBefore")?,
+        })
+    }
+
+    fn lets_through(&self, job: &Summary) -> bool {
+        let pool = || job.warm_pool.as_ref().and_then(|pool| pool["Status"].as_str());
+        self.status.as_deref().is_none_or(|status| job.status == status)
+            && self.warm_pool.as_deref().is_none_or(|status| pool() == Some(status))
+            && self.name_contains.as_deref().is_none_or(|part| job.name.to_lowercase().contains(part))
+            && within(job.created, self.created_after, self.created_before)
+            && within(job.modified, self.modified_after, self.modified_before)
+    }
+}
+
+/// Both ends are out of it.
+fn within(time: Millis, after: Option<f64>, before: Option<f64>) -> bool {
+    // Exact: milliseconds have 41 bits.
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds since the epoch fit")]
+    let time = time as f64;
+    after.is_none_or(|after| time > after) && before.is_none_or(|before| time < before)
+}
+
+impl Query {
+    fn read(members: &Value) -> Result<Self, ApiError> {
+        let by = match one_of(members, "SortBy", &["Name", "CreationTime", "Status"])? {
+            Some("Name") => SortBy::Name,
+            Some("Status") => SortBy::Status,
+            _ => SortBy::CreationTime,
+        };
+        let descending = one_of(members, "SortOrder", &["Ascending", "Descending"])? == Some("Descending");
+        let jobs = match whole(members, "MaxResults")? {
+            None => PAGE_JOBS_DEFAULT,
+            Some(asked) => {
+                let jobs = usize::try_from(asked).ok().filter(|jobs| (1..=PAGE_JOBS_MAX).contains(jobs));
+                let bound =
+                    if asked < 1 { "greater than or equal to 1" } else { "less than or equal to 100" };
+                let refused = || {
+                    let rule = format!("have value {bound}");
+                    ApiError::constraint(&asked.to_string(), "maxResults", &rule)
+                };
+                jobs.ok_or_else(refused)?
+            }
+        };
+        let token = text(members, "NextToken")?.filter(|token| !token.is_empty());
+        let after = token.map(|token| place_of(token, by, descending)).transpose()?;
+        Ok(Self { filter: Filter::read(members)?, by, descending, jobs, after })
+    }
+
+    fn place(&self, job: &Summary) -> Place {
+        match self.by {
+            SortBy::Name => (String::new(), 0, job.name.clone()),
+            SortBy::CreationTime => (String::new(), job.created, job.name.clone()),
+            SortBy::Status => (job.status.to_owned(), job.created, job.name.clone()),
+        }
+    }
+
+    fn is_after(&self, place: &Place, other: &Place) -> bool {
+        if self.descending { place < other } else { place > other }
+    }
+
+    fn page(&self, jobs: Vec<Summary>) -> Value {
+        let jobs = jobs.into_iter().filter(|job| self.filter.lets_through(job));
+        let mut found: Vec<(Place, Summary)> = jobs
+            .map(|job| (self.place(&job), job))
+            .filter(|(place, _)| self.after.as_ref().is_none_or(|after| self.is_after(place, after)))
+            .collect();
+        found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        if self.descending {
+            found.reverse();
+        }
+        let more = found.len() > self.jobs;
+        found.truncate(self.jobs);
+        let shown: Vec<Value> = found.iter().map(|(_, job)| job.json()).collect();
+        let mut answer = json!({ "TrainingJobSummaries": shown });
+        if let Some((place, _)) = found.last().filter(|_| more) {
+            answer["NextToken"] = json!(token(place, self.by, self.descending));
+        }
+        answer
+    }
+}
+
+fn one_of<'a>(members: &'a Value, name: &str, words: &[&str]) -> Result<Option<&'a str>, ApiError> {
+    match text(members, name)? {
+        Some(word) if !words.contains(&word) => {
+            let rule = format!("satisfy enum value set: [{}]", words.join(", "));
+            Err(ApiError::constraint(word, &lower_first(name), &rule))
+        }
+        word => Ok(word),
+    }
+}
+
+/// The place with the order that it is one of.
+fn token((word, time, name): &Place, by: SortBy, descending: bool) -> String {
+    URL_SAFE_NO_PAD.encode(json!([order(by, descending), word, time, name]).to_string())
+}
+
+fn place_of(token: &str, by: SortBy, descending: bool) -> Result<Place, ApiError> {
+    let read = || {
+        let value: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
+        let (order, place): (String, Place) = match value.as_array()?.as_slice() {
+            [order, word, time, name] => (
+                order.as_str()?.to_owned(),
+                (word.as_str()?.to_owned(), time.as_i64()?, name.as_str()?.to_owned()),
+            ),
+            _ => return None,
+        };
+        (order == self::order(by, descending)).then_some(place)
+    };
+    read().ok_or_else(|| ApiError::validation("Invalid NextToken: it is not of a listing in this order"))
+}
+
+fn order(by: SortBy, descending: bool) -> String {
+    format!("{by:?}{}", if descending { "-" } else { "+" })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! Names that the template and the code share: environment, table, filters, events, metrics, programs, limits of time.
+#![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use regex::Regex;
+use serde_json::{Value, json};
+use service::perform::CLAIM_MS;
+use service::ports::SOURCE;
+use service::sweep::Limits;
+use stack_template::{Template, list, root};
+use wire::events::stream::parse;
+use wire::item::{EXPIRES_AT, PK, SK};
+use wire::names::TAG_STACK;
+use wire::stored::{ACTION_PREFIX, FACT_PREFIX, RING_PREFIX};
+
+/// What Lambda itself puts into the environment.
+const OF_LAMBDA: &str = "AWS_";
+
+/// The text of all sources below `folder`, without their tests.
+fn sources(folder: &Path) -> String {
+    let mut text = String::new();
+    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            text += &sources(&path);
+        } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("tests.rs") {
+            text += &source(&path);
+        }
+    }
+    text
+}
+
+/// The text of a source, without its tests.
+fn source(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    text.split("#[cfg(test)]").next().unwrap().to_owned()
+}
+
+/// The functions of the template: logical id, and the program it runs.
+fn programs(template: &Template) -> Vec<(String, String)> {
+    let functions = template.of_type("AWS::Serverless::Function");
+    let programs = functions.iter().map(|(name, function)| {
+        let code = function["CodeUri"].as_str().unwrap();
+        let program =
+            code.strip_prefix("../target/lambda/").and_then(|rest| rest.strip_suffix("/bootstrap.zip"));
+        ((*name).to_owned(), program.unwrap().to_owned())
+    });
+    programs.collect()
+}
+
+#[test]
+fn every_function_of_the_template_is_a_program_and_every_program_a_function() {
+    let template = Template::read();
+    let deployed: BTreeSet<String> = programs(&template).into_iter().map(|(_, program)| program).collect();
+    let folders = fs::read_dir(root().join("functions")).unwrap();
+    let mut built: BTreeSet<String> =
+        folders.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(built.remove("cli"));
+    assert_eq!(deployed, built);
+}
+
+#[test]
+fn a_function_is_told_what_it_reads_and_nothing_else() {
+    let template = Template::read();
+    let quoted = Regex::new(r#""([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)""#).unwrap();
+    for (function, program) in programs(&template) {
+        let folder = root().join("functions").join(&program);
+        let mut text = sources(&folder.join("src"));
+        text += &source(&root().join("shared/dynamodb/src/aws.rs"));
+        if fs::read_to_string(folder.join("Cargo.toml")).unwrap().contains("\ncloud.workspace") {
+            text += &sources(&root().join("shared/cloud/src"));
+        }
+        if text.contains("monthly_cap(") {
+            text += &sources(&root().join("shared/aws-connection/src"));
+        }
+        let read: BTreeSet<&str> = quoted
+            .captures_iter(&text)
+            .map(|found| found.get(1).unwrap().as_str())
+            .filter(|name| !name.starts_with(OF_LAMBDA))
+            .collect();
+        assert_eq!(template.variables(&function), read, "{function}");
+    }
+}
+
+#[test]
+fn the_table_has_the_keys_the_stream_and_the_expiry_that_the_code_uses() {
+    let template = Template::read();
+    let table = template.properties("Table");
+    let keys =
+        [(PK, "HASH"), (SK, "RANGE")].map(|(name, kind)| json!({"AttributeName": name, "KeyType": kind}));
+    assert_eq!(table["KeySchema"], json!(keys));
+    let attributes = [PK, SK].map(|name| json!({"AttributeName": name, "AttributeType": "S"}));
+    assert_eq!(table["AttributeDefinitions"], json!(attributes));
+    assert_eq!(table["TimeToLiveSpecification"], json!({"AttributeName": EXPIRES_AT, "Enabled": true}));
+    assert_eq!(table["StreamSpecification"]["StreamViewType"], "NEW_IMAGE");
+    for retained in ["DeletionPolicy", "UpdateReplacePolicy"] {
+        assert_eq!(template.0["Resources"]["Table"][retained], "Retain");
+    }
+}
+
+/// The prefixes of keys that a stream mapping lets through, each with the kinds of change.
+fn filters(template: &Template, mapping: &str) -> Vec<(String, Value)> {
+    let filters = template.properties(mapping)["FilterCriteria"]["Filters"].as_array().unwrap();
+    let read = |filter: &Value| {
+        let pattern: Value = serde_json::from_str(filter["Pattern"].as_str().unwrap()).unwrap();
+        let key = &pattern["dynamodb"]["Keys"][PK]["S"];
+        (key[0]["prefix"].as_str().unwrap().to_owned(), pattern["eventName"].clone())
+    };
+    filters.iter().map(read).collect()
+}
+
+#[test]
+fn the_streams_filters_pass_what_decider_and_actuator_take() {
+    let template = Template::read();
+    let facts =
+        [(FACT_PREFIX.to_owned(), json!(["INSERT"])), (RING_PREFIX.to_owned(), json!(["INSERT", "MODIFY"]))];
+    assert_eq!(filters(&template, "DeciderStream"), facts);
+    assert_eq!(filters(&template, "ActuatorStream"), [(ACTION_PREFIX.to_owned(), json!(["INSERT"]))]);
+    // The place of the key in a record is the one that the code reads.
+    let sample = fs::read_to_string(root().join("events/dynamodb_stream.json")).unwrap();
+    let sample: Value = serde_json::from_str(&sample).unwrap();
+    let key = &sample["Records"][0]["dynamodb"]["Keys"][PK]["S"];
+    assert_eq!(key, &json!(parse(&sample)[0].as_ref().unwrap().key.pk));
+    for mapping in ["DeciderStream", "ActuatorStream"] {
+        let mapping = template.properties(mapping);
+        assert_eq!(mapping["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
+        assert_eq!(mapping["ParallelizationFactor"], 1, "above it a tuning's rows are out of order");
+        for bounded in ["MaximumRetryAttempts", "MaximumRecordAgeInSeconds"] {
+            assert!(
+                mapping[bounded].as_i64().unwrap() > 0,
+                "a record that cannot be taken must not stop its shard"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_rule_passes_the_state_changes_of_our_jobs() {
+    let template = Template::read();
+    let pattern = &template.properties("TrainingJobRule")["EventPattern"];
+    let sample = root().join("events/training_job_state_change_completed.json");
+    let sample: Value = serde_json::from_str(&fs::read_to_string(sample).unwrap()).unwrap();
+    for field in ["source", "detail-type"] {
+        assert_eq!(pattern[field], json!([sample[field]]));
+    }
+    assert!(wire::events::job_state::JobStateChange::parse(&sample).is_ok());
+    assert_eq!(pattern["detail"], json!({"Tags": {TAG_STACK: [{"Ref": "AWS::StackName"}]}}));
+    assert!(sample["detail"]["Tags"][TAG_STACK].is_string());
+    let bus = template.0["Outputs"]["EventBusName"]["Description"].as_str().unwrap();
+    assert!(bus.contains(SOURCE), "{bus}");
+}
+
+#[test]
+fn the_log_group_is_the_one_that_is_read_again() {
+    let template = Template::read();
+    let source = sources(&root().join("shared/sagemaker/src"));
+    let group =
+        Regex::new(r#"LOG_GROUP: &str = "([^"]+)""#).unwrap().captures(&source).unwrap()[1].to_owned();
+    assert_eq!(template.properties("TrainingLogGroup")["LogGroupName"], group.as_str());
+    let subscribed = &template.properties("TrainingLogSubscription")["LogGroupName"]["Fn::If"];
+    assert_eq!(subscribed[2], group.as_str());
+}
+
+#[test]
+fn functions_end_before_what_they_hold_runs_out() {
+    let template = Template::read();
+    let ms = |function: &str| template.properties(function)["Timeout"].as_i64().unwrap() * 1_000;
+    assert!(ms("ActuatorFunction") < CLAIM_MS, "an action would be taken up while it is being performed");
+    let Limits { time_ms, lease_ms, .. } = Limits::CLOUD;
+    assert!(time_ms < ms("SweeperFunction") && ms("SweeperFunction") < lease_ms);
+    assert!(ms("ApiFunction") < template.properties("ApiIntegration")["TimeoutInMillis"].as_i64().unwrap());
+    assert_eq!(template.properties("SweeperSchedule")["ScheduleExpression"], "rate(1 minute)");
+}
+
+#[test]
+fn charts_and_alarms_show_metrics_that_there_are() {
+    let template = Template::read();
+    let dashboard = template.properties("Dashboard")["DashboardBody"]["Fn::Sub"].as_str().unwrap();
+    let body: Value = serde_json::from_str(dashboard).unwrap();
+    let charts =
+        body["widgets"].as_array().unwrap().iter().flat_map(|widget| list(&widget["properties"]["metrics"]));
+    let shown: Vec<&str> = charts
+        .filter(|metric| metric[0] == "Hyperband")
+        .map(|metric| {
+            assert_eq!((&metric[2], &metric[3]), (&json!("Stack"), &json!("${AWS::StackName}")));
+            metric[1].as_str().unwrap()
+        })
+        .collect();
+    assert!(shown.len() > 20, "{shown:?}");
+    let alarms = template.of_type("AWS::CloudWatch::Alarm");
+    let own = alarms.values().filter(|alarm| alarm["Namespace"] == "Hyperband");
+    let watched: Vec<&str> = own
+        .map(|alarm| {
+            assert_eq!(alarm["Dimensions"], json!([{"Name": "Stack", "Value": {"Ref": "AWS::StackName"}}]));
+            alarm["MetricName"].as_str().unwrap()
+        })
+        .collect();
+    for metric in &watched {
+        assert!(shown.contains(metric), "{metric} has an alarm and no chart");
+    }
+    let emitted = root().join("shared/telemetry/src");
+    if emitted.is_dir() {
+        let source = sources(&emitted);
+        for name in shown.iter().chain(&watched).chain(&["Hyperband", "Stack"]) {
+            assert!(source.contains(&format!("\"{name}\"")), "shared/telemetry does not know {name}");
+        }
+    }
+}
+
+#[test]
+fn every_function_and_every_queue_has_its_alarms() {
+    let template = Template::read();
+    let alarms = template.of_type("AWS::CloudWatch::Alarm");
+    let watched = |metric: &str, dimension: &Value| {
+        alarms
+            .values()
+            .any(|alarm| alarm["MetricName"] == metric && &alarm["Dimensions"][0]["Value"] == dimension)
+    };
+    for function in template.of_type("AWS::Serverless::Function").keys() {
+        for metric in ["Errors", "Throttles"] {
+            assert!(watched(metric, &json!({ "Ref": function })), "{function} {metric}");
+        }
+    }
+    for queue in template.of_type("AWS::SQS::Queue").keys() {
+        let name = json!({"Fn::GetAtt": [queue, "QueueName"]});
+        assert!(watched("ApproximateNumberOfMessagesVisible", &name), "{queue}");
+    }
+    for mapping in template.of_type("AWS::Lambda::EventSourceMapping").values() {
+        assert!(watched("IteratorAge", &mapping["FunctionName"]));
+    }
+}
+
+#[test]
+fn every_route_of_the_api_asks_for_a_signature() {
+    let template = Template::read();
+    let routes = template.of_type("AWS::ApiGatewayV2::Route");
+    assert!(routes.values().all(|route| route["AuthorizationType"] == "AWS_IAM"), "{routes:?}");
+    let keys: BTreeSet<&str> = routes.values().map(|route| route["RouteKey"].as_str().unwrap()).collect();
+    assert_eq!(keys.len(), 13);
+}

@@ -1,0 +1,392 @@
+"""Tunings from the API's route to their end: everything between is the deployed stack, training jobs are real processes.
+
+Run by `run.sh`. The emulator plays AWS and enforces the functions' roles; `hyperband training-service` plays SageMaker: it
+sends state changes to the emulator's EventBridge and lines to its CloudWatch Logs, as SageMaker does. What is asserted is
+worked out anew from the logs and from the training service's own bills, never from what the controller says of itself.
+"""
+
+import copy
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import boto3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from emulator import REGION, Emulator, free_port
+from prices import PriceList
+from stack import NAME, ROOT, TRAINING_ROLE, Stack, stage
+from training import TrainingService
+
+TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
+PRICE_USD = 0.115
+CAP_USD = 0.5
+HOSTS = 2
+# The longest way: a claim of three minutes that a killed actuator held, a minute more, and the sweeps between.
+SECONDS = 600
+
+REQUEST = json.loads((ROOT / "examples/hello/request.json").read_text())
+
+
+def request(name, **controller):
+    body = copy.deepcopy(REQUEST)
+    body["HyperParameterTuningJobName"] = name
+    config, job = body["HyperParameterTuningJobConfig"], body["TrainingJobDefinition"]
+    config["StrategyConfig"]["HyperbandStrategyConfig"]["MaxResource"] = 9
+    config["ResourceLimits"] = {"MaxNumberOfTrainingJobs": 12, "MaxParallelTrainingJobs": 4}
+    job["StaticHyperParameters"] = {"epochs": "9", "seconds_per_epoch": "0.7"}
+    job["ResourceConfig"]["InstanceCount"] = HOSTS
+    job["RoleArn"] = TRAINING_ROLE
+    body["Controller"] = {"MaxCostUsd": CAP_USD, "EpochPattern": "epoch (\\d+)"} | controller
+    body["Tags"] = [{"Key": "team", "Value": "example"}]
+    return body
+
+
+class Tunings(unittest.TestCase):
+    """One stack for all: tests run in the order of their names, deletion last."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="hyperband-tuning-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        folder = Path(cls.folder.name)
+        cls.prices = PriceList({f"USE1-Train:{kind}": PRICE_USD for kind in ["ml.m5.large"]})
+        cls.addClassCleanup(cls.prices.stop)
+        port = free_port()
+        cls.emulator = Emulator(folder, {
+            "AWS_ENDPOINT_URL_SAGEMAKER": f"http://127.0.0.1:{port}",
+            "AWS_ENDPOINT_URL_PRICING": cls.prices.url,
+        }, enforce_roles=True)
+        cls.addClassCleanup(cls.emulator.stop)
+        cls.emulator.start()
+        cls.infra = stage(folder / "stage")
+        cls.stack = Stack(cls.emulator, cls.infra, os.environ["SAM"])
+        cls.stack.deploy()
+        cls.ids = cls.stack.physical()
+        cls.api = f"{cls.emulator.url}/_aws/execute-api/{cls.ids['Api']}/$default"
+        cls.training = TrainingService(folder / "training", port, cls.emulator)
+        cls.addClassCleanup(cls.training.stop)
+        cls.training.start()
+        cls.notices = cls.listen_to_the_bus()
+
+    @classmethod
+    def listen_to_the_bus(cls):
+        """A queue with every event of the stack's bus."""
+        sqs, events = cls.emulator.client("sqs"), cls.emulator.client("events")
+        queue = sqs.create_queue(QueueName="notices")["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        bus = cls.stack.outputs()["EventBusName"]
+        events.put_rule(Name="all", EventBusName=bus, EventPattern=json.dumps({"source": ["custom.hyperband"]}))
+        events.put_targets(Rule="all", EventBusName=bus, Targets=[{"Id": "queue", "Arn": arn}])
+        return queue
+
+    # ---- Asking ----
+
+    def ask(self, method, path, body=None, key="test"):
+        """A signed request to the API; its status and its answer."""
+        data = None if body is None else json.dumps(body) if not isinstance(body, (bytes, str)) else body
+        plain = AWSRequest(method, f"{self.api}{path}", data=data, headers={"content-type": "application/json"})
+        SigV4Auth(Credentials(key, key), "execute-api", REGION).add_auth(plain)
+        signed = urllib.request.Request(
+            plain.url, method=method, headers=dict(plain.headers),
+            data=data.encode() if isinstance(data, str) else data,
+        )
+        try:
+            with urllib.request.urlopen(signed, timeout=60) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read()
+                try:
+                    return error.code, json.loads(text)
+                except ValueError:
+                    return error.code, text
+
+    def create(self, body):
+        status, answer = self.ask("POST", "/tuning-jobs", body)
+        self.assertEqual(status, 201, answer)
+
+    def ended(self, name):
+        """Waits for the end of a tuning; its description."""
+        deadline = time.monotonic() + SECONDS
+        described = None
+        while time.monotonic() < deadline:
+            status, answer = self.ask("GET", f"/tuning-jobs/{name}")
+            # Its process may just have been killed.
+            if status == 200:
+                described = answer
+                self.within_the_cap(described)
+                if described["HyperParameterTuningJobStatus"] not in ("InProgress", "Stopping"):
+                    return described
+            time.sleep(0.5)
+        raise AssertionError(f"{name} did not end within {SECONDS} s: {json.dumps(described)}{self.trouble()}")
+
+    def within_the_cap(self, described):
+        money = described["Controller"]
+        self.assertLessEqual(money["SpentUsd"] + money["ReservedUsd"], money["CapUsd"] + 1e-9, described)
+
+    def training_jobs(self, name):
+        jobs, token = [], ""
+        while token is not None:
+            status, page = self.ask("GET", f"/tuning-jobs/{name}/training-jobs?MaxResults=5{token}")
+            self.assertEqual(status, 200, page)
+            jobs += page["TrainingJobSummaries"]
+            token = f"&NextToken={page['NextToken']}" if "NextToken" in page else None
+        return jobs
+
+    def trouble(self):
+        """What the functions told of errors: for the message of a failed test."""
+        found = []
+        for name in ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"]:
+            events = self.emulator.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{NAME}-{name}")["events"]
+            lines = [event["message"].strip() for event in events if "rror" in event["message"]]
+            found += [f"\n{name}: {line[:500]}" for line in lines[-5:]]
+        return "".join(found) + "\n" + self.training.log.read_text()[-2000:]
+
+    # ---- What must hold of a tuning that has ended ----
+
+    def check_ended_well(self, name):
+        described = self.ended(name)
+        self.assertEqual(described["HyperParameterTuningJobStatus"], "Completed", described)
+        jobs = self.training_jobs(name)
+        best = self.check_best(described, jobs)
+        self.check_money(described, jobs)
+        self.assertEqual(described["Controller"]["ReservedUsd"], 0)
+        counters = described["TrainingJobStatusCounters"]
+        self.assertEqual(counters["InProgress"], 0)
+        self.assertEqual(sum(counters.values()), len(jobs))
+        return described, jobs, best
+
+    def check_best(self, described, jobs):
+        """The best job is the one with the best line in the logs of the first hosts."""
+        values = {}
+        logs = self.emulator.client("logs")
+        for job in jobs:
+            names = logs.describe_log_streams(
+                logGroupName=TRAINING_LOGS, logStreamNamePrefix=f"{job['TrainingJobName']}/algo-1-")["logStreams"]
+            for stream in names:
+                events = logs.get_log_events(
+                    logGroupName=TRAINING_LOGS, logStreamName=stream["logStreamName"], startFromHead=True)["events"]
+                for event in events:
+                    if found := re.search("accuracy=([0-9.]+)", event["message"]):
+                        values.setdefault(job["TrainingJobName"], []).append(float(found[1]))
+        best = max(values, key=lambda job: max(values[job]))
+        self.assertEqual(described["BestTrainingJob"]["TrainingJobName"], best)
+        shown = {job["TrainingJobName"]: job["Controller"].get("BestValue") for job in jobs}
+        self.assertEqual(shown[best], max(values[best]))
+        return best
+
+    def check_money(self, described, jobs):
+        """What is booked is what the training service bills, and below the cap."""
+        sagemaker = self.training.client()
+        billed = 0.0
+        for job in jobs:
+            bill = sagemaker.describe_training_job(TrainingJobName=job["TrainingJobName"])
+            self.assertEqual(bill["ResourceConfig"]["InstanceCount"], HOSTS)
+            tags = sagemaker.list_tags(ResourceArn=bill["TrainingJobArn"])["Tags"]
+            tags = {tag["Key"]: tag["Value"] for tag in tags}
+            self.assertEqual((tags["hyperband:stack"], tags["team"]), (NAME, "example"))
+            cost = bill["BillableTimeInSeconds"] * HOSTS * PRICE_USD / 3600
+            self.assertAlmostEqual(job["Controller"]["CostUsd"], cost, delta=3e-6 + 0.01 * cost)
+            billed += job["Controller"]["CostUsd"]
+        self.assertAlmostEqual(described["Controller"]["SpentUsd"], billed, places=6)
+        self.assertLessEqual(described["Controller"]["SpentUsd"], CAP_USD)
+
+    def notices_of(self, name, wanted):
+        """Waits until the bus has told of the tuning what is wanted: pairs of detail type and status or decision."""
+        sqs, seen = self.emulator.client("sqs"), []
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            for message in sqs.receive_message(
+                    QueueUrl=self.notices, MaxNumberOfMessages=10, VisibilityTimeout=1).get("Messages", []):
+                event = json.loads(message["Body"])
+                detail = event["detail"]
+                if detail["HyperParameterTuningJobName"] == name:
+                    sqs.delete_message(QueueUrl=self.notices, ReceiptHandle=message["ReceiptHandle"])
+                    told = detail.get("HyperParameterTuningJobStatus") or detail.get("Decision")
+                    seen.append((event["detail-type"], told))
+            if all(pair in seen for pair in wanted):
+                return seen
+            time.sleep(0.3)
+        raise AssertionError(f"the bus did not tell {wanted}, only {seen}")
+
+    def failures(self):
+        """How many messages lie in each failure queue."""
+        sqs = self.emulator.client("sqs")
+        names = [name for name in self.ids if name.endswith("Failures")]
+        count = "ApproximateNumberOfMessages"
+        return {
+            name: int(sqs.get_queue_attributes(QueueUrl=self.ids[name], AttributeNames=[count])["Attributes"][count])
+            for name in names
+        }
+
+    # ---- Tests ----
+
+    def test_1_a_tuning_completes_with_the_right_best_job_within_its_cap(self):
+        self.create(request("first"))
+        _, jobs, _ = self.check_ended_well("first")
+        self.assertEqual(len(jobs), 12)
+        stopped = [job for job in jobs if job["Controller"].get("StopReason", "").startswith("Rung")]
+        self.assertTrue(stopped, "no training job was stopped at a rung: the decisions came too late")
+        self.notices_of("first", [("SageMaker HyperParameter Tuning Job State Change", "Completed"),
+                                  ("Tuning Trial Decision", "Stopped")])
+        self.assertEqual(self.failures(), dict.fromkeys(self.failures(), 0))
+        self.assertEqual(self.prices.asked, 2, "an instance and a volume, once")
+
+    def test_2_a_client_of_sagemaker_starts_and_stops_one(self):
+        client = boto3.client(
+            "sagemaker", endpoint_url=self.api, region_name=REGION, aws_access_key_id="test", aws_secret_access_key="test")
+        # API Gateway wants its own name in the signature; see the README for what a user does.
+        client.meta.events.register("before-call.sagemaker", lambda context, **_: context.setdefault(
+            "signing", {}).update(signing_name="execute-api"))
+        body = request("second")
+        del body["Controller"]
+        with self.assertRaises(client.exceptions.ClientError) as refused:
+            client.create_hyper_parameter_tuning_job(**body)
+        self.assertIn("MaxCostUsd", str(refused.exception), "this stack asks for a cap")
+        self.create(request("second"))
+        described = client.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName="second")
+        self.assertEqual(described["HyperParameterTuningJobStatus"], "InProgress")
+        client.stop_hyper_parameter_tuning_job(HyperParameterTuningJobName="second")
+        described = self.ended("second")
+        self.assertEqual(described["HyperParameterTuningJobStatus"], "Stopped", described)
+        listed = client.list_hyper_parameter_tuning_jobs(SortBy="CreationTime")["HyperParameterTuningJobSummaries"]
+        self.assertEqual([job["HyperParameterTuningJobName"] for job in listed], ["first", "second"])
+
+    def test_3_bad_input_is_refused_and_harms_nobody(self):
+        before = self.failures()
+        wrong = request("third")
+        wrong["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"] = 0
+        other_role = request("third")
+        other_role["TrainingJobDefinition"]["RoleArn"] = "arn:aws:iam::000000000000:role/administrator"
+        unpriced = request("third")
+        unpriced["TrainingJobDefinition"]["ResourceConfig"]["InstanceType"] = "ml.p4d.24xlarge"
+        for body, status, code, told in [
+            (wrong, 400, "ValidationException", "MaxParallelTrainingJobs"),
+            (other_role, 400, "ValidationException", "role/administrator"),
+            (unpriced, 400, "ValidationException", "ml.p4d.24xlarge"),
+            (request("first"), 409, "ResourceInUse", "first"),
+            ("{", 400, "SerializationException", ""),
+            (b"\xff\xfe", 400, "SerializationException", ""),
+        ]:
+            with self.subTest(told or body):
+                answer = self.ask("POST", "/tuning-jobs", body)
+                self.assertEqual((answer[0], answer[1]["__type"]), (status, code), answer)
+                self.assertIn(told, answer[1]["message"])
+        self.assertEqual(self.ask("GET", "/tuning-jobs/third")[0], 404)
+        self.assertEqual(self.ask("POST", "/tuning-jobs", request("third"), key="stranger")[0], 403)
+
+        # An event of ours that cannot be read, one of a job that nobody ordered, and lines that mean nothing.
+        events, logs = self.emulator.client("events"), self.emulator.client("logs")
+        sample = json.loads((ROOT / "events/training_job_state_change_completed.json").read_text())["detail"]
+        sample["Tags"] |= {"hyperband:stack": NAME, "hyperband:tuning": "nobody-abc123"}
+        unreadable = copy.deepcopy(sample)
+        unreadable["TrainingJobStatus"] = 7
+        for detail in [sample, unreadable]:
+            events.put_events(Entries=[{"Source": "aws.sagemaker", "DetailType": "SageMaker Training Job State Change",
+                                        "Detail": json.dumps(detail)}])
+        for stream in ["nobody-abc123-0-0-1/algo-1-1789000000", "other job"]:
+            logs.create_log_stream(logGroupName=TRAINING_LOGS, logStreamName=stream)
+            lines = [{"timestamp": int(time.time() * 1000), "message": text}
+                     for text in ["accuracy=nan", "accuracy=1e999", "\x00\ufffd", "x" * 100_000]]
+            logs.put_log_events(logGroupName=TRAINING_LOGS, logStreamName=stream, logEvents=lines)
+
+        def given_up():
+            after = self.failures()
+            return {name: after[name] - before[name] for name in after if after[name] != before[name]}
+
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not given_up():
+            time.sleep(0.3)
+        self.assertEqual(given_up(), {"JobEventsFailures": 1}, "what cannot be read is kept for people to look at")
+        self.emulator.client("sqs").purge_queue(QueueUrl=self.ids["JobEventsFailures"])
+
+    def test_4_nothing_is_lost_when_functions_are_killed_and_the_stack_is_updated_meanwhile(self):
+        self.create(request("fourth"))
+        self.create(request("fifth", RungExecution="Promote", ResourceHyperParameter="epochs")
+                    | {"TrainingJobDefinition": promoted(request("fifth"))})
+        killer = Killer(self.emulator)
+        with killer:
+            time.sleep(10)
+            # An update of the running stack: other code (as far as its digest goes) and another setting.
+            stage(self.infra.parent, marker=b"next")
+            self.stack.deploy(LogRetentionDays="7")
+            self.check_ended_well("fourth")
+            self.check_ended_well("fifth")
+        self.assertGreater(killer.killed, 10)
+        for name in ["fourth", "fifth"]:
+            self.notices_of(name, [("SageMaker HyperParameter Tuning Job State Change", "Completed")])
+        # Every job that ever ran is known to its tuning.
+        known = {job["TrainingJobName"] for name in ["first", "second", "fourth", "fifth"]
+                 for job in self.training_jobs(name)}
+        pages = self.training.client().get_paginator("list_training_jobs").paginate()
+        ran = {job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]}
+        self.assertLessEqual(ran, known)
+
+    def test_5_deletion_leaves_the_table_alone(self):
+        table = self.stack.outputs()["TableName"]
+        self.stack.delete()
+        self.assertEqual(self.emulator.client("dynamodb").list_tables()["TableNames"], [table])
+        self.assertEqual(self.emulator.client("lambda").list_functions()["Functions"], [])
+
+
+def promoted(body):
+    """The job of a request whose trials are promoted: the rung sets the epochs."""
+    job = copy.deepcopy(body["TrainingJobDefinition"])
+    del job["StaticHyperParameters"]["epochs"]
+    return job
+
+
+class Killer(threading.Thread):
+    """Kills processes of functions at random, busy or idle, as a failing host of Lambda does."""
+
+    def __init__(self, emulator, every_seconds=0.7):
+        super().__init__(daemon=True)
+        self.emulator, self.every, self.killed = emulator, every_seconds, 0
+        self.random, self.over = random.Random(1), threading.Event()
+
+    def run(self):
+        while not self.over.wait(self.every):
+            if running := list(self.processes()):
+                with_signal = self.random.choice(running)
+                try:
+                    os.kill(with_signal, signal.SIGKILL)
+                    self.killed += 1
+                except ProcessLookupError:
+                    pass
+
+    def processes(self):
+        """The functions' processes: `bootstrap` in the emulator's session."""
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                name, session = (entry / "comm").read_text().strip(), os.getsid(int(entry.name))
+            except (OSError, ProcessLookupError):
+                continue
+            if name == "bootstrap" and session == self.emulator.process.pid:
+                yield int(entry.name)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
+if __name__ == "__main__":
+    unittest.main(failfast=True)
