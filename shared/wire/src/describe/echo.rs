@@ -125,7 +125,7 @@ fn difference(one: &Value, other: &Value) -> Option<String> {
     })
 }
 
-/// The request of a tuning job that Describe shows, as far as it decides anything: what [`config`] and [`definition`]
+/// The request of a tuning job that Describe shows, as far as it decides anything: what `config` and `definition`
 /// put in is taken out again.
 pub fn request_of(described: &Value) -> Result<Request, RequestError> {
     let mut body = Map::new();
