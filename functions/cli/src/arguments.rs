@@ -2,6 +2,9 @@
 
 #![expect(clippy::doc_markdown, reason = "these docs are the help, where backticks would be shown")]
 
+mod examples;
+mod place;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,115 +15,18 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use training_service::{EVENT_SOURCE, LOG_GROUP};
 
+use examples::{
+    CHECK_EXAMPLES, COST_EXAMPLES, DESCRIBE_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES, LIST_EXAMPLES,
+    PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES,
+    TRAINING_SERVICE_EXAMPLES, WATCH_EXAMPLES,
+};
+
+pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where};
+
 /// Where everything is kept unless told otherwise.
 pub(crate) const DATA_DIR: &str = ".hyperband";
-
-const EXAMPLES: &str = "\
-Examples:
-  hyperband run request.json -- python3 train.py
-  hyperband describe xgb-1
-  hyperband report xgb-1 -o report.html
-
-Exit codes: 0 done, 1 the tuning failed, 2 bad request or usage, 3 table or endpoint error, 130 interrupted.";
-
-const RUN_EXAMPLES: &str = "\
-Every instance of a training job is one process of COMMAND, in the folder you are in. It finds what a SageMaker \
-container finds: hyperparameters in $SM_HPS and in $SM_ROOT/input/config/hyperparameters.json, the other hosts in \
-$SM_HOSTS and $SM_HOST_ADDRESSES, a folder for checkpoints in $SM_ROOT/checkpoints. What it prints is the log in which \
-the request's metric definitions find the objective.
-
-Interrupted in any way, even by kill -9, the same command line continues where it was.
-
-Examples:
-  hyperband run request.json -- python3 train.py
-  hyperband run request.json --name second-try --data-dir /tmp/tuning -- ./train.sh --quick
-  hyperband run request.json --spot-interruptions 6 -- python3 train.py
-  hyperband run - --output json -- python3 train.py < request.json > result.json";
-
-const PLAN_EXAMPLES: &str = "\
-Nothing is started. Time and cost come from a small simulation in which trials are equally likely to be good; start-ups \
-count as billed. Prices are those of the request (Controller.InstancePricesUsdPerHour).
-
-Examples:
-  hyperband plan request.json
-  hyperband plan request.json --epoch-seconds 45 --startup-seconds 240
-  hyperband plan request.json --epoch-seconds 45 --output json | jq .FullSet";
-
-const CHECK_EXAMPLES: &str = "\
-The log is plain text, as CloudWatch shows it or as the program prints it. Exit code 0 when the request is valid, with \
-warnings or without, 2 when it is not.
-
-Examples:
-  hyperband check request.json
-  hyperband check request.json --log training.log
-  ./train.sh | hyperband check request.json --log -
-  hyperband check request.json --output json | jq -r '.Warnings[].Code'";
-
-const LIST_EXAMPLES: &str = "\
-Examples:
-  hyperband list
-  hyperband list --data-dir /tmp/tuning --output json";
-
-const DESCRIBE_EXAMPLES: &str = "\
-Examples:
-  hyperband describe xgb-1
-  hyperband describe xgb-1 --output json | jq .BestTrainingJob.TunedHyperParameters";
-
-const STOP_EXAMPLES: &str = "\
-Running training jobs are sent SIGTERM and, after the grace time, SIGKILL. The command does not wait for that.
-
-Examples:
-  hyperband stop xgb-1
-  hyperband stop --all --yes";
-
-const TRAINING_SERVICE_EXAMPLES: &str = "\
-CreateTrainingJob, DescribeTrainingJob, StopTrainingJob, UpdateTrainingJob, ListTrainingJobs, AddTags and ListTags of \
-SageMaker, for boto3, the AWS CLI and every AWS SDK. Every instance of a training job is one process of COMMAND, as with \
-`hyperband run`. Nobody is authenticated: whoever reaches the address may start COMMAND. GET /ping answers once it is up.
-
-The address is printed as one line; then each change of a job's state is told on standard error. SIGTERM and SIGINT end \
-all training processes and the service; started again on the same folder, it goes on with spot jobs, and on-demand jobs \
-have failed.
-
-An endpoint on this machine needs no AWS credentials. Event buses refuse sources that begin with `aws.`, so give another \
---event-source where the bus is one of AWS's or a faithful emulator.
-
-Examples:
-  hyperband training-service -- python3 train.py
-  hyperband training-service --listen 127.0.0.1:0 --output json -- ./train.sh
-  hyperband training-service --events-endpoint http://127.0.0.1:4566 --event-source test.sagemaker \\
-      --logs-endpoint http://127.0.0.1:4566 -- python3 train.py
-  AWS_ENDPOINT_URL_SAGEMAKER=http://127.0.0.1:8321 aws sagemaker list-training-jobs";
-
-const EXPLAIN_EXAMPLES: &str = "\
-For each rung: the value that was compared, the others that had arrived by then with their values and ranks, the rule with \
-its numbers, when and in which step it was decided, and what the trial had cost until then. The text cuts long lists, the \
-JSON has all.
-
-Examples:
-  hyperband explain xgb-1 7
-  hyperband explain xgb-1 xgb-1-3fa1c2-7-0-1
-  hyperband explain xgb-1 7 --output json | jq '.Entries[] | select(.Rung) | .Rung.Rule'";
-
-const COST_EXAMPLES: &str = "\
-Every training job is described anew by the training service: BILLED are its billable seconds as it tells them now, \
-COMPUTED is what they cost at the price, BOOKED is what the ledger has. Jobs of which the two differ are marked, with the \
-likely reason. Exit code 0 also with differences.
-
-Examples:
-  hyperband cost xgb-1
-  hyperband cost xgb-1 --output json | jq '.TrainingJobs[] | select(.Differs)'";
-
-const REPLAY_EXAMPLES: &str = "\
-Exit code 0 when every decision comes out as it was recorded, 1 when one differs.
-
-Examples:
-  hyperband replay xgb-1";
-
-const REPORT_EXAMPLES: &str = "\
-Examples:
-  hyperband report xgb-1 -o report.html
-  hyperband report xgb-1 -o - > report.html";
+/// Least seconds between two looks at an endpoint.
+const INTERVAL_DEFAULT: &str = "2";
 
 /// Tunes hyperparameters with Hyperband under a hard cost cap.
 #[derive(Debug, Parser)]
@@ -144,12 +50,18 @@ pub(crate) enum Command {
     /// Check a request, try its metric patterns on a log, and warn of what will hurt
     #[command(after_help = CHECK_EXAMPLES)]
     Check(Check),
-    /// List the tunings of a data directory, newest first
+    /// Submit a request to a deployed stack
+    #[command(after_help = SUBMIT_EXAMPLES)]
+    Submit(Submit),
+    /// List the tunings of a stack or of a data directory, newest first
     #[command(after_help = LIST_EXAMPLES)]
     List(List),
     /// Show a tuning: best job, money, brackets, every training job
     #[command(after_help = DESCRIBE_EXAMPLES)]
-    Describe(Named),
+    Describe(Sought),
+    /// Follow a tuning to its end
+    #[command(after_help = WATCH_EXAMPLES)]
+    Watch(Watch),
     /// Explain a trial: every decision about it, with the numbers it rests on
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
@@ -182,6 +94,55 @@ pub(crate) struct Place {
     #[arg(long = "data-dir", value_name = "DIR", default_value = DATA_DIR, value_hint = ValueHint::DirPath)]
     #[arg(value_parser = folder())]
     pub(crate) data_dir: PathBuf,
+}
+
+/// `submit`.
+#[derive(Debug, Args)]
+pub(crate) struct Submit {
+    /// File with the JSON of CreateHyperParameterTuningJob, `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) request: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: RemotePlace,
+    /// Name of the tuning, in place of the request's HyperParameterTuningJobName
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Follow it to its end
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Least seconds between two looks, with --watch
+    #[arg(long, value_name = "S", default_value = INTERVAL_DEFAULT, value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `describe`.
+#[derive(Debug, Args)]
+pub(crate) struct Sought {
+    /// Name of the tuning
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) place: Source,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `watch`.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// Name of the tuning
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) place: Source,
+    /// Least seconds between two looks
+    #[arg(long, value_name = "S", default_value = INTERVAL_DEFAULT, value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
 }
 
 /// `run`.
@@ -278,7 +239,7 @@ pub(crate) struct Check {
 #[derive(Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: Source,
     /// How the list is printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
@@ -323,7 +284,7 @@ pub(crate) struct Stop {
     #[arg(long, requires = "all", conflicts_with = "name")]
     pub(crate) yes: bool,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: Source,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
@@ -356,6 +317,15 @@ fn folder() -> impl TypedValueParser<Value = PathBuf> {
         let file = path.exists() && !path.is_dir();
         if file { Err(format!("{} is not a folder", path.display())) } else { Ok(path) }
     })
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let Milliseconds(length) = milliseconds(text)?;
+    if length < 100 {
+        Err("at least 0.1 seconds are wanted".to_owned())
+    } else {
+        Ok(Duration::from_millis(length))
+    }
 }
 
 fn endpoint(text: &str) -> Result<String, String> {

@@ -58,6 +58,12 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
 /// The request, if a submission on this machine would take it.
 fn validated(body: &[u8]) -> Result<Request, RequestError> {
     let request = Request::parse(body)?;
+    validate(&request)?;
+    Ok(request)
+}
+
+/// Refuses what a submission on this machine would refuse.
+pub(crate) fn validate(request: &Request) -> Result<(), RequestError> {
     // Any time and incarnation: neither makes a request valid.
     let definition = request.definition(0, "000000", &PriceAnswer::default())?;
     let text = request.body().to_string();
@@ -71,7 +77,7 @@ fn validated(body: &[u8]) -> Result<Request, RequestError> {
         );
         return Err(RequestError::field("", &message));
     }
-    Ok(request)
+    Ok(())
 }
 
 impl Checked {

@@ -104,7 +104,8 @@ impl Follower {
         Ok(news)
     }
 
-    fn take(&mut self, step: &Step) -> Vec<Event> {
+    /// Takes the next step.
+    pub(crate) fn take(&mut self, step: &Step) -> Vec<Event> {
         let definition = &self.tuning.definition;
         let best_before = self.state.incumbent.as_ref().map(|best| best.value.to_bits());
         let mut whats = Vec::new();

@@ -1,52 +1,67 @@
-//! `hyperband list`: all tunings of a data directory.
+//! `hyperband list`: all tunings of a data directory or of a stack.
+
+use std::path::Path;
 
 use local::host::place;
 use serde_json::{Value, json};
 use service::describe;
 
-use crate::arguments::{List, Output};
+use crate::arguments::{List, Output, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{say, say_json};
-use crate::text::{maybe, table, usd, utc};
+use crate::page::{dollars, milliseconds};
+use crate::remote::{Remote, failed};
+use crate::text::{clean, maybe, table, usd, utc};
 
 /// Lists the tunings, newest first.
 pub(crate) async fn list(options: List) -> Result<Exit, Failure> {
-    let folder = &options.place.data_dir;
-    let Some(data) = Data::open(folder).await? else {
-        match options.output {
-            Output::Json => say_json(&json!({"HyperParameterTuningJobSummaries": []})),
-            Output::Text => say(&format!("nothing was run in {} yet\n", folder.display())),
-        }
-        return Ok(Exit::Done);
+    let summaries = match options.place.place().map_err(Failure::usage)? {
+        Where::Endpoint(endpoint) => Remote::connect(endpoint).await?.client.list().await.map_err(failed)?,
+        Where::Folder(folder) => match of_folder(&folder).await? {
+            None if options.output == Output::Text => {
+                say(&format!("nothing was run in {} yet\n", folder.display()));
+                return Ok(Exit::Done);
+            }
+            summaries => summaries.unwrap_or_default(),
+        },
     };
-    let mut names = data.names().await?;
-    names.sort_by_key(|row| std::cmp::Reverse(row.created));
-    let mut summaries = Vec::new();
-    let mut rows = Vec::new();
-    for name in &names {
-        let summary = describe::summary(&data.store, &place(), &name.id).await?;
-        let (Some(summary), Some(loaded)) = (summary, data.store.load(&name.id).await?) else { continue };
-        let state = &loaded.state;
-        let status = summary["HyperParameterTuningJobStatus"].as_str().unwrap_or_default();
-        rows.push(vec![
-            name.name.clone(),
-            status.to_owned(),
-            state.launched.to_string(),
-            state.running().to_string(),
-            maybe(state.incumbent.as_ref().map(|best| best.value)),
-            usd(state.ledger.spent),
-            state.ledger.cap.map_or_else(|| "-".to_owned(), usd),
-            utc(name.created),
-        ]);
-        summaries.push(summary);
-    }
     match options.output {
-        Output::Json => say_json(&json!({"HyperParameterTuningJobSummaries": Value::Array(summaries)})),
+        Output::Json => say_json(&json!({"HyperParameterTuningJobSummaries": summaries})),
         Output::Text => {
             let head = ["NAME", "STATUS", "JOBS", "RUNNING", "BEST", "SPENT", "CAP", "SUBMITTED"];
+            let rows: Vec<Vec<String>> = summaries.iter().map(row).collect();
             say(&table(&head, &rows, &[2, 3, 4, 5, 6]));
         }
     }
     Ok(Exit::Done)
+}
+
+/// The tunings of a data directory; `None` if nothing was ever run there.
+async fn of_folder(folder: &Path) -> Result<Option<Vec<Value>>, Failure> {
+    let Some(data) = Data::open(folder).await? else { return Ok(None) };
+    let mut names = data.names().await?;
+    names.sort_by_key(|row| std::cmp::Reverse(row.created));
+    let mut summaries = Vec::new();
+    for name in &names {
+        summaries.extend(describe::summary(&data.store, &place(), &name.id).await?);
+    }
+    Ok(Some(summaries))
+}
+
+fn row(summary: &Value) -> Vec<String> {
+    let own = &summary["Controller"];
+    let text = |member: &str| clean(summary[member].as_str().unwrap_or_default());
+    let count = |value: &Value| value.as_u64().map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let money = |value: &Value| dollars(value).map_or_else(|| "-".to_owned(), usd);
+    vec![
+        text("HyperParameterTuningJobName"),
+        text("HyperParameterTuningJobStatus"),
+        count(&own["TrainingJobsLaunched"]),
+        count(&summary["TrainingJobStatusCounters"]["InProgress"]),
+        maybe(own["BestSeen"]["Value"].as_f64()),
+        money(&own["SpentUsd"]),
+        money(&own["CapUsd"]),
+        milliseconds(&summary["CreationTime"]).map_or_else(|| "-".to_owned(), utc),
+    ]
 }

@@ -1,4 +1,4 @@
-//! `hyperband`: a whole tuning on this machine, and everything there is to see of it.
+//! `hyperband`: a whole tuning on this machine or on a deployed stack, and everything there is to see of it.
 //!
 //! Exit codes are a contract: 0 done, 1 the tuning failed, 2 bad request or usage, 3 table or endpoint error, 130
 //! interrupted. Nothing here decides; that is for the host and the crates below it.
@@ -17,13 +17,16 @@ mod output;
 mod page;
 mod plan;
 mod progress;
+mod remote;
 mod replay;
 mod report;
 mod run;
 mod stop;
+mod submit;
 mod text;
 mod training_service;
 mod warning;
+mod watch;
 mod words;
 
 use std::ffi::OsString;
@@ -85,8 +88,10 @@ fn on_runtime(command: Command) -> Result<Exit, Failure> {
 async fn perform(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Run(options) => run::run(options).await,
+        Command::Submit(options) => submit::submit(options).await,
         Command::List(options) => list::list(options).await,
         Command::Describe(options) => describe::describe(options).await,
+        Command::Watch(options) => watch::watch(options).await,
         Command::Explain(options) => explain::explain(options).await,
         Command::Cost(options) => cost::cost(options).await,
         Command::Stop(options) => stop::stop(options).await,

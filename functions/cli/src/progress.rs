@@ -64,6 +64,11 @@ impl Progress {
         self.print(&text);
     }
 
+    /// Tells something beside what happened to the tuning.
+    pub(crate) fn note(&self, text: &str) {
+        self.print(text);
+    }
+
     /// Takes the bars away.
     pub(crate) fn end(&mut self) {
         if let Some(bars) = self.bars.take() {
@@ -76,6 +81,13 @@ impl Progress {
             Some(bars) => bars.print(text),
             None => tell(&format!("{text}\n")),
         }
+    }
+}
+
+impl Drop for Progress {
+    /// However it is left, no bars stay behind.
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

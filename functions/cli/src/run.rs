@@ -28,7 +28,7 @@ use crate::page::Page;
 use session::Outcome;
 
 pub(crate) use session::Since;
-use signals::Signals;
+pub(crate) use signals::Signals;
 
 /// What there is of a tuning with the name that is asked for.
 enum Known {
@@ -149,8 +149,7 @@ async fn result(store: &Store<DynamoTable>, id: &str, options: &Run) -> Result<E
     let page = Page::read(store, id).await?;
     match options.output {
         Output::Json => {
-            let jobs = describe::jobs(store, &local::host::place(), id).await?.unwrap_or_default();
-            say_json(&json!({"TuningJob": page.described, "TrainingJobs": jobs}));
+            say_json(&json!({"TuningJob": page.described, "TrainingJobs": page.jobs}));
         }
         Output::Text => {
             say(&format!("{}{}", page.summary(), page.see_more(&options.place.data_dir)));

@@ -1,48 +1,38 @@
-//! `hyperband stop`: puts the order to stop into the table. Whoever runs the tuning obeys it.
+//! `hyperband stop`: puts the order to stop into the table, or has a stack do it. Whoever runs the tuning obeys it.
 
 mod all;
+mod place;
 
-use local::host::SystemClock;
 use serde_json::json;
-use service::lookup::{self, LookupError};
-use service::ports::Clock;
 
 use crate::arguments::{Output, Stop};
-use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{say, say_json};
+use place::{Place, Told};
 
 /// Orders a tuning to stop, or all of them.
 pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
-    let data = Data::existing(&options.place.data_dir).await?;
-    let Some(name) = &options.name else { return all::stop_all(&options, &data).await };
-    let row = data.find(name).await?;
-    match lookup::stop(&data.store, &row.name, SystemClock.now()).await {
-        Ok(()) => {}
-        Err(LookupError::AlreadyEnded(status)) => {
-            return Err(Failure::usage(format!("the tuning {} has ended already: {status}", row.name)));
-        }
-        Err(error) => return Err(error.into()),
+    let place = Place::open(options.place.place().map_err(Failure::usage)?).await?;
+    let Some(name) = &options.name else { return all::stop_all(&options, &place).await };
+    let name = place.name(name).await?;
+    if let Told::AlreadyEnded(status) = place.stop(&name).await? {
+        return Err(Failure::usage(format!("the tuning {name} has ended already: {status}")));
     }
-    let running = data.is_running();
+    let running = place.is_running();
     match options.output {
         Output::Json => {
             say_json(&json!({
-                "HyperParameterTuningJobName": row.name,
+                "HyperParameterTuningJobName": name,
                 "HyperParameterTuningJobStatus": "Stopping",
                 "Running": running,
             }));
         }
         Output::Text if running => {
-            say(&format!(
-                "ordered {} to stop: no further job is started, running ones are stopped\n",
-                row.name
-            ));
+            say(&format!("ordered {name} to stop: no further job is started, running ones are stopped\n"));
         }
         Output::Text => say(&format!(
-            "ordered {} to stop; no `hyperband run` is at work on it, so the order takes effect when its command line \
-             is run again\n",
-            row.name
+            "ordered {name} to stop; no `hyperband run` is at work on it, so the order takes effect when its command line \
+             is run again\n"
         )),
     }
     Ok(Exit::Done)

@@ -1,6 +1,7 @@
 //! Events and decisions in words, one line each: for the progress of `run` and the decisions of a report.
 
 use search::Configuration;
+use service::describe::stop_word;
 use tuning::definition::Definition;
 use tuning::fact::JobKey;
 use tuning::money::MicroUsd;
@@ -262,29 +263,47 @@ pub(crate) fn rounded(configuration: &Configuration) -> String {
 
 /// Why a tuning ends.
 pub(crate) fn reason(why: &EndReason) -> String {
-    match why {
-        EndReason::CostCap => "no further job fits the cost cap".to_owned(),
-        EndReason::MaxJobs => "all training jobs were launched".to_owned(),
-        EndReason::Target => "the target value was reached".to_owned(),
-        EndReason::NotImproving => "the last trials brought nothing better".to_owned(),
-        EndReason::MaxRuntime => "its time is up".to_owned(),
-        EndReason::Stopped => "it was stopped".to_owned(),
-        EndReason::Failed(message) => format!("it failed: {}", message.trim()),
+    let message = match why {
+        EndReason::Failed(message) => Some(message.as_str()),
+        _ => None,
+    };
+    end_words(why.word(), message)
+}
+
+/// The same from the word of `Controller.EndReason` and the message of a failure.
+pub(crate) fn end_words(word: &str, message: Option<&str>) -> String {
+    match word {
+        "CostCap" => "no further job fits the cost cap",
+        "MaxJobs" => "all training jobs were launched",
+        "Target" => "the target value was reached",
+        "NotImproving" => "the last trials brought nothing better",
+        "MaxRuntime" => "its time is up",
+        "Stopped" => "it was stopped",
+        "Failed" => return format!("it failed: {}", message.unwrap_or("no reason is told").trim()),
+        other => other,
     }
+    .to_owned()
 }
 
 /// What stopped a job, in a few words for a table; and that it did not go on from its checkpoint.
 pub(crate) fn stop_reason(job: &JobSummary) -> String {
-    let began_anew = job.repeats_from.map(|from| format!("began again after epoch {from}"));
-    let why = match job.stop {
-        Some(StopWhy::Rung { rung }) => format!("rung {rung}"),
-        Some(StopWhy::PastLevel { .. }) => "past its level".to_owned(),
-        Some(StopWhy::NextInstances) => "other instances".to_owned(),
-        Some(StopWhy::Interruptions { .. }) => "interruptions".to_owned(),
-        Some(StopWhy::MaxResource) => "all epochs".to_owned(),
-        Some(StopWhy::TuningEnding) => "tuning ending".to_owned(),
-        Some(StopWhy::NoObjective { .. }) => "no objective".to_owned(),
-        None => job.message.as_deref().map_or_else(String::new, |message| short(message, MESSAGE_CHARACTERS)),
+    stop_words(job.stop.map(stop_word).as_deref(), job.message.as_deref(), job.repeats_from.map(u64::from))
+}
+
+/// The same from what describe shows of a job.
+pub(crate) fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from: Option<u64>) -> String {
+    let began_anew = repeats_from.map(|from| format!("began again after epoch {from}"));
+    let why = match word {
+        Some("PastLevel") => "past its level".to_owned(),
+        Some("NextInstances") => "other instances".to_owned(),
+        Some("Interruptions") => "interruptions".to_owned(),
+        Some("MaxResource") => "all epochs".to_owned(),
+        Some("TuningEnding") => "tuning ending".to_owned(),
+        Some("NoObjective") => "no objective".to_owned(),
+        Some(word) => {
+            word.strip_prefix("Rung").map_or_else(|| word.to_owned(), |rung| format!("rung {rung}"))
+        }
+        None => message.map_or_else(String::new, |message| short(message, MESSAGE_CHARACTERS)),
     };
     began_anew.into_iter().chain(Some(why).filter(|why| !why.is_empty())).collect::<Vec<_>>().join(", ")
 }

@@ -10,8 +10,8 @@ use tuning::fact::JobEnd;
 use tuning::ruling::EndReason;
 use tuning::state::{State, Status};
 use wire::describe::{
-    BracketView, ComparedView, ControllerView, JobCounters, Model, ObjectiveCounters, RungView, TuningView,
-    tuning_job, tuning_job_event, tuning_job_summary,
+    BestSeen, BracketView, ComparedView, ControllerView, JobCounters, Model, ObjectiveCounters, RungView,
+    TuningView, tuning_job, tuning_job_event, tuning_job_summary,
 };
 use wire::names::training_job_name;
 use wire::stored;
@@ -20,7 +20,7 @@ use crate::ports::table::Table;
 use crate::store::{Loaded, Store, StoreError, Tuning};
 
 use jobs::JobText;
-pub use jobs::{jobs, summaries};
+pub use jobs::{jobs, state_of, stop_word, summaries};
 
 /// Account and region, for the names (ARNs) of what is described.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,8 +128,20 @@ fn with_view(loaded: &Loaded, place: &Place, status: &str, show: fn(&TuningView<
         reserved: state.ledger.reserved,
         cap: state.ledger.cap,
         granted: state.ledger.granted,
+        price_unknown: tuning.definition.job.rate.is_none(),
+        launched: state.launched,
+        best_seen: state.incumbent.as_ref().map(|best| BestSeen {
+            value: best.value,
+            trial: best.trial,
+            resource: best.resource,
+        }),
         end_reason: why.filter(|_| ended_ms.is_some()).map(EndReason::word),
+        ending_reason: why.filter(|_| ended_ms.is_none()).map(EndReason::word),
         trials_started: state.next_trial.saturating_sub(u32::from(state.refit.is_some())),
+        trials_training: tuning
+            .definition
+            .promotes()
+            .map(|_| u32::try_from(state.trials.len()).unwrap_or(u32::MAX)),
         max_parallel: state.changes.max_parallel.as_ref().map(|change| change.value),
         paused: state.is_paused(),
         refit: refit.as_deref(),

@@ -15,6 +15,8 @@ use crate::request::{Request, usd};
 
 mod echo;
 
+pub use echo::{first_difference, request_of};
+
 /// Largest detail of an event that we publish, in bytes; EventBridge takes 256 KB with all that is around it.
 const EVENT_BYTES_MAX: usize = 200_000;
 
@@ -84,10 +86,20 @@ pub struct ControllerView<'a> {
     pub cap: Option<MicroUsd>,
     /// Granted out of the stack's month's cap, if there is one.
     pub granted: Option<MicroUsd>,
+    /// Whether nobody knows what its instances cost, so that what is spent counts as nothing.
+    pub price_unknown: bool,
+    /// Training jobs launched.
+    pub launched: u32,
+    /// The best value seen at any epoch.
+    pub best_seen: Option<BestSeen>,
     /// Why the tuning ended.
     pub end_reason: Option<&'a str>,
+    /// Why it is ending, before it has ended.
+    pub ending_reason: Option<&'a str>,
     /// Trials started.
     pub trials_started: u32,
+    /// Trials that have a training job now; `None` where a trial has only one.
+    pub trials_training: Option<u32>,
     /// Most jobs at once, where its user has changed it.
     pub max_parallel: Option<u32>,
     /// Whether no further job is started for now.
@@ -98,6 +110,17 @@ pub struct ControllerView<'a> {
     pub best_model: Option<Model>,
     /// Brackets, most exploring first.
     pub brackets: Vec<BracketView>,
+}
+
+/// The best value of the objective seen at any epoch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BestSeen {
+    /// The value.
+    pub value: f64,
+    /// Whose it is.
+    pub trial: u32,
+    /// At which epoch.
+    pub resource: u32,
 }
 
 /// Whether a training job left a model.
@@ -173,6 +196,8 @@ pub struct JobView<'a> {
     pub arn: &'a str,
     /// `TrainingJobStatus`.
     pub status: &'a str,
+    /// The same in more words: how it ended, or what it does now.
+    pub state: &'a str,
     /// When it was created, ms since the epoch.
     pub created_ms: i64,
     /// When training (and billing) began.
@@ -278,7 +303,7 @@ pub fn tuning_job_summary(view: &TuningView<'_>) -> Value {
     let mut members = common(view);
     members.insert("Strategy".to_owned(), json!(view.request.strategy()));
     members.insert("ResourceLimits".to_owned(), echo::resource_limits(view.request));
-    let mut controller = money(&view.controller);
+    let mut controller = totals(&view.controller);
     set(&mut controller, "EndReason", view.controller.end_reason.map(Value::from));
     members.insert("Controller".to_owned(), Value::Object(controller));
     Value::Object(members)
@@ -349,6 +374,7 @@ fn job_summary(job: &JobView<'_>, metric: &str, direction: Option<Objective>) ->
     own.insert("Attempt".to_owned(), json!(job.attempt));
     own.insert("Bracket".to_owned(), json!(job.bracket));
     own.insert("Resource".to_owned(), json!(job.resource));
+    own.insert("State".to_owned(), json!(job.state));
     if let Some(promotion) = job.promotion {
         own.insert("Rung".to_owned(), json!(promotion.rung));
         own.insert("Level".to_owned(), json!(promotion.level));
@@ -368,12 +394,14 @@ fn job_summary(job: &JobView<'_>, metric: &str, direction: Option<Objective>) ->
 fn controller(view: &TuningView<'_>) -> Value {
     let own = &view.controller;
     let mut members = view.request.object("Controller").cloned().unwrap_or_default();
-    members.append(&mut money(own));
+    members.append(&mut totals(own));
     set(&mut members, "EndReason", own.end_reason.map(Value::from));
+    set(&mut members, "EndingReason", own.ending_reason.map(Value::from));
     set(&mut members, "MaxParallelTrainingJobs", own.max_parallel.map(Value::from));
     set(&mut members, "Paused", own.paused.then_some(Value::Bool(true)));
     set(&mut members, "RefitTrainingJobName", own.refit.map(Value::from));
     members.insert("TrialsStarted".to_owned(), json!(own.trials_started));
+    set(&mut members, "TrialsTraining", own.trials_training.map(Value::from));
     let brackets = own.brackets.iter().map(|bracket| {
         let rung = |rung: &RungView| {
             let mut shown = json!({"Resource": rung.resource});
@@ -393,12 +421,19 @@ fn controller(view: &TuningView<'_>) -> Value {
     Value::Object(members)
 }
 
-fn money(own: &ControllerView<'_>) -> Map<String, Value> {
+/// What List shows as well.
+fn totals(own: &ControllerView<'_>) -> Map<String, Value> {
     let mut members = Map::new();
     members.insert("SpentUsd".to_owned(), usd(own.spent));
     members.insert("ReservedUsd".to_owned(), usd(own.reserved));
     set(&mut members, "GrantedUsd", own.granted.map(usd));
     set(&mut members, "CapUsd", own.cap.map(usd));
+    set(&mut members, "PriceUnknown", own.price_unknown.then_some(Value::Bool(true)));
+    members.insert("TrainingJobsLaunched".to_owned(), json!(own.launched));
+    let seen = own.best_seen.and_then(|best| {
+        Some(json!({"Value": finite(best.value)?, "Trial": best.trial, "Resource": best.resource}))
+    });
+    set(&mut members, "BestSeen", seen);
     members
 }
 

@@ -15,7 +15,9 @@ pub use service::{Answer, Call, Service};
 /// A request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Its path.
+    /// Its method.
+    pub method: String,
+    /// Its path, with its query.
     pub path: String,
     headers: Vec<(String, String)>,
     /// Its body.
@@ -61,7 +63,8 @@ pub fn serve(listener: TcpListener, answer: impl Fn(&Request) -> Response + Send
 fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
-    let path = line.split(' ').nth(1)?.to_owned();
+    let mut words = line.split(' ');
+    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -69,7 +72,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let mut request = Request { path, headers, body: Vec::new() };
+    let mut request = Request { method, path, headers, body: Vec::new() };
     if request.header("transfer-encoding") == Some("chunked") {
         request.body = chunks(reader)?;
     } else if let Some(length) = request.header("content-length") {

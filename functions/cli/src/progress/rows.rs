@@ -115,10 +115,11 @@ fn waiting_text(by_level: &BTreeMap<u32, u32>) -> String {
 fn money_row(definition: &Definition, state: &State) -> String {
     let jobs =
         format!("jobs {} of {}, {} running", state.launched, definition.limits.max_jobs, state.running());
-    if definition.job.rate.is_none() {
+    let ledger = &state.ledger;
+    // Without a price there is no money to tell, unless a stack tells it.
+    if definition.job.rate.is_none() && ledger.cap.is_none() && ledger.spent.0 == 0 {
         return jobs;
     }
-    let ledger = &state.ledger;
     let cap = ledger.cap.map_or_else(|| "(no cap)".to_owned(), |cap| format!("of {}", usd(cap)));
     format!("spent {} + reserved {} {cap}   {jobs}", usd(ledger.spent), usd(ledger.reserved))
 }

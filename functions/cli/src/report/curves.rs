@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use service::describe::state_of;
 use tuning::definition::Objective;
 use tuning::summary::JobSummary;
 
 use super::chart::Frame;
 use super::escape;
 use super::facts::Facts;
-use crate::page::job_status;
 use crate::text::{maybe, value};
 use crate::words::parameters;
 
@@ -28,7 +28,7 @@ struct Curve<'a> {
 pub(super) fn chart(facts: &Facts) -> Option<String> {
     let curves = curves(facts);
     let last_epoch = curves.iter().filter_map(|curve| curve.points.last()).map(|point| point.0).max()?;
-    let definition = &facts.page.loaded.tuning.definition;
+    let definition = &facts.loaded.tuning.definition;
     let plan = definition.plan();
     let known_max = Some(plan.max_resource()).filter(|max| *max != u32::MAX);
     let x_max = known_max.unwrap_or(last_epoch).max(last_epoch);
@@ -48,7 +48,7 @@ pub(super) fn chart(facts: &Facts) -> Option<String> {
     for level in levels.into_iter().filter(|level| known_max.is_some_and(|max| *level < max)) {
         svg.push_str(&frame.vertical(f64::from(level), "rung", &format!("rung at epoch {level}")));
     }
-    let best = facts.page.loaded.state.best.as_ref().map(|best| best.job.trial);
+    let best = facts.loaded.state.best.as_ref().map(|best| best.job.trial);
     // What is drawn last is on top.
     let (top, others): (Vec<_>, Vec<_>) = curves.iter().partition(|curve| Some(curve.job.job.trial) == best);
     for curve in others {
@@ -63,7 +63,7 @@ pub(super) fn chart(facts: &Facts) -> Option<String> {
 
 fn curves(facts: &Facts) -> Vec<Curve<'_>> {
     // The last attempt of a trial has the trial's whole curve.
-    let last: BTreeMap<u32, &JobSummary> = facts.page.jobs.iter().map(|job| (job.job.trial, job)).collect();
+    let last: BTreeMap<u32, &JobSummary> = facts.jobs.iter().map(|job| (job.job.trial, job)).collect();
     let curve = |job: &JobSummary| {
         let live = facts.live_curves.get(&job.job.trial);
         let all = if job.curve.is_empty() { live.map_or(&[][..], Vec::as_slice) } else { &job.curve };
@@ -103,7 +103,7 @@ fn draw(svg: &mut String, frame: &Frame, curve: &Curve<'_>, class: &str) {
     let trial = job.job.trial;
     let title = format!(
         "trial {trial}, {}: epoch {}, last {}, best {}\n{}",
-        job_status(job),
+        state_of(job),
         job.resource,
         maybe(job.last_value),
         maybe(job.best_value),

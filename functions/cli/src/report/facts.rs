@@ -3,20 +3,25 @@
 
 use std::collections::BTreeMap;
 
+use service::describe;
 use service::ports::table::Table;
-use service::store::Store;
+use service::store::{Loaded, Store};
 use tuning::conclude::full_summary;
 use tuning::ruling::Ruling;
+use tuning::summary::JobSummary;
 
 use crate::failure::Failure;
 use crate::follow::{Event, Follower, What};
-use crate::page::Page;
+use crate::page::{self, Page};
 use crate::words;
 
 /// Everything in a report.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) page: Page,
+    pub(super) loaded: Loaded,
+    /// All training jobs, by trial and attempt.
+    pub(super) jobs: Vec<JobSummary>,
     /// Money after each step that changed it.
     pub(super) money: Vec<Money>,
     /// Decisions by trial, in order, with their time; `None` = about the tuning as such.
@@ -40,8 +45,9 @@ impl Facts {
     /// Reads tuning `id`.
     pub(super) async fn read<T: Table>(store: &Store<T>, id: &str) -> Result<Self, Failure> {
         let page = Page::read(store, id).await?;
-        let mut follower = Follower::from_start(page.loaded.tuning.clone());
-        let definition = &page.loaded.tuning.definition;
+        let (loaded, jobs) = describe::summaries(store, id).await?.ok_or_else(|| page::gone(id))?;
+        let mut follower = Follower::from_start(loaded.tuning.clone());
+        let definition = &loaded.tuning.definition;
         let mut money: Vec<Money> = vec![Money { at: definition.created, spent: 0, reserved: 0 }];
         let mut decisions: BTreeMap<Option<u32>, Vec<(i64, String)>> = BTreeMap::new();
         follower
@@ -63,7 +69,7 @@ impl Facts {
             .jobs()
             .map(|(key, trial, job)| (key.trial, full_summary(definition, key, trial, job).curve));
         let live_curves = live.collect();
-        Ok(Self { page, money, decisions, live_curves })
+        Ok(Self { page, loaded, jobs, money, decisions, live_curves })
     }
 }
 

@@ -8,14 +8,13 @@ use super::escape::text;
 use super::facts::Facts;
 use super::{curves, money, tables};
 use crate::text::{duration, maybe, utc, value};
-use crate::words::reason;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
 /// The report as HTML.
 pub(super) fn page(facts: &Facts) -> String {
-    let name = text(&facts.page.loaded.tuning.definition.name);
+    let name = text(&facts.loaded.tuning.definition.name);
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>\
@@ -33,7 +32,7 @@ pub(super) fn page(facts: &Facts) -> String {
     let chart = |svg: Option<String>, note: &str| {
         svg.map_or_else(nothing, |svg| format!("<figure>{svg}<figcaption>{note}</figcaption></figure>"))
     };
-    let rungs = if facts.page.loaded.tuning.definition.promotes().is_some() {
+    let rungs = if facts.loaded.tuning.definition.promotes().is_some() {
         "where trials wait and the best are promoted"
     } else {
         "where the worse trials are stopped"
@@ -62,9 +61,9 @@ pub(super) fn page(facts: &Facts) -> String {
 
 fn header(facts: &Facts) -> String {
     let page = &facts.page;
-    let definition = &page.loaded.tuning.definition;
+    let definition = &facts.loaded.tuning.definition;
     let status = page.status();
-    let why = page.why().map(|why| format!(": {}", text(&reason(why)))).unwrap_or_default();
+    let why = page.why().map(|why| format!(": {}", text(&why))).unwrap_or_default();
     format!(
         "<header><h1>{}</h1><p><span class=\"status {}\">{}</span>{why}</p></header>\n",
         text(&definition.name),
@@ -75,7 +74,7 @@ fn header(facts: &Facts) -> String {
 
 fn summary(facts: &Facts) -> String {
     let page = &facts.page;
-    let loaded = &page.loaded;
+    let loaded = &facts.loaded;
     let mut rows = String::from("<dl>");
     let mut row = |term: &str, content: &str| {
         let _ = write!(rows, "<dt>{term}</dt><dd>{content}</dd>");

@@ -12,7 +12,7 @@ const POINTS_MAX: usize = 600;
 
 /// The bar of spent and reserved money against the cap; `None` without a cap.
 pub(super) fn bar(facts: &Facts) -> Option<String> {
-    let ledger = &facts.page.loaded.state.ledger;
+    let ledger = &facts.loaded.state.ledger;
     let cap = ledger.cap.filter(|cap| cap.0 > 0)?;
     let percent = |amount: MicroUsd| dollars(amount.0) / dollars(cap.0) * 100.0;
     let (spent, reserved) = (percent(ledger.spent), percent(ledger.reserved));
@@ -31,7 +31,7 @@ pub(super) fn chart(facts: &Facts) -> Option<String> {
     let highest = money.iter().map(|m| m.spent.saturating_add(m.reserved)).max().filter(|most| *most > 0)?;
     let spent = money.iter().map(|m| m.spent).max().unwrap_or(0);
     // With a cap far above the spending the curve would lie on the axis.
-    let cap = facts.page.loaded.state.ledger.cap.map(|cap| cap.0);
+    let cap = facts.loaded.state.ledger.cap.map(|cap| cap.0);
     let top = cap.filter(|cap| *cap / 4 <= highest).unwrap_or(highest);
     let seconds = |at: i64| number(at.saturating_sub(first)) / 1_000.0;
     let end = seconds(first.saturating_add(facts.page.wall_ms())).max(seconds(money.last()?.at));

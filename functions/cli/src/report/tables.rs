@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use service::describe::state_of;
 use tuning::summary::JobSummary;
 
 use super::escape::text;
 use super::facts::Facts;
-use crate::page::job_status;
 use crate::text::{clock, maybe, usd};
 use crate::words::{parameters, stop_reason};
 
@@ -49,7 +49,7 @@ impl Cell {
 /// The table of all jobs.
 pub(super) fn jobs(facts: &Facts) -> String {
     let names: BTreeSet<&str> =
-        facts.page.jobs.iter().flat_map(|job| job.configuration.0.keys()).map(String::as_str).collect();
+        facts.jobs.iter().flat_map(|job| job.configuration.0.keys()).map(String::as_str).collect();
     let apart = names.len() <= PARAMETER_COLUMNS_MAX;
     let mut html = String::from("<table class=\"sortable\" id=\"jobs\"><thead><tr>");
     let mut head = |title: &str| {
@@ -65,15 +65,15 @@ pub(super) fn jobs(facts: &Facts) -> String {
     } else {
         head("hyperparameters");
     }
-    if facts.page.loaded.tuning.definition.promotes().is_some() {
+    if facts.loaded.tuning.definition.promotes().is_some() {
         head("to epoch");
     }
     for title in ["epochs", "last", "best", "status", "stopped at, or message", "billed s", "cost"] {
         head(title);
     }
     html.push_str("</tr></thead><tbody>");
-    let best = facts.page.loaded.state.best.as_ref().map(|best| best.job);
-    for job in &facts.page.jobs {
+    let best = facts.loaded.state.best.as_ref().map(|best| best.job);
+    for job in &facts.jobs {
         html.push_str(if Some(job.job) == best { "<tr class=\"best\">" } else { "<tr>" });
         for cell in cells(job, &names, apart) {
             cell.write(&mut html);
@@ -103,7 +103,7 @@ fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
         Cell::number(&job.resource),
         Cell::shown_as(&maybe(job.last_value), job.last_value),
         Cell::shown_as(&maybe(job.best_value), job.best_value),
-        Cell::text(job_status(job)),
+        Cell::text(state_of(job)),
         Cell::text(&stop_reason(job)),
         Cell::shown_as(
             &job.billable_seconds.map_or_else(|| "-".to_owned(), |s| s.to_string()),
@@ -118,7 +118,7 @@ fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
 pub(super) fn rungs(facts: &Facts) -> Option<String> {
     let brackets =
         facts.page.described["Controller"]["Brackets"].as_array().filter(|list| !list.is_empty())?;
-    let promotes = facts.page.loaded.tuning.definition.promotes().is_some();
+    let promotes = facts.loaded.tuning.definition.promotes().is_some();
     let mut html = String::from("<table><thead><tr>");
     for title in ["bracket", "trials", "rung", "at epoch", "arrived", "went on"]
         .into_iter()
@@ -149,7 +149,7 @@ pub(super) fn rungs(facts: &Facts) -> Option<String> {
 
 /// What was decided, trial by trial, folded away.
 pub(super) fn decisions(facts: &Facts) -> String {
-    let created = facts.page.loaded.tuning.definition.created;
+    let created = facts.loaded.tuning.definition.created;
     let mut html = String::new();
     for (trial, lines) in &facts.decisions {
         let title = trial.map_or_else(|| "the tuning".to_owned(), |trial| format!("trial {trial}"));

@@ -2,20 +2,16 @@
 
 use std::io::{self, IsTerminal};
 
-use local::host::SystemClock;
 use serde_json::{Value, json};
-use service::active::{ActiveTuning, active};
-use service::lookup::{self, LookupError};
-use service::ports::Clock;
 
+use super::place::{Active, Place, Told};
 use crate::arguments::{Output, Stop};
-use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{say, say_json, tell};
 
 /// Orders all active tunings to stop.
-pub(super) async fn stop_all(options: &Stop, data: &Data) -> Result<Exit, Failure> {
-    let tunings = active(&data.store).await?;
+pub(super) async fn stop_all(options: &Stop, place: &Place) -> Result<Exit, Failure> {
+    let tunings = place.active().await?;
     if !tunings.is_empty() && !options.yes && !agreed(&tunings)? {
         tell("nothing was ordered to stop\n");
         return Ok(Exit::Done);
@@ -24,15 +20,14 @@ pub(super) async fn stop_all(options: &Stop, data: &Data) -> Result<Exit, Failur
     // One that cannot be ordered to stop must not save the others.
     let mut failed = None;
     for tuning in &tunings {
-        let told = match lookup::stop(&data.store, &tuning.name, SystemClock.now()).await {
-            Ok(()) => (
+        let told = match place.stop(&tuning.name).await {
+            Ok(Told::Ordered) => (
                 if tuning.stopping { "it was stopping already" } else { "ordered to stop" },
                 "Stopping".to_owned(),
             ),
-            Err(LookupError::AlreadyEnded(status)) => ("it has just ended", status),
+            Ok(Told::AlreadyEnded(status)) => ("it has just ended", status),
             Err(error) => {
-                failed =
-                    failed.or(Some(Failure::from(error).context(format!("cannot stop {}", tuning.name))));
+                failed = failed.or(Some(error.context(format!("cannot stop {}", tuning.name))));
                 continue;
             }
         };
@@ -44,7 +39,7 @@ pub(super) async fn stop_all(options: &Stop, data: &Data) -> Result<Exit, Failur
             "HyperParameterTuningJobStatus": told.1,
         }));
     }
-    let running = data.is_running();
+    let running = place.is_running();
     match options.output {
         Output::Json => {
             say_json(&json!({"HyperParameterTuningJobSummaries": Value::Array(ordered), "Running": running}));
@@ -59,7 +54,7 @@ pub(super) async fn stop_all(options: &Stop, data: &Data) -> Result<Exit, Failur
 }
 
 /// Asks the person at the terminal.
-fn agreed(tunings: &[ActiveTuning]) -> Result<bool, Failure> {
+fn agreed(tunings: &[Active]) -> Result<bool, Failure> {
     let names: Vec<&str> = tunings.iter().map(|tuning| tuning.name.as_str()).collect();
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         let names = names.join(", ");

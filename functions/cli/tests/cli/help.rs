@@ -13,8 +13,10 @@ fn help_is_as_recorded() {
         "run",
         "plan",
         "check",
+        "submit",
         "list",
         "describe",
+        "watch",
         "explain",
         "cost",
         "stop",
@@ -42,7 +44,10 @@ fn version_and_completions_are_printed() {
     assert_eq!(version, format!("hyperband {}\n", env!("CARGO_PKG_VERSION")));
     for shell in ["bash", "zsh", "fish"] {
         let script = world.hyperband(&["completions", shell]).with_code(0).out;
-        assert!(script.contains("hyperband") && script.contains("data-dir"), "{shell}");
+        assert!(
+            script.contains("hyperband") && script.contains("data-dir") && script.contains("endpoint"),
+            "{shell}"
+        );
     }
     world.hyperband(&["completions", "cmd.exe"]).with_code(2);
 }

@@ -12,6 +12,7 @@ mod help;
 mod interrupted;
 mod plan;
 mod promote;
+mod remote;
 mod report;
 mod run;
 mod stop;

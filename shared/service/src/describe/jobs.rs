@@ -24,15 +24,7 @@ impl JobText {
     pub(super) fn new(tuning: &Tuning, place: &Place, job: &JobSummary) -> Self {
         let name = training_job_name(&tuning.id, job.job);
         let arn = place.training_arn(&name);
-        let stop_reason = job.stop.map(|why| match why {
-            StopWhy::Rung { rung } => format!("Rung{rung}"),
-            StopWhy::PastLevel { .. } => "PastLevel".to_owned(),
-            StopWhy::MaxResource => "MaxResource".to_owned(),
-            StopWhy::Interruptions { .. } => "Interruptions".to_owned(),
-            StopWhy::NextInstances => "NextInstances".to_owned(),
-            StopWhy::TuningEnding => "TuningEnding".to_owned(),
-            StopWhy::NoObjective { .. } => "NoObjective".to_owned(),
-        });
+        let stop_reason = job.stop.map(stop_word);
         Self { name, arn, stop_reason }
     }
 
@@ -42,6 +34,7 @@ impl JobText {
             name: &self.name,
             arn: &self.arn,
             status: status(job),
+            state: state_of(job),
             created_ms: job.ordered,
             started_ms: job.started,
             ended_ms: job.ended,
@@ -72,6 +65,19 @@ impl JobText {
     }
 }
 
+/// Why a job was stopped, in one word.
+pub fn stop_word(why: StopWhy) -> String {
+    match why {
+        StopWhy::Rung { rung } => format!("Rung{rung}"),
+        StopWhy::PastLevel { .. } => "PastLevel".to_owned(),
+        StopWhy::MaxResource => "MaxResource".to_owned(),
+        StopWhy::Interruptions { .. } => "Interruptions".to_owned(),
+        StopWhy::NextInstances => "NextInstances".to_owned(),
+        StopWhy::TuningEnding => "TuningEnding".to_owned(),
+        StopWhy::NoObjective { .. } => "NoObjective".to_owned(),
+    }
+}
+
 fn status(job: &JobSummary) -> &'static str {
     match (job.end, job.phase) {
         (Some(JobEnd::Completed), _) => "Completed",
@@ -82,6 +88,29 @@ fn status(job: &JobSummary) -> &'static str {
         (None, JobPhase::Stopping) => "Stopping",
         (None, _) if job.stop.is_some() => "Stopping",
         (None, _) => "InProgress",
+    }
+}
+
+/// How a job ended, or what it does now, in one word.
+pub fn state_of(job: &JobSummary) -> &'static str {
+    match (job.end, job.phase) {
+        (Some(JobEnd::Completed), _) => "Completed",
+        (Some(JobEnd::Stopped), _) => "Stopped",
+        (Some(JobEnd::MaxRuntime), _) => "MaxRuntime",
+        (Some(JobEnd::MaxWait), _) => "MaxWait",
+        (Some(JobEnd::AlgorithmError), _) => "Failed",
+        (Some(JobEnd::CapacityError), _) => "NoCapacity",
+        (Some(JobEnd::ServiceError), _) => "ServiceError",
+        (None, _) if job.never_started && job.message.is_some() => "Refused",
+        (None, _) if job.never_started => "NotStarted",
+        (None, _) if job.stop.is_some() => "Stopping",
+        (None, JobPhase::Starting) => "Starting",
+        (None, JobPhase::Downloading) => "Downloading",
+        (None, JobPhase::Training) => "Training",
+        (None, JobPhase::Interrupted) => "Interrupted",
+        (None, JobPhase::Stopping) => "Stopping",
+        (None, JobPhase::Uploading) => "Uploading",
+        (None, JobPhase::Other | JobPhase::Ended(_)) => "InProgress",
     }
 }
 

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::request::{OBJECTIVE_HYPERPARAMETER, Request};
+use crate::request::{OBJECTIVE_HYPERPARAMETER, Request, RequestError};
 
 /// `HyperParameterTuningJobConfig` with what clients expect there.
 pub(super) fn config(request: &Request) -> Value {
@@ -73,4 +73,77 @@ fn algorithm_arn(name: &str, tuning_arn: &str) -> String {
         Some((account, _)) if !name.contains(':') => format!("{account}:algorithm/{name}"),
         _ => name.to_owned(),
     }
+}
+
+/// What Describe adds to the request's `Controller`.
+pub(super) const ADDED: [&str; 15] = [
+    "SpentUsd",
+    "ReservedUsd",
+    "GrantedUsd",
+    "CapUsd",
+    "TrainingJobsLaunched",
+    "BestSeen",
+    "PriceUnknown",
+    "EndReason",
+    "EndingReason",
+    "MaxParallelTrainingJobs",
+    "Paused",
+    "RefitTrainingJobName",
+    "TrialsStarted",
+    "TrialsTraining",
+    "Brackets",
+];
+
+/// Path of the first field in which the tuning job that `described` shows was asked for something else than `request`
+/// asks for; `None` if both are the same. Names are not compared, and neither are tags, which Describe does not show.
+pub fn first_difference(described: &Value, request: &Request) -> Option<String> {
+    let arn = described["HyperParameterTuningJobArn"].as_str().unwrap_or_default();
+    let asked = |controller: Option<&Map<String, Value>>, added: &[&str]| {
+        let members = controller.into_iter().flatten().filter(|(name, _)| !added.contains(&name.as_str()));
+        Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
+    };
+    let shown = asked(described["Controller"].as_object(), &ADDED);
+    let wanted = asked(request.object("Controller"), &[]);
+    [
+        ("HyperParameterTuningJobConfig", &described["HyperParameterTuningJobConfig"], &config(request)),
+        ("TrainingJobDefinition", &described["TrainingJobDefinition"], &definition(request, arn)),
+        ("Controller", &shown, &wanted),
+    ]
+    .into_iter()
+    .find_map(|(name, shown, wanted)| difference(shown, wanted).map(|inner| format!("{name}{inner}")))
+}
+
+/// `.path` of the first difference; empty if it cannot be told closer.
+fn difference(one: &Value, other: &Value) -> Option<String> {
+    let (Value::Object(a), Value::Object(b)) = (one, other) else {
+        return (one != other).then(String::new);
+    };
+    let mut names = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
+    names.find_map(|name| match (a.get(name), b.get(name)) {
+        (Some(a), Some(b)) => Some(format!(".{name}{}", difference(a, b)?)),
+        _ => Some(format!(".{name}")),
+    })
+}
+
+/// The request of a tuning job that Describe shows, as far as it decides anything: what `config` and `definition`
+/// put in is taken out again.
+pub fn request_of(described: &Value) -> Result<Request, RequestError> {
+    let mut body = Map::new();
+    for member in ["HyperParameterTuningJobName", "HyperParameterTuningJobConfig", "TrainingJobDefinition"] {
+        body.insert(member.to_owned(), described[member].clone());
+    }
+    if let Some(shown) = member(&mut body, "TrainingJobDefinition") {
+        if let Some(statics) = member(shown, "StaticHyperParameters") {
+            statics.remove(OBJECTIVE_HYPERPARAMETER);
+        }
+        if let Some(output) = member(shown, "OutputDataConfig")
+            && output.get("KmsKeyId").is_some_and(|key| key == "")
+        {
+            output.remove("KmsKeyId");
+        }
+    }
+    let mut controller = described["Controller"].as_object().cloned().unwrap_or_default();
+    controller.retain(|name, _| !ADDED.contains(&name.as_str()));
+    body.insert("Controller".to_owned(), Value::Object(controller));
+    Request::check(Value::Object(body))
 }

@@ -27,6 +27,7 @@ fn job(tuned: &BTreeMap<String, String>) -> JobView<'_> {
         name: "hb1-007-3fa1c2d4",
         arn: "arn:aws:sagemaker:us-east-1:111122223333:training-job/hb1-007-3fa1c2d4",
         status: "Completed",
+        state: "Completed",
         created_ms: 1_789_000_000_123,
         started_ms: Some(1_789_000_090_000),
         ended_ms: Some(1_789_000_760_000),
@@ -71,6 +72,7 @@ fn tuning<'a>(request: &'a Request, best: Option<JobView<'a>>) -> TuningView<'a>
             cap: Some(MicroUsd(5_000_000)),
             granted: None,
             end_reason: Some("MaxJobs"),
+            launched: 30,
             trials_started: 30,
             brackets: vec![BracketView { trials_started: 9, rungs }],
             ..ControllerView::default()
@@ -98,7 +100,7 @@ fn describe_of_the_sample_request_is_the_sample_response() {
         concat!(
             r#"{"Brackets":[{"Rungs":[{"Arrived":9,"Resource":1,"WentOn":3},{"Arrived":3,"Resource":3,"WentOn":1},{"Resource":9}],"#,
             r#""TrialsStarted":9}],"CapUsd":5,"EndReason":"MaxJobs","ReservedUsd":1e-6,"SpentUsd":3.4575,"#,
-            r#""TrialsStarted":30}"#
+            r#""TrainingJobsLaunched":30,"TrialsStarted":30}"#
         )
     );
 }
@@ -112,8 +114,8 @@ fn summaries_are_those_of_the_samples() {
     let (shown, own) = split(training_job_summary(&job(&tuned), &request));
     assert_eq!(shown, sample(JOBS)["TrainingJobSummaries"][0]);
     let expected = json!({
-        "Trial": 7, "Attempt": 1, "Bracket": 0, "Resource": 30, "BillableSeconds": 300, "BestValue": 0.79,
-        "CostUsd": 0.115_25,
+        "Trial": 7, "Attempt": 1, "Bracket": 0, "Resource": 30, "State": "Completed",
+        "BillableSeconds": 300, "BestValue": 0.79, "CostUsd": 0.115_25,
     });
     assert_eq!(own, expected);
 }
@@ -211,7 +213,8 @@ fn what_is_unknown_or_no_number_is_left_out() {
     for absent in ["FinalHyperParameterTuningJobObjectiveMetric", "TrainingStartTime", "TrainingEndTime"] {
         assert!(shown.get(absent).is_none(), "{absent}");
     }
-    assert_eq!(shown["Controller"], json!({"Trial": 7, "Attempt": 1, "Bracket": 0, "Resource": 30}));
+    let own = json!({"Trial": 7, "Attempt": 1, "Bracket": 0, "Resource": 30, "State": "Completed"});
+    assert_eq!(shown["Controller"], own);
     let long = "x".repeat(5_000);
     let view = TuningView { failure_reason: Some(&long), ended_ms: None, ..tuning(&request, None) };
     let shown = tuning_job(&view);
@@ -227,4 +230,56 @@ fn times_are_seconds_with_milliseconds() {
         assert_eq!(epoch_seconds(ms).to_string(), text);
     }
     assert_eq!(epoch_seconds(-1_500).to_string(), "-1.5");
+}
+
+#[test]
+fn a_request_is_known_again_in_what_describe_shows() {
+    let changes: [fn(&mut Value); 3] = [
+        |_| {},
+        |body| {
+            body["Controller"] = json!({"MaxCostUsd": 7, "InstancePricesUsdPerHour": {"ml.m5.large": 0.2}});
+        },
+        |body| body["TrainingJobDefinition"]["OutputDataConfig"]["KmsKeyId"] = json!("key"),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let asked = request(change);
+        let mut view = tuning(&asked, None);
+        let seen = BestSeen { value: 0.5, trial: 1, resource: 3 };
+        view.controller = ControllerView {
+            granted: Some(MicroUsd(1)),
+            price_unknown: true,
+            best_seen: Some(seen),
+            ending_reason: Some("MaxJobs"),
+            trials_training: Some(1),
+            max_parallel: Some(2),
+            paused: true,
+            refit: Some("x"),
+            ..view.controller
+        };
+        let shown = tuning_job(&view);
+        assert_eq!(first_difference(&shown, &asked), None);
+        // What is added is all that is added, and the rest decides the same.
+        let again = request_of(&shown).unwrap();
+        let decided =
+            |request: &Request| request.definition(0, "3fa1c2", &crate::request::PriceAnswer::default());
+        assert_eq!(decided(&again), decided(&asked));
+        for (other, change) in changes.into_iter().enumerate().filter(|(other, _)| *other != number) {
+            assert!(first_difference(&shown, &request(change)).is_some(), "{number} {other}");
+        }
+    }
+}
+
+#[test]
+fn what_differs_is_named() {
+    let shown = tuning_job(&tuning(&request(|_| {}), None));
+    let other = request(|body| {
+        body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"] = json!(1);
+    });
+    let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs";
+    assert_eq!(first_difference(&shown, &other).as_deref(), Some(path));
+    // Fewer fields of `Controller` than are shown are a difference too.
+    let capped =
+        tuning_job(&tuning(&request(|body| body["Controller"] = json!({"MaxInterruptions": 1})), None));
+    let found = first_difference(&capped, &request(|body| body["Controller"] = json!({})));
+    assert_eq!(found.as_deref(), Some("Controller.MaxInterruptions"));
 }

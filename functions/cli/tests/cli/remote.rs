@@ -1,0 +1,285 @@
+//! Tunings of an endpoint: the HTTP API over the table of a data directory, in which `run` does the stack's work.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::json;
+use service::memory::MemoryTable;
+use stack_test::{Stack, response};
+
+use crate::world::{ENDLESS, Ended, QUICK, World, ended, request, signal, until};
+
+const ARN: &str = "arn:aws:sagemaker:eu-west-1:111122223333:hyper-parameter-tuning-job/t";
+
+impl World {
+    /// The API over the table of this folder.
+    fn stack(&self) -> Stack {
+        let folder = self.path(".hyperband");
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("table.sqlite");
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        // Made by its owner, and used as everybody else uses it, beside a `run`.
+        drop(runtime.block_on(dynamodb::Embedded::open(&path)).unwrap());
+        let table = runtime.block_on(dynamodb::Embedded::attach(&path)).unwrap();
+        Stack::start(table.table())
+    }
+
+    /// The program with an endpoint.
+    fn at(&self, stack: &Stack, arguments: &[&str]) -> Ended {
+        self.hyperband(&[arguments, &["--endpoint", &stack.endpoint]].concat())
+    }
+}
+
+#[test]
+fn a_tuning_is_submitted_watched_and_looked_at_as_one_of_this_machine() {
+    let world = World::new(QUICK);
+    let stack = world.stack();
+    let submitted = world.at(&stack, &["submit", "request.json"]).with_code(0);
+    assert!(
+        submitted.out.starts_with(&format!("submitted t: {ARN}\n\n  hyperband watch t --endpoint http")),
+        "{submitted:?}"
+    );
+    let listed = world.at(&stack, &["list"]).with_code(0);
+    assert!(listed.out.lines().nth(1).unwrap().starts_with("t     InProgress"), "{listed:?}");
+
+    let run = world.start(&[]);
+    let watched = world.at(&stack, &["watch", "t", "--interval", "0.1"]).with_code(0);
+    let shown = ended(run).with_code(0);
+    for event in
+        ["trial 0: job started in bracket 0", "best so far", "rung 0 at epoch 1", "the tuning has ended"]
+    {
+        assert!(watched.err.contains(event), "{event} in {watched:?}");
+    }
+    let summary = |ended: &Ended| ended.out.split("\n  hyperband").next().unwrap().to_owned();
+    assert_eq!(summary(&watched), summary(&shown));
+
+    let folder = [&["list"][..], &["describe", "T"]].map(|words| world.hyperband(words).with_code(0).out);
+    let remote = [&["list"][..], &["describe", "T"]].map(|words| world.at(&stack, words).with_code(0).out);
+    assert_eq!(folder, remote);
+    let result = world.at(&stack, &["watch", "t", "--output", "json"]).with_code(0).json();
+    assert_eq!(result["TuningJob"]["HyperParameterTuningJobStatus"], "Completed");
+    assert_eq!(result["TrainingJobs"].as_array().unwrap().len(), 6);
+    let described = world.at(&stack, &["describe", "t", "--output", "json"]).with_code(0).json();
+    assert_eq!(described, result["TuningJob"]);
+    let over = world.at(&stack, &["stop", "t"]).with_code(2);
+    assert_eq!(over.err, "error: the tuning t has ended already: Completed\n");
+    assert_eq!(world.at(&stack, &["stop", "--all"]).with_code(0).out, "no tuning is active\n");
+}
+
+#[test]
+fn what_is_watched_here_is_what_was_decided() {
+    let world = World::new(QUICK);
+    world.run(&[]).with_code(0);
+    let watched = world.hyperband(&["watch", "t", "--interval", "0.1"]).with_code(0);
+    assert!(
+        watched.err.contains("trial 0: job started") && watched.err.contains("the tuning has ended"),
+        "{watched:?}"
+    );
+    assert!(watched.out.starts_with("t: Completed, all training jobs were launched\n"), "{watched:?}");
+}
+
+#[test]
+fn a_tuning_that_fails_is_watched_to_exit_code_1() {
+    let world = World::new("exit 3");
+    let stack = world.stack();
+    world.at(&stack, &["submit", "request.json"]).with_code(0);
+    let failed = world.run(&[]).with_code(1);
+    let watched = world.at(&stack, &["watch", "t"]).with_code(1);
+    assert_eq!(watched.out.lines().next(), failed.out.lines().next());
+}
+
+#[test]
+fn a_stack_is_told_to_stop_one_or_all() {
+    let world = World::new(ENDLESS);
+    let stack = world.stack();
+    let followed = world
+        .command(&["submit", "request.json", "--watch", "--interval", "0.1", "--endpoint", &stack.endpoint])
+        .spawn()
+        .unwrap();
+    until("it is submitted", || world.at(&stack, &["describe", "t"]).code == 0);
+    let run = world.start(&["--grace-seconds", "1"]);
+    until("it runs", || {
+        let described = world.at(&stack, &["describe", "t", "--output", "json"]).with_code(0).json();
+        described["TrainingJobStatusCounters"]["InProgress"] == 2
+    });
+    let asked = world.at(&stack, &["stop", "--all"]).with_code(2);
+    assert!(
+        asked.err.starts_with("error: this would stop t, and there is no terminal to ask on\n"),
+        "{asked:?}"
+    );
+    let told = world.at(&stack, &["stop", "T", "--output", "json"]).with_code(0).json();
+    let expected = json!({"HyperParameterTuningJobName": "t", "HyperParameterTuningJobStatus": "Stopping", "Running": true});
+    assert_eq!(told, expected);
+    ended(run).with_code(0);
+    let followed = ended(followed).with_code(0);
+    assert!(followed.out.starts_with("t: Stopped, it was stopped\n"), "{followed:?}");
+    assert!(followed.err.starts_with(&format!("submitted t: {ARN}\n")), "{followed:?}");
+}
+
+#[test]
+fn all_tunings_of_a_stack_are_ordered_to_stop() {
+    let world = World::new(QUICK);
+    let stack = Stack::start(MemoryTable::default());
+    for name in ["a", "b"] {
+        world.at(&stack, &["submit", "request.json", "--name", name]).with_code(0);
+    }
+    let told = world.at(&stack, &["stop", "--all", "--yes"]).with_code(0);
+    assert_eq!(told.out, "a: ordered to stop\nb: ordered to stop\n");
+    let told = world.at(&stack, &["stop", "--all", "--yes"]).with_code(0);
+    assert_eq!(told.out, "a: it was stopping already\nb: it was stopping already\n");
+}
+
+#[test]
+fn watching_is_left_and_the_tuning_goes_on() {
+    let world = World::new(QUICK);
+    let stack = Stack::start(MemoryTable::default());
+    world.at(&stack, &["submit", "request.json"]).with_code(0);
+    let before = stack.requests().len();
+    let watching =
+        world.command(&["watch", "t", "--interval", "0.1", "--endpoint", &stack.endpoint]).spawn().unwrap();
+    until("it looks", || stack.requests().len() >= before + 4);
+    signal(&watching, "INT");
+    let left = ended(watching).with_code(130);
+    assert!(
+        left.err.contains("left t, which goes on by itself:\n  hyperband watch t --endpoint http"),
+        "{left:?}"
+    );
+    assert_eq!(left.out, "");
+    let described = world.at(&stack, &["describe", "t", "--output", "json"]).with_code(0).json();
+    assert_eq!(described["HyperParameterTuningJobStatus"], "InProgress");
+    assert!(stack.requests().iter().all(|request| !request.path.ends_with("/stop")));
+}
+
+#[test]
+fn the_environment_names_the_endpoint_unless_a_folder_is_named() {
+    let world = World::new(QUICK);
+    let stack = Stack::start(MemoryTable::default());
+    let with = |endpoint: &str, arguments: &[&str]| {
+        ended(world.command(arguments).env("HYPERBAND_ENDPOINT", endpoint).spawn().unwrap())
+    };
+    let submitted = with(&stack.endpoint, &["submit", "request.json", "--output", "json"]).with_code(0);
+    assert_eq!(
+        submitted.json(),
+        json!({"HyperParameterTuningJobArn": ARN, "HyperParameterTuningJobName": "t"})
+    );
+    let listed = with(&stack.endpoint, &["list", "--output", "json"]).with_code(0).json();
+    assert_eq!(listed["HyperParameterTuningJobSummaries"].as_array().unwrap().len(), 1);
+    let folder = with(&stack.endpoint, &["list", "--data-dir", "here"]).with_code(0);
+    assert_eq!(folder.out, "nothing was run in here yet\n");
+    assert_eq!(with("", &["list"]).with_code(0).out, "nothing was run in .hyperband yet\n");
+    let wrong = with("nowhere", &["list"]).with_code(2);
+    assert!(wrong.err.starts_with("error: HYPERBAND_ENDPOINT: 'nowhere' is no URL"), "{wrong:?}");
+}
+
+#[test]
+fn requests_are_signed_with_the_credentials_of_the_environment() {
+    let world = World::new(QUICK);
+    world.write(
+        "credentials",
+        "[tuner]\naws_access_key_id = AKIAFROMPROFILE\naws_secret_access_key = example\n",
+    );
+    let denied = json!({"message": "Forbidden"});
+    let stack = Stack::with_rule(MemoryTable::default(), move |_, _| response(403, &denied));
+    let mut command = world.command(&["list", "--endpoint", &stack.endpoint]);
+    command.env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLEABCD").env("AWS_SECRET_ACCESS_KEY", "example-secret");
+    let refused = ended(command.env("AWS_REGION", "eu-west-3").spawn().unwrap()).with_code(3);
+    for part in ["the access key that ends in ABCD", "execute-api:Invoke", "TuningUsersPolicyArn"] {
+        assert!(refused.err.contains(part), "{part} in {refused:?}");
+    }
+    assert!(!refused.err.contains("example-secret") && !refused.err.contains("AKIAEXAMPLE"), "{refused:?}");
+    let mut command = world.command(&["list", "--endpoint", &stack.endpoint]);
+    command.env("AWS_PROFILE", "tuner").env("AWS_SHARED_CREDENTIALS_FILE", world.path("credentials"));
+    let refused = ended(command.spawn().unwrap()).with_code(3);
+    assert!(refused.err.contains("the access key that ends in FILE"), "{refused:?}");
+    let signed: Vec<String> =
+        stack.requests().iter().map(|one| one.header("authorization").unwrap().to_owned()).collect();
+    assert!(
+        signed[0].contains("Credential=AKIAEXAMPLEABCD/") && signed[0].contains("/eu-west-3/execute-api/"),
+        "{signed:?}"
+    );
+    assert!(signed[1].contains("Credential=AKIAFROMPROFILE/"), "{signed:?}");
+    // Without any, an endpoint of this machine is asked unsigned.
+    let refused = world.at(&stack, &["list"]).with_code(3);
+    assert!(refused.err.contains("no AWS credentials were found"), "{refused:?}");
+}
+
+#[test]
+fn what_is_wrong_is_told_before_anything_is_sent_or_as_the_stack_tells_it() {
+    let world = World::new(QUICK);
+    let stack = Stack::start(MemoryTable::default());
+    let mut bad = request("t");
+    bad["Controller"]["MaxCost"] = json!(4);
+    world.write_request("bad.json", &bad);
+    let refused = world.at(&stack, &["submit", "bad.json"]).with_code(2);
+    assert!(
+        refused.err.starts_with("error: the request is refused\n")
+            && refused.err.contains("Controller.MaxCost"),
+        "{refused:?}"
+    );
+    assert!(stack.requests().is_empty());
+
+    // Only the stack knows the price.
+    let mut poor = request("t");
+    poor["Controller"] = json!({"MaxCostUsd": 0.001});
+    world.write_request("poor.json", &poor);
+    let refused = world.at(&stack, &["submit", "poor.json"]).with_code(2);
+    assert!(
+        refused.err.starts_with("error: the request is refused\n  ")
+            && refused.err.contains("the least that would do is"),
+        "{refused:?}"
+    );
+    poor["Controller"]["MaxCostUsd"] = json!(5);
+    world.write_request("priced.json", &poor);
+    world.at(&stack, &["submit", "priced.json"]).with_code(0);
+    let taken = world.at(&stack, &["submit", "priced.json"]).with_code(2);
+    assert!(
+        taken.err.contains("already exists") && taken.err.contains("hint: give another --name"),
+        "{taken:?}"
+    );
+    let unknown = world.at(&stack, &["describe", "tt"]).with_code(2);
+    let expected = format!("error: no tuning at {} is named 'tt'\nhint: did you mean t?\n", stack.endpoint);
+    assert_eq!(unknown.err, expected);
+}
+
+#[test]
+fn an_endpoint_that_cannot_be_is_refused_and_one_that_does_not_answer_is_told() {
+    let world = World::new(QUICK);
+    for (arguments, expected) in [
+        (&["list", "--endpoint", "http://example.com"][..], "requests to example.com must go over https://"),
+        (&["list", "--endpoint", "example.com"], "is no URL"),
+        (&["list", "--endpoint", "http://localhost", "--data-dir", "x"], "cannot be used with"),
+        (&["watch", "t", "--endpoint", "http://localhost", "--interval", "0"], "at least 0.1 seconds"),
+        (&["submit", "request.json"], "nothing says where to submit to\nhint: "),
+        (
+            &["submit", "nothing.json", "--endpoint", "http://localhost"],
+            "cannot read the request nothing.json",
+        ),
+    ] {
+        let refused = world.hyperband(arguments).with_code(2);
+        assert!(refused.err.contains(expected), "{arguments:?} {refused:?}");
+    }
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = world.hyperband(&["list", "--endpoint", &format!("http://{free}")]).with_code(3);
+    assert!(nobody.err.starts_with("error: cannot reach the endpoint: "), "{nobody:?}");
+    assert!(nobody.err.contains("(tried 5 times)\nhint: check --endpoint"), "{nobody:?}");
+}
+
+#[test]
+fn watching_outlives_an_endpoint_that_is_busy() {
+    let world = World::new(QUICK);
+    let asked = AtomicU32::new(0);
+    let stack = Stack::with_rule(MemoryTable::default(), move |request, pass| {
+        // The first look fails with all its tries.
+        let busy = request.path.contains("/decisions") && asked.fetch_add(1, Ordering::Relaxed) < 5;
+        if busy { response(429, &json!({"message": "Too Many Requests"})) } else { pass() }
+    });
+    world.at(&stack, &["submit", "request.json"]).with_code(0);
+    let before = stack.requests().len();
+    let watching =
+        world.command(&["watch", "t", "--interval", "0.1", "--endpoint", &stack.endpoint]).spawn().unwrap();
+    until("it looks again", || stack.requests().len() >= before + 10);
+    signal(&watching, "TERM");
+    let left = ended(watching).with_code(130);
+    assert!(left.err.contains("Too Many Requests (tried 5 times)\nhint: the tuning goes on"), "{left:?}");
+    assert!(left.err.contains("the endpoint answers again"), "{left:?}");
+}

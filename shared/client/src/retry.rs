@@ -1,0 +1,43 @@
+//! When a request is sent again, and after what pause.
+
+use std::time::Duration;
+
+/// How often and how soon a request is sent again. The pause before a try is drawn from zero to a length that doubles, so
+/// that many clients do not come back at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// Tries in all.
+    pub tries: u32,
+    /// The longest pause before the second.
+    pub first: Duration,
+    /// The longest pause at all.
+    pub most: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { tries: 5, first: Duration::from_millis(250), most: Duration::from_secs(8) }
+    }
+}
+
+impl Retry {
+    /// The pause after `done` tries (1 or more); `draw` is from 0 to 1.
+    pub fn pause(&self, done: u32, draw: f64) -> Duration {
+        let doubled = 2_u32.saturating_pow(done.saturating_sub(1));
+        self.first.saturating_mul(doubled).min(self.most).mul_f64(draw.clamp(0.0, 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let retry = Retry::default();
+        let longest: Vec<u128> = (1..=7).map(|done| retry.pause(done, 1.0).as_millis()).collect();
+        assert_eq!(longest, [250, 500, 1_000, 2_000, 4_000, 8_000, 8_000]);
+        assert_eq!(retry.pause(u32::MAX, 0.5), Duration::from_secs(4));
+        assert_eq!(retry.pause(3, 0.0), Duration::ZERO);
+    }
+}

@@ -1,0 +1,206 @@
+//! Sends one request and reads its answer, and sends it again where that helps.
+//!
+//! Tells three kinds of failure apart: refused (nothing was done), not now (nothing was done, ask again), lost (nobody
+//! knows). What is safe to send twice is for the caller to say.
+
+use std::time::{Duration, SystemTime};
+
+use aws_smithy_http_client::Connector;
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::byte_stream::ByteStream;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+use wire::request::Violation;
+
+use crate::Client;
+use crate::error::{ClientError, Denial, Refusal, Unreached, because, shown, told};
+use crate::identity;
+use crate::sign::{Unsigned, sign};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// API Gateway gives up on its function after 30 seconds.
+const TRY_TIMEOUT: Duration = Duration::from_secs(35);
+/// Largest answer that is read; API Gateway's limit is 10 MB.
+const ANSWER_BYTES_MAX: usize = 16_000_000;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) method: &'static str,
+    /// With its query.
+    pub(crate) path: &'a str,
+    pub(crate) body: &'a [u8],
+}
+
+/// A connector with limits of time.
+pub(crate) fn connector() -> Connector {
+    let settings =
+        HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(TRY_TIMEOUT).build();
+    Connector::builder().tls_provider(crate::tls()).connector_settings(settings).build()
+}
+
+impl Client {
+    /// Asks until there is an answer: for what may be done twice.
+    pub(crate) async fn ask(&self, ask: Ask<'_>) -> Result<Value, ClientError> {
+        let mut done = 1;
+        loop {
+            let error = match self.once(ask).await {
+                Err(error) if is_transient(&error) => error,
+                answered => return answered,
+            };
+            if done >= self.retry.tries {
+                return Err(error.after(done));
+            }
+            self.pause(done).await;
+            done = done.saturating_add(1);
+        }
+    }
+
+    /// Waits before the next try.
+    pub(crate) async fn pause(&self, done: u32) {
+        sleep(self.retry.pause(done, fastrand::f64())).await;
+    }
+
+    /// Sends once.
+    pub(crate) async fn once(&self, ask: Ask<'_>) -> Result<Value, ClientError> {
+        let now = SystemTime::now();
+        let credentials = match &self.signatory {
+            Some(signatory) => {
+                signatory.credentials(now).await?.map(|found| (found, signatory.region.as_str()))
+            }
+            None => None,
+        };
+        let identity = credentials.as_ref().map(|(found, _)| identity::told(found));
+        let url = self.endpoint.url(ask.path);
+        let mut headers = vec![("host", self.endpoint.authority().to_owned())];
+        if !ask.body.is_empty() {
+            headers.push(("content-type", "application/json".to_owned()));
+        }
+        let signature = match credentials {
+            Some((found, region)) => {
+                let unsigned = Unsigned { method: ask.method, url: &url, headers: &headers, body: ask.body };
+                sign(unsigned, found, region, now)?
+            }
+            None => Vec::new(),
+        };
+        let mut request = http::Request::builder().method(ask.method).uri(&url);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        for (name, value) in signature {
+            request = request.header(name, value);
+        }
+        let request = request.body(SdkBody::from(ask.body.to_vec()));
+        let request = request.map_err(|error| ClientError::Foreign(because(&error)))?;
+        let request =
+            HttpRequest::try_from(request).map_err(|error| ClientError::Foreign(because(&error)))?;
+        let answer = async {
+            let response = self.connector.call(request).await.map_err(|error| unreached(&error))?;
+            read(response).await
+        };
+        let late = |_| ClientError::Unreachable {
+            cause: format!("no answer within {} s", TRY_TIMEOUT.as_secs()),
+            how: Unreached::Time,
+            tries: 1,
+        };
+        let (status, code, body) = timeout(TRY_TIMEOUT, answer).await.map_err(late)??;
+        understood(status, code.as_deref(), &body, identity)
+    }
+}
+
+/// Whether the same request may get another answer a moment later.
+pub(crate) fn is_transient(error: &ClientError) -> bool {
+    match error {
+        ClientError::Busy { .. } => true,
+        // A certificate does not become another one.
+        ClientError::Unreachable { how, .. } => *how != Unreached::Tls,
+        ClientError::Endpoint(_)
+        | ClientError::NoRegion
+        | ClientError::Credentials(_)
+        | ClientError::Refused(_)
+        | ClientError::Denied { .. }
+        | ClientError::Foreign(_) => false,
+    }
+}
+
+/// Status, error code of the headers, and body.
+async fn read(response: HttpResponse) -> Result<(u16, Option<String>, Vec<u8>), ClientError> {
+    let status = response.status().as_u16();
+    let code = response.headers().get("x-amzn-errortype").map(ToOwned::to_owned);
+    let mut stream = ByteStream::new(response.into_body());
+    let mut body = Vec::new();
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.map_err(|error| ClientError::Unreachable {
+            cause: because(&error),
+            how: Unreached::Connection,
+            tries: 1,
+        })?;
+        if body.len().saturating_add(chunk.len()) > ANSWER_BYTES_MAX {
+            return Err(ClientError::Foreign(format!("its answer has more than {ANSWER_BYTES_MAX} bytes")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((status, code, body))
+}
+
+/// What an answer means.
+fn understood(
+    status: u16,
+    code: Option<&str>,
+    bytes: &[u8],
+    identity: Option<String>,
+) -> Result<Value, ClientError> {
+    let body: Option<Value> = serde_json::from_slice(bytes).ok();
+    if (200..300).contains(&status) {
+        let text = || shown(&String::from_utf8_lossy(bytes));
+        return body.ok_or_else(|| ClientError::Foreign(format!("status {status}, no JSON: {}", text())));
+    }
+    let body = body.unwrap_or(Value::Null);
+    let (code, message) = told(&body, code);
+    let said = message.clone().unwrap_or_else(|| format!("status {status}"));
+    match status {
+        401 | 403 => {
+            let why = Denial::of(&code, &said, identity.is_some());
+            Err(ClientError::Denied { message: shown(&said), identity, why })
+        }
+        429 => Err(ClientError::Busy { message: shown(&said), tries: 1, lost: false }),
+        500.. => Err(ClientError::Busy {
+            message: format!("{} (status {status})", shown(&said)),
+            tries: 1,
+            lost: true,
+        }),
+        // Every refusal of the API names its code; API Gateway's own "Not Found" has none.
+        _ if code.is_empty() || message.is_none() => {
+            Err(ClientError::Foreign(format!("status {status}: {}", shown(&said))))
+        }
+        _ => {
+            Err(ClientError::Refused(Refusal { status, code, message: said, violations: violations(&body) }))
+        }
+    }
+}
+
+fn violations(body: &Value) -> Vec<Violation> {
+    let text =
+        |one: &Value, member: &str| one.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let listed = body.get("Violations").and_then(Value::as_array).into_iter().flatten();
+    listed.map(|one| Violation { path: text(one, "Path"), message: text(one, "Message") }).collect()
+}
+
+fn unreached(error: &ConnectorError) -> ClientError {
+    let cause = because(error);
+    let words = cause.to_lowercase();
+    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    let how = if error.is_timeout() {
+        Unreached::Time
+    } else if says(&["dns error", "failed to lookup", "name or service not known"]) {
+        Unreached::Name
+    } else if says(&["certificate", "handshake", "tls", "corrupt message"]) {
+        Unreached::Tls
+    } else {
+        Unreached::Connection
+    };
+    ClientError::Unreachable { cause, how, tries: 1 }
+}
