@@ -18,8 +18,11 @@ TRAINING_ROLE = "arn:aws:iam::000000000000:role/training"
 DEPLOY_SECONDS = 180
 
 
-def stage(folder):
-    """Puts template and functions into `folder` as `sam deploy` wants them; answers where the template lies."""
+def stage(folder, marker=None):
+    """Puts template and functions into `folder` as `sam deploy` wants them; answers where the template lies.
+
+    A `marker` in the packages makes other code of them, as far as their digests tell.
+    """
     built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
     infra = Path(folder) / "infra"
     infra.mkdir(parents=True, exist_ok=True)
@@ -33,6 +36,8 @@ def stage(folder):
         entry.external_attr = 0o755 << 16
         with zipfile.ZipFile(target / "bootstrap.zip", "w") as archive:
             archive.writestr(entry, stripped.read_bytes(), zipfile.ZIP_DEFLATED, 1)
+            if marker is not None:
+                archive.writestr("marker", marker)
         stripped.unlink()
     return infra
 

@@ -22,6 +22,7 @@ use wire::events::http::{HttpRequest, HttpResponse};
 
 pub use error::{ApiError, Cause};
 pub use operation::Operation;
+pub use rest::ROUTES;
 
 /// The API with what it needs.
 #[derive(Debug)]

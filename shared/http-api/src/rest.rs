@@ -6,6 +6,18 @@ use crate::error::ApiError;
 use crate::list::{JobsQuery, Members, TuningsQuery};
 use crate::operation::Operation;
 
+/// The routes, as API Gateway writes them. Each is one of the stack's template; the last is AWS JSON's.
+pub const ROUTES: [&str; 8] = [
+    "POST /tuning-jobs",
+    "GET /tuning-jobs",
+    "GET /tuning-jobs/{name}",
+    "PATCH /tuning-jobs/{name}",
+    "POST /tuning-jobs/{name}/stop",
+    "GET /tuning-jobs/{name}/training-jobs",
+    "GET /tuning-jobs/{name}/decisions",
+    "POST /",
+];
+
 /// Most steps of decisions in one answer, each of which may have tens of kilobytes.
 const STEPS_MAX: u64 = 50;
 

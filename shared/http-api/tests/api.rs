@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use http_api::{Answered, Api, Cause};
+use http_api::{Answered, Api, Cause, ROUTES};
 use serde_json::{Value, json};
 use service::decide::Decider;
 use service::describe::Place;
@@ -146,6 +146,27 @@ async fn a_tuning_job_is_started_shown_and_stopped() {
     assert_eq!(rest(&api, "POST", "/tuning-jobs/Hb1/stop", &Value::Null).await, (200, json!({})));
     let (_, shown) = get(&api, "/tuning-jobs/Hb1").await;
     assert_eq!(shown["HyperParameterTuningJobStatus"], "Stopping");
+}
+
+#[tokio::test]
+async fn every_route_is_answered_and_no_other_method_of_its_path() {
+    let api = open();
+    for route in ROUTES {
+        let (method, path) = route.split_once(' ').unwrap();
+        let path = path.replace("{name}", "nobody");
+        let unknown = |body: &Value| body["__type"] == "UnknownOperationException";
+        if path == "/" {
+            let (_, body) = amz(&api, "ListHyperParameterTuningJobs", "{}").await;
+            assert!(!unknown(&body), "{route}");
+            continue;
+        }
+        assert!(!unknown(&rest(&api, method, &path, &Value::Null).await.1), "{route}");
+        for other in ["GET", "POST", "PATCH", "PUT", "DELETE"] {
+            let is_route = ROUTES.contains(&format!("{other} {}", path.replace("nobody", "{name}")).as_str());
+            let (status, body) = rest(&api, other, &path, &Value::Null).await;
+            assert_eq!(unknown(&body), !is_route, "{other} {path}: {status}");
+        }
+    }
 }
 
 #[tokio::test]
