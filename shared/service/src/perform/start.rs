@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tuning::definition::Strategy;
-use tuning::fact::Fact;
+use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::ruling::Ruling;
 use wire::events::job_state::cut_message;
 use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
@@ -54,16 +54,29 @@ where
         if !self.claim_is_good(row) {
             return Ok(Outcome::Later("the claim ran out".to_owned()));
         }
-        let started = || self.fact(format!("started#{job}"), Fact::JobStarted { job: *job });
+        match self.jobs.create(&request).await {
+            Ok(()) => Ok(Outcome::Done(vec![self.started(*job)])),
+            Err(error) => self.not_created(row, (*job, &name), &tags, earlier, error).await,
+        }
+    }
+
+    /// What follows from a create that was not accepted.
+    async fn not_created(
+        &self,
+        row: &ActionRow,
+        (job, name): (JobKey, &str),
+        tags: &BTreeMap<String, String>,
+        earlier: Millis,
+        error: TrainingJobsError,
+    ) -> Result<Outcome, StoreError> {
         let refused = |message: String| {
             // Of any length: uncut it might not fit a row, and the outcome be refused for ever.
-            let fact = Fact::StartRefused { job: *job, message: cut_message(&message) };
+            let fact = Fact::StartRefused { job, message: cut_message(&message) };
             Outcome::Refused(self.fact(format!("refused#{job}"), fact))
         };
-        let error = match self.jobs.create(&request).await {
-            Ok(()) => return Ok(Outcome::Done(vec![started()])),
-            Err(error) => error,
-        };
+        let started = || Outcome::Done(vec![self.started(job)]);
+        // What an earlier try has sent may still take effect.
+        let recent = earlier.saturating_add(self.abandoned_ms) > self.clock.now();
         if let Some(outcome) = later(&error) {
             return Ok(outcome);
         }
@@ -73,42 +86,34 @@ where
         if !taken && (row.tries <= 1 || tuning::planted!(RefusalBelieved)) {
             return Ok(refused(error.to_string()));
         }
-        match self.jobs.tags(&name).await {
+        match self.jobs.tags(name).await {
             Ok(found)
                 if tags.iter().all(|(key, value)| found.get(key) == Some(value))
                     || tuning::planted!(ForeignJobAdopted) =>
             {
-                Ok(Outcome::Done(vec![started()]))
+                Ok(started())
             }
             // Tags may show later than the job. Ours was sent only if there was a try before this one.
-            Ok(found)
-                if !is_marked_by_another(&found, &tags)
-                    && earlier > 0
-                    && earlier.saturating_add(self.abandoned_ms) > self.clock.now() =>
-            {
+            Ok(found) if earlier > 0 && recent && !is_marked_by_another(&found, tags) => {
                 Ok(Outcome::Unsure("the job exists, its tags do not show yet".to_owned()))
             }
             Ok(_) => Ok(refused(format!("a training job named {name} exists and is not of this tuning"))),
             // It does not show although the try before this one is long over: somebody has deleted it. It counts as started,
             // and is settled in full like any job that shows no sign of life.
-            Err(TrainingJobsError::NotFound(_))
-                if taken && earlier > 0 && earlier.saturating_add(self.abandoned_ms) <= self.clock.now() =>
-            {
-                Ok(Outcome::Done(vec![started()]))
-            }
+            Err(TrainingJobsError::NotFound(_)) if taken && earlier > 0 && !recent => Ok(started()),
             // The name proves that the job exists, however far behind this answer is.
             Err(TrainingJobsError::NotFound(_)) if taken => {
                 Ok(Outcome::Unsure("the job exists but does not show yet".to_owned()))
             }
             // A create of an earlier try that never got its answer may still be on its way.
-            Err(TrainingJobsError::NotFound(_))
-                if earlier.saturating_add(self.abandoned_ms) > self.clock.now() =>
-            {
-                Ok(Outcome::Open(error.to_string(), earlier))
-            }
+            Err(TrainingJobsError::NotFound(_)) if recent => Ok(Outcome::Open(error.to_string(), earlier)),
             Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string())),
             Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         }
+    }
+
+    fn started(&self, job: JobKey) -> Recorded {
+        self.fact(format!("started#{job}"), Fact::JobStarted { job })
     }
 
     fn tags(&self, id: &str, decision: &str) -> BTreeMap<String, String> {

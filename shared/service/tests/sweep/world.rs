@@ -467,8 +467,11 @@ impl JobLogs for World {
 }
 
 impl Bus for World {
-    async fn publish(&self, _detail_type: &str, _detail: &Value) -> Result<(), BusError> {
-        self.lock().notices += 1;
+    async fn publish(&self, _detail_type: &str, detail: &Value) -> Result<(), BusError> {
+        // That a tuning has begun is nobody owed.
+        if detail["HyperParameterTuningJobStatus"] != "InProgress" {
+            self.lock().notices += 1;
+        }
         self.step("").await;
         Ok(())
     }
