@@ -16,7 +16,9 @@ epoch=$(cat "$checkpoint" 2>/dev/null || echo 0)
 while [ "$epoch" -lt "$SM_HP_EPOCHS" ]; do
   epoch=$((epoch + 1))
   show "$epoch"
-  echo "$epoch" > "$checkpoint.new"
-  mv "$checkpoint.new" "$checkpoint"
+  # All hosts of a job keep their checkpoints in one place.
+  new="$checkpoint.new-$SM_CURRENT_HOST"
+  echo "$epoch" > "$new"
+  mv "$new" "$checkpoint"
   sleep "${SM_HP_SECONDS_PER_EPOCH:-0.1}"
 done

@@ -65,7 +65,7 @@ class Deployed(unittest.TestCase):
         return answer.get("FunctionError"), json.loads(answer["Payload"].read())
 
     def event(self, source, stack):
-        sample = json.loads((ROOT / "events/training_job_state_change_completed.json").read_text())
+        sample = json.loads((ROOT / "events/aws.sagemaker/training-job-state-change.completed.json").read_text())
         sample["detail"]["Tags"]["hyperband:stack"] = stack
         entry = {"Source": source, "DetailType": sample["detail-type"], "Detail": json.dumps(sample["detail"])}
         answer = self.client("events").put_events(Entries=[entry])
@@ -82,7 +82,7 @@ class Deployed(unittest.TestCase):
         self.assertFalse(answer["busy"], answer)
         self.assertIsNotNone(answer["listingError"], answer)
         self.assertNotIn("AccessDenied", json.dumps(answer))
-        sample = json.loads((ROOT / "events/training_job_state_change_completed.json").read_text())
+        sample = json.loads((ROOT / "events/aws.sagemaker/training-job-state-change.completed.json").read_text())
         sample["detail"]["Tags"]["hyperband:stack"] = NAME
         self.assertEqual(self.invoke("job-events", sample), (None, {"recorded": "NotOurs"}))
 

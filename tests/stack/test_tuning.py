@@ -294,7 +294,7 @@ class Tunings(unittest.TestCase):
 
         # An event of ours that cannot be read, one of a job that nobody ordered, and lines that mean nothing.
         events, logs = self.emulator.client("events"), self.emulator.client("logs")
-        sample = json.loads((ROOT / "events/training_job_state_change_completed.json").read_text())["detail"]
+        sample = json.loads((ROOT / "events/aws.sagemaker/training-job-state-change.completed.json").read_text())["detail"]
         sample["Tags"] |= {"hyperband:stack": NAME, "hyperband:tuning": "nobody-abc123"}
         unreadable = copy.deepcopy(sample)
         unreadable["TrainingJobStatus"] = 7

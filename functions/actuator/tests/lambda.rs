@@ -51,7 +51,9 @@ async fn ordered_jobs_are_created_and_that_is_put_as_facts() {
     let first = invoked.lines()[0];
     assert_eq!((&first["tuning"], &first["action"]), (&json!(id), &json!("start-0-0-1")));
     assert_eq!((&first["level"], &first["job"]), (&json!("INFO"), &json!(format!("{id}-0-0-1"))));
-    let calls = service.calls();
+    let mut calls = service.calls();
+    // That the tuning has begun.
+    assert_eq!(calls.pop().map(|call| call.target), Some("AWSEvents.PutEvents".to_owned()));
     assert_eq!(calls.len(), 4, "MaxParallelTrainingJobs");
     for call in &calls {
         assert_eq!(call.target, "SageMaker.CreateTrainingJob");
@@ -210,4 +212,9 @@ fn without_the_name_of_the_bus_it_does_not_start() {
     let line: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&line["function"], &line["errorType"]), (&json!("actuator"), &json!("Settings")));
     assert_eq!(line["error"], "the environment variable EVENT_BUS_NAME is missing or empty");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_every_sample_becomes_what_the_table_of_samples_says() {
+    lambda_test::samples::check("actuator", env!("CARGO_BIN_EXE_actuator")).await;
 }

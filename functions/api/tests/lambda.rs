@@ -11,7 +11,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_api");
 
 /// boto3's request as API Gateway hands it on: the body is base64.
 fn sample() -> Value {
-    serde_json::from_str(include_str!("../../../events/apigw_v2_create_tuning_job.json")).unwrap()
+    serde_json::from_str(include_str!("../../../events/aws.apigateway/http-request.aws-json-create.json"))
+        .unwrap()
 }
 
 fn asked(method: &str, path: &str) -> Value {
@@ -81,4 +82,9 @@ async fn a_payload_that_is_none_of_api_gateway_is_answered() {
     let stage = Stage::open().await;
     let (status, body) = answer(&stage, &json!({"version": "1.0"})).await;
     assert_eq!((status, &body["__type"]), (400, &json!("SerializationException")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_every_sample_becomes_what_the_table_of_samples_says() {
+    lambda_test::samples::check("api", env!("CARGO_BIN_EXE_api")).await;
 }

@@ -98,3 +98,8 @@ fn without_the_name_of_the_table_it_does_not_start_and_says_so() {
     assert_eq!((&line["level"], &line["errorType"]), (&json!("ERROR"), &json!("Settings")));
     assert_eq!(line["error"], "the environment variable TABLE_NAME is missing or empty");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_every_sample_becomes_what_the_table_of_samples_says() {
+    lambda_test::samples::check("decider", env!("CARGO_BIN_EXE_decider")).await;
+}

@@ -5,7 +5,7 @@ use lambda_test::{STACK, Stage};
 use serde_json::{Value, json};
 
 fn event(id: &str) -> Value {
-    let sample = include_str!("../../../events/training_job_state_change_training.json");
+    let sample = include_str!("../../../events/aws.sagemaker/training-job-state-change.training.json");
     let mut event: Value = serde_json::from_str(sample).unwrap();
     event["detail"]["TrainingJobName"] = json!(format!("{id}-0-0-1"));
     event["detail"]["Tags"] =
@@ -56,4 +56,9 @@ async fn a_table_that_never_answers_is_told_in_time_with_the_job_that_it_was_abo
     assert_eq!((&line["errorType"], &line["tuning"]), (&json!("Timeout"), &json!(id)));
     assert_eq!(line["job"], format!("{id}-0-0-1"));
     assert_eq!(invoked.answer.unwrap_err()["errorType"], "Timeout");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_every_sample_becomes_what_the_table_of_samples_says() {
+    lambda_test::samples::check("job-events", env!("CARGO_BIN_EXE_job-events")).await;
 }

@@ -42,3 +42,8 @@ async fn a_batch_that_cannot_be_read_has_its_own_error_type() {
     assert_eq!(json!(invoked.metrics()), json!({"EventsUnreadable": 1}));
     assert_eq!(invoked.lines()[0]["errorType"], "Unreadable");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_every_sample_becomes_what_the_table_of_samples_says() {
+    lambda_test::samples::check("job-logs", env!("CARGO_BIN_EXE_job-logs")).await;
+}

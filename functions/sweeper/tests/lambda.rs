@@ -111,3 +111,8 @@ async fn a_listing_that_is_refused_is_told_and_keeps_nothing_else_from_its_turn(
     assert_eq!(answer["listingError"], "AccessDeniedException: not authorized", "{answer}");
     assert_eq!(answer["settled"]["starts"], 4, "{answer}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_every_sample_becomes_what_the_table_of_samples_says() {
+    lambda_test::samples::check("sweeper", env!("CARGO_BIN_EXE_sweeper")).await;
+}

@@ -90,7 +90,10 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 
 /// Performs `ruling`, whose claim before this try, if there was one, was good until `earlier`.
 fn perform(service: Lagging, ruling: Ruling, earlier: Option<i64>) -> Performed {
-    let request = Request::parse(include_bytes!("../../../events/amt_create_request.json")).unwrap();
+    let request = Request::parse(include_bytes!(
+        "../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json"
+    ))
+    .unwrap();
     let prices = PriceAnswer::uniform(&request, 461_000, None);
     let definition = request.definition(NOW - 10_000_000, "3fa1c2", &prices).unwrap();
     let (table, id) = (MemoryTable::new(), definition.id());

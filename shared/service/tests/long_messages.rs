@@ -122,7 +122,8 @@ impl TrainingJobListing for Wordy {
 
 /// A table with a tuning, and what performs its actions.
 fn world() -> (MemoryTable, Actuator<MemoryTable, Wordy, Wordy, Wordy>, String) {
-    let body = include_bytes!("../../../events/amt_create_request.json");
+    let body =
+        include_bytes!("../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json");
     let request = Request::parse(body).expect("the sample is a request");
     let prices = PriceAnswer::uniform(&request, 461_000, None);
     let definition = request.definition(CREATED, "3fa1c2", &prices).expect("a definition");

@@ -4,6 +4,8 @@
 //! engine behind DynamoDB's wire protocol, so that the SDK's own requests are what is tested.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of tests fail with their test")]
 
+pub mod samples;
+
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -155,7 +157,9 @@ impl Stage {
             monthly_cap: None,
             guardrails: Guardrails::default(),
         };
-        let request = include_bytes!("../../../events/amt_create_request.json");
+        let request = include_bytes!(
+            "../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json"
+        );
         submit.submit(request).await.unwrap().id()
     }
 

@@ -121,7 +121,8 @@ fn the_streams_filters_pass_what_decider_and_actuator_take() {
     assert_eq!(filters(&template, "DeciderStream"), facts);
     assert_eq!(filters(&template, "ActuatorStream"), [(ACTION_PREFIX.to_owned(), json!(["INSERT"]))]);
     // The place of the key in a record is the one that the code reads.
-    let sample = fs::read_to_string(root().join("events/dynamodb_stream.json")).unwrap();
+    let sample =
+        fs::read_to_string(root().join("events/aws.dynamodb/stream-records.other-tables.json")).unwrap();
     let sample: Value = serde_json::from_str(&sample).unwrap();
     let key = &sample["Records"][0]["dynamodb"]["Keys"][PK]["S"];
     assert_eq!(key, &json!(parse(&sample)[0].as_ref().unwrap().key.pk));
@@ -142,7 +143,7 @@ fn the_streams_filters_pass_what_decider_and_actuator_take() {
 fn the_rule_passes_the_state_changes_of_our_jobs() {
     let template = Template::read();
     let pattern = &template.properties("TrainingJobRule")["EventPattern"];
-    let sample = root().join("events/training_job_state_change_completed.json");
+    let sample = root().join("events/aws.sagemaker/training-job-state-change.completed.json");
     let sample: Value = serde_json::from_str(&fs::read_to_string(sample).unwrap()).unwrap();
     assert_eq!(pattern["detail-type"], json!([sample["detail-type"]]));
     assert_eq!(pattern["source"], json!([{"Ref": "TrainingEventSource"}]));

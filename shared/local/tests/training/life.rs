@@ -53,8 +53,8 @@ async fn events_and_descriptions_have_the_shape_of_the_captured_ones() {
     world.ended("job").await;
     let events = world.events("job");
     for (event, name) in [
-        (&events[0], "training_job_state_change_starting.json"),
-        (events.last().unwrap(), "training_job_state_change_completed.json"),
+        (&events[0], "aws.sagemaker/training-job-state-change.starting.json"),
+        (events.last().unwrap(), "aws.sagemaker/training-job-state-change.completed.json"),
     ] {
         let sample = sample(name);
         assert_eq!(keys(event), keys(&sample));
@@ -74,7 +74,7 @@ async fn events_and_descriptions_have_the_shape_of_the_captured_ones() {
     assert_eq!(ids.len(), events.len());
 
     let described = world.service.describe_json("job").await.unwrap();
-    let mut expected = keys(&sample("describe_training_job_completed_spot.json"));
+    let mut expected = keys(&sample("aws.sagemaker.api/describe-training-job.completed-spot.json"));
     expected.remove("FinalMetricDataList");
     assert_eq!(keys(&described), expected);
     assert!(described["CreationTime"].is_f64());
@@ -86,7 +86,7 @@ async fn log_batches_have_the_shape_of_cloudwatch_logs() {
     let world = World::new("i=0; while [ $i -lt 2500 ]; do echo line $i; i=$((i+1)); done").await;
     world.create(&request("job")).await;
     world.ended("job").await;
-    let sample = sample("cwlogs_decoded.json");
+    let sample = sample("aws.logs/data-message.decoded.json");
     let mut ids = Vec::new();
     for batch in &world.told.lock().unwrap().batches {
         assert_eq!(keys(batch), keys(&sample));

@@ -2,10 +2,15 @@
 
 use super::*;
 
-const CREATE: &str = include_str!("../../../../events/amt_create_request.json");
-const DESCRIBE: &str = include_str!("../../../../events/amt_describe_response.json");
-const TUNINGS: &str = include_str!("../../../../events/amt_list_tuning_jobs_response.json");
-const JOBS: &str = include_str!("../../../../events/amt_list_training_jobs_response.json");
+const CREATE: &str =
+    include_str!("../../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json");
+const DESCRIBE: &str =
+    include_str!("../../../../events/aws.sagemaker.api/describe-hyper-parameter-tuning-job.response.json");
+const TUNINGS: &str =
+    include_str!("../../../../events/aws.sagemaker.api/list-hyper-parameter-tuning-jobs.response.json");
+const JOBS: &str = include_str!(
+    "../../../../events/aws.sagemaker.api/list-training-jobs-for-hyper-parameter-tuning-job.response.json"
+);
 const ARN: &str = "arn:aws:sagemaker:us-east-1:111122223333:hyper-parameter-tuning-job/hb1";
 
 fn request(change: impl FnOnce(&mut Value)) -> Request {

@@ -10,7 +10,8 @@ use tuning::money::{MicroUsd, Rate};
 use super::*;
 use crate::algorithm::{ALGORITHMS, Told};
 
-const SAMPLE: &str = include_str!("../../../../events/amt_create_request.json");
+const SAMPLE: &str =
+    include_str!("../../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json");
 
 fn sample() -> Value {
     serde_json::from_str(SAMPLE).unwrap()

@@ -13,13 +13,13 @@ use crate::logs::log_event;
 use crate::samples::{bytes, sample};
 
 const FILES: [&str; 7] = [
-    "apigw_v2_create_tuning_job.json",
-    "cwlogs_subscription.json",
-    "dynamodb_stream.json",
-    "scheduled_event.json",
-    "training_job_state_change_failed.json",
-    "training_job_state_change_interrupted.json",
-    "training_job_state_change_docstyle_string_times.json",
+    "aws.apigateway/http-request.aws-json-create.json",
+    "aws.logs/subscription.data-message.json",
+    "aws.dynamodb/stream-records.other-tables.json",
+    "aws.events/scheduled-event.minute.json",
+    "aws.sagemaker/training-job-state-change.failed.json",
+    "aws.sagemaker/training-job-state-change.interrupted.json",
+    "aws.sagemaker/training-job-state-change.string-times.json",
 ];
 
 /// Gives a value to every parser; what is read must be fit for what follows.

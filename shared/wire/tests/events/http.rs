@@ -7,7 +7,7 @@ use wire::events::http::{HttpRequest, HttpResponse, MAX_BODY_BYTES};
 use crate::samples::sample;
 
 fn event() -> Value {
-    sample("apigw_v2_create_tuning_job.json")
+    sample("aws.apigateway/http-request.aws-json-create.json")
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_large_body_is_told_apart() {
 
 #[test]
 fn a_response_is_text_or_base64() {
-    let sample = sample("apigw_v2_lambda_response.json");
+    let sample = sample("aws.apigateway/http-response.created.json");
     let body: Value = serde_json::from_str(sample["body"].as_str().unwrap()).unwrap();
     let response = HttpResponse::amz_json(200, &body).header("X-Amzn-RequestId", "JKJaXmPLvHcESHA=");
     let written = response.encode();

@@ -11,7 +11,7 @@ use crate::samples::sample;
 const KEY: JobKey = JobKey { trial: 7, rung: 1, attempt: 1 };
 
 fn event(name: &str) -> Value {
-    sample(&format!("training_job_state_change_{name}.json"))
+    sample(&format!("aws.sagemaker/training-job-state-change.{name}.json"))
 }
 
 fn change(name: &str) -> JobStateChange {

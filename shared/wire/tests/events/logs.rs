@@ -37,8 +37,8 @@ fn delivery(bytes: &[u8]) -> Value {
 
 #[test]
 fn the_sample_unpacks_to_the_decoded_sample() {
-    let batch = LogBatch::parse(&sample("cwlogs_subscription.json")).unwrap();
-    assert_eq!(batch, LogBatch::from_json(&bytes("cwlogs_decoded.json")).unwrap());
+    let batch = LogBatch::parse(&sample("aws.logs/subscription.data-message.json")).unwrap();
+    assert_eq!(batch, LogBatch::from_json(&bytes("aws.logs/data-message.decoded.json")).unwrap());
     assert_eq!((batch.message_type.clone(), batch.log_stream.as_str()), (MessageType::Data, STREAM));
     assert_eq!(batch.log_group, "/aws/sagemaker/TrainingJobs");
     assert_eq!(batch.events.len(), 4);
@@ -47,7 +47,7 @@ fn the_sample_unpacks_to_the_decoded_sample() {
 
 #[test]
 fn a_control_message_has_no_events() {
-    let batch = LogBatch::parse(&sample("cwlogs_control_message.json")).unwrap();
+    let batch = LogBatch::parse(&sample("aws.logs/subscription.control-message.json")).unwrap();
     assert_eq!((batch.message_type, batch.events.len()), (MessageType::Control, 0));
     let other = json!({"messageType": "NEW", "logEvents": [{"id": "1", "timestamp": 1, "message": "x"}]});
     let batch = LogBatch::parse(&delivery(other.to_string().as_bytes())).unwrap();
@@ -78,7 +78,7 @@ fn broken_deliveries_are_unreadable() {
     ] {
         assert!(matches!(LogBatch::parse(&event), Err(EventError::Unreadable(_))), "{event}");
     }
-    let mut cut = sample("cwlogs_subscription.json");
+    let mut cut = sample("aws.logs/subscription.data-message.json");
     let data = cut["awslogs"]["data"].as_str().unwrap()[..100].to_owned();
     cut["awslogs"]["data"] = data.into();
     assert!(matches!(LogBatch::parse(&cut), Err(EventError::Unreadable(_))));

@@ -23,41 +23,51 @@ enum Reader {
 const READERS: [Reader; 5] = [Reader::JobState, Reader::Logs, Reader::Stream, Reader::Schedule, Reader::Http];
 
 /// What is delivered to a function.
-const INBOUND: [(&str, Reader); 17] = [
-    ("apigw_v2_create_tuning_job.json", Reader::Http),
-    ("cwlogs_control_message.json", Reader::Logs),
-    ("cwlogs_subscription.json", Reader::Logs),
-    ("dynamodb_stream.json", Reader::Stream),
-    ("scheduled_event.json", Reader::Schedule),
-    ("training_job_state_change_completed.json", Reader::JobState),
-    ("training_job_state_change_docstyle_string_times.json", Reader::JobState),
-    ("training_job_state_change_downloading.json", Reader::JobState),
-    ("training_job_state_change_failed.json", Reader::JobState),
-    ("training_job_state_change_failed_capacity.json", Reader::JobState),
-    ("training_job_state_change_interrupted.json", Reader::JobState),
-    ("training_job_state_change_maxruntime.json", Reader::JobState),
-    ("training_job_state_change_maxwait.json", Reader::JobState),
-    ("training_job_state_change_starting.json", Reader::JobState),
-    ("training_job_state_change_stopped.json", Reader::JobState),
-    ("training_job_state_change_stopping.json", Reader::JobState),
-    ("training_job_state_change_training.json", Reader::JobState),
+const INBOUND: [(&str, Reader); 25] = [
+    ("aws.apigateway/http-request.change-limits.json", Reader::Http),
+    ("aws.apigateway/http-request.create.json", Reader::Http),
+    ("aws.apigateway/http-request.create-invalid.json", Reader::Http),
+    ("aws.apigateway/http-request.describe.json", Reader::Http),
+    ("aws.apigateway/http-request.stop.json", Reader::Http),
+    ("aws.dynamodb/stream-records.actions.json", Reader::Stream),
+    ("aws.dynamodb/stream-records.fact.json", Reader::Stream),
+    ("aws.dynamodb/stream-records.ring.json", Reader::Stream),
+    ("aws.apigateway/http-request.aws-json-create.json", Reader::Http),
+    ("aws.logs/subscription.control-message.json", Reader::Logs),
+    ("aws.logs/subscription.data-message.json", Reader::Logs),
+    ("aws.dynamodb/stream-records.other-tables.json", Reader::Stream),
+    ("aws.events/scheduled-event.minute.json", Reader::Schedule),
+    ("aws.sagemaker/training-job-state-change.completed.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.string-times.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.downloading.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.failed.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.failed-capacity.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.interrupted.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.max-runtime.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.max-wait.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.starting.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.stopped.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.stopping.json", Reader::JobState),
+    ("aws.sagemaker/training-job-state-change.training.json", Reader::JobState),
 ];
 
 /// What we send, or what is a part, an answer or a pattern: no function is invoked with it.
-const OTHERS: [&str; 13] = [
-    "amt_create_request.json",
-    "amt_create_response.json",
-    "amt_describe_response.json",
-    "amt_error_bodies.json",
-    "amt_list_training_jobs_response.json",
-    "amt_list_tuning_jobs_response.json",
-    "apigw_v2_lambda_response.json",
-    "create_training_job_request_spot_multi.json",
-    "cwlogs_decoded.json",
-    "describe_training_job_completed_spot.json",
-    "eventbridge_rule_pattern.json",
-    "lambda_partial_batch_response.json",
-    "tuning_job_state_change.json",
+const OTHERS: [&str; 15] = [
+    "custom.hyperband/cost-alarm.cap-reached.json",
+    "custom.hyperband/tuning-trial-decision.stopped.json",
+    "aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json",
+    "aws.sagemaker.api/create-hyper-parameter-tuning-job.response.json",
+    "aws.sagemaker.api/describe-hyper-parameter-tuning-job.response.json",
+    "aws.sagemaker.api/errors.bodies.json",
+    "aws.sagemaker.api/list-training-jobs-for-hyper-parameter-tuning-job.response.json",
+    "aws.sagemaker.api/list-hyper-parameter-tuning-jobs.response.json",
+    "aws.apigateway/http-response.created.json",
+    "aws.sagemaker.api/create-training-job.spot-multi-instance.json",
+    "aws.logs/data-message.decoded.json",
+    "aws.sagemaker.api/describe-training-job.completed-spot.json",
+    "aws.events/rule-pattern.training-jobs.json",
+    "aws.lambda/batch-response.partial.json",
+    "aws.sagemaker/hyperparameter-tuning-job-state-change.in-progress.json",
 ];
 
 fn folder() -> PathBuf {
@@ -89,11 +99,17 @@ fn each_file_is_listed_once() {
     let listed: Vec<&str> = INBOUND.into_iter().map(|(file, _)| file).chain(OTHERS).collect();
     let unique: BTreeSet<String> = listed.iter().map(|file| (*file).to_owned()).collect();
     assert_eq!(listed.len(), unique.len());
-    let there: BTreeSet<String> = std::fs::read_dir(folder())
-        .expect("the folder events")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-        .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+    let entries = |path: PathBuf| {
+        std::fs::read_dir(path).expect("a folder").map(|entry| entry.expect("an entry").path())
+    };
+    let name =
+        |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let sources = entries(folder()).filter(|path| path.is_dir());
+    let there: BTreeSet<String> = sources
+        .flat_map(|source| {
+            let files: Vec<String> = entries(source.clone()).map(|file| name(&file)).collect();
+            files.into_iter().map(move |file| format!("{}/{file}", name(&source)))
+        })
         .collect();
     assert_eq!(there, unique);
 }
@@ -120,16 +136,19 @@ fn no_other_file_is_taken_for_an_event() {
 
 #[test]
 fn events_of_the_bus_that_are_for_others_are_dropped_and_not_failed() {
-    for file in ["tuning_job_state_change.json", "scheduled_event.json"] {
+    for file in [
+        "aws.sagemaker/hyperparameter-tuning-job-state-change.in-progress.json",
+        "aws.events/scheduled-event.minute.json",
+    ] {
         assert!(matches!(JobStateChange::parse(&sample(file)), Err(EventError::NotOurs(_))), "{file}");
     }
-    let training = sample("training_job_state_change_training.json");
+    let training = sample("aws.sagemaker/training-job-state-change.training.json");
     assert!(matches!(Tick::parse(&training), Err(EventError::NotOurs(_))));
 }
 
 #[test]
 fn a_tick_tells_its_time_and_is_read_as_it_was_written() {
-    let tick = Tick::parse(&sample("scheduled_event.json")).unwrap();
+    let tick = Tick::parse(&sample("aws.events/scheduled-event.minute.json")).unwrap();
     assert_eq!(tick.time, 1_789_000_200_000);
     assert_eq!(Tick::parse(&tick.encode()), Ok(tick));
     let mut scheduler = tick.encode();

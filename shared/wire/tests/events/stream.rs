@@ -27,8 +27,10 @@ fn with_attribute(value: Value) -> Result<StreamRecord, String> {
 
 #[test]
 fn the_sample_is_read() {
-    let records: Vec<StreamRecord> =
-        parse(&sample("dynamodb_stream.json")).into_iter().map(Result::unwrap).collect();
+    let records: Vec<StreamRecord> = parse(&sample("aws.dynamodb/stream-records.other-tables.json"))
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
     let kinds: Vec<RecordKind> = records.iter().map(|record| record.kind).collect();
     assert_eq!(kinds, [RecordKind::Insert, RecordKind::Modify, RecordKind::Remove]);
     assert!(records.iter().all(|record| record.key == Key::new("TUNER#hb1", "TRIAL#007")));
@@ -122,7 +124,7 @@ fn what_is_no_batch_is_one_bad_record() {
 
 #[test]
 fn the_answer_names_what_failed() {
-    let expected = sample("lambda_partial_batch_response.json");
+    let expected = sample("aws.lambda/batch-response.partial.json");
     assert_eq!(batch_response(["111000000000000000000002"]), expected);
     assert_eq!(batch_response(&["111000000000000000000002".to_owned()]), expected);
     assert_eq!(batch_response(Vec::<String>::new()), json!({"batchItemFailures": []}));

@@ -33,7 +33,8 @@ const NOW: Millis = 1_789_003_600_000;
 /// The stack, the tuning and its request as the samples in `events/` have them.
 const STACK: &str = "prod";
 const INCARNATION: &str = "3fa1c2";
-const REQUEST: &[u8] = include_bytes!("../../../../events/amt_create_request.json");
+const REQUEST: &[u8] =
+    include_bytes!("../../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json");
 /// Deliveries in one input: more of them only cost time.
 const DELIVERIES_MAX: usize = 24;
 

@@ -10,7 +10,8 @@ use super::super::{PriceAnswer, Request, TrainingJob};
 use super::{request, sample};
 use crate::describe::Model;
 
-const JOB: &str = include_str!("../../../../../events/create_training_job_request_spot_multi.json");
+const JOB: &str =
+    include_str!("../../../../../events/aws.sagemaker.api/create-training-job.spot-multi-instance.json");
 
 fn strings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
