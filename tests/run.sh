@@ -23,4 +23,6 @@ work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}
 examples/dnn-parameter-server/tune.sh --quick > /dev/null
 work=${DNN_EXAMPLE_WORK:-examples/dnn-parameter-server/.work}
 "$work/venv/bin/python" examples/dnn-parameter-server/tests/test_example.py
+# The stack of infra/template.yaml, deployed to an emulator of AWS's services, with training jobs as real processes.
+tests/stack/run.sh
 echo "all tests passed"

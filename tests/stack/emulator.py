@@ -12,6 +12,7 @@ What is in `environment` reaches MiniStack and, with it, every function: AWS_END
 """
 
 import contextlib
+import faulthandler
 import json
 import os
 import signal
@@ -260,6 +261,8 @@ def count_as_tls():
 def run_ministack():
     from ministack.services import lambda_svc
 
+    # `kill -USR1` writes into the log where each thread is.
+    faulthandler.register(signal.SIGUSR1)
     allow_aws_sources()
     count_as_tls()
     lambda_svc._poll_dynamodb_streams = StreamPoller(lambda_svc).poll

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Deploys infra/template.yaml to an emulator of AWS's services and tests what is there. Needs Python 3.11+ and the functions
+# Deploys infra/template.yaml to an emulator of AWS's services, tests what is there and runs tunings on it. Needs Python 3.11+ and the functions
 # as `cargo build` makes them; what it installs lies in tests/stack/.work.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -11,4 +11,16 @@ environment .work/sam requirements-sam.txt
 # As the tests build them: the same features, so nothing is built twice.
 cargo build --locked --quiet --workspace --bins --tests
 
-SAM=$PWD/.work/sam/bin/sam .work/emulator/bin/python -B test_stack.py "$@"
+export SAM=$PWD/.work/sam/bin/sam
+if [ $# -gt 0 ]; then
+  # One of them: tests/stack/run.sh test_tuning.py [TEST…]
+  exec .work/emulator/bin/python -B "$@"
+fi
+# Each has an emulator of its own, and waits most of the time for the minutes of the sweeper: so both at once.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+.work/emulator/bin/python -B test_tuning.py > "$log" 2>&1 &
+tunings=$!
+.work/emulator/bin/python -B test_stack.py
+wait "$tunings" || { cat "$log"; exit 1; }
+cat "$log"

@@ -337,8 +337,10 @@ class Tunings(unittest.TestCase):
             # An update of the running stack: other code (as far as its digest goes) and another setting.
             stage(self.infra.parent, marker=b"next")
             self.stack.deploy(LogRetentionDays="7")
-            self.check_ended_well("fourth")
-            self.check_ended_well("fifth")
+            time.sleep(20)
+        # What was lost on the way is found by what runs from now on.
+        self.check_ended_well("fourth")
+        self.check_ended_well("fifth")
         self.assertGreater(killer.killed, 10)
         for name in ["fourth", "fifth"]:
             self.notices_of(name, [("SageMaker HyperParameter Tuning Job State Change", "Completed")])
@@ -366,17 +368,16 @@ def promoted(body):
 class Killer(threading.Thread):
     """Kills processes of functions at random, busy or idle, as a failing host of Lambda does."""
 
-    def __init__(self, emulator, every_seconds=0.7):
+    def __init__(self, emulator, pause_seconds=(0.2, 1.5)):
         super().__init__(daemon=True)
-        self.emulator, self.every, self.killed = emulator, every_seconds, 0
+        self.emulator, self.pause, self.killed = emulator, pause_seconds, 0
         self.random, self.over = random.Random(1), threading.Event()
 
     def run(self):
-        while not self.over.wait(self.every):
+        while not self.over.wait(self.random.uniform(*self.pause)):
             if running := list(self.processes()):
-                with_signal = self.random.choice(running)
                 try:
-                    os.kill(with_signal, signal.SIGKILL)
+                    os.kill(self.random.choice(running), signal.SIGKILL)
                     self.killed += 1
                 except ProcessLookupError:
                     pass

@@ -29,13 +29,13 @@ fn with(name: &str, member: &str, value: Value) -> Result<JobStateChange, EventE
 fn each_sample_shows_its_phase() {
     for (name, phase) in [
         ("completed", JobPhase::Ended(JobEnd::Completed)),
-        ("docstyle_string_times", JobPhase::Ended(JobEnd::Completed)),
+        ("string-times", JobPhase::Ended(JobEnd::Completed)),
         ("downloading", JobPhase::Downloading),
         ("failed", JobPhase::Ended(JobEnd::AlgorithmError)),
-        ("failed_capacity", JobPhase::Ended(JobEnd::CapacityError)),
+        ("failed-capacity", JobPhase::Ended(JobEnd::CapacityError)),
         ("interrupted", JobPhase::Interrupted),
-        ("maxruntime", JobPhase::Ended(JobEnd::MaxRuntime)),
-        ("maxwait", JobPhase::Ended(JobEnd::MaxWait)),
+        ("max-runtime", JobPhase::Ended(JobEnd::MaxRuntime)),
+        ("max-wait", JobPhase::Ended(JobEnd::MaxWait)),
         ("starting", JobPhase::Starting),
         ("stopped", JobPhase::Ended(JobEnd::Stopped)),
         ("stopping", JobPhase::Stopping),
@@ -63,7 +63,7 @@ fn every_field_is_read() {
 
 #[test]
 fn times_may_be_texts_and_absent_members_null_or_missing() {
-    let docstyle = change("docstyle_string_times");
+    let docstyle = change("string-times");
     assert_eq!(docstyle.created, Some(1_789_000_000_000));
     assert_eq!(docstyle.modified, Some(1_789_000_930_000));
     assert_eq!((docstyle.started, docstyle.ended, docstyle.failure_reason), (None, None, None));
@@ -182,7 +182,7 @@ fn tags_may_be_a_list_and_what_is_no_text_is_left_out() {
 
 #[test]
 fn a_change_is_read_as_it_was_written() {
-    for name in ["completed", "failed", "interrupted", "maxruntime", "starting", "stopping", "training"] {
+    for name in ["completed", "failed", "interrupted", "max-runtime", "starting", "stopping", "training"] {
         let change = change(name);
         // The transitions' times are not written, and the fact's time comes from them in some samples.
         let read = JobStateChange::parse(&change.encode()).unwrap();
