@@ -13,6 +13,13 @@ profile=default
 cargo nextest run --locked --workspace --profile "$profile"
 cargo test --locked --workspace --doc --quiet
 
+# The stack of infra/template.yaml, deployed to an emulator of AWS's services, with training jobs as real processes. It waits
+# most of its time for the minutes of the sweeper, so all else goes on beside it.
+log=$(mktemp)
+tests/stack/run.sh > "$log" 2>&1 &
+stack=$!
+trap 'kill "$stack" 2> /dev/null; rm -f "$log"' EXIT
+
 # The examples: their own tests, and a small run of the whole with the program just built.
 export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
 cargo build --locked -q -p cli --bin hyperband
@@ -23,6 +30,6 @@ work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}
 examples/dnn-parameter-server/tune.sh --quick > /dev/null
 work=${DNN_EXAMPLE_WORK:-examples/dnn-parameter-server/.work}
 "$work/venv/bin/python" examples/dnn-parameter-server/tests/test_example.py
-# The stack of infra/template.yaml, deployed to an emulator of AWS's services, with training jobs as real processes.
-tests/stack/run.sh
+wait "$stack" || { cat "$log"; exit 1; }
+tail -n 4 "$log"
 echo "all tests passed"
