@@ -112,7 +112,7 @@ pub async fn check(function: &str, program: &str) {
             Ok(answer) if answer["statusCode"].is_number() => said.push(answer["statusCode"].to_string()),
             Ok(answer) if answer["busy"] == false => said.push("sweep".to_owned()),
             Ok(answer) => {
-                assert!(answer["batchItemFailures"].as_array().is_none_or(Vec::is_empty), "{file}: {answer}")
+                assert!(answer["batchItemFailures"].as_array().is_none_or(Vec::is_empty), "{file}: {answer}");
             }
         }
         let new: BTreeSet<&String> = after.difference(&before).map(|(_, kind)| kind).collect();
