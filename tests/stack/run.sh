@@ -16,11 +16,12 @@ if [ $# -gt 0 ]; then
   # One of them: tests/stack/run.sh test_tuning.py [TEST…]
   exec .work/emulator/bin/python -B "$@"
 fi
-# Each has an emulator of its own, and waits most of the time for the minutes of the sweeper: so both at once.
+# Each has an emulator of its own, and waits most of the time for the minutes of the sweeper: so they go side by side.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 .work/emulator/bin/python -B test_tuning.py > "$log" 2>&1 &
 tunings=$!
 .work/emulator/bin/python -B test_stack.py
+.work/emulator/bin/python -B test_doctor.py
 wait "$tunings" || { cat "$log"; exit 1; }
 cat "$log"

@@ -17,8 +17,9 @@ START_SECONDS = 30
 class TrainingService:
     """The real program on `port` of loopback, its jobs in `folder`; events and lines go to `emulator`."""
 
-    def __init__(self, folder, port, emulator):
+    def __init__(self, folder, port, emulator, program=ROOT / "examples/hello/train.sh"):
         self.folder, self.port, self.emulator = Path(folder), port, emulator
+        self.program = program
         self.url = f"http://127.0.0.1:{port}"
         self.log = self.folder / "service.log"
         self.process = None
@@ -30,7 +31,7 @@ class TrainingService:
             self.process = subprocess.Popen(
                 [program, "training-service", "--listen", f"127.0.0.1:{self.port}", "--data-dir", self.folder / "data",
                  "--events-endpoint", self.emulator.url, "--logs-endpoint", self.emulator.url,
-                 "--grace-seconds", "2", "--", ROOT / "examples/hello/train.sh"],
+                 "--grace-seconds", "2", "--", self.program],
                 env=self.emulator.environment(), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )
         deadline = time.monotonic() + START_SECONDS

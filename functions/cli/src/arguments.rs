@@ -2,6 +2,7 @@
 
 #![expect(clippy::doc_markdown, reason = "these docs are the help, where backticks would be shown")]
 
+mod doctor;
 mod examples;
 mod place;
 
@@ -16,11 +17,12 @@ use clap_complete::Shell;
 use training_service::{EVENT_SOURCE, LOG_GROUP};
 
 use examples::{
-    CHECK_EXAMPLES, COST_EXAMPLES, DESCRIBE_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES, LIST_EXAMPLES,
-    PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES,
-    TRAINING_SERVICE_EXAMPLES, WATCH_EXAMPLES,
+    CHECK_EXAMPLES, COST_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES,
+    LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES, STOP_EXAMPLES,
+    SUBMIT_EXAMPLES, TRAINING_SERVICE_EXAMPLES, WATCH_EXAMPLES,
 };
 
+pub(crate) use doctor::Doctor;
 pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where};
 
 /// Where everything is kept unless told otherwise.
@@ -77,6 +79,9 @@ pub(crate) enum Command {
     /// Write a report of a tuning: one HTML file that needs nothing else
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Report),
+    /// Check in a real account what could be tried nowhere else: yes or no for each assumption
+    #[command(after_help = DOCTOR_EXAMPLES)]
+    Doctor(Doctor),
     /// Serve SageMaker's training-job operations on this machine, jobs as processes
     #[command(after_help = TRAINING_SERVICE_EXAMPLES)]
     TrainingService(TrainingService),

@@ -9,6 +9,7 @@ mod closest;
 mod cost;
 mod data;
 mod describe;
+mod doctor;
 mod explain;
 mod failure;
 mod follow;
@@ -97,6 +98,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Stop(options) => stop::stop(options).await,
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,
+        Command::Doctor(options) => doctor::doctor(options).await,
         Command::TrainingService(options) => training_service::serve(options).await,
         // Performed before, without a runtime.
         Command::Plan(_) | Command::Check(_) | Command::Completions { .. } => Ok(Exit::Done),

@@ -4,7 +4,7 @@
 //! limits, its names) is for the stack to judge.
 
 use serde_json::json;
-use wire::request::{Request, RequestError};
+use wire::request::{Request, Violation};
 
 use crate::arguments::{ENDPOINT_VARIABLE, Output, Submit};
 use crate::check::validate;
@@ -54,11 +54,12 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
 /// Refuses what the stack would refuse.
 fn check(request: &Request) -> Result<(), Failure> {
     match validate(request) {
-        Err(error) if !is_about_prices(&error) => Err(ask::refused(&error)),
+        Err(error) if !is_about_prices(&error.violations) => Err(ask::refused(&error)),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
-fn is_about_prices(error: &RequestError) -> bool {
-    !error.violations.is_empty() && error.violations.iter().all(|violation| violation.path == PRICES)
+/// Whether prices are all that is wrong.
+pub(crate) fn is_about_prices(violations: &[Violation]) -> bool {
+    !violations.is_empty() && violations.iter().all(|violation| violation.path == PRICES)
 }

@@ -1,4 +1,5 @@
-//! A client of the HTTP API: of a deployed stack (signed), or of a server of the same API on this machine.
+//! A client of the HTTP API: of a deployed stack (signed), or of a server of the same API on this machine; and of the
+//! services of the stack's account that can be asked directly.
 //!
 //! Every call ends: each try has its time, and there are few. What is sent again is safe to be sent twice; how a
 //! submission is, says [`create`](Client::create). Must never print, and never tell a secret.
@@ -10,7 +11,10 @@ mod error;
 mod identity;
 mod retry;
 mod send;
+mod service;
 mod sign;
+
+use std::time::SystemTime;
 
 use aws_credential_types::Credentials;
 use aws_smithy_http_client::tls::Provider;
@@ -22,6 +26,7 @@ pub use create::Created;
 pub use endpoint::{Endpoint, EndpointError};
 pub use error::{ClientError, Denial, Refusal, Unreached};
 pub use retry::Retry;
+pub use service::{Service, ServiceError, Target};
 
 use identity::Signatory;
 use send::Ask;
@@ -65,6 +70,14 @@ impl Client {
     /// Where it asks.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// Whether there are credentials to sign with; on this machine there may be none.
+    pub async fn is_signed(&self) -> Result<bool, ClientError> {
+        match &self.signatory {
+            Some(signatory) => Ok(signatory.credentials(SystemTime::now()).await?.is_some()),
+            None => Ok(false),
+        }
     }
 
     /// The answer of Describe.

@@ -21,6 +21,8 @@ use crate::identity;
 use crate::sign::{Unsigned, sign};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// What the API's requests are signed for.
+const API: &str = "execute-api";
 /// API Gateway gives up on its function after 30 seconds.
 const TRY_TIMEOUT: Duration = Duration::from_secs(35);
 /// Largest answer that is read; API Gateway's limit is 10 MB.
@@ -33,6 +35,17 @@ pub(crate) struct Ask<'a> {
     /// With its query.
     pub(crate) path: &'a str,
     pub(crate) body: &'a [u8],
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The error code of the headers.
+    pub(crate) code: Option<String>,
+    pub(crate) body: Vec<u8>,
+    /// Whose signature it was: the end of the access key's id.
+    identity: Option<String>,
 }
 
 /// A connector with limits of time.
@@ -66,6 +79,22 @@ impl Client {
 
     /// Sends once.
     pub(crate) async fn once(&self, ask: Ask<'_>) -> Result<Value, ClientError> {
+        let mut headers = vec![("host", self.endpoint.authority().to_owned())];
+        if !ask.body.is_empty() {
+            headers.push(("content-type", "application/json".to_owned()));
+        }
+        let url = self.endpoint.url(ask.path);
+        let request = Unsigned { method: ask.method, url: &url, headers: &headers, body: ask.body };
+        let answer = self.exchange(request, API).await?;
+        understood(answer.status, answer.code.as_deref(), &answer.body, answer.identity)
+    }
+
+    /// Signs a request for `service`, sends it once and reads what comes back, whatever it is.
+    pub(crate) async fn exchange(
+        &self,
+        unsigned: Unsigned<'_>,
+        service: &str,
+    ) -> Result<Answer, ClientError> {
         let now = SystemTime::now();
         let credentials = match &self.signatory {
             Some(signatory) => {
@@ -74,26 +103,18 @@ impl Client {
             None => None,
         };
         let identity = credentials.as_ref().map(|(found, _)| identity::told(found));
-        let url = self.endpoint.url(ask.path);
-        let mut headers = vec![("host", self.endpoint.authority().to_owned())];
-        if !ask.body.is_empty() {
-            headers.push(("content-type", "application/json".to_owned()));
-        }
         let signature = match credentials {
-            Some((found, region)) => {
-                let unsigned = Unsigned { method: ask.method, url: &url, headers: &headers, body: ask.body };
-                sign(unsigned, found, region, now)?
-            }
+            Some((found, region)) => sign(unsigned, found, (service, region), now)?,
             None => Vec::new(),
         };
-        let mut request = http::Request::builder().method(ask.method).uri(&url);
-        for (name, value) in headers {
-            request = request.header(name, value);
+        let mut request = http::Request::builder().method(unsigned.method).uri(unsigned.url);
+        for (name, value) in unsigned.headers {
+            request = request.header(*name, value);
         }
         for (name, value) in signature {
             request = request.header(name, value);
         }
-        let request = request.body(SdkBody::from(ask.body.to_vec()));
+        let request = request.body(SdkBody::from(unsigned.body.to_vec()));
         let request = request.map_err(|error| ClientError::Foreign(because(&error)))?;
         let request =
             HttpRequest::try_from(request).map_err(|error| ClientError::Foreign(because(&error)))?;
@@ -107,7 +128,7 @@ impl Client {
             tries: 1,
         };
         let (status, code, body) = timeout(TRY_TIMEOUT, answer).await.map_err(late)??;
-        understood(status, code.as_deref(), &body, identity)
+        Ok(Answer { status, code, body, identity })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Signs a request (Signature Version 4) for API Gateway's `execute-api`.
+//! Signs a request (Signature Version 4) for a service of AWS.
 
 use std::time::SystemTime;
 
@@ -9,8 +9,6 @@ use aws_smithy_runtime_api::client::identity::Identity;
 
 use crate::error::ClientError;
 
-const SERVICE: &str = "execute-api";
-
 /// What is signed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unsigned<'a> {
@@ -20,11 +18,11 @@ pub(crate) struct Unsigned<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// The headers that sign it.
+/// The headers that sign it for a service of a Region.
 pub(crate) fn sign(
     request: Unsigned<'_>,
     credentials: Credentials,
-    region: &str,
+    (service, region): (&str, &str),
     now: SystemTime,
 ) -> Result<Vec<(String, String)>, ClientError> {
     let failed = |error: &dyn std::error::Error| ClientError::Credentials(format!("cannot sign: {error}"));
@@ -32,7 +30,7 @@ pub(crate) fn sign(
     let parameters = v4::SigningParams::builder()
         .identity(&identity)
         .region(region)
-        .name(SERVICE)
+        .name(service)
         .time(now)
         .settings(SigningSettings::default())
         .build()

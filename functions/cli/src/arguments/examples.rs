@@ -119,6 +119,26 @@ Examples:
   hyperband report xgb-1 -o report.html
   hyperband report xgb-1 -o - > report.html";
 
+pub(super) const DOCTOR_EXAMPLES: &str = "\
+Submits one tuning of two training jobs of a minute at most, the second of which is stopped as soon as it is there, and \
+reads what SageMaker and CloudWatch Logs say of them. It asks before it starts anything, takes some minutes, and stops \
+what it started, also on Ctrl-C. Any training image will do: a job that fails for want of data tells as much.
+
+Needs execute-api:Invoke (the stack's output TuningUsersPolicyArn), and sagemaker:DescribeTrainingJob, ListTrainingJobs and \
+ListTags, logs:DescribeLogStreams and FilterLogEvents. Only with sagemaker:StopTrainingJob, stops of jobs that have ended or \
+are not there are tried; only with sagemaker:CreateTrainingJob and iam:PassRole, a name that is taken. Where SageMaker and \
+CloudWatch Logs are, AWS_ENDPOINT_URL and the variables of each service may say.
+
+Exit code 0 without a no, 1 with one, 3 when the endpoint fails. docs/UNVERIFIED.md describes each check.
+
+Examples:
+  hyperband doctor --role arn:aws:iam::111122223333:role/training \\
+      --s3-output s3://example-bucket/doctor \\
+      --image 683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1 \\
+      --endpoint https://abc123.execute-api.us-east-1.amazonaws.com
+  hyperband doctor --role ARN --s3-output S3_URI --image URI --spot --yes --output json \\
+      | jq '.Checks[] | select(.Verdict == \"no\")'";
+
 pub(super) const TRAINING_SERVICE_EXAMPLES: &str = "\
 CreateTrainingJob, DescribeTrainingJob, StopTrainingJob, UpdateTrainingJob, ListTrainingJobs, AddTags and ListTags of \
 SageMaker, for boto3, the AWS CLI and every AWS SDK. Every instance of a training job is one process of COMMAND, as with \

@@ -22,6 +22,7 @@ fn help_is_as_recorded() {
         "stop",
         "replay",
         "report",
+        "doctor",
         "training-service",
         "completions",
     ] {

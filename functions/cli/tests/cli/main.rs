@@ -6,6 +6,7 @@ mod after;
 mod check;
 mod cost;
 mod disk;
+mod doctor;
 mod errors;
 mod explain;
 mod help;

@@ -13,7 +13,7 @@ const ARN: &str = "arn:aws:sagemaker:eu-west-1:111122223333:hyper-parameter-tuni
 
 impl World {
     /// The API over the table of this folder.
-    fn stack(&self) -> Stack {
+    pub(crate) fn stack(&self) -> Stack {
         let folder = self.path(".hyperband");
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("table.sqlite");

@@ -36,8 +36,18 @@ fn a_tuning_runs_and_its_result_is_text() {
     assert_eq!(world.processes(), Vec::<String>::new());
     let events = world.read(".hyperband/events.jsonl");
     // Decisions about trials are told there too.
-    let ends = events.lines().filter(|line| line.contains("HyperParameter Tuning Job State Change"));
-    assert_eq!(ends.count(), 1, "the notice of the end: {events}");
+    let changes = events.lines().filter(|line| line.contains("HyperParameter Tuning Job State Change"));
+    let statuses: Vec<&str> =
+        changes
+            .map(|line| {
+                if line.contains(r#""HyperParameterTuningJobStatus":"InProgress""#) {
+                    "begun"
+                } else {
+                    "ended"
+                }
+            })
+            .collect();
+    assert_eq!(statuses, ["begun", "ended"], "{events}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Requests are signed: the signature is computed anew from what arrived (Signature Version 4).
 
-use client::Client;
-use loopback::Request;
+use client::{Client, ServiceError, Target};
+use loopback::{Answer, Call, Request, Service};
+use serde_json::json;
 use service::memory::MemoryTable;
 use sha2::{Digest, Sha256};
 use stack_test::Stack;
@@ -35,6 +36,46 @@ async fn every_request_is_signed_with_its_path_its_parameters_and_its_body() {
     let mut changed = requests[0].clone();
     changed.body.push(b' ');
     assert!(!is_signed(&changed, SECRET));
+}
+
+#[tokio::test]
+async fn what_is_asked_of_another_service_is_signed_for_it() {
+    for (target, name, prefix) in
+        [(Target::SageMaker, "sagemaker", "SageMaker"), (Target::Logs, "logs", "Logs_20140328")]
+    {
+        let rule = |call: &Call| match call.operation() {
+            "Stop" => Answer::error(400, "ValidationException", "in status Completed"),
+            _ => Answer::done(&json!({"a": 1})),
+        };
+        let (stack, service) = (Stack::start(MemoryTable::default()), Service::start(rule));
+        let client = client(&stack);
+        let asked = client.service(target, Some(service.endpoint.parse().unwrap())).unwrap();
+        assert_eq!(asked.read("Describe", &json!({"Name": "n"})).await.unwrap(), json!({"a": 1}));
+        let refused = asked.once("Stop", &json!({})).await.unwrap_err();
+        assert!(matches!(refused, ServiceError::Refused { status: 400, .. }), "{refused}");
+        let calls = service.calls();
+        assert_eq!(calls[0].target, format!("{prefix}.Describe"));
+        assert_eq!((calls.len(), &calls[0].body), (2, &json!({"Name": "n"})));
+        for request in service.requests() {
+            assert!(is_signed(&request, SECRET), "{request:?}");
+            let credential = field(&request, "Credential");
+            assert!(credential.ends_with(&format!("/eu-west-1/{name}/aws4_request")), "{credential}");
+            assert!(field(&request, "SignedHeaders").contains("x-amz-target"));
+            assert_eq!(request.header("content-type"), Some("application/x-amz-json-1.1"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_what_changes_nothing_is_asked_again() {
+    let rule = |_: &Call| Answer::error(503, "ServiceUnavailable", "not now");
+    let (stack, service) = (Stack::start(MemoryTable::default()), Service::start(rule));
+    let client = client(&stack);
+    let asked = client.service(Target::SageMaker, Some(service.endpoint.parse().unwrap())).unwrap();
+    asked.once("CreateTrainingJob", &json!({})).await.unwrap_err();
+    assert_eq!(service.calls().len(), 1);
+    asked.read("DescribeTrainingJob", &json!({})).await.unwrap_err();
+    assert_eq!(service.calls().len(), 5);
 }
 
 #[tokio::test]

@@ -1,0 +1,79 @@
+//! The tuning that the doctor submits: two short training jobs, one after the other, of any image.
+//!
+//! The first runs to its end, whatever that is: a program that wants data fails, and its end, its events, its log and its
+//! bill tell as much as those of one that trains. Every number in its log counts as the objective, so that whatever it
+//! prints shows the way of a log line. The second is stopped as soon as it is there. Must never ask for more than the cap
+//! that was typed.
+
+use serde_json::{Map, Value, json};
+use wire::request::{Request, RequestError};
+
+use crate::arguments::Doctor;
+
+/// The jobs' time limit.
+pub(crate) const MAX_RUNTIME_SECONDS: u64 = 60;
+/// The same with the wait for spot instances.
+pub(crate) const MAX_WAIT_SECONDS: u64 = 600;
+const METRIC: &str = "doctor:number";
+/// Any number in any line.
+const NUMBER: &str = "([0-9]+)";
+const VOLUME_GIB: u64 = 10;
+
+/// The request of the tuning `name`.
+pub(super) fn request(options: &Doctor, name: &str) -> Result<Request, RequestError> {
+    let statics: Map<String, Value> =
+        options.hyperparameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let mut body = json!({
+        "HyperParameterTuningJobName": name,
+        "HyperParameterTuningJobConfig": {
+            "Strategy": "Random",
+            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": METRIC},
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": 2, "MaxParallelTrainingJobs": 1},
+            "ParameterRanges": {
+                // A hyperparameter of the built-in XGBoost; other programs need not look at it.
+                "ContinuousParameterRanges": [{"Name": "eta", "MinValue": "0.1", "MaxValue": "0.3"}],
+            },
+        },
+        "TrainingJobDefinition": {
+            "StaticHyperParameters": statics,
+            "AlgorithmSpecification": {
+                "TrainingImage": options.image,
+                "TrainingInputMode": "File",
+                "MetricDefinitions": [{"Name": METRIC, "Regex": NUMBER}],
+            },
+            "RoleArn": options.role,
+            "OutputDataConfig": {"S3OutputPath": options.s3_output},
+            "ResourceConfig": {
+                "InstanceCount": 1,
+                "InstanceType": options.instance_type,
+                "VolumeSizeInGB": VOLUME_GIB,
+            },
+            "StoppingCondition": {"MaxRuntimeInSeconds": MAX_RUNTIME_SECONDS},
+        },
+        "Controller": {"MaxCostUsd": options.max_cost.typed},
+    });
+    if options.spot {
+        let job = &mut body["TrainingJobDefinition"];
+        job["EnableManagedSpotTraining"] = json!(true);
+        job["StoppingCondition"]["MaxWaitTimeInSeconds"] = json!(MAX_WAIT_SECONDS);
+    }
+    Request::check(body)
+}
+
+/// A training job under a name that one of the tuning's has: the same again, so that nothing but the name is wrong. Has none
+/// of the tuning's tags: if it is taken all the same, it is not the tuning's.
+pub(super) fn again(request: &Request, name: &str) -> Value {
+    let definition = &request.body()["TrainingJobDefinition"];
+    let mut job = json!({"TrainingJobName": name, "HyperParameters": definition["StaticHyperParameters"]});
+    for member in ["RoleArn", "OutputDataConfig", "ResourceConfig", "StoppingCondition"] {
+        job[member] = definition[member].clone();
+    }
+    job["AlgorithmSpecification"] = json!({
+        "TrainingImage": definition["AlgorithmSpecification"]["TrainingImage"],
+        "TrainingInputMode": "File",
+    });
+    if let Some(spot) = definition.get("EnableManagedSpotTraining") {
+        job["EnableManagedSpotTraining"] = spot.clone();
+    }
+    job
+}

@@ -1,0 +1,229 @@
+//! `doctor` against a played stack and a played account. In the stack tests it examines the real stack.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use loopback::{Answer, Call, Request, Service};
+use serde_json::{Value, json};
+use service::memory::MemoryTable;
+use stack_test::{Pass, Stack, response};
+
+use crate::world::{Ended, World, ended, signal, until};
+
+const WHAT: [&str; 7] = [
+    "doctor",
+    "--role=arn:aws:iam::111122223333:role/example",
+    "--image=image:1",
+    "--s3-output=s3://bucket/out",
+    "--name=d",
+    "--interval=0.1",
+    "--yes",
+];
+/// The first job ends by itself; any later one must be stopped.
+const FIRST_ENDS: &str = r"
+echo 'epoch 1 of 1'
+mkdir first 2>/dev/null && exit 0
+while :; do sleep 1; done
+";
+
+/// SageMaker and CloudWatch Logs of an account that knows the jobs it is asked for, each running at its first description
+/// and ended from then on.
+fn account(change: impl Fn(&Call) -> Option<Answer> + Send + Sync + 'static) -> Service {
+    let asked: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
+    Service::start(move |call| {
+        let name = call.body["TrainingJobName"].as_str().unwrap_or_default().to_owned();
+        let absent = || Answer::error(400, "ValidationException", "Requested resource not found.");
+        if let Some(answer) = change(call) {
+            return answer;
+        }
+        match call.operation() {
+            "DescribeTrainingJob" | "StopTrainingJob" if !name.starts_with("d-") => absent(),
+            "DescribeTrainingJob" => {
+                let mut asked = asked.lock().unwrap();
+                let times = asked.entry(name.clone()).or_default();
+                *times += 1;
+                Answer::done(&described(&name, *times))
+            }
+            "StopTrainingJob" => Answer::error(
+                400,
+                "ValidationException",
+                "The request was rejected because the training job is in status Stopped.",
+            ),
+            "CreateTrainingJob" => Answer::error(400, "ResourceInUse", "Training job names must be unique"),
+            "ListTags" => Answer::done(&json!({"Tags": [
+                {"Key": "hyperband:stack", "Value": "s"}, {"Key": "hyperband:tuning", "Value": "t"},
+                {"Key": "hyperband:decision", "Value": "d"},
+            ]})),
+            "ListTrainingJobs" => Answer::done(&json!({"TrainingJobSummaries": []})),
+            _ => Answer::error(400, "AccessDeniedException", "User is not authorized"),
+        }
+    })
+}
+
+fn described(name: &str, times: u32) -> Value {
+    let mut job = json!({
+        "TrainingJobName": name, "TrainingJobArn": format!("arn:{name}"), "CreationTime": 1_789_000_000.0,
+        "TrainingJobStatus": "InProgress", "SecondaryStatus": "Starting",
+    });
+    if times > 1 {
+        job["TrainingJobStatus"] = json!("Stopped");
+        job["SecondaryStatus"] = json!("Stopped");
+    }
+    job
+}
+
+impl World {
+    fn examine(&self, stack: &Stack, account: &Service, more: &[&str]) -> Ended {
+        ended(self.examining(stack, account, more))
+    }
+
+    fn examining(&self, stack: &Stack, account: &Service, more: &[&str]) -> std::process::Child {
+        let arguments = [&WHAT[..], &["--endpoint", &stack.endpoint], more].concat();
+        self.command(&arguments).env("AWS_ENDPOINT_URL", &account.endpoint).spawn().unwrap()
+    }
+}
+
+fn stops(stack: &Stack) -> usize {
+    stack.requests().iter().filter(|request| request.path == "/tuning-jobs/d/stop").count()
+}
+
+#[test]
+fn it_says_yes_no_or_not_tried_and_stops_the_second_job() {
+    let world = World::new(FIRST_ENDS);
+    let (stack, account) = (world.stack(), account(|_| None));
+    let examining = world.examining(&stack, &account, &["--output", "json"]);
+    until("it is submitted", || stack.requests().iter().any(|request| request.method == "POST"));
+    let submitted = stack.requests().into_iter().find(|request| request.method == "POST").unwrap();
+    let mut request: Value = serde_json::from_slice(&submitted.body).unwrap();
+    assert_eq!(request["Controller"]["MaxCostUsd"], 0.5);
+    world.write_request("request.json", &request);
+    let run = world.start(&["--grace-seconds", "1"]);
+    let examined = ended(examining).with_code(1);
+    ended(run).with_code(0);
+    assert_eq!(stops(&stack), 1, "{examined:?}");
+    let told = examined.json();
+    assert_eq!(told["HyperParameterTuningJobName"], "d");
+    let checks = told["Checks"].as_array().unwrap();
+    let verdict = |id: &str| {
+        let check = checks.iter().find(|check| check["Check"] == id).unwrap();
+        check["Verdict"].as_str().unwrap().to_owned()
+    };
+    for id in [
+        "events",
+        "log-delivery",
+        "tuning-ends",
+        "prices",
+        "clocks",
+        "tags-show",
+        "job-absent",
+        "name-taken",
+        "stop-ended",
+    ] {
+        assert_eq!(verdict(id), "yes", "{id}: {told:#}");
+    }
+    // The account lists none of the jobs, may not be asked for logs, and nothing was signed.
+    assert_eq!(verdict("listing"), "no", "{told:#}");
+    for id in ["log-streams", "log-ids", "signature", "spot-bill", "bill-shows"] {
+        assert_eq!(verdict(id), "not tried", "{id}: {told:#}");
+    }
+    let created: Vec<Call> =
+        account.calls().into_iter().filter(|call| call.operation() == "CreateTrainingJob").collect();
+    let [again] = created.as_slice() else { panic!("{created:?}") };
+    let name = again.body["TrainingJobName"].as_str().unwrap();
+    assert!(name.starts_with("d-") && name.ends_with("-0-0-1"), "a name that is taken: {name}");
+    let definition = request["TrainingJobDefinition"].take();
+    assert_eq!(again.body["StoppingCondition"], definition["StoppingCondition"]);
+}
+
+#[test]
+fn interrupted_it_stops_what_it_started() {
+    for name in ["INT", "TERM"] {
+        let world = World::new("true");
+        let (stack, account) = (Stack::start(MemoryTable::default()), account(|_| None));
+        let examining = world.examining(&stack, &account, &[]);
+        until("it looks", || stack.requests().iter().any(|request| request.path.contains("/decisions")));
+        assert_eq!(stops(&stack), 0);
+        signal(&examining, name);
+        let ended = ended(examining).with_code(130);
+        assert_eq!((stops(&stack), ended.out.as_str()), (1, ""), "{ended:?}");
+    }
+}
+
+#[test]
+fn what_it_cannot_stop_it_names() {
+    let world = World::new("true");
+    let account = account(|_| None);
+    let stack = Stack::with_rule(MemoryTable::default(), |request: &Request, pass: Pass<'_>| {
+        let fails = request.path.contains("/decisions") || request.path.ends_with("/stop");
+        if fails { response(403, &json!({"message": "Forbidden"})) } else { pass() }
+    });
+    let examined = world.examine(&stack, &account, &[]).with_code(3);
+    assert!(examined.err.contains("Forbidden"), "{examined:?}");
+    assert!(examined.err.contains("hyperband stop d --endpoint http"), "{examined:?}");
+}
+
+#[test]
+fn a_submission_whose_answers_are_lost_is_stopped_and_anothers_of_that_name_is_not() {
+    for (taken, stopped) in [(true, 1), (false, 0)] {
+        let world = World::new("true");
+        let account = account(|_| None);
+        let stack = Stack::with_rule(MemoryTable::default(), move |request: &Request, pass: Pass<'_>| {
+            let ours = request.path == "/tuning-jobs" && request.method == "POST";
+            if !ours || !String::from_utf8_lossy(&request.body).contains("doctor:number") {
+                return pass();
+            }
+            if taken {
+                pass();
+            }
+            response(502, &json!({"message": "Bad Gateway"}))
+        });
+        if !taken {
+            let other = ["submit", "request.json", "--name", "d", "--endpoint", &stack.endpoint];
+            world.hyperband(&other).with_code(0);
+        }
+        let examined = world.examine(&stack, &account, &[]).with_code(3);
+        assert_eq!(stops(&stack), stopped, "{examined:?}");
+    }
+}
+
+#[test]
+fn without_a_terminal_it_starts_nothing_that_nobody_agreed_to() {
+    let world = World::new("true");
+    let (stack, account) = (Stack::start(MemoryTable::default()), account(|_| None));
+    let arguments = [&WHAT[..6], &["--endpoint", &stack.endpoint]].concat();
+    let mut command = world.command(&arguments);
+    let refused = ended(command.env("AWS_ENDPOINT_URL", &account.endpoint).spawn().unwrap()).with_code(2);
+    assert!(refused.err.contains("costs $0.5 at most") && refused.err.contains("--yes"), "{refused:?}");
+    let nowhere = ended(world.command(&arguments).arg("--yes").spawn().unwrap()).with_code(2);
+    assert!(nowhere.err.contains("AWS_ENDPOINT_URL_SAGEMAKER"), "{nowhere:?}");
+    assert_eq!((stack.requests().len(), account.calls().len()), (0, 0));
+    for (option, told) in [("--max-cost=0.51", "up to 0.5"), ("--hyperparameter=x", "NAME=VALUE")] {
+        let refused = world.hyperband(&[&arguments[..], &[option]].concat()).with_code(2);
+        assert!(refused.err.contains(told), "{refused:?}");
+    }
+    let unnamed = world.hyperband(&[&arguments[..], &["--role", "nobody"]].concat());
+    assert_eq!(unnamed.code, 2, "{unnamed:?}");
+}
+
+#[test]
+fn a_stack_without_a_price_is_a_no_and_starts_nothing() {
+    let world = World::new("true");
+    let account = account(|_| None);
+    let message = "Controller.InstancePricesUsdPerHour: there is no price of ml.m5.large";
+    let stack = Stack::with_rule(MemoryTable::default(), move |request: &Request, pass: Pass<'_>| {
+        if request.method != "POST" {
+            return pass();
+        }
+        let violation = json!({"Path": "Controller.InstancePricesUsdPerHour", "Message": message});
+        let body = json!({"__type": "ValidationException", "message": message, "Violations": [violation]});
+        response(400, &body)
+    });
+    let examined = world.examine(&stack, &account, &[]).with_code(1);
+    assert!(examined.out.contains("no         prices: "), "{examined:?}");
+    assert!(
+        examined.out.contains(message) && examined.out.contains("docs/UNVERIFIED.md, prices"),
+        "{examined:?}"
+    );
+    assert!(examined.out.contains("1 no") && examined.out.ends_with("d cost nothing\n"), "{examined:?}");
+    assert_eq!(stops(&stack), 0);
+}
