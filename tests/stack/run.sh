@@ -11,4 +11,6 @@ environment .work/sam requirements-sam.txt
 # As the tests build them: the same features, so nothing is built twice.
 cargo build --locked --quiet --workspace --bins --tests
 
-SAM=$PWD/.work/sam/bin/sam .work/emulator/bin/python -B test_stack.py "$@"
+export SAM=$PWD/.work/sam/bin/sam
+.work/emulator/bin/python -B test_archive.py
+.work/emulator/bin/python -B test_stack.py "$@"
