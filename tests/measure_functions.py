@@ -286,7 +286,7 @@ def main():
     else:
         print("| function | zip | program | first answer, median (most) | next answer | resident, peak |\n|---|---|---|---|---|---|")
         for function, row in rows.items():
-            started = "not started | | " if "firstMs" not in row else (
+            started = "not started | - | -" if "firstMs" not in row else (
                 f"{row['firstMs']} ms ({row['firstMsMost']}) | {row['nextMs']} ms | {row['peakMb']} MB")
             print(f"| {function} ({row['architecture']}) | {row['zipMb']} MB | {row['programMb']} MB | {started} |")
     above = [f"{function}: {row['zipMb']} MB" for function, row in rows.items() if row["zipMb"] >= ZIP_GOAL_MB]
