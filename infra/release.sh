@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a release in target/dist: hyperband-<version>-<arch>.zip for arm64 and x86_64, which deploy with the SAM CLI alone, the
 # command-line program for this machine if `cargo build --release -p cli` has built it, and SHA256SUMS. The version is that of
-# Cargo.toml. The same source, toolchain and folder give the same bytes.
+# Cargo.toml. The same programs and documents are packed to the same bytes.
 #
 #   infra/release.sh                     both architectures
 #   infra/release.sh arm64               one
