@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Packs built functions and the template into a release's archive, the same bytes for the same content.
+
+Called by `release.sh`. Entries are sorted and carry one fixed time; the functions' own archives are made anew, since those of
+the build carry the time of the build. Assumes Python 3.11+. Must never build anything.
+
+    pack.py functions ARCHITECTURE FOLDER OUTPUT [fast]   of FOLDER/<function>/bootstrap.zip, or of bootstrap there; fast: less
+                                                          compressed, for a rehearsal
+    pack.py program FILE OUTPUT                           the command-line program by itself
+    pack.py sums FOLDER                                   writes FOLDER/SHA256SUMS
+    pack.py version | names                               of the workspace; of the functions
+"""
+
+import hashlib
+import io
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FUNCTIONS = ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"]
+# The first that a zip can say.
+TIME = (1980, 1, 1, 0, 0, 0)
+UNIX, FILE = 3, 0o100000
+
+
+def version():
+    return tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+
+
+def pack(entries, level=9):
+    """A zip of (path, content, whether it is a program)."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path, content, program in sorted(entries):
+            entry = zipfile.ZipInfo(path, TIME)
+            entry.create_system = UNIX
+            entry.external_attr = (FILE | (0o755 if program else 0o644)) << 16
+            # What is packed already is stored as it is.
+            method = zipfile.ZIP_STORED if path.endswith(".zip") else zipfile.ZIP_DEFLATED
+            archive.writestr(entry, content, method, level)
+    return packed.getvalue()
+
+
+def built(folder, function):
+    """The program of a function."""
+    program, archive = folder / function / "bootstrap", folder / function / "bootstrap.zip"
+    if archive.exists():
+        with zipfile.ZipFile(archive) as zipped:
+            return zipped.read("bootstrap")
+    if program.exists():
+        return program.read_bytes()
+    sys.exit(f"not built: {archive}")
+
+
+def functions(architecture, folder, level):
+    names = {"VERSION": version(), "ARCHITECTURE": architecture}
+    readme = (ROOT / "infra" / "archive.md").read_text()
+    for name, value in names.items():
+        readme = readme.replace(name, value)
+    files = {"README.md": readme.encode(), "LICENSE": (ROOT / "LICENSE").read_bytes()}
+    files |= {f"infra/{name}": (ROOT / "infra" / name).read_bytes() for name in ["template.yaml", "samconfig.toml"]}
+    files |= {f"docs/{path.name}": path.read_bytes() for path in (ROOT / "docs").glob("*.md")}
+    for function in FUNCTIONS:
+        files[f"target/lambda/{function}/bootstrap.zip"] = pack([("bootstrap", built(folder, function), True)], level)
+    top = f"hyperband-{version()}-{architecture}"
+    return pack([(f"{top}/{path}", content, False) for path, content in files.items()])
+
+
+def sums(folder):
+    files = sorted(folder.glob(f"hyperband-{version()}-*.zip"))
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
+    (folder / "SHA256SUMS").write_text("".join(lines))
+
+
+def main():
+    match sys.argv[1:]:
+        case ["functions", architecture, folder, output, *fast] if fast in ([], ["fast"]):
+            Path(output).write_bytes(functions(architecture, Path(folder), 1 if fast else 9))
+        case ["program", file, output]:
+            Path(output).write_bytes(pack([("hyperband", Path(file).read_bytes(), True)]))
+        case ["sums", folder]:
+            sums(Path(folder))
+        case ["version"]:
+            print(version())
+        case ["names"]:
+            print(*FUNCTIONS)
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
