@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::Bound;
+use std::ops::{AddAssign, Bound};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wire::item::{Attr, Item, Key, MAX_ITEM_BYTES, PK, SK};
@@ -39,6 +39,37 @@ pub struct Usage {
     pub read_units: u64,
     /// Write capacity units: 1 KB each, twice that in a transaction.
     pub write_units: u64,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.transactions += other.transactions;
+        self.queries += other.queries;
+        self.read_units += other.read_units;
+        self.write_units += other.write_units;
+    }
+}
+
+impl Usage {
+    /// What was served since the table had served `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            reads: self.reads - earlier.reads,
+            writes: self.writes - earlier.writes,
+            transactions: self.transactions - earlier.transactions,
+            queries: self.queries - earlier.queries,
+            read_units: self.read_units - earlier.read_units,
+            write_units: self.write_units - earlier.write_units,
+        }
+    }
+
+    /// All requests.
+    pub fn requests(self) -> u64 {
+        self.reads + self.writes + self.transactions + self.queries
+    }
 }
 
 /// One change of one row: what a stream record tells.

@@ -17,6 +17,7 @@ pub mod report;
 mod runner;
 pub mod shrink;
 pub mod site;
+pub mod tally;
 mod trace;
 mod world;
 

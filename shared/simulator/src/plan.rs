@@ -14,6 +14,9 @@ pub const HOUR: i64 = 3_600_000;
 /// A minute, ms.
 pub const MINUTE: i64 = 60_000;
 
+/// How long log lines are gathered, unless a plan says otherwise.
+const LOG_GATHER_MS: (i64, i64) = (500, 10_000);
+
 /// In which order deliveries come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
@@ -32,6 +35,29 @@ pub enum CrashOnce {
     Outside,
     /// All, each (function, operation, row or job) once.
     Every,
+}
+
+/// How the stream is cut into batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Batches {
+    /// Anywhere, after less than a second.
+    Anywhere,
+    /// As these mappings do it.
+    As {
+        /// That of the decider.
+        decider: Mapping,
+        /// That of the actuator.
+        actuator: Mapping,
+    },
+}
+
+/// A mapping of the stream to a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mapping {
+    /// Most records in a batch.
+    pub size: usize,
+    /// How long records are gathered, ms.
+    pub window_ms: i64,
 }
 
 /// How long functions may run, ms.
@@ -54,6 +80,10 @@ pub struct Plan {
     pub safety_ms: i64,
     /// Shards of the stream.
     pub shards: usize,
+    /// How they are cut into batches.
+    pub batches: Batches,
+    /// How long the lines of a log are gathered before they are delivered, ms: at least and at most.
+    pub log_gather_ms: (i64, i64),
     /// Order of deliveries.
     pub order: Order,
     /// From when to when (ms since the start) stream records are lost.
@@ -89,6 +119,8 @@ impl Plan {
             rates: BTreeMap::new(),
             safety_ms: 4 * HOUR,
             shards: 2,
+            batches: Batches::Anywhere,
+            log_gather_ms: LOG_GATHER_MS,
             order: Order::Natural,
             stream_outage: None,
             crash_once: CrashOnce::Never,
@@ -157,6 +189,8 @@ impl Plan {
             rates,
             safety_ms,
             shards: dice.index(4) + 1,
+            batches: Batches::Anywhere,
+            log_gather_ms: LOG_GATHER_MS,
             order,
             stream_outage: dice.chance(0.1).then_some((outage_from, outage_from + outage_ms)),
             crash_once,

@@ -1,20 +1,20 @@
 //! What came of a history, and of many.
 
-use service::memory::Usage;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use tuning::definition::Strategy;
 use tuning::fact::JobEnd;
 use tuning::ruling::EndReason;
-use wire::item::Item;
+use wire::item::{EXPIRES_AT, Item};
 use wire::stored;
 
-use crate::access::Accesses;
+use crate::access::{Accesses, kind_of};
 use crate::check::rules::RULES;
 use crate::check::{Book, Checker};
 use crate::fault::Kind;
 use crate::site::Site;
+use crate::tally::{Kept, Tally};
 use crate::world::World;
 use crate::world::training::Owner;
 
@@ -64,8 +64,8 @@ pub struct History {
     pub time_facts: usize,
     /// What each function did to the table.
     pub accesses: Accesses,
-    /// What was asked of the table, the fault-free part of a real one's bill.
-    pub usage: Usage,
+    /// What the functions used.
+    pub tally: Tally,
     /// The trace, if it was wanted.
     pub trace: Option<String>,
 }
@@ -80,9 +80,8 @@ impl History {
             };
             (book.definition.name.clone(), why)
         };
-        // Before anything here reads the table too.
-        let usage = world.usage_at_end;
         let rows = world.table.rows();
+        let tally = Tally { kept: kept(&rows), ..std::mem::take(&mut world.tally_at_end) };
         let actions = rows.iter().filter(|row| row.key.pk.starts_with(stored::ACTION_PREFIX));
         let tries = actions.filter_map(|row| Some((row.key.sk.clone(), row.number("tries")?))).collect();
         let check = &world.check;
@@ -99,7 +98,7 @@ impl History {
             unhindered: free.clone().map(|_| 1).sum(),
             unreached: free.filter(|book| !reached(book)).map(reason).collect(),
             accesses: world.accesses.clone(),
-            usage,
+            tally,
             seed,
             events,
             steps: check.steps,
@@ -128,7 +127,7 @@ impl History {
             unhindered: 0,
             unreached: Vec::new(),
             accesses: Accesses::new(),
-            usage: Usage::default(),
+            tally: Tally::default(),
             seed,
             events: 0,
             steps: 0,
@@ -150,6 +149,18 @@ impl History {
             trace: None,
         }
     }
+}
+
+/// The rows that are left, by kind.
+fn kept(rows: &[Item]) -> BTreeMap<(String, bool), Kept> {
+    let mut kept: BTreeMap<_, Kept> = BTreeMap::new();
+    for row in rows {
+        let kind = (kind_of(&row.key), row.number(EXPIRES_AT).is_some());
+        let sum = kept.entry(kind).or_default();
+        sum.rows += 1;
+        sum.bytes += u64::try_from(row.size_bytes()).unwrap_or(0);
+    }
+    kept
 }
 
 /// How often each kind of ruling was made, and what changes of limits changed.

@@ -21,6 +21,7 @@ use crate::fault::Kind;
 use crate::plan::{HOUR, MINUTE, Plan, TimeLimits};
 use crate::report::History;
 use crate::site::{Function, Site};
+use crate::tally::Teller;
 use crate::world::ports::Port;
 use crate::world::queue::{Delivery, Event};
 use crate::world::stream::{Consumer, Record};
@@ -68,6 +69,8 @@ type Running = Pin<Box<dyn Future<Output = (Process, Outcome)>>>;
 struct Runner {
     world: Shared,
     running: BTreeMap<u64, (Function, Task, Running)>,
+    /// When each of these began.
+    begun: BTreeMap<u64, i64>,
     idle: BTreeMap<Function, Vec<Process>>,
     started: u64,
     events: u64,
@@ -110,7 +113,16 @@ impl Run {
 
     /// Makes it.
     pub fn history(self) -> History {
-        let world = World::new(self.seed, self.plan, self.cases, self.trace);
+        self.made(None)
+    }
+
+    /// Makes it, and counts what the functions log by what `teller` makes of it.
+    pub fn history_told(self, teller: Box<dyn Teller>) -> History {
+        self.made(Some(teller))
+    }
+
+    fn made(self, teller: Option<Box<dyn Teller>>) -> History {
+        let world = World { teller, ..World::new(self.seed, self.plan, self.cases, self.trace) };
         Runner::new(self.seed, Arc::new(Mutex::new(world))).run(self.seed)
     }
 }
@@ -120,6 +132,7 @@ impl Runner {
         Self {
             world,
             running: BTreeMap::new(),
+            begun: BTreeMap::new(),
             idle: BTreeMap::new(),
             started: 0,
             events: 0,
@@ -130,6 +143,7 @@ impl Runner {
 
     fn run(mut self, seed: u64) -> History {
         let limit = self.prepare();
+        let mut counted = false;
         loop {
             let next = lock(&self.world).queue.pop();
             let Some((at, event)) = next.filter(|(at, _)| *at <= limit) else { break };
@@ -139,7 +153,18 @@ impl Runner {
             let rested = self.rest_since.map_or(0, |since| at - since);
             if rested < COUNTED_REST_MS {
                 let mut world = lock(&self.world);
-                world.usage_at_end = world.table.usage();
+                if self.rest_since == Some(at) {
+                    let lasted = at - world.start;
+                    world.tally.rests(lasted);
+                    if let Some(teller) = &mut world.teller {
+                        teller.rests();
+                    }
+                }
+            }
+            if rested >= COUNTED_REST_MS && !counted {
+                counted = true;
+                let mut world = lock(&self.world);
+                world.tally_at_end = world.tally.clone();
             }
             if rested >= REST_MS && self.running.is_empty() {
                 break;
@@ -252,6 +277,12 @@ impl Runner {
         }
         let future = invoke::invoke(process, &task, batch);
         self.running.insert(id, (function, task, future));
+        let now = {
+            let mut world = lock(&self.world);
+            world.tally.of(function).invocations += 1;
+            world.now
+        };
+        self.begun.insert(id, now);
         self.poll(id);
     }
 
@@ -270,6 +301,7 @@ impl Runner {
             return;
         }
         let Some((_, task, _)) = self.running.remove(&id) else { return };
+        self.count_time(id, function);
         let outcome = match polled {
             Poll::Ready((process, outcome)) => {
                 self.idle.entry(function).or_default().push(process);
@@ -293,6 +325,13 @@ impl Runner {
         self.over(task, outcome);
     }
 
+    fn count_time(&mut self, id: u64, function: Function) {
+        let Some(begun) = self.begun.remove(&id) else { return };
+        let mut world = lock(&self.world);
+        let ms = u64::try_from(world.now - begun).unwrap_or(0);
+        world.tally.of(function).ms += ms;
+    }
+
     /// A process that still runs at its function's limit is ended: like a crash.
     fn time_over(&mut self, id: u64) {
         let Some((function, _, _)) = self.running.get(&id) else { return };
@@ -306,6 +345,7 @@ impl Runner {
         world.trace.line(now, || format!("{id} {function:?} is ended at its time limit"));
         drop(world);
         let Some((_, task, _)) = self.running.remove(&id) else { return };
+        self.count_time(id, function);
         self.over(task, None);
     }
 

@@ -27,7 +27,7 @@ pub(crate) mod watch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use service::memory::{MemoryTable, Usage};
+use service::memory::MemoryTable;
 use service::ports::table::TableError;
 
 use crate::access::{Accesses, Right};
@@ -37,6 +37,7 @@ use crate::dice::Dice;
 use crate::fault::Faults;
 use crate::plan::Plan;
 use crate::site::Function;
+use crate::tally::{Tally, Teller, Told};
 use crate::trace::Trace;
 use queue::{Event, Queue};
 use stream::{Consumer, Shard};
@@ -59,8 +60,11 @@ pub(crate) struct World {
     pub(crate) now: i64,
     pub(crate) queue: Queue,
     pub(crate) table: MemoryTable,
-    /// What was asked of the table until the checkers read it.
-    pub(crate) usage_at_end: Usage,
+    /// What the functions used until the checkers read it.
+    pub(crate) tally_at_end: Tally,
+    pub(crate) tally: Tally,
+    /// Writes the functions' logs, if somebody wants them counted.
+    pub(crate) teller: Option<Box<dyn Teller>>,
     pub(crate) shards: [Vec<Shard>; 2],
     pub(crate) training: Training,
     pub(crate) faults: Faults,
@@ -105,7 +109,9 @@ impl World {
             now: START,
             queue: Queue::default(),
             table: MemoryTable::recording(),
-            usage_at_end: Usage::default(),
+            tally_at_end: Tally::default(),
+            tally: Tally::default(),
+            teller: None,
             training: Training::default(),
             faults,
             faults_on: true,
@@ -132,6 +138,22 @@ impl World {
                 self.queue.push(self.now + 100, Event::Pump(consumer, shard));
             }
         }
+    }
+
+    /// Does something to the table for the function that runs, and counts what that takes.
+    pub(crate) fn on_table<R>(&mut self, act: impl FnOnce(&MemoryTable) -> R) -> R {
+        let before = self.table.usage();
+        let result = act(&self.table);
+        let used = self.table.usage().since(before);
+        self.tally.of(self.function).usage += used;
+        result
+    }
+
+    /// The function that runs tells what came of its invocation.
+    pub(crate) fn log_of(&mut self, told: Told<'_>) {
+        let (function, now) = (self.function, self.now);
+        let bytes = self.teller.as_mut().map_or(0, |teller| teller.bytes(function, now, told));
+        self.tally.of(function).log_bytes += bytes;
     }
 
     /// The function that runs uses a right in a kind of partition.

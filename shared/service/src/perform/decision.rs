@@ -21,8 +21,10 @@ use crate::store::StoreError;
 /// Detail type of the events of trials.
 pub const TRIAL_DECISION: &str = "Tuning Trial Decision";
 
-/// Steps in which the ruling is looked for, latest first: it is seldom older.
-const STEPS_READ: usize = 64;
+/// Steps in which the ruling is looked for, latest first: it is never older but among faults.
+const STEPS_MAX: usize = 64;
+/// Steps read at once: what was decided is mostly carried out before there are many more.
+const STEPS_PAGE: usize = 4;
 
 /// What is worth an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,12 +190,19 @@ where
 
     /// The numbers of the ruling, if it is among the last steps.
     async fn numbers(&self, id: &str, decision: Decision) -> Result<Option<Numbers>, StoreError> {
-        let latest = Query::prefix(stored::tuning_partition(id), "STEP#", STEPS_READ);
-        let page = self.store.table.query(&Query { descending: true, ..latest }).await?;
-        for item in &page.items {
-            let Step { rulings, .. } = stored::step(item)?;
-            if let Some(numbers) = rulings.iter().rev().find_map(|ruling| decision.numbers(ruling)) {
-                return Ok(Some(numbers));
+        let latest = Query::prefix(stored::tuning_partition(id), "STEP#", STEPS_PAGE);
+        let mut query = Query { descending: true, ..latest };
+        for _ in 0..STEPS_MAX / STEPS_PAGE {
+            let page = self.store.table.query(&query).await?;
+            for item in &page.items {
+                let Step { rulings, .. } = stored::step(item)?;
+                if let Some(numbers) = rulings.iter().rev().find_map(|ruling| decision.numbers(ruling)) {
+                    return Ok(Some(numbers));
+                }
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => break,
             }
         }
         Ok(None)

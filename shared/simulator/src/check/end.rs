@@ -3,6 +3,7 @@
 use service::memory::MemoryTable;
 use service::replay::replay;
 use service::store::Store;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tuning::ruling::EndReason;
 use wire::stored::{ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus, active_id};
@@ -12,7 +13,7 @@ use crate::fault::Kind;
 use crate::world::World;
 use crate::world::ports::now;
 use crate::world::program::NONSENSE;
-use crate::world::training::Owner;
+use crate::world::training::{Job, Owner};
 
 /// What is wrong at the end.
 pub(crate) fn check(world: &mut World) {
@@ -63,15 +64,21 @@ fn standing(world: &World) -> String {
 /// Every ordered action has its outcome.
 fn rows(world: &World, id: &str, wrong: &mut Vec<String>) {
     let Some(book) = world.check.books.get(id).filter(|book| book.ended.is_some()) else { return };
+    let made: BTreeMap<String, &Job> = world.training.of(id).map(|job| (job.key.to_string(), job)).collect();
+    let hopeless: BTreeSet<String> = book
+        .jobs
+        .iter()
+        .filter(|(_, book)| book.hopeless && !book.created)
+        .map(|(key, _)| key.to_string())
+        .collect();
     for item in world.table.rows().iter().filter(|item| item.key.pk == format!("{ACTION_PREFIX}{id}")) {
         let Ok(row) = ActionRow::read(item) else { continue };
         let (kind, job) = row.action.split_once('-').unwrap_or_default();
-        let made = world.training.of(id).find(|other| other.key.to_string() == job);
+        let made = made.get(job).copied();
         let (exists, asked) = (made.is_some(), made.is_some_and(|job| job.stop_asked));
         // Whether a job that was deleted ever was cannot be told.
         let deleted = made.is_some_and(|job| job.deleted);
-        let refused =
-            book.jobs.iter().any(|(key, book)| key.to_string() == job && book.hopeless && !book.created);
+        let refused = hopeless.contains(job);
         let fine = match (kind, row.status) {
             ("start", ActionStatus::Done) => exists || refused,
             ("start", ActionStatus::Cancelled) => !exists || deleted,

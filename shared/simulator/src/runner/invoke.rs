@@ -18,6 +18,7 @@ use tuning::money::MicroUsd;
 use super::look;
 use super::{Outcome, Process, Running, Task};
 use crate::site::Function;
+use crate::tally::Told;
 use crate::world::lock;
 use crate::world::ports::Port;
 use crate::world::queue::What;
@@ -162,7 +163,10 @@ fn job_event(process: Process, event: Value) -> Running {
     Box::pin(async move {
         let Process { store, port, .. } = &process;
         let use_case = JobEvents { store: Arc::clone(store), clock: port.clone(), stack: STACK.to_owned() };
-        let outcome = recorded(&use_case.handle(&event, &mut About::default()).await);
+        let mut about = About::default();
+        let result = use_case.handle(&event, &mut about).await;
+        lock(&port.world).log_of(Told::Recorded(&result, &about));
+        let outcome = recorded(&result);
         (process, outcome)
     })
 }
@@ -171,7 +175,10 @@ fn job_logs(process: Process, event: Value) -> Running {
     Box::pin(async move {
         let Process { store, port, .. } = &process;
         let use_case = JobLogs { store: Arc::clone(store), clock: port.clone() };
-        let outcome = recorded(&use_case.handle(&event, &mut About::default()).await);
+        let mut about = About::default();
+        let result = use_case.handle(&event, &mut about).await;
+        lock(&port.world).log_of(Told::Recorded(&result, &about));
+        let outcome = recorded(&result);
         (process, outcome)
     })
 }
@@ -183,11 +190,13 @@ fn records(process: Process, consumer: Consumer, event: Value) -> Running {
                 let mut done = Decided::default();
                 let decider = Decider { store: Arc::clone(&process.store) };
                 decider.handle(&event, || true, &mut done).await;
+                lock(&process.port.world).log_of(Told::Decided(&done));
                 done.answer()
             }
             Consumer::Actuator => {
                 let mut done = Acts::default();
                 actuator(&process).handle(&event, || true, &mut done).await;
+                lock(&process.port.world).log_of(Told::Acts(&done));
                 done.answer()
             }
         };
@@ -222,7 +231,10 @@ fn monthly_cap(port: &Port) -> Option<MicroUsd> {
 fn sweep(process: Process) -> Running {
     Box::pin(async move {
         let owner = format!("process {}", process.number);
+        let begun = process.port.now();
         let swept = Sweeper::new(actuator(&process), Limits::CLOUD, owner).sweep().await;
+        let took = process.port.now() - begun;
+        lock(&process.port.world).log_of(Told::Swept(&swept, took));
         (process, if swept.is_ok() { Outcome::Done } else { Outcome::Retry })
     })
 }

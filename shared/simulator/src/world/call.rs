@@ -90,6 +90,9 @@ impl World {
         let usual = if call.op.is_table() { self.dice.between(1, 20) } else { self.dice.between(20, 300) };
         let site = self.site_of(call.op);
         self.watch_call(call.op);
+        let work = self.tally.of(self.function);
+        work.published += u64::from(call.op == Op::Publish);
+        work.calls += u64::from(!call.op.is_table() && call.op != Op::Publish);
         let slow = self.faults.strikes_at(Kind::SlowCall, site);
         let before = if slow { self.dice.between(500, 20_000) } else { usual };
         let frozen = self.faults.strikes_at(Kind::Freeze, site);

@@ -91,6 +91,8 @@ impl World {
             events: lines.iter().map(event).collect(),
         };
         stream.sent = stream.lines.len();
+        self.tally.batches += 1;
+        self.tally.lines += u64::try_from(batch.events.len()).unwrap_or(0);
         if self.faults.strikes(Kind::LogLost) {
             return;
         }

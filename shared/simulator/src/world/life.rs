@@ -355,7 +355,8 @@ impl World {
             let name = stream.name.clone();
             stream.lines.push(LogLine { stream: name, id, timestamp: now, message });
             if !std::mem::replace(&mut stream.flush_due, true) {
-                let wait = job.dice.between(500, 10_000);
+                let (least, most) = self.plan.log_gather_ms;
+                let wait = job.dice.between(least, most);
                 self.queue.push(now + wait, Event::Flush { job: index, stream: first + host });
             }
         }

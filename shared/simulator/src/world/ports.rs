@@ -65,7 +65,7 @@ impl Table for Port {
         let made = Call { op: Op::Get, on: key_text(key) };
         let effect = |world: &mut super::World| {
             world.accessed(Right::GetItem, kind_of(key));
-            now(world.table.get(key))
+            world.on_table(|table| now(table.get(key)))
         };
         call(&self.world, made, effect).await.map_err(table_error)?
     }
@@ -74,7 +74,7 @@ impl Table for Port {
         let made = Call { op: Op::Write, on: key_text(write.key()) };
         let effect = |world: &mut super::World| {
             world.accessed(Right::of(&write), kind_of(write.key()));
-            let result = now(world.table.write(write));
+            let result = world.on_table(|table| now(table.write(write)));
             world.table_written(&result);
             result
         };
@@ -88,7 +88,7 @@ impl Table for Port {
             for write in &writes {
                 world.accessed(Right::of(write), kind_of(write.key()));
             }
-            let result = now(world.table.transact(writes, token));
+            let result = world.on_table(|table| now(table.transact(writes, token)));
             world.table_written(&result);
             result
         };
@@ -100,7 +100,7 @@ impl Table for Port {
         let made = Call { op: Op::Query, on };
         let effect = |world: &mut super::World| {
             world.accessed(Right::Query, partition_kind(&query.pk));
-            now(world.table.query(query))
+            world.on_table(|table| now(table.query(query)))
         };
         call(&self.world, made, effect).await.map_err(table_error)?
     }

@@ -12,7 +12,7 @@ use super::World;
 use super::queue::Event;
 use crate::dice::fnv;
 use crate::fault::Kind;
-use crate::plan::{HOUR, Order};
+use crate::plan::{Batches, HOUR, Mapping, Order};
 use crate::site::Site;
 
 /// Most records in a batch.
@@ -96,6 +96,15 @@ impl World {
         &mut self.shards[consumer.index()][shard]
     }
 
+    /// How a consumer's batches are cut; `None` = anywhere.
+    fn mapping(&self, consumer: Consumer) -> Option<Mapping> {
+        match (self.plan.batches, consumer) {
+            (Batches::Anywhere, _) => None,
+            (Batches::As { decider, .. }, Consumer::Decider) => Some(decider),
+            (Batches::As { actuator, .. }, Consumer::Actuator) => Some(actuator),
+        }
+    }
+
     fn pump_later(&mut self, consumer: Consumer, shard: usize, wait: i64) {
         if std::mem::replace(&mut self.shard(consumer, shard).pump_due, true) {
             return;
@@ -104,7 +113,12 @@ impl World {
         let (least, most) = self.dice.pick(&[(0, 1), (0, 1), (0, 1), (0, 1), (25, 30)]);
         let strikes = self.faults.strikes(Kind::StreamDelayed);
         let delay = if strikes { 1_000 + self.dice.between(least * HOUR, most * HOUR) } else { 0 };
-        let mut at = self.now + wait + delay + self.dice.between(50, 1_000);
+        let gathered = match self.mapping(consumer) {
+            None => self.dice.between(50, 1_000),
+            // Four times a second Lambda looks whether there is anything.
+            Some(mapping) => mapping.window_ms + self.dice.between(0, 250),
+        };
+        let mut at = self.now + wait + delay + gathered;
         if let (Order::Reversed(window), true) = (self.plan.order, self.faults_on) {
             at += window - at.rem_euclid(window);
         }
@@ -113,7 +127,10 @@ impl World {
 
     /// The next batch of a shard, unless one is being handled.
     pub(crate) fn next_batch(&mut self, consumer: Consumer, shard: usize) -> Option<Vec<Record>> {
-        let size = usize::try_from(self.dice.between(1, BATCH_MAX)).unwrap_or(1);
+        let size = match self.mapping(consumer) {
+            None => usize::try_from(self.dice.between(1, BATCH_MAX)).unwrap_or(1),
+            Some(mapping) => mapping.size,
+        };
         let (now, reversed) = (self.now, self.plan.order != Order::Natural && self.faults_on);
         let mut expired = 0;
         let state = self.shard(consumer, shard);
