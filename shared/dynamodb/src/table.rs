@@ -15,7 +15,8 @@ use aws_sdk_dynamodb::types::{
 use service::memory::Usage;
 use service::ports::table::{MAX_TRANSACTION_BYTES, Page, Query, Table, TableError, Write};
 use sha2::{Digest, Sha256};
-use wire::item::{Item, Key, MAX_ITEM_BYTES, PK, SK};
+use wire::item::{EXPIRES_AT, Item, Key, MAX_ITEM_BYTES, PK, SK};
+use wire::stored::FACT_DAYS;
 
 use crate::errors;
 use crate::row::{self, Attributes, Expression};
@@ -29,12 +30,29 @@ pub struct DynamoTable {
     client: Client,
     table_name: String,
     usage: Option<Arc<Mutex<Usage>>>,
+    /// Added to the time at which a row may be removed, seconds.
+    kept_longer: i64,
 }
 
 impl DynamoTable {
     /// The table `table_name` through `client`.
     pub fn new(client: Client, table_name: impl Into<String>) -> Self {
-        Self { client, table_name: table_name.into(), usage: None }
+        Self { client, table_name: table_name.into(), usage: None, kept_longer: 0 }
+    }
+
+    /// The same table, which keeps the rows of facts for `days` days.
+    #[must_use]
+    pub fn keeping_facts(mut self, days: u32) -> Self {
+        self.kept_longer = (i64::from(days) - FACT_DAYS) * 86_400;
+        self
+    }
+
+    fn attributes(&self, item: Item) -> Attributes {
+        let expiry = item.number(EXPIRES_AT).filter(|_| self.kept_longer != 0);
+        row::to_attributes(match expiry {
+            Some(at) => item.with(EXPIRES_AT, at.saturating_add(self.kept_longer)),
+            None => item,
+        })
     }
 
     /// The same table, which now asks for the capacity that each request consumed and sums it up. Clones share the sums.
@@ -68,7 +86,7 @@ impl DynamoTable {
             .client
             .put_item()
             .table_name(&self.table_name)
-            .set_item(Some(row::to_attributes(item)))
+            .set_item(Some(self.attributes(item)))
             .set_condition_expression(condition.text)
             .set_expression_attribute_names(condition.names)
             .set_expression_attribute_values(condition.values)
@@ -122,7 +140,7 @@ impl DynamoTable {
                 part.put(
                     Put::builder()
                         .table_name(&self.table_name)
-                        .set_item(Some(row::to_attributes(item)))
+                        .set_item(Some(self.attributes(item)))
                         .set_condition_expression(condition.text)
                         .set_expression_attribute_names(condition.names)
                         .set_expression_attribute_values(condition.values)

@@ -85,7 +85,9 @@ fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     for seed in 0..12 {
         add(&mut report, &stopped_while_it_is_interrupted(seed));
     }
-    add(&mut report, &changes_by_clocks_that_differ());
+    for seed in 0..CLOCKS_THAT_DIFFER {
+        add(&mut report, &changes_by_clocks_that_differ(seed));
+    }
     for seed in PARTS * SEEDS_PER_PART..SEEDS_MAX {
         if report.missing().is_empty() {
             break;
@@ -109,9 +111,12 @@ fn month_without_money() -> Run {
     Run { seed: 0, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
 }
 
+/// How many histories of the following kind are played.
+const CLOCKS_THAT_DIFFER: u64 = 8;
+
 /// Its user changes the jobs at once again and again, through processes whose clocks differ: that a change is overtaken by
 /// one that was made before it, as the clocks have it, is seldom drawn.
-fn changes_by_clocks_that_differ() -> Run {
+fn changes_by_clocks_that_differ(seed: u64) -> Run {
     let plan = Plan { skew_ms_max: 20_000, ..Plan::calm() }.with(Kind::ColdStart, 1.0);
     let mut case = Case::of("sim0", &Choices::plain());
     let change = |n: u32| {
@@ -121,15 +126,19 @@ fn changes_by_clocks_that_differ() -> Run {
         Change { at, cap, max_parallel: Some(jobs), pause_ms: None }
     };
     case.changes = (0..20).map(change).collect();
-    Run { seed: 0, plan, cases: vec![case], trace: false }
+    Run { seed, plan, cases: vec![case], trace: false }
 }
 
-/// It needs no luck: one such history has it.
+/// It needs little luck: a few such histories have it.
 #[test]
 fn a_change_may_be_overtaken_by_a_later_one() {
-    let history = changes_by_clocks_that_differ().history();
-    assert!(history.violations.is_empty(), "{:#?}", history.violations);
-    assert!(history.rulings["LimitsChanged, overtaken by a later change"] > 0, "{:?}", history.rulings);
+    let mut overtaken = 0;
+    for seed in 0..CLOCKS_THAT_DIFFER {
+        let history = changes_by_clocks_that_differ(seed).history();
+        assert!(history.violations.is_empty(), "{:#?}", history.violations);
+        overtaken += history.rulings.get("LimitsChanged, overtaken by a later change").copied().unwrap_or(0);
+    }
+    assert!(overtaken > 0);
 }
 
 /// Lines are counted by their rank, and the jobs are interrupted.

@@ -62,8 +62,9 @@ pub const DATA: &str = "data";
 /// Attribute with the number of the last step, on the head.
 pub const STEP_NUMBER: &str = "step";
 
-/// Days a fact row is kept after it was put; steps, which embed the facts that mattered, are kept for ever.
-const FACT_DAYS: i64 = 30;
+/// Days a fact row is kept after it was put, unless a stack keeps them for longer or shorter; steps, which embed the facts that
+/// mattered, are kept for ever.
+pub const FACT_DAYS: i64 = 30;
 
 /// Longest reason why a row cannot be read.
 const REASON_CHARS_MAX: usize = 200;
