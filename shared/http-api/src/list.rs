@@ -101,8 +101,13 @@ impl<'a> Members<'a> {
         let Some(token) = self.text("NextToken")? else { return Ok(None) };
         let decoded = (token.len() <= TOKEN_CHARS_MAX).then(|| URL_SAFE_NO_PAD.decode(token).ok()).flatten();
         let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
-        text.map(Some).ok_or_else(|| wrong("NextToken", "one that a page of this list gave"))
+        text.map(Some).ok_or_else(wrong_token)
     }
+}
+
+/// The token is none of this list.
+pub(crate) fn wrong_token() -> ApiError {
+    wrong("NextToken", "one that a page of this list gave")
 }
 
 fn wrong(name: &str, allowed: &str) -> ApiError {
@@ -211,8 +216,8 @@ pub struct JobsQuery {
     pub descending: bool,
     /// Only those in this status.
     pub status: Option<&'static str>,
-    /// How many there were on the pages before.
-    pub after: usize,
+    /// The training job with which the page before ended.
+    pub after: Option<String>,
     /// At most so many.
     pub limit: usize,
 }
@@ -226,17 +231,11 @@ impl JobsQuery {
             ("Status", JobOrder::Status),
             ("FinalObjectiveMetricValue", JobOrder::FinalObjectiveMetricValue),
         ];
-        let after = match members.token()? {
-            None => 0,
-            Some(place) => {
-                place.parse().map_err(|_| wrong("NextToken", "one that a page of this list gave"))?
-            }
-        };
         Ok(Self {
             order: members.choice("SortBy", &orders)?.unwrap_or_default(),
             descending: descending(members)?,
             status: members.choice("StatusEquals", &JOB_STATUSES.map(|status| (status, status)))?,
-            after,
+            after: members.token()?,
             limit: limit(members)?,
         })
     }

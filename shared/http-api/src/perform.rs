@@ -12,7 +12,7 @@ use wire::stored::{self, INDEX, IndexRow};
 
 use crate::Api;
 use crate::error::ApiError;
-use crate::list::{JobOrder, JobsQuery, TuningOrder, TuningsQuery, token};
+use crate::list::{self, JobOrder, JobsQuery, TuningOrder, TuningsQuery, token};
 use crate::operation::Operation;
 
 /// Names read at once.
@@ -49,7 +49,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
             Operation::ListJobs(name, query) => {
                 let row = lookup::find(store, name).await?;
                 let jobs = describe::jobs(store, place, &row.id).await?.ok_or_else(|| unknown(name))?;
-                Ok(page_of(jobs, query))
+                page_of(jobs, query)
             }
             Operation::Decisions { tuning, after, limit } => self.decisions(tuning, *after, *limit).await,
         }
@@ -198,11 +198,9 @@ fn summary_fits(summary: &Value, asked: &TuningsQuery) -> bool {
     status && within(modified, asked.modified)
 }
 
-/// The page of `jobs` that was asked for.
-fn page_of(mut jobs: Vec<Value>, asked: &JobsQuery) -> Value {
-    if let Some(status) = asked.status {
-        jobs.retain(|job| job["TrainingJobStatus"] == status);
-    }
+/// The page of `jobs` that was asked for. It begins after the job with which the one before ended, wherever that is by now:
+/// new jobs may have come in between, none ever goes.
+fn page_of(mut jobs: Vec<Value>, asked: &JobsQuery) -> Result<Value, ApiError> {
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NEG_INFINITY);
     let value = |job: &Value| number(&job["FinalHyperParameterTuningJobObjectiveMetric"]["Value"]);
     let text = |job: &Value| job["TrainingJobStatus"].as_str().unwrap_or_default().to_owned();
@@ -221,14 +219,21 @@ fn page_of(mut jobs: Vec<Value>, asked: &JobsQuery) -> Value {
     if asked.descending {
         jobs.reverse();
     }
-    let all = jobs.len();
-    let end = asked.after.saturating_add(asked.limit);
-    let shown: Vec<Value> = jobs.into_iter().skip(asked.after).take(asked.limit).collect();
-    let mut page = json!({"TrainingJobSummaries": shown});
-    if end < all {
-        page["NextToken"] = json!(token(&end.to_string()));
+    if let Some(after) = &asked.after {
+        let place = jobs.iter().position(|job| job["TrainingJobName"] == after.as_str());
+        jobs.drain(..=place.ok_or_else(list::wrong_token)?);
     }
-    page
+    if let Some(status) = asked.status {
+        jobs.retain(|job| job["TrainingJobStatus"] == status);
+    }
+    let more = jobs.len() > asked.limit;
+    jobs.truncate(asked.limit);
+    let last = jobs.last().and_then(|job| job["TrainingJobName"].as_str()).map(token);
+    let mut page = json!({"TrainingJobSummaries": jobs});
+    if let Some(last) = last.filter(|_| more) {
+        page["NextToken"] = json!(last);
+    }
+    Ok(page)
 }
 
 fn unknown(name: &str) -> ApiError {

@@ -298,6 +298,7 @@ async fn an_error_has_the_code_of_aws_and_the_path_of_the_field() {
         ("GET", "/tuning-jobs?CreationTimeAfter=yesterday", &Value::Null, 400, "ValidationException"),
         ("GET", "/tuning-jobs?NextToken=%", &Value::Null, 400, "ValidationException"),
         ("GET", "/tuning-jobs/hb1/decisions?NextToken=x", &Value::Null, 400, "ValidationException"),
+        ("GET", "/tuning-jobs/hb1/training-jobs?NextToken=bm9uZQ", &Value::Null, 400, "ValidationException"),
         ("POST", "/tuning-jobs", &Value::Null, 400, "SerializationException"),
     ];
     for (method, path, body, status, code) in cases {
