@@ -18,7 +18,7 @@ cargo test --locked --workspace --doc --quiet
 log=$(mktemp)
 tests/stack/run.sh > "$log" 2>&1 &
 stack=$!
-trap 'kill "$stack" 2> /dev/null; rm -f "$log"' EXIT
+trap 'kill "$stack" 2> /dev/null || true; rm -f "$log"' EXIT
 
 # The examples: their own tests, and a small run of the whole with the program just built.
 export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
