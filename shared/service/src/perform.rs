@@ -88,8 +88,9 @@ enum Outcome {
     Limited(String),
     /// It may have been done and may yet show: to be tried again, after a wait.
     Unsure(String),
-    /// It was not done now, but an earlier try, whose claim ended then, may yet show: to be tried again when that is over.
-    Open(String, Millis),
+    /// It was not done now, but an earlier try, whose claim ended then (first), may yet show: to be tried again after a wait,
+    /// and not before the second time.
+    Open(String, Millis, Millis),
 }
 
 /// What became of a call.
@@ -308,11 +309,11 @@ where
                 self.defer(id, &mut row, (&reason, false), 0).await?;
                 Performed::PutOff(reason)
             }
-            Outcome::Open(reason, earlier) => {
+            Outcome::Open(reason, earlier, not_before) => {
                 row.status = ActionStatus::Pending;
                 // Of this try nothing is left open.
                 row.claimed_until = earlier;
-                self.defer(id, &mut row, (&reason, false), earlier.saturating_add(self.abandoned_ms)).await?;
+                self.defer(id, &mut row, (&reason, false), not_before).await?;
                 Performed::PutOff(reason)
             }
         };

@@ -29,7 +29,8 @@ const JOB: JobKey = JobKey { trial: 0, rung: 0, attempt: 1 };
 #[derive(Clone)]
 struct Lagging {
     now: i64,
-    tags: BTreeMap<String, String>,
+    /// None: no job of that name shows.
+    tags: Option<BTreeMap<String, String>>,
     description: Arc<Mutex<Option<Description>>>,
 }
 
@@ -63,8 +64,8 @@ impl TrainingJobs for Lagging {
         description.ok_or_else(|| TrainingJobsError::NotFound(name.to_owned()))
     }
 
-    async fn tags(&self, _: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
-        Ok(self.tags.clone())
+    async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
+        self.tags.clone().ok_or_else(|| TrainingJobsError::NotFound(name.to_owned()))
     }
 }
 
@@ -88,8 +89,8 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Performs `ruling`, whose claim before this try, if there was one, was good until `earlier`.
-fn perform(service: Lagging, ruling: Ruling, earlier: Option<i64>) -> Performed {
+/// A table with a tuning and `ruling`, whose claim before this try, if there was one, was good until `earlier`.
+fn ordered(ruling: Ruling, earlier: Option<i64>) -> (MemoryTable, String, String) {
     let request = Request::parse(include_bytes!(
         "../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json"
     ))
@@ -107,8 +108,12 @@ fn perform(service: Lagging, ruling: Ruling, earlier: Option<i64>) -> Performed 
     {
         now(table.write(Write::Put(row, Condition::Always))).unwrap();
     }
+    (table, id, action)
+}
+
+fn perform((table, id, action): &(MemoryTable, String, String), service: Lagging) -> Performed {
     let actuator = Actuator {
-        store: Arc::new(Store::new(Arc::new(table))),
+        store: Arc::new(Store::new(Arc::new(table.clone()))),
         jobs: service.clone(),
         bus: service.clone(),
         clock: service,
@@ -120,13 +125,11 @@ fn perform(service: Lagging, ruling: Ruling, earlier: Option<i64>) -> Performed 
         place: service::describe::Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:f"),
         monthly_cap: None,
     };
-    now(actuator.perform(&id, &action)).unwrap()
+    now(actuator.perform(id, action)).unwrap()
 }
 
-fn start(tags: &[(&str, &str)], earlier: Option<i64>) -> Performed {
-    let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let service = Lagging { now: NOW, tags, description: Arc::default() };
-    let ruling = Ruling::StartOrdered {
+fn start_of_one_job() -> Ruling {
+    Ruling::StartOrdered {
         job: JOB,
         bracket: 0,
         configuration: search::Configuration::default(),
@@ -134,8 +137,18 @@ fn start(tags: &[(&str, &str)], earlier: Option<i64>) -> Performed {
         reservation: MicroUsd(1),
         round: 0,
         launch: Launch::default(),
-    };
-    perform(service, ruling, earlier)
+    }
+}
+
+/// Tags of the job, absent while nothing of it shows.
+fn at(now: i64, tags: Option<&[(&str, &str)]>) -> Lagging {
+    let tags =
+        tags.map(|tags| tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect());
+    Lagging { now, tags, description: Arc::default() }
+}
+
+fn start(tags: &[(&str, &str)], earlier: Option<i64>) -> Performed {
+    perform(&ordered(start_of_one_job(), earlier), at(NOW, Some(tags)))
 }
 
 fn is_refused(performed: &Performed) -> bool {
@@ -156,6 +169,31 @@ fn a_job_that_may_be_ours_is_not_refused_before_its_tags_had_time_to_show() {
     assert!(is_refused(&start(&[("hyperband:stack", "dev")], recent)));
 }
 
+/// Each look renewed the claim, so that the look before was always recent and the answer never came.
+#[test]
+fn regression_looking_again_does_not_put_off_the_end_of_looking() {
+    let first = NOW - 1;
+    for tags in [Some(&[][..]), None] {
+        let job = ordered(start_of_one_job(), Some(first));
+        for seconds in (0..60).step_by(20) {
+            let look = perform(&job, at(NOW + seconds * 1_000, tags));
+            assert!(matches!(look, Performed::PutOff(_)), "{tags:?} after {seconds} s: {look:?}");
+        }
+        let end = perform(&job, at(first + ABANDONED_MS, tags));
+        // Foreign tags: it is not ours. Nothing there, though its name is taken: it was ours, and somebody has deleted it.
+        assert_eq!(is_refused(&end), tags.is_some(), "{end:?}");
+        assert!(matches!(end, Performed::Done(_)), "{tags:?}: {end:?}");
+    }
+}
+
+#[test]
+fn a_job_is_taken_for_ours_as_soon_as_its_tags_show() {
+    let job = ordered(start_of_one_job(), Some(NOW - 1));
+    assert!(matches!(perform(&job, at(NOW, Some(&[]))), Performed::PutOff(_)));
+    let ours = [("hyperband:stack", "prod"), ("hyperband:tuning", &job.1), ("hyperband:decision", "0-0-1")];
+    assert_eq!(perform(&job, at(NOW + 20_000, Some(&ours))), Performed::Done(Effect::Started));
+}
+
 #[test]
 fn a_job_that_has_run_costs_something_although_nothing_of_it_shows_yet() {
     let bill = |status: &str, reason: Option<&str>| {
@@ -173,8 +211,8 @@ fn a_job_that_has_run_costs_something_although_nothing_of_it_shows_yet() {
             warm_pool: None,
         };
         let description = Arc::new(Mutex::new(Some(description)));
-        let service = Lagging { now: NOW, tags: BTreeMap::new(), description };
-        perform(service, Ruling::BillOrdered { job: JOB }, None)
+        let service = Lagging { now: NOW, tags: None, description };
+        perform(&ordered(Ruling::BillOrdered { job: JOB }, None), service)
     };
     assert!(matches!(bill("Completed", None), Performed::PutOff(_)));
     assert!(matches!(bill("Failed", Some("AlgorithmError: exit code 1")), Performed::PutOff(_)));

@@ -87,3 +87,11 @@ fn regression_a_job_deleted_before_it_was_known_does_not_hold_the_tuning_for_eve
     let plan = Plan { epoch_ms: 2_000, ..plan(&faults) };
     check(&plan, &Choices { max_runtime_seconds: 900, ..Choices::plain() }, 0..20);
 }
+
+/// The sweeps of hours came all at once after the end of two jobs: both were settled in full 82 seconds after their end, while
+/// they kept their instances.
+#[test]
+fn regression_late_sweeps_do_not_settle_a_job_that_has_just_ended() {
+    let history = Run::drawn(1_795_289_900_252).history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}

@@ -98,7 +98,8 @@ fn time_passed(state: &mut State, at: i64) -> bool {
     }
     state.clock = at;
     for job in state.trials.values_mut().filter_map(|trial| trial.job.as_mut()) {
-        if job.bill_ordered && job.bill_awaited_since.is_none() {
+        // A time from before the order, told hours late, says nothing of how long the bill has stayed away.
+        if job.bill_ordered && job.bill_awaited_since.is_none() && at >= job.bill_ordered_at {
             job.bill_awaited_since = Some(at);
         }
     }

@@ -93,7 +93,7 @@ pub struct Bill {
     pub logs: f64,
     /// Events, requests of the API, ticks of the scheduler.
     pub other: f64,
-    /// Rows, for [`MONTHS_KEPT`] (facts: one).
+    /// Rows, for as many months as `cost` assumes they are kept (facts: one).
     pub storage: f64,
 }
 

@@ -76,7 +76,8 @@ where
         };
         let started = || Outcome::Done(vec![self.started(job)]);
         // What an earlier try has sent may still take effect.
-        let recent = earlier.saturating_add(self.abandoned_ms) > self.clock.now();
+        let over = earlier.saturating_add(self.abandoned_ms);
+        let recent = over > self.clock.now();
         if let Some(outcome) = later(&error) {
             return Ok(outcome);
         }
@@ -95,18 +96,22 @@ where
             }
             // Tags may show later than the job. Ours was sent only if there was a try before this one.
             Ok(found) if earlier > 0 && recent && !is_marked_by_another(&found, tags) => {
-                Ok(Outcome::Unsure("the job exists, its tags do not show yet".to_owned()))
+                Ok(Outcome::Open("the job exists, its tags do not show yet".to_owned(), earlier, 0))
             }
             Ok(_) => Ok(refused(format!("a training job named {name} exists and is not of this tuning"))),
             // It does not show although the try before this one is long over: somebody has deleted it. It counts as started,
             // and is settled in full like any job that shows no sign of life.
             Err(TrainingJobsError::NotFound(_)) if taken && earlier > 0 && !recent => Ok(started()),
-            // The name proves that the job exists, however far behind this answer is.
+            // The name proves that the job exists, however far behind this answer is. The claim of the try before stays, so that
+            // looking again does not put off the end of looking.
             Err(TrainingJobsError::NotFound(_)) if taken => {
-                Ok(Outcome::Unsure("the job exists but does not show yet".to_owned()))
+                let reason = "the job exists but does not show yet".to_owned();
+                Ok(if earlier > 0 { Outcome::Open(reason, earlier, 0) } else { Outcome::Unsure(reason) })
             }
             // A create of an earlier try that never got its answer may still be on its way.
-            Err(TrainingJobsError::NotFound(_)) if recent => Ok(Outcome::Open(error.to_string(), earlier)),
+            Err(TrainingJobsError::NotFound(_)) if recent => {
+                Ok(Outcome::Open(error.to_string(), earlier, over))
+            }
             Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string())),
             Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         }

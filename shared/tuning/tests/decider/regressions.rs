@@ -310,3 +310,18 @@ fn a_job_whose_stop_was_just_accepted_has_shown_a_sign_of_life() {
     check_next(&mut run, &[time_passed(90_060)], &[]);
     assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "it runs until its end is seen");
 }
+
+/// The sweeps of hours came late and all at once, after the end of a job: its bill seemed to have stayed away since the first
+/// of them, and was settled in full with the last. Found by seed 1795289900252.
+#[test]
+fn regression_a_time_from_before_a_bill_was_ordered_does_not_begin_its_hour() {
+    let given = [submitted(), logged(7_900, job(0), 1, 0.5), ended(8_000, job(0), Completed)];
+    let run = &mut check(&random(1, 1), &given, &[time_passed(600), time_passed(8_100)], &[]);
+    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(8_100 + 3_600)));
+    check_next(run, &[time_passed(8_100 + 3_599)], &[]);
+    check_next(
+        run,
+        &[time_passed(8_100 + 3_600)],
+        &["settle 0-0-1 in full", "trial 0 completed", "ended: MaxJobs"],
+    );
+}

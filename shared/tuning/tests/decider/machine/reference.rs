@@ -33,8 +33,9 @@ pub(crate) struct Entry {
     exists: bool,
     pub(crate) end: Option<JobEnd>,
     stop_ordered: bool,
-    bill_ordered: bool,
-    /// The first time that was told after its bill was ordered.
+    /// When.
+    bill_ordered: Option<i64>,
+    /// The first time that was told after its bill was ordered, and was later than that.
     awaited: Option<i64>,
     last_sign: i64,
     deferred: Option<i64>,
@@ -198,8 +199,10 @@ impl Reference {
     fn hears_the_time(&mut self, at: i64) {
         if at > self.clock {
             self.clock = at;
-            for entry in self.entries.iter_mut().filter(|entry| !entry.concluded && entry.bill_ordered) {
-                entry.awaited = entry.awaited.or(Some(at));
+            for entry in self.entries.iter_mut().filter(|entry| !entry.concluded) {
+                if entry.bill_ordered.is_some_and(|ordered| ordered <= at) {
+                    entry.awaited = entry.awaited.or(Some(at));
+                }
             }
         }
     }

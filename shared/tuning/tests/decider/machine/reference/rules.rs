@@ -153,8 +153,8 @@ impl Reference {
             }
             Ruling::BillOrdered { job } => {
                 let entry = self.entry(*job).unwrap();
-                assert!(entry.end.is_some() && !entry.closed() && !entry.bill_ordered, "{ruling:?}");
-                entry.bill_ordered = true;
+                assert!(entry.end.is_some() && !entry.closed() && entry.bill_ordered.is_none(), "{ruling:?}");
+                entry.bill_ordered = Some(now);
             }
             Ruling::SettledInFull { job, amount } => {
                 let entry = self.entry(*job).unwrap().clone();
@@ -249,7 +249,7 @@ impl Reference {
             exists: false,
             end: None,
             stop_ordered: false,
-            bill_ordered: false,
+            bill_ordered: None,
             awaited: None,
             last_sign: now,
             deferred: None,
@@ -311,7 +311,7 @@ impl Reference {
         assert!(self.cap_level() <= self.cap_told, "nobody was told of the cap");
         for entry in self.entries.iter().filter(|entry| !entry.concluded) {
             assert!(!entry.closed(), "not concluded: {entry:?}");
-            assert!(entry.end.is_none() || entry.bill_ordered, "no bill was ordered: {entry:?}");
+            assert!(entry.end.is_none() || entry.bill_ordered.is_some(), "no bill was ordered: {entry:?}");
             assert!(!self.overdue(entry), "overdue: {entry:?}");
             assert!(
                 !(entry.running() && !entry.stop_ordered && self.to_stop(entry.job)),
