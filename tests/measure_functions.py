@@ -183,15 +183,15 @@ def invoke(port, body):
     return took
 
 
-def one_start(rie, folder, function, endpoint):
+def one_start(rie, folder, label, function, endpoint):
     """First answer (ms), next answer (ms), peak of resident memory (KB) of a new process."""
     port, api = free_port(), free_port()
     body = json.dumps(EVENTS[function]).encode()
-    with (folder / f"{function}.log").open("wb") as log:
+    with (folder / f"{label}.log").open("wb") as log:
         emulator = subprocess.Popen(
             [rie, "--runtime-interface-emulator-address", f"127.0.0.1:{port}", "--runtime-api-address", f"127.0.0.1:{api}",
              "./bootstrap", "bootstrap"],
-            cwd=folder / function, env=environment(function, endpoint), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            cwd=folder / label, env=environment(function, endpoint), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,
         )
     try:
@@ -221,31 +221,39 @@ def sizes(archive):
     return archive.stat().st_size / 1e6, info.file_size / 1e6, ARCHITECTURES.get(machine, hex(machine))
 
 
-def measure(rie, functions, archives, starts):
+def measure(rie, builds, starts):
+    """Of each build, a label with its function and its archive."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Nobody)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     endpoint = f"http://127.0.0.1:{server.server_address[1]}"
     found = {}
     with tempfile.TemporaryDirectory(prefix="hyperband-measure-") as name:
         folder = Path(name)
-        for function in functions:
-            (folder / function).mkdir()
-            with zipfile.ZipFile(archives[function]) as zipped:
-                zipped.extract("bootstrap", folder / function)
-            (folder / function / "bootstrap").chmod(0o755)
+        for label, (_, archive) in builds.items():
+            (folder / label).mkdir()
+            with zipfile.ZipFile(archive) as zipped:
+                zipped.extract("bootstrap", folder / label)
+            (folder / label / "bootstrap").chmod(0o755)
         # Round after round, so that what else the machine does strikes all alike.
-        taken = {function: [] for function in functions}
+        taken = {label: [] for label in builds}
         for _ in range(starts):
-            for function in functions:
-                taken[function].append(one_start(rie, folder, function, endpoint))
-        for function, runs in taken.items():
+            for label, (function, _) in builds.items():
+                taken[label].append(one_start(rie, folder, label, function, endpoint))
+        for label, runs in taken.items():
             first, following, peak = zip(*runs)
-            found[function] = {
+            found[label] = {
                 "firstMs": round(statistics.median(first), 1), "firstMsMost": round(max(first), 1),
                 "nextMs": round(statistics.median(following), 1), "peakMb": round(max(peak) / 1024, 1),
             }
     server.shutdown()
     return found
+
+
+def emulator(named):
+    """The Lambda runtime interface emulator: the one that is named, or that of the tests of the stack."""
+    pattern = f"tests/stack/.work/sam/lib/python3*/site-packages/samcli/local/rapid/{RIE_NAMES[platform.machine()]}"
+    return named or next(ROOT.glob(pattern), None) or sys.exit(
+        "no Lambda runtime interface emulator; infra/check.sh installs it, --rie names another")
 
 
 def arguments():
@@ -273,12 +281,9 @@ def main():
         rows[function] = {"zipMb": round(zip_mb, 2), "programMb": round(program_mb, 2), "architecture": built_for}
     here = [function for function, row in rows.items() if row["architecture"] == platform.machine()]
     if here and not asked.sizes:
-        pattern = f"tests/stack/.work/sam/lib/python3*/site-packages/samcli/local/rapid/{RIE_NAMES[platform.machine()]}"
-        rie = asked.rie or next(ROOT.glob(pattern), None)
-        if rie is None:
-            sys.exit("no Lambda runtime interface emulator; infra/check.sh installs it, --rie names another")
+        rie = emulator(asked.rie)
         load = os.getloadavg()[0]
-        for function, told in measure(rie, here, archives, asked.starts).items():
+        for function, told in measure(rie, {function: (function, archives[function]) for function in here}, asked.starts).items():
             rows[function] |= told
         print(f"{asked.starts} starts each, load {load:.1f} at the beginning, {os.getloadavg()[0]:.1f} at the end", file=sys.stderr)
     if asked.output == "json":

@@ -147,7 +147,7 @@ fn an_action_is_told_with_its_job_and_a_refusal_by_its_code_alone() {
     let refused = Effect::Refused("ValidationException: Value '{lr=0.1}' at 'hyperParameters'".to_owned());
     for (performed, message, counted) in [
         (Performed::Done(Effect::Started), "a training job was started", "JobsStarted"),
-        (Performed::Done(Effect::Stopped { rung: None }), "a training job was told to stop", "JobsStopped"),
+        (Performed::Done(Effect::Stopped { why: None }), "a training job was told to stop", "JobsStopped"),
         (Performed::Done(refused), "a training job was refused", "ActionsPerformed"),
         (Performed::PutOff("no".to_owned()), "an action was put off", "ActionsDeferred"),
     ] {
@@ -165,7 +165,8 @@ fn an_action_is_told_with_its_job_and_a_refusal_by_its_code_alone() {
             );
         }
     }
-    let mut batch = act("stop-0-0-1", Performed::Done(Effect::Stopped { rung: Some(0) }));
+    let mut batch =
+        act("stop-0-0-1", Performed::Done(Effect::Stopped { why: Some(StopWhy::Rung { rung: 0 }) }));
     batch.parts[0].done.unpublished = Some("it is throttling".to_owned());
     let mut report = Report::default();
     told::acts(&batch, &mut report);

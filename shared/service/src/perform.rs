@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::money::MicroUsd;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Ruling, StopWhy};
 use wire::events::job_state::cut_message;
 use wire::events::stream::{self, BadRecord, RecordKind};
 use wire::names::{digest, training_job_name};
@@ -122,8 +122,8 @@ pub enum Effect {
     Refused(String),
     /// A training job was stopped.
     Stopped {
-        /// The rung at which its trial was not among the best; `None` = for another reason.
-        rung: Option<u32>,
+        /// Why; `None` = no decision said so.
+        why: Option<StopWhy>,
     },
     /// Something was read, told or booked.
     Other,
@@ -417,7 +417,7 @@ fn effect(ruling: &Ruling, facts: &[Recorded]) -> Effect {
         .iter()
         .find_map(|recorded| match recorded.fact {
             Fact::JobStarted { .. } => Some(Effect::Started),
-            Fact::StopAccepted { .. } => Some(Effect::Stopped { rung: decision::stopped_at(ruling) }),
+            Fact::StopAccepted { .. } => Some(Effect::Stopped { why: decision::stop_of(ruling) }),
             _ => None,
         })
         .unwrap_or(Effect::Other)

@@ -47,7 +47,7 @@ pub(crate) struct Checker {
     pub(crate) judged_right: u64,
     pub(crate) judged_wrong: u64,
     pub(crate) steps: u64,
-    /// Events of trials that went out, by what was decided.
+    /// Events of trials that went out, by what was decided; and of tunings that are being stopped.
     pub(crate) decisions_told: BTreeMap<String, u64>,
     /// Notices that went out, by tuning.
     pub(crate) notices: BTreeMap<String, Vec<String>>,

@@ -41,7 +41,7 @@ pub struct History {
     pub sites: BTreeMap<(Kind, Site), u64>,
     /// How often each kind of ruling was made.
     pub rulings: BTreeMap<&'static str, u64>,
-    /// How often the bus was told of a trial, by what was decided of it.
+    /// How often the bus was told of a trial, by what was decided of it; and that a tuning is being stopped.
     pub decisions_told: BTreeMap<String, u64>,
     /// Tunings that neither their user nor their cap ended.
     pub unhindered: u64,

@@ -74,6 +74,17 @@ fn each_decision_of_a_trial_is_told_once() {
     }
 }
 
+/// Where nothing goes wrong, the bus is told once that a tuning is being stopped, however many jobs that stops.
+#[test]
+fn that_a_tuning_is_being_stopped_is_told_once() {
+    let mut case = Case::of("sim0", &Choices::plain());
+    case.stop_at = Some(10 * MINUTE);
+    let history = Run { seed: 1, plan: Plan::calm(), cases: vec![case], trace: false }.history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+    assert!(history.rulings["StopOrdered TuningEnding"] > 1, "{:?}", history.rulings);
+    assert_eq!(history.decisions_told.get("Stopping"), Some(&1));
+}
+
 /// P2: "no decision is performed twice with effect, none is lost." Here every process that performs an action dies right
 /// after it and before it can say so, and every new action is delivered again besides.
 #[test]

@@ -1,5 +1,5 @@
-//! Tells the event bus of a tuning that has begun, and of a trial that was stopped at a rung or promoted, once a job was really
-//! stopped or started.
+//! Tells the event bus of a tuning that has begun or is being stopped, and of a trial that was stopped at a rung or promoted, once
+//! a job was really stopped or started.
 //!
 //! Nobody waits for these events and no row owes them: what cannot be published is told to the caller and not tried
 //! again, so that the bus never keeps a job from being stopped. Called only after all that costs money is done.
@@ -16,7 +16,7 @@ use crate::describe::state_change;
 use crate::ports::table::{Query, Table};
 use crate::ports::training::{JobLogs, TrainingJobs};
 use crate::ports::{Bus, Clock};
-use crate::store::StoreError;
+use crate::store::{Loaded, StoreError};
 
 /// Detail type of the events of trials.
 pub const TRIAL_DECISION: &str = "Tuning Trial Decision";
@@ -31,6 +31,8 @@ const STEPS_PAGE: usize = 4;
 pub(crate) enum News {
     /// The tuning's first job was started.
     Begun,
+    /// This job was stopped since the tuning is ending.
+    Ending(JobKey),
     /// Something was decided of a trial.
     Trial(Decision),
 }
@@ -56,8 +58,11 @@ impl News {
     pub(crate) fn of(action: &str, performed: &Performed) -> Option<Self> {
         let job = || parse_job_key(action.split_once('-')?.1);
         match performed {
-            Performed::Done(Effect::Stopped { rung: Some(rung) }) => {
+            Performed::Done(Effect::Stopped { why: Some(StopWhy::Rung { rung }) }) => {
                 Some(Self::Trial(Decision::Stopped(job()?, *rung)))
+            }
+            Performed::Done(Effect::Stopped { why: Some(StopWhy::TuningEnding) }) => {
+                Some(Self::Ending(job()?))
             }
             Performed::Done(Effect::Started) => {
                 let job = job()?;
@@ -108,10 +113,10 @@ impl Decision {
     }
 }
 
-/// The rung at which the job of `ruling` is stopped.
-pub(super) fn stopped_at(ruling: &Ruling) -> Option<u32> {
+/// Why the job of `ruling` is stopped.
+pub(super) fn stop_of(ruling: &Ruling) -> Option<StopWhy> {
     match ruling {
-        Ruling::StopOrdered { why: StopWhy::Rung { rung }, .. } => Some(*rung),
+        Ruling::StopOrdered { why, .. } => Some(*why),
         _ => None,
     }
 }
@@ -127,6 +132,7 @@ where
     pub(crate) async fn publish(&self, id: &str, news: News) -> Result<(), String> {
         let (detail_type, detail) = match news {
             News::Begun => (TUNING_STATE_CHANGE, self.begun(id).await),
+            News::Ending(job) => (TUNING_STATE_CHANGE, self.stopping(id, job).await),
             News::Trial(decision) => (TRIAL_DECISION, self.detail(id, decision).await),
         };
         match detail {
@@ -142,6 +148,20 @@ where
     async fn begun(&self, id: &str) -> Result<Option<Value>, StoreError> {
         let loaded = self.store.load(id).await?;
         let loaded = loaded.filter(|loaded| loaded.head.status == "InProgress");
+        Ok(loaded.map(|loaded| state_change(&loaded, &self.place)))
+    }
+
+    /// `None` if the tuning ends by itself, or another job tells of it: the first of those that still run.
+    async fn stopping(&self, id: &str, stopped: JobKey) -> Result<Option<Value>, StoreError> {
+        const STOPPING: &str = "Stopping";
+        if self.store.head(id).await?.is_none_or(|head| head.status != STOPPING) {
+            return Ok(None);
+        }
+        let loaded = self.store.load(id).await?;
+        let loaded = loaded.filter(|Loaded { head, state, .. }| {
+            let first = state.jobs().find(|(_, _, job)| job.holds_slot()).map(|(key, _, _)| key);
+            head.status == STOPPING && first == Some(stopped)
+        });
         Ok(loaded.map(|loaded| state_change(&loaded, &self.place)))
     }
 

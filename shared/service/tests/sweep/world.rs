@@ -468,8 +468,8 @@ impl JobLogs for World {
 
 impl Bus for World {
     async fn publish(&self, _detail_type: &str, detail: &Value) -> Result<(), BusError> {
-        // That a tuning has begun is nobody owed.
-        if detail["HyperParameterTuningJobStatus"] != "InProgress" {
+        // That a tuning has begun or is being stopped is nobody owed.
+        if !["InProgress", "Stopping"].map(Value::from).contains(&detail["HyperParameterTuningJobStatus"]) {
             self.lock().notices += 1;
         }
         self.step("").await;

@@ -1,10 +1,11 @@
-//! Events of trials: what the bus is told was decided, of a job whose order exists, with the numbers of the ruling.
+//! Events of trials: what the bus is told was decided, of a job whose order exists, with the numbers of the ruling; and that a
+//! tuning is being stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use tuning::fact::JobKey;
-use tuning::ruling::{Ruling, StopWhy, Verdict};
+use tuning::ruling::{EndReason, Ruling, StopWhy, Verdict};
 use wire::names::parse_training_job_name;
 
 use super::Checker;
@@ -54,6 +55,15 @@ impl Checker {
         }
         let word = detail["Decision"].as_str().unwrap_or_default();
         *self.decisions_told.entry(word.to_owned()).or_default() += 1;
+    }
+
+    /// It was told that the tuning `name` is being stopped.
+    pub(crate) fn stopping(&mut self, now: i64, name: &str) {
+        let book = self.books.values().find(|book| book.definition.name == name);
+        if !book.is_some_and(|book| book.ending == Some(EndReason::Stopped)) {
+            self.violation(now, &format!("{name} was told to be stopping, and nobody has stopped it"));
+        }
+        *self.decisions_told.entry("Stopping".to_owned()).or_default() += 1;
     }
 
     fn is_true(&self, detail: &Value) -> bool {

@@ -158,8 +158,11 @@ impl World {
         }
         let name = detail["HyperParameterTuningJobName"].as_str().unwrap_or_default();
         let notice = match (detail_type, detail["Alarm"].as_str()) {
-            // At least once, for the first job of a tuning; nobody is owed it.
+            // With the first job of a tuning that is started, and of one that is stopped; nobody is owed them.
             (TUNING_STATE_CHANGE, None) if detail["HyperParameterTuningJobStatus"] == "InProgress" => return,
+            (TUNING_STATE_CHANGE, None) if detail["HyperParameterTuningJobStatus"] == "Stopping" => {
+                return self.check.stopping(self.now, name);
+            }
             (TUNING_STATE_CHANGE, None) => "notice-ended".to_owned(),
             (COST_ALARM, Some("Overrun")) => "notice-overrun".to_owned(),
             (COST_ALARM, Some("CapReached")) => {
