@@ -21,6 +21,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 .work/emulator/bin/python -B test_tuning.py > "$log" 2>&1 &
 tunings=$!
+.work/emulator/bin/python -B test_pack.py
 .work/emulator/bin/python -B test_archive.py
 .work/emulator/bin/python -B test_stack.py
 .work/emulator/bin/python -B test_doctor.py
