@@ -8,6 +8,7 @@ mod cost;
 mod explain;
 mod pools;
 mod promotion;
+mod published;
 mod rungs;
 mod summaries;
 mod world;

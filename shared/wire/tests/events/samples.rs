@@ -52,9 +52,16 @@ const INBOUND: [(&str, Reader); 25] = [
 ];
 
 /// What we send, or what is a part, an answer or a pattern: no function is invoked with it.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 22] = [
     "custom.hyperband/cost-alarm.cap-reached.json",
     "custom.hyperband/tuning-trial-decision.stopped.json",
+    "custom.hyperband/cost-alarm.monthly-cap-reached.json",
+    "custom.hyperband/cost-alarm.overrun.json",
+    "custom.hyperband/hyperparameter-tuning-job-state-change.completed.json",
+    "custom.hyperband/hyperparameter-tuning-job-state-change.in-progress.json",
+    "custom.hyperband/hyperparameter-tuning-job-state-change.stopped.json",
+    "custom.hyperband/hyperparameter-tuning-job-state-change.stopping.json",
+    "custom.hyperband/tuning-trial-decision.promoted.json",
     "aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json",
     "aws.sagemaker.api/create-hyper-parameter-tuning-job.response.json",
     "aws.sagemaker.api/describe-hyper-parameter-tuning-job.response.json",
