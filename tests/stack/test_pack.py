@@ -109,6 +109,9 @@ class Pack(unittest.TestCase):
         self.assertLessEqual({"infra/build.sh", "infra/samconfig.toml", "functions/cli", "examples/first.json"}, set(named))
         for path in named:
             self.assertTrue((ROOT / path).exists(), path)
+        # The signed request is that of the guide, which the stack's tests send.
+        [curl] = re.findall(r"^curl .*\\\n.*$", commands, re.M)
+        self.assertIn(curl, (ROOT / "docs/DEPLOY.md").read_text())
 
     def test_what_the_readme_lists_is_there_and_nothing_else(self):
         files = self.functions()
