@@ -24,9 +24,12 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 .work/emulator/bin/python -B test_tuning.py > "$logs/tunings" 2>&1 &
 tunings=$!
+.work/emulator/bin/python -B test_samples.py > "$logs/samples" 2>&1 &
+samples=$!
 .work/emulator/bin/python -B test_archive.py
 .work/emulator/bin/python -B test_stack.py
 .work/emulator/bin/python -B test_doctor.py
 .work/emulator/bin/python -B test_events.py
+wait "$samples" || { cat "$logs/samples"; exit 1; }
 wait "$tunings" || { cat "$logs/tunings"; exit 1; }
-cat "$logs/tunings"
+cat "$logs/samples" "$logs/tunings"
