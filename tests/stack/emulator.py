@@ -1,7 +1,7 @@
 """Starts MiniStack, which plays the services of AWS, on a free port of loopback; ends it by its own process id.
 
 Holds what tests need beside it: events with a source of AWS's own may be put (`aws.sagemaker` sends them in an account),
-requests count as sent by TLS, and stream mappings retry, split, report and give up as DynamoDB's do on Lambda. MiniStack 1.5 reads these settings and does
+requests count as sent by TLS, workflows may call APIs, and stream mappings retry, split, report and give up as DynamoDB's do on Lambda. MiniStack 1.5 reads these settings and does
 none of it: a batch that fails is tried for ever, and records that a function reports as failed count as done. Assumes that
 it runs in the virtual environment of `requirements.txt`. Must never listen on anything but loopback.
 
@@ -12,6 +12,7 @@ What is in `environment` reaches MiniStack and, with it, every function: AWS_END
 """
 
 import contextlib
+import contextvars
 import faulthandler
 import json
 import os
@@ -258,6 +259,58 @@ def count_as_tls():
     iam_evaluator.pin_request_origin = lambda address, _secure: pin(address, True)
 
 
+class ApiIntegration:
+    """`apigateway:invoke` of Step Functions, which MiniStack has not: a request signed with the role of the state machine."""
+
+    def __init__(self, stepfunctions):
+        self.stepfunctions, self.execute = stepfunctions, stepfunctions._execute_task
+        self.role = contextvars.ContextVar("role")
+
+    def execute_task(self, state, given, execution, context):
+        self.role.set(self.stepfunctions._state_machines[execution["stateMachineArn"]]["roleArn"])
+        return self.execute(state, given, execution, context)
+
+    def invoke(self, _resource, asked):
+        from botocore.auth import SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        body = json.dumps(asked["RequestBody"]).encode() if "RequestBody" in asked else None
+        request = AWSRequest(
+            asked["Method"], f"http://{asked['ApiEndpoint']}{asked['Path']}", data=body,
+            headers={"content-type": "application/json"},
+        )
+        if asked.get("AuthType") == "IAM_ROLE":
+            SigV4Auth(self.credentials(), "execute-api", REGION).add_auth(request)
+        # The API's own name is in the signature; loopback is where it is reached.
+        here = f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}{asked['Path']}"
+        headers = dict(request.headers) | {"host": asked["ApiEndpoint"]}
+        try:
+            with urllib.request.urlopen(
+                    urllib.request.Request(here, data=body, headers=headers, method=asked["Method"]), timeout=60) as answer:
+                return {"StatusCode": answer.status, "StatusText": answer.reason, "ResponseBody": json.loads(answer.read())}
+        except urllib.error.HTTPError as refused:
+            with refused:
+                raise self.stepfunctions._ExecutionError(f"ApiGateway.{refused.code}", refused.read().decode()) from None
+
+    def credentials(self):
+        import boto3
+        from botocore.credentials import Credentials
+
+        sts = boto3.client(
+            "sts", endpoint_url=f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}", region_name=REGION,
+            aws_access_key_id="test", aws_secret_access_key="test")
+        given = sts.assume_role(RoleArn=self.role.get(), RoleSessionName="workflow")["Credentials"]
+        return Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
+
+
+def let_workflows_call_apis():
+    from ministack.services import stepfunctions
+
+    integration = ApiIntegration(stepfunctions)
+    stepfunctions._execute_task = integration.execute_task
+    stepfunctions._SERVICE_DISPATCH["arn:aws:states:::apigateway:invoke"] = integration.invoke
+
+
 def run_ministack():
     from ministack.services import lambda_svc
 
@@ -265,6 +318,7 @@ def run_ministack():
     faulthandler.register(signal.SIGUSR1)
     allow_aws_sources()
     count_as_tls()
+    let_workflows_call_apis()
     lambda_svc._poll_dynamodb_streams = StreamPoller(lambda_svc).poll
     from ministack.app import main
 
