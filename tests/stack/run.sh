@@ -23,6 +23,7 @@ trap 'rm -f "$log"' EXIT
 tunings=$!
 .work/emulator/bin/python -B test_archive.py
 .work/emulator/bin/python -B test_stack.py
+.work/emulator/bin/python -B test_stages.py
 .work/emulator/bin/python -B test_doctor.py
 wait "$tunings" || { cat "$log"; exit 1; }
 cat "$log"

@@ -101,6 +101,8 @@ fn every_function_may_use_a_key_of_the_owner_s_through_the_table_and_no_role_has
             assert_eq!(grant.condition, json!({"StringEquals": {"kms:ViaService": service}}));
         }
     }
+    let key = json!({"Fn::If": ["HasKey", {"Ref": "KmsKeyArn"}, {"Ref": "AWS::NoValue"}]});
+    assert_eq!(template.properties("Table")["SSESpecification"]["KMSMasterKeyId"], key);
     for role in template.of_type("AWS::IAM::Role").keys() {
         let boundary =
             json!({"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]});
