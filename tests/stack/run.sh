@@ -28,6 +28,7 @@ tunings=$!
 samples=$!
 .work/emulator/bin/python -B test_archive.py
 .work/emulator/bin/python -B test_stack.py
+.work/emulator/bin/python -B test_stages.py
 .work/emulator/bin/python -B test_doctor.py
 .work/emulator/bin/python -B test_events.py
 wait "$samples" || { cat "$logs/samples"; exit 1; }

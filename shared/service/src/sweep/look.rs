@@ -111,6 +111,9 @@ where
             run.swept.looked += 1;
             run.swept.cursor.look = Some(LookedAt { tuning: id.to_owned(), job: *key });
         }
+        if ring {
+            run.waits(id, now.saturating_sub(loaded.head.at));
+        }
         if ring && let Err(error) = record::ring(&*self.store.table, id, now).await {
             run.swept.last_error = Some(error.into());
         }

@@ -7,5 +7,6 @@ mod idle;
 mod lease;
 mod limits;
 mod orphans;
+mod others;
 mod pools;
 mod world;
