@@ -2,11 +2,12 @@
 """Packs built functions and the template into a release's archive, the same bytes for the same content.
 
 Called by `release.sh`. Entries are sorted and carry one fixed time; the functions' own archives are made anew, since those of
-the build carry the time of the build. Assumes Python 3.11+. Must never build anything.
+the build carry the time of the build. Every archive has the licences of what is built into its programs. Assumes cargo and
+Python 3.11+. Must never build anything.
 
     pack.py functions ARCHITECTURE FOLDER OUTPUT [fast]   of FOLDER/<function>/bootstrap.zip, or of bootstrap there; fast: less
                                                           compressed, for a rehearsal
-    pack.py program FILE OUTPUT                           the command-line program by itself
+    pack.py program ARCHITECTURE FILE OUTPUT              the command-line program by itself
     pack.py sums FOLDER                                   writes FOLDER/SHA256SUMS
     pack.py version | names                               of the workspace; of the functions
 """
@@ -18,8 +19,11 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+from third_party import third_party
+
 ROOT = Path(__file__).resolve().parents[1]
 FUNCTIONS = ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"]
+TARGETS = {"arm64": "aarch64-unknown-linux-gnu", "x86_64": "x86_64-unknown-linux-gnu"}
 # The first that a zip can say.
 TIME = (1980, 1, 1, 0, 0, 0)
 UNIX, FILE = 3, 0o100000
@@ -54,13 +58,34 @@ def built(folder, function):
     sys.exit(f"not built: {archive}")
 
 
+def licences(architecture, packages):
+    """What every archive has to carry, and what has changed."""
+    files = {name: (ROOT / name).read_bytes() for name in ["LICENSE", "CHANGELOG.md"]}
+    return files | {"THIRD-PARTY.txt": third_party(TARGETS[architecture], packages).encode()}
+
+
+def settings(architecture):
+    """The parameters of each stage, with what these functions run on."""
+    text = (ROOT / "infra" / "samconfig.toml").read_text()
+    lists = "parameter_overrides = [\n"
+    if lists not in text:
+        sys.exit(f"infra/samconfig.toml has no {lists.strip()}")
+    return text.replace(lists, f'{lists}  "Architecture={architecture}",\n').encode()
+
+
+def program(architecture, file, top):
+    files = {"hyperband": file.read_bytes(), **licences(architecture, ["cli"])}
+    return pack([(f"{top}/{path}", content, path == "hyperband") for path, content in files.items()])
+
+
 def functions(architecture, folder, level):
     names = {"VERSION": version(), "ARCHITECTURE": architecture}
     readme = (ROOT / "infra" / "archive.md").read_text()
     for name, value in names.items():
         readme = readme.replace(name, value)
-    files = {"README.md": readme.encode(), "LICENSE": (ROOT / "LICENSE").read_bytes()}
-    files |= {f"infra/{name}": (ROOT / "infra" / name).read_bytes() for name in ["template.yaml", "samconfig.toml"]}
+    files = {"README.md": readme.encode(), **licences(architecture, FUNCTIONS)}
+    files |= {name: (ROOT / name).read_bytes() for name in ["infra/template.yaml", "examples/first.json"]}
+    files["infra/samconfig.toml"] = settings(architecture)
     files |= {f"docs/{path.name}": path.read_bytes() for path in (ROOT / "docs").glob("*.md")}
     for function in FUNCTIONS:
         files[f"target/lambda/{function}/bootstrap.zip"] = pack([("bootstrap", built(folder, function), True)], level)
@@ -78,8 +103,8 @@ def main():
     match sys.argv[1:]:
         case ["functions", architecture, folder, output, *fast] if fast in ([], ["fast"]):
             Path(output).write_bytes(functions(architecture, Path(folder), 1 if fast else 9))
-        case ["program", file, output]:
-            Path(output).write_bytes(pack([("hyperband", Path(file).read_bytes(), True)]))
+        case ["program", architecture, file, output]:
+            Path(output).write_bytes(program(architecture, Path(file), Path(output).stem))
         case ["sums", folder]:
             sums(Path(folder))
         case ["version"]:

@@ -1,6 +1,7 @@
 //! `cargo run --release -p cost`: plays all tunings of docs/COST.md and prints the figures of its tables; minutes.
 //!
-//! A number leaves out tunings of more training jobs. With `--check`, exit 1 when docs/COST.md or docs/PERFORMANCE.md does not have a line that is printed.
+//! A number leaves out tunings of more training jobs. With `--check`, exit 1 when docs/COST.md or docs/PERFORMANCE.md does not have a line
+//! that is printed, or README.md says something else.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to a person")]
 
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         }
     };
     let [mut at_100, mut at_10_000] = [0.0; 2];
+    let (mut sums, mut words) = (Vec::new(), Vec::new());
     for (workload, sizes) in [
         (Workload::Hyperband, [10, 100, 1_000, 10_000].as_slice()),
         (Workload::Whole, &[10, 100]),
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         for jobs in sizes.iter().filter(|jobs| **jobs <= up_to) {
             let counted = Counted::play(workload, *jobs);
             let sum = counted.per_job().sum();
+            sums.push(sum * 1_000.0);
             tell(&show::jobs(&counted));
             assert!(sum < GOAL, "{sum}");
             if *jobs == 100 {
@@ -45,12 +48,22 @@ fn main() -> ExitCode {
                 }
             }
             if (workload, *jobs) == (Workload::Hyperband, 100) {
+                let template = Template::read();
                 let mut rows = show::functions(&counted);
-                rows.extend(show::idle(&Template::read(), &counted));
+                rows.extend(show::idle(&template, &counted));
+                words.extend(show::standing(&template, &counted));
                 for line in rows {
                     tell(&line);
                 }
             }
+        }
+    }
+    words.extend(["README.md", "docs/COST.md"].map(|path| (path, show::range(&sums))));
+    for (path, said) in words {
+        println!("{path}: {said}");
+        if check && !show::says(&read(path), &said) {
+            eprintln!("not in {path}: {said}");
+            missing += 1;
         }
     }
     assert!(up_to < 10_000 || at_10_000 <= at_100 * GROWTH_MAX, "{at_10_000} {at_100}");

@@ -1,4 +1,4 @@
-//! The tables of docs/COST.md and docs/PERFORMANCE.md, line by line.
+//! The tables of docs/COST.md and docs/PERFORMANCE.md, line by line, and what README.md and docs/COST.md say of them in words.
 
 use stack_template::Template;
 
@@ -23,6 +23,44 @@ pub fn idle(template: &Template, counted: &Counted) -> Vec<String> {
     rows.push(row("**all**", sum(false), ""));
     rows.push(row("**without dashboard and alarms**", sum(true), ""));
     rows
+}
+
+/// The standing charges in words, of README.md and of docs/COST.md.
+pub fn standing(template: &Template, counted: &Counted) -> [(&'static str, String); 2] {
+    let charges = charges(template, counted);
+    let sum = |fixed: bool| -> f64 {
+        charges.iter().filter(|charge| (charge.off == "no") == fixed).map(|charge| charge.month).sum()
+    };
+    let (fixed, off) = (sum(true), sum(false));
+    let all = cents(fixed + off);
+    [
+        ("README.md", format!("{all} USD a month, of which {} are its alarms and its dashboard", cents(off))),
+        (
+            "docs/COST.md",
+            format!(
+                "{all} USD a month stands while nobody tunes, {} USD without dashboard and alarms",
+                cents(fixed)
+            ),
+        ),
+    ]
+}
+
+/// What 1,000 training jobs cost, from the cheapest to the dearest workload, in the words of README.md and docs/COST.md.
+pub fn range(sums: &[f64]) -> String {
+    let least = sums.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = sums.iter().copied().fold(0.0, f64::max);
+    format!("1,000 training jobs cost {} to {} USD on top", cents(least), cents(most))
+}
+
+/// USD in cents, rounded from what the tables show of it.
+fn cents(amount: f64) -> String {
+    let thousandths = (amount * 1_000.0).round();
+    format!("{:.2}", (thousandths / 10.0).round() / 100.0)
+}
+
+/// Whether a document says so, wherever its lines break.
+pub fn says(document: &str, words: &str) -> bool {
+    document.split_whitespace().collect::<Vec<_>>().join(" ").contains(words)
 }
 
 /// A workload's row: USD of 1,000 training jobs.

@@ -4,7 +4,7 @@
 //! count by `cargo run --release -p cost -- --check` at night.
 #![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use cost::job::{Counted, EPOCHS, GOAL, GROWTH_MAX, HOSTS, Workload};
@@ -18,6 +18,11 @@ const DELIVERIES_MAX: u64 = 20;
 fn assert_told(path: &str, line: &str) {
     let document = fs::read_to_string(root().join(path)).unwrap();
     assert!(document.lines().any(|told| told == line), "{path} needs the line\n{line}");
+}
+
+fn assert_said(path: &str, words: &str) {
+    let document = fs::read_to_string(root().join(path)).unwrap();
+    assert!(show::says(&document, words), "{path} needs the words\n{words}");
 }
 
 /// A tuning, below the goal and as the document has it.
@@ -48,6 +53,9 @@ fn a_job_of_a_tuning_of_a_hundred_and_a_stack_at_rest() {
     for line in show::idle(&template, &counted) {
         assert_told("docs/COST.md", &line);
     }
+    for (path, words) in show::standing(&template, &counted) {
+        assert_said(path, &words);
+    }
     // At rest the sweeper alone is at work: a query a minute, a listing an hour and what keeps its place.
     let rest = counted.history.tally.idle[&Function::Sweeper];
     assert_eq!((rest.invocations, rest.usage.queries, rest.calls), (120, 120, 2));
@@ -61,8 +69,12 @@ fn a_job_of_a_tuning_of_a_hundred_and_a_stack_at_rest() {
 }
 
 #[test]
-fn a_job_of_a_tuning_of_a_thousand() {
-    assert_told("docs/PERFORMANCE.md", &show::units(&played(Workload::Hyperband, 1_000)));
+fn a_job_of_a_tuning_of_a_thousand_costs_no_more() {
+    let thousand = played(Workload::Hyperband, 1_000);
+    assert_told("docs/PERFORMANCE.md", &show::units(&thousand));
+    let hundred = Counted::play(Workload::Hyperband, 100);
+    let [most, least] = [&thousand, &hundred].map(|counted| counted.per_job().sum());
+    assert!(most <= least * GROWTH_MAX, "{most} {least}");
 }
 
 #[test]
@@ -81,19 +93,27 @@ fn a_job_whose_lines_come_one_by_one() {
     assert_eq!(counted.history.tally.batches, counted.history.tally.lines);
 }
 
-/// The sum of the row of a Hyperband tuning with so many jobs, as the document has it.
-fn told(document: &str, jobs: u32) -> f64 {
-    let begin = format!("| {} | {jobs} |", Workload::Hyperband.name());
-    let line = document.lines().find(|line| line.starts_with(&begin)).unwrap();
-    line.trim_end_matches(" |").rsplit(" | ").next().unwrap().parse().unwrap()
+/// The sums of the rows of a workload as the document has them, by training jobs.
+fn told(document: &str, workload: Workload) -> BTreeMap<u32, f64> {
+    let begin = format!("| {} | ", workload.name());
+    let rows = document.lines().filter_map(|line| line.strip_prefix(&begin)?.strip_suffix(" |"));
+    let cells = rows.map(|row| row.split(" | ").collect::<Vec<_>>()).filter(|cells| cells.len() == 8);
+    cells.map(|cells| (cells[0].parse().unwrap(), cells[7].parse().unwrap())).collect()
 }
 
+/// What is counted at night only is held to the promise as the document has it; all else is counted above.
 #[test]
-fn a_job_of_a_large_tuning_costs_no_more() {
+fn the_documents_agree_on_what_jobs_cost() {
     let document = fs::read_to_string(root().join("docs/COST.md")).unwrap();
-    let [hundred, most] = [100, 10_000].map(|jobs| told(&document, jobs));
+    let hyperband = told(&document, Workload::Hyperband);
+    assert_eq!(hyperband.keys().copied().collect::<Vec<_>>(), [10, 100, 1_000, 10_000]);
+    let [hundred, most] = [hyperband[&100], hyperband[&10_000]];
     assert!(most < GOAL * 1_000.0 && most <= hundred * GROWTH_MAX, "{most} {hundred}");
-    // A larger tuning is not dearer among those that are counted here.
-    let thousand = told(&document, 1_000);
-    assert!(thousand <= hundred * GROWTH_MAX, "{thousand} {hundred}");
+    let workloads = [Workload::Hyperband, Workload::Whole, Workload::LineByLine];
+    let sums: Vec<f64> =
+        workloads.iter().flat_map(|workload| told(&document, *workload).into_values()).collect();
+    assert_eq!(sums.len(), 8);
+    for path in ["README.md", "docs/COST.md"] {
+        assert_said(path, &show::range(&sums));
+    }
 }

@@ -140,17 +140,19 @@ fn all_functions_are_built_and_their_concurrency_is_added_up() {
 #[test]
 fn the_first_request_is_valid() {
     let text = document("docs/DEPLOY.md");
-    let block = below(&text, "### 4. The first tuning").split("```json\n").nth(1).unwrap();
-    let request = Request::parse(block.split("```").next().unwrap().as_bytes()).unwrap();
+    // The file that the documents submit.
+    assert_eq!(below(&text, "### 4. The first tuning").matches("examples/first.json").count(), 3);
+    let request = Request::parse(document("examples/first.json").as_bytes()).unwrap();
     assert_eq!(request.name(), "first");
+    assert_eq!(request.at("Controller.MaxCostUsd").unwrap().as_u64(), Some(1));
     let role = deployed_role(&text);
     assert_eq!(request.at("TrainingJobDefinition.RoleArn").unwrap().as_str(), Some(role));
 }
 
-/// The role that the document deploys the stack with.
+/// The role that the document has written into the settings.
 fn deployed_role(text: &str) -> &str {
     let role = below(text, "### 3. The stack").split("ExecutionRoleArns=").nth(1).unwrap();
-    role.split_whitespace().next().unwrap()
+    role.split('"').next().unwrap()
 }
 
 /// Rights as `docs/SECURITY.md` has them: an action of IAM and, of rows, the partition.

@@ -1,0 +1,151 @@
+"""What an archive of a release holds: the licences of what is built into it, its settings, documents whose links lead somewhere.
+
+Run by `run.sh`; by itself it needs nothing but cargo and Python. The functions packed here are a word each: what matters is around them.
+"""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "infra"))
+import pack  # noqa: E402
+
+TARGET = pack.TARGETS["arm64"]
+
+
+def built(packages):
+    """The packages of the registry that these are built of: name and version."""
+    command = ["cargo", "tree", "--locked", "--edges", "normal", "--prefix", "none", "--target", TARGET]
+    command += [f"--package={package}" for package in packages]
+    lines = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    found = {tuple(line.split()[:2]) for line in lines if line and str(ROOT) not in line}
+    return {f"{name} {version.removeprefix('v')}" for name, version in found}
+
+
+def anchor(heading):
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+class Pack(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        temporary = tempfile.TemporaryDirectory(prefix="hyperband-pack-")
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = Path(temporary.name)
+        for function in pack.FUNCTIONS:
+            (cls.folder / function).mkdir()
+            (cls.folder / function / "bootstrap").write_text(function)
+        (cls.folder / "hyperband").write_text("program")
+
+    def functions(self):
+        return self.unpacked(pack.functions("arm64", self.folder, 1))
+
+    def program(self):
+        return self.unpacked(pack.program("arm64", self.folder / "hyperband", "top"))
+
+    def unpacked(self, packed):
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            tops = {name.split("/", 1)[0] for name in archive.namelist()}
+            self.assertEqual(len(tops), 1, tops)
+            self.modes = {entry.filename.split("/", 1)[1]: entry.external_attr >> 16 for entry in archive.infolist()}
+            return {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
+
+    def test_each_archive_carries_the_licences_of_what_is_built_into_it(self):
+        for files, packages in [(self.functions(), pack.FUNCTIONS), (self.program(), ["cli"])]:
+            text = files["THIRD-PARTY.txt"].decode()
+            listed = set(re.findall(r"^([\w-]+ \d[^ :]*): ", text, re.M))
+            self.assertEqual(listed, built(packages))
+            # The direction numbers of the Sobol' sequence are under a licence that binary distributions have to carry.
+            self.assertIn("Copyright (c) 2008, Frances Y. Kuo and Stephen Joe", text)
+            self.assertIn("Apache License", files["LICENSE"].decode())
+            # Whose it is stands above each text: nobody is left out.
+            headed = {name for line in re.findall(r"^={100}\n(.+)\n={100}$", text, re.M) for name in line.split(", ")}
+            self.assertLessEqual(listed, headed)
+            self.assertNotIn(str(ROOT), text)
+
+    def test_the_program_can_be_started(self):
+        self.assertEqual(self.program()["hyperband"], b"program")
+        self.assertEqual(self.modes["hyperband"] & 0o777, 0o755)
+
+    def test_the_settings_name_what_the_functions_run_on(self):
+        settings = tomllib.loads(self.functions()["infra/samconfig.toml"].decode())
+        given = tomllib.loads((ROOT / "infra" / "samconfig.toml").read_text())
+        for stage in ["default", "prod"]:
+            parameters = settings[stage]["deploy"]["parameters"]["parameter_overrides"]
+            ours = given[stage]["deploy"]["parameters"]["parameter_overrides"]
+            self.assertEqual(parameters, ["Architecture=arm64", *ours])
+
+    def test_the_documented_command_writes_the_role_into_every_stage(self):
+        files = self.functions()
+        texts = {"README.md": (ROOT / "README.md").read_text(), "the archive's README": files["README.md"].decode()}
+        for name, text in texts.items():
+            [command] = re.findall(r"^sed -i .*samconfig\.toml$", text, re.M)
+            folder = self.folder / name.replace(" ", "-")
+            (folder / "infra").mkdir(parents=True)
+            (folder / "infra/samconfig.toml").write_bytes(files["infra/samconfig.toml"])
+            where = folder if "infra/" in command else folder / "infra"
+            # Typed twice it says the same.
+            for _ in range(2):
+                subprocess.run(["bash", "-euc", command], cwd=where, check=True)
+                settings = tomllib.loads((folder / "infra/samconfig.toml").read_text())
+                for stage in ["default", "prod"]:
+                    parameters = settings[stage]["deploy"]["parameters"]["parameter_overrides"]
+                    roles = [one for one in parameters if one.startswith("ExecutionRoleArns=")]
+                    self.assertEqual(roles, ["ExecutionRoleArns=arn:aws:iam::111122223333:role/training"], name)
+
+    def test_files_that_the_deploy_chapter_names_are_there(self):
+        chapter = (ROOT / "README.md").read_text().split("\n## Deploy\n", 1)[1].split("\n## ", 1)[0]
+        commands = "\n".join(re.findall(r"```sh\n(.*?)```", chapter, re.S))
+        named = re.findall(r"(?<![\w/.])@?((?:infra|examples|functions)/[\w./-]+)", commands)
+        self.assertLessEqual({"infra/build.sh", "infra/samconfig.toml", "functions/cli", "examples/first.json"}, set(named))
+        for path in named:
+            self.assertTrue((ROOT / path).exists(), path)
+
+    def test_what_the_readme_lists_is_there_and_nothing_else(self):
+        files = self.functions()
+        listed = re.findall(r"^\| `([^`]+)` \|", files["README.md"].decode(), re.M)
+        named = {re.sub(r"<function>.*", "", name) for name in listed} | {"README.md"}
+        for file in files:
+            self.assertTrue(any(file == name or (name.endswith("/") and file.startswith(name)) for name in named), file)
+        for name in named:
+            self.assertTrue(any(file == name or file.startswith(name) for file in files), name)
+        self.assertEqual(json.loads(files["examples/first.json"])["HyperParameterTuningJobName"], "first")
+
+    def test_links_of_the_documents_lead_somewhere(self):
+        files = self.functions()
+        seen = 0
+        for file, content in files.items():
+            for link in re.findall(r"\]\(([^)\s]+)\)", content.decode()) if file.endswith(".md") else []:
+                if link.startswith("https://"):
+                    continue
+                path, _, wanted = link.partition("#")
+                target = os.path.normpath(Path(file).parent / path) if path else file
+                self.assertIn(target, files, f"{file} links {link}")
+                headings = re.findall(r"^#+ (.+)$", files[target].decode(), re.M)
+                self.assertTrue(not wanted or wanted in map(anchor, headings), f"{file} links {link}")
+                seen += 1
+        self.assertGreater(seen, 10)
+
+    def test_a_folder_is_meant_from_where_the_caller_stands(self):
+        away = self.folder / "away"
+        away.mkdir()
+        # A cargo target without functions: it ends where it would pack the first, its folder made.
+        environment = os.environ | {"CARGO_TARGET_DIR": str(self.folder / "nothing")}
+        release = [ROOT / "infra" / "release.sh", "--profile", "dev", "--output", "made"]
+        done = subprocess.run(release, cwd=away, env=environment, capture_output=True, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertTrue((away / "made").is_dir(), done.stderr)
+        self.assertFalse((ROOT / "infra" / "made").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
