@@ -8,4 +8,5 @@ mod lease;
 mod limits;
 mod orphans;
 mod pools;
+mod signs;
 mod world;

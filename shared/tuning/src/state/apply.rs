@@ -389,6 +389,7 @@ impl Job {
             phase: JobPhase::Starting,
             phase_at: i64::MIN,
             seen_at: now,
+            overdue_since: None,
             started: None,
             ended: None,
             end: None,

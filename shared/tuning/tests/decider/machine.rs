@@ -39,6 +39,8 @@ enum Command {
     Emit(usize, u32),
     /// A running job changes its state.
     Tell(usize, bool),
+    /// Somebody asks the service for a running job: it is still there.
+    See(usize),
     /// A running job ends so, after so many seconds.
     End(usize, JobEnd, u64),
     /// An ended job is described although nobody asked.
@@ -77,6 +79,7 @@ fn commands() -> impl Strategy<Value = Vec<Command>> {
         1 => (0_usize..6, 1_i64..200).prop_map(|(index, seconds)| Command::Defer(index, seconds)),
         12 => (0_usize..6, 1_u32..4).prop_map(|(index, epochs)| Command::Emit(index, epochs)),
         2 => (0_usize..6, any::<bool>()).prop_map(|(index, lost)| Command::Tell(index, lost)),
+        2 => (0_usize..6).prop_map(Command::See),
         4 => (0_usize..6, ends, seconds).prop_map(|(index, end, seconds)| Command::End(index, end, seconds)),
         1 => (0_usize..6).prop_map(Command::Describe),
         20 => (0_usize..12, 1_usize..4).prop_map(|(index, count)| Command::Deliver(index, count)),
@@ -208,6 +211,11 @@ impl Machine {
                 if let Some(index) = pick(&self.service, index, runs) {
                     let told = if interrupted { JobPhase::Interrupted } else { JobPhase::Training };
                     self.on_its_way.push(phase(self.now, self.service[index].job, told));
+                }
+            }
+            Command::See(index) => {
+                if let Some(index) = pick(&self.service, index, runs) {
+                    self.happens(Fact::JobSeen { job: self.service[index].job });
                 }
             }
             Command::End(index, end, seconds) => {

@@ -38,11 +38,18 @@ pub(crate) struct Entry {
     /// The first time that was told after its bill was ordered, and was later than that.
     awaited: Option<i64>,
     last_sign: i64,
+    /// The first time told at which it should have ended, counted from its last sign.
+    missed: Option<i64>,
     deferred: Option<i64>,
     concluded: bool,
 }
 
 impl Entry {
+    /// When it must have ended, if nothing more is heard of it.
+    fn must_end(&self) -> i64 {
+        self.last_sign + (120 + 120 + 180) * 1_000
+    }
+
     fn closed(&self) -> bool {
         self.bill.is_some() || self.void
     }
@@ -202,6 +209,10 @@ impl Reference {
             for entry in self.entries.iter_mut().filter(|entry| !entry.concluded) {
                 if entry.bill_ordered.is_some_and(|ordered| ordered <= at) {
                     entry.awaited = entry.awaited.or(Some(at));
+                }
+                let missed_since = entry.missed.filter(|since| *since >= entry.must_end());
+                if entry.running() && entry.exists && at >= entry.must_end() {
+                    entry.missed = missed_since.or(Some(at));
                 }
             }
         }

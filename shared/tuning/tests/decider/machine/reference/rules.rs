@@ -85,7 +85,7 @@ impl Reference {
     fn overdue(&self, entry: &Entry) -> bool {
         let since = match (entry.end, entry.exists) {
             (Some(_), _) => entry.awaited,
-            (None, exists) => exists.then_some(entry.last_sign + (120 + 120 + 180) * 1_000),
+            (None, _) => entry.missed.filter(|since| *since >= entry.must_end()),
         };
         !entry.concluded && !entry.closed() && since.is_some_and(|since| since + HOUR <= self.clock)
     }
@@ -252,6 +252,7 @@ impl Reference {
             bill_ordered: None,
             awaited: None,
             last_sign: now,
+            missed: None,
             deferred: None,
             concluded: false,
         });
