@@ -173,6 +173,22 @@ fn frozen_functions_lose_by_version_and_claim() {
     }
 }
 
+/// A quota of nothing that nobody raises: the tuning asks for little while it waits, and ends after a day, with the way out.
+#[test]
+fn a_quota_that_is_never_raised_ends_the_tuning_and_costs_few_calls() {
+    let choices = Choices { max_parallel: 6, max_jobs: 24, ..Choices::plain() };
+    let plan = Plan { account_jobs: Some(0), monthly_cap: Some(40_000_000), ..Plan::calm() };
+    let cases = vec![Case::of("sim0", &choices)];
+    let history = Run { seed: 1, plan, cases, trace: false }.history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+    assert_eq!(history.ended, [("sim0".to_owned(), "Failed".to_owned())]);
+    assert!((24 * HOUR..40 * HOUR).contains(&history.virtual_ms), "{} ms", history.virtual_ms);
+    assert_eq!((history.rulings["StopOrdered Quota"], history.rulings["AttemptAwaited Quota"]), (5, 5));
+    // Six for ten minutes, then one every five minutes: six all the time would be 1,700.
+    let creates = hits(&[history], Kind::AccountQuota);
+    assert!((200..400).contains(&creates), "{creates}");
+}
+
 /// Jobs that wait for their instances for hours (`MaxPendingTimeInSeconds`), far longer than their running time may last: none is
 /// taken for deleted, whatever else is lost.
 #[test]

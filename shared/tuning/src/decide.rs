@@ -76,7 +76,10 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             return None;
         }
         let elsewhere = || {
-            let limited = || spot::limited(definition, state, trial, job);
+            let limited = || {
+                let others = spot::limited(definition, state, trial, job);
+                others.or_else(|| spot::called_off(state, key, job))
+            };
             spot::interrupted(definition, state, trial, job).or_else(limited)
         };
         let silent = || silence::confirmed(definition, state, trial, job);
@@ -154,7 +157,10 @@ pub fn settled_by(state: &State, at: i64) -> Vec<JobKey> {
     let due = state
         .jobs()
         .filter(|(_, _, job)| settle_at(job).or_else(|| missing(job)).is_some_and(|deadline| deadline <= at));
-    due.map(|(key, _, _)| key).chain(pool::settled_by(state, at).map(|pool| pool.job)).collect()
+    // Nor is a tuning given up for a quota before it is certain that no job has started.
+    let in_vain = state.quota_in_vain_at().is_some_and(|deadline| deadline <= at);
+    let owed = state.jobs().filter(move |(_, _, job)| in_vain && !job.accepted);
+    due.chain(owed).map(|(key, _, _)| key).chain(pool::settled_by(state, at).map(|pool| pool.job)).collect()
 }
 
 /// The next time at which [`next`] may have something to say although nothing happened, ms since the epoch.
@@ -176,11 +182,13 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<i64> {
     let told = state.clock;
     let retries = state.trials.values().filter(|trial| trial.job.is_none()).filter_map(|t| t.retry_at);
     let tuning = finish::time_up(definition).filter(|_| state.status == Status::Active);
-    let others = retries.chain(state.hold_starts_until).chain(tuning).chain(grant::deadlines(state));
+    let held = state.hold_starts_until.into_iter().chain(state.held_long_at());
+    let others = retries.chain(held).chain(tuning).chain(grant::deadlines(state));
     let others = others.filter(|deadline| *deadline > state.now);
     let told = settle
         .chain(pool::deadlines(state))
         .chain(silence::deadline(definition, state))
+        .chain(state.quota_in_vain_at())
         .filter(|deadline| *deadline > told);
     told.chain(others).min()
 }

@@ -87,6 +87,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
     };
     if changed {
         state.now = state.now.max(at);
+        state.let_go();
     }
     changed
 }
@@ -319,6 +320,9 @@ fn deferred(
     });
     if let Some(choice) = short {
         state.lacks_capacity(definition, choice, state.now.max(at));
+    }
+    if holds {
+        state.put_off(at, limited.then(|| cut(reason)));
     }
     // What one choice of instances lacks, another may have: others go first.
     let another = short.is_some() && spot::is_to_be_had(definition, state, spot::choice(definition, state));

@@ -16,6 +16,7 @@ use crate::changes::Changes;
 use crate::definition::{Definition, JobLimits};
 use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::grants::Grants;
+use crate::held::Held;
 use crate::ledger::Ledger;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
@@ -75,6 +76,9 @@ pub struct State {
     pub refusals: u32,
     /// No start before this time: the service lacks capacity or throttles.
     pub hold_starts_until: Option<i64>,
+    /// Since when starts are put off and nothing runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
     /// Until when the request's choices of instances are taken to lack capacity, by choice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub short_until: Vec<i64>,
@@ -353,6 +357,7 @@ impl State {
             fruitless: 0,
             refusals: 0,
             hold_starts_until: None,
+            held: None,
             short_until: Vec::new(),
             overrun_told: false,
             cap_told: 0,
