@@ -9,4 +9,5 @@ mod limits;
 mod orphans;
 mod others;
 mod pools;
+mod signs;
 mod world;
