@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use http_api::{Answered, Api, Cause, ROUTES};
+use http_api::{Answered, Api, ApiError, Cause, ROUTES};
 use serde_json::{Value, json};
 use service::decide::Decider;
 use service::describe::Place;
@@ -31,7 +31,7 @@ struct Listed(Option<&'static str>);
 
 impl Prices for Listed {
     async fn instance_hour(&self, instance_type: &str) -> Result<Option<u64>, PricesError> {
-        let known = self.0.ok_or_else(|| PricesError("timed out".to_owned()))?;
+        let known = self.0.ok_or_else(|| PricesError::Unavailable("timed out".to_owned()))?;
         Ok((instance_type == known).then_some(115_000))
     }
 
@@ -360,6 +360,10 @@ async fn a_price_that_is_not_known_is_refused_and_one_that_cannot_be_had_is_for_
     let silent = api(Listed(None), Guardrails::default());
     let (status, body) = rest(&silent, "POST", "/tuning-jobs", &request("hb1")).await;
     assert_eq!((status, &body["__type"]), (503, &json!("ServiceUnavailable")));
+    // To send it again is of no use: a right is missing.
+    let refused = ApiError::from(PricesError::Refused("AccessDeniedException: m".to_owned()));
+    assert_eq!((refused.status, refused.code), (400, "ValidationException"));
+    assert!(refused.message.contains("InstancePricesUsdPerHour"), "{}", refused.message);
 }
 
 #[tokio::test]

@@ -284,7 +284,7 @@ impl Case {
             submit_again_at: None,
             cap: None,
             changes: Vec::new(),
-            kilo_gib_hour: if choices.own_price { 0 } else { LISTED_KILO_GIB_HOUR },
+            kilo_gib_hour: LISTED_KILO_GIB_HOUR,
             volume_gib: 30,
             epochs: choices.epochs,
             base,
