@@ -1,6 +1,7 @@
 //! Requests as clients send them, the definition made from them, and the training jobs.
 
 mod jobs;
+mod lifted;
 
 use search::{Domain, SamplerKind, Scaling};
 use serde_json::json;

@@ -254,3 +254,20 @@ fn whether_a_stopped_job_leaves_a_model_is_told_by_its_algorithm() {
     });
     assert_eq!(own, Model::IfSaved, "as its program does");
 }
+
+#[test]
+fn what_is_given_for_the_controller_is_in_no_training_job() {
+    let with = |variables: Value| {
+        request(|body| {
+            let tags =
+                json!([{"Key": "hyperband:MaxCostUsd", "Value": "5"}, {"Key": "team", "Value": "example"}]);
+            body["Tags"] = tags;
+            body["TrainingJobDefinition"]["Environment"] = variables;
+        })
+    };
+    let job = created(&with(json!({"LEVEL": "info", "HYPERBAND_Refit": "None"})), None);
+    assert_eq!(job["Environment"], json!({"LEVEL": "info"}));
+    let keys: Vec<&Value> = job["Tags"].as_array().unwrap().iter().map(|tag| &tag["Key"]).collect();
+    assert_eq!(keys, ["team", "hyperband:decision", "hyperband:stack", "hyperband:tuning"]);
+    assert!(created(&with(json!({"HYPERBAND_Refit": "None"})), None).get("Environment").is_none());
+}
