@@ -9,6 +9,8 @@ architecture only the size is told. Standard library only; starts nothing that i
 
     infra/build.sh x86_64 && tests/measure_functions.py
     tests/measure_functions.py --sizes             only the sizes; fails if one is above its goal
+    tests/measure_functions.py --runner "qemu-aarch64-static -L /usr/aarch64-linux-gnu" --starts 1
+                                                   that functions of arm64 start and answer, on another machine
 """
 
 import argparse
@@ -18,6 +20,7 @@ import gzip
 import json
 import os
 import platform
+import shlex
 import signal
 import socket
 import statistics
@@ -183,14 +186,14 @@ def invoke(port, body):
     return took
 
 
-def one_start(rie, folder, label, function, endpoint):
+def one_start(rie, runner, folder, label, function, endpoint):
     """First answer (ms), next answer (ms), peak of resident memory (KB) of a new process."""
     port, api = free_port(), free_port()
     body = json.dumps(EVENTS[function]).encode()
     with (folder / f"{label}.log").open("wb") as log:
         emulator = subprocess.Popen(
             [rie, "--runtime-interface-emulator-address", f"127.0.0.1:{port}", "--runtime-api-address", f"127.0.0.1:{api}",
-             "./bootstrap", "bootstrap"],
+             *runner, "./bootstrap", "bootstrap"],
             cwd=folder / label, env=environment(function, endpoint), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,
         )
@@ -221,7 +224,7 @@ def sizes(archive):
     return archive.stat().st_size / 1e6, info.file_size / 1e6, ARCHITECTURES.get(machine, hex(machine))
 
 
-def measure(rie, builds, starts):
+def measure(rie, builds, starts, runner=()):
     """Of each build, a label with its function and its archive."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Nobody)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -238,7 +241,7 @@ def measure(rie, builds, starts):
         taken = {label: [] for label in builds}
         for _ in range(starts):
             for label, (function, _) in builds.items():
-                taken[label].append(one_start(rie, folder, label, function, endpoint))
+                taken[label].append(one_start(rie, runner, folder, label, function, endpoint))
         for label, runs in taken.items():
             first, following, peak = zip(*runs)
             found[label] = {
@@ -262,6 +265,8 @@ def arguments():
     parser.add_argument("--lambda-dir", type=Path, default=ROOT / "target" / "lambda")
     parser.add_argument("--starts", type=int, default=10, help="of each function (10)")
     parser.add_argument("--rie", type=Path, help="the Lambda runtime interface emulator")
+    parser.add_argument("--runner", type=shlex.split, default=[], metavar="COMMAND",
+                        help="starts functions of another architecture with this; their times say nothing then")
     parser.add_argument("--sizes", action="store_true", help="start nothing; fail if a size is above its goal")
     parser.add_argument("--output", choices=["text", "json"], default="text")
     asked = parser.parse_args()
@@ -279,11 +284,11 @@ def main():
     for function, archive in archives.items():
         zip_mb, program_mb, built_for = sizes(archive)
         rows[function] = {"zipMb": round(zip_mb, 2), "programMb": round(program_mb, 2), "architecture": built_for}
-    here = [function for function, row in rows.items() if row["architecture"] == platform.machine()]
+    here = [function for function, row in rows.items() if asked.runner or row["architecture"] == platform.machine()]
     if here and not asked.sizes:
         rie = emulator(asked.rie)
         load = os.getloadavg()[0]
-        for function, told in measure(rie, {function: (function, archives[function]) for function in here}, asked.starts).items():
+        for function, told in measure(rie, {function: (function, archives[function]) for function in here}, asked.starts, asked.runner).items():
             rows[function] |= told
         print(f"{asked.starts} starts each, load {load:.1f} at the beginning, {os.getloadavg()[0]:.1f} at the end", file=sys.stderr)
     if asked.output == "json":

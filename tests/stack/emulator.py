@@ -1,9 +1,10 @@
 """Starts MiniStack, which plays the services of AWS, on a free port of loopback; ends it by its own process id.
 
 Holds what tests need beside it: events with a source of AWS's own may be put (`aws.sagemaker` sends them in an account),
-requests count as sent by TLS, and stream mappings retry, split, report and give up as DynamoDB's do on Lambda. MiniStack 1.5 reads these settings and does
-none of it: a batch that fails is tried for ever, and records that a function reports as failed count as done. Assumes that
-it runs in the virtual environment of `requirements.txt`. Must never listen on anything but loopback.
+requests count as sent by TLS, roles see the partition keys of a request (`dynamodb:LeadingKeys`), workflows may call APIs, and stream
+mappings retry, split, report and give up as DynamoDB's do on Lambda. MiniStack 1.5 reads these settings and does none of it: a batch
+that fails is tried for ever, records that a function reports as failed count as done, and a condition on partition keys always
+holds. Assumes that it runs in the virtual environment of `requirements.txt`. Must never listen on anything but loopback.
 
     with Emulator(folder, environment) as emulator:
         emulator.client("dynamodb")
@@ -12,9 +13,11 @@ What is in `environment` reaches MiniStack and, with it, every function: AWS_END
 """
 
 import contextlib
+import contextvars
 import faulthandler
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -258,6 +261,111 @@ def count_as_tls():
     iam_evaluator.pin_request_origin = lambda address, _secure: pin(address, True)
 
 
+class ApiIntegration:
+    """`apigateway:invoke` of Step Functions, which MiniStack has not: a request signed with the role of the state machine."""
+
+    def __init__(self, stepfunctions):
+        self.stepfunctions, self.execute = stepfunctions, stepfunctions._execute_task
+        self.role = contextvars.ContextVar("role")
+
+    def execute_task(self, state, given, execution, context):
+        self.role.set(self.stepfunctions._state_machines[execution["stateMachineArn"]]["roleArn"])
+        return self.execute(state, given, execution, context)
+
+    def invoke(self, _resource, asked):
+        from botocore.auth import SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        body = json.dumps(asked["RequestBody"]).encode() if "RequestBody" in asked else None
+        request = AWSRequest(
+            asked["Method"], f"http://{asked['ApiEndpoint']}{asked['Path']}", data=body,
+            headers={"content-type": "application/json"},
+        )
+        if asked.get("AuthType") == "IAM_ROLE":
+            SigV4Auth(self.credentials(), "execute-api", REGION).add_auth(request)
+        # The API's own name is in the signature; loopback is where it is reached.
+        here = f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}{asked['Path']}"
+        headers = dict(request.headers) | {"host": asked["ApiEndpoint"]}
+        try:
+            with urllib.request.urlopen(
+                    urllib.request.Request(here, data=body, headers=headers, method=asked["Method"]), timeout=60) as answer:
+                return {"StatusCode": answer.status, "StatusText": answer.reason, "ResponseBody": json.loads(answer.read())}
+        except urllib.error.HTTPError as refused:
+            with refused:
+                raise self.stepfunctions._ExecutionError(f"ApiGateway.{refused.code}", refused.read().decode()) from None
+
+    def credentials(self):
+        import boto3
+        from botocore.credentials import Credentials
+
+        sts = boto3.client(
+            "sts", endpoint_url=f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}", region_name=REGION,
+            aws_access_key_id="test", aws_secret_access_key="test")
+        given = sts.assume_role(RoleArn=self.role.get(), RoleSessionName="workflow")["Credentials"]
+        return Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
+
+
+def let_workflows_call_apis():
+    from ministack.services import stepfunctions
+
+    integration = ApiIntegration(stepfunctions)
+    stepfunctions._execute_task = integration.execute_task
+    stepfunctions._SERVICE_DISPATCH["arn:aws:states:::apigateway:invoke"] = integration.invoke
+
+
+class PartAction(str):
+    """The action of one part of a transaction, with the partition keys of that part alone."""
+
+    keys = ()
+
+
+def partition_keys(request):
+    """The values of the partition key that a request on one table names: in its key, its item, or its condition on keys."""
+    from ministack.services import dynamodb
+
+    table = dynamodb._tables.get(request.get("TableName")) or {}
+    names = [key["AttributeName"] for key in table.get("KeySchema", []) if key["KeyType"] == "HASH"]
+    values = [(request.get(place) or {}).get(name) for place in ("Key", "Item") for name in names]
+    aliases, given = request.get("ExpressionAttributeNames") or {}, request.get("ExpressionAttributeValues") or {}
+    for name, value in re.findall(r"(#?\w+)\s*=\s*(:\w+)", request.get("KeyConditionExpression") or ""):
+        if aliases.get(name, name) in names:
+            values.append(given.get(value))
+    return [text for value in values if value for text in value.values()]
+
+
+def supply_leading_keys():
+    """Gives policies `dynamodb:LeadingKeys`, of each part of a transaction its own.
+
+    Without it every condition of `ForAllValues` on it holds, since it holds of a key that is not there.
+    """
+    from ministack.core import iam_actions, iam_evaluator
+
+    key = "dynamodb:LeadingKeys"
+    context, checks = iam_actions.dynamodb_service_context, iam_actions.dynamodb_transaction_checks
+    enforce = iam_evaluator.enforce
+
+    def context_with_keys(body):
+        keys = partition_keys(json.loads(body or b"{}"))
+        return context(body) | ({key: keys} if keys else {})
+
+    def checks_with_keys(action, body, region, account):
+        found = checks(action, body, region, account)
+        parts = [part for item in json.loads(body)["TransactItems"] for part in item.values()] if found else []
+        actions = [PartAction(part_action) for part_action, _ in found]
+        for part_action, part in zip(actions, parts, strict=True):
+            part_action.keys = partition_keys(part)
+        return [(part_action, arn) for part_action, (_, arn) in zip(actions, found, strict=True)]
+
+    def enforce_with_keys(access_key, action, *arguments, service_context=None, **named):
+        if isinstance(action, PartAction):
+            service_context = (service_context or {}) | {key: list(action.keys)}
+        return enforce(access_key, action, *arguments, service_context=service_context, **named)
+
+    iam_actions.dynamodb_service_context = context_with_keys
+    iam_actions.dynamodb_transaction_checks = checks_with_keys
+    iam_evaluator.enforce = enforce_with_keys
+
+
 def run_ministack():
     from ministack.services import lambda_svc
 
@@ -265,6 +373,8 @@ def run_ministack():
     faulthandler.register(signal.SIGUSR1)
     allow_aws_sources()
     count_as_tls()
+    let_workflows_call_apis()
+    supply_leading_keys()
     lambda_svc._poll_dynamodb_streams = StreamPoller(lambda_svc).poll
     from ministack.app import main
 

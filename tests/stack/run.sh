@@ -1,29 +1,37 @@
 #!/usr/bin/env bash
 # Deploys infra/template.yaml to an emulator of AWS's services, tests what is there and runs tunings on it. Needs Python 3.11+ and the functions
-# as `cargo build` makes them; what it installs lies in tests/stack/.work.
+# as `cargo build` makes them; what it installs lies in tests/stack/.work and infra/.work.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 . ./environment.sh
 environment .work/emulator requirements.txt
 environment .work/sam requirements-sam.txt
+environment ../../infra/.work/build ../../infra/build-requirements.txt
 
 # As the tests build them: the same features, so nothing is built twice.
 cargo build --locked --quiet --workspace --bins --tests
 
 export SAM=$PWD/.work/sam/bin/sam
+CARGO_LAMBDA_BIN=$(realpath ../../infra/.work/build/bin)
+export CARGO_LAMBDA_BIN
 if [ $# -gt 0 ]; then
   # One of them: tests/stack/run.sh test_tuning.py [TEST…]
   exec .work/emulator/bin/python -B "$@"
 fi
 # Each has an emulator of its own, and waits most of the time for the minutes of the sweeper: so they go side by side.
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-.work/emulator/bin/python -B test_tuning.py > "$log" 2>&1 &
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+.work/emulator/bin/python -B test_tuning.py > "$logs/tunings" 2>&1 &
 tunings=$!
+.work/emulator/bin/python -B test_samples.py > "$logs/samples" 2>&1 &
+samples=$!
 .work/emulator/bin/python -B test_pack.py
 .work/emulator/bin/python -B test_archive.py
 .work/emulator/bin/python -B test_stack.py
+.work/emulator/bin/python -B test_stages.py
 .work/emulator/bin/python -B test_doctor.py
-wait "$tunings" || { cat "$log"; exit 1; }
-cat "$log"
+.work/emulator/bin/python -B test_events.py
+wait "$samples" || { cat "$logs/samples"; exit 1; }
+wait "$tunings" || { cat "$logs/tunings"; exit 1; }
+cat "$logs/samples" "$logs/tunings"

@@ -43,10 +43,10 @@ def stage(folder, marker=None):
 
 
 class Stack:
-    """The stack, deployed to `emulator` from `infra`, the folder that `stage` made."""
+    """The stack `name`, deployed to `emulator` from `infra`, the folder that `stage` made."""
 
-    def __init__(self, emulator, infra, sam):
-        self.emulator, self.infra, self.sam = emulator, infra, sam
+    def __init__(self, emulator, infra, sam, name=NAME):
+        self.emulator, self.infra, self.sam, self.name = emulator, infra, sam, name
 
     def deploy(self, **parameters):
         given = {
@@ -56,13 +56,13 @@ class Stack:
             "Architecture": "arm64" if platform.machine() == "aarch64" else "x86_64",
         } | parameters
         self.run(
-            "deploy", "--template-file", "template.yaml", "--stack-name", NAME, "--resolve-s3",
+            "deploy", "--template-file", "template.yaml", "--stack-name", self.name, "--resolve-s3",
             "--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND", "--no-confirm-changeset",
             "--no-progressbar", "--parameter-overrides", *(f"{name}={value}" for name, value in given.items()),
         )
 
     def delete(self):
-        self.run("delete", "--stack-name", NAME, "--no-prompts", "--region", "us-east-1")
+        self.run("delete", "--stack-name", self.name, "--no-prompts", "--region", "us-east-1")
 
     def run(self, *arguments):
         done = subprocess.run(
@@ -73,12 +73,12 @@ class Stack:
             raise RuntimeError(f"sam {arguments[0]} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
 
     def outputs(self):
-        stacks = self.emulator.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
+        stacks = self.emulator.client("cloudformation").describe_stacks(StackName=self.name)["Stacks"]
         return {output["OutputKey"]: output["OutputValue"] for output in stacks[0]["Outputs"]}
 
     def physical(self):
         """The names that the resources got, by their logical ids."""
         client = self.emulator.client("cloudformation")
-        pages = client.get_paginator("list_stack_resources").paginate(StackName=NAME)
+        pages = client.get_paginator("list_stack_resources").paginate(StackName=self.name)
         found = [resource for page in pages for resource in page["StackResourceSummaries"]]
         return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in found}

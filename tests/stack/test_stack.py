@@ -12,9 +12,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
 
 from emulator import Emulator
 from stack import FUNCTIONS, NAME, ROOT, TRAINING_ROLE, Stack, stage
@@ -22,6 +24,10 @@ from stack import FUNCTIONS, NAME, ROOT, TRAINING_ROLE, Stack, stage
 SECONDS = 60
 LOGICAL = {name: "".join(part.capitalize() for part in name.split("-")) + "Function" for name in FUNCTIONS}
 TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
+
+
+def row_key(partition):
+    return {"pk": {"S": partition}, "sk": {"S": "x"}}
 
 
 def eventually(question, what):
@@ -86,23 +92,50 @@ class Deployed(unittest.TestCase):
         sample["detail"]["Tags"]["hyperband:stack"] = NAME
         self.assertEqual(self.invoke("job-events", sample), (None, {"recorded": "NotOurs"}))
 
-    def test_a_function_may_not_do_what_its_role_does_not_name(self):
-        import boto3
+    def as_role(self, logical):
+        """A client of the table with the rights of a role."""
+        arn = self.client("iam").get_role(RoleName=self.ids[logical])["Role"]["Arn"]
+        given = self.client("sts").assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
+        return boto3.client(
+            "dynamodb", endpoint_url=self.emulator.url, region_name="us-east-1",
+            aws_access_key_id=given["AccessKeyId"], aws_secret_access_key=given["SecretAccessKey"],
+            aws_session_token=given["SessionToken"],
+        )
 
-        sts, iam, key = self.client("sts"), self.client("iam"), {"pk": {"S": "T#x"}, "sk": {"S": "x"}}
+    def assert_denied(self, call, **arguments):
+        with self.assertRaises(ClientError) as refused:
+            call(TableName=self.table, **arguments) if "TransactItems" not in arguments else call(**arguments)
+        self.assertEqual(refused.exception.response["Error"]["Code"], "AccessDeniedException")
+
+    def test_a_function_may_not_do_what_its_role_does_not_name(self):
         for logical in ["ApiRole", "JobEventsRole", "JobLogsRole", "ActuatorRole"]:
-            arn = iam.get_role(RoleName=self.ids[logical])["Role"]["Arn"]
-            given = sts.assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
-            dynamodb = boto3.client(
-                "dynamodb", endpoint_url=self.emulator.url, region_name="us-east-1",
-                aws_access_key_id=given["AccessKeyId"], aws_secret_access_key=given["SecretAccessKey"],
-                aws_session_token=given["SessionToken"],
-            )
             with self.subTest(logical):
+                dynamodb, key = self.as_role(logical), row_key("T#x")
                 dynamodb.get_item(TableName=self.table, Key=key)
-                with self.assertRaises(dynamodb.exceptions.ClientError) as refused:
-                    dynamodb.delete_item(TableName=self.table, Key=key)
-                self.assertEqual(refused.exception.response["Error"]["Code"], "AccessDeniedException")
+                self.assert_denied(dynamodb.delete_item, Key=key)
+
+    def test_regression_a_role_reads_its_own_partitions_only(self):
+        for logical, closed in [("ApiRole", "A#x"), ("JobEventsRole", "F#x"), ("JobLogsRole", "INDEX"),
+                                ("DeciderRole", "A#x"), ("ActuatorRole", "F#x"), ("SweeperRole", "INDEX")]:
+            with self.subTest(logical):
+                dynamodb = self.as_role(logical)
+                dynamodb.get_item(TableName=self.table, Key=row_key("T#x"))
+                self.assert_denied(dynamodb.get_item, Key=row_key(closed))
+
+    def test_a_query_and_each_part_of_a_transaction_are_bound_to_partitions(self):
+        def query(partition):
+            return {"KeyConditionExpression": "#p = :p", "ExpressionAttributeNames": {"#p": "pk"},
+                    "ExpressionAttributeValues": {":p": {"S": partition}}}
+
+        def puts(*partitions):
+            return [{"Put": {"TableName": self.table, "Item": row_key(partition)}} for partition in partitions]
+
+        decider = self.as_role("DeciderRole")
+        decider.query(TableName=self.table, **query("F#x"))
+        self.assert_denied(decider.query, **query("ACTIVE"))
+        self.assert_denied(decider.transact_write_items, TransactItems=puts("T#not-there", "F#not-there"))
+        self.assertNotIn("Item", self.client("dynamodb").get_item(TableName=self.table, Key=row_key("T#not-there")))
+        decider.transact_write_items(TransactItems=puts("T#there"))
 
     def test_facts_and_rings_reach_the_decider_and_new_actions_the_actuator(self):
         before = self.starts("decider"), self.starts("actuator")

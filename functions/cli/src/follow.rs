@@ -146,6 +146,7 @@ fn told(fact: &Fact) -> Option<What> {
         | Fact::JobDescribed { .. }
         | Fact::LogRead { .. }
         | Fact::JobStarted { .. }
+        | Fact::JobSeen { .. }
         | Fact::StartRefused { .. }
         | Fact::JobNeverStarted { .. }
         | Fact::StopAccepted { .. }

@@ -81,6 +81,9 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
             StopWhy::NextInstances => {
                 format!("trial {}: a quota keeps its job from starting, other instances are next", job.trial)
             }
+            StopWhy::Quota => {
+                format!("trial {}: a quota lets nothing start for long, its job is called off", job.trial)
+            }
             StopWhy::Interruptions { count } => {
                 format!("trial {}: interrupted {count} times, goes on on demand", job.trial)
             }
@@ -108,6 +111,7 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
             let why = match why {
                 RetryWhy::Capacity => "there was no capacity",
                 RetryWhy::NextInstances => "there was no capacity, other instances are next",
+                RetryWhy::Quota => "a quota kept it from starting",
                 RetryWhy::OnDemand => "spot capacity failed it, on demand is next",
                 RetryWhy::MaxWait => "no spot capacity came in time",
                 RetryWhy::ServiceError => "the training service failed",
@@ -208,7 +212,7 @@ fn not_promoted(why: StopWhy) -> String {
         StopWhy::TuningEnding => " with the tuning, while it waited".to_owned(),
         StopWhy::MaxResource => " with all its epochs".to_owned(),
         StopWhy::PastLevel { .. } => ", it trained beyond its level".to_owned(),
-        StopWhy::NextInstances => ", a quota kept its job from starting".to_owned(),
+        StopWhy::NextInstances | StopWhy::Quota => ", a quota kept its job from starting".to_owned(),
         StopWhy::Interruptions { .. } => ", it was interrupted too often".to_owned(),
         StopWhy::NoObjective { .. } => ", it emitted nothing".to_owned(),
     }
@@ -219,7 +223,9 @@ fn finished(how: &TrialEnd) -> String {
         TrialEnd::Completed => "completed".to_owned(),
         TrialEnd::Stopped(StopWhy::Rung { rung }) => format!("ended, stopped at rung {rung}"),
         TrialEnd::Stopped(StopWhy::PastLevel { .. }) => "ended, stopped beyond its level".to_owned(),
-        TrialEnd::Stopped(StopWhy::NextInstances) => "ended, a quota kept its job from starting".to_owned(),
+        TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota) => {
+            "ended, a quota kept its job from starting".to_owned()
+        }
         TrialEnd::Stopped(StopWhy::Interruptions { .. }) => "ended, interrupted too often".to_owned(),
         TrialEnd::Stopped(StopWhy::MaxResource) => "ended with all its epochs".to_owned(),
         TrialEnd::Stopped(StopWhy::TuningEnding) => "ended with the tuning".to_owned(),
@@ -296,6 +302,7 @@ pub(crate) fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from
     let why = match word {
         Some("PastLevel") => "past its level".to_owned(),
         Some("NextInstances") => "other instances".to_owned(),
+        Some("Quota") => "quota".to_owned(),
         Some("Interruptions") => "interruptions".to_owned(),
         Some("MaxResource") => "all epochs".to_owned(),
         Some("TuningEnding") => "tuning ending".to_owned(),

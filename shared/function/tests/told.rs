@@ -178,6 +178,8 @@ fn a_sweep_tells_what_it_could_not_do() {
     let swept = Swept {
         tunings: 2,
         left: 3,
+        stuck: 1,
+        missed: 4,
         failed: 2,
         failures: vec![(ID.to_owned(), throttled())],
         last_error: Some(StoreError::Table(TableError::Unavailable("no answer".to_owned()))),
@@ -203,6 +205,8 @@ fn a_sweep_tells_what_it_could_not_do() {
         ("SweepMs", 40),
         ("TuningsActive", 2),
         ("ActionsLeft", 3),
+        ("TuningsStuck", 1),
+        ("ActionsMissed", 4),
         ("SweepFailed", 3),
         ("OrphansStopped", 1),
         ("JobsStarted", 1),

@@ -122,9 +122,21 @@ impl From<StoreError> for ApiError {
 
 impl From<PricesError> for ApiError {
     fn from(error: PricesError) -> Self {
-        let message = "The price list did not answer, and a cap can be kept only with a price. Try again, or give \
-                       Controller.InstancePricesUsdPerHour.";
-        Self::new("ServiceUnavailable", 503, 503, message).because(Cause::Prices(error))
+        let (code, status, message) = match &error {
+            PricesError::Unavailable(_) => (
+                "ServiceUnavailable",
+                503,
+                "The price list did not answer, and a cap can be kept only with a price. Try again, or give \
+                 Controller.InstancePricesUsdPerHour.",
+            ),
+            PricesError::Refused(_) => (
+                "ValidationException",
+                400,
+                "The price list refused this stack, and a cap can be kept only with a price. Give \
+                 Controller.InstancePricesUsdPerHour, or have the stack's role of the API allowed pricing:GetProducts.",
+            ),
+        };
+        Self::new(code, status, status, message).because(Cause::Prices(error))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use http_api::{Answered, Api, Cause, ROUTES};
+use http_api::{Answered, Api, ApiError, Cause, ROUTES};
 use serde_json::{Value, json};
 use service::decide::Decider;
 use service::describe::Place;
@@ -31,7 +31,7 @@ struct Listed(Option<&'static str>);
 
 impl Prices for Listed {
     async fn instance_hour(&self, instance_type: &str) -> Result<Option<u64>, PricesError> {
-        let known = self.0.ok_or_else(|| PricesError("timed out".to_owned()))?;
+        let known = self.0.ok_or_else(|| PricesError::Unavailable("timed out".to_owned()))?;
         Ok((instance_type == known).then_some(115_000))
     }
 
@@ -341,14 +341,58 @@ async fn what_the_stack_does_not_allow_is_refused_whole_and_nothing_is_stored() 
     let expected = [
         "Controller.MaxCostUsd",
         "Controller.InstancePricesUsdPerHour",
-        "TrainingJobDefinition.HyperParameterTuningResourceConfig.InstanceType",
+        "TrainingJobDefinition.ResourceConfig.InstanceType",
         "TrainingJobDefinition.AlgorithmSpecification.TrainingImage",
         "TrainingJobDefinition.RoleArn",
         "TrainingJobDefinition.VpcConfig",
     ];
     assert_eq!(paths, expected);
     assert!(answer["message"].as_str().unwrap().contains("only ml.g5.*"), "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("as the tag 'hyperband:MaxCostUsd'"), "{answer}");
     assert!(api.submit.store.all("INDEX", "").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn regression_a_refused_instance_type_names_the_field_it_was_read_from() {
+    let guardrails = Guardrails { instance_types: AllowList::read("ml.m5.large"), ..Guardrails::default() };
+    let api = api(Listed(Some("ml.m5.large")), guardrails);
+    let on = |kind: &str| json!({"InstanceType": kind, "InstanceCount": 1, "VolumeSizeInGB": 1});
+    let form = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
+    for (resources, path) in [
+        (on("ml.g5.xlarge"), format!("{form}.InstanceType")),
+        (
+            json!({"InstanceConfigs": [on("ml.m5.large"), on("ml.g5.xlarge")]}),
+            format!("{form}.InstanceConfigs[1].InstanceType"),
+        ),
+    ] {
+        let mut body = request("hb1");
+        let job = body["TrainingJobDefinition"].as_object_mut().unwrap();
+        job.remove("ResourceConfig");
+        job.insert("HyperParameterTuningResourceConfig".to_owned(), resources);
+        let (status, answer) = rest(&api, "POST", "/tuning-jobs", &body).await;
+        assert_eq!((status, &answer["Violations"][0]["Path"]), (400, &json!(path)), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn regression_a_client_that_cannot_send_controller_gives_its_cap_by_tag_or_environment() {
+    let guardrails = Guardrails { require_cost_cap: true, ..Guardrails::default() };
+    let api = api(Listed(Some("ml.m5.large")), guardrails);
+    let mut tagged = request("tagged");
+    tagged.as_object_mut().unwrap().remove("Controller");
+    let mut told = tagged.clone();
+    tagged["Tags"] = json!([{"Key": "hyperband:MaxCostUsd", "Value": "5"}]);
+    let (status, answer) = amz(&api, "CreateHyperParameterTuningJob", &tagged.to_string()).await;
+    assert_eq!(status, 200, "{answer}");
+    told["HyperParameterTuningJobName"] = json!("told");
+    told["TrainingJobDefinition"]["Environment"] = json!({"HYPERBAND_MaxCostUsd": "5"});
+    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &told).await;
+    assert_eq!(status, 201, "{answer}");
+    for name in ["tagged", "told"] {
+        let (_, described) = get(&api, &format!("/tuning-jobs/{name}")).await;
+        assert_eq!(described["Controller"]["MaxCostUsd"], 5, "{described}");
+        assert_eq!(described["Controller"]["CapUsd"], 5, "{described}");
+    }
 }
 
 #[tokio::test]
@@ -360,6 +404,10 @@ async fn a_price_that_is_not_known_is_refused_and_one_that_cannot_be_had_is_for_
     let silent = api(Listed(None), Guardrails::default());
     let (status, body) = rest(&silent, "POST", "/tuning-jobs", &request("hb1")).await;
     assert_eq!((status, &body["__type"]), (503, &json!("ServiceUnavailable")));
+    // To send it again is of no use: a right is missing.
+    let refused = ApiError::from(PricesError::Refused("AccessDeniedException: m".to_owned()));
+    assert_eq!((refused.status, refused.code), (400, "ValidationException"));
+    assert!(refused.message.contains("InstancePricesUsdPerHour"), "{}", refused.message);
 }
 
 #[tokio::test]

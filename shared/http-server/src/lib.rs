@@ -1,12 +1,14 @@
-//! An HTTP/1.1 server with bounds: on the size of a body, on the time that a request may take to arrive, on connections and
-//! on requests at work.
+//! An HTTP/1.1 server with bounds: on the size of a body, on the time that a request may take to arrive and its answer to be
+//! taken, on connections and on requests at work.
 //!
 //! On hyper, the library under the AWS SDKs, since a server of a few paths needs no framework, and what a framework would
 //! leave to do is just this: the bounds. Bodies are whole on both sides. Assumes a tokio runtime with time and I/O. Must
-//! never hold more than its bounds allow, whoever calls; it does not know who that is.
+//! never hold more than its bounds allow, whoever calls; it does not know who that is. Must never give up in the middle what
+//! a whole request asks for: who hangs up loses the answer, nothing else.
 #![warn(missing_docs)]
 
-use std::convert::Infallible;
+mod patience;
+
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +23,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinError;
 use tokio::time::{sleep, timeout};
+
+use patience::Patient;
 
 /// How long a shutdown waits for requests at work.
 const CLOSING_TIME: Duration = Duration::from_secs(5);
@@ -48,6 +53,8 @@ pub struct Limits {
     pub head_time: Duration,
     /// For a body to arrive.
     pub body_time: Duration,
+    /// For an answer to be taken.
+    pub answer_time: Duration,
 }
 
 impl Default for Limits {
@@ -58,6 +65,7 @@ impl Default for Limits {
             requests: 64,
             head_time: Duration::from_secs(30),
             body_time: Duration::from_secs(30),
+            answer_time: Duration::from_secs(30),
         }
     }
 }
@@ -79,7 +87,8 @@ where
     H: Fn(Request) -> F + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
-    let server = Arc::new(Server { requests: Semaphore::new(limits.requests), limits, handler });
+    let requests = Arc::new(Semaphore::new(limits.requests));
+    let server = Arc::new(Server { requests: Arc::clone(&requests), limits, handler });
     let connections = Arc::new(Semaphore::new(limits.connections));
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.head_time).max_buf_size(HEAD_BYTES_MAX);
@@ -94,9 +103,10 @@ where
         let server = Arc::clone(&server);
         let service = service_fn(move |request| {
             let server = Arc::clone(&server);
-            async move { Ok::<_, Infallible>(server.answer(request).await.map(Full::new)) }
+            async move { Ok::<_, JoinError>(server.answer(request).await?.map(Full::new)) }
         });
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
+        let stream = TokioIo::new(Patient::new(stream, limits.answer_time));
+        let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
             // What breaks it has told whom it concerns: the other side.
             let _ = connection.await;
@@ -104,7 +114,13 @@ where
         });
     }
     drop(listener);
-    let _ = timeout(CLOSING_TIME, graceful.shutdown()).await;
+    // Whose client has hung up belongs to no connection.
+    let all = u32::try_from(limits.requests).unwrap_or(u32::MAX);
+    let _ = timeout(CLOSING_TIME, async {
+        graceful.shutdown().await;
+        let _ = requests.acquire_many(all).await;
+    })
+    .await;
 }
 
 /// The next connection, once there is room for it.
@@ -128,20 +144,29 @@ async fn accept(
 
 struct Server<H> {
     limits: Limits,
-    requests: Semaphore,
+    requests: Arc<Semaphore>,
     handler: H,
 }
 
 impl<H, F> Server<H>
 where
     H: Fn(Request) -> F,
-    F: Future<Output = Response>,
+    F: Future<Output = Response> + Send + 'static,
 {
-    async fn answer(&self, request: http::Request<Incoming>) -> Response {
-        let _room = self.requests.acquire().await;
+    /// The answer; an error if the handler panicked, which closes the connection.
+    async fn answer(&self, request: http::Request<Incoming>) -> Result<Response, JoinError> {
+        // Never closed.
+        let room = Arc::clone(&self.requests).acquire_owned().await.ok();
         let (head, body) = request.into_parts();
         let body = self.read(body).await;
-        (self.handler)(Request::from_parts(head, body)).await
+        let work = (self.handler)(Request::from_parts(head, body));
+        // A task of its own: a client that hangs up ends the one of its connection, wherever that waits.
+        tokio::spawn(async move {
+            let answer = work.await;
+            drop(room);
+            answer
+        })
+        .await
     }
 
     async fn read(&self, body: Incoming) -> Result<Bytes, Unread> {

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream as Plain};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::*;
@@ -16,13 +16,21 @@ struct Running {
 }
 
 async fn start(limits: Limits) -> Running {
+    start_with(limits, |request: Request| async move {
+        let body = request.body().as_ref().map(Bytes::len);
+        Response::new(format!("{} {body:?}", request.uri().path()).into())
+    })
+    .await
+}
+
+async fn start_with<H, F>(limits: Limits, handler: H) -> Running
+where
+    H: Fn(Request) -> F + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (end, ended) = oneshot::channel();
-    let handler = |request: Request| async move {
-        let body = request.body().as_ref().map(Bytes::len);
-        Response::new(format!("{} {body:?}", request.uri().path()).into())
-    };
     let until = async { ended.await.unwrap_or(()) };
     let task = tokio::spawn(serve(listener, limits, handler, until));
     Running { address, end, task }
@@ -90,4 +98,109 @@ async fn it_ends_when_told_though_a_connection_is_idle() {
     server.task.await.unwrap();
     assert!(Plain::connect(server.address).is_err(), "nobody listens any more");
     drop(idle);
+}
+
+/// Tells how a request at `/slow` ended: done, or given up before.
+struct Told(mpsc::UnboundedSender<&'static str>, &'static str);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = self.0.send(self.1);
+    }
+}
+
+/// A server that answers only when it may go on, but for `/b`; what it does is told.
+async fn start_slow(limits: Limits, go_on: &Arc<Notify>) -> (Running, mpsc::UnboundedReceiver<&'static str>) {
+    let (tell, told) = mpsc::unbounded_channel();
+    let go_on = Arc::clone(go_on);
+    let handler = move |request: Request| {
+        let (tell, go_on) = (tell.clone(), Arc::clone(&go_on));
+        async move {
+            if request.uri().path() == "/slow" {
+                let mut end = Told(tell.clone(), "given up");
+                let _ = tell.send("at work");
+                go_on.notified().await;
+                end.1 = "done";
+            }
+            Response::new(Bytes::from_static(b"answered"))
+        }
+    };
+    (start_with(limits, handler).await, told)
+}
+
+const SLOW: &[u8] = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
+const B: &str = "GET /b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn regression_what_a_client_that_hung_up_asked_for_is_done() {
+    let go_on = Arc::new(Notify::new());
+    let (server, mut told) = start_slow(Limits { connections: 1, ..Limits::default() }, &go_on).await;
+    let mut client = Plain::connect(server.address).unwrap();
+    client.write_all(SLOW).unwrap();
+    assert_eq!(told.recv().await, Some("at work"));
+    drop(client);
+    // There is room for one connection: that of the client is gone.
+    assert!(exchange(server.address, B).await.ends_with("answered"));
+    go_on.notify_one();
+    assert_eq!(told.recv().await, Some("done"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_waits_for_what_a_client_that_hung_up_asked_for() {
+    let go_on = Arc::new(Notify::new());
+    let (server, mut told) = start_slow(Limits { connections: 1, ..Limits::default() }, &go_on).await;
+    let mut client = Plain::connect(server.address).unwrap();
+    client.write_all(SLOW).unwrap();
+    assert_eq!(told.recv().await, Some("at work"));
+    drop(client);
+    assert!(exchange(server.address, B).await.ends_with("answered"));
+    server.end.send(()).unwrap();
+    sleep(Duration::from_millis(50)).await;
+    assert!(!server.task.is_finished());
+    go_on.notify_one();
+    server.task.await.unwrap();
+    assert_eq!(told.recv().await, Some("done"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_clients_that_hung_up_count_until_they_are_done() {
+    let go_on = Arc::new(Notify::new());
+    let (server, mut told) = start_slow(Limits { requests: 1, ..Limits::default() }, &go_on).await;
+    let mut client = Plain::connect(server.address).unwrap();
+    client.write_all(SLOW).unwrap();
+    assert_eq!(told.recv().await, Some("at work"));
+    drop(client);
+    let waiting = tokio::spawn(exchange(server.address, B));
+    sleep(Duration::from_millis(50)).await;
+    assert!(!waiting.is_finished());
+    go_on.notify_one();
+    assert!(waiting.await.unwrap().ends_with("answered"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn regression_who_does_not_read_its_answer_does_not_keep_its_connection() {
+    // More than the sockets of both sides hold.
+    const LARGE: usize = 64 * 1024 * 1024;
+    let limits = Limits { connections: 1, answer_time: Duration::from_millis(50), ..Limits::default() };
+    let handler = |request: Request| async move {
+        let length = if request.uri().path() == "/b" { 1 } else { LARGE };
+        Response::new(Bytes::from(vec![b'x'; length]))
+    };
+    let server = start_with(limits, handler).await;
+    let mut deaf = Plain::connect(server.address).unwrap();
+    deaf.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let next = timeout(Duration::from_secs(30), exchange(server.address, B)).await;
+    assert!(next.expect("room for the next connection").ends_with('x'));
+    drop(deaf);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_panics_closes_its_connection_alone() {
+    let handler = |request: Request| async move {
+        assert_eq!(request.uri().path(), "/b", "as a handler that panics");
+        Response::new(Bytes::from_static(b"answered"))
+    };
+    let server = start_with(Limits::default(), handler).await;
+    assert_eq!(exchange(server.address, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n").await, "");
+    assert!(exchange(server.address, B).await.ends_with("answered"));
 }

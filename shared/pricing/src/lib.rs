@@ -47,9 +47,9 @@ impl PriceList {
             let usage = format!("{prefix}{usage}");
             let filter =
                 Filter::builder().r#type(FilterType::TermMatch).field("usagetype").value(&usage).build();
-            let filter = filter.map_err(|error| PricesError(error.to_string()))?;
+            let filter = filter.map_err(|error| PricesError::Unavailable(error.to_string()))?;
             let ask = self.client.get_products().service_code(SERVICE).filters(filter).max_results(ROWS);
-            let answer = ask.send().await.map_err(|error| unavailable(Failure::of(&error)))?;
+            let answer = ask.send().await.map_err(|error| untold(Failure::of(&error)))?;
             let rows = answer.price_list().iter();
             let prices: Result<Vec<Option<u64>>, PricesError> =
                 rows.map(|row| product::price(row, &usage, unit)).collect();
@@ -61,12 +61,12 @@ impl PriceList {
     }
 }
 
-fn unavailable(failure: Failure) -> PricesError {
-    PricesError(match failure {
-        Failure::Unavailable(reason) => reason,
-        Failure::Throttled => "it is throttling".to_owned(),
-        Failure::Refused { code, message } => format!("{code}: {message}"),
-    })
+fn untold(failure: Failure) -> PricesError {
+    match failure {
+        Failure::Unavailable(reason) => PricesError::Unavailable(reason),
+        Failure::Throttled => PricesError::Unavailable("it is throttling".to_owned()),
+        Failure::Refused { code, message } => PricesError::Refused(format!("{code}: {message}")),
+    }
 }
 
 impl Prices for PriceList {

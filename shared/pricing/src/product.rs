@@ -27,7 +27,8 @@ impl Unit {
 
 /// The dearest price of a row, in micro-dollars a unit, rounded up; `None` if it is not of `usage` or has none on demand.
 pub(crate) fn price(row: &str, usage: &str, unit: Unit) -> Result<Option<u64>, PricesError> {
-    let unreadable = |what: &str| PricesError(format!("its row of {usage} cannot be read: {what}"));
+    let unreadable =
+        |what: &str| PricesError::Unavailable(format!("its row of {usage} cannot be read: {what}"));
     let row: Value = serde_json::from_str(row).map_err(|error| unreadable(&error.to_string()))?;
     if row["product"]["attributes"]["usagetype"] != usage {
         return Ok(None);

@@ -1,7 +1,8 @@
 //! How usage types begin in each region, and where the price list of a region is asked for.
 //!
 //! AWS publishes no list of the prefixes; these are those of its bills. A region that is missing has no price here, and
-//! its users give one in the request.
+//! its users give one in the request. So have those of AWS `GovCloud` (US): the price list answers in the commercial partition
+//! only, where their credentials are nobody's.
 
 /// Where the price list is asked for: it has an endpoint in a few regions only.
 pub(crate) fn endpoint(region: &str) -> &'static str {
@@ -20,8 +21,6 @@ pub(crate) fn prefixes(region: &str) -> Option<&'static [&'static str]> {
         "us-east-2" => &["USE2-"],
         "us-west-1" => &["USW1-"],
         "us-west-2" => &["USW2-"],
-        "us-gov-east-1" => &["UGE1-"],
-        "us-gov-west-1" => &["UGW1-"],
         "ca-central-1" => &["CAN1-"],
         "ca-west-1" => &["CAN2-"],
         "mx-central-1" => &["MXC1-"],
@@ -61,6 +60,7 @@ mod tests {
     fn a_region_that_is_not_known_has_no_prefix() {
         assert_eq!(prefixes("us-east-1"), Some(["USE1-", ""].as_slice()));
         assert_eq!(prefixes("xx-north-9"), None);
+        assert_eq!(prefixes("us-gov-west-1"), None, "its credentials are not known where the list is");
         assert_eq!(endpoint("eu-west-1"), "eu-central-1");
         assert_eq!(endpoint("sa-east-1"), "us-east-1");
     }

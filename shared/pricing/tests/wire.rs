@@ -6,7 +6,7 @@ use aws_sdk_pricing::config::{BehaviorVersion, Credentials, Region, SharedCreden
 use loopback::{Answer, Service};
 use pricing::PriceList;
 use serde_json::{Value, json};
-use service::ports::Prices;
+use service::ports::{Prices, PricesError};
 
 fn list(service: &Service, region: &'static str) -> PriceList {
     let credentials = Credentials::new("AKIDEXAMPLE", "secret", None, None, "test");
@@ -67,15 +67,19 @@ async fn what_has_no_row_is_unknown_in_each_of_the_regions_forms() {
     assert_eq!(asked(&service), ["USE1-Train:ml.x.large", "Train:ml.x.large"]);
     let unknown = Service::start(|_| Answer::done(&Value::Null));
     assert_eq!(list(&unknown, "xx-north-9").instance_hour("ml.m5.large").await, Ok(None));
+    assert_eq!(list(&unknown, "us-gov-west-1").instance_hour("ml.m5.large").await, Ok(None));
     assert!(unknown.calls().is_empty(), "a region that is not known here is not asked for");
 }
 
 #[tokio::test]
 async fn a_list_that_refuses_or_fails_is_an_error_and_not_an_unknown_price() {
-    for (status, code) in
-        [(400, "AccessDeniedException"), (400, "ThrottlingException"), (500, "InternalErrorException")]
-    {
+    for (status, code, refused) in [
+        (400, "AccessDeniedException", true),
+        (400, "ThrottlingException", false),
+        (500, "InternalErrorException", false),
+    ] {
         let service = Service::start(move |_| Answer::error(status, code, "m"));
-        assert!(list(&service, "us-east-1").instance_hour("ml.m5.large").await.is_err(), "{code}");
+        let error = list(&service, "us-east-1").instance_hour("ml.m5.large").await.unwrap_err();
+        assert_eq!(matches!(&error, PricesError::Refused(_)), refused, "{code}: {error}");
     }
 }

@@ -56,11 +56,18 @@ pub trait Prices: Send + Sync {
         &self,
         instance_type: &str,
     ) -> impl Future<Output = Result<Option<u64>, PricesError>> + Send;
-    /// Micro-dollars per 1,000 gibibyte-hours of training volume, `None` when unknown.
+    /// Micro-dollars per 1,000 gibibyte-hours of training volume, `None` when unknown (then a listed price of an instance is
+    /// not one of its job).
     fn volume_kilo_gib_hour(&self) -> impl Future<Output = Result<Option<u64>, PricesError>> + Send;
 }
 
-/// The price source did not answer: the submit fails with a retryable error.
+/// The price source told nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the price list is not available: {0}")]
-pub struct PricesError(pub String);
+pub enum PricesError {
+    /// For now: the submit fails with a retryable error.
+    #[error("the price list is not available: {0}")]
+    Unavailable(String),
+    /// For good, until somebody changes a right: the error code and message.
+    #[error("the price list refused: {0}")]
+    Refused(String),
+}

@@ -49,7 +49,7 @@ pub enum SubmitError {
     /// What is left of the stack's month's cap pays no job of it: 400 `ResourceLimitExceeded`.
     #[error("{0}")]
     MonthlyCap(String),
-    /// To be tried again: 503.
+    /// A cap needs a price that the list did not tell: to be tried again, 503, or refused, 400.
     #[error(transparent)]
     Prices(#[from] PricesError),
     /// To be tried again: 500 or 503.
@@ -128,20 +128,36 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         Err(SubmitError::MonthlyCap(message))
     }
 
-    /// The price list is asked only for what the request does not say.
+    /// What the price list says: of the instances whose price the request does not give, and of volumes. Where no cap hangs
+    /// on it, a list that does not answer keeps no tuning from its start.
     async fn price(&self, request: &Request) -> Result<PriceAnswer, PricesError> {
         let mut answer = PriceAnswer::default();
+        let asked = self.ask(request, &mut answer).await;
+        let capped = self.monthly_cap.is_some() || !matches!(request.cap(), Ok(None));
+        match asked {
+            Err(error) if capped => Err(error),
+            Ok(()) | Err(_) => Ok(answer),
+        }
+    }
+
+    async fn ask(&self, request: &Request, answer: &mut PriceAnswer) -> Result<(), PricesError> {
+        let mut all_given = true;
         for choice in request.instance_choices() {
-            let known = answer.instance_hours.contains_key(choice.instance_type);
-            if known || request.given_price(choice.instance_type).is_some() {
+            if request.given_price(choice.instance_type).is_some() {
                 continue;
             }
-            let price = self.prices.instance_hour(choice.instance_type).await?;
-            answer.instance_hours.extend(price.map(|price| (choice.instance_type.to_owned(), price)));
-            if answer.volume_kilo_gib_hour.is_none() {
-                answer.volume_kilo_gib_hour = self.prices.volume_kilo_gib_hour().await?;
+            all_given = false;
+            if !answer.instance_hours.contains_key(choice.instance_type) {
+                let price = self.prices.instance_hour(choice.instance_type).await?;
+                answer.instance_hours.extend(price.map(|price| (choice.instance_type.to_owned(), price)));
             }
         }
-        Ok(answer)
+        match self.prices.volume_kilo_gib_hour().await {
+            Ok(price) => answer.volume_kilo_gib_hour = price,
+            // A given price counts for the volume too, then.
+            Err(_) if all_given => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 }

@@ -116,6 +116,10 @@ pub struct Swept {
     pub performed: Counts,
     /// Tunings with a decision that the event bus was not told of, and why.
     pub unpublished: Vec<(String, String)>,
+    /// Tunings without a step for ten minutes of which something that is stored waits for the decider.
+    pub stuck: usize,
+    /// Actions that nobody had taken up before this sweep, though they were ordered a while ago.
+    pub missed: usize,
     /// Running jobs that no action row knows, stopped.
     pub orphans_stopped: usize,
     /// Why running jobs could not be listed or an orphan not be stopped.

@@ -95,7 +95,7 @@ fn ordered(ruling: Ruling, earlier: Option<i64>) -> (MemoryTable, String, String
         "../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json"
     ))
     .unwrap();
-    let prices = PriceAnswer::uniform(&request, 461_000, None);
+    let prices = PriceAnswer::uniform(&request, 461_000, 0);
     let definition = request.definition(NOW - 10_000_000, "3fa1c2", &prices).unwrap();
     let (table, id) = (MemoryTable::new(), definition.id());
     let action = ruling.action().unwrap();

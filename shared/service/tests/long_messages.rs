@@ -125,7 +125,7 @@ fn world() -> (MemoryTable, Actuator<MemoryTable, Wordy, Wordy, Wordy>, String) 
     let body =
         include_bytes!("../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json");
     let request = Request::parse(body).expect("the sample is a request");
-    let prices = PriceAnswer::uniform(&request, 461_000, None);
+    let prices = PriceAnswer::uniform(&request, 461_000, 0);
     let definition = request.definition(CREATED, "3fa1c2", &prices).expect("a definition");
     let (table, id) = (MemoryTable::new(), definition.id());
     put(&table, stored::meta_row(&definition, &request.body().to_string()));

@@ -67,7 +67,7 @@ fn open() -> (KeptPrices<MemoryTable, List, At>, List, At) {
 }
 
 fn unavailable() -> Result<Option<u64>, PricesError> {
-    Err(PricesError("timed out".to_owned()))
+    Err(PricesError::Unavailable("timed out".to_owned()))
 }
 
 #[test]

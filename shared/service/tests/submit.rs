@@ -11,7 +11,8 @@ use service::ports::table::{Condition, Table, Write};
 use service::ports::{Clock, Prices, PricesError};
 use service::store::Store;
 use service::submit::{Guardrails, Submit, SubmitError};
-use tuning::money::MicroUsd;
+use tuning::definition::Definition;
+use tuning::money::{MicroUsd, Rate};
 use wire::request::ErrorCode;
 use wire::stored::{MonthRow, month_of};
 
@@ -79,16 +80,20 @@ fn check_under(
     table: &MemoryTable,
     body: &Value,
 ) -> (Result<String, SubmitError>, usize) {
-    let store = Arc::new(Store::new(Arc::new(table.clone())));
-    let submit = Submit {
-        store,
-        prices: Listed,
-        clock: At(1_790_000_000_000),
-        monthly_cap,
-        guardrails: Guardrails::default(),
-    };
-    let result = now(submit.submit(body.to_string().as_bytes())).map(|definition| definition.id());
+    let result = submit_with(Listed, monthly_cap, table, body).map(|definition| definition.id());
     (result, table.rows().len())
+}
+
+fn submit_with(
+    prices: impl Prices,
+    monthly_cap: Option<MicroUsd>,
+    table: &MemoryTable,
+    body: &Value,
+) -> Result<Definition, SubmitError> {
+    let store = Arc::new(Store::new(Arc::new(table.clone())));
+    let clock = At(1_790_000_000_000);
+    let submit = Submit { store, prices, clock, monthly_cap, guardrails: Guardrails::default() };
+    now(submit.submit(body.to_string().as_bytes()))
 }
 
 #[test]
@@ -175,4 +180,75 @@ fn a_month_s_cap_needs_a_price_even_where_the_tuning_has_no_cap() {
     let (result, rows) = check_under(Some(MicroUsd(1_000_000)), &MemoryTable::new(), &request);
     let Err(SubmitError::Request(error)) = result else { panic!("{result:?}") };
     assert_eq!((error.violations[0].path.as_str(), rows), ("Controller.InstancePricesUsdPerHour", 0));
+}
+
+/// What a list says of every instance, and of volumes.
+struct Says(Result<Option<u64>, PricesError>, Result<Option<u64>, PricesError>);
+
+impl Prices for Says {
+    async fn instance_hour(&self, _: &str) -> Result<Option<u64>, PricesError> {
+        self.0.clone()
+    }
+
+    async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
+        self.1.clone()
+    }
+}
+
+fn silent() -> Result<Option<u64>, PricesError> {
+    Err(PricesError::Unavailable("timed out".to_owned()))
+}
+
+/// The volume counted as nothing, so that a cap was kept on less than the bill.
+#[test]
+fn regression_under_a_cap_a_volume_of_unknown_price_is_refused() {
+    let without_cap = |name: &str| {
+        let mut request = request(name);
+        request["Controller"] = json!({});
+        request
+    };
+    for (monthly_cap, body) in [(None, request("own")), (Some(MicroUsd(1_000_000)), without_cap("month"))] {
+        let table = MemoryTable::new();
+        let prices = Says(Ok(Some(115_000)), Ok(None));
+        let Err(SubmitError::Request(error)) = submit_with(prices, monthly_cap, &table, &body) else {
+            panic!("the price of its volume is not known")
+        };
+        assert!(error.message.contains("'ml.m5.large' and of its volume"), "{error}");
+        assert!(table.rows().is_empty());
+    }
+}
+
+/// A price in the request kept the list from being asked, and 16 TiB cost nothing.
+#[test]
+fn regression_a_volume_is_priced_by_the_list_where_the_request_prices_the_instance() {
+    let mut body = request("given");
+    body["Controller"]["InstancePricesUsdPerHour"] = json!({"ml.m5.large": 0.115});
+    body["TrainingJobDefinition"]["ResourceConfig"]["VolumeSizeInGB"] = json!(16_384);
+    let least = |volume| {
+        let submitted = submit_with(Says(silent(), volume), None, &MemoryTable::new(), &body);
+        let definition = submitted.unwrap();
+        let rate = definition.job.rate.unwrap();
+        assert_eq!(rate.instance_hour, 115_000);
+        (rate.volume_kilo_gib_hour, definition.least_cap().unwrap())
+    };
+    // 900 s of 0.115 dollars an hour, and of 16,384 GiB at 0.208334 dollars for 1,000 of them.
+    assert_eq!(least(Ok(Some(208_334))), (208_334, MicroUsd(882_087)));
+    // What the list does not know, or cannot be asked for, is in the price that was given.
+    assert_eq!(least(Ok(None)), (0, MicroUsd(28_750)));
+    assert_eq!(least(silent()), (0, MicroUsd(28_750)));
+}
+
+/// A list that was away kept every tuning from its start, also those of whose cost nobody had said anything.
+#[test]
+fn regression_without_a_cap_a_silent_price_list_keeps_no_tuning_from_its_start() {
+    let mut body = request("any");
+    let submitted = |body: &Value, prices| submit_with(prices, None, &MemoryTable::new(), body);
+    assert!(matches!(submitted(&body, Says(silent(), silent())), Err(SubmitError::Prices(_))));
+    assert!(matches!(submitted(&body, Says(Ok(Some(1)), silent())), Err(SubmitError::Prices(_))));
+    body["Controller"] = json!({});
+    for prices in [Says(silent(), silent()), Says(Ok(Some(115_000)), silent())] {
+        assert_eq!(submitted(&body, prices).unwrap().job.rate, None);
+    }
+    let rate = Rate { instance_hour: 115_000, volume_kilo_gib_hour: 191_781 };
+    assert_eq!(submitted(&body, Says(Ok(Some(115_000)), Ok(Some(191_781)))).unwrap().job.rate, Some(rate));
 }

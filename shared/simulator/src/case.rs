@@ -117,6 +117,9 @@ pub struct Choices {
     pub refit: bool,
     /// Seconds for which the instances of a job on demand are kept for the next one; 0 = not at all.
     pub keep_alive_seconds: u64,
+    /// How long a job on demand may wait for its instances (`MaxPendingTimeInSeconds`), where the request says so.
+    #[serde(default)]
+    pub max_pending_seconds: Option<i64>,
 }
 
 /// Names read back live as long as the program: there are a few, and they are read once.
@@ -153,7 +156,14 @@ impl Choices {
             others: Vec::new(),
             refit: false,
             keep_alive_seconds: 0,
+            max_pending_seconds: None,
         }
+    }
+
+    /// The longest time of a job, s.
+    fn job_seconds_max(&self) -> i64 {
+        let runs = self.max_wait_seconds.unwrap_or(self.max_runtime_seconds) + 600;
+        runs + self.max_pending_seconds.unwrap_or(0)
     }
 
     fn drawn(dice: &mut Dice) -> Self {
@@ -214,6 +224,10 @@ impl Choices {
         if self.others.is_empty() && self.max_wait_seconds.is_none() && keep.chance(0.4) {
             self.keep_alive_seconds = keep.pick(&[60, 300, 900, 3_600]);
         }
+        let mut pending = Dice::new(seed, "pending", n);
+        if self.max_wait_seconds.is_none() && pending.chance(0.25) {
+            self.max_pending_seconds = Some(pending.pick(&[7_200, 14_400]));
+        }
         // One job to search, one to train the best once more.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);
     }
@@ -270,14 +284,14 @@ impl Case {
             submit_again_at: None,
             cap: None,
             changes: Vec::new(),
-            kilo_gib_hour: if choices.own_price { 0 } else { LISTED_KILO_GIB_HOUR },
+            kilo_gib_hour: LISTED_KILO_GIB_HOUR,
             volume_gib: 30,
             epochs: choices.epochs,
             base,
             program_epochs: choices.hyperband.map_or(6, |(_, max, _)| max),
             max_jobs: choices.max_jobs,
             choices: choices.clone(),
-            job_ms_max: (choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 600) * 1_000,
+            job_ms_max: choices.job_seconds_max() * 1_000,
             silence_ms: choices
                 .extra
                 .iter()
@@ -401,6 +415,9 @@ fn job_definition(choices: &Choices) -> Value {
     let mut stopping = json!({"MaxRuntimeInSeconds": choices.max_runtime_seconds});
     if let Some(wait) = choices.max_wait_seconds {
         stopping["MaxWaitTimeInSeconds"] = json!(wait);
+    }
+    if let Some(pending) = choices.max_pending_seconds {
+        stopping["MaxPendingTimeInSeconds"] = json!(pending);
     }
     let mut definition = json!({
         "AlgorithmSpecification": {

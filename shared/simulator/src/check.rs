@@ -127,7 +127,7 @@ pub(crate) struct JobBook {
     seen: bool,
     /// A quota keeps it from starting.
     limited: bool,
-    /// It was called off for that.
+    /// It was called off for that: its trial goes on elsewhere, or later.
     elsewhere: bool,
     money: Money,
     pub(crate) stop_ordered: bool,

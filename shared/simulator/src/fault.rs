@@ -90,6 +90,7 @@ kinds! {
     JobAlgorithmError "job: program fails" 0.3 Reach::World,
     JobServiceError "job: internal server error" 0.2 Reach::World,
     JobCapacityError "job: capacity error after create" 0.3 Reach::World,
+    JobPends "job: waits for its instances, for hours" 0.5 Reach::World,
     JobInterrupted "job: spot interruption" 0.7 Reach::World,
     RestartFromZero "job: restart without checkpoint" 0.5 Reach::World,
     CheckpointLost "job: the checkpoints of its trial are lost" 0.3 Reach::World,

@@ -263,6 +263,7 @@ const CHOICES: &[fn(&mut Choices)] = &[
     |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(9), 3)),
     |choices| choices.refit = false,
     |choices| choices.keep_alive_seconds = 0,
+    |choices| choices.max_pending_seconds = None,
     |choices| choices.spot_fallback = false,
     |choices| _ = choices.others.pop(),
     |choices| {

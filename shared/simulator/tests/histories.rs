@@ -79,6 +79,7 @@ fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     let mut report = whole();
     add(&mut report, &month_without_money());
     add(&mut report, &ranks_after_interruptions());
+    add(&mut report, &no_room_for_an_hour());
     for seed in 0..4 {
         add(&mut report, &programs_that_ignore_their_epochs(seed));
     }
@@ -109,6 +110,15 @@ fn month_without_money() -> Run {
     let plan = Plan { monthly_cap: Some(600_000), ..Plan::calm() };
     let choices = Choices { max_jobs: 100, ..Choices::plain() };
     Run { seed: 0, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
+}
+
+/// One tuning has the only job that the account allows, for more than an hour, and another one wants three.
+fn no_room_for_an_hour() -> Run {
+    let plan = Plan { account_jobs: Some(1), epoch_ms: 600_000, ..Plan::calm() };
+    let one = Case::of("sim0", &Choices { max_parallel: 1, max_jobs: 2, ..Choices::plain() });
+    let mut other = Case::of("sim1", &Choices { max_jobs: 4, ..Choices::plain() });
+    other.submit_at = 5 * MINUTE;
+    Run { seed: 0, plan, cases: vec![one, other], trace: false }
 }
 
 /// How many histories of the following kind are played.

@@ -49,6 +49,12 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
             let faults = [(Kind::TrainingThrottled, 0.6)];
             made(Plan { stream_outage, ..plan(&faults) }, &Choices::plain())
         }
+        // Longer than the job may last.
+        Mutation::SignOfLifeUntold => {
+            let waits =
+                Choices { max_runtime_seconds: 600, max_pending_seconds: Some(14_400), ..Choices::plain() };
+            made(plan(&[(Kind::JobPends, 1.0)]), &waits)
+        }
         // Long enough for the whole reservation of a job with a long limit to be taken.
         Mutation::SilentJobIgnored => {
             let faults = [(Kind::EventLost, 0.5), (Kind::LogLost, 0.5)];

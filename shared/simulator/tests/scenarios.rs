@@ -173,6 +173,40 @@ fn frozen_functions_lose_by_version_and_claim() {
     }
 }
 
+/// A quota of nothing that nobody raises: the tuning asks for little while it waits, and ends after a day, with the way out.
+#[test]
+fn a_quota_that_is_never_raised_ends_the_tuning_and_costs_few_calls() {
+    let choices = Choices { max_parallel: 6, max_jobs: 24, ..Choices::plain() };
+    let plan = Plan { account_jobs: Some(0), monthly_cap: Some(40_000_000), ..Plan::calm() };
+    let cases = vec![Case::of("sim0", &choices)];
+    let history = Run { seed: 1, plan, cases, trace: false }.history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+    assert_eq!(history.ended, [("sim0".to_owned(), "Failed".to_owned())]);
+    assert!((24 * HOUR..40 * HOUR).contains(&history.virtual_ms), "{} ms", history.virtual_ms);
+    assert_eq!((history.rulings["StopOrdered Quota"], history.rulings["AttemptAwaited Quota"]), (5, 5));
+    // Six for ten minutes, then one every five minutes: six all the time would be 1,700.
+    let creates = hits(&[history], Kind::AccountQuota);
+    assert!((200..400).contains(&creates), "{creates}");
+}
+
+/// Jobs that wait for their instances for hours (`MaxPendingTimeInSeconds`), far longer than their running time may last: none is
+/// taken for deleted, whatever else is lost.
+#[test]
+fn jobs_that_wait_for_their_instances_for_hours_are_waited_for() {
+    let choices = Choices { max_runtime_seconds: 600, max_pending_seconds: Some(14_400), ..Choices::plain() };
+    for (n, lost) in [0.0, 0.5].into_iter().enumerate() {
+        let plan = Plan { safety_ms: 100 * HOUR, ..Plan::calm() }.with(Kind::JobPends, 1.0);
+        let plan = plan.with(Kind::EventLost, lost).with(Kind::StreamLost, lost);
+        let seed = u64::try_from(n).expect("a small number");
+        let run = Run { seed, plan, cases: vec![Case::of("sim0", &choices)], trace: false };
+        let history = run.history();
+        assert!(history.violations.is_empty(), "{:#?}", history.violations);
+        assert_eq!(history.ended, [("sim0".to_owned(), "MaxJobs".to_owned())]);
+        assert_eq!(history.rulings.get("SettledInFull"), None, "{:?}", history.rulings);
+        assert!(history.faults[&Kind::JobPends] >= 12 && history.virtual_ms > 8 * HOUR);
+    }
+}
+
 /// P7: "no training job of this stack runs unknown to the table for longer than the sweep interval + 10 minutes while a
 /// tuning is active, an hour otherwise"; and another stack's jobs, named like ours, are left alone.
 #[test]

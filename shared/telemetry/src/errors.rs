@@ -101,7 +101,7 @@ impl ErrorType {
                 "SageMaker did not list, describe or stop a job; the next sweep tries again"
             }
             Self::Prices => {
-                "the price list did not answer and no price was kept; the request is to be sent again"
+                "the price list did not answer, or refused, and no price was kept; `error` says which"
             }
             Self::RequestRefused => "a request was refused, with this code",
             Self::Bus => "the event bus was not told of a trial; it is not tried again",

@@ -128,6 +128,18 @@ pub const TUNINGS_ACTIVE: Metric = count("TuningsActive", SWEEPER, "active tunin
 /// What a sweep left.
 pub const ACTIONS_LEFT: Metric =
     count("ActionsLeft", SWEEPER, "actions that were due and jobs that were silent, left to the next sweep");
+/// Tunings that are not decided on.
+pub const TUNINGS_STUCK: Metric = count(
+    "TuningsStuck",
+    SWEEPER,
+    "tunings without a step for ten minutes of which something that is stored waits for the decider",
+);
+/// Actions that the actuator did not perform.
+pub const ACTIONS_MISSED: Metric = count(
+    "ActionsMissed",
+    SWEEPER,
+    "actions that nobody had taken up a quarter of a minute and more after they were ordered",
+);
 /// What a sweep could not do.
 pub const SWEEP_FAILED: Metric = count(
     "SweepFailed",
@@ -144,7 +156,7 @@ pub const TRAINING_SERVICE_CALLS: Metric =
 pub const REQUESTS_REFUSED: Metric = count("RequestsRefused", API, "requests that were refused");
 
 /// All of them.
-pub const ALL: [Metric; 26] = [
+pub const ALL: [Metric; 28] = [
     FACTS_RECORDED,
     EVENTS_IGNORED,
     EVENTS_UNREADABLE,
@@ -167,6 +179,8 @@ pub const ALL: [Metric; 26] = [
     SWEEP_MS,
     TUNINGS_ACTIVE,
     ACTIONS_LEFT,
+    TUNINGS_STUCK,
+    ACTIONS_MISSED,
     SWEEP_FAILED,
     ORPHANS_STOPPED,
     TRAINING_SERVICE_CALLS,

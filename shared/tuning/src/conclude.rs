@@ -50,8 +50,8 @@ pub(crate) fn conclusion(
         return None;
     }
     let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
-    if job.never_started && job.stop == Some(StopWhy::NextInstances) && refit::goes_on(state, trial) {
-        return retry(RetryWhy::NextInstances, state.now);
+    if let Some(why) = elsewhere_or_later(job).filter(|_| job.never_started && refit::goes_on(state, trial)) {
+        return retry(why, state.now);
     }
     if job.never_started {
         return finished(Some(key), TrialEnd::NeverStarted);
@@ -75,6 +75,15 @@ pub(crate) fn conclusion(
         ) => TrialEnd::Failed(job.message.clone().unwrap_or_else(|| unexplained(job))),
     };
     finished(Some(key), how)
+}
+
+/// Why the trial of a job that was called off for a quota is tried again.
+fn elsewhere_or_later(job: &Job) -> Option<RetryWhy> {
+    match job.stop? {
+        StopWhy::NextInstances => Some(RetryWhy::NextInstances),
+        StopWhy::Quota => Some(RetryWhy::Quota),
+        _ => None,
+    }
 }
 
 fn called_off(job: &Job) -> bool {
@@ -146,8 +155,7 @@ fn further_attempt(
 ) -> Option<(RetryWhy, i64)> {
     let elsewhere = match job.stop {
         Some(StopWhy::Interruptions { .. }) => Some(RetryWhy::OnDemand),
-        Some(StopWhy::NextInstances) => Some(RetryWhy::NextInstances),
-        _ => None,
+        _ => elsewhere_or_later(job),
     };
     // What its program did before the stop landed stands.
     let by_itself = matches!(job.end, Some(JobEnd::Completed | JobEnd::AlgorithmError));

@@ -76,7 +76,10 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             return None;
         }
         let elsewhere = || {
-            let limited = || spot::limited(definition, state, trial, job);
+            let limited = || {
+                let others = spot::limited(definition, state, trial, job);
+                others.or_else(|| spot::called_off(state, key, job))
+            };
             spot::interrupted(definition, state, trial, job).or_else(limited)
         };
         let silent = || silence::confirmed(definition, state, trial, job);
@@ -100,7 +103,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
 }
 
 /// An ended job's bill is read once; if it does not come within an hour, the whole reservation is spent. So it is for a
-/// job that should have ended by its own limits and was never seen to: somebody has deleted it.
+/// job that should have ended by its own limits and was not seen for an hour since: somebody has deleted it.
 fn bill(state: &State) -> Option<Ruling> {
     state.jobs().find_map(|(key, _, job)| {
         if job.end.is_some() && !job.bill_ordered && !job.is_closed() {
@@ -121,17 +124,43 @@ fn settle_at(job: &Job) -> Option<i64> {
     if job.end.is_some() {
         return job.bill_awaited_since.map(|since| since.saturating_add(SETTLE_DEADLINE_MS));
     }
-    let limit = job.limits.max_wait_seconds.unwrap_or(job.limits.max_runtime_seconds);
-    let seconds = limit.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
-    let life = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
-    // Before the service accepted it the start is still owed, and will have an outcome.
-    job.accepted.then(|| job.seen_at.saturating_add(life).saturating_add(SETTLE_DEADLINE_MS))
+    let end = must_end_at(job)?;
+    job.overdue_since.filter(|since| *since >= end).map(|since| since.saturating_add(SETTLE_DEADLINE_MS))
 }
 
-/// The jobs that would be settled in full at time `at`: all that is stored of them must be folded before.
+/// When a job that runs must have ended by its own limits, counted from its last sign of life: while it waits for instances
+/// they do not bind it, and every look at it is such a sign.
+pub(crate) fn must_end_at(job: &Job) -> Option<i64> {
+    // Before the service accepted it the start is still owed, and will have an outcome.
+    let runs = job.accepted && job.end.is_none() && !job.is_closed();
+    runs.then(|| job.seen_at.saturating_add(life_ms(job)))
+}
+
+/// When it is to be told that a job of which nothing else was heard is still there: long before it would be taken for
+/// deleted, and a few times an hour at most.
+pub fn sign_due_at(job: &Job) -> Option<i64> {
+    let quiet = life_ms(job).saturating_add(SETTLE_DEADLINE_MS) / 2;
+    must_end_at(job).map(|_| job.seen_at.saturating_add(quiet))
+}
+
+/// The longest that a job may last once it has instances.
+fn life_ms(job: &Job) -> i64 {
+    let limit = job.limits.max_wait_seconds.unwrap_or(job.limits.max_runtime_seconds);
+    let seconds = limit.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
+    i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000)
+}
+
+/// The jobs that would be settled in full at time `at`, or by times up to then that come together: all that is stored of
+/// them must be folded before.
 pub fn settled_by(state: &State, at: i64) -> Vec<JobKey> {
-    let due = state.jobs().filter(|(_, _, job)| settle_at(job).is_some_and(|deadline| deadline <= at));
-    due.map(|(key, _, _)| key).chain(pool::settled_by(state, at).map(|pool| pool.job)).collect()
+    let missing = |job: &Job| must_end_at(job).map(|end| end.saturating_add(SETTLE_DEADLINE_MS));
+    let due = state
+        .jobs()
+        .filter(|(_, _, job)| settle_at(job).or_else(|| missing(job)).is_some_and(|deadline| deadline <= at));
+    // Nor is a tuning given up for a quota before it is certain that no job has started.
+    let in_vain = state.quota_in_vain_at().is_some_and(|deadline| deadline <= at);
+    let owed = state.jobs().filter(move |(_, _, job)| in_vain && !job.accepted);
+    due.chain(owed).map(|(key, _, _)| key).chain(pool::settled_by(state, at).map(|pool| pool.job)).collect()
 }
 
 /// The next time at which [`next`] may have something to say although nothing happened, ms since the epoch.
@@ -142,16 +171,24 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<i64> {
     // A bill that has not come after a minute is awaited from when the sweeper next tells the time.
     let settle = state.jobs().filter_map(|(_, _, job)| {
         let unclocked = job.bill_ordered && !job.is_closed() && job.bill_awaited_since.is_none();
-        if unclocked { Some(job.bill_ordered_at.saturating_add(BILL_USUAL_MS)) } else { settle_at(job) }
+        match settle_at(job) {
+            None if unclocked => Some(job.bill_ordered_at.saturating_add(BILL_USUAL_MS)),
+            // One whose end lies before what was told of the time already is overdue from when that is told next.
+            None => must_end_at(job)
+                .map(|end| if end > state.clock { end } else { state.clock.saturating_add(BILL_USUAL_MS) }),
+            settle => settle,
+        }
     });
     let told = state.clock;
     let retries = state.trials.values().filter(|trial| trial.job.is_none()).filter_map(|t| t.retry_at);
     let tuning = finish::time_up(definition).filter(|_| state.status == Status::Active);
-    let others = retries.chain(state.hold_starts_until).chain(tuning).chain(grant::deadlines(state));
+    let held = state.hold_starts_until.into_iter().chain(state.held_long_at());
+    let others = retries.chain(held).chain(tuning).chain(grant::deadlines(state));
     let others = others.filter(|deadline| *deadline > state.now);
     let told = settle
         .chain(pool::deadlines(state))
         .chain(silence::deadline(definition, state))
+        .chain(state.quota_in_vain_at())
         .filter(|deadline| *deadline > told);
     told.chain(others).min()
 }

@@ -135,6 +135,11 @@ pub enum Fact {
         /// The job.
         job: JobKey,
     },
+    /// A job of which nothing was heard for long is still there: the training service was asked.
+    JobSeen {
+        /// The job.
+        job: JobKey,
+    },
     /// The training service will never accept a job.
     StartRefused {
         /// The job.
@@ -211,6 +216,7 @@ impl Fact {
             | Self::LogRead { job, .. }
             | Self::SilenceSeen { job, .. }
             | Self::JobStarted { job }
+            | Self::JobSeen { job }
             | Self::StartRefused { job, .. }
             | Self::JobNeverStarted { job }
             | Self::StopAccepted { job }

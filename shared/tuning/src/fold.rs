@@ -8,7 +8,7 @@ mod grants;
 mod metrics;
 
 use crate::changes::put;
-use crate::decide::spot;
+use crate::decide::{must_end_at, spot};
 use crate::definition::Definition;
 use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::limits::MAX_MESSAGE_CHARS;
@@ -62,6 +62,14 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             }
             changed
         }),
+        Fact::JobSeen { job } => with_job(state, *job, |job| {
+            let changed = job.end.is_none() && !job.is_closed() && (!job.accepted || job.seen_at < at);
+            if changed {
+                job.accepted = true;
+                job.seen_at = job.seen_at.max(at);
+            }
+            changed
+        }),
         Fact::StopAccepted { job } => stop_accepted(state, *job, at),
         Fact::StartRefused { job, message } => {
             called_off(state, *job, |job| job.refused = Some(cut(message)))
@@ -79,6 +87,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
     };
     if changed {
         state.now = state.now.max(at);
+        state.let_go();
     }
     changed
 }
@@ -101,6 +110,11 @@ fn time_passed(state: &mut State, at: i64) -> bool {
         // A time from before the order, told hours late, says nothing of how long the bill has stayed away.
         if job.bill_ordered && job.bill_awaited_since.is_none() && at >= job.bill_ordered_at {
             job.bill_awaited_since = Some(at);
+        }
+        // Likewise one that came hours late, with signs of life that came before it was folded, says nothing of how long the
+        // job has been gone: the sweeper looks at it from now on.
+        if must_end_at(job).is_some_and(|end| at >= end && job.overdue_since < Some(end)) {
+            job.overdue_since = Some(at);
         }
     }
     true
@@ -306,6 +320,9 @@ fn deferred(
     });
     if let Some(choice) = short {
         state.lacks_capacity(definition, choice, state.now.max(at));
+    }
+    if holds {
+        state.put_off(at, limited.then(|| cut(reason)));
     }
     // What one choice of instances lacks, another may have: others go first.
     let another = short.is_some() && spot::is_to_be_had(definition, state, spot::choice(definition, state));

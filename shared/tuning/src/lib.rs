@@ -28,6 +28,7 @@ pub mod definition;
 pub mod fact;
 pub mod fold;
 pub mod grants;
+pub mod held;
 pub mod invariant;
 pub mod ledger;
 pub mod limits;

@@ -86,8 +86,11 @@ pub const GRANT_RETRY_MS: i64 = 300_000;
 /// After this time without a grant, a tuning of which nothing runs ends.
 pub const GRANT_PATIENCE_MS: i64 = 3_600_000;
 
-/// A tuning that can start nothing for so long gives back what it does not use.
+/// A tuning that can start nothing for so long gives back what it does not use, and keeps one job ordered.
 pub const IDLE_MS: i64 = 600_000;
+
+/// A tuning of which nothing runs waits so long for a quota of the account: longer than most jobs of others that use it up.
+pub const QUOTA_PATIENCE_MS: i64 = 86_400_000;
 
 /// Lines kept over all running trials where the epoch is a line's rank (about 25 MB of state); there, `MaxResource` times
 /// the jobs at once must not be above it.

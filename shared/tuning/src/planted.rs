@@ -129,6 +129,7 @@ mod list {
         SweeperBillsNothing "the sweeper reads no bill that is owed",
         SweeperReadsNothing "the sweeper reads no log that is owed",
         SilentJobIgnored "a job that shows no sign of life is not looked at",
+        SignOfLifeUntold "nobody is told that a job of which nothing is heard is still there",
         SilentTuningIgnored "a tuning without a step is not rung",
         DeadlineNeverTold "the decider is never told that its deadline has passed",
         OrphanNeverStopped "a running job that no row knows is left alone",

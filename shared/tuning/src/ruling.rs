@@ -286,6 +286,8 @@ pub enum StopWhy {
     },
     /// It was not started for a quota of the account: its trial goes on on other instances.
     NextInstances,
+    /// A quota of the account keeps it from starting, and nothing runs for long: another job stays ordered, its trial waits.
+    Quota,
     /// It emitted no value of the objective for so long.
     NoObjective {
         /// So many seconds.
@@ -304,6 +306,8 @@ pub enum RetryWhy {
     ServiceError,
     /// No capacity; there are other instances to choose from.
     NextInstances,
+    /// A quota of the account kept it from starting; it waits for room.
+    Quota,
     /// Spot capacity failed it; the next attempt is on demand.
     OnDemand,
     /// Its running time had been cut too short; the next attempt gets the user's limit.

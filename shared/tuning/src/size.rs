@@ -40,6 +40,7 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
         | Fact::SilenceSeen { .. }
         | Fact::GrantReturned { .. }
         | Fact::JobStarted { .. }
+        | Fact::JobSeen { .. }
         | Fact::JobNeverStarted { .. }
         | Fact::PoolSeen { .. }
         | Fact::PoolOver { .. }

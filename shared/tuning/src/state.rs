@@ -5,11 +5,10 @@
 
 mod apply;
 mod cohort;
+mod rung;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hyperband::ranking::{Direction, Score, better_first};
-use hyperband::rung::{Rung, Verdict};
 use search::Configuration;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +16,7 @@ use crate::changes::Changes;
 use crate::definition::{Definition, JobLimits};
 use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::grants::Grants;
+use crate::held::Held;
 use crate::ledger::Ledger;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
@@ -25,6 +25,7 @@ use crate::runtime::Timings;
 use crate::summary::JobSummary;
 
 pub use cohort::{Arrival, Cohort};
+pub use rung::RungState;
 
 /// The state of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +76,9 @@ pub struct State {
     pub refusals: u32,
     /// No start before this time: the service lacks capacity or throttles.
     pub hold_starts_until: Option<i64>,
+    /// Since when starts are put off and nothing runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
     /// Until when the request's choices of instances are taken to lack capacity, by choice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub short_until: Vec<i64>,
@@ -236,6 +240,9 @@ pub struct Job {
     pub phase_at: i64,
     /// Latest sign of life of any kind.
     pub seen_at: i64,
+    /// The first time that the sweeper told at which it should have ended by its own limits, counted from that sign.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overdue_since: Option<i64>,
     /// When its instances began to run.
     pub started: Option<i64>,
     /// When they ceased to.
@@ -319,47 +326,9 @@ pub struct Counters {
     pub objective_failed: u32,
 }
 
-/// A rung in stored form.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct RungState {
-    /// Arrivals (trial, value), best first; `None` = not a number.
-    pub arrivals: Vec<(u32, Option<f64>)>,
-    /// How many of them were let go on.
-    pub went_on: u32,
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
-}
-
-fn score(value: Option<f64>) -> Score {
-    value.map_or(Score::NotFinite, Score::of)
-}
-
-impl RungState {
-    /// The rung it stores.
-    pub fn rung(&self, direction: Direction) -> Rung {
-        let arrivals = self.arrivals.iter().map(|entry| (entry.0, score(entry.1)));
-        Rung::from_entries(direction, arrivals.collect())
-    }
-
-    /// The verdict on `trial` if it arrived now, without rebuilding the rung.
-    pub fn judge(&self, direction: Direction, eta: u32, trial: u32, value: Option<f64>) -> Verdict {
-        Verdict::of(self.position(direction, trial, value), self.arrivals.len(), eta, score(value))
-    }
-
-    /// Takes the arrival of `trial`, which goes on or not.
-    pub fn arrive(&mut self, direction: Direction, trial: u32, value: Option<f64>, goes_on: bool) {
-        self.arrivals.insert(self.position(direction, trial, value), (trial, value));
-        self.went_on = self.went_on.saturating_add(u32::from(goes_on));
-    }
-
-    /// How many of the arrivals are better than `value` of `trial`: its rank.
-    pub fn position(&self, direction: Direction, trial: u32, value: Option<f64>) -> usize {
-        let new = (score(value), trial);
-        self.arrivals.partition_point(|entry| better_first(direction, (score(entry.1), entry.0), new).is_lt())
-    }
 }
 
 impl State {
@@ -388,6 +357,7 @@ impl State {
             fruitless: 0,
             refusals: 0,
             hold_starts_until: None,
+            held: None,
             short_until: Vec::new(),
             overrun_told: false,
             cap_told: 0,

@@ -6,7 +6,7 @@
 //!
 //! Never changes a request, never stops at the first thing wrong.
 
-use crate::request::{ErrorCode, Request, RequestError, Violation};
+use crate::request::{ErrorCode, Request, RequestError, Violation, name_sources};
 
 mod rules;
 mod table;
@@ -87,6 +87,7 @@ pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
     }
     let mut all = walked.violations();
     all.append(&mut violations);
+    name_sources(request, &mut all);
     if all.is_empty() { Ok(()) } else { Err(report(all, walked.more)) }
 }
 

@@ -1,6 +1,6 @@
 //! The request: JSON of `CreateHyperParameterTuningJob` with one more object, `Controller`.
 //!
-//! Holds the checked JSON as it came (it is stored and echoed) and reads it. A [`Request`] from [`Request::parse`]
+//! Holds the checked JSON as it came (it is stored and echoed), with what belongs in `Controller` there, and reads it. A [`Request`] from [`Request::parse`]
 //! keeps every row and rule of [`crate::constraint`]; one from [`Request::from_stored`] kept those of its day.
 //! Reading is total: what is not there, or has another type, is absent or takes its default. Never panics, never does
 //! I/O.
@@ -18,12 +18,14 @@ use crate::constraint;
 mod define;
 mod job;
 mod json;
+mod lift;
 mod metric;
 mod ranges;
 mod usd;
 
 pub use define::PriceAnswer;
 pub use job::TrainingJob;
+pub(crate) use lift::{Source, is_tag, name_sources, violations as lift_violations};
 pub use metric::{PatternError, compile_pattern};
 pub(crate) use metric::{SMALL_BYTES, compile_measured, shortened};
 pub(crate) use ranges::parameters;
@@ -149,7 +151,8 @@ impl Request {
     }
 
     /// Checks a request that is JSON already.
-    pub fn check(body: Value) -> Result<Self, RequestError> {
+    pub fn check(mut body: Value) -> Result<Self, RequestError> {
+        lift::lift(&mut body);
         let mut request = Self { body };
         constraint::check(&request)?;
         json::drop_nulls(&mut request.body);
@@ -359,6 +362,18 @@ impl Request {
         (0..configs.len().max(1)).map(choice).collect()
     }
 
+    /// Path of the field that names the instance type of choice `index`.
+    pub fn instance_type_path(&self, index: usize) -> String {
+        let tuning = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
+        if !self.list(&format!("{tuning}.InstanceConfigs")).is_empty() {
+            format!("{tuning}.InstanceConfigs[{index}].InstanceType")
+        } else if self.at(tuning).is_some() {
+            format!("{tuning}.InstanceType")
+        } else {
+            "TrainingJobDefinition.ResourceConfig.InstanceType".to_owned()
+        }
+    }
+
     /// What a job runs on: an entry of `InstanceConfigs`, else the flat fields of either resource configuration.
     fn resources(&self, index: usize, member: &str) -> Option<&Value> {
         let tuning = self.at("TrainingJobDefinition.HyperParameterTuningResourceConfig");
@@ -412,10 +427,16 @@ impl Request {
         self.text("Controller.MetricHost").unwrap_or("algo-1")
     }
 
+    /// The user's tags that training jobs get.
+    pub(crate) fn job_tags(&self) -> impl Iterator<Item = &Value> {
+        let is_ours = |tag: &Value| tag.get("Key").and_then(Value::as_str).is_some_and(is_tag);
+        self.list("Tags").iter().filter(move |tag| !is_ours(tag))
+    }
+
     /// The user's tags by key.
     pub fn tags(&self) -> BTreeMap<String, String> {
         let text = |tag: &Value, member: &str| tag.get(member).and_then(Value::as_str).map(str::to_owned);
-        self.list("Tags").iter().filter_map(|tag| Some((text(tag, "Key")?, text(tag, "Value")?))).collect()
+        self.job_tags().filter_map(|tag| Some((text(tag, "Key")?, text(tag, "Value")?))).collect()
     }
 }
 

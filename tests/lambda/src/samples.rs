@@ -48,7 +48,7 @@ async fn stage(service: &Service, function: &str, file: &str) -> Stage {
     }
     let create = folder().join("aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json");
     let request = Request::parse(&std::fs::read(create).unwrap()).unwrap();
-    let prices = PriceAnswer::uniform(&request, 461_000, None);
+    let prices = PriceAnswer::uniform(&request, 461_000, 0);
     let definition = request.definition(SUBMITTED, INCARNATION, &prices).unwrap();
     let id = definition.id();
     let submitted = Recorded { key: "submitted".to_owned(), at: SUBMITTED, fact: Fact::TuningSubmitted };

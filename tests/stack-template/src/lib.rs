@@ -60,11 +60,25 @@ impl Template {
         names.map(String::as_str).collect()
     }
 
-    /// What the role of `function` grants, an action each.
+    /// The name of the role of `function`.
+    pub fn role(&self, function: &str) -> &str {
+        self.properties(function)["Role"]["Fn::GetAtt"][0].as_str().unwrap()
+    }
+
+    /// The managed policies that a role has when all that is optional is there: each of this template.
+    pub fn managed(&self, role: &str) -> Vec<&str> {
+        let arns = &self.properties(role)["ManagedPolicyArns"];
+        let arns = arns.get("Fn::If").map_or(arns, |choice| &choice[1]);
+        let named = list(arns).into_iter().filter(|arn| !arn.is_null());
+        named.map(|arn| arn["Ref"].as_str().unwrap_or_else(|| panic!("{role} has {arn}"))).collect()
+    }
+
+    /// What the role of `function` grants, an action each: by its own policies and by managed ones.
     pub fn grants(&self, function: &str) -> Vec<Grant> {
-        let role = self.properties(function)["Role"]["Fn::GetAtt"][0].as_str().unwrap();
-        let policies = self.properties(role)["Policies"].as_array().unwrap().iter();
-        let statements = policies.flat_map(|policy| list(&policy["PolicyDocument"]["Statement"]));
+        let role = self.role(function);
+        let own = self.properties(role)["Policies"].as_array().unwrap().iter();
+        let managed = self.managed(role).into_iter().map(|policy| self.properties(policy));
+        let statements = own.chain(managed).flat_map(|policy| list(&policy["PolicyDocument"]["Statement"]));
         let grants = statements.flat_map(|statement| {
             assert_eq!(statement["Effect"], "Allow", "{role} {statement}");
             list(&statement["Action"]).into_iter().map(move |action| Grant {

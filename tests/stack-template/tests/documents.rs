@@ -154,3 +154,71 @@ fn deployed_role(text: &str) -> &str {
     let role = below(text, "### 3. The stack").split("ExecutionRoleArns=").nth(1).unwrap();
     role.split('"').next().unwrap()
 }
+
+/// Rights as `docs/SECURITY.md` has them: an action of IAM and, of rows, the partition.
+type Rights = BTreeSet<(String, String)>;
+
+/// The functions that a first cell of the table of rights stands for.
+fn functions_of(cell: &str) -> Vec<&str> {
+    let all = ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"];
+    match cell.split_once("all") {
+        None => cell.split(", ").collect(),
+        Some((_, "")) => all.to_vec(),
+        Some((_, rest)) => all.into_iter().filter(|name| rest != format!(" but {name}")).collect(),
+    }
+}
+
+/// The rights in a cell such as "`GetItem`, `Query` on `T#`, `F#`" or "`logs:A`, `B` on their own log group".
+fn rights_of(cell: &str) -> Rights {
+    let code = Regex::new("`([^`]+)`").unwrap();
+    let codes =
+        |text: &str| -> Vec<String> { code.captures_iter(text).map(|found| found[1].to_owned()).collect() };
+    let (what, place) = cell.split_once(" on ").unwrap_or((cell, ""));
+    let actions = codes(what.split(" if ").next().unwrap());
+    let service = actions[0].split_once(':').map_or("dynamodb", |(service, _)| service).to_owned();
+    let named = actions.iter().map(|action| match action.split_once(':') {
+        Some(_) => action.clone(),
+        None => format!("{service}:{action}"),
+    });
+    let rows = |action: &str| ROWS.iter().any(|of_rows| action.strip_prefix("dynamodb:") == Some(of_rows));
+    let of_place = |action: String| {
+        let partitions = if rows(&action) { codes(place) } else { vec![String::new()] };
+        partitions.into_iter().map(move |partition| (action.clone(), partition))
+    };
+    named.flat_map(of_place).collect()
+}
+
+const ROWS: [&str; 4] = ["GetItem", "Query", "PutItem", "DeleteItem"];
+
+#[test]
+fn the_table_of_rights_is_that_of_the_roles() {
+    let (template, text) = (Template::read(), document("docs/SECURITY.md"));
+    let mut told: BTreeMap<&str, Rights> = BTreeMap::new();
+    let mut functions = Vec::new();
+    for row in
+        below(&text, "### What each function may do").lines().filter(|line| line.starts_with('|')).skip(2)
+    {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        if !cells[0].is_empty() {
+            functions = functions_of(cells[0]);
+        }
+        for function in &functions {
+            told.entry(function).or_default().extend(rights_of(cells[1]));
+        }
+    }
+    let mut granted: BTreeMap<&str, Rights> = BTreeMap::new();
+    for (name, function) in template.of_type("AWS::Serverless::Function") {
+        let program = function["CodeUri"].as_str().unwrap().rsplit('/').nth(1).unwrap();
+        // The key of the owner's has a sentence of its own below the table.
+        let grants = template.grants(name).into_iter().filter(|grant| !grant.action.starts_with("kms:"));
+        let rights = grants.flat_map(|grant| {
+            let keys = grant.condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].as_array().cloned();
+            let kind = |key: Value| key.as_str().unwrap().trim_end_matches('*').to_owned();
+            let kinds: Vec<String> =
+                keys.map_or(vec![String::new()], |keys| keys.into_iter().map(kind).collect());
+            kinds.into_iter().map(move |kind| (grant.action.clone(), kind))
+        });
+        granted.insert(program, rights.collect());
+    }
+    assert_eq!(told, granted);
+}

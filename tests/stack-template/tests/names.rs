@@ -102,6 +102,24 @@ fn the_table_has_the_keys_the_stream_and_the_expiry_that_the_code_uses() {
     }
 }
 
+#[test]
+fn regression_what_a_failed_first_deployment_leaves_is_in_no_way_of_the_next() {
+    let template = Template::read();
+    let mut kept = 0;
+    for (name, resource) in template.0["Resources"].as_object().unwrap() {
+        let policy = &resource["DeletionPolicy"];
+        if policy.is_null() {
+            continue;
+        }
+        // What has a name of its own goes with the deployment that made it; a made-up name may stay.
+        let named = resource["Properties"].as_object().unwrap().keys().any(|key| key.ends_with("Name"));
+        assert_eq!(policy, if named { "RetainExceptOnCreate" } else { "Retain" }, "{name}");
+        assert_eq!(resource["UpdateReplacePolicy"], "Retain", "{name}");
+        kept += 1;
+    }
+    assert_eq!(kept, 2);
+}
+
 /// The prefixes of keys that a stream mapping lets through, each with the kinds of change.
 fn filters(template: &Template, mapping: &str) -> Vec<(String, Value)> {
     let filters = template.properties(mapping)["FilterCriteria"]["Filters"].as_array().unwrap();
@@ -234,6 +252,45 @@ fn every_function_and_every_queue_has_its_alarms() {
     for mapping in template.of_type("AWS::Lambda::EventSourceMapping").values() {
         assert!(watched("IteratorAge", &mapping["FunctionName"]));
     }
+}
+
+/// The alarm `name`, by what it is called on: metric, seconds, of how many periods, what missing data is.
+fn watched(template: &Template, name: &str) -> (String, i64, (i64, i64), String) {
+    let alarm = template.properties(name);
+    let text = |key: &str| alarm[key].as_str().unwrap().to_owned();
+    let periods = alarm["EvaluationPeriods"].as_i64().unwrap();
+    let of_them = alarm["DatapointsToAlarm"].as_i64().unwrap_or(periods);
+    (text("MetricName"), alarm["Period"].as_i64().unwrap(), (of_them, periods), text("TreatMissingData"))
+}
+
+#[test]
+fn regression_a_function_that_is_not_called_at_all_rings() {
+    let template = Template::read();
+    let silent = watched(&template, "SweeperSilentAlarm");
+    assert_eq!(silent, ("Invocations".to_owned(), 300, (3, 3), "breaching".to_owned()));
+    let alarm = template.properties("SweeperSilentAlarm");
+    assert_eq!((&alarm["ComparisonOperator"], &alarm["Threshold"]), (&json!("LessThanThreshold"), &json!(1)));
+    assert_eq!(alarm["Dimensions"][0]["Value"], json!({"Ref": "SweeperFunction"}));
+    for (name, metric) in [
+        ("TuningsStuckAlarm", "TuningsStuck"),
+        ("ActionsMissedAlarm", "ActionsMissed"),
+        ("ActionsLeftAlarm", "ActionsLeft"),
+        ("TuningsFailedAlarm", "TuningsFailed"),
+    ] {
+        assert_eq!(watched(&template, name).0, metric, "{name}");
+    }
+}
+
+#[test]
+fn regression_slow_sweeps_ring_though_each_takes_the_place_of_the_next() {
+    let template = Template::read();
+    let (metric, seconds, (of_them, periods), _) = watched(&template, "SweeperSlowAlarm");
+    assert_eq!(metric, "Duration");
+    let timeout = template.properties("SweeperFunction")["Timeout"].as_i64().unwrap();
+    let threshold = template.properties("SweeperSlowAlarm")["Threshold"].as_i64().unwrap();
+    assert!(threshold < timeout * 1_000, "no sweep is longer");
+    // A tick that finds the lease taken counts as a sweep of no length, and a metric's minute may have none but that.
+    assert!(seconds > 2 * timeout && of_them < periods, "{of_them} of {periods} times {seconds} s");
 }
 
 #[test]

@@ -5,8 +5,9 @@
 //! their sources.
 #![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -73,7 +74,41 @@ fn of_lambda(template: &Template, function: &str) -> BTreeSet<String> {
     if mappings.into_iter().chain(of("AWS::Lambda::EventInvokeConfig")).count() > 0 {
         actions.push("sqs:SendMessage");
     }
-    actions.into_iter().map(str::to_owned).collect()
+    actions.into_iter().chain(OF_THE_KEY).map(str::to_owned).collect()
+}
+
+/// What DynamoDB does with a key of the owner's in the name of whoever reads or writes the table.
+const OF_THE_KEY: [&str; 6] = [
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+];
+
+#[test]
+fn every_function_may_use_a_key_of_the_owner_s_through_the_table_and_no_role_has_a_policy_from_elsewhere() {
+    let template = Template::read();
+    for function in FUNCTIONS {
+        let role = template.role(&logical(function)).to_owned();
+        let policies = json!({"Fn::If": ["HasKey", [{"Ref": "KeyPolicy"}], {"Ref": "AWS::NoValue"}]});
+        assert_eq!(template.properties(&role)["ManagedPolicyArns"], policies, "{role}");
+        for action in OF_THE_KEY {
+            let grant = grant(&template, function, action);
+            assert_eq!(grant.resource, json!({"Ref": "KmsKeyArn"}));
+            let service = json!({"Fn::Sub": "dynamodb.${AWS::Region}.amazonaws.com"});
+            assert_eq!(grant.condition, json!({"StringEquals": {"kms:ViaService": service}}));
+        }
+    }
+    let key = json!({"Fn::If": ["HasKey", {"Ref": "KmsKeyArn"}, {"Ref": "AWS::NoValue"}]});
+    assert_eq!(template.properties("Table")["SSESpecification"]["KMSMasterKeyId"], key);
+    for role in template.of_type("AWS::IAM::Role").keys() {
+        let boundary =
+            json!({"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]});
+        assert_eq!(template.properties(role)["PermissionsBoundary"], boundary, "{role}");
+        assert!(template.managed(role).iter().all(|policy| *policy == "KeyPolicy"), "{role}");
+    }
 }
 
 fn is_of_rows(action: &str) -> bool {
@@ -137,38 +172,69 @@ fn a_role_opens_the_rows_that_its_function_touches_and_no_other() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The calls in the sources of a crate that is a client of AWS, as actions of IAM. A client is a field named as one
-/// of these.
-fn called(folder: &str, service: &str) -> BTreeSet<String> {
-    let call = Regex::new(r"\bself\s*\.(client|reads|writes|logs)\s*\.([a-z_]+)\(\)").unwrap();
-    let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
-    let mut actions = BTreeSet::new();
-    for file in files.filter(|file| file.is_file()) {
+/// The calls in the sources below `folder`, as AWS names its operations: whatever begins a request, on whatever client. Each
+/// request that is sent must be one of them.
+fn called(folder: &Path) -> BTreeSet<String> {
+    let verbs =
+        "add|batch|create|delete|describe|execute|filter|get|list|put|query|scan|start|stop|transact|update";
+    let call = Regex::new(&format!(r"\.\s*((?:{verbs})(?:_[a-z_]+)?)\(\)")).unwrap();
+    let mut made = BTreeSet::new();
+    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         // The table is created by its tests; in an account, by the template.
-        if file.ends_with("schema.rs") || file.ends_with("embedded.rs") {
+        if file.ends_with("schema.rs") || file.ends_with("embedded.rs") || file.ends_with("embedded") {
             continue;
         }
-        for found in call.captures_iter(&fs::read_to_string(file).unwrap()) {
-            let words = found[2].split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
-            let service = if &found[1] == "logs" { "logs" } else { service };
-            actions.insert(format!("{service}:{}", words.collect::<String>()));
+        if file.is_dir() {
+            made.append(&mut called(&file));
+            continue;
         }
+        let text = fs::read_to_string(&file).unwrap();
+        let calls: Vec<&str> =
+            call.captures_iter(&text).map(|found| found.get(1).unwrap().as_str()).collect();
+        assert_eq!(text.matches(".send()").count(), calls.len(), "{}: {calls:?}", file.display());
+        made.extend(calls.into_iter().map(|name| {
+            name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect::<String>()
+        }));
     }
-    actions
+    made
+}
+
+/// The packages that have a client of a service of AWS, and which services.
+fn clients() -> BTreeMap<String, Vec<String>> {
+    let service = Regex::new(r"(?m)^aws-sdk-([a-z]+)\b").unwrap();
+    let packages = ["shared", "functions"].map(|group| fs::read_dir(root().join(group)).unwrap());
+    let packages = packages.into_iter().flatten().map(|entry| entry.unwrap().path());
+    let with_clients = packages.filter_map(|package| {
+        let manifest = fs::read_to_string(package.join("Cargo.toml")).ok()?;
+        let services: Vec<String> =
+            service.captures_iter(&manifest).map(|found| found[1].to_owned()).collect();
+        let name = package.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        (!services.is_empty()).then_some((name, services))
+    });
+    with_clients.collect()
 }
 
 #[test]
 fn the_clients_of_aws_make_just_these_calls() {
-    let known: BTreeSet<String> =
-        ALL_OPS.iter().flat_map(|op| actions(*op)).map(|action| (*action).to_owned()).collect();
-    let implied = BTreeSet::from(["sagemaker:AddTags", "iam:PassRole"].map(str::to_owned));
-    let mut made = called("shared/sagemaker/src", "sagemaker");
-    made.append(&mut called("shared/eventbridge/src", "events"));
-    made.append(&mut called("shared/pricing/src", "pricing"));
-    assert_eq!(made, &known - &implied);
-    let rows = ["GetItem", "Query", "PutItem", "DeleteItem", "TransactWriteItems"];
-    let rows: BTreeSet<String> = rows.iter().map(|call| format!("dynamodb:{call}")).collect();
-    assert_eq!(called("shared/dynamodb/src", "dynamodb"), rows);
+    let mut clients = clients();
+    // A service of one machine, which sends lines to CloudWatch Logs; no function has it.
+    assert!(clients.remove("shared/training-service").is_some());
+    let made: BTreeMap<&str, BTreeSet<String>> =
+        clients.keys().map(|package| (package.as_str(), called(&root().join(package).join("src")))).collect();
+    let of = |services: &[&str]| -> BTreeSet<String> {
+        let all = ALL_OPS.iter().flat_map(|op| actions(*op)).map(|action| action.split_once(':').unwrap());
+        // It is asked for by CreateTrainingJob, and is no call.
+        let calls = all.filter(|(service, call)| services.contains(service) && *call != "AddTags");
+        calls.map(|(_, call)| call.to_owned()).collect()
+    };
+    let rows = ["GetItem", "Query", "PutItem", "DeleteItem", "TransactWriteItems"].map(str::to_owned);
+    let known = BTreeMap::from([
+        ("shared/dynamodb", BTreeSet::from(rows)),
+        ("shared/eventbridge", of(&["events"])),
+        ("shared/pricing", of(&["pricing"])),
+        ("shared/sagemaker", of(&["sagemaker", "logs"])),
+    ]);
+    assert_eq!(made, known);
 }
 
 /// The only grant of `action`.

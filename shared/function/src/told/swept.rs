@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use service::store::StoreError;
 use service::sweep::{Counts, PerSort, Swept};
 use telemetry::metrics::{
-    ACTIONS_DEFERRED, ACTIONS_LEFT, ACTIONS_PERFORMED, JOBS_STARTED, JOBS_STOPPED, ORPHANS_STOPPED,
-    SWEEP_FAILED, SWEEP_MS, TRAINING_SERVICE_CALLS, TUNINGS_ACTIVE,
+    ACTIONS_DEFERRED, ACTIONS_LEFT, ACTIONS_MISSED, ACTIONS_PERFORMED, JOBS_STARTED, JOBS_STOPPED,
+    ORPHANS_STOPPED, SWEEP_FAILED, SWEEP_MS, TRAINING_SERVICE_CALLS, TUNINGS_ACTIVE, TUNINGS_STUCK,
 };
 use telemetry::{Entry, ErrorType, Report};
 
@@ -42,6 +42,8 @@ fn count(swept: &Swept, ms: i64, report: &mut Report) {
     report.add(JOBS_STARTED, started);
     report.add(JOBS_STOPPED, stopped);
     report.add(ACTIONS_LEFT, swept.left);
+    report.add(TUNINGS_STUCK, swept.stuck);
+    report.add(ACTIONS_MISSED, swept.missed);
     report.add(ORPHANS_STOPPED, swept.orphans_stopped);
     report.add(SWEEP_FAILED, swept.failed + usize::from(swept.listing_error.is_some()));
     if !report.metrics().is_empty() {
@@ -95,6 +97,8 @@ fn answer(swept: &Swept) -> Value {
             "grants": settled.grants,
         },
         "left": swept.left,
+        "stuck": swept.stuck,
+        "missed": swept.missed,
         "failed": swept.failed,
         "orphansStopped": swept.orphans_stopped,
         "lastError": swept.last_error.as_ref().map(ToString::to_string),

@@ -73,6 +73,7 @@ pub fn stop_word(why: StopWhy) -> String {
         StopWhy::MaxResource => "MaxResource".to_owned(),
         StopWhy::Interruptions { .. } => "Interruptions".to_owned(),
         StopWhy::NextInstances => "NextInstances".to_owned(),
+        StopWhy::Quota => "Quota".to_owned(),
         StopWhy::TuningEnding => "TuningEnding".to_owned(),
         StopWhy::NoObjective { .. } => "NoObjective".to_owned(),
     }

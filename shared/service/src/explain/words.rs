@@ -34,6 +34,7 @@ fn retried(why: RetryWhy) -> &'static str {
     match why {
         RetryWhy::Capacity => "there was no capacity for the one before",
         RetryWhy::NextInstances => "there was no capacity for the one before, so it runs on other instances",
+        RetryWhy::Quota => "a quota of the account kept the one before from starting",
         RetryWhy::OnDemand => "spot capacity failed the one before, so it runs on demand",
         RetryWhy::MaxWait => "no spot capacity came in time for the one before",
         RetryWhy::ServiceError => "the training service failed the one before",
@@ -142,6 +143,11 @@ pub(super) fn stop(why: StopWhy, status: &Status) -> String {
             "it is called off: a quota keeps it from starting, and there are other instances to choose from"
                 .to_owned()
         }
+        StopWhy::Quota => {
+            "it is called off: a quota of the account lets nothing start for long, and another job stays ordered to see when it \
+             does"
+                .to_owned()
+        }
         StopWhy::NoObjective { seconds } => {
             format!(
                 "it is ordered to stop: no value of the objective for {seconds} s, and none in its stored log"
@@ -196,6 +202,7 @@ pub(super) fn awaited(why: RetryWhy, not_before: i64, job: Option<&ExplainedJob>
     let why = match why {
         RetryWhy::Capacity => "there was no capacity",
         RetryWhy::NextInstances => "there was no capacity, and other instances to choose from",
+        RetryWhy::Quota => "a quota of the account kept it from starting",
         RetryWhy::OnDemand => "spot capacity failed it, so it goes on on demand",
         RetryWhy::MaxWait => "no spot capacity came in time",
         RetryWhy::ServiceError => "the training service failed",
@@ -218,7 +225,7 @@ pub(super) fn finished(how: &TrialEnd, job: Option<&ExplainedJob>) -> String {
         TrialEnd::Stopped(StopWhy::Interruptions { .. }) => {
             "the trial is over: its instances were taken away too often".to_owned()
         }
-        TrialEnd::Stopped(StopWhy::NextInstances) => {
+        TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota) => {
             "the trial is over: its training job was called off for a quota".to_owned()
         }
         TrialEnd::Stopped(StopWhy::MaxResource) => "the trial is over: it has all its epochs".to_owned(),

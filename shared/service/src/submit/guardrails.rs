@@ -67,17 +67,19 @@ impl Guardrails {
             violations.push(Violation { path: path.to_owned(), message: format!("{message} (at '{path}')") });
         };
         if self.require_cost_cap && request.at("Controller.MaxCostUsd").is_none() {
-            refuse("Controller.MaxCostUsd", "this stack takes no tuning job without MaxCostUsd".to_owned());
+            let message = "this stack takes no tuning job without MaxCostUsd: give it in Controller or, where a client \
+                           cannot send that, as the tag 'hyperband:MaxCostUsd'";
+            refuse("Controller.MaxCostUsd", message.to_owned());
         }
         if self.listed_prices_only && request.at("Controller.InstancePricesUsdPerHour").is_some() {
             let message =
                 "this stack takes prices from the price list only: leave InstancePricesUsdPerHour out";
             refuse("Controller.InstancePricesUsdPerHour", message.to_owned());
         }
-        for choice in request.instance_choices() {
+        for (index, choice) in request.instance_choices().into_iter().enumerate() {
             if !self.instance_types.allows(choice.instance_type) {
-                let path = "TrainingJobDefinition.HyperParameterTuningResourceConfig.InstanceType";
-                refuse(path, refused("instance type", choice.instance_type, &self.instance_types));
+                let path = request.instance_type_path(index);
+                refuse(&path, refused("instance type", choice.instance_type, &self.instance_types));
             }
         }
         let text = |path: &str| request.at(path).and_then(|value| value.as_str()).unwrap_or_default();

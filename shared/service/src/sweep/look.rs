@@ -3,7 +3,8 @@
 //! Goes on after the job that was looked at last, so that none is looked at twice before all were once, however few fit one
 //! sweep.
 
-use tuning::fact::JobKey;
+use tuning::decide::sign_due_at;
+use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::fold::fold;
 use tuning::state::{Job, Trial};
 use wire::names::training_job_name;
@@ -30,6 +31,16 @@ pub(super) fn is_silent(trial: &Trial, job: &Job, now: Millis, silence_ms: Milli
         return false;
     }
     job.accepted && job.end.is_none() && now.saturating_sub(seen_at) >= silence_ms
+}
+
+/// That a job is still there, if nothing else has told so for long: without it the job would be taken for deleted. Each sign
+/// is named by the one before it, so that two sweeps put it once.
+fn sign_of_life(key: JobKey, job: &Job, now: Millis) -> Option<Recorded> {
+    if tuning::planted!(SignOfLifeUntold) {
+        return None;
+    }
+    sign_due_at(job).filter(|due| now >= *due)?;
+    Some(Recorded { key: format!("seen#{key}#{}", job.seen_at), at: now, fact: Fact::JobSeen { job: key } })
 }
 
 fn last_line(trial: &Trial) -> Millis {
@@ -111,6 +122,9 @@ where
             run.swept.looked += 1;
             run.swept.cursor.look = Some(LookedAt { tuning: id.to_owned(), job: *key });
         }
+        if ring {
+            run.waits(id, now.saturating_sub(loaded.head.at));
+        }
         if ring && let Err(error) = record::ring(&*self.store.table, id, now).await {
             run.swept.last_error = Some(error.into());
         }
@@ -133,11 +147,17 @@ where
         let from = last_line(trial).max(description.created);
         let read = bill::read_log(jobs, tuning, &name, key, (from, LOOK_PAGES)).await;
         let mut facts = read.map(|(facts, _)| facts).unwrap_or_default();
-        if bill::phase(&description) != job.phase {
+        let phase = bill::phase(&description);
+        if phase != job.phase {
             facts.push(bill::state_fact(key, &description));
         }
         // The state is this sweep's own copy.
         facts.retain(|fact| fold(&tuning.definition, state, fact));
+        if !matches!(phase, JobPhase::Ended(_)) {
+            // What was found may be hours old, and the job wait for its instances ever since.
+            let sign = state.job(key).and_then(|job| sign_of_life(key, job, self.now()));
+            facts.extend(sign.filter(|fact| fold(&tuning.definition, state, fact)));
+        }
         let mut known = false;
         for fact in &facts {
             known |= self.put(&tuning.id, fact).await?;

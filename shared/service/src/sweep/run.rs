@@ -1,5 +1,9 @@
 //! What one sweep carries along: its lease, what it has found to be done, and what it tells at its end.
 
+use std::collections::BTreeSet;
+
+use wire::stored::ActionRow;
+
 use super::Swept;
 use super::lease::Lease;
 use super::round::FirstPage;
@@ -9,6 +13,10 @@ use crate::store::StoreError;
 
 /// So many failures are told one by one; all are counted.
 const FAILURES_TOLD: usize = 20;
+/// What is stored of a tuning that has made no step for so long has waited too long.
+const STUCK_MS: Millis = 600_000;
+/// So long after a step, what it ordered has reached the actuator, if anything reaches it.
+const MISSED_MS: Millis = 15_000;
 
 /// A sweep under way.
 #[derive(Debug)]
@@ -30,6 +38,10 @@ pub(super) struct Run {
     pub(super) left_after: Option<String>,
     /// What people are to be told of at its end.
     pub(super) news: Vec<(String, News)>,
+    /// How long ago the tuning that is being visited made its last step.
+    pub(super) since_step: Millis,
+    /// Tunings of which something that is stored waits for the decider for too long.
+    stuck: BTreeSet<String>,
 }
 
 /// An action that is due.
@@ -54,6 +66,8 @@ impl Run {
             silent: 0,
             left_after: None,
             news: Vec::new(),
+            since_step: 0,
+            stuck: BTreeSet::new(),
         }
     }
 
@@ -69,6 +83,18 @@ impl Run {
             self.swept.failures.push((id.to_owned(), error.clone()));
         }
         self.failed(error);
+    }
+
+    /// Something that is stored of tuning `id` waits for the decider, which made its last step of it so long ago.
+    pub(super) fn waits(&mut self, id: &str, since_step: Millis) {
+        if since_step >= STUCK_MS && self.stuck.insert(id.to_owned()) {
+            self.swept.stuck += 1;
+        }
+    }
+
+    /// An action of the tuning that is being visited is due.
+    pub(super) fn found(&mut self, row: &ActionRow) {
+        self.swept.missed += usize::from(row.tries == 0 && self.since_step >= MISSED_MS);
     }
 
     /// Takes note of what became of an action.

@@ -92,11 +92,13 @@ where
         let Some(loaded) = self.store.load(id).await? else {
             return self.at_rest(id).await;
         };
+        let since_step = now.saturating_sub(loaded.head.at);
+        run.since_step = since_step;
         if loaded.state.is_ended() {
             return self.heal_ended(run, id, &loaded.state).await;
         }
-        let mut ring = now.saturating_sub(loaded.head.at) >= SILENT_TUNING_MS || loaded.head.step == 0;
-        ring &= !tuning::planted!(SilentTuningIgnored);
+        let silent = since_step >= SILENT_TUNING_MS && !tuning::planted!(SilentTuningIgnored);
+        let mut ring = loaded.head.step == 0 && !tuning::planted!(SilentTuningIgnored);
         ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
         if loaded.head.deadline.is_some_and(|deadline| deadline <= now)
             && !tuning::planted!(DeadlineNeverTold)
@@ -126,6 +128,9 @@ where
             }
         }
         if ring {
+            run.waits(id, since_step);
+        }
+        if ring || silent {
             record::ring(&*self.store.table, id, now).await?;
         }
         failed.map_or(Ok(()), Err)
@@ -174,6 +179,7 @@ where
             Due::NotNow => return Ok(false),
             Due::Now(row) => row,
         };
+        run.found(&row);
         if !self.goes_on(run, HEAL_SHARE) || !self.actuator.jobs.turn(Sort::Stop).await {
             let after = run.swept.cursor.heal.clone();
             run.left(&after);
@@ -192,6 +198,7 @@ where
             Due::NotNow => return Ok(false),
             Due::Now(row) => row,
         };
+        run.found(&row);
         let performed = self.actuator.take_up(id, *row).await?;
         run.performed(id, action, &performed);
         let settled = &mut run.swept.settled;
@@ -217,7 +224,8 @@ where
         match self.actuator.due(id, &action).await? {
             Due::Settled => return Ok(true),
             Due::NotNow => {}
-            Due::Now(_) => {
+            Due::Now(row) => {
+                run.found(&row);
                 let after = run.swept.cursor.heal.clone();
                 if list(run).len() < room {
                     list(run).push(Owed { id: id.to_owned(), action, after });

@@ -7,5 +7,7 @@ mod idle;
 mod lease;
 mod limits;
 mod orphans;
+mod others;
 mod pools;
+mod signs;
 mod world;

@@ -21,7 +21,7 @@ use service::ports::training::{
 use service::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
 use service::store::Store;
 use service::submit::{Guardrails, Submit};
-use service::sweep::{Limits, PerSort, Rate, Sort, Sweeper, Swept};
+use service::sweep::{Limits, Sort, Sweeper, Swept};
 use tuning::fact::{Fact, JobKey, Recorded};
 use wire::item::{Attr, Item, Key};
 use wire::names::{TAG_STACK, training_job_name};
@@ -100,17 +100,11 @@ pub(crate) fn poll<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> O
 
 /// As deployed, but that nothing waits.
 pub(crate) fn unpaced() -> Limits {
-    let rate = |rate: Rate| Rate { every_ms: 0, ..rate };
-    let PerSort { describe, tags, list, log, create, stop } = Limits::CLOUD.calls;
-    let calls = PerSort {
-        describe: rate(describe),
-        tags: rate(tags),
-        list: rate(list),
-        log: rate(log),
-        create: rate(create),
-        stop: rate(stop),
-    };
-    Limits { calls, ..Limits::CLOUD }
+    let mut limits = Limits::CLOUD;
+    for sort in [Sort::Describe, Sort::Tags, Sort::List, Sort::Log, Sort::Create, Sort::Stop] {
+        limits.calls.of(sort).every_ms = 0;
+    }
+    limits
 }
 
 impl World {
@@ -181,6 +175,13 @@ impl World {
     }
 
     pub(crate) fn submit_request(&self, request: &Value) -> String {
+        let id = self.store_undecided(request);
+        self.decide(&id, &[]);
+        id
+    }
+
+    /// A tuning that was submitted, and no more.
+    pub(crate) fn store_undecided(&self, request: &Value) -> String {
         let store = Arc::new(Store::new(Arc::new(self.clone())));
         let submit = Submit {
             store,
@@ -189,9 +190,7 @@ impl World {
             monthly_cap: None,
             guardrails: Guardrails::default(),
         };
-        let id = now(submit.submit(request.to_string().as_bytes())).unwrap().id();
-        self.decide(&id, &[]);
-        id
+        now(submit.submit(request.to_string().as_bytes())).unwrap().id()
     }
 
     /// The decider takes `facts` and all that is stored.

@@ -42,7 +42,8 @@ impl Book {
     pub(super) fn within_bounds(&mut self, ruling: &Ruling) -> Result<(), String> {
         match ruling {
             Ruling::AttemptAwaited {
-                why: RetryWhy::RuntimeCutTooShort | RetryWhy::NextInstances, ..
+                why: RetryWhy::RuntimeCutTooShort | RetryWhy::NextInstances | RetryWhy::Quota,
+                ..
             } => Ok(()),
             // On demand it begins anew.
             Ruling::AttemptAwaited { why: RetryWhy::OnDemand, job, .. } => {

@@ -108,6 +108,7 @@ impl Book {
                 })
             }
             Ruling::StopOrdered { job, why: StopWhy::NextInstances } => self.called_off_for_quota(*job),
+            Ruling::StopOrdered { job, why: StopWhy::Quota } => self.called_off_until_there_is_room(*job),
             // Each rung begins as the request says.
             Ruling::RungReached { trial, .. } => {
                 if let Some(turns) = self.launches.trials.get_mut(trial) {
@@ -143,6 +144,18 @@ impl Book {
         right.then_some(()).ok_or_else(|| format!("Instances: job {key} is called off, limited: {limited}"))
     }
 
+    /// A job is called off for a quota, until there is room: one that is limited, while another stays ordered and nothing runs.
+    fn called_off_until_there_is_room(&mut self, key: JobKey) -> Result<(), String> {
+        let runs = self.jobs.values().any(|job| job.seen && !job.end_seen);
+        let stays = self.jobs.iter().any(|(other, job)| *other < key && !job.stop_ordered && !job.end_seen);
+        let job = self.jobs.get_mut(&key).ok_or("P2: of a job that was never ordered")?;
+        job.elsewhere = true;
+        let right = job.limited && stays && !runs;
+        right.then_some(()).ok_or_else(|| {
+            format!("Quota: job {key} is called off, another stays: {stays}, something runs: {runs}")
+        })
+    }
+
     fn tried_again(&mut self, key: JobKey, why: RetryWhy) -> Result<(), String> {
         let (choices, falls_back) = (self.case.clusters(), self.falls_back());
         let job = self.jobs.get(&key).ok_or("P2: of a job that was never ordered")?;
@@ -158,6 +171,7 @@ impl Book {
             RetryWhy::NextInstances if elsewhere => {
                 !matches!(end, Some(JobEnd::Completed | JobEnd::AlgorithmError))
             }
+            RetryWhy::Quota => elsewhere && !matches!(end, Some(JobEnd::Completed | JobEnd::AlgorithmError)),
             RetryWhy::NextInstances => end == Some(JobEnd::CapacityError) && moves_on && !interrupted,
             RetryWhy::Capacity => end == Some(JobEnd::CapacityError) && !moves_on && !interrupted,
             RetryWhy::ServiceError => end == Some(JobEnd::ServiceError) && !interrupted,
@@ -167,7 +181,7 @@ impl Book {
             RetryWhy::OnDemand => turns.on_demand = true,
             RetryWhy::NextInstances => turns.moves += 1,
             RetryWhy::Capacity | RetryWhy::MaxWait | RetryWhy::ServiceError => turns.moves = 0,
-            RetryWhy::RuntimeCutTooShort => {}
+            RetryWhy::RuntimeCutTooShort | RetryWhy::Quota => {}
         }
         if matches!(why, RetryWhy::Capacity | RetryWhy::NextInstances) {
             self.lacking(launch.instances);

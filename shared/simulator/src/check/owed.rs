@@ -1,6 +1,6 @@
 //! What is owed is done in time once nothing goes wrong any more: an ordered stop reaches its job, an ordered reading
-//! of a log is done, a bill that can be read is read, never replaced by the whole reservation, and a tuning ends when its
-//! time is up.
+//! of a log is done, a bill that can be read is read, never replaced by the whole reservation (nor is that of a job that is
+//! there), and a tuning ends when its time is up.
 //!
 //! A job ends by its own limits even if nobody stops it, and a reservation covers any bill, so no other checker would
 //! miss either; but the user pays for both.
@@ -140,6 +140,10 @@ pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
         let (id, key) = of;
         if owed.bills.get(of).is_some_and(|stored| stored + STORED_MS < *settled) {
             wrong.push(format!("P2: job {key} of {id} was settled in full although its bill was stored"));
+        }
+        // Whatever goes wrong: nobody could know that a job is gone which is there.
+        if ran(world, of, *settled) {
+            wrong.push(format!("P2: job {key} of {id} was settled in full while it waited or ran"));
         }
         let shown = job(world, of).filter(|job| !job.deleted).and_then(|job| {
             let mut shown = job.history.iter().filter(|(_, shown)| shown.billable_seconds.is_some());

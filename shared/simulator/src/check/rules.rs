@@ -39,6 +39,7 @@ rules! {
     Ruling::StopOrdered { why: StopWhy::MaxResource, .. } => "StopOrdered MaxResource",
     Ruling::StopOrdered { why: StopWhy::PastLevel { .. }, .. } => "StopOrdered PastLevel",
     Ruling::StopOrdered { why: StopWhy::NextInstances, .. } => "StopOrdered NextInstances",
+    Ruling::StopOrdered { why: StopWhy::Quota, .. } => "StopOrdered Quota",
     Ruling::StopOrdered { why: StopWhy::TuningEnding, .. } => "StopOrdered TuningEnding",
     Ruling::StopOrdered { why: StopWhy::NoObjective { .. }, .. } => "StopOrdered NoObjective",
     Ruling::StopOrdered { why: StopWhy::Interruptions { .. }, .. } => "StopOrdered Interruptions",
@@ -65,6 +66,7 @@ rules! {
     Ruling::AttemptAwaited { why: RetryWhy::ServiceError, .. } => "AttemptAwaited ServiceError",
     Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => "AttemptAwaited RuntimeCutTooShort",
     Ruling::AttemptAwaited { why: RetryWhy::NextInstances, .. } => "AttemptAwaited NextInstances",
+    Ruling::AttemptAwaited { why: RetryWhy::Quota, .. } => "AttemptAwaited Quota",
     Ruling::AttemptAwaited { why: RetryWhy::OnDemand, .. } => "AttemptAwaited OnDemand",
     Ruling::TrialFinished { how: TrialEnd::Completed, .. } => "TrialFinished Completed",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), job: None, .. } => "TrialFinished Stopped Rung, waiting",
@@ -94,7 +96,7 @@ rules! {
     Ruling::TuningEnded { why: EndReason::Failed(_) } => "TuningEnded Failed",
     ;
     // Only if the tuning ends just then.
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances), .. } |
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota), .. } |
     // These end no tuning before its time.
     Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } => "TuningEnding without a rule";
     "LimitsChanged, cap raised",

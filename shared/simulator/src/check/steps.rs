@@ -84,6 +84,7 @@ impl Book {
             | Fact::GrantReturned { .. }
             | Fact::NoticeGiven { .. }
             | Fact::JobStarted { .. }
+            | Fact::JobSeen { .. }
             | Fact::StartRefused { .. }
             | Fact::JobNeverStarted { .. }
             | Fact::StopAccepted { .. }

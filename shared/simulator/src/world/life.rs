@@ -16,6 +16,8 @@ const NO_CAPACITY: &str = "CapacityError: Unable to provision requested ML compu
 /// The next thing that happens to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tick {
+    /// There are no instances for it yet: it waits.
+    Pends,
     /// Its instances are there.
     Launched,
     /// Its program begins.
@@ -127,13 +129,26 @@ impl World {
 
     pub(crate) fn begin_job(&mut self, index: usize) {
         let startup = self.training.jobs[index].dice.between(5_000, 120_000);
-        self.tick_after(index, startup, Tick::Launched);
+        let pending = self.pending_ms(index);
+        if pending > 0 {
+            self.tick_after(index, startup, Tick::Pends);
+        }
+        self.tick_after(index, startup + pending, Tick::Launched);
         if let Some(wait) = self.training.jobs[index].max_wait_ms {
             self.queue.push(
                 self.now + wait,
                 Event::Tick { job: index, generation: u32::MAX, tick: Tick::WaitOver },
             );
         }
+    }
+
+    /// How long the job waits for its instances, besides its startup: nobody is told anything meanwhile.
+    fn pending_ms(&mut self, index: usize) -> i64 {
+        let Some(most) = self.training.jobs[index].max_pending_ms else { return 0 };
+        if !self.faults.strikes(Kind::JobPends) {
+            return 0;
+        }
+        self.training.jobs[index].dice.between(10 * MINUTE, most)
     }
 
     /// Something happens to a job, unless something else came before.
@@ -148,6 +163,7 @@ impl World {
             return;
         }
         match tick {
+            Tick::Pends => self.enter(index, "InProgress", "Pending"),
             Tick::Launched => self.launched(index),
             Tick::Trains => self.trains(index),
             Tick::Epoch => self.epoch(index),

@@ -1,8 +1,11 @@
 //! What is the same for every operation: targets, bodies, errors, ids.
 
+use std::io::Write;
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
-use crate::world::{World, target, text};
+use crate::world::{World, request, target, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_script_that_waits_for_the_service_is_answered() {
@@ -89,4 +92,21 @@ async fn a_web_page_of_elsewhere_is_not_served() {
     let answer = world.send("POST", "/", &headers, "{}").await;
     assert_eq!(answer.status, 403);
     assert!(answer.body.contains("AccessDeniedException"), "{}", answer.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn regression_a_client_that_hangs_up_leaves_a_job_that_is_known_or_none() {
+    let world = World::new().await;
+    let jobs: Vec<Value> = (0..20).map(|number| request(&format!("job-{number}"), "ends")).collect();
+    for job in &jobs {
+        let (body, headers) = (job.to_string(), target("CreateTrainingJob"));
+        let length = body.len();
+        let text = format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{headers}\r\n{body}");
+        TcpStream::connect(world.address).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+    for job in &jobs {
+        let (status, answer) = world.call("CreateTrainingJob", job).await;
+        assert!(status == 200 || answer["__type"] == "ResourceInUse", "{answer}");
+        world.done("DescribeTrainingJob", &json!({"TrainingJobName": job["TrainingJobName"]})).await;
+    }
 }

@@ -3,7 +3,7 @@
 use hyperband::ranking::reaches;
 
 use crate::definition::Definition;
-use crate::limits::FRUITLESS_TRIALS_MAX;
+use crate::limits::{FRUITLESS_TRIALS_MAX, QUOTA_PATIENCE_MS};
 use crate::ruling::{EndReason, Ruling};
 use crate::state::{State, Status};
 
@@ -39,7 +39,8 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
     Some(Ruling::TuningEnding { why })
 }
 
-/// Why it cannot succeed: the first trials all ended without a value, or starts are refused one after another.
+/// Why it cannot succeed: the first trials all ended without a value, starts are refused one after another, or a quota of the
+/// account has let nothing start for too long.
 fn hopeless(state: &State) -> Option<String> {
     let last = || state.last_failure.as_deref().unwrap_or("no failure was reported").to_owned();
     if state.refusals >= FRUITLESS_TRIALS_MAX {
@@ -47,6 +48,15 @@ fn hopeless(state: &State) -> Option<String> {
             "{} training jobs in a row were refused. Last answer: {}",
             state.refusals,
             last()
+        ));
+    }
+    if state.quota_is_in_vain() {
+        return Some(format!(
+            "a quota of the account let no training job start for {} hours. Ask for a higher one (Service Quotas, Amazon \
+             SageMaker: the instance type, for training job usage) or for other instances, and submit the tuning again. \
+             Last answer: {}",
+            QUOTA_PATIENCE_MS / 3_600_000,
+            state.held.as_ref().and_then(|held| held.words.as_deref()).unwrap_or_default()
         ));
     }
     if state.fruitless < FRUITLESS_TRIALS_MAX {

@@ -68,11 +68,10 @@ fn kept(definition: &Definition, state: &State, unused: MicroUsd, at_end: bool) 
 /// Whether nothing can be started for long: then others may use the money.
 fn is_idle(state: &State) -> bool {
     let idle_from = state.now.saturating_add(IDLE_MS);
-    let held = state.hold_starts_until.is_some_and(|until| until > idle_from);
     let mut waiting = state.trials.values().peekable();
     let all_wait = waiting.peek().is_some()
         && waiting.all(|trial| trial.job.is_none() && trial.retry_at.is_some_and(|at| at > idle_from));
-    held || all_wait || state.is_paused()
+    state.is_held_long() || all_wait || state.is_paused()
 }
 
 /// Whether a tuning of which nothing runs has waited long enough for the month's cap.

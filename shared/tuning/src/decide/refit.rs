@@ -73,7 +73,7 @@ pub(crate) fn fits_cap(definition: &Definition, state: &State, amount: MicroUsd)
 pub(crate) fn goes_on(state: &State, trial: &Trial) -> bool {
     match &state.status {
         Status::Active => true,
-        Status::Ending(why) => trial.refit.is_some() && is_followed(why),
+        Status::Ending(why) => trial.refit.is_some() && is_followed(why) && !state.quota_is_in_vain(),
         Status::Ended { .. } => false,
     }
 }

@@ -2,6 +2,7 @@
 //! the request's choices of instances the next job runs on.
 
 use crate::definition::Definition;
+use crate::fact::JobKey;
 use crate::ruling::StopWhy;
 use crate::runtime::{epochs_of, runtime_seconds};
 use crate::state::{Job, State, Trial};
@@ -51,6 +52,14 @@ pub(crate) fn is_to_be_had(definition: &Definition, state: &State, choice: u32) 
 pub(super) fn limited(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
     (job.limited && !job.accepted && moves_on(definition, state, trial, job))
         .then_some(StopWhy::NextInstances)
+}
+
+/// Why a job that a quota keeps from starting is called off: nothing runs for long, and one job that stays ordered is enough
+/// to see when there is room again.
+pub(super) fn called_off(state: &State, key: JobKey, job: &Job) -> Option<StopWhy> {
+    let probe = state.jobs().find(|(_, _, job)| job.holds_slot() && job.stop.is_none());
+    let other = probe.is_some_and(|(probe, _, _)| probe != key);
+    (job.limited && !job.accepted && other && state.is_held_long()).then_some(StopWhy::Quota)
 }
 
 /// Whether the trial of a job for which there was no capacity goes on at once with other instances: there are some that are

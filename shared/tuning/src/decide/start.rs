@@ -55,6 +55,7 @@ pub(super) fn may_start(definition: &Definition, state: &State) -> bool {
         && !state.ledger.overrun
         && state.jobs_left(definition) > 0
         && running < state.max_parallel(definition)
+        && (running == 0 || !state.is_held_long())
         && !state.is_paused()
         && limits.max_instances.is_none_or(|max| instances <= max || crate::planted!(MaxInstancesIgnored))
         && state.hold_starts_until.is_none_or(|until| until <= state.now)

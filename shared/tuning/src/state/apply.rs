@@ -103,6 +103,7 @@ impl State {
                 trial.moves = trial.moves.saturating_add(1);
                 trial.out = None;
             }
+            RetryWhy::Quota => trial.out = None,
             RetryWhy::OnDemand => {
                 trial.on_demand = !crate::planted!(OnDemandForgotten);
                 trial.retries = 0;
@@ -389,6 +390,7 @@ impl Job {
             phase: JobPhase::Starting,
             phase_at: i64::MIN,
             seen_at: now,
+            overdue_since: None,
             started: None,
             ended: None,
             end: None,

@@ -34,13 +34,20 @@ fn a_start_that_is_still_owed_is_not_waited_for() {
 
 #[test]
 fn every_sign_of_life_puts_off_when_a_job_is_given_up() {
-    let job_of = |facts: &[Recorded]| check_deadline(&random(9, 1), facts, Some(50 + LIFE + 3_600));
+    let job_of = |facts: &[Recorded]| check_deadline(&random(9, 1), facts, Some(50 + LIFE));
     job_of(&[started(50, job(0))]);
     job_of(&[started(1, job(0)), phase(50, job(0), JobPhase::Training)]);
     job_of(&[started(1, job(0)), logged(50, job(0), 1, 0.5)]);
     // An older one that comes late does not take it back.
     job_of(&[phase(50, job(0), JobPhase::Training), logged(20, job(0), 1, 0.5)]);
     job_of(&[logged(50, job(0), 1, 0.5), phase(20, job(0), JobPhase::Training)]);
+    job_of(&[started(1, job(0)), seen(50, job(0)), seen(20, job(0))]);
+    // From then on it is looked for, for an hour from when that is told.
+    let facts = [started(50, job(0)), time_passed(70 + LIFE)];
+    check_deadline(&random(9, 1), &facts, Some(70 + LIFE + 3_600));
+    // Seen in that hour, it is not given up.
+    let facts = [facts[0].clone(), facts[1].clone(), seen(90 + LIFE, job(0))];
+    check_deadline(&random(9, 1), &facts, Some(90 + LIFE + LIFE));
 }
 
 #[test]
@@ -48,7 +55,7 @@ fn a_spot_job_is_given_up_after_its_wait_which_bounds_its_running_time() {
     let mut definition = random(9, 1);
     definition.job.spot = true;
     definition.job.max_wait_seconds = Some(4_000);
-    check_deadline(&definition, &[started(50, job(0))], Some(50 + 4_000 + 120 + 180 + 3_600));
+    check_deadline(&definition, &[started(50, job(0))], Some(50 + 4_000 + 120 + 180));
 }
 
 #[test]
@@ -56,7 +63,7 @@ fn the_earliest_of_several_deadlines_is_the_next() {
     let mut definition = random(9, 3);
     definition.limits.max_runtime_seconds = Some(60_000);
     let facts = [started(50, job(0)), started(30, job(1)), started(70, job(2))];
-    check_deadline(&definition, &facts, Some(30 + LIFE + 3_600));
+    check_deadline(&definition, &facts, Some(30 + LIFE));
 }
 
 #[test]

@@ -152,16 +152,16 @@ fn people_are_told_of_a_month_s_level_once() {
 fn a_tuning_that_can_start_nothing_for_long_gives_back_what_it_does_not_use() {
     let definition = granting(random(9, 1));
     let given = [submitted(), granted(1, 1, 1)];
-    // Half an hour is long, nine minutes are not.
-    let run = &mut check(&definition, &given, &[deferred(5, job(0), 5 + 540)], &[]);
-    check_next(run, &[described(6, job(0), CapacityError, 0)], &["retry after 0-0-1: Capacity, from 36"]);
-    check_next(run, &[deferred(7, job(0), 1_900)], &[]);
-    let run = &mut check(&definition, &given, &[deferred(5, job(0), 1_900)], &[]);
-    let expect = ["retry after 0-0-1: Capacity, from 36", &format!("return 1: {J} to 2026-11")];
-    check_next(run, &[described(6, job(0), CapacityError, 0)], &expect);
-    check_next(run, &[returned(7, 1)], &[]);
-    check_next(run, &[time_passed(1_900)], &[&format!("ask 2: {J} to {J}")]);
-    check_next(run, &[granted(1_901, 2, 1)], &["start 0-0-2"]);
+    // Half an hour is long, nine minutes are not. No action is put off for more than five.
+    let run = &mut check(&definition, &given, &[deferred(5, job(0), 305)], &[]);
+    check_next(run, &[deferred(304, job(0), 604)], &[]);
+    check_next(&mut run.clone(), &[never_started(604, job(0))], &["trial 0 never started", "start 1-0-1"]);
+    check_next(run, &[deferred(603, job(0), 903), deferred(902, job(0), 1_202)], &[]);
+    let expect = ["trial 0 never started", &format!("return 1: {J} to 2026-11")];
+    check_next(run, &[never_started(903, job(0))], &expect);
+    check_next(run, &[returned(904, 1)], &[]);
+    check_next(run, &[time_passed(1_202)], &[&format!("ask 2: {J} to {J}")]);
+    check_next(run, &[granted(1_203, 2, 1)], &["start 1-0-1"]);
 }
 
 #[test]
@@ -186,12 +186,18 @@ fn what_is_held_far_above_the_need_of_all_slots_goes_back() {
 }
 
 #[test]
-fn starts_held_for_ten_minutes_are_not_held_for_long() {
+fn starts_are_held_for_long_after_ten_minutes_in_which_nothing_ran() {
     let definition = granting(random(9, 1));
-    let given = [submitted(), granted(1, 1, 2)];
-    check(&definition, &given, &[deferred(5, job(0), 5 + 600)], &[]);
+    let given = [submitted(), granted(1, 1, 2), deferred(5, job(0), 305), deferred(300, job(0), 600)];
+    let run = &mut check(&definition, &given, &[time_passed(604)], &[]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(605)));
     let back = format!("return 1: {J} to 2026-11");
-    check(&definition, &given, &[deferred(5, job(0), 5 + 601)], &[&back]);
+    check_next(run, &[time_passed(605)], &[&back]);
+    // Had a job run meanwhile they would not be.
+    let definition = granting(random(9, 2));
+    let given = [submitted(), granted(1, 1, 3), deferred(5, job(0), 305), started(250, job(1))];
+    let run = &mut check(&definition, &given, &[deferred(300, job(0), 600), time_passed(900)], &[]);
+    assert_eq!(run.state.held, None);
 }
 
 #[test]

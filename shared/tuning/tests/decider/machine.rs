@@ -33,12 +33,14 @@ enum Command {
     Perform(usize),
     /// An ordered start is refused.
     Refuse(usize),
-    /// An ordered action is put off by so many seconds.
-    Defer(usize, i64),
+    /// An ordered action is put off by so many seconds, perhaps for a quota.
+    Defer(usize, i64, bool),
     /// A running job emits so many further epochs.
     Emit(usize, u32),
     /// A running job changes its state.
     Tell(usize, bool),
+    /// Somebody asks the service for a running job: it is still there.
+    See(usize),
     /// A running job ends so, after so many seconds.
     End(usize, JobEnd, u64),
     /// An ended job is described although nobody asked.
@@ -74,9 +76,12 @@ fn commands() -> impl Strategy<Value = Vec<Command>> {
     let command = prop_oneof![
         12 => (0_usize..6).prop_map(Command::Perform),
         1 => (0_usize..6).prop_map(Command::Refuse),
-        1 => (0_usize..6, 1_i64..200).prop_map(|(index, seconds)| Command::Defer(index, seconds)),
+        2 => (0_usize..6, 1_i64..300, any::<bool>()).prop_map(|(index, seconds, limited)| {
+            Command::Defer(index, seconds, limited)
+        }),
         12 => (0_usize..6, 1_u32..4).prop_map(|(index, epochs)| Command::Emit(index, epochs)),
         2 => (0_usize..6, any::<bool>()).prop_map(|(index, lost)| Command::Tell(index, lost)),
+        2 => (0_usize..6).prop_map(Command::See),
         4 => (0_usize..6, ends, seconds).prop_map(|(index, end, seconds)| Command::End(index, end, seconds)),
         1 => (0_usize..6).prop_map(Command::Describe),
         20 => (0_usize..12, 1_usize..4).prop_map(|(index, count)| Command::Deliver(index, count)),
@@ -187,7 +192,7 @@ impl Machine {
                     self.happens(Fact::StartRefused { job, message: "no such role".to_owned() });
                 }
             }
-            Command::Defer(index, seconds) => {
+            Command::Defer(index, seconds, limited) => {
                 if let Some(index) = pick(&self.actions, index, |_| true) {
                     let job = job_of(&self.actions[index]);
                     let not_before = at(self.now + seconds);
@@ -195,7 +200,7 @@ impl Machine {
                         job,
                         not_before,
                         reason: "throttled".to_owned(),
-                        limited: false,
+                        limited,
                     });
                 }
             }
@@ -208,6 +213,11 @@ impl Machine {
                 if let Some(index) = pick(&self.service, index, runs) {
                     let told = if interrupted { JobPhase::Interrupted } else { JobPhase::Training };
                     self.on_its_way.push(phase(self.now, self.service[index].job, told));
+                }
+            }
+            Command::See(index) => {
+                if let Some(index) = pick(&self.service, index, runs) {
+                    self.happens(Fact::JobSeen { job: self.service[index].job });
                 }
             }
             Command::End(index, end, seconds) => {

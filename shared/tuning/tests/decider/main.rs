@@ -22,6 +22,7 @@ mod paper;
 mod pools;
 mod promises;
 mod promotion;
+mod quota;
 mod refit;
 mod regressions;
 mod retries;

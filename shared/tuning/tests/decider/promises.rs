@@ -262,6 +262,7 @@ fn histories_reach_every_kind_of_ruling() {
         "trial failed: no further attempt after",
         "trial failed: no spot capacity within MaxWaitTimeInSeconds",
         "trial failed: no such role",
+        "trial failed: stopped: no value of the objective metric for s",
         "trial failed: the training job failed without a reason",
         "trial goes on at rung",
         "trial is out at rung",

@@ -3,7 +3,7 @@
 use std::slice::from_ref;
 
 use tuning::fact::JobEnd::{Completed, MaxRuntime, ServiceError};
-use tuning::fact::{MetricLine, Recorded};
+use tuning::fact::{JobPhase, MetricLine, Recorded};
 use tuning::state::RungState;
 
 use crate::support::build::*;
@@ -202,13 +202,14 @@ fn regression_a_bill_of_nothing_for_a_job_that_ran_is_not_believed() {
 fn regression_a_job_that_vanished_is_settled_in_full_when_it_must_have_ended() {
     let given = [submitted(), started(1, job(0))];
     let mut run = check(&capped(random(9, 1), 4), &given, &[], &[]);
-    let must_have_ended = 3_600 + 120 + 180 + 3_600;
-    let at = tuning::decide::deadline(&run.definition, &run.state).unwrap();
-    assert_eq!(at, CREATED + (1 + must_have_ended) * 1_000);
+    let must_have_ended = 1 + 3_600 + 120 + 180;
+    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(must_have_ended)));
     check_next(&mut run, &[time_passed(must_have_ended)], &[]);
+    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(must_have_ended + 3_600)));
+    check_next(&mut run, &[time_passed(must_have_ended + 3_599)], &[]);
     let expect =
         ["settle 0-0-1 in full", "trial 0 failed: the training job failed without a reason", "start 1-0-1"];
-    check_next(&mut run, &[time_passed(1 + must_have_ended)], &expect);
+    check_next(&mut run, &[time_passed(must_have_ended + 3_600)], &expect);
 }
 
 /// Lines of a job that was never ordered, named like one of ours, entered a trial.
@@ -295,7 +296,8 @@ fn regression_a_job_that_is_settled_in_full_is_not_stopped() {
         "trial 1 failed: the training job failed without a reason",
         "ended: NotImproving",
     ];
-    check(&definition, &given, &[time_passed(8_000)], &expect);
+    let run = &mut check(&definition, &given, &[time_passed(4_000)], &[]);
+    check_next(run, &[time_passed(4_000 + 3_600)], &expect);
 }
 
 /// Found by the simulator (seed 5833): an order made from facts that were hours old; by the time at which its stop was
@@ -324,4 +326,50 @@ fn regression_a_time_from_before_a_bill_was_ordered_does_not_begin_its_hour() {
         &[time_passed(8_100 + 3_600)],
         &["settle 0-0-1 in full", "trial 0 completed", "ended: MaxJobs"],
     );
+}
+
+/// A job that waits for its instances (`MaxPendingTimeInSeconds`) shows no change of state for hours: it was taken for deleted,
+/// booked in full, and its trial failed. Found by reading.
+#[test]
+fn regression_a_job_that_waits_for_its_instances_for_hours_is_not_taken_for_deleted() {
+    let mut run = Run::new(&capped(random(9, 1), 4));
+    check_next(&mut run, &[submitted()], &["start 0-0-1"]);
+    check_next(&mut run, &[started(1, job(0)), phase(2, job(0), JobPhase::Starting)], &[]);
+    // A day, in which every hour tells the time, and a look finds it as it was before it would be given up.
+    for hour in 1..=24 {
+        let due = tuning::decide::sign_due_at(run.state.job(job(0)).unwrap()).unwrap();
+        if due <= at(hour * 3_600) {
+            check_next(&mut run, &[seen(hour * 3_600, job(0))], &[]);
+        }
+        check_next(&mut run, &[time_passed(hour * 3_600)], &[]);
+    }
+    assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "it is waited for");
+    assert!(run.log.len() < 60, "{} steps", run.log.len());
+    let told = [logged(90_000, job(0), 1, 0.5), described(90_100, job(0), Completed, 50)];
+    check_next(&mut run, &told, &["trial 0 completed", "start 1-0-1"]);
+}
+
+/// What was stored of a job came after hours in which nothing was folded, and the time with it: the job seemed to have been
+/// gone for all those hours, and nobody could have looked at it.
+#[test]
+fn regression_a_job_is_looked_for_before_it_is_given_up_however_late_its_start_is_told() {
+    let mut run = Run::new(&random(9, 1));
+    check_next(&mut run, &[submitted()], &["start 0-0-1"]);
+    check_next(&mut run, &[time_passed(80_000)], &[]);
+    check_next(&mut run, &[started(1, job(0))], &[]);
+    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(80_060)));
+    check_next(&mut run, &[time_passed(80_100)], &[]);
+    assert_eq!(tuning::decide::settled_by(&run.state, at(80_100 + 3_600)), [job(0)]);
+    check_next(&mut run, &[seen(80_200, job(0)), time_passed(80_100 + 3_600)], &[]);
+    assert!(run.state.job(job(0)).unwrap().bill.is_none());
+}
+
+#[test]
+fn a_job_seen_twice_at_one_time_or_after_its_end_changes_nothing() {
+    let given = [submitted(), started(1, job(0)), seen(5_000, job(0))];
+    let run = &mut check(&random(1, 1), &given, &[seen(5_000, job(0)), seen(4_000, job(0))], &[]);
+    assert_eq!(run.state.job(job(0)).unwrap().seen_at, at(5_000));
+    check_next(run, &[ended(5_100, job(0), Completed)], &["bill 0-0-1"]);
+    check_next(run, &[seen(5_200, job(0))], &[]);
+    assert_eq!(run.state.job(job(0)).unwrap().seen_at, at(5_100));
 }

@@ -53,7 +53,7 @@ pub static RULES: &[Rule] = &[
     rule("spot_wait", "spot needs MaxWaitTimeInSeconds >= MaxRuntimeInSeconds", job::spot_wait),
     rule("wait_without_spot", "MaxWaitTimeInSeconds only with spot", job::wait_without_spot),
     rule("checkpoint_length", "S3Uri leaves room for each trial's own prefix", job::checkpoint_length),
-    rule("environment", "names beginning with HYPERBAND_ are ours", job::environment),
+    rule("environment", "HYPERBAND_<Field> is a field of Controller, and said nowhere else differently", job::environment),
     rule("resource_config", "either ResourceConfig or HyperParameterTuningResourceConfig", job::resource_config),
     rule("instance_fields", "InstanceType, InstanceCount and VolumeSizeInGB are given", job::instance_fields),
     rule("instance_configs", "either InstanceConfigs or the flat fields", job::instance_configs),
@@ -62,7 +62,7 @@ pub static RULES: &[Rule] = &[
     rule("max_instances", "MaxInstances holds at least one job", job::max_instances),
     rule("metric_host", "MetricHost is a host of the job", job::metric_host),
     rule("tag_count", "room for our own tags", job::tag_count),
-    rule("tag_keys", "tag keys differ and are not reserved", job::tag_keys),
+    rule("tag_keys", "tag keys differ and are not reserved; hyperband:<Field> is a field of Controller", job::tag_keys),
 ];
 
 /// The violation at `path`; `message` says what is wrong and what is allowed.

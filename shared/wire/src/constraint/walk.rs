@@ -197,7 +197,7 @@ impl Walk {
 
 impl Kind {
     /// What a value must do to be of this type.
-    fn must(self) -> &'static str {
+    pub(crate) fn must(self) -> &'static str {
         match self {
             Self::Structure => "be an object",
             Self::List => "be a list",

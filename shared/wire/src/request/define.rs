@@ -21,16 +21,17 @@ use super::{InstanceChoice, Request, RequestError, micro_usd_down, micro_usd_up,
 pub struct PriceAnswer {
     /// One instance, an hour, by instance type; absent where the list says nothing.
     pub instance_hours: BTreeMap<String, u64>,
-    /// Volume, 1,000 GiB-hours. Counts as nothing when unknown: a price given in the request is taken to include it.
+    /// Volume, 1,000 GiB-hours. Unknown, it leaves a listed instance without a price, and is taken to be part of a price that
+    /// the request gives.
     pub volume_kilo_gib_hour: Option<u64>,
 }
 
 impl PriceAnswer {
-    /// One price for every instance type of `request`.
-    pub fn uniform(request: &Request, instance_hour: u64, volume_kilo_gib_hour: Option<u64>) -> Self {
+    /// One price for every instance type of `request`, and one of volumes.
+    pub fn uniform(request: &Request, instance_hour: u64, volume_kilo_gib_hour: u64) -> Self {
         let choices = request.instance_choices().into_iter();
         let hours = choices.map(|choice| (choice.instance_type.to_owned(), instance_hour));
-        Self { instance_hours: hours.collect(), volume_kilo_gib_hour }
+        Self { instance_hours: hours.collect(), volume_kilo_gib_hour: Some(volume_kilo_gib_hour) }
     }
 }
 
@@ -84,7 +85,8 @@ impl Request {
         Ok(Some(MicroUsd(micro)))
     }
 
-    /// The price that the request itself gives for an instance type, rounded up: then the price list need not be asked.
+    /// The price that the request itself gives for an instance type, rounded up: then the price list need not be
+    /// asked for it.
     pub fn given_price(&self, instance_type: &str) -> Option<u64> {
         match self.object("Controller.InstancePricesUsdPerHour")?.get(instance_type)? {
             Value::Number(number) => micro_usd_up(number),
@@ -143,8 +145,8 @@ impl Request {
         let unknown = choices.find(|(_, index)| definition.job.instances(*index).rate.is_none());
         let unknown = unknown.map_or(self.first_choice(), |(choice, _)| choice);
         let message = format!(
-            "{who} needs the price of instance type '{0}', and the price list does not tell it; give it as \
-             Controller.InstancePricesUsdPerHour {{\"{0}\": <USD per hour>}}",
+            "{who} needs the price of instance type '{0}' and of its volume, and the price list does not tell both; give \
+             what an hour of the two costs as Controller.InstancePricesUsdPerHour {{\"{0}\": <USD per hour>}}",
             unknown.instance_type
         );
         RequestError::field("Controller.InstancePricesUsdPerHour", &message)
@@ -222,12 +224,13 @@ impl Request {
     }
 
     fn job(&self, prices: &PriceAnswer) -> JobShape {
+        let volume = prices.volume_kilo_gib_hour;
         let instances = |choice: InstanceChoice<'_>| {
-            let listed = || prices.instance_hours.get(choice.instance_type).copied();
-            let rate = self.given_price(choice.instance_type).or_else(listed).map(|instance_hour| Rate {
-                instance_hour,
-                volume_kilo_gib_hour: prices.volume_kilo_gib_hour.unwrap_or(0),
-            });
+            let listed = || prices.instance_hours.get(choice.instance_type).copied().zip(volume);
+            let given = self.given_price(choice.instance_type).map(|hour| (hour, volume.unwrap_or(0)));
+            let rate = given.or_else(listed);
+            let rate = rate
+                .map(|(instance_hour, volume_kilo_gib_hour)| Rate { instance_hour, volume_kilo_gib_hour });
             Instances { count: choice.count, volume_gib: choice.volume_gib, rate }
         };
         let mut choices = self.instance_choices().into_iter().map(instances);

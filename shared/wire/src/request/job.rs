@@ -1,6 +1,6 @@
 //! From the request to the JSON of `CreateTrainingJob`.
 //!
-//! Everything of the training job definition is passed on as it came; nothing of `Controller` is. Assumes a checked
+//! Everything of the training job definition is passed on as it came; nothing of `Controller` is, wherever it was given. Assumes a checked
 //! request: a tuned parameter overrides no static one.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tuning::definition::JobLimits;
 use tuning::ruling::Launch;
 
-use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request};
+use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request, lift};
 use crate::algorithm::StoppedModel;
 use crate::describe::Model;
 
@@ -54,6 +54,12 @@ impl Request {
         let mut members = self.object(DEFINITION).cloned().unwrap_or_default();
         for name in NOT_PASSED {
             members.remove(*name);
+        }
+        if let Some(Value::Object(variables)) = members.get_mut("Environment") {
+            variables.retain(|name, _| !lift::is_variable(name));
+            if variables.is_empty() {
+                members.remove("Environment");
+            }
         }
         members.insert("TrainingJobName".to_owned(), json!(job.name));
         members.insert("HyperParameters".to_owned(), Value::Object(self.hyperparameters(job)));
@@ -140,6 +146,6 @@ impl Request {
     /// The user's tags in their order, then ours.
     fn all_tags(&self, ours: &BTreeMap<String, String>) -> Value {
         let ours = ours.iter().map(|(key, value)| json!({"Key": key, "Value": value}));
-        Value::Array(self.list("Tags").iter().cloned().chain(ours).collect())
+        Value::Array(self.job_tags().cloned().chain(ours).collect())
     }
 }

@@ -15,14 +15,17 @@ pub(super) fn read(body: &[u8]) -> Result<Value, String> {
     if body.len() > MAX_BODY_BYTES {
         return Err(format!("The body has {} bytes; at most {MAX_BODY_BYTES} are allowed", body.len()));
     }
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let value = Node { depth: 0 }
-        .deserialize(&mut deserializer)
-        .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| {
-            format!("The body is not valid JSON: {}", super::metric::shortened(&error.to_string()))
-        })?;
+    let value = value(body).map_err(|error| {
+        format!("The body is not valid JSON: {}", super::metric::shortened(&error.to_string()))
+    })?;
     if value.is_object() { Ok(value) } else { Err("The body must be a JSON object".to_owned()) }
+}
+
+/// The JSON value in `text`, within the same bounds but that of the size.
+pub(super) fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = Node { depth: 0 }.deserialize(&mut deserializer)?;
+    deserializer.end().map(|()| value)
 }
 
 /// Removes members that are null: in AWS's protocol they count as absent.

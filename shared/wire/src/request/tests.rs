@@ -1,6 +1,7 @@
 //! Requests as clients send them, the definition made from them, and the training jobs.
 
 mod jobs;
+mod lifted;
 
 use search::{Domain, SamplerKind, Scaling};
 use serde_json::json;
@@ -26,9 +27,8 @@ fn request(change: impl FnOnce(&mut Value)) -> Request {
 
 fn definition(change: impl FnOnce(&mut Value), price: Option<u64>) -> Result<Definition, RequestError> {
     let request = request(change);
-    let volume = Some(191_781);
-    let unknown = PriceAnswer { volume_kilo_gib_hour: volume, ..PriceAnswer::default() };
-    let prices = price.map_or(unknown, |price| PriceAnswer::uniform(&request, price, volume));
+    let unknown = PriceAnswer { volume_kilo_gib_hour: Some(191_781), ..PriceAnswer::default() };
+    let prices = price.map_or(unknown, |price| PriceAnswer::uniform(&request, price, 191_781));
     request.definition(1_700_000_000_000, "3fa1c2", &prices)
 }
 
@@ -243,8 +243,9 @@ fn a_cap_needs_a_price_and_room_for_one_job() {
     assert_eq!(error.violations[0].path, "Controller.InstancePricesUsdPerHour");
     assert_eq!(
         error.message,
-        "1 validation error detected: MaxCostUsd needs the price of instance type 'ml.m5.2xlarge', and the price list \
-         does not tell it; give it as Controller.InstancePricesUsdPerHour {\"ml.m5.2xlarge\": <USD per hour>} (at \
+        "1 validation error detected: MaxCostUsd needs the price of instance type 'ml.m5.2xlarge' and of its volume, \
+         and the price list does not tell both; give what an hour of the two costs as \
+         Controller.InstancePricesUsdPerHour {\"ml.m5.2xlarge\": <USD per hour>} (at \
          'Controller.InstancePricesUsdPerHour')"
     );
     // 3 x (0.461 + 30 GiB) for MaxWait as sent (2400 + 900 s), 120 s to stop and 180 s to upload: 1.40026 USD.
@@ -284,6 +285,31 @@ fn prices_are_rounded_up_and_caps_down() {
     let made = definition(|body| body["Controller"] = controller, Some(1)).unwrap();
     assert_eq!(made.cap, Some(MicroUsd(20_000_000)));
     assert_eq!(made.job.rate.unwrap().instance_hour, 461_001, "the request's price goes before the list's");
+}
+
+/// The volume counted as nothing: a cap was kept on less than the bill.
+#[test]
+fn regression_a_listed_price_without_that_of_the_volume_is_no_price_under_a_cap() {
+    let listed = |controller: Value, volume| {
+        let request = request(|body| body["Controller"] = controller);
+        let prices =
+            PriceAnswer { volume_kilo_gib_hour: volume, ..PriceAnswer::uniform(&request, 461_000, 0) };
+        request.definition(0, "3fa1c2", &prices)
+    };
+    let error = listed(json!({"MaxCostUsd": 20}), None).unwrap_err();
+    assert_eq!(error.violations[0].path, "Controller.InstancePricesUsdPerHour");
+    assert!(error.message.contains("'ml.m5.2xlarge' and of its volume"), "{error}");
+    assert_eq!(
+        listed(json!({}), None).unwrap().job.rate,
+        None,
+        "without a cap the price is shown as unknown"
+    );
+    // A price of the request's own stands for the volume too where nobody knows that.
+    let own = json!({"MaxCostUsd": 20, "InstancePricesUsdPerHour": {"ml.m5.2xlarge": 0.5}});
+    for (volume, counted) in [(None, 0), (Some(191_781), 191_781)] {
+        let rate = Rate { instance_hour: 500_000, volume_kilo_gib_hour: counted };
+        assert_eq!(listed(own.clone(), volume).unwrap().job.rate, Some(rate));
+    }
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn check_training_job(request: &Request, definition: &Definition, configuration:
 }
 
 fn prices(request: &Request) -> PriceAnswer {
-    PriceAnswer::uniform(request, 115_000, Some(191_781))
+    PriceAnswer::uniform(request, 115_000, 191_781)
 }
 
 fn training_job(request: &Request, configuration: &BTreeMap<String, String>) -> Value {

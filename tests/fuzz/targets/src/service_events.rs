@@ -79,7 +79,7 @@ impl World {
         static SUBMITTED: OnceLock<(Definition, String)> = OnceLock::new();
         let (definition, request) = SUBMITTED.get_or_init(|| {
             let request = Request::parse(REQUEST).unwrap_or_else(|error| panic!("{error}"));
-            let prices = PriceAnswer::uniform(&request, 461_000, None);
+            let prices = PriceAnswer::uniform(&request, 461_000, 0);
             let definition = request.definition(CREATED, INCARNATION, &prices);
             (definition.unwrap_or_else(|error| panic!("{error}")), request.body().to_string())
         });

@@ -38,11 +38,21 @@ pub(crate) struct Entry {
     /// The first time that was told after its bill was ordered, and was later than that.
     awaited: Option<i64>,
     last_sign: i64,
+    /// The first time told at which it should have ended, counted from its last sign.
+    missed: Option<i64>,
     deferred: Option<i64>,
+    /// A quota kept it from starting, and it is called off for that.
+    limited: bool,
+    quota: bool,
     concluded: bool,
 }
 
 impl Entry {
+    /// When it must have ended, if nothing more is heard of it.
+    fn must_end(&self) -> i64 {
+        self.last_sign + (120 + 120 + 180) * 1_000
+    }
+
     fn closed(&self) -> bool {
         self.bill.is_some() || self.void
     }
@@ -92,6 +102,9 @@ pub(crate) struct Reference {
     pub(crate) phase: Phase,
     clock: i64,
     hold: i64,
+    /// Since when starts are put off with nothing running, and since when for a quota.
+    held: Option<i64>,
+    limited: Option<i64>,
     pub(crate) entries: Vec<Entry>,
     trials: Vec<Trial>,
     /// Who arrived at a rung, with what, and whether it went on.
@@ -122,6 +135,8 @@ impl Reference {
             phase: Phase::Active,
             clock: definition.created,
             hold: i64::MIN,
+            held: None,
+            limited: None,
             entries: Vec::new(),
             trials: Vec::new(),
             arrived: BTreeMap::new(),
@@ -194,6 +209,13 @@ impl Reference {
             Fact::TimePassed => self.hears_the_time(at),
             fact => self.hears_of_job(fact.job().unwrap(), fact, at),
         }
+        if self.something_runs() {
+            (self.held, self.limited) = (None, None);
+        }
+    }
+
+    fn something_runs(&self) -> bool {
+        self.entries.iter().any(|entry| entry.running() && entry.exists)
     }
 
     fn hears_the_time(&mut self, at: i64) {
@@ -202,6 +224,10 @@ impl Reference {
             for entry in self.entries.iter_mut().filter(|entry| !entry.concluded) {
                 if entry.bill_ordered.is_some_and(|ordered| ordered <= at) {
                     entry.awaited = entry.awaited.or(Some(at));
+                }
+                let missed_since = entry.missed.filter(|since| *since >= entry.must_end());
+                if entry.running() && entry.exists && at >= entry.must_end() {
+                    entry.missed = missed_since.or(Some(at));
                 }
             }
         }
@@ -238,12 +264,17 @@ impl Reference {
                 }
                 return;
             }
-            Fact::ActionDeferred { not_before, .. } => {
+            Fact::ActionDeferred { not_before, limited, .. } => {
                 let later = entry.deferred.is_none_or(|until| until < *not_before) && !entry.closed();
                 if later {
                     entry.deferred = Some(*not_before);
                     if !entry.exists {
+                        entry.limited |= *limited;
                         self.hold = self.hold.max(*not_before);
+                        if !self.something_runs() {
+                            self.held = self.held.or(Some(at));
+                            self.limited = self.limited.or(limited.then_some(at));
+                        }
                     }
                 }
                 return;

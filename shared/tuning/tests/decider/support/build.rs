@@ -158,6 +158,11 @@ pub(crate) fn started(seconds: i64, job: JobKey) -> Recorded {
     recorded(seconds, Fact::JobStarted { job })
 }
 
+/// Somebody asked the service for the job: it is still there.
+pub(crate) fn seen(seconds: i64, job: JobKey) -> Recorded {
+    recorded(seconds, Fact::JobSeen { job })
+}
+
 pub(crate) fn refused(seconds: i64, job: JobKey) -> Recorded {
     recorded(seconds, Fact::StartRefused { job, message: "no such role".to_owned() })
 }

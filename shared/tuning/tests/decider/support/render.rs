@@ -63,6 +63,7 @@ fn stop(why: StopWhy) -> String {
         StopWhy::Rung { rung } => format!("rung {rung}"),
         StopWhy::PastLevel { level } => format!("past level {level}"),
         StopWhy::NextInstances => "other instances".to_owned(),
+        StopWhy::Quota => "quota".to_owned(),
         StopWhy::Interruptions { count } => format!("{count} interruptions"),
         StopWhy::MaxResource => "max resource".to_owned(),
         StopWhy::TuningEnding => "tuning ending".to_owned(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{violation, when};
-use crate::request::{OWN_TAGS, Request, Violation, shortened};
+use crate::request::{OWN_TAGS, Request, Source, Violation, is_tag, lift_violations, shortened};
 
 const JOB: &str = "TrainingJobDefinition";
 const CHANNELS: &str = "TrainingJobDefinition.InputDataConfig";
@@ -95,14 +95,7 @@ pub(super) fn checkpoint_length(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn environment(request: &Request) -> Vec<Violation> {
-    let path = format!("{JOB}.Environment");
-    let names = request.object(&path).into_iter().flat_map(|members| members.keys());
-    let ours = names.filter(|name| name.starts_with("HYPERBAND_"));
-    ours.map(|name| {
-        let path = format!("{path}.{}", shortened(name));
-        violation(&path, "A Controller field by environment is not supported yet; use the object Controller")
-    })
-    .collect()
+    lift_violations(request, Source::Variable)
 }
 
 pub(super) fn resource_config(request: &Request) -> Vec<Violation> {
@@ -177,7 +170,7 @@ pub(super) fn metric_host(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn tag_count(request: &Request) -> Vec<Violation> {
-    let count = request.list("Tags").len();
+    let count = request.job_tags().count();
     let message = format!(
         "Tags must have at most {} elements, not {count}: {OWN_TAGS} of a training job's {TAGS_MAX} are ours",
         TAGS_MAX.saturating_sub(OWN_TAGS)
@@ -192,9 +185,8 @@ pub(super) fn tag_keys(request: &Request) -> Vec<Violation> {
         let lower = key.to_lowercase();
         let wrong = if lower.starts_with("aws:") {
             "keys beginning with 'aws:' are reserved by AWS"
-        } else if lower.starts_with("hyperband:") {
-            "keys beginning with 'hyperband:' are ours; a Controller field by tag is not supported yet, use the object \
-             Controller"
+        } else if lower.starts_with("hyperband:") && !is_tag(key) {
+            "'hyperband:' and the field of Controller behind it are written just so"
         } else if seen.insert(key.to_owned()) {
             return None;
         } else {
@@ -205,5 +197,7 @@ pub(super) fn tag_keys(request: &Request) -> Vec<Violation> {
             &format!("Tag key '{}' is refused: {wrong}", shortened(key)),
         ))
     };
-    request.list("Tags").iter().enumerate().filter_map(check).collect()
+    let mut found: Vec<Violation> = request.list("Tags").iter().enumerate().filter_map(check).collect();
+    found.append(&mut lift_violations(request, Source::Tag));
+    found
 }

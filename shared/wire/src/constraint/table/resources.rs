@@ -5,6 +5,9 @@ use super::{INSTANCE_TYPE, KMS_KEY};
 
 const PLAN: &str = r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:training-plan/.*";
 const ONE_TYPE: &str = "use InstanceType and InstanceCount";
+/// What is paid for beforehand would be booked at the price on demand.
+const NO_PLAN: &str = "leave it out: training jobs run on demand, on spot or on kept instances";
+const NO_PLACE: &str = "leave it out: the service places instances";
 /// Most instances of one job: far above the quota of any account, low enough that no sum of costs overflows.
 const INSTANCES: i64 = 10_000;
 /// Largest volume of an instance, as of gp2.
@@ -24,8 +27,8 @@ pub(in super::super) static RESOURCES: &[Constraint] = &[
     integer("TrainingJobDefinition.ResourceConfig.InstanceGroups[].InstanceCount").required().range(1, INSTANCES),
     text("TrainingJobDefinition.ResourceConfig.InstanceGroups[].InstanceGroupName").required().range(1, 64),
     list("TrainingJobDefinition.ResourceConfig.InstancePreferences").range(1, 5).later(&[], ONE_TYPE),
-    text("TrainingJobDefinition.ResourceConfig.TrainingPlanArn").range(50, 2_048).pattern(PLAN),
-    structure("TrainingJobDefinition.ResourceConfig.InstancePlacementConfig"),
+    text("TrainingJobDefinition.ResourceConfig.TrainingPlanArn").range(50, 2_048).pattern(PLAN).later(&[], NO_PLAN),
+    structure("TrainingJobDefinition.ResourceConfig.InstancePlacementConfig").later(&[], NO_PLACE),
     boolean("TrainingJobDefinition.ResourceConfig.InstancePlacementConfig.EnableMultipleJobs"),
     list("TrainingJobDefinition.ResourceConfig.InstancePlacementConfig.PlacementSpecifications").max(10),
     structure("TrainingJobDefinition.ResourceConfig.InstancePlacementConfig.PlacementSpecifications[]"),

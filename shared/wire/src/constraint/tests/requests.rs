@@ -25,7 +25,9 @@ pub(super) fn bases() -> Vec<Base> {
     ];
     let group_fields = [
         "TrainingJobDefinition.ResourceConfig.InstanceGroups",
+        "TrainingJobDefinition.ResourceConfig.InstancePlacementConfig",
         "TrainingJobDefinition.ResourceConfig.InstancePreferences",
+        "TrainingJobDefinition.ResourceConfig.TrainingPlanArn",
     ];
     let definition_fields = [
         "TrainingJobDefinitions",
@@ -171,11 +173,6 @@ pub(super) fn named() -> Value {
         "VolumeSizeInGB": 30,
         "VolumeKmsKeyId": "key",
         "KeepAlivePeriodInSeconds": 600,
-        "TrainingPlanArn": "arn:aws:sagemaker:us-east-1:111122223333:training-plan/plan",
-        "InstancePlacementConfig": {
-            "EnableMultipleJobs": false,
-            "PlacementSpecifications": [{"UltraServerId": "u", "InstanceCount": 1}],
-        },
     });
     job["InputDataConfig"][0]["DataSource"] = json!({"FileSystemDataSource": {
         "FileSystemId": "fs-0123456789abcdef0",
@@ -229,6 +226,11 @@ fn groups() -> Value {
     resources["InstanceGroups"] =
         json!([{"InstanceType": "ml.m5.large", "InstanceCount": 1, "InstanceGroupName": "group"}]);
     resources["InstancePreferences"] = json!([{}]);
+    resources["TrainingPlanArn"] = json!("arn:aws:sagemaker:us-east-1:111122223333:training-plan/plan");
+    resources["InstancePlacementConfig"] = json!({
+        "EnableMultipleJobs": false,
+        "PlacementSpecifications": [{"UltraServerId": "u", "InstanceCount": 1}],
+    });
     body
 }
 

@@ -168,8 +168,8 @@ fn job_cases() -> Vec<Case> {
         case("wait_without_spot", flat, json!({spot_at: false}), wait,
             "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"),
         case("checkpoint_length", flat, json!({"/JOB/CheckpointConfig/S3Uri": long}), "JOB.CheckpointConfig.S3Uri", "976"),
-        case("environment", flat, json!({"/JOB/Environment/HYPERBAND_MaxCostUsd": "5"}),
-            "JOB.Environment.HYPERBAND_MaxCostUsd", "use the object Controller"),
+        case("environment", flat, json!({"/JOB/Environment/HYPERBAND_MaxCost": "5"}),
+            "JOB.Environment.HYPERBAND_MaxCost", "Controller has no such field"),
         case("keep_alive", named, json!({spot_at: true, wait_at: 3_600}), keep_alive, "spot instances"),
     ]
 }
@@ -194,7 +194,7 @@ fn resource_cases() -> Vec<Case> {
         case("metric_host", flat, json!({"/Controller/MetricHost": "algo-99999999999"}), "Controller.MetricHost", "algo-3"),
         case("tag_count", flat, json!({"/Tags": tags}), "Tags", "at most 47"),
         case("tag_keys", flat, json!({"/Tags/0/Key": "aws:x"}), "Tags[0].Key", "reserved by AWS"),
-        case("tag_keys", flat, json!({"/Tags/0/Key": "Hyperband:MaxCostUsd"}), "Tags[0].Key", "use the object Controller"),
+        case("tag_keys", flat, json!({"/Tags/0/Key": "Hyperband:MaxCostUsd"}), "Tags[0].Key", "are written just so"),
         case("tag_keys", flat, json!({"/Tags/-": {"Key": "team", "Value": ""}}), "Tags[1].Key", "given twice"),
     ]
 }

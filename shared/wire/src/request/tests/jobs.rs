@@ -170,7 +170,7 @@ fn instances_are_kept_after_the_jobs_that_are_told_to_and_no_others() {
 #[test]
 fn the_definition_keeps_instances_as_the_request_says_and_a_cap_allows_it() {
     let shape = |request: &Request| {
-        let prices = PriceAnswer::uniform(request, 115_000, Some(191_781));
+        let prices = PriceAnswer::uniform(request, 115_000, 191_781);
         request.definition(0, "3fa1c2", &prices).unwrap().job
     };
     let capped = request(|body| {
@@ -221,7 +221,7 @@ fn a_job_runs_on_the_choice_of_instances_and_on_demand_if_it_is_told_to() {
     assert_eq!(second["StoppingCondition"], json!({"MaxRuntimeInSeconds": 2_400}));
     let prices = PriceAnswer {
         instance_hours: [("ml.m5.large".to_owned(), 115_000)].into(),
-        volume_kilo_gib_hour: None,
+        volume_kilo_gib_hour: Some(0),
     };
     let shape = several.definition(0, "3fa1c2", &prices).unwrap().job;
     assert_eq!((shape.instances(0).count, shape.instances(1).count, shape.choices()), (2, 4, 2));
@@ -253,4 +253,21 @@ fn whether_a_stopped_job_leaves_a_model_is_told_by_its_algorithm() {
             json!("111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1");
     });
     assert_eq!(own, Model::IfSaved, "as its program does");
+}
+
+#[test]
+fn what_is_given_for_the_controller_is_in_no_training_job() {
+    let with = |variables: Value| {
+        request(|body| {
+            let tags =
+                json!([{"Key": "hyperband:MaxCostUsd", "Value": "5"}, {"Key": "team", "Value": "example"}]);
+            body["Tags"] = tags;
+            body["TrainingJobDefinition"]["Environment"] = variables;
+        })
+    };
+    let job = created(&with(json!({"LEVEL": "info", "HYPERBAND_Refit": "None"})), None);
+    assert_eq!(job["Environment"], json!({"LEVEL": "info"}));
+    let keys: Vec<&Value> = job["Tags"].as_array().unwrap().iter().map(|tag| &tag["Key"]).collect();
+    assert_eq!(keys, ["team", "hyperband:decision", "hyperband:stack", "hyperband:tuning"]);
+    assert!(created(&with(json!({"HYPERBAND_Refit": "None"})), None).get("Environment").is_none());
 }

@@ -5,7 +5,7 @@
 
 use tuning::definition::Objective;
 use tuning::fact::{JobEnd, JobKey};
-use tuning::ruling::{EndReason, RetryWhy, Ruling, TrialEnd, Verdict};
+use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
 
 use super::{Entry, HOUR, Phase, RESERVED, Reference, Trial};
 
@@ -17,7 +17,13 @@ impl Reference {
             && self.launched() < usize::try_from(limits.max_jobs).unwrap()
             && self.running().len() < usize::try_from(limits.max_parallel).unwrap()
             && self.hold <= now
+            && (self.running().is_empty() || !self.held_long(now))
             && self.affords()
+    }
+
+    /// Nothing has started for ten minutes.
+    fn held_long(&self, now: i64) -> bool {
+        self.held.is_some_and(|since| since + 600_000 <= now)
     }
 
     fn affords(&self) -> bool {
@@ -50,6 +56,13 @@ impl Reference {
         above.or(trial.curve.iter().next_back().filter(|_| well)).map(|(epoch, value)| (*epoch, *value))
     }
 
+    /// Whether a job that a quota keeps from starting is to be called off: all but the first of those that are ordered.
+    fn to_call_off(&self, job: JobKey, now: i64) -> bool {
+        let entry = self.entries.iter().find(|entry| entry.job == job && !entry.concluded);
+        let limited = entry.is_some_and(|entry| entry.limited && !entry.exists);
+        limited && self.held_long(now) && self.may_run().iter().any(|other| *other < job)
+    }
+
     /// Whether a running job is to be stopped.
     fn to_stop(&self, job: JobKey) -> bool {
         let trial = &self.trials[usize::try_from(job.trial).unwrap()];
@@ -70,6 +83,14 @@ impl Reference {
             && trial.resource() < self.max_resource
     }
 
+    /// Whether it is because it was called off for a quota.
+    fn to_wait_for_room(&self, entry: &Entry) -> bool {
+        let trial = &self.trials[usize::try_from(entry.job.trial).unwrap()];
+        let by_itself = matches!(entry.end, None | Some(JobEnd::Completed | JobEnd::AlgorithmError));
+        let stopped = !by_itself && trial.resource() < self.max_resource;
+        self.phase == Phase::Active && entry.quota && !entry.refused && (entry.void || stopped)
+    }
+
     /// Whether a trial that waits for another attempt is over.
     fn waits_in_vain(&self, trial: &Trial) -> bool {
         trial.waits_until.is_some()
@@ -85,7 +106,7 @@ impl Reference {
     fn overdue(&self, entry: &Entry) -> bool {
         let since = match (entry.end, entry.exists) {
             (Some(_), _) => entry.awaited,
-            (None, exists) => exists.then_some(entry.last_sign + (120 + 120 + 180) * 1_000),
+            (None, _) => entry.missed.filter(|since| *since >= entry.must_end()),
         };
         !entry.concluded && !entry.closed() && since.is_some_and(|since| since + HOUR <= self.clock)
     }
@@ -100,7 +121,10 @@ impl Reference {
         let time_up = |seconds: u64| now >= self.definition.created + i64::try_from(seconds).unwrap() * 1_000;
         if self.phase != Phase::Active {
             None
-        } else if self.refusals >= 5 || self.fruitless >= 5 {
+        } else if self.refusals >= 5
+            || self.fruitless >= 5
+            || self.limited.is_some_and(|since| since + 24 * HOUR <= self.clock)
+        {
             Some("Failed")
         } else if limits.target.is_some_and(reaches) {
             Some("Target")
@@ -146,8 +170,11 @@ impl Reference {
                 assert_eq!(reservation.0, RESERVED);
                 self.started(*job, usize::try_from(*bracket).unwrap(), now);
             }
-            Ruling::StopOrdered { job, .. } => {
-                assert!(self.may_run().contains(job) && self.to_stop(*job), "{ruling:?}");
+            Ruling::StopOrdered { job, why } => {
+                let quota = *why == StopWhy::Quota;
+                let due = if quota { self.to_call_off(*job, now) } else { self.to_stop(*job) };
+                assert!(self.may_run().contains(job) && due, "{ruling:?}");
+                self.entry(*job).unwrap().quota = quota;
                 self.trials[usize::try_from(job.trial).unwrap()].out = true;
                 self.entry(*job).unwrap().stop_ordered = true;
             }
@@ -163,6 +190,12 @@ impl Reference {
             }
             Ruling::AttemptAwaited { job, why, not_before } => {
                 let entry = self.conclude(*job);
+                if *why == RetryWhy::Quota {
+                    assert!(self.to_wait_for_room(&entry) && *not_before == now, "{ruling:?}: {entry:?}");
+                    let trial = &mut self.trials[usize::try_from(job.trial).unwrap()];
+                    (trial.out, trial.waits_until) = (false, Some(now));
+                    return;
+                }
                 assert!(self.to_retry(&entry) && *why != RetryWhy::RuntimeCutTooShort, "{ruling:?}");
                 let trial = &mut self.trials[usize::try_from(job.trial).unwrap()];
                 assert_eq!(*not_before, now + 30_000 * 2_i64.pow(trial.retries));
@@ -252,7 +285,10 @@ impl Reference {
             bill_ordered: None,
             awaited: None,
             last_sign: now,
+            missed: None,
             deferred: None,
+            limited: false,
+            quota: false,
             concluded: false,
         });
     }
@@ -272,7 +308,7 @@ impl Reference {
         let index = usize::try_from(number).unwrap();
         if let Some(job) = job {
             let before = self.entry(job).unwrap().clone();
-            assert!(!self.to_retry(&before), "{before:?}");
+            assert!(!self.to_retry(&before) && !self.to_wait_for_room(&before), "{before:?}");
             let entry = self.conclude(job);
             let expected = match entry.end {
                 _ if entry.refused => matches!(how, TrialEnd::Failed(_)),
@@ -314,7 +350,9 @@ impl Reference {
             assert!(entry.end.is_none() || entry.bill_ordered.is_some(), "no bill was ordered: {entry:?}");
             assert!(!self.overdue(entry), "overdue: {entry:?}");
             assert!(
-                !(entry.running() && !entry.stop_ordered && self.to_stop(entry.job)),
+                !(entry.running()
+                    && !entry.stop_ordered
+                    && (self.to_stop(entry.job) || self.to_call_off(entry.job, now))),
                 "runs on: {entry:?}"
             );
         }

@@ -1,0 +1,126 @@
+//! A quota of the account that lets nothing start: what a tuning holds and asks for while it waits, and how long it does.
+
+use tuning::decide::{deadline, settled_by};
+use tuning::definition::Definition;
+use tuning::fact::JobEnd::{Completed, Stopped};
+use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::ruling::{EndReason, Ruling};
+
+use crate::support::build::*;
+use crate::support::check_next;
+use crate::support::run::Run;
+
+const DAY: i64 = 86_400;
+
+/// The quota keeps `key` from being started, for five minutes more.
+fn limited(seconds: i64, key: JobKey) -> Recorded {
+    let reason = "ResourceLimitExceeded: 0 ml.p5.48xlarge for training job usage".to_owned();
+    let not_before = at(seconds + 300);
+    recorded(seconds, Fact::ActionDeferred { job: key, not_before, reason, limited: true })
+}
+
+/// All jobs that it orders at once are limited.
+fn waiting(definition: &Definition) -> Run {
+    let mut run = Run::new(definition);
+    run.take(&[submitted()]);
+    for trial in 0..definition.limits.max_parallel {
+        run.take(&[limited(5 + i64::from(trial), job(trial))]);
+    }
+    run
+}
+
+/// A quota that was never raised kept the worst case of every job reserved, and each job asked for every five minutes.
+#[test]
+fn regression_after_ten_minutes_one_job_stays_ordered_and_the_others_wait_without_money() {
+    let mut run = waiting(&capped(jobs(20, 3), 3));
+    check_next(&mut run, &[time_passed(604)], &[]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(605)));
+    check_next(&mut run, &[time_passed(605)], &["stop 1-0-1: quota", "stop 2-0-1: quota"]);
+    let expect = ["retry after 1-0-1: Quota, from 606", "retry after 2-0-1: Quota, from 606"];
+    check_next(&mut run, &[never_started(606, job(1)), never_started(606, job(2))], &expect);
+    assert_eq!((run.state.ledger.reserved.0, run.state.launched), (WORST_CASE, 1));
+    // However often it is put off, nothing else is ordered.
+    for hour in 1..20 {
+        check_next(&mut run, &[limited(hour * 3_600, job(0)), time_passed(hour * 3_600 + 400)], &[]);
+    }
+    // There is room: all go on.
+    check_next(&mut run, &[started(72_000, job(0))], &["start 1-0-2", "start 2-0-2"]);
+    assert_eq!(run.state.held, None);
+}
+
+#[test]
+fn the_next_job_takes_the_place_of_one_that_is_refused_while_it_waits() {
+    let mut run = waiting(&jobs(20, 2));
+    check_next(&mut run, &[time_passed(605)], &["stop 1-0-1: quota"]);
+    check_next(&mut run, &[never_started(606, job(1))], &["retry after 1-0-1: Quota, from 606"]);
+    check_next(&mut run, &[refused(607, job(0))], &["trial 0 failed: no such role", "start 1-0-2"]);
+}
+
+#[test]
+fn one_that_was_started_before_it_could_be_called_off_is_billed_and_tried_again() {
+    let mut run = waiting(&jobs(20, 2));
+    check_next(&mut run, &[time_passed(605)], &["stop 1-0-1: quota"]);
+    check_next(&mut run, &[phase(606, job(1), JobPhase::Training)], &[]);
+    let expect = ["retry after 1-0-1: Quota, from 609", "start 1-0-2"];
+    check_next(&mut run, &[started(607, job(0)), described(609, job(1), Stopped, 3)], &expect);
+}
+
+#[test]
+fn a_job_that_runs_holds_nobody_back() {
+    let mut run = Run::new(&jobs(20, 2));
+    run.take(&[submitted()]);
+    run.take(&[started(1, job(0))]);
+    check_next(&mut run, &[limited(5, job(1)), time_passed(900)], &[]);
+    // Nothing runs only from its end on.
+    let ended = [logged(950, job(0), 9, 0.5), described(1_000, job(0), Completed, 50)];
+    run.take(&ended);
+    assert_eq!(run.state.held, None);
+}
+
+#[test]
+fn what_is_not_a_quota_calls_nothing_off() {
+    let mut run = Run::new(&jobs(20, 2));
+    run.take(&[submitted()]);
+    check_next(&mut run, &[deferred(5, job(0), 305), deferred(6, job(1), 306), time_passed(900)], &[]);
+    check_next(&mut run, &[time_passed(2 * DAY)], &[]);
+}
+
+/// Such a tuning lived for ever.
+#[test]
+fn regression_a_quota_that_is_never_raised_fails_the_tuning_after_a_day_with_the_way_out() {
+    let mut run = waiting(&jobs(20, 1));
+    check_next(&mut run, &[time_passed(DAY + 4)], &[]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(DAY + 5)));
+    // Before it is given up all that is stored of its job is folded.
+    assert_eq!(
+        (settled_by(&run.state, at(DAY + 4)), settled_by(&run.state, at(DAY + 5))),
+        (vec![], vec![job(0)])
+    );
+    let mut late = run.clone();
+    check_next(&mut run, &[time_passed(DAY + 5)], &["ending: Failed", "stop 0-0-1: tuning ending"]);
+    let Some(Ruling::TuningEnding { why: EndReason::Failed(why) }) = run.rulings.iter().rev().nth(1) else {
+        panic!("{:?}", run.rulings)
+    };
+    assert!(
+        why.contains("24 hours") && why.contains("Service Quotas") && why.contains("0 ml.p5.48xlarge"),
+        "{why}"
+    );
+    let expect = ["trial 0 never started", "ended: Failed"];
+    check_next(&mut run, &[never_started(DAY + 6, job(0))], &expect);
+    check_next(&mut late, &[started(DAY, job(0)), time_passed(DAY + 5)], &[]);
+}
+
+#[test]
+fn the_best_configuration_s_last_training_is_not_waited_for_longer_either() {
+    let mut definition = Definition { refit: true, ..jobs(100, 1) };
+    definition.limits.target = Some(0.7);
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    for fact in [logged(10, job(0), 3, 0.75), described(20, job(0), Stopped, 10)] {
+        run.take(&[fact]);
+    }
+    check_next(&mut run, &[limited(30, job(1))], &[]);
+    check_next(&mut run, &[time_passed(DAY + 29)], &[]);
+    check_next(&mut run, &[time_passed(DAY + 30)], &["stop 1-0-1: tuning ending"]);
+    check_next(&mut run, &[never_started(DAY + 31, job(1))], &["trial 1 never started", "ended: Target"]);
+}
