@@ -116,6 +116,8 @@ pub struct Swept {
     pub performed: Counts,
     /// Tunings with a decision that the event bus was not told of, and why.
     pub unpublished: Vec<(String, String)>,
+    /// Bills that were booked before all of their jobs' logs could be read: the tunings, and the actions.
+    pub logs_cut: Vec<(String, String)>,
     /// Running jobs that no action row knows, stopped.
     pub orphans_stopped: usize,
     /// Why running jobs could not be listed or an orphan not be stopped.
