@@ -12,6 +12,7 @@ mod errors;
 mod row;
 mod schema;
 mod table;
+mod tries;
 
 pub use aws_sdk_dynamodb::Client;
 #[cfg(feature = "embedded")]

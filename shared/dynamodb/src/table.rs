@@ -20,6 +20,7 @@ use wire::stored::FACT_DAYS;
 
 use crate::errors;
 use crate::row::{self, Attributes, Expression};
+use crate::tries::Tries;
 
 /// Most characters of a token that DynamoDB takes.
 const MAX_TOKEN_BYTES: usize = 36;
@@ -81,21 +82,50 @@ impl DynamoTable {
         self.usage.as_ref().map(|_| ReturnConsumedCapacity::Total)
     }
 
+    /// One put. If its condition fails at a further try of the same call, an earlier one may have been done and its answer
+    /// lost: then the row is there as it was sent, and a claim, say, is ours and not another's.
     async fn put(&self, item: Item, condition: Expression) -> Result<(), TableError> {
+        let (tries, key) = (Tries::default(), item.key.clone());
+        let row = self.attributes(item);
+        let sent = condition.text.is_some().then(|| row.clone());
         let answer = self
             .client
             .put_item()
             .table_name(&self.table_name)
-            .set_item(Some(self.attributes(item)))
+            .set_item(Some(row))
             .set_condition_expression(condition.text)
             .set_expression_attribute_names(condition.names)
             .set_expression_attribute_values(condition.values)
             .set_return_consumed_capacity(self.capacity())
+            .customize()
+            .interceptor(tries.clone())
+            .send()
+            .await
+            .map_err(errors::request);
+        match answer {
+            Ok(answer) => {
+                self.count(|usage| usage.write_units += units(answer.consumed_capacity()));
+                Ok(())
+            }
+            Err(TableError::Conflict(_)) if tries.several() && self.stored(&key).await? == sent => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn stored(&self, key: &Key) -> Result<Option<Attributes>, TableError> {
+        self.count(|usage| usage.reads += 1);
+        let answer = self
+            .client
+            .get_item()
+            .table_name(&self.table_name)
+            .set_key(Some(row::to_key(key)))
+            .consistent_read(true)
+            .set_return_consumed_capacity(self.capacity())
             .send()
             .await
             .map_err(errors::request)?;
-        self.count(|usage| usage.write_units += units(answer.consumed_capacity()));
-        Ok(())
+        self.count(|usage| usage.read_units += units(answer.consumed_capacity()));
+        Ok(answer.item)
     }
 
     async fn delete(&self, key: &Key, condition: Expression) -> Result<(), TableError> {
@@ -178,19 +208,7 @@ impl DynamoTable {
 
 impl Table for DynamoTable {
     async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
-        self.count(|usage| usage.reads += 1);
-        let answer = self
-            .client
-            .get_item()
-            .table_name(&self.table_name)
-            .set_key(Some(row::to_key(key)))
-            .consistent_read(true)
-            .set_return_consumed_capacity(self.capacity())
-            .send()
-            .await
-            .map_err(errors::request)?;
-        self.count(|usage| usage.read_units += units(answer.consumed_capacity()));
-        answer.item.map(row::from_attributes).transpose()
+        self.stored(key).await?.map(row::from_attributes).transpose()
     }
 
     async fn write(&self, write: Write) -> Result<(), TableError> {

@@ -71,6 +71,13 @@ fn not_done<D>(part: &Part<D>, message: &str) -> Option<Entry> {
     }
 }
 
+/// Tells of a bill that was booked without all of its job's log.
+fn log_cut() -> Entry {
+    Entry::warn(
+        "a bill was booked before all of its job's log could be read: values that were not delivered may be missing",
+    )
+}
+
 /// The name of the training job that an action concerns, such as `start-0-0-1`.
 fn job_name(id: &str, action: &str) -> Option<String> {
     let (_, key) = action.split_once('-')?;

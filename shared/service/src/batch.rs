@@ -1,5 +1,8 @@
 //! What became of a batch of stream records, part by part.
 //!
+//! Delivered again is what another try may bring about. What cannot be read, or failed for good, is told of and not tried again:
+//! it would hold up its shard. The stream only wakes; the row is in the table, and the sweeper has it taken up from there.
+//!
 //! The caller holds it while the batch is worked on: whoever stops that in the middle, because the time is over, still has
 //! what was done, and answers the rest to be delivered again.
 
@@ -70,11 +73,14 @@ impl<D: Default> Part<D> {
 }
 
 impl<D> Batch<D> {
-    /// The places in the shard of all records that are not done.
+    /// The places in the shard of the records that are to be delivered again.
     pub fn failed(&self) -> impl Iterator<Item = &str> {
-        let unreadable = self.unreadable.iter().filter_map(|record| record.sequence.as_deref());
-        let open = self.parts.iter().filter(|part| part.progress != Progress::Done);
-        unreadable.chain(open.flat_map(|part| part.sequences.iter().map(String::as_str)))
+        let again = self.parts.iter().filter(|part| match &part.progress {
+            Progress::Open => true,
+            Progress::Done => false,
+            Progress::Failed(error) => !error.is_for_good(),
+        });
+        again.flat_map(|part| part.sequences.iter().map(String::as_str))
     }
 
     /// Lambda's answer: which records are to be delivered again.

@@ -4,6 +4,7 @@
 //! that the sweeper takes up again when the claim has expired; acting again changes nothing, because a training job's
 //! name is computed and never used twice. Chooses nothing: the ruling in the row carries every detail.
 
+mod batch;
 pub(crate) mod bill;
 mod decision;
 mod grant;
@@ -13,22 +14,21 @@ mod pool;
 mod start;
 mod stop;
 
+pub use batch::{Act, Acts};
 pub(crate) use decision::News;
 pub use decision::TRIAL_DECISION;
 pub use notice::{COST_ALARM, TUNING_STATE_CHANGE};
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::money::MicroUsd;
 use tuning::ruling::{Ruling, StopWhy};
 use wire::events::job_state::cut_message;
-use wire::events::stream::{self, BadRecord, RecordKind};
 use wire::names::{digest, training_job_name};
-use wire::stored::{self, ACTION_PREFIX, ActionRow, ActionStatus, REVISION};
+use wire::stored::{self, ActionRow, ActionStatus, REVISION};
 
-use crate::batch::{Batch, Part, Progress, Unreadable};
+use self::bill::LOG_PAGES_MAX;
 use crate::describe::Place;
 use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
@@ -80,6 +80,8 @@ pub struct Actuator<T, J, B, C> {
 enum Outcome {
     /// Performed.
     Done(Vec<Recorded>),
+    /// Settled, with another effect than the facts tell.
+    DoneAs(Effect, Vec<Recorded>),
     /// Refused for good: this frees the job's money, so nobody may perform it again.
     Refused(Recorded),
     /// It was certainly not done now: to be tried again, after a wait.
@@ -125,23 +127,11 @@ pub enum Effect {
         /// Why; `None` = no decision said so.
         why: Option<StopWhy>,
     },
-    /// Something was read, told or booked.
+    /// A job's bill was booked before all of its log could be read.
+    LogCut,
+    /// Something was read, told or booked; or what was to be brought about had come about by itself.
     Other,
 }
-
-/// What became of an action in a batch.
-#[derive(Debug, Default)]
-pub struct Act {
-    /// Its name.
-    pub action: String,
-    /// What became of it.
-    pub performed: Option<Performed>,
-    /// Why the event bus was not told of it, where it should have been.
-    pub unpublished: Option<String>,
-}
-
-/// A batch of new action rows: each part is one.
-pub type Acts = Batch<Act>;
 
 /// Whether an action is to be performed now.
 #[derive(Debug)]
@@ -161,38 +151,17 @@ where
     B: Bus,
     C: Clock,
 {
-    /// Takes a batch of stream records of new action rows, one by one, as long as `goes_on` says so; `acts` tells what
-    /// became of it and what is to be delivered again.
-    pub async fn handle(&self, event: &Value, goes_on: impl Fn() -> bool + Send, acts: &mut Acts) {
-        sort(event, acts);
-        for part in &mut acts.parts {
-            if !goes_on() {
-                return;
-            }
-            part.progress = match self.perform(&part.tuning, &part.done.action).await {
-                Ok(performed) => {
-                    part.done.performed = Some(performed);
-                    Progress::Done
-                }
-                Err(error) => Progress::Failed(error),
-            };
-        }
-        // Last, so that no bus that is slow keeps a job from being stopped.
-        for Part { tuning, done, .. } in &mut acts.parts {
-            let Some(performed) = &done.performed else { continue };
-            let Some(news) = News::of(&done.action, performed) else { continue };
-            let published =
-                if goes_on() { self.publish(tuning, news).await } else { Err("no time was left".to_owned()) };
-            done.unpublished = published.err();
-        }
-    }
-
     /// Performs action `action` of tuning `id`, if it is to be performed now.
     pub async fn perform(&self, id: &str, action: &str) -> Result<Performed, StoreError> {
+        self.perform_reading(id, action, LOG_PAGES_MAX).await
+    }
+
+    /// The same; of a log at most `pages` pages are read.
+    async fn perform_reading(&self, id: &str, action: &str, pages: usize) -> Result<Performed, StoreError> {
         match self.due(id, action).await? {
             Due::Settled => Ok(Performed::Done(Effect::Before)),
             Due::NotNow => Ok(Performed::NotNow),
-            Due::Now(row) => self.take_up(id, *row).await,
+            Due::Now(row) => self.take_up_reading(id, *row, pages).await,
         }
     }
 
@@ -216,26 +185,48 @@ where
 
     /// Performs the action of a row that was due, unless somebody else has taken it up since.
     pub(crate) async fn take_up(&self, id: &str, row: ActionRow) -> Result<Performed, StoreError> {
+        self.take_up_reading(id, row, LOG_PAGES_MAX).await
+    }
+
+    async fn take_up_reading(&self, id: &str, row: ActionRow, pages: usize) -> Result<Performed, StoreError> {
         let earlier = row.claimed_until;
         if tuning::planted!(CreateWithoutClaim) && matches!(row.ruling, Ruling::StartOrdered { .. }) {
             let unclaimed = ActionRow { claimed_until: i64::MAX, ..row.clone() };
             self.start(id, &unclaimed, earlier).await?;
         }
         let Some(row) = self.claim(id, row, self.clock.now()).await? else { return Ok(Performed::NotNow) };
-        let outcome = match &row.ruling {
-            Ruling::StartOrdered { .. } => self.start(id, &row, earlier).await?,
-            Ruling::StopOrdered { job, .. } => self.stop(id, *job).await?,
-            Ruling::BillOrdered { job } => self.bill(id, *job).await?,
-            Ruling::LogReadOrdered { job, streams } => self.read(id, *job, *streams).await?,
-            Ruling::LookOrdered { job, since } => self.look(id, *job, *since).await?,
-            Ruling::PoolReadOrdered { job, n, last } => self.read_pool(id, *job, *n, *last).await?,
-            Ruling::PoolReleaseOrdered { job } => self.release_pool(id, *job).await?,
-            Ruling::GrantOrdered { n, least, wanted } => self.grant(id, *n, *least, *wanted).await?,
-            Ruling::ReturnOrdered { n, month, amount } => self.give_back(id, *n, month, *amount).await?,
+        let settled = match self.act(id, &row, earlier, pages).await {
+            Ok(outcome) => self.settle(id, row.clone(), earlier, outcome).await,
+            Err(error) => Err(error),
+        };
+        // A start may have been sent; all else may be done again at once.
+        if settled.is_err() && !matches!(row.ruling, Ruling::StartOrdered { .. }) {
+            self.give_up(id, row, earlier).await;
+        }
+        settled
+    }
+
+    async fn act(
+        &self,
+        id: &str,
+        row: &ActionRow,
+        earlier: Millis,
+        pages: usize,
+    ) -> Result<Outcome, StoreError> {
+        match &row.ruling {
+            Ruling::StartOrdered { .. } => self.start(id, row, earlier).await,
+            Ruling::StopOrdered { job, .. } => self.stop(id, *job).await,
+            Ruling::BillOrdered { job } => self.bill(id, *job, (row.tries, pages)).await,
+            Ruling::LogReadOrdered { job, streams } => self.read(id, *job, *streams, pages).await,
+            Ruling::LookOrdered { job, since } => self.look(id, *job, *since, pages).await,
+            Ruling::PoolReadOrdered { job, n, last } => self.read_pool(id, *job, *n, *last).await,
+            Ruling::PoolReleaseOrdered { job } => self.release_pool(id, *job).await,
+            Ruling::GrantOrdered { n, least, wanted } => self.grant(id, *n, *least, *wanted).await,
+            Ruling::ReturnOrdered { n, month, amount } => self.give_back(id, *n, month, *amount).await,
             Ruling::TuningEnded { .. }
             | Ruling::OverrunSeen
             | Ruling::CapReached { .. }
-            | Ruling::MonthCapReached { .. } => self.notice(id, &row).await?,
+            | Ruling::MonthCapReached { .. } => self.notice(id, row).await,
             Ruling::TrialJudged { .. }
             | Ruling::RungReached { .. }
             | Ruling::TrialPromoted { .. }
@@ -244,9 +235,8 @@ where
             | Ruling::PoolClosed { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
-            | Ruling::TuningEnding { .. } => Outcome::Done(Vec::new()),
-        };
-        self.settle(id, row, outcome).await
+            | Ruling::TuningEnding { .. } => Ok(Outcome::Done(Vec::new())),
+        }
     }
 
     async fn claim(
@@ -279,7 +269,14 @@ where
 
     /// Facts first, then the row: a crash between the two performs the action again, which changes nothing.
     /// A refusal and its row are written together, or not at all should another have taken over meanwhile.
-    async fn settle(&self, id: &str, mut row: ActionRow, outcome: Outcome) -> Result<Performed, StoreError> {
+    /// `earlier` = until when the claim of the try before this one was good.
+    async fn settle(
+        &self,
+        id: &str,
+        mut row: ActionRow,
+        earlier: Millis,
+        outcome: Outcome,
+    ) -> Result<Performed, StoreError> {
         let before = row.revision;
         row.revision += 1;
         let performed = match outcome {
@@ -288,19 +285,20 @@ where
                 return self.settle_refused(id, &row, &fact, before).await;
             }
             Outcome::Done(facts) => {
-                for fact in &facts {
-                    record::put(&*self.store.table, id, fact).await?;
-                }
+                self.put_all(id, &facts).await?;
                 row.status = ActionStatus::Done;
                 Performed::Done(effect(&row.ruling, &facts))
+            }
+            Outcome::DoneAs(effect, facts) => {
+                self.put_all(id, &facts).await?;
+                row.status = ActionStatus::Done;
+                Performed::Done(effect)
             }
             Outcome::Later(ref reason) | Outcome::Limited(ref reason) => {
                 let limited = matches!(outcome, Outcome::Limited(_));
                 row.status = ActionStatus::Pending;
-                // Only if nothing was ever left open: then it may be called off at once.
-                if row.tries <= 1 {
-                    row.claimed_until = 0;
-                }
+                // Of this try nothing is left open: it may be called off as soon as after the one before.
+                row.claimed_until = earlier;
                 self.defer(id, &mut row, (reason, limited), 0).await?;
                 Performed::PutOff(reason.clone())
             }
@@ -322,6 +320,21 @@ where
             self.undo_if_called_off(id, &row).await?;
         }
         Ok(performed)
+    }
+
+    async fn put_all(&self, id: &str, facts: &[Recorded]) -> Result<(), StoreError> {
+        for fact in facts {
+            record::put(&*self.store.table, id, fact).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives a claim back, so that who gets the action next need not wait for its end. Should this fail too, they wait.
+    async fn give_up(&self, id: &str, mut row: ActionRow, earlier: Millis) {
+        let before = row.revision;
+        (row.status, row.claimed_until) = (ActionStatus::Pending, earlier);
+        row.revision += 1;
+        let _ = self.put_row(id, &row, before).await;
     }
 
     /// A start that was called off while it was under way must not leave a job running.
@@ -390,25 +403,6 @@ where
     fn claim_is_good(&self, row: &ActionRow) -> bool {
         tuning::planted!(ExpiredClaimGood)
             || self.clock.now().saturating_add(CLAIM_MARGIN_MS.min(self.claim_ms / 2)) < row.claimed_until
-    }
-}
-
-/// The parts of a batch; records of other rows than new actions concern nobody.
-fn sort(event: &Value, acts: &mut Acts) {
-    for record in stream::parse(event) {
-        match record {
-            Ok(record) if record.kind == RecordKind::Insert => {
-                let Some(id) = stored::id_of(&record.key, ACTION_PREFIX) else { continue };
-                let mut part = Part::<Act>::new(id);
-                part.done.action.clone_from(&record.key.sk);
-                part.sequences.push(record.sequence_number);
-                acts.parts.push(part);
-            }
-            Ok(_) => {}
-            Err(BadRecord { sequence_number: sequence, reason }) => {
-                acts.unreadable.push(Unreadable { sequence, tuning: None, reason });
-            }
-        }
     }
 }
 

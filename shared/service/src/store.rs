@@ -33,6 +33,18 @@ pub enum StoreError {
     Stored(#[from] StoredError),
 }
 
+impl StoreError {
+    /// Whether another try brings the same, until somebody changes a right, a row or the code.
+    pub fn is_for_good(&self) -> bool {
+        match self {
+            Self::Table(TableError::Conflict(_) | TableError::Throttled | TableError::Unavailable(_)) => {
+                false
+            }
+            Self::Table(TableError::Refused(_)) | Self::Stored(_) => true,
+        }
+    }
+}
+
 /// The immutable part of a tuning.
 #[derive(Debug)]
 pub struct Tuning {

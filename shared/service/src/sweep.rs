@@ -120,6 +120,8 @@ pub struct Swept {
     pub stuck: usize,
     /// Actions that nobody had taken up before this sweep, though they were ordered a while ago.
     pub missed: usize,
+    /// Bills that were booked before all of their jobs' logs could be read: the tunings, and the actions.
+    pub logs_cut: Vec<(String, String)>,
     /// Running jobs that no action row knows, stopped.
     pub orphans_stopped: usize,
     /// Why running jobs could not be listed or an orphan not be stopped.

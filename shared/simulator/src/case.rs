@@ -275,6 +275,9 @@ impl Case {
     /// The tuning that `choices` make.
     pub fn of(name: &str, choices: &Choices) -> Self {
         let base = u32::from(choices.epochs != Epochs::PerAttempt);
+        // Without a cap a price list that is away would leave a tuning without a price, and the books with nothing to check.
+        let own_price = choices.own_price || choices.cap_jobs.is_none();
+        let choices = &Choices { own_price, ..choices.clone() };
         let mut case = Self {
             name: name.to_owned(),
             request: Value::Null,

@@ -86,7 +86,7 @@ impl ErrorType {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Unreadable => {
-                "an event or record cannot be read, now or later; it ends in the failure queue"
+                "an event or record cannot be read, now or later; an event ends in the failure queue, a record is passed over"
             }
             Self::Table => "the table did not answer, throttled, or lost a race; it is delivered again",
             Self::TableRefused => "the table will never do it: no access, no such table, a row too large",

@@ -76,8 +76,11 @@ pub const LOG_LINES: Metric = count("LogLines", &["job-logs"], "log lines with a
 /// Steps.
 pub const STEPS_WRITTEN: Metric = count("StepsWritten", DECIDER, "steps written");
 /// Tunings that could not be decided on.
-pub const DECIDE_FAILED: Metric =
-    count("DecideFailed", DECIDER, "tunings of a batch that could not be decided on; delivered again");
+pub const DECIDE_FAILED: Metric = count(
+    "DecideFailed",
+    DECIDER,
+    "tunings of a batch that could not be decided on; delivered again, unless for good",
+);
 /// The age of facts.
 pub const FACT_AGE_MS: Metric = milliseconds(
     "FactAgeMs",
@@ -114,7 +117,7 @@ pub const ACTIONS_DEFERRED: Metric = count("ActionsDeferred", PERFORMERS, "times
 pub const ACTIONS_FAILED: Metric = count(
     "ActionsFailed",
     ACTUATOR,
-    "actions of a batch that were not brought to their end; delivered again",
+    "actions of a batch that were not brought to their end; delivered again, unless for good",
 );
 /// Training jobs started.
 pub const JOBS_STARTED: Metric = count("JobsStarted", PERFORMERS, "training jobs started");

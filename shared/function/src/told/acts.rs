@@ -5,7 +5,7 @@ use service::perform::{Act, Acts, Effect, Performed};
 use telemetry::metrics::{ACTIONS_DEFERRED, ACTIONS_FAILED, ACTIONS_PERFORMED, JOBS_STARTED, JOBS_STOPPED};
 use telemetry::{Entry, ErrorType, Report};
 
-use super::{bad_records, job_name, not_done};
+use super::{bad_records, job_name, log_cut, not_done};
 
 /// Tells of a batch; the answer.
 pub fn acts(batch: &Acts, report: &mut Report) -> Value {
@@ -55,6 +55,7 @@ fn performed_one(performed: &Performed, report: &mut Report, entry: impl Fn(Entr
             let refused = Entry::error("a training job was refused");
             report.log(entry(refused.because(ErrorType::StartRefused, code_of(message))));
         }
+        Performed::Done(Effect::LogCut) => report.log(entry(log_cut())),
         Performed::Done(Effect::Other) => {}
     }
     report.add(ACTIONS_PERFORMED, 1_u64);

@@ -9,7 +9,7 @@ use telemetry::metrics::{
 };
 use telemetry::{Entry, ErrorType, Report};
 
-use super::type_of;
+use super::{job_name, log_cut, type_of};
 use crate::Failure;
 
 /// Tells of a sweep that took `ms` (`None` = it was not done in time); the answer.
@@ -71,6 +71,13 @@ fn failures(swept: &Swept, report: &mut Report) {
     for (id, why) in &swept.unpublished {
         let entry = Entry::warn("the event bus was not told of a trial").tuning(id);
         report.log(entry.because(ErrorType::Bus, why));
+    }
+    for (id, action) in &swept.logs_cut {
+        let entry = log_cut().tuning(id).action(action);
+        report.log(match job_name(id, action) {
+            Some(name) => entry.job(&name),
+            None => entry,
+        });
     }
     if swept.orphans_stopped > 0 {
         report.log(Entry::warn("running jobs that no decision knows were stopped"));

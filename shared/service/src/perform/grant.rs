@@ -96,7 +96,8 @@ where
                 Err(TableError::Conflict(failed)) if failed.contains(&FACT_WRITE) => {
                     return Ok(Outcome::Done(Vec::new()));
                 }
-                Err(TableError::Conflict(_)) => {}
+                // Two transactions that overlap on a row are told so, not which came first. The next try reads the row anew.
+                Err(TableError::Conflict(_) | TableError::Throttled) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -5,7 +5,7 @@
 use tuning::fact::{Fact, JobKey};
 use wire::names::training_job_name;
 
-use super::bill::{LOG_PAGES_MAX, read_log, state_fact};
+use super::bill::{read_log, state_fact};
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
@@ -19,14 +19,21 @@ where
     B: Bus,
     C: Clock,
 {
-    pub(super) async fn look(&self, id: &str, job: JobKey, since: Millis) -> Result<Outcome, StoreError> {
+    /// At most `pages` pages of its log are read.
+    pub(super) async fn look(
+        &self,
+        id: &str,
+        job: JobKey,
+        since: Millis,
+        pages: usize,
+    ) -> Result<Outcome, StoreError> {
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, job);
         let description = match self.jobs.describe(&name).await {
             Ok(description) => description,
             Err(error) => return Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         };
-        match read_log(&self.jobs, &tuning, &name, job, (since, LOG_PAGES_MAX)).await {
+        match read_log(&self.jobs, &tuning, &name, job, (since, pages)).await {
             // A value may lie in what was not read: no job is ended on a guess.
             Ok((_, false)) => Ok(Outcome::Later("its log is too long to be read at once".to_owned())),
             Ok((mut facts, true)) => {

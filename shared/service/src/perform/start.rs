@@ -113,7 +113,9 @@ where
                 Ok(Outcome::Open(error.to_string(), earlier, over))
             }
             Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string())),
-            Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
+            // Whether there is a job is not known, whatever kept the answer away.
+            Err(error) if recent => Ok(Outcome::Open(error.to_string(), earlier, 0)),
+            Err(error) => Ok(Outcome::Unsure(error.to_string())),
         }
     }
 

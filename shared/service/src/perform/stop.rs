@@ -4,7 +4,7 @@ use tuning::fact::{Fact, JobKey};
 use wire::names::training_job_name;
 use wire::stored::{self, ActionRow, ActionStatus};
 
-use super::{Actuator, Outcome, later};
+use super::{Actuator, Effect, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Clock};
@@ -18,15 +18,15 @@ where
     C: Clock,
 {
     pub(super) async fn stop(&self, id: &str, job: JobKey) -> Result<Outcome, StoreError> {
-        let accepted = || {
-            let fact = self.fact(format!("stop-accepted#{job}"), Fact::StopAccepted { job });
-            Outcome::Done(vec![fact])
-        };
+        let accepted = || vec![self.fact(format!("stop-accepted#{job}"), Fact::StopAccepted { job })];
         match self.jobs.stop(&training_job_name(id, job)).await {
-            // A job that has ended needs no stop; its end will be seen.
-            Ok(()) | Err(TrainingJobsError::AlreadyEnded(_)) => Ok(accepted()),
+            Ok(()) => Ok(Outcome::Done(accepted())),
+            // A job that has ended needs no stop; its end will be seen. Nobody is told that we stopped it.
+            Err(TrainingJobsError::AlreadyEnded(_)) => Ok(Outcome::DoneAs(Effect::Other, accepted())),
             Err(TrainingJobsError::NotFound(_)) => self.call_off(id, job).await,
-            Err(TrainingJobsError::Throttled) if tuning::planted!(StopFailureIsDone) => Ok(accepted()),
+            Err(TrainingJobsError::Throttled) if tuning::planted!(StopFailureIsDone) => {
+                Ok(Outcome::Done(accepted()))
+            }
             // The stop stays owed whatever the service says: the job costs money.
             Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         }

@@ -107,6 +107,9 @@ impl Run {
                 counts.done += 1;
                 counts.started += usize::from(*effect == Effect::Started);
                 counts.stopped += usize::from(matches!(effect, Effect::Stopped { .. }));
+                if *effect == Effect::LogCut {
+                    self.swept.logs_cut.push((id.to_owned(), action.to_owned()));
+                }
             }
         }
         self.news.extend(News::of(action, performed).map(|news| (id.to_owned(), news)));

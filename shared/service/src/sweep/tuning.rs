@@ -107,10 +107,7 @@ where
             let fact = Recorded { key, at: now, fact: Fact::TimePassed };
             ring |= record::put(&*self.store.table, id, &fact).await? == Put::Known;
         }
-        for action in owed_of_tuning(&loaded.state) {
-            ring |= self.heal_now(run, id, &action).await?;
-        }
-        // One job that cannot be helped now must not keep the others from it.
+        // What cannot be helped now must not keep the rest from it. Jobs come first, since what is to be stopped costs money.
         let mut failed = None;
         for (key, trial, job) in loaded.state.jobs() {
             if look::is_silent(trial, job, now, self.limits.silence_ms) {
@@ -123,6 +120,12 @@ where
         }
         for action in owed_of_pools(&loaded.state) {
             match self.note_read(run, id, action).await {
+                Ok(settled) => ring |= settled,
+                Err(error) => failed = Some(error),
+            }
+        }
+        for action in owed_of_tuning(&loaded.state) {
+            match self.heal_now(run, id, &action).await {
                 Ok(settled) => ring |= settled,
                 Err(error) => failed = Some(error),
             }

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use service::ports::table::{Condition, Table, Write};
 use service::sweep::{Limits, Rate, Sort};
+use tuning::fact::{Fact, JobEnd, Recorded};
 use wire::item::Item;
 use wire::names::{parse_training_job_name, training_job_name};
 use wire::stored;
 
-use crate::world::{Call, MINUTE, SECOND, World, now, unpaced};
+use crate::world::{BEGIN, Call, MINUTE, SECOND, World, now, unpaced};
 
 fn of(calls: &[Call], sort: Sort) -> impl Iterator<Item = &Call> {
     calls.iter().filter(move |call| call.sort == sort)
@@ -242,6 +243,32 @@ fn a_row_that_cannot_be_read_keeps_no_other_tuning_from_its_turn() {
     let swept = world.sweep(unpaced());
     assert_eq!((swept.tunings, swept.failed, swept.settled.stops), (3, 2, 3));
     assert!(swept.last_error.is_some());
+}
+
+/// A notice, or money, that could not be performed kept the stops that were owed behind it from being made.
+#[test]
+fn regression_stops_are_made_although_a_notice_is_in_trouble() {
+    let world = World::new();
+    let id = world.running("a", 3);
+    // The bill of the first job is far above what it could cost.
+    let job = world.live(&id)[0];
+    let fact = Fact::JobDescribed {
+        job,
+        end: JobEnd::Completed,
+        started: Some(BEGIN),
+        ended: Some(BEGIN),
+        billable_seconds: 1_000_000,
+        message: None,
+        interruptions: 0,
+    };
+    world.decide(&id, &[Recorded { key: format!("described#{job}"), at: BEGIN, fact }]);
+    world.stop_tuning(&id);
+    let table = world.lock().table.clone();
+    let notice = Item::new(stored::action_key(&id, "notice-overrun")).with("type", "action");
+    assert!(now(table.get(&notice.key)).unwrap().is_some(), "people are to be told of it");
+    now(table.write(Write::Put(notice, Condition::Always))).unwrap();
+    let swept = world.sweep(unpaced());
+    assert_eq!((swept.settled.stops, swept.failed), (2, 1), "{:?}", swept.last_error);
 }
 
 /// A log of more pages than a sweep may read is given up by this sweep and holds up none of the other bills for long.
