@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Deploys infra/template.yaml to an emulator of AWS's services, tests what is there and runs tunings on it. Needs Python 3.11+ and the functions
-# as `cargo build` makes them; what it installs lies in tests/stack/.work.
+# Deploys infra/template.yaml to an emulator of AWS's services, tests what is there and runs tunings on it. Needs Python 3.11+, `jq`, `curl`
+# and the functions as `cargo build` makes them; what it installs lies in tests/stack/.work.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 . ./environment.sh
 environment .work/emulator requirements.txt
 environment .work/sam requirements-sam.txt
+environment .work/aws requirements-aws.txt
 
 # As the tests build them: the same features, so nothing is built twice.
 cargo build --locked --quiet --workspace --bins --tests
 
-export SAM=$PWD/.work/sam/bin/sam
+export SAM=$PWD/.work/sam/bin/sam AWS=$PWD/.work/aws/bin/aws
 if [ $# -gt 0 ]; then
   # One of them: tests/stack/run.sh test_tuning.py [TEST…]
   exec .work/emulator/bin/python -B "$@"
@@ -24,6 +25,7 @@ tunings=$!
 .work/emulator/bin/python -B test_archive.py
 .work/emulator/bin/python -B test_stack.py
 .work/emulator/bin/python -B test_stages.py
+.work/emulator/bin/python -B test_documents.py
 .work/emulator/bin/python -B test_doctor.py
 wait "$tunings" || { cat "$log"; exit 1; }
 cat "$log"
