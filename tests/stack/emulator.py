@@ -1,10 +1,11 @@
 """Starts MiniStack, which plays the services of AWS, on a free port of loopback; ends it by its own process id.
 
 Holds what tests need beside it: events with a source of AWS's own may be put (`aws.sagemaker` sends them in an account),
-requests count as sent by TLS, roles see the partition keys of a request (`dynamodb:LeadingKeys`), workflows may call APIs, and stream
-mappings retry, split, report and give up as DynamoDB's do on Lambda. MiniStack 1.5 reads these settings and does none of it: a batch
-that fails is tried for ever, records that a function reports as failed count as done, and a condition on partition keys always
-holds. Assumes that it runs in the virtual environment of `requirements.txt`. Must never listen on anything but loopback.
+requests count as sent by TLS, roles see the partition keys of a request (`dynamodb:LeadingKeys`), workflows may call APIs, logs are
+searched for one word of several, and stream mappings retry, split, report and give up as DynamoDB's do on Lambda. MiniStack 1.5 reads
+these settings and does none of it: a batch that fails is tried for ever, records that a function reports as failed count as done, and
+a condition on partition keys always holds. Assumes that it runs in the virtual environment of `requirements.txt`. Must never listen
+on anything but loopback.
 
     with Emulator(folder, environment) as emulator:
         emulator.client("dynamodb")
@@ -313,6 +314,21 @@ def let_workflows_call_apis():
     stepfunctions._SERVICE_DISPATCH["arn:aws:states:::apigateway:invoke"] = integration.invoke
 
 
+def read_optional_terms():
+    """Lets FilterLogEvents understand patterns such as `?ERROR ?WARN`: a line with one of the words will do."""
+    from ministack.services import cloudwatch_logs
+
+    compiled = cloudwatch_logs._compile_filter_pattern
+
+    def with_optional(pattern):
+        terms = pattern.split()
+        if terms and all(term.startswith("?") for term in terms):
+            return lambda message: any(term[1:] in message for term in terms)
+        return compiled(pattern)
+
+    cloudwatch_logs._compile_filter_pattern = with_optional
+
+
 class PartAction(str):
     """The action of one part of a transaction, with the partition keys of that part alone."""
 
@@ -375,6 +391,7 @@ def run_ministack():
     count_as_tls()
     let_workflows_call_apis()
     supply_leading_keys()
+    read_optional_terms()
     lambda_svc._poll_dynamodb_streams = StreamPoller(lambda_svc).poll
     from ministack.app import main
 

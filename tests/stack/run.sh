@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Deploys infra/template.yaml to an emulator of AWS's services, tests what is there and runs tunings on it. Needs Python 3.11+ and the functions
-# as `cargo build` makes them; what it installs lies in tests/stack/.work and infra/.work.
+# Deploys infra/template.yaml to an emulator of AWS's services, tests what is there and runs tunings on it. Needs Python 3.11+, `jq`,
+# `curl` and the functions as `cargo build` makes them; what it installs lies in tests/stack/.work and infra/.work.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 . ./environment.sh
 environment .work/emulator requirements.txt
 environment .work/sam requirements-sam.txt
+environment .work/aws requirements-aws.txt
 environment ../../infra/.work/build ../../infra/build-requirements.txt
 
 # As the tests build them: the same features, so nothing is built twice.
 cargo build --locked --quiet --workspace --bins --tests
 
-export SAM=$PWD/.work/sam/bin/sam
+export SAM=$PWD/.work/sam/bin/sam AWS=$PWD/.work/aws/bin/aws
 CARGO_LAMBDA_BIN=$(realpath ../../infra/.work/build/bin)
 export CARGO_LAMBDA_BIN
 if [ $# -gt 0 ]; then
@@ -30,6 +31,7 @@ samples=$!
 .work/emulator/bin/python -B test_archive.py
 .work/emulator/bin/python -B test_stack.py
 .work/emulator/bin/python -B test_stages.py
+.work/emulator/bin/python -B test_documents.py
 .work/emulator/bin/python -B test_doctor.py
 .work/emulator/bin/python -B test_events.py
 wait "$samples" || { cat "$logs/samples"; exit 1; }

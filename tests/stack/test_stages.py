@@ -1,4 +1,4 @@
-"""What `infra/samconfig.toml` deploys, once a role is written into it; every optional part of the template; a first deployment that fails.
+"""What `infra/samconfig.toml` deploys, once a role is written into it; every optional part; a first deployment that fails.
 
 Run by `run.sh`. The file is used as people use it: a line is put in, and `sam deploy --config-env …` is given nothing else. The
 emulator takes boundaries of roles, a table's key and reserved concurrency, and forgets them: tests/stack-template looks at those.

@@ -35,6 +35,10 @@ PRICE_USD = 0.115
 # A gigabyte, a month.
 VOLUME_USD = 0.14
 CAP_USD = 0.5
+# Of the month, for all tunings together: one of them asks for somewhat more than half of it, two at once for all.
+MONTHLY_CAP_USD = 0.2
+STATE_CHANGE = "SageMaker HyperParameter Tuning Job State Change"
+COST_ALARM = "Hyperband Tuning Job Cost Alarm"
 HOSTS = 2
 # The longest way: a claim of three minutes that a killed actuator held, a minute more, and the sweeps between.
 SECONDS = 600
@@ -75,13 +79,13 @@ class Tunings(unittest.TestCase):
         cls.emulator.start()
         cls.infra = stage(folder / "stage")
         cls.stack = Stack(cls.emulator, cls.infra, os.environ["SAM"])
-        cls.stack.deploy()
+        cls.stack.deploy(MonthlyCapUsd=str(MONTHLY_CAP_USD))
         cls.ids = cls.stack.physical()
         cls.api = f"{cls.emulator.url}/_aws/execute-api/{cls.ids['Api']}/$default"
         cls.training = TrainingService(folder / "training", port, cls.emulator)
         cls.addClassCleanup(cls.training.stop)
         cls.training.start()
-        cls.notices = cls.listen_to_the_bus()
+        cls.notices, cls.told = cls.listen_to_the_bus(), []
 
     @classmethod
     def listen_to_the_bus(cls):
@@ -115,6 +119,16 @@ class Tunings(unittest.TestCase):
                     return error.code, json.loads(text)
                 except ValueError:
                     return error.code, text
+
+    def program(self, *arguments):
+        """Runs `hyperband` against the stack, as a user does; what it printed."""
+        built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "hyperband"
+        done = subprocess.run(
+            [built, *arguments], env=self.emulator.environment() | {"HYPERBAND_ENDPOINT": self.api},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
+        )
+        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}{self.trouble()}")
+        return done.stdout
 
     def create(self, body):
         status, answer = self.ask("POST", "/tuning-jobs", body)
@@ -208,23 +222,35 @@ class Tunings(unittest.TestCase):
         self.assertAlmostEqual(described["Controller"]["SpentUsd"], billed, places=6)
         self.assertLessEqual(described["Controller"]["SpentUsd"], CAP_USD)
 
-    def notices_of(self, name, wanted):
-        """Waits until the bus has told of the tuning what is wanted: pairs of detail type and status or decision."""
-        sqs, seen = self.emulator.client("sqs"), []
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            for message in sqs.receive_message(
-                    QueueUrl=self.notices, MaxNumberOfMessages=10, VisibilityTimeout=1).get("Messages", []):
+    def hear(self):
+        """Takes what the bus has told since: name, detail type, and status, decision or level of a cap."""
+        sqs = self.emulator.client("sqs")
+        while messages := sqs.receive_message(QueueUrl=self.notices, MaxNumberOfMessages=10).get("Messages", []):
+            for message in messages:
+                sqs.delete_message(QueueUrl=self.notices, ReceiptHandle=message["ReceiptHandle"])
                 event = json.loads(message["Body"])
                 detail = event["detail"]
-                if detail["HyperParameterTuningJobName"] == name:
-                    sqs.delete_message(QueueUrl=self.notices, ReceiptHandle=message["ReceiptHandle"])
-                    told = detail.get("HyperParameterTuningJobStatus") or detail.get("Decision")
-                    seen.append((event["detail-type"], told))
-            if all(pair in seen for pair in wanted):
-                return seen
+                words = [detail[key] for key in ("HyperParameterTuningJobStatus", "Decision", "Alarm", "Percent")
+                         if key in detail]
+                self.told.append((detail["HyperParameterTuningJobName"], event["detail-type"], *words))
+
+    def notices_of(self, name, wanted):
+        """Waits until the bus has told of the tuning what is wanted: detail type, and status, decision or level."""
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            self.hear()
+            seen = [notice for who, *notice in self.told if who == name]
+            if all(list(notice) in seen for notice in wanted):
+                return
             time.sleep(0.3)
-        raise AssertionError(f"the bus did not tell {wanted}, only {seen}")
+        raise AssertionError(f"the bus did not tell {wanted} of {name}, only {self.told}")
+
+    def granted_usd(self):
+        """What the months' rows say is granted, in USD."""
+        rows = self.emulator.client("dynamodb").query(
+            TableName=self.stack.outputs()["TableName"], KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": "BUDGET"}})["Items"]
+        return sum(int(row["granted"]["N"]) for row in rows) / 1e6
 
     def failures(self):
         """How many messages lie in each failure queue."""
@@ -239,17 +265,20 @@ class Tunings(unittest.TestCase):
     # ---- Tests ----
 
     def test_1_a_tuning_completes_with_the_right_best_job_within_its_cap(self):
-        self.create(request("first"))
+        file = Path(self.folder.name) / "first.json"
+        file.write_text(json.dumps(request("first")))
+        shown = self.program("submit", str(file), "--watch", "--interval", "1")
+        self.assertIn("first", shown)
         _, jobs, _ = self.check_ended_well("first")
         self.assertEqual(len(jobs), 12)
         stopped = [job for job in jobs if job["Controller"].get("StopReason", "").startswith("Rung")]
         self.assertTrue(stopped, "no training job was stopped at a rung: the decisions came too late")
-        self.notices_of("first", [("SageMaker HyperParameter Tuning Job State Change", "Completed"),
-                                  ("Tuning Trial Decision", "Stopped")])
+        self.notices_of("first", [(STATE_CHANGE, "InProgress"), (STATE_CHANGE, "Completed"),
+                                  ("Tuning Trial Decision", "Stopped"), (COST_ALARM, "MonthlyCapReached", 50)])
         self.assertEqual(self.failures(), dict.fromkeys(self.failures(), 0))
         self.assertEqual(self.prices.asked, 2, "an instance and a volume, once")
 
-    def test_2_a_client_of_sagemaker_starts_and_stops_one(self):
+    def test_2a_a_client_of_sagemaker_starts_and_stops_one(self):
         client = boto3.client(
             "sagemaker", endpoint_url=self.api, region_name=REGION, aws_access_key_id="test", aws_secret_access_key="test")
         # API Gateway wants its own name in the signature; see the README for what a user does.
@@ -274,6 +303,32 @@ class Tunings(unittest.TestCase):
         self.assertEqual(described["HyperParameterTuningJobStatus"], "Stopped", described)
         listed = client.list_hyper_parameter_tuning_jobs(SortBy="CreationTime")["HyperParameterTuningJobSummaries"]
         self.assertEqual([job["HyperParameterTuningJobName"] for job in listed], ["first", "second"])
+
+    def test_2b_the_program_stops_one_whose_jobs_run(self):
+        self.create(request("stopped"))
+        deadline = time.monotonic() + SECONDS
+        while self.training_jobs_running("stopped") < 2:
+            self.assertLess(time.monotonic(), deadline, self.trouble())
+            time.sleep(0.3)
+        self.program("stop", "stopped")
+        described = self.ended("stopped")
+        self.assertEqual(described["HyperParameterTuningJobStatus"], "Stopped", described)
+        self.notices_of("stopped", [(STATE_CHANGE, "InProgress"), (STATE_CHANGE, "Stopping"), (STATE_CHANGE, "Stopped")])
+
+    def training_jobs_running(self, name):
+        return sum(job["TrainingJobStatus"] == "InProgress" for job in self.training_jobs(name))
+
+    def test_2c_what_a_cap_of_few_cents_leaves_pays_no_further_job(self):
+        body = request("cents", MaxCostUsd=0.0236)
+        # On demand, so that a job's worst case is nearly the whole cap.
+        job = body["TrainingJobDefinition"]
+        del job["EnableManagedSpotTraining"], job["StoppingCondition"]["MaxWaitTimeInSeconds"]
+        self.create(body)
+        described = self.ended("cents")
+        self.assertEqual(
+            (described["HyperParameterTuningJobStatus"], described["Controller"]["EndReason"]), ("Completed", "CostCap"))
+        self.assertLess(len(self.training_jobs("cents")), 12)
+        self.notices_of("cents", [(COST_ALARM, "CapReached", 100), (STATE_CHANGE, "Completed")])
 
     def test_3_bad_input_is_refused_and_harms_nobody(self):
         before = self.failures()
@@ -337,31 +392,61 @@ class Tunings(unittest.TestCase):
         self.create(request("fourth"))
         self.create(request("fifth", RungExecution="Promote", ResourceHyperParameter="epochs")
                     | {"TrainingJobDefinition": promoted(request("fifth"))})
+        digests, before = self.digests(), self.failures()
         killer = Killer(self.emulator)
         with killer:
             time.sleep(10)
             # An update of the running stack: other code (as far as its digest goes) and another setting.
             stage(self.infra.parent, marker=b"next")
-            self.stack.deploy(LogRetentionDays="7")
+            self.stack.deploy(LogRetentionDays="7", MonthlyCapUsd=str(MONTHLY_CAP_USD))
             time.sleep(20)
+        updated = self.digests()
+        self.assertEqual([name for name in digests if digests[name] == updated[name]], [], "each runs the new code")
+        groups = self.emulator.client("logs").describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{NAME}-")["logGroups"]
+        self.assertEqual({group["retentionInDays"] for group in groups}, {7})
         # What was lost on the way is found by what runs from now on.
         self.check_ended_well("fourth")
         self.check_ended_well("fifth")
         self.assertGreater(killer.killed, 10)
         for name in ["fourth", "fifth"]:
-            self.notices_of(name, [("SageMaker HyperParameter Tuning Job State Change", "Completed")])
+            self.notices_of(name, [(STATE_CHANGE, "Completed")])
+        self.assertIn((COST_ALARM, "MonthlyCapReached", 100), [notice[1:] for notice in self.told])
+        self.check_failures_after(before)
         # Every job that ever ran is known to its tuning.
-        known = {job["TrainingJobName"] for name in ["first", "second", "fourth", "fifth"]
+        known = {job["TrainingJobName"] for name in ALL
                  for job in self.training_jobs(name)}
         pages = self.training.client().get_paginator("list_training_jobs").paginate()
         ran = {job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]}
         self.assertLessEqual(ran, known)
 
-    def test_5_deletion_leaves_the_table_alone(self):
+    def digests(self):
+        client = self.emulator.client("lambda")
+        functions = [name for name in self.ids if name.endswith("Function")]
+        return {name: client.get_function_configuration(FunctionName=self.ids[name])["CodeSha256"] for name in functions}
+
+    def check_failures_after(self, before):
+        """What died was tried again: the decider, with ten tries, gave nothing up, and nothing was given up as unreadable."""
+        sqs, after = self.emulator.client("sqs"), self.failures()
+        self.assertEqual(after["DeciderFailures"], before["DeciderFailures"])
+        for name in [name for name in after if after[name] != before[name]]:
+            for message in sqs.receive_message(QueueUrl=self.ids[name], MaxNumberOfMessages=10).get("Messages", []):
+                self.assertNotIn("Unreadable", message["Body"], name)
+
+    def test_5_the_month_holds_what_was_spent_and_no_more(self):
+        described = [self.ended(name) for name in ALL]
+        spent = sum(tuning["Controller"]["SpentUsd"] for tuning in described)
+        self.assertGreater(spent, 0)
+        self.assertAlmostEqual(self.granted_usd(), spent, places=6)
+
+    def test_6_deletion_leaves_the_table_alone(self):
         table = self.stack.outputs()["TableName"]
         self.stack.delete()
         self.assertEqual(self.emulator.client("dynamodb").list_tables()["TableNames"], [table])
         self.assertEqual(self.emulator.client("lambda").list_functions()["Functions"], [])
+
+
+# The tunings that were started, each by its test.
+ALL = ["first", "second", "stopped", "cents", "fourth", "fifth"]
 
 
 def promoted(body):
