@@ -9,6 +9,7 @@ mod create;
 mod endpoint;
 mod error;
 mod identity;
+mod proxy;
 mod retry;
 mod send;
 mod service;
@@ -17,9 +18,10 @@ mod sign;
 use std::time::SystemTime;
 
 use aws_credential_types::Credentials;
+use aws_smithy_http_client::Connector;
+use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::{Builder, Connector};
 use serde_json::Value;
 
 pub use create::Created;
@@ -54,17 +56,17 @@ pub struct Decisions {
 }
 
 impl Client {
-    /// A client that signs with the credentials of the environment.
+    /// A client that signs with the credentials of the environment, and goes by its proxy.
     pub async fn connect(endpoint: Endpoint) -> Result<Self, ClientError> {
-        let https = Builder::new().tls_provider(tls()).build_https();
-        let signatory = Some(Signatory::find(&endpoint, https).await?);
-        Ok(Self { endpoint, signatory, connector: send::connector(), retry: Retry::default() })
+        let proxy = proxy::of_environment()?;
+        let signatory = Some(Signatory::find(&endpoint, proxy::credentials_client(proxy.clone())).await?);
+        Ok(Self { endpoint, signatory, connector: send::connector(proxy), retry: Retry::default() })
     }
 
-    /// A client that signs with these credentials, or not at all.
+    /// A client that signs with these credentials, or not at all, and goes by no proxy.
     pub fn new(endpoint: Endpoint, signed: Option<(Credentials, &str)>, retry: Retry) -> Self {
         let signatory = signed.map(|(credentials, region)| Signatory::given(credentials, region));
-        Self { endpoint, signatory, connector: send::connector(), retry }
+        Self { endpoint, signatory, connector: send::connector(ProxyConfig::disabled()), retry }
     }
 
     /// Where it asks.

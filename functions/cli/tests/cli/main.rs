@@ -13,6 +13,7 @@ mod help;
 mod interrupted;
 mod plan;
 mod promote;
+mod proxy;
 mod remote;
 mod report;
 mod run;
