@@ -13,7 +13,7 @@ use wire::cost::{CostPage, CostTotals, JobCost, LedgerView, SignedUsd};
 use crate::arguments::{Named, Output};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
-use crate::output::say;
+use crate::output::{say, say_as_is};
 use crate::text::usd;
 
 /// Training jobs read at once.
@@ -67,14 +67,17 @@ impl Printer {
         };
         self.begun = true;
         self.jobs += page.training_jobs.len();
-        say(&text);
+        match self.output {
+            Output::Text => say(&text),
+            Output::Json => say_as_is(&text),
+        }
         Ok(())
     }
 
     fn end(&self, ledger: &LedgerView, totals: &CostTotals) -> Result<(), Failure> {
         match self.output {
             Output::Text => say(&sums(ledger, totals)),
-            Output::Json => say(&self.last(totals)?),
+            Output::Json => say_as_is(&self.last(totals)?),
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
 use failure::{Exit, Failure};
-use output::say;
+use output::say_as_is;
 
 /// Threads that carry the whole controller; the training processes need the rest of the machine.
 const WORKERS: usize = 2;
@@ -108,5 +108,5 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
 fn completions(shell: clap_complete::Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "hyperband", &mut script);
-    say(&String::from_utf8_lossy(&script));
+    say_as_is(&String::from_utf8_lossy(&script));
 }

@@ -283,3 +283,28 @@ fn watching_outlives_an_endpoint_that_is_busy() {
     assert!(left.err.contains("Too Many Requests (tried 5 times)\nhint: the tuning goes on"), "{left:?}");
     assert!(left.err.contains("the endpoint answers again"), "{left:?}");
 }
+
+#[test]
+fn regression_names_from_elsewhere_do_not_reach_the_terminal_as_they_are() {
+    let world = World::new(QUICK);
+    let mut hostile = request("t");
+    let ranges = &mut hostile["HyperParameterTuningJobConfig"]["ParameterRanges"];
+    ranges["CategoricalParameterRanges"] =
+        json!([{"Name": "k\u{1b}[2J\u{9b}2J", "Values": ["v\u{1b}]0;x\u{7}"]}]);
+    world.write_request("request.json", &hostile);
+    let is_clean = |text: &str| !text.chars().any(|letter| letter.is_control() && letter != '\n');
+    let run = world.run(&[]).with_code(0);
+    assert!(run.err.contains("k\u{fffd}[2J\u{fffd}2J=v"), "{run:?}");
+    let mut shown = vec![run];
+    for command in [
+        &["describe", "t"][..],
+        &["watch", "t"],
+        &["explain", "t", "0"],
+        &["describe", "t", "--output", "json"],
+    ] {
+        shown.push(world.hyperband(command).with_code(0));
+    }
+    for told in shown {
+        assert!(is_clean(&told.out) && is_clean(&told.err), "{told:?}");
+    }
+}
