@@ -9,7 +9,7 @@ use service::explain::{ExplainError, explain as explanation};
 use tuning::money::MicroUsd;
 use wire::explain::{ArrivalView, Comparison, CostSoFar, Entry, ExplainedJob, Explanation};
 
-use crate::arguments::{Explain, Output};
+use crate::arguments::{Explain, Named, Output};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{say_as_is, say_json};
@@ -26,9 +26,10 @@ const INDENT: &str = "      ";
 
 /// Explains a trial.
 pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
-    let data = Data::existing(&options.place.data_dir).await?;
-    let row = data.find(&options.name).await?;
-    let explained = explanation(&data.store, &row.id, &options.trial).await.map_err(|error| match error {
+    let Explain { tuning: Named { name, place, output }, trial } = options;
+    let data = Data::existing(&place.data_dir).await?;
+    let row = data.find(&name).await?;
+    let explained = explanation(&data.store, &row.id, &trial).await.map_err(|error| match error {
         ExplainError::Store(error) => Failure::from(error),
         ExplainError::Malformed(_)
         | ExplainError::UnknownTrial { .. }
@@ -41,7 +42,7 @@ pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
     })?;
     let explained =
         explained.ok_or_else(|| Failure::usage(format!("the tuning {} was deleted", row.name)))?;
-    match options.output {
+    match output {
         Output::Json => say_json(&serde_json::to_value(&explained)?),
         Output::Text => say_as_is(&text(&explained)),
     }

@@ -4,6 +4,7 @@
 //! interrupted. Nothing here decides; that is for the host and the crates below it.
 
 mod arguments;
+mod change;
 mod check;
 mod closest;
 mod cost;
@@ -14,10 +15,12 @@ mod explain;
 mod failure;
 mod follow;
 mod list;
+mod orders;
 mod output;
 mod page;
 mod plan;
 mod progress;
+mod question;
 mod remote;
 mod replay;
 mod report;
@@ -95,6 +98,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Watch(options) => watch::watch(options).await,
         Command::Explain(options) => explain::explain(options).await,
         Command::Cost(options) => cost::cost(options).await,
+        Command::Change(options) => change::change(options).await,
         Command::Stop(options) => stop::stop(options).await,
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,

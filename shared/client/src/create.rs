@@ -30,7 +30,7 @@ pub struct Created {
 }
 
 impl Client {
-    /// Submits `request`. Of any error but [`ClientError::Uncertain`] it is known that nothing was submitted.
+    /// Submits `request`. With any error but [`ClientError::Uncertain`] it is known that the API has taken nothing.
     pub async fn create(&self, request: &Request) -> Result<Created, ClientError> {
         let body = request.body().to_string();
         let ask = Ask { method: "POST", path: TUNINGS, body: body.as_bytes() };

@@ -343,6 +343,22 @@ fn regression_ctrl_c_ends_a_watch_that_waits_for_its_result() {
 }
 
 #[test]
+fn regression_a_mistyped_name_reads_one_page_of_names() {
+    let world = World::new(QUICK);
+    let stack = Stack::with_rule(MemoryTable::default(), |request, pass| {
+        let one = json!({"HyperParameterTuningJobName": "xgb-1"});
+        let page = json!({"HyperParameterTuningJobSummaries": [one], "NextToken": "more"});
+        if request.path.contains('?') { response(200, &page) } else { pass() }
+    });
+    for (name, hint) in [("xgb1", "did you mean xgb-1?"), ("resnet", "`hyperband list` shows all")] {
+        let before = stack.requests().len();
+        let unknown = world.at(&stack, &["describe", name]).with_code(2);
+        assert!(unknown.err.ends_with(&format!("hint: {hint}\n")), "{unknown:?}");
+        assert_eq!(stack.requests().len() - before, 2);
+    }
+}
+
+#[test]
 fn regression_names_from_elsewhere_do_not_reach_the_terminal_as_they_are() {
     let world = World::new(QUICK);
     let mut hostile = request("t");
