@@ -2,6 +2,7 @@
 
 #![expect(clippy::doc_markdown, reason = "these docs are the help, where backticks would be shown")]
 
+mod change;
 mod doctor;
 mod examples;
 mod place;
@@ -17,11 +18,12 @@ use clap_complete::Shell;
 use training_service::{EVENT_SOURCE, LOG_GROUP};
 
 use examples::{
-    CHECK_EXAMPLES, COST_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES,
-    LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES, STOP_EXAMPLES,
-    SUBMIT_EXAMPLES, TRAINING_SERVICE_EXAMPLES, WATCH_EXAMPLES,
+    CHANGE_EXAMPLES, CHECK_EXAMPLES, COST_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES,
+    EXPLAIN_EXAMPLES, LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES,
+    STOP_EXAMPLES, SUBMIT_EXAMPLES, TRAINING_SERVICE_EXAMPLES, WATCH_EXAMPLES,
 };
 
+pub(crate) use change::Change;
 pub(crate) use doctor::Doctor;
 pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where};
 
@@ -60,7 +62,7 @@ pub(crate) enum Command {
     List(List),
     /// Show a tuning: best job, money, brackets, every training job
     #[command(after_help = DESCRIBE_EXAMPLES)]
-    Describe(Sought),
+    Describe(Named<Source>),
     /// Follow a tuning to its end
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(Watch),
@@ -69,13 +71,16 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Set what a tuning has booked against what its training jobs are billed
     #[command(after_help = COST_EXAMPLES)]
-    Cost(Named),
+    Cost(Named<Place>),
+    /// Change the limits of a tuning that runs: its cost cap, its jobs at once, a pause
+    #[command(after_help = CHANGE_EXAMPLES)]
+    Change(Change),
     /// Order a tuning, or all of them, to stop
     #[command(after_help = STOP_EXAMPLES)]
     Stop(Stop),
     /// Decide everything anew from the recorded facts and compare with what was decided
     #[command(after_help = REPLAY_EXAMPLES)]
-    Replay(Named),
+    Replay(Named<Place>),
     /// Write a report of a tuning: one HTML file that needs nothing else
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Report),
@@ -118,18 +123,6 @@ pub(crate) struct Submit {
     /// Least seconds between two looks, with --watch
     #[arg(long, value_name = "S", default_value = INTERVAL_DEFAULT, value_parser = interval)]
     pub(crate) interval: Duration,
-    /// How the answer is printed
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) output: Output,
-}
-
-/// `describe`.
-#[derive(Debug, Args)]
-pub(crate) struct Sought {
-    /// Name of the tuning
-    pub(crate) name: String,
-    #[command(flatten)]
-    pub(crate) place: Source,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
@@ -250,13 +243,13 @@ pub(crate) struct List {
     pub(crate) output: Output,
 }
 
-/// A command about one tuning.
+/// A command about one tuning, at a place of the kind `P`.
 #[derive(Debug, Args)]
-pub(crate) struct Named {
+pub(crate) struct Named<P: Args> {
     /// Name of the tuning
     pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: P,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
@@ -265,15 +258,10 @@ pub(crate) struct Named {
 /// `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Name of the tuning
-    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) tuning: Named<Place>,
     /// The trial: its number, or the name of one of its training jobs
     pub(crate) trial: String,
-    #[command(flatten)]
-    pub(crate) place: Place,
-    /// How the answer is printed
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) output: Output,
 }
 
 /// `stop`.

@@ -18,7 +18,7 @@ use wire::stored;
 
 use crate::arguments::{self, Output};
 use crate::failure::{Exit, Failure};
-use crate::output::{say, say_json};
+use crate::output::{say_as_is, say_json};
 use crate::run::ask;
 use crate::warning::Warning;
 use log::Findings;
@@ -50,7 +50,7 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
     };
     match options.output {
         Output::Json => say_json(&show::json(&checked)),
-        Output::Text => say(&show::text(&checked)),
+        Output::Text => say_as_is(&show::text(&checked)),
     }
     Ok(Exit::Done)
 }

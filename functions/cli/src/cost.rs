@@ -10,10 +10,10 @@ use service::cost::{CostError, Tally, page};
 use tuning::money::MicroUsd;
 use wire::cost::{CostPage, CostTotals, JobCost, LedgerView, SignedUsd};
 
-use crate::arguments::{Named, Output};
+use crate::arguments::{Named, Output, Place};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
-use crate::output::say;
+use crate::output::{say, say_as_is};
 use crate::text::usd;
 
 /// Training jobs read at once.
@@ -22,7 +22,7 @@ const JOBS_PER_PAGE: usize = 200;
 const KEY_WIDTH: usize = 9;
 
 /// Sets what was booked against what is billed.
-pub(crate) async fn cost(options: Named) -> Result<Exit, Failure> {
+pub(crate) async fn cost(options: Named<Place>) -> Result<Exit, Failure> {
     let data = Data::existing(&options.place.data_dir).await?;
     let row = data.find(&options.name).await?;
     let jobs = data.training_jobs();
@@ -67,14 +67,17 @@ impl Printer {
         };
         self.begun = true;
         self.jobs += page.training_jobs.len();
-        say(&text);
+        match self.output {
+            Output::Text => say(&text),
+            Output::Json => say_as_is(&text),
+        }
         Ok(())
     }
 
     fn end(&self, ledger: &LedgerView, totals: &CostTotals) -> Result<(), Failure> {
         match self.output {
             Output::Text => say(&sums(ledger, totals)),
-            Output::Json => say(&self.last(totals)?),
+            Output::Json => say_as_is(&self.last(totals)?),
         }
         Ok(())
     }

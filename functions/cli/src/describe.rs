@@ -1,6 +1,6 @@
 //! `hyperband describe`: one tuning.
 
-use crate::arguments::{Output, Sought, Where};
+use crate::arguments::{Named, Output, Source, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{say, say_json};
@@ -8,7 +8,7 @@ use crate::page::Page;
 use crate::remote::Remote;
 
 /// Shows a tuning.
-pub(crate) async fn describe(options: Sought) -> Result<Exit, Failure> {
+pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
     let name = &options.name;
     match (options.place.place().map_err(Failure::usage)?, options.output) {
         (Where::Endpoint(endpoint), Output::Json) => {

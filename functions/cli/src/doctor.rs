@@ -16,7 +16,6 @@ mod tests;
 mod verdict;
 mod visit;
 
-use std::io::{self, IsTerminal};
 use std::process;
 
 use wire::names::incarnation;
@@ -24,6 +23,7 @@ use wire::names::incarnation;
 use crate::arguments::{Doctor, ENDPOINT_VARIABLE};
 use crate::failure::{Exit, Failure};
 use crate::output::tell;
+use crate::question;
 use crate::remote::Remote;
 use crate::run::{Signals, ask};
 use account::Account;
@@ -103,12 +103,5 @@ fn agreed(options: &Doctor, name: &str, remote: &Remote) -> Result<bool, Failure
         request::MAX_RUNTIME_SECONDS,
         options.max_cost.typed,
     );
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::usage(format!("{plan}; and there is no terminal to ask on"))
-            .hint("add --yes if that is what you want"));
-    }
-    tell(&format!("{plan}\ngo on? [y/N] "));
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(Failure::endpoint)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    question::agreed(&plan, &format!("{plan}\ngo on?"))
 }

@@ -9,10 +9,10 @@ use service::explain::{ExplainError, explain as explanation};
 use tuning::money::MicroUsd;
 use wire::explain::{ArrivalView, Comparison, CostSoFar, Entry, ExplainedJob, Explanation};
 
-use crate::arguments::{Explain, Output};
+use crate::arguments::{Explain, Named, Output};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
-use crate::output::{say, say_json};
+use crate::output::{say_as_is, say_json};
 use crate::text::{clean, maybe, short, table, usd, utc};
 
 /// Arrivals at a rung that are all shown; of more, those around the trial and the border of the share.
@@ -26,9 +26,10 @@ const INDENT: &str = "      ";
 
 /// Explains a trial.
 pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
-    let data = Data::existing(&options.place.data_dir).await?;
-    let row = data.find(&options.name).await?;
-    let explained = explanation(&data.store, &row.id, &options.trial).await.map_err(|error| match error {
+    let Explain { tuning: Named { name, place, output }, trial } = options;
+    let data = Data::existing(&place.data_dir).await?;
+    let row = data.find(&name).await?;
+    let explained = explanation(&data.store, &row.id, &trial).await.map_err(|error| match error {
         ExplainError::Store(error) => Failure::from(error),
         ExplainError::Malformed(_)
         | ExplainError::UnknownTrial { .. }
@@ -41,16 +42,16 @@ pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
     })?;
     let explained =
         explained.ok_or_else(|| Failure::usage(format!("the tuning {} was deleted", row.name)))?;
-    match options.output {
+    match output {
         Output::Json => say_json(&serde_json::to_value(&explained)?),
-        Output::Text => say(&text(&explained)),
+        Output::Text => say_as_is(&text(&explained)),
     }
     Ok(Exit::Done)
 }
 
 fn text(explained: &Explanation) -> String {
     let Explanation { tuning, trial, bracket, .. } = explained;
-    let mut text = format!("trial {trial} of {tuning}, bracket {bracket}\n\n");
+    let mut text = format!("trial {trial} of {}, bracket {bracket}\n\n", clean(tuning));
     let mut line = |label: &str, content: &str| {
         let _ = writeln!(text, "  {label:<12}{content}");
     };
@@ -82,14 +83,14 @@ fn jobs(jobs: &[ExplainedJob]) -> String {
         let money = |amount: Option<MicroUsd>| amount.map_or_else(|| "-".to_owned(), usd);
         let in_full = if job.settled_in_full { " (in full)" } else { "" };
         vec![
-            job.training_job_name.clone(),
+            clean(&job.training_job_name),
             job.attempt.to_string(),
             utc(job.ordered_time),
             seconds(Some(job.max_runtime_in_seconds)),
             seconds(job.max_wait_time_in_seconds),
             money(job.reserved_usd),
             job.interruptions.to_string(),
-            job.end.clone().unwrap_or_else(|| "-".to_owned()),
+            job.end.as_deref().map_or_else(|| "-".to_owned(), clean),
             seconds(job.billable_seconds),
             format!("{}{in_full}", money(job.cost_usd)),
             short(&job.why, CHARACTERS),

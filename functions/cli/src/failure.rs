@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use console::style;
 
-use crate::output::tell;
+use crate::output::tell_as_is;
 use crate::text::clean;
 
 /// How the program ends.
@@ -75,10 +75,10 @@ impl Failure {
     /// Prints it on standard error.
     pub(crate) fn tell(&self) {
         let word = style("error:").for_stderr().red().bold();
-        tell(&format!("{word} {}\n", clean(&format!("{:#}", self.error))));
+        tell_as_is(&format!("{word} {}\n", clean(&format!("{:#}", self.error))));
         if let Some(hint) = &self.hint {
             let word = style("hint:").for_stderr().cyan().bold();
-            tell(&format!("{word} {}\n", clean(hint)));
+            tell_as_is(&format!("{word} {}\n", clean(hint)));
         }
     }
 }

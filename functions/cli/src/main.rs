@@ -4,6 +4,7 @@
 //! interrupted. Nothing here decides; that is for the host and the crates below it.
 
 mod arguments;
+mod change;
 mod check;
 mod closest;
 mod cost;
@@ -14,10 +15,12 @@ mod explain;
 mod failure;
 mod follow;
 mod list;
+mod orders;
 mod output;
 mod page;
 mod plan;
 mod progress;
+mod question;
 mod remote;
 mod replay;
 mod report;
@@ -37,7 +40,7 @@ use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
 use failure::{Exit, Failure};
-use output::say;
+use output::say_as_is;
 
 /// Threads that carry the whole controller; the training processes need the rest of the machine.
 const WORKERS: usize = 2;
@@ -95,6 +98,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Watch(options) => watch::watch(options).await,
         Command::Explain(options) => explain::explain(options).await,
         Command::Cost(options) => cost::cost(options).await,
+        Command::Change(options) => change::change(options).await,
         Command::Stop(options) => stop::stop(options).await,
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,
@@ -108,5 +112,5 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
 fn completions(shell: clap_complete::Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "hyperband", &mut script);
-    say(&String::from_utf8_lossy(&script));
+    say_as_is(&String::from_utf8_lossy(&script));
 }

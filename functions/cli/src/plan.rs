@@ -15,7 +15,7 @@ use wire::request::{PriceAnswer, Request, RequestError};
 
 use crate::arguments::{self, Output};
 use crate::failure::{Exit, Failure};
-use crate::output::{say, say_json};
+use crate::output::{say_as_is, say_json};
 use crate::run::ask;
 use crate::text::{duration, usd};
 use crate::warning::Warning;
@@ -64,7 +64,7 @@ pub(crate) fn plan(options: &arguments::Plan) -> Result<Exit, Failure> {
     let outlook = Outlook::of(request, startup, epoch).map_err(|error| ask::refused(&error))?;
     match options.output {
         Output::Json => say_json(&show::json(&outlook)),
-        Output::Text => say(&show::text(&outlook)),
+        Output::Text => say_as_is(&show::text(&outlook)),
     }
     Ok(Exit::Done)
 }

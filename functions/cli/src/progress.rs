@@ -10,7 +10,7 @@ use tuning::ruling::Ruling;
 use crate::follow::{Event, Follower, What};
 use crate::output::tell;
 use crate::run::Since;
-use crate::text::clock;
+use crate::text::{clean, clock};
 use crate::words::line;
 use bars::Bars;
 
@@ -76,9 +76,10 @@ impl Progress {
         }
     }
 
+    /// Names and messages in it come from elsewhere.
     fn print(&self, text: &str) {
         match &self.bars {
-            Some(bars) => bars.print(text),
+            Some(bars) => bars.print(&clean(text)),
             None => tell(&format!("{text}\n")),
         }
     }

@@ -45,12 +45,19 @@ impl Remote {
         if !error.is(NOT_FOUND) {
             return failed(error);
         }
-        // Without the names there is less to say, and still something.
-        let all = self.client.list().await.unwrap_or_default();
-        let names = all.iter().filter_map(|shown| shown["HyperParameterTuningJobName"].as_str());
+        // Only a guess, so one page will do; without any names there is less to say, and still something.
+        let newest = self.client.newest().await;
+        let (newest, none) = newest.map_or_else(
+            |_| (Vec::new(), false),
+            |(all, more)| {
+                let none = all.is_empty() && !more;
+                (all, none)
+            },
+        );
+        let names = newest.iter().filter_map(|shown| shown["HyperParameterTuningJobName"].as_str());
         let near = closest(name, names);
         let hint = match near.as_slice() {
-            [] if all.is_empty() => "there is none at all: start one with `hyperband submit`".to_owned(),
+            [] if none => "there is none at all: start one with `hyperband submit`".to_owned(),
             [] => "`hyperband list` shows all".to_owned(),
             near => format!("did you mean {}?", near.join(" or ")),
         };

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 use service::replay::{Replayed, replay as decide_again};
 
-use crate::arguments::{Named, Output};
+use crate::arguments::{Named, Output, Place};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{say, say_json};
 
 /// Replays a tuning.
-pub(crate) async fn replay(options: Named) -> Result<Exit, Failure> {
+pub(crate) async fn replay(options: Named<Place>) -> Result<Exit, Failure> {
     let data = Data::existing(&options.place.data_dir).await?;
     let row = data.find(&options.name).await?;
     let gone = || Failure::usage(format!("the tuning {} was deleted", row.name));

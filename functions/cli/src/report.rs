@@ -16,7 +16,7 @@ use std::path::Path;
 use crate::arguments::Report;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
-use crate::output::{say, tell};
+use crate::output::{say_as_is, tell};
 use facts::Facts;
 
 /// Writes a report.
@@ -26,7 +26,7 @@ pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
     let facts = Facts::read(&data.store, &row.id).await?;
     let page = html::page(&facts);
     if options.file == Path::new("-") {
-        say(&page);
+        say_as_is(&page);
         return Ok(Exit::Done);
     }
     write(&options.file, &page).map_err(|error| {

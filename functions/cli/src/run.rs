@@ -17,6 +17,7 @@ use service::describe;
 use service::lookup::{self, LookupError};
 use service::store::Store;
 use service::submit::SubmitError;
+use wire::describe::difference;
 use wire::request::Request;
 use wire::stored::{ACTIVE, active_id};
 
@@ -104,7 +105,8 @@ async fn known(store: &Store<DynamoTable>, request: &Request) -> Result<Known, F
     let Some(loaded) = store.load(&row.id).await? else { return Ok(Known::Nothing) };
     if loaded.tuning.request.body() != request.body() {
         let name = &row.name;
-        let place = ask::first_difference(loaded.tuning.request.body(), request.body());
+        let place = difference(loaded.tuning.request.body(), request.body()).unwrap_or_default();
+        let place = place.trim_start_matches('.');
         let first = if place.is_empty() { String::new() } else { format!(" (first at {place})") };
         return Err(Failure::usage(format!(
             "a tuning named '{name}' exists, and its request is another one{first}"

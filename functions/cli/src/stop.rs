@@ -1,14 +1,13 @@
 //! `hyperband stop`: puts the order to stop into the table, or has a stack do it. Whoever runs the tuning obeys it.
 
 mod all;
-mod place;
 
 use serde_json::json;
 
 use crate::arguments::{Output, Stop};
 use crate::failure::{Exit, Failure};
+use crate::orders::{Place, Told};
 use crate::output::{say, say_json};
-use place::{Place, Told};
 
 /// Orders a tuning to stop, or all of them.
 pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {

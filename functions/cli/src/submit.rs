@@ -33,15 +33,21 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
         tell("the stack's answer was lost on the way; the tuning was found there\n");
     }
     let (name, place) = (request.name(), options.place.words());
+    let submitted = json!({"HyperParameterTuningJobArn": created.arn, "HyperParameterTuningJobName": name});
     if options.watch {
         tell(&format!("submitted {name}: {}\n", created.arn));
-        return watch::remote(&remote, name, &place, options.interval, options.output).await;
+        let followed = watch::remote(&remote, name, &place, options.interval, options.output).await;
+        // A program reads one JSON: without a result, that it was submitted, so that nobody submits it again.
+        let told = matches!(followed, Ok(Exit::Done | Exit::Failed));
+        if options.output == Output::Json && !told {
+            say_json(&submitted);
+        }
+        return followed.map_err(|failure| {
+            failure.context(format!("{name} was submitted and goes on, but cannot be followed any further"))
+        });
     }
     match options.output {
-        Output::Json => say_json(&json!({
-            "HyperParameterTuningJobArn": created.arn,
-            "HyperParameterTuningJobName": name,
-        })),
+        Output::Json => say_json(&submitted),
         Output::Text => say(&format!(
             "submitted {name}: {}\n\n  hyperband watch {name}{place}\n  hyperband describe {name}{place}\n  hyperband stop \
              {name}{place}\n",

@@ -55,8 +55,13 @@ pub(crate) async fn remote(
         ended = follow_stack(remote, name, interval) => ended?,
         () = signals.next() => return Ok(left(name, words)),
     }
-    let page = remote.page(name).await?;
-    Ok(told(&page, words, output))
+    tokio::select! {
+        page = remote.page(name) => Ok(told(&page?, words, output)),
+        () = signals.next() => {
+            tell(&format!("\n{name} has ended:\n  hyperband describe {name}{words}\n"));
+            Ok(Exit::Interrupted)
+        }
+    }
 }
 
 /// Follows to the end.

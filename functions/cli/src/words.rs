@@ -10,7 +10,7 @@ use tuning::state::Incumbent;
 use tuning::summary::JobSummary;
 
 use crate::follow::What;
-use crate::text::{maybe, short, usd, value};
+use crate::text::{clean, maybe, short, usd, value};
 
 /// Characters of a message from elsewhere that fit a line.
 const MESSAGE_CHARACTERS: usize = 160;
@@ -252,9 +252,8 @@ fn billed(definition: &Definition, job: Option<&JobSummary>) -> String {
 
 /// Hyperparameters on one line.
 pub(crate) fn parameters(configuration: &Configuration) -> String {
-    let pairs =
-        configuration.0.iter().map(|(name, value)| format!("{name}={}", short(value, MESSAGE_CHARACTERS)));
-    pairs.collect::<Vec<_>>().join(" ")
+    let text = |text: &str| short(text, MESSAGE_CHARACTERS);
+    pairs(configuration, text)
 }
 
 /// Hyperparameters on one line, numbers with a few digits.
@@ -263,7 +262,11 @@ pub(crate) fn rounded(configuration: &Configuration) -> String {
         Ok(number) if number.is_finite() => value(number),
         Ok(_) | Err(_) => short(text, VALUE_CHARACTERS),
     };
-    let pairs = configuration.0.iter().map(|(name, value)| format!("{name}={}", text(value)));
+    pairs(configuration, text)
+}
+
+fn pairs(configuration: &Configuration, text: impl Fn(&str) -> String) -> String {
+    let pairs = configuration.0.iter().map(|(name, value)| format!("{}={}", clean(name), text(value)));
     pairs.collect::<Vec<_>>().join(" ")
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A name is taken once: that is what keeps two tries from becoming two tuning jobs. What a lost answer leaves open is
 //! whether a tuning job of that name is ours. It is if it asks for the same and was not there before the first try, as far
-//! as the clocks of both sides can tell; else it is another's, and that is said.
+//! as the clocks of both sides can tell; else it is another's, and that is said. Once an answer was lost, a refusal of a
+//! later try tells nothing of the earlier one: then the name is looked up, and what cannot be known is said to be so.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,6 +18,7 @@ use crate::{Client, TUNINGS};
 /// The clocks of both sides differ by less: with more a signature is refused.
 const CLOCKS_DIFFER: Duration = Duration::from_mins(5);
 const NAME_TAKEN: &str = "ResourceInUse";
+const NOT_FOUND: &str = "ResourceNotFound";
 
 /// A tuning job that was submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub struct Created {
 }
 
 impl Client {
-    /// Submits `request`.
+    /// Submits `request`. With any error but [`ClientError::Uncertain`] it is known that the API has taken nothing.
     pub async fn create(&self, request: &Request) -> Result<Created, ClientError> {
         let body = request.body().to_string();
         let ask = Ask { method: "POST", path: TUNINGS, body: body.as_bytes() };
@@ -37,39 +39,51 @@ impl Client {
         loop {
             let error = match self.once(ask).await {
                 Ok(answer) => return created(&answer, false),
-                Err(error) if error.is(NAME_TAKEN) && lost => return self.found(request, began, error).await,
-                Err(error) if is_transient(&error) => error,
-                Err(error) => return Err(error),
+                Err(error) => error,
             };
-            // Only "too many requests" says that nothing was done.
-            lost |= !matches!(error, ClientError::Busy { lost: false, .. });
-            if done >= self.retry.tries {
-                return Err(error.after(done));
+            lost |= error.is_lost();
+            if !is_transient(&error) || done >= self.retry.tries {
+                let error = error.after(done);
+                return if lost { self.found(request, began, error).await } else { Err(error) };
             }
             self.pause(done).await;
             done = done.saturating_add(1);
         }
     }
 
-    /// The tuning job that has the name, if a try whose answer was lost made it.
+    /// The tuning job that has the name, if a try whose answer was lost made it; `error` is what the last try brought.
     async fn found(
         &self,
         request: &Request,
         began: SystemTime,
-        taken: ClientError,
+        error: ClientError,
     ) -> Result<Created, ClientError> {
-        let described = self.describe(request.name()).await?;
+        let uncertain = |cause: ClientError| {
+            Err(ClientError::Uncertain { name: request.name().to_owned(), cause: Box::new(cause) })
+        };
+        let described = match self.describe(request.name()).await {
+            Ok(described) => described,
+            // The lost one would have been refused for the same reason, and is not there.
+            Err(none) if none.is(NOT_FOUND) && matches!(error, ClientError::Refused(_)) => return Err(error),
+            // It may still be on its way.
+            Err(_) => return uncertain(error),
+        };
         let why = match first_difference(&described, request) {
             Some(path) => format!("its request is another one (first at {path})"),
             None if submitted(&described) + CLOCKS_DIFFER < began => "it was submitted before".to_owned(),
             None => return created(&described, true),
         };
-        let ClientError::Refused(refusal) = taken else { return Err(taken) };
-        let message = format!(
-            "{} The answer to the first try was lost, but that one is not ours: {why}.",
-            refusal.message
-        );
-        Err(ClientError::Refused(Refusal { message, ..refusal }))
+        // The name is another's, so that no try can have taken it.
+        match error {
+            ClientError::Refused(refusal) if refusal.code == NAME_TAKEN => {
+                let message = format!(
+                    "{} The answer to the first try was lost, but that one is not ours: {why}.",
+                    refusal.message
+                );
+                Err(ClientError::Refused(Refusal { message, ..refusal }))
+            }
+            other => Err(other),
+        }
     }
 }
 

@@ -59,7 +59,22 @@ pub enum ClientError {
         how: Unreached,
         /// How often it was tried.
         tries: u32,
+        /// Whether the request may have arrived all the same: there was a connection.
+        lost: bool,
     },
+    /// Nobody knows whether a submission was taken: the answer to a try was lost, and it could not be looked up.
+    #[error(
+        "the tuning job {name} may have been submitted: an answer was lost on the way, and then: {cause}"
+    )]
+    Uncertain {
+        /// Name of the tuning job.
+        name: String,
+        /// What the last try brought.
+        cause: Box<ClientError>,
+    },
+    /// The environment names a proxy that is none: to be corrected. The value, which may hold a password, is not told.
+    #[error("{0} is no address of a proxy; one such as http://proxy.example.com:3128 is wanted")]
+    Proxy(&'static str),
     /// What answered is not this API.
     #[error("what answered at the endpoint is not this API: {0}")]
     Foreign(String),
@@ -110,19 +125,22 @@ impl ClientError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Endpoint(_) | Self::Refused(_) => return None,
+            Self::Endpoint(_) | Self::Refused(_) | Self::Proxy(_) => return None,
             Self::NoRegion => "set AWS_REGION to the stack's Region",
             Self::Credentials(_) => {
                 "set AWS_PROFILE, sign in (`aws sso login`), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; \
                  `aws sts get-caller-identity` shows whether there are credentials"
             }
             Self::Denied { why, .. } => why.hint(),
-            Self::Busy { lost: true, .. } => {
-                "it may have been taken all the same: look with `hyperband list`, then send it again; the same name is \
-                 never taken twice"
-            }
-            Self::Busy { .. } => "nothing is lost; try again in a minute",
+            Self::Busy { .. } => "try again in a minute",
             Self::Unreachable { how, .. } => how.hint(),
+            Self::Uncertain { name, cause } => {
+                let first = cause.hint().map_or_else(String::new, |hint| format!("{hint}; then "));
+                return Some(format!(
+                    "{first}look with `hyperband describe {name}`: if it is not there, submit it again under the same name, \
+                     which is never taken twice"
+                ));
+            }
             Self::Foreign(_) => {
                 "the endpoint is the stack's output ApiUrl; one with a stage has it as its path"
             }
@@ -133,12 +151,28 @@ impl ClientError {
     /// Whether it is the request or the address that has to be changed, not the endpoint that failed.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Endpoint(_) | Self::NoRegion => true,
+            Self::Endpoint(_) | Self::NoRegion | Self::Proxy(_) => true,
             Self::Refused(refusal) => (400..500).contains(&refusal.status),
             Self::Credentials(_)
             | Self::Denied { .. }
             | Self::Busy { .. }
             | Self::Unreachable { .. }
+            | Self::Uncertain { .. }
+            | Self::Foreign(_) => false,
+        }
+    }
+
+    /// Whether what was asked may have been done although no answer says so.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            Self::Busy { lost, .. } | Self::Unreachable { lost, .. } => *lost,
+            Self::Uncertain { .. } => true,
+            Self::Endpoint(_)
+            | Self::NoRegion
+            | Self::Proxy(_)
+            | Self::Credentials(_)
+            | Self::Refused(_)
+            | Self::Denied { .. }
             | Self::Foreign(_) => false,
         }
     }

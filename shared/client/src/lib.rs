@@ -9,6 +9,7 @@ mod create;
 mod endpoint;
 mod error;
 mod identity;
+mod proxy;
 mod retry;
 mod send;
 mod service;
@@ -17,10 +18,12 @@ mod sign;
 use std::time::SystemTime;
 
 use aws_credential_types::Credentials;
+use aws_smithy_http_client::Connector;
+use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::{Builder, Connector};
 use serde_json::Value;
+use wire::change::LimitsChange;
 
 pub use create::Created;
 pub use endpoint::{Endpoint, EndpointError};
@@ -34,6 +37,8 @@ use send::Ask;
 const TUNINGS: &str = "/tuning-jobs";
 /// Entries of a list asked for at once: the most that there are.
 const PAGE: usize = 100;
+const SUMMARIES: &str = "HyperParameterTuningJobSummaries";
+const NEWEST_FIRST: &str = "SortBy=CreationTime&SortOrder=Descending";
 
 /// A client of one endpoint.
 #[derive(Debug)]
@@ -54,17 +59,17 @@ pub struct Decisions {
 }
 
 impl Client {
-    /// A client that signs with the credentials of the environment.
+    /// A client that signs with the credentials of the environment, and goes by its proxy.
     pub async fn connect(endpoint: Endpoint) -> Result<Self, ClientError> {
-        let https = Builder::new().tls_provider(tls()).build_https();
-        let signatory = Some(Signatory::find(&endpoint, https).await?);
-        Ok(Self { endpoint, signatory, connector: send::connector(), retry: Retry::default() })
+        let proxy = proxy::of_environment()?;
+        let signatory = Some(Signatory::find(&endpoint, proxy::credentials_client(proxy.clone())).await?);
+        Ok(Self { endpoint, signatory, connector: send::connector(proxy), retry: Retry::default() })
     }
 
-    /// A client that signs with these credentials, or not at all.
+    /// A client that signs with these credentials, or not at all, and goes by no proxy.
     pub fn new(endpoint: Endpoint, signed: Option<(Credentials, &str)>, retry: Retry) -> Self {
         let signatory = signed.map(|(credentials, region)| Signatory::given(credentials, region));
-        Self { endpoint, signatory, connector: send::connector(), retry }
+        Self { endpoint, signatory, connector: send::connector(ProxyConfig::disabled()), retry }
     }
 
     /// Where it asks.
@@ -87,18 +92,26 @@ impl Client {
 
     /// All tuning jobs, newest first.
     pub async fn list(&self) -> Result<Vec<Value>, ClientError> {
-        let path = format!("{TUNINGS}?SortBy=CreationTime&SortOrder=Descending&MaxResults={PAGE}");
-        self.pages(&path, "HyperParameterTuningJobSummaries").await
+        self.pages(&format!("{TUNINGS}?{NEWEST_FIRST}&MaxResults={PAGE}"), SUMMARIES).await
     }
 
-    /// Those that have not ended.
-    pub async fn active(&self) -> Result<Vec<Value>, ClientError> {
-        let mut all = Vec::new();
+    /// The newest tuning jobs: one page of [`list`](Self::list), and whether there are more.
+    pub async fn newest(&self) -> Result<(Vec<Value>, bool), ClientError> {
+        let answer = self.get(&format!("{TUNINGS}?{NEWEST_FIRST}&MaxResults={PAGE}")).await?;
+        let more = answer.get("NextToken").is_some();
+        Ok((entries(answer, SUMMARIES)?, more))
+    }
+
+    /// Those that have not ended, and what kept others from being listed: an error there must not hide these.
+    pub async fn active(&self) -> (Vec<Value>, Vec<ClientError>) {
+        let (mut all, mut errors) = (Vec::new(), Vec::new());
         for status in ["InProgress", "Stopping"] {
             let path = format!("{TUNINGS}?StatusEquals={status}&MaxResults={PAGE}");
-            all.extend(self.pages(&path, "HyperParameterTuningJobSummaries").await?);
+            errors.extend(self.pages_into(&mut all, &path, SUMMARIES).await.err());
         }
-        Ok(all)
+        // The same trouble is told once.
+        errors.dedup();
+        (all, errors)
     }
 
     /// The training jobs of a tuning job, by trial and attempt.
@@ -118,13 +131,26 @@ impl Client {
         self.ask(Ask { method: "POST", path: &of(name, "/stop"), body: b"" }).await.map(drop)
     }
 
+    /// Changes limits of a tuning job that runs. To order the same change twice changes nothing more.
+    pub async fn change(&self, name: &str, change: &LimitsChange) -> Result<(), ClientError> {
+        let body = change.body().to_string();
+        self.ask(Ask { method: "PATCH", path: &of(name, ""), body: body.as_bytes() }).await.map(drop)
+    }
+
     async fn get(&self, path: &str) -> Result<Value, ClientError> {
         self.ask(Ask { method: "GET", path, body: b"" }).await
     }
 
     /// All entries of a list, page by page.
     async fn pages(&self, path: &str, member: &str) -> Result<Vec<Value>, ClientError> {
-        let (mut all, mut next) = (Vec::new(), None::<String>);
+        let mut all = Vec::new();
+        self.pages_into(&mut all, path, member).await?;
+        Ok(all)
+    }
+
+    /// The same, into `all`, which keeps what was read before an error.
+    async fn pages_into(&self, all: &mut Vec<Value>, path: &str, member: &str) -> Result<(), ClientError> {
+        let mut next = None::<String>;
         loop {
             let token = next.as_ref().map_or_else(String::new, |token| format!("&NextToken={token}"));
             let answer = self.get(&format!("{path}{token}")).await?;
@@ -136,7 +162,7 @@ impl Client {
                 // A token is put into a path as it is.
                 Some(token) if token.bytes().all(is_plain) => next = Some(token),
                 Some(_) => return Err(no_list("NextToken")),
-                None => return Ok(all),
+                None => return Ok(()),
             }
         }
     }

@@ -6,6 +6,8 @@
 use std::time::{Duration, SystemTime};
 
 use aws_smithy_http_client::Connector;
+use aws_smithy_http_client::proxy::ProxyConfig;
+use aws_smithy_runtime_api::client::connection::CaptureSmithyConnection;
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
@@ -49,10 +51,10 @@ pub(crate) struct Answer {
 }
 
 /// A connector with limits of time.
-pub(crate) fn connector() -> Connector {
+pub(crate) fn connector(proxy: ProxyConfig) -> Connector {
     let settings =
         HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(TRY_TIMEOUT).build();
-    Connector::builder().tls_provider(crate::tls()).connector_settings(settings).build()
+    Connector::builder().tls_provider(crate::tls()).connector_settings(settings).proxy_config(proxy).build()
 }
 
 impl Client {
@@ -116,18 +118,26 @@ impl Client {
         }
         let request = request.body(SdkBody::from(unsigned.body.to_vec()));
         let request = request.map_err(|error| ClientError::Foreign(because(&error)))?;
-        let request =
+        let mut request =
             HttpRequest::try_from(request).map_err(|error| ClientError::Foreign(because(&error)))?;
+        let connection = CaptureSmithyConnection::new();
+        request.add_extension(connection.clone());
         let answer = async {
             let response = self.connector.call(request).await.map_err(|error| unreached(&error))?;
             read(response).await
         };
-        let late = |_| ClientError::Unreachable {
-            cause: format!("no answer within {} s", TRY_TIMEOUT.as_secs()),
-            how: Unreached::Time,
-            tries: 1,
+        let late = |_| {
+            let cause = format!("no answer within {} s", TRY_TIMEOUT.as_secs());
+            Err(ClientError::Unreachable { cause, how: Unreached::Time, tries: 1, lost: true })
         };
-        let (status, code, body) = timeout(TRY_TIMEOUT, answer).await.map_err(late)??;
+        let answered = timeout(TRY_TIMEOUT, answer).await.unwrap_or_else(late);
+        let (status, code, body) = answered.map_err(|mut error| {
+            if let ClientError::Unreachable { lost, .. } = &mut error {
+                // Without a connection nothing was sent.
+                *lost = connection.get().is_some();
+            }
+            error
+        })?;
         Ok(Answer { status, code, body, identity })
     }
 }
@@ -140,9 +150,11 @@ pub(crate) fn is_transient(error: &ClientError) -> bool {
         ClientError::Unreachable { how, .. } => *how != Unreached::Tls,
         ClientError::Endpoint(_)
         | ClientError::NoRegion
+        | ClientError::Proxy(_)
         | ClientError::Credentials(_)
         | ClientError::Refused(_)
         | ClientError::Denied { .. }
+        | ClientError::Uncertain { .. }
         | ClientError::Foreign(_) => false,
     }
 }
@@ -158,6 +170,7 @@ async fn read(response: HttpResponse) -> Result<(u16, Option<String>, Vec<u8>), 
             cause: because(&error),
             how: Unreached::Connection,
             tries: 1,
+            lost: true,
         })?;
         if body.len().saturating_add(chunk.len()) > ANSWER_BYTES_MAX {
             return Err(ClientError::Foreign(format!("its answer has more than {ANSWER_BYTES_MAX} bytes")));
@@ -223,5 +236,5 @@ fn unreached(error: &ConnectorError) -> ClientError {
     } else {
         Unreached::Connection
     };
-    ClientError::Unreachable { cause, how, tries: 1 }
+    ClientError::Unreachable { cause, how, tries: 1, lost: true }
 }

@@ -20,26 +20,56 @@ pub struct ActiveTuning {
     pub stopping: bool,
 }
 
-/// All tunings that are not over, in order of their ids. One that is only waiting for its last notice to go out is over.
-pub async fn active<T: Table>(store: &Store<T>) -> Result<Vec<ActiveTuning>, StoreError> {
-    let mut all = Vec::new();
+/// A tuning of which it cannot be read whether it is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnreadTuning {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub error: StoreError,
+}
+
+/// What is not over.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ActiveTunings {
+    /// Those that are known, in order of their ids.
+    pub tunings: Vec<ActiveTuning>,
+    /// Those that cannot be read: they must not hide the others.
+    pub unread: Vec<UnreadTuning>,
+}
+
+/// All tunings that are not over. One that is only waiting for its last notice to go out is over.
+pub async fn active<T: Table>(store: &Store<T>) -> Result<ActiveTunings, StoreError> {
+    let mut all = ActiveTunings::default();
     let mut query = Query::prefix(ACTIVE, "", ROWS_PER_PAGE);
     loop {
         let page = store.table.query(&query).await?;
         for id in page.items.iter().filter_map(active_id) {
-            let (Some(head), Some(tuning)) = (store.head(id).await?, store.tuning(id).await?) else {
-                continue;
-            };
-            let stopping = match head.status.as_str() {
-                "InProgress" => stop_is_stored(store, id).await?,
-                "Stopping" => true,
-                _ => continue,
-            };
-            all.push(ActiveTuning { name: tuning.definition.name.clone(), id: id.to_owned(), stopping });
+            let name = name_of(id).to_owned();
+            match stopping(store, id).await {
+                Ok(Some(stopping)) => all.tunings.push(ActiveTuning { name, id: id.to_owned(), stopping }),
+                Ok(None) => {}
+                Err(error) => all.unread.push(UnreadTuning { name, error }),
+            }
         }
         match page.next {
             Some(next) => query.after = Some(next),
             None => return Ok(all),
         }
     }
+}
+
+/// Whether a tuning was ordered to stop; `None` if it is over, or deleted.
+async fn stopping<T: Table>(store: &Store<T>, id: &str) -> Result<Option<bool>, StoreError> {
+    let Some(head) = store.head(id).await? else { return Ok(None) };
+    Ok(match head.status.as_str() {
+        "InProgress" => Some(stop_is_stored(store, id).await?),
+        "Stopping" => Some(true),
+        _ => None,
+    })
+}
+
+/// The name in an id: what stands before the incarnation. So a definition that cannot be read hides no tuning.
+fn name_of(id: &str) -> &str {
+    id.rsplit_once('-').map_or(id, |(name, _)| name)
 }

@@ -2,11 +2,12 @@
 //!
 //! What is absent (or null) stays as it is; at least one limit must be there; nothing else may.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tuning::limits::MAX_PARALLEL_JOBS;
 use tuning::money::MicroUsd;
 
-use crate::request::{RequestError, Violation, micro_usd_down, read_body};
+use crate::constraint;
+use crate::request::{RequestError, Violation, micro_usd_down, read_body, usd};
 
 /// A change of limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,6 +41,15 @@ impl LimitsChange {
         }
         if change == Self::default() { Err(nothing()) } else { Ok(change) }
     }
+
+    /// The body that asks for it.
+    pub fn body(&self) -> Value {
+        let mut members = Map::new();
+        members.extend(self.cap.map(|cap| ("MaxCostUsd".to_owned(), usd(cap))));
+        members.extend(self.max_parallel.map(|most| ("MaxParallelTrainingJobs".to_owned(), json!(most))));
+        members.extend(self.paused.map(|paused| ("paused".to_owned(), json!(paused))));
+        Value::Object(members)
+    }
 }
 
 fn nothing() -> RequestError {
@@ -64,8 +74,12 @@ fn member<T>(
 }
 
 fn amount(value: &Value) -> Result<MicroUsd, String> {
-    let micro = value.as_number().and_then(micro_usd_down).filter(|micro| *micro > 0);
-    micro.map(MicroUsd).ok_or_else(|| "an amount of dollars above 0".to_owned())
+    // As in a submission.
+    let row = constraint::rows().find(|row| row.path == "Controller.MaxCostUsd");
+    let most = row.and_then(|row| u64::try_from(row.max?).ok()).unwrap_or(u64::MAX);
+    let bounds = 1..=most.saturating_mul(1_000_000);
+    let micro = value.as_number().and_then(micro_usd_down).filter(|micro| bounds.contains(micro));
+    micro.map(MicroUsd).ok_or_else(|| format!("an amount of dollars above 0, at most {most}"))
 }
 
 fn parallel(value: &Value) -> Result<u32, String> {
@@ -95,6 +109,19 @@ mod tests {
         assert_eq!(all.unwrap(), expect);
         let one = LimitsChange::parse(br#"{"paused": true, "MaxCostUsd": null}"#).unwrap();
         assert_eq!(one, LimitsChange { paused: Some(true), ..LimitsChange::default() });
+        for change in [expect, one] {
+            assert_eq!(LimitsChange::parse(change.body().to_string().as_bytes()), Ok(change));
+        }
+    }
+
+    #[test]
+    fn regression_a_cap_is_bounded_as_in_a_submission() {
+        let most = LimitsChange::parse(br#"{"MaxCostUsd": 1000000000}"#).unwrap();
+        assert_eq!(most.cap, Some(MicroUsd(1_000_000_000_000_000)));
+        for above in ["1000000000.01", "1000000001", "1.8e13"] {
+            let told = refused(&format!(r#"{{"MaxCostUsd": {above}}}"#));
+            assert!(told.contains("at most 1000000000 (at 'MaxCostUsd')"), "{told}");
+        }
     }
 
     #[test]

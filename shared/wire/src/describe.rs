@@ -15,7 +15,7 @@ use crate::request::{Request, usd};
 
 mod echo;
 
-pub use echo::{first_difference, request_of};
+pub use echo::{difference, first_difference, request_of};
 
 /// Largest detail of an event that we publish, in bytes; EventBridge takes 256 KB with all that is around it.
 const EVENT_BYTES_MAX: usize = 200_000;

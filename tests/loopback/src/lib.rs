@@ -34,12 +34,19 @@ impl Request {
 /// An answer.
 #[derive(Debug)]
 pub struct Response {
-    /// Its status.
+    /// Its status; 0 = none comes, and the connection ends.
     pub status: u16,
     /// Its headers, but for its length.
     pub headers: Vec<(String, String)>,
     /// Its body.
     pub body: Vec<u8>,
+}
+
+impl Response {
+    /// No answer: the connection is cut.
+    pub fn cut() -> Self {
+        Self { status: 0, headers: Vec::new(), body: Vec::new() }
+    }
 }
 
 /// Answers requests in threads of their own until the test's process ends.
@@ -99,6 +106,9 @@ fn chunks(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
 }
 
 fn write(mut stream: &TcpStream, response: &Response) -> Option<()> {
+    if response.status == 0 {
+        return None;
+    }
     let mut head = format!("HTTP/1.1 {} X\r\nContent-Length: {}\r\n", response.status, response.body.len());
     head.push_str("Content-Type: application/json\r\n");
     let extra = response.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));

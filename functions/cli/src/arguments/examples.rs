@@ -76,6 +76,16 @@ Examples:
   hyperband describe xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
   hyperband describe xgb-1 --output json | jq .BestTrainingJob.TunedHyperParameters";
 
+pub(super) const CHANGE_EXAMPLES: &str = "\
+What is not named stays as it is, and jobs that run go on, whatever is lowered. Under a cap below what is spent and \
+reserved, nothing further is reserved. A pause does not hold up a limit of time.
+
+Examples:
+  hyperband change xgb-1 --max-cost 50
+  hyperband change xgb-1 --max-parallel 2 --data-dir /tmp/tuning
+  hyperband change xgb-1 --pause
+  hyperband change xgb-1 --resume --output json";
+
 pub(super) const STOP_EXAMPLES: &str = "\
 Running training jobs are sent SIGTERM and, after the grace time, SIGKILL. The command does not wait for that.
 

@@ -7,7 +7,7 @@ use super::seen::Seen;
 use super::verdict::{CHECKS, Verdict};
 use crate::arguments::Output;
 use crate::failure::Exit;
-use crate::output::{say, say_json};
+use crate::output::{say_as_is, say_json};
 use crate::page::dollars;
 use crate::text::{clean, usd};
 
@@ -21,7 +21,7 @@ pub(super) fn show(seen: &Seen, name: &str, output: Output) -> Exit {
     let verdicts: Vec<Verdict> = CHECKS.iter().map(|check| (check.judge)(seen)).collect();
     match output {
         Output::Json => say_json(&as_json(&verdicts, seen, name)),
-        Output::Text => say(&as_text(&verdicts, seen, name)),
+        Output::Text => say_as_is(&as_text(&verdicts, seen, name)),
     }
     if verdicts.iter().any(|verdict| matches!(verdict, Verdict::No(_))) { Exit::Failed } else { Exit::Done }
 }

@@ -72,35 +72,3 @@ pub(crate) fn refused(error: &RequestError) -> Failure {
     }
     Failure::usage(text)
 }
-
-/// Path of the first field in which two requests differ; empty if it is the request as a whole.
-pub(super) fn first_difference(one: &Value, other: &Value) -> String {
-    let (Value::Object(one), Value::Object(other)) = (one, other) else { return String::new() };
-    let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
-    for name in names {
-        match (one.get(name), other.get(name)) {
-            (Some(a), Some(b)) if a == b => {}
-            (Some(a), Some(b)) => {
-                let inner = first_difference(a, b);
-                return if inner.is_empty() { name.clone() } else { format!("{name}.{inner}") };
-            }
-            _ => return name.clone(),
-        }
-    }
-    String::new()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn the_first_field_that_differs_is_named() {
-        let one = json!({"a": 1, "b": {"c": [1, 2], "d": 2}});
-        assert_eq!(first_difference(&one, &one), "");
-        assert_eq!(first_difference(&one, &json!({"a": 1, "b": {"c": [1, 3], "d": 2}})), "b.c");
-        assert_eq!(first_difference(&one, &json!({"a": 1})), "b");
-        assert_eq!(first_difference(&one, &json!({"a": 1, "b": {"c": [1, 2], "d": 2}, "e": 0})), "e");
-    }
-}

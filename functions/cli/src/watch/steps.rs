@@ -89,18 +89,18 @@ fn step(value: Value) -> Result<Step, LookError> {
 
 /// What is followed, from what Describe shows of it.
 fn tuning(described: &Value) -> Result<Tuning, RequestError> {
-    let request = request_of(described)?;
+    let request = request_of(described);
     let created = milliseconds(&described["CreationTime"]).unwrap_or(0);
     // The incarnation decides the seed, and nothing is drawn here.
-    let definition = without_cap(&request)?.definition(created, "000000", &PriceAnswer::default())?;
+    let definition = without_cap(&request).definition(created, "000000", &PriceAnswer::default())?;
     Ok(Tuning { id: definition.id(), definition, request, pattern: None })
 }
 
 /// A cap needs a price, and is not kept here.
-fn without_cap(request: &Request) -> Result<Request, RequestError> {
+fn without_cap(request: &Request) -> Request {
     let mut body = request.body().clone();
     if let Some(controller) = body.get_mut("Controller").and_then(Value::as_object_mut) {
         controller.remove("MaxCostUsd");
     }
-    Request::check(body)
+    Request::from_stored(body)
 }

@@ -1,6 +1,7 @@
 //! `doctor` against a played stack and a played account. In the stack tests it examines the real stack.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use loopback::{Answer, Call, Request, Service};
@@ -167,15 +168,22 @@ fn a_submission_whose_answers_are_lost_is_stopped_and_anothers_of_that_name_is_n
     for (taken, stopped) in [(true, 1), (false, 0)] {
         let world = World::new("true");
         let account = account(|_| None);
+        let (lost, looks) = (AtomicU32::new(0), AtomicU32::new(0));
         let stack = Stack::with_rule(MemoryTable::default(), move |request: &Request, pass: Pass<'_>| {
             let ours = request.path == "/tuning-jobs" && request.method == "POST";
-            if !ours || !String::from_utf8_lossy(&request.body).contains("doctor:number") {
-                return pass();
+            if ours && String::from_utf8_lossy(&request.body).contains("doctor:number") {
+                lost.fetch_add(1, Ordering::Relaxed);
+                if taken {
+                    pass();
+                }
+                return response(502, &json!({"message": "Bad Gateway"}));
             }
-            if taken {
-                pass();
+            // Nor can it be looked up at first.
+            let look = request.path == "/tuning-jobs/d" && lost.load(Ordering::Relaxed) > 0;
+            if look && looks.fetch_add(1, Ordering::Relaxed) < 5 {
+                return response(502, &json!({"message": "Bad Gateway"}));
             }
-            response(502, &json!({"message": "Bad Gateway"}))
+            pass()
         });
         if !taken {
             let other = ["submit", "request.json", "--name", "d", "--endpoint", &stack.endpoint];

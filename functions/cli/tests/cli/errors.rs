@@ -108,3 +108,21 @@ fn a_file_that_is_no_table_is_an_error_of_the_table() {
     assert!(ended.err.contains("table.sqlite is no table file"), "{ended:?}");
     world.hyperband(&["list"]).with_code(3);
 }
+
+#[test]
+fn what_is_put_together_here_keeps_its_colours() {
+    let world = World::new(QUICK);
+    let mut spot = request("t");
+    spot["TrainingJobDefinition"]["EnableManagedSpotTraining"] = json!(true);
+    spot["TrainingJobDefinition"]["StoppingCondition"]["MaxWaitTimeInSeconds"] = json!(1_200);
+    world.write_request("request.json", &spot);
+    let coloured = |arguments: &[&str]| {
+        crate::world::ended(world.command(arguments).env("CLICOLOR_FORCE", "1").spawn().unwrap())
+    };
+    for command in ["check", "plan"] {
+        let told = coloured(&[command, "request.json"]).with_code(0);
+        assert!(told.out.contains("\x1b[33m\x1b[1mwarning:\x1b[0m"), "{told:?}");
+    }
+    let told = coloured(&["describe", "t"]).with_code(2);
+    assert!(told.err.starts_with("\x1b[31m\x1b[1merror:\x1b[0m nothing was run"), "{told:?}");
+}

@@ -19,6 +19,7 @@ fn help_is_as_recorded() {
         "watch",
         "explain",
         "cost",
+        "change",
         "stop",
         "replay",
         "report",

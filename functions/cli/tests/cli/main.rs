@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
 
 mod after;
+mod change;
 mod check;
 mod cost;
 mod disk;
@@ -13,6 +14,7 @@ mod help;
 mod interrupted;
 mod plan;
 mod promote;
+mod proxy;
 mod remote;
 mod report;
 mod run;

@@ -2,7 +2,9 @@
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
 
+use dynamodb::DynamoTable;
 use serde_json::json;
 use service::memory::MemoryTable;
 use stack_test::{Stack, response};
@@ -14,6 +16,11 @@ const ARN: &str = "arn:aws:sagemaker:eu-west-1:111122223333:hyper-parameter-tuni
 impl World {
     /// The API over the table of this folder.
     pub(crate) fn stack(&self) -> Stack {
+        Stack::start(self.table())
+    }
+
+    /// The table of this folder, as everybody uses it who did not make it.
+    pub(crate) fn table(&self) -> DynamoTable {
         let folder = self.path(".hyperband");
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("table.sqlite");
@@ -21,11 +28,11 @@ impl World {
         // Made by its owner, and used as everybody else uses it, beside a `run`.
         drop(runtime.block_on(dynamodb::Embedded::open(&path)).unwrap());
         let table = runtime.block_on(dynamodb::Embedded::attach(&path)).unwrap();
-        Stack::start(table.table())
+        table.table()
     }
 
     /// The program with an endpoint.
-    fn at(&self, stack: &Stack, arguments: &[&str]) -> Ended {
+    pub(crate) fn at(&self, stack: &Stack, arguments: &[&str]) -> Ended {
         self.hyperband(&[arguments, &["--endpoint", &stack.endpoint]].concat())
     }
 }
@@ -282,4 +289,96 @@ fn watching_outlives_an_endpoint_that_is_busy() {
     let left = ended(watching).with_code(130);
     assert!(left.err.contains("Too Many Requests (tried 5 times)\nhint: the tuning goes on"), "{left:?}");
     assert!(left.err.contains("the endpoint answers again"), "{left:?}");
+}
+
+#[test]
+fn regression_a_tuning_of_few_configurations_is_watched() {
+    let world = World::new(QUICK);
+    // Describe adds the number of training jobs, which alone would ask for more configurations than there are.
+    let mut few = request("t");
+    few["HyperParameterTuningJobConfig"]["ResourceLimits"] = json!({"MaxParallelTrainingJobs": 2});
+    few["HyperParameterTuningJobConfig"]["ParameterRanges"] =
+        json!({"CategoricalParameterRanges": [{"Name": "kind", "Values": ["a", "b", "c"]}]});
+    world.write_request("request.json", &few);
+    let stack = Stack::start(MemoryTable::default());
+    let watching = ["submit", "request.json", "--watch", "--interval", "0.1", "--endpoint", &stack.endpoint];
+    let watching = world.command(&watching).spawn().unwrap();
+    until("it looks", || stack.requests().len() >= 6);
+    signal(&watching, "INT");
+    let left = ended(watching).with_code(130);
+    assert!(left.err.contains("left t, which goes on by itself"), "{left:?}");
+}
+
+#[test]
+fn regression_what_was_submitted_is_told_in_json_also_if_it_cannot_be_followed() {
+    let world = World::new(QUICK);
+    let stack = Stack::with_rule(MemoryTable::default(), |request, pass| {
+        let expired = json!({"message": "The security token included in the request is expired"});
+        if request.method == "GET" { response(403, &expired) } else { pass() }
+    });
+    let failed = world.at(&stack, &["submit", "request.json", "--watch", "--output", "json"]).with_code(3);
+    assert_eq!(failed.json(), json!({"HyperParameterTuningJobArn": ARN, "HyperParameterTuningJobName": "t"}));
+    assert!(failed.err.contains("error: t was submitted and goes on, but cannot be followed"), "{failed:?}");
+}
+
+#[test]
+fn regression_ctrl_c_ends_a_watch_that_waits_for_its_result() {
+    let world = World::new(QUICK);
+    world.run(&[]).with_code(0);
+    let (asked, release) = (Arc::new(AtomicU32::new(0)), Arc::new(Barrier::new(2)));
+    let (counted, held) = (Arc::clone(&asked), Arc::clone(&release));
+    let stack = Stack::with_rule(world.table(), move |request, pass| {
+        if request.path.contains("/training-jobs") {
+            counted.fetch_add(1, Ordering::Relaxed);
+            held.wait();
+        }
+        pass()
+    });
+    let watching = world.command(&["watch", "t", "--endpoint", &stack.endpoint]).spawn().unwrap();
+    until("it asks for the jobs", || asked.load(Ordering::Relaxed) > 0);
+    signal(&watching, "INT");
+    let left = ended(watching).with_code(130);
+    release.wait();
+    assert!(left.err.contains("\nt has ended:\n  hyperband describe t --endpoint"), "{left:?}");
+}
+
+#[test]
+fn regression_a_mistyped_name_reads_one_page_of_names() {
+    let world = World::new(QUICK);
+    let stack = Stack::with_rule(MemoryTable::default(), |request, pass| {
+        let one = json!({"HyperParameterTuningJobName": "xgb-1"});
+        let page = json!({"HyperParameterTuningJobSummaries": [one], "NextToken": "more"});
+        if request.path.contains('?') { response(200, &page) } else { pass() }
+    });
+    for (name, hint) in [("xgb1", "did you mean xgb-1?"), ("resnet", "`hyperband list` shows all")] {
+        let before = stack.requests().len();
+        let unknown = world.at(&stack, &["describe", name]).with_code(2);
+        assert!(unknown.err.ends_with(&format!("hint: {hint}\n")), "{unknown:?}");
+        assert_eq!(stack.requests().len() - before, 2);
+    }
+}
+
+#[test]
+fn regression_names_from_elsewhere_do_not_reach_the_terminal_as_they_are() {
+    let world = World::new(QUICK);
+    let mut hostile = request("t");
+    let ranges = &mut hostile["HyperParameterTuningJobConfig"]["ParameterRanges"];
+    ranges["CategoricalParameterRanges"] =
+        json!([{"Name": "k\u{1b}[2J\u{9b}2J", "Values": ["v\u{1b}]0;x\u{7}"]}]);
+    world.write_request("request.json", &hostile);
+    let is_clean = |text: &str| !text.chars().any(|letter| letter.is_control() && letter != '\n');
+    let run = world.run(&[]).with_code(0);
+    assert!(run.err.contains("k\u{fffd}[2J\u{fffd}2J=v"), "{run:?}");
+    let mut shown = vec![run];
+    for command in [
+        &["describe", "t"][..],
+        &["watch", "t"],
+        &["explain", "t", "0"],
+        &["describe", "t", "--output", "json"],
+    ] {
+        shown.push(world.hyperband(command).with_code(0));
+    }
+    for told in shown {
+        assert!(is_clean(&told.out) && is_clean(&told.err), "{told:?}");
+    }
 }

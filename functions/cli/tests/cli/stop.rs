@@ -1,5 +1,12 @@
 //! Stopping all tunings at once.
 
+use serde_json::json;
+use service::memory::MemoryTable;
+use service::ports::table::{Condition, Query, Table, Write};
+use stack_test::{Stack, response};
+use wire::item::Item;
+use wire::stored::{ACTIVE, active_id, head_key};
+
 use crate::world::{ENDLESS, QUICK, World, ended};
 
 #[test]
@@ -58,4 +65,44 @@ fn a_name_and_all_or_neither_is_an_error_with_the_way_out() {
         let told = world.hyperband(arguments).with_code(2);
         assert!(told.err.contains("Usage: hyperband stop") && told.err.contains("--all"), "{told:?}");
     }
+}
+
+#[test]
+fn regression_one_that_cannot_be_read_does_not_keep_the_others_of_a_folder_from_being_stopped() {
+    let world = World::new(QUICK);
+    let stack = world.stack();
+    for name in ["a", "b", "c"] {
+        world.at(&stack, &["submit", "request.json", "--name", name]).with_code(0);
+    }
+    let table = world.table();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let active = table.query(&Query::prefix(ACTIVE, "", 10)).await.unwrap().items;
+        let damaged = active.iter().filter_map(active_id).find(|id| id.starts_with("b-")).unwrap();
+        table.write(Write::Put(Item::new(head_key(damaged)), Condition::Always)).await.unwrap();
+    });
+    let told = world.hyperband(&["stop", "--all", "--yes"]).with_code(3);
+    assert!(told.out.starts_with("a: ordered to stop\nc: ordered to stop\n"), "{told:?}");
+    assert!(told.err.starts_with("error: cannot stop b, which cannot be read: "), "{told:?}");
+}
+
+#[test]
+fn regression_a_page_that_fails_does_not_keep_the_others_of_a_stack_from_being_stopped() {
+    let world = World::new(QUICK);
+    let stack = Stack::with_rule(MemoryTable::default(), |request, pass| {
+        let one = json!({"HyperParameterTuningJobName": "a", "HyperParameterTuningJobStatus": "InProgress"});
+        if request.path.contains("NextToken") {
+            return response(400, &json!({"__type": "ValidationException", "message": "a row is damaged"}));
+        }
+        if request.path.contains("StatusEquals=InProgress") {
+            return response(200, &json!({"HyperParameterTuningJobSummaries": [one], "NextToken": "t"}));
+        }
+        pass()
+    });
+    for name in ["a", "b"] {
+        world.at(&stack, &["submit", "request.json", "--name", name]).with_code(0);
+    }
+    let told = world.at(&stack, &["stop", "--all", "--yes"]);
+    assert_ne!(told.code, 0, "{told:?}");
+    assert_eq!(told.out, "a: ordered to stop\n");
+    assert_eq!(told.err, "error: cannot list all tunings that are not over: a row is damaged\n");
 }

@@ -106,12 +106,12 @@ async fn nobody_there_and_no_tls_are_told_apart() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = Client::new(format!("http://{free}").parse().unwrap(), None, AT_ONCE);
     let error = nobody.list().await.unwrap_err();
-    let ClientError::Unreachable { how, tries, .. } = &error else { panic!("{error:?}") };
-    assert_eq!((*how, *tries), (Unreached::Connection, 4));
+    let ClientError::Unreachable { how, tries, lost, .. } = &error else { panic!("{error:?}") };
+    assert_eq!((*how, *tries, *lost), (Unreached::Connection, 4, false));
 
     let plain = Stack::start(MemoryTable::default());
     let address = plain.endpoint.replace("http://", "https://");
     let error = Client::new(address.parse().unwrap(), None, AT_ONCE).list().await.unwrap_err();
-    let ClientError::Unreachable { how, .. } = &error else { panic!("{error:?}") };
-    assert_eq!(*how, Unreached::Tls, "{error}");
+    let ClientError::Unreachable { how, lost, .. } = &error else { panic!("{error:?}") };
+    assert_eq!((*how, *lost), (Unreached::Tls, false), "{error}");
 }

@@ -4,6 +4,8 @@ use client::ClientError;
 use serde_json::json;
 use service::memory::MemoryTable;
 use stack_test::{Stack, response};
+use tuning::money::MicroUsd;
+use wire::change::LimitsChange;
 
 use crate::world::{client, request};
 
@@ -22,8 +24,44 @@ async fn all_tunings_are_listed_newest_first_over_several_pages() {
     let times: Vec<f64> = all.iter().map(|one| one["CreationTime"].as_f64().unwrap()).collect();
     assert_eq!(times.len(), 105);
     assert!(times.is_sorted_by(|one, next| one > next), "{times:?}");
+    let before = stack.requests().len();
+    let (newest, more) = client.newest().await.unwrap();
+    assert_eq!((newest.as_slice(), more), (&all[..100], true));
+    assert_eq!(stack.requests().len() - before, 1, "one page");
     client.stop("hb7").await.unwrap();
-    assert_eq!(client.active().await.unwrap().len(), 105, "one that is stopping is not over");
+    let (active, errors) = client.active().await;
+    assert_eq!((active.len(), errors), (105, Vec::new()), "one that is stopping is not over");
+}
+
+#[tokio::test]
+async fn regression_what_was_listed_before_an_error_is_not_lost() {
+    let stack = Stack::with_rule(MemoryTable::default(), |request, _| {
+        let one = json!({"HyperParameterTuningJobName": "hb1"});
+        match (request.path.contains("InProgress"), request.path.contains("NextToken")) {
+            (true, false) => {
+                response(200, &json!({"HyperParameterTuningJobSummaries": [one], "NextToken": "t"}))
+            }
+            (true, true) => response(500, &json!({"message": "a row cannot be read"})),
+            (false, _) => response(200, &json!({"HyperParameterTuningJobSummaries": [one]})),
+        }
+    });
+    let (active, errors) = client(&stack).active().await;
+    assert_eq!((active.len(), errors.len()), (2, 1), "{errors:?}");
+}
+
+#[tokio::test]
+async fn limits_are_changed() {
+    let stack = Stack::start(MemoryTable::default());
+    let client = client(&stack);
+    client.create(&request("hb1")).await.unwrap();
+    let change =
+        LimitsChange { cap: Some(MicroUsd(7_500_000)), paused: Some(true), ..LimitsChange::default() };
+    client.change("hb1", &change).await.unwrap();
+    let asked = stack.requests().pop().unwrap();
+    assert_eq!((asked.method.as_str(), asked.path.as_str()), ("PATCH", "/tuning-jobs/hb1"));
+    assert_eq!(asked.body, br#"{"MaxCostUsd":7.5,"paused":true}"#);
+    let error = client.change("hb1", &LimitsChange::default()).await.unwrap_err();
+    assert!(error.is("ValidationException"), "{error}");
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 //! Which tunings are not over.
 
-use service::active::{ActiveTuning, active};
+use service::active::{ActiveTuning, ActiveTunings, active};
 use service::lookup;
 use service::memory::MemoryTable;
+use service::ports::table::{Condition, Table, Write};
 use tuning::fact::{Fact, JobEnd, JobPhase};
+use wire::item::Item;
+use wire::stored::head_key;
 
 use crate::world::{World, now, request};
 
@@ -15,8 +18,9 @@ fn those_that_are_not_over_are_active_and_one_that_is_stopping_is_told() {
     let ordered = World::of(table.clone(), &request("ordered", 1));
     let running = World::of(table.clone(), &request("running", 1));
     let names = || -> Vec<(String, bool)> {
-        let all: Vec<ActiveTuning> = now(active(&running.store)).unwrap();
-        all.into_iter().map(|tuning| (tuning.name, tuning.stopping)).collect()
+        let ActiveTunings { tunings, unread } = now(active(&running.store)).unwrap();
+        assert_eq!(unread, []);
+        tunings.into_iter().map(|ActiveTuning { name, stopping, .. }| (name, stopping)).collect()
     };
     let list = |names: &[(&str, bool)]| -> Vec<(String, bool)> {
         names.iter().map(|(name, stopping)| ((*name).to_owned(), *stopping)).collect()
@@ -34,4 +38,15 @@ fn those_that_are_not_over_are_active_and_one_that_is_stopping_is_told() {
     // Its decider has not heard of it yet.
     now(lookup::stop(&ordered.store, "ordered", ordered.now)).unwrap();
     assert_eq!(names(), list(&[("Stopping", true), ("ordered", true), ("running", false)]));
+}
+
+#[test]
+fn regression_one_that_cannot_be_read_does_not_hide_the_others() {
+    let table = MemoryTable::new();
+    let [first, damaged, last] = ["a", "b-c", "d"].map(|name| World::of(table.clone(), &request(name, 1)));
+    let head = Item::new(head_key(&damaged.id));
+    now(table.write(Write::Put(head, Condition::Always))).unwrap();
+    let ActiveTunings { tunings, unread } = now(active(&first.store)).unwrap();
+    assert_eq!(tunings.iter().map(|one| &one.id).collect::<Vec<_>>(), [&first.id, &last.id]);
+    assert_eq!(unread.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["b-c"]);
 }

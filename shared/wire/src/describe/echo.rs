@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::request::{OBJECTIVE_HYPERPARAMETER, Request, RequestError};
+use crate::request::{OBJECTIVE_HYPERPARAMETER, Request};
 
 /// `HyperParameterTuningJobConfig` with what clients expect there.
 pub(super) fn config(request: &Request) -> Value {
@@ -113,8 +113,8 @@ pub fn first_difference(described: &Value, request: &Request) -> Option<String> 
     .find_map(|(name, shown, wanted)| difference(shown, wanted).map(|inner| format!("{name}{inner}")))
 }
 
-/// `.path` of the first difference; empty if it cannot be told closer.
-fn difference(one: &Value, other: &Value) -> Option<String> {
+/// `.path` of the first difference of two values; empty if it cannot be told closer, `None` if they are the same.
+pub fn difference(one: &Value, other: &Value) -> Option<String> {
     let (Value::Object(a), Value::Object(b)) = (one, other) else {
         return (one != other).then(String::new);
     };
@@ -126,8 +126,9 @@ fn difference(one: &Value, other: &Value) -> Option<String> {
 }
 
 /// The request of a tuning job that Describe shows, as far as it decides anything: what `config` and `definition`
-/// put in is taken out again.
-pub fn request_of(described: &Value) -> Result<Request, RequestError> {
+/// put in is taken out again, but for what decides the same. It was checked when it was submitted, by the rules of that
+/// day, and without what Describe adds to it; here it is not checked again.
+pub fn request_of(described: &Value) -> Request {
     let mut body = Map::new();
     for member in ["HyperParameterTuningJobName", "HyperParameterTuningJobConfig", "TrainingJobDefinition"] {
         body.insert(member.to_owned(), described[member].clone());
@@ -145,5 +146,5 @@ pub fn request_of(described: &Value) -> Result<Request, RequestError> {
     let mut controller = described["Controller"].as_object().cloned().unwrap_or_default();
     controller.retain(|name, _| !ADDED.contains(&name.as_str()));
     body.insert("Controller".to_owned(), Value::Object(controller));
-    Request::check(Value::Object(body))
+    Request::from_stored(Value::Object(body))
 }

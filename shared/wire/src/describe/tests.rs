@@ -264,13 +264,50 @@ fn a_request_is_known_again_in_what_describe_shows() {
         let shown = tuning_job(&view);
         assert_eq!(first_difference(&shown, &asked), None);
         // What is added is all that is added, and the rest decides the same.
-        let again = request_of(&shown).unwrap();
+        let again = request_of(&shown);
         let decided =
             |request: &Request| request.definition(0, "3fa1c2", &crate::request::PriceAnswer::default());
         assert_eq!(decided(&again), decided(&asked));
         for (other, change) in changes.into_iter().enumerate().filter(|(other, _)| *other != number) {
             assert!(first_difference(&shown, &request(change)).is_some(), "{number} {other}");
         }
+    }
+}
+
+#[test]
+fn regression_what_describe_adds_does_not_make_a_tuning_unreadable() {
+    // Three configurations and no number of training jobs: Describe tells a number, which alone would ask for more
+    // configurations than there are.
+    let asked = request(|body| {
+        let config = &mut body["HyperParameterTuningJobConfig"];
+        config["ResourceLimits"] = json!({"MaxParallelTrainingJobs": 2});
+        config["ParameterRanges"] =
+            json!({"CategoricalParameterRanges": [{"Name": "k", "Values": ["a", "b", "c"]}]});
+        body["TrainingJobDefinition"]["StaticHyperParameters"] = json!({});
+    });
+    let shown = tuning_job(&tuning(&asked, None));
+    let jobs = &shown["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"];
+    assert!(jobs.as_u64() > Some(3), "{jobs}");
+    let decided =
+        |request: &Request| request.definition(0, "3fa1c2", &crate::request::PriceAnswer::default());
+    assert_eq!(decided(&request_of(&shown)).unwrap(), decided(&asked).unwrap());
+    // What is no tuning at all is told, not trusted.
+    assert!(
+        decided(&request_of(&json!({"HyperParameterTuningJobConfig": {"Strategy": "Hyperband"}}))).is_err()
+    );
+}
+
+#[test]
+fn the_first_field_that_differs_is_named() {
+    let one = json!({"a": 1, "b": {"c": [1, 2], "d": 2}});
+    for (other, expected) in [
+        (one.clone(), None),
+        (json!({"a": 1, "b": {"c": [1, 3], "d": 2}}), Some(".b.c")),
+        (json!({"a": 1}), Some(".b")),
+        (json!({"a": 1, "b": {"c": [1, 2], "d": 2}, "e": 0}), Some(".e")),
+        (json!([]), Some("")),
+    ] {
+        assert_eq!(difference(&one, &other).as_deref(), expected, "{other}");
     }
 }
 

@@ -1,0 +1,59 @@
+//! Limits that are changed while a tuning runs.
+
+use serde_json::json;
+use service::memory::MemoryTable;
+use stack_test::Stack;
+
+use crate::world::{ENDLESS, QUICK, World, ended};
+
+#[test]
+fn limits_of_a_tuning_of_this_machine_are_changed_while_it_runs() {
+    let world = World::new(ENDLESS);
+    let run = world.start(&["--grace-seconds", "1"]);
+    world.until_described("it runs", |described| described["TrainingJobStatusCounters"]["InProgress"] == 2);
+    let changed = ["change", "T", "--max-cost", "4.5", "--max-parallel", "1", "--pause", "--output", "json"];
+    let told = world.hyperband(&changed).with_code(0).json();
+    let expected = json!({
+        "HyperParameterTuningJobName": "t",
+        "MaxCostUsd": 4.5,
+        "MaxParallelTrainingJobs": 1,
+        "paused": true,
+        "Running": true,
+    });
+    assert_eq!(told, expected);
+    world.until_described("it is changed", |described| {
+        let own = &described["Controller"];
+        own["CapUsd"] == 4.5 && own["MaxParallelTrainingJobs"] == 1 && own["Paused"] == true
+    });
+    let told = world.hyperband(&["change", "t", "--resume"]).with_code(0);
+    assert_eq!(told.out, "ordered for t: no pause any more; training jobs that run go on\n");
+    world.until_described("it goes on", |described| described["Controller"]["Paused"] != true);
+
+    world.hyperband(&["stop", "t"]).with_code(0);
+    ended(run).with_code(0);
+    let late = world.hyperband(&["change", "t", "--pause"]).with_code(2);
+    assert_eq!(late.err, "error: the tuning t has ended already: Stopped\n");
+}
+
+#[test]
+fn limits_of_a_tuning_of_a_stack_are_changed() {
+    let world = World::new(QUICK);
+    let stack = Stack::start(MemoryTable::default());
+    world.at(&stack, &["submit", "request.json"]).with_code(0);
+    let told = world.at(&stack, &["change", "t", "--max-cost", "12.50", "--max-parallel", "3"]).with_code(0);
+    assert_eq!(
+        told.out,
+        "ordered for t: a cost cap of $12.5000, at most 3 training jobs at once; training jobs that run go on\n"
+    );
+    let asked = stack.requests().pop().unwrap();
+    assert_eq!((asked.method.as_str(), asked.path.as_str()), ("PATCH", "/tuning-jobs/t"));
+    assert_eq!(asked.body, br#"{"MaxCostUsd":12.5,"MaxParallelTrainingJobs":3}"#);
+
+    let before = stack.requests().len();
+    let refused = world.at(&stack, &["change", "t", "--max-cost", "1000000001"]).with_code(2);
+    assert!(refused.err.contains("MaxCostUsd must be an amount of dollars above 0, at most"), "{refused:?}");
+    world.at(&stack, &["change", "t"]).with_code(2);
+    assert_eq!(stack.requests().len(), before, "what nobody would take is not sent");
+    let unknown = world.at(&stack, &["change", "tt", "--pause"]).with_code(2);
+    assert!(unknown.err.contains("hint: did you mean t?"), "{unknown:?}");
+}
