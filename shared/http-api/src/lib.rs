@@ -8,7 +8,9 @@
 mod amz;
 mod answer;
 mod error;
+mod jobs;
 mod list;
+mod names;
 mod operation;
 mod perform;
 mod rest;
