@@ -5,7 +5,6 @@
 
 use serde_json::{Value, json};
 use service::describe::{self, JobPage, Place};
-use service::lookup;
 use service::ports::table::Table;
 use service::store::Store;
 use tuning::fact::JobKey;
@@ -19,25 +18,23 @@ const LOOKED_MAX: usize = 1_000;
 /// Of these, at once.
 const LOOKED_AT_ONCE: usize = 100;
 
-/// One page of the training jobs of the tuning `name`.
+/// One page of the training jobs of tuning `id`; `None` if it is not there any more.
 pub(crate) async fn page<T: Table>(
     store: &Store<T>,
     place: &Place,
-    name: &str,
+    id: &str,
     asked: &JobsQuery,
-) -> Result<Value, ApiError> {
-    let row = lookup::find(store, name).await?;
+) -> Result<Option<Value>, ApiError> {
     if asked.order != JobOrder::Name {
-        let jobs = describe::jobs(store, place, &row.id).await?;
-        return Ok(sorted(jobs.ok_or_else(|| list::unknown(name))?, asked));
+        return Ok(describe::jobs(store, place, id).await?.map(|jobs| sorted(jobs, asked)));
     }
     let last = asked.after.as_deref().map(|text| parse_job_key(text).ok_or_else(list::wrong_token));
     let (mut last, mut looked, mut shown) = (last.transpose()?, 0_usize, Vec::new());
     let more = loop {
         let room = asked.limit.saturating_sub(shown.len());
         let limit = if asked.status.is_some() { LOOKED_AT_ONCE } else { room };
-        let page = describe::jobs_after(store, place, &row.id, (last, asked.descending), limit).await?;
-        let JobPage { jobs, more } = page.ok_or_else(|| list::unknown(name))?;
+        let page = describe::jobs_after(store, place, id, (last, asked.descending), limit).await?;
+        let Some(JobPage { jobs, more }) = page else { return Ok(None) };
         looked = looked.saturating_add(jobs.len());
         let mut left = false;
         for (key, job) in jobs {
@@ -55,7 +52,7 @@ pub(crate) async fn page<T: Table>(
         }
     };
     let next = last.filter(|_| more).map(|key| key.to_string());
-    Ok(answer(shown, next, asked))
+    Ok(Some(answer(shown, next, asked)))
 }
 
 /// The page of `jobs` that was asked for.

@@ -25,29 +25,42 @@ const STATE_EFFORT: usize = 4;
 const DECISIONS_BYTES: usize = 2_000_000;
 
 impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
-    pub(crate) async fn perform(&self, operation: &Operation, place: &Place) -> Result<Value, ApiError> {
+    /// What an operation answers; `id` becomes that of the tuning it is about, as soon as it is known.
+    pub(crate) async fn perform(
+        &self,
+        operation: &Operation,
+        place: &Place,
+        id: &mut Option<String>,
+    ) -> Result<Value, ApiError> {
         let store = &*self.submit.store;
         let now = self.submit.clock.now();
+        let found = match operation.tuning() {
+            None => String::new(),
+            Some(name) => lookup::find(store, name).await?.id,
+        };
+        *id = Some(found.clone()).filter(|found| !found.is_empty());
         match operation {
             Operation::Create(body) => {
                 let definition = self.submit.submit(body).await?;
+                *id = Some(definition.id());
                 Ok(json!({"HyperParameterTuningJobArn": place.tuning_arn(&definition.name)}))
             }
             Operation::Describe(name) => {
-                let row = lookup::find(store, name).await?;
-                describe::describe(store, place, &row.id).await?.ok_or_else(|| unknown(name))
+                describe::describe(store, place, &found).await?.ok_or_else(|| unknown(name))
             }
             Operation::List(query) => self.list(query, place).await,
-            Operation::Stop(name) => {
-                lookup::stop(store, name, now).await?;
+            Operation::Stop(_) => {
+                lookup::stop_found(store, &found, now).await?;
                 Ok(json!({}))
             }
             Operation::Change(name, body) => {
                 change::change(store, name, body, now).await?;
                 Ok(json!({}))
             }
-            Operation::ListJobs(name, query) => jobs::page(store, place, name, query).await,
-            Operation::Decisions { tuning, after, limit } => self.decisions(tuning, *after, *limit).await,
+            Operation::ListJobs(name, query) => {
+                jobs::page(store, place, &found, query).await?.ok_or_else(|| unknown(name))
+            }
+            Operation::Decisions { after, limit, .. } => self.decisions(&found, *after, *limit).await,
         }
     }
 
@@ -90,11 +103,10 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     }
 
     /// One page of the decisions of a tuning: its steps, as they are stored.
-    async fn decisions(&self, tuning: &str, after: u64, limit: usize) -> Result<Value, ApiError> {
+    async fn decisions(&self, id: &str, after: u64, limit: usize) -> Result<Value, ApiError> {
         let store = &*self.submit.store;
-        let row = lookup::find(store, tuning).await?;
-        let after = (after > 0).then(|| stored::step_key(&row.id, after).sk);
-        let query = Query { after, ..Query::prefix(stored::tuning_partition(&row.id), "STEP#", limit) };
+        let after = (after > 0).then(|| stored::step_key(id, after).sk);
+        let query = Query { after, ..Query::prefix(stored::tuning_partition(id), "STEP#", limit) };
         let page = store.table.query(&query).await.map_err(StoreError::from)?;
         let (mut steps, mut bytes, mut next) = (Vec::new(), 0_usize, None);
         for item in &page.items {

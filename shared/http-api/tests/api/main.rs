@@ -151,6 +151,28 @@ async fn a_tuning_job_is_started_shown_and_stopped() {
 }
 
 #[tokio::test]
+async fn regression_whoever_tells_of_an_answer_knows_the_id_of_the_tuning_job() {
+    let api = open();
+    let asked = |method: &str, path: &str, body: Value| HttpRequest {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        body: body.to_string().into_bytes(),
+        ..HttpRequest::default()
+    };
+    let (_, _, created) = send(&api, asked("POST", "/tuning-jobs", request("hb1"))).await;
+    let id = service::lookup::find(&api.submit.store, "hb1").await.unwrap().id;
+    assert_eq!(created.id.as_ref(), Some(&id));
+    for (method, path) in
+        [("GET", "/tuning-jobs/hb1"), ("POST", "/tuning-jobs/HB1/stop"), ("PATCH", "/tuning-jobs/hb1")]
+    {
+        let (_, _, answered) = send(&api, asked(method, path, json!({}))).await;
+        assert_eq!(answered.id.as_ref(), Some(&id), "{method} {path}");
+    }
+    let (_, _, answered) = send(&api, asked("POST", "/tuning-jobs/hb2/stop", json!({}))).await;
+    assert_eq!((answered.tuning.as_deref(), answered.id), (Some("hb2"), None));
+}
+
+#[tokio::test]
 async fn every_route_is_answered_and_no_other_method_of_its_path() {
     let api = open();
     for route in ROUTES {
