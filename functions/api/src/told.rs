@@ -32,11 +32,30 @@ pub(crate) fn answered(answered: &Answered, report: &mut Report) {
     report.log(about(answered, Entry::error("a request failed").because(error_type, &detail)));
 }
 
-/// The tuning by its name: its id is not known where it was refused.
+/// The tuning by its id; by its name where no id is known.
 fn about(answered: &Answered, entry: Entry) -> Entry {
     let entry = entry.action(answered.operation);
-    match &answered.tuning {
-        Some(name) => entry.tuning(name),
-        None => entry,
+    match (&answered.id, &answered.tuning) {
+        (Some(id), _) => entry.tuning(id),
+        (None, Some(name)) => entry.name(name),
+        (None, None) => entry,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_api::ApiError;
+
+    use super::*;
+
+    #[test]
+    fn regression_a_line_has_the_id_of_the_tuning_and_its_name_only_where_no_id_is_known() {
+        let nothing = Answered::error(ApiError::timed_out());
+        let named = Answered { tuning: Some("hb1".to_owned()), ..nothing };
+        let line = |answered: &Answered| about(answered, Entry::info("x")).line("api", None, 0);
+        let text = line(&named);
+        assert!(text.contains(r#""name":"hb1""#) && !text.contains(r#""tuning""#), "{text}");
+        let text = line(&Answered { id: Some("hb1-3fa1c2".to_owned()), ..named });
+        assert!(text.contains(r#""tuning":"hb1-3fa1c2""#) && !text.contains(r#""name""#), "{text}");
     }
 }

@@ -44,7 +44,7 @@ async fn of_folder(folder: &Path) -> Result<Option<Vec<Value>>, Failure> {
     names.sort_by_key(|row| std::cmp::Reverse(row.created));
     let mut summaries = Vec::new();
     for name in &names {
-        summaries.extend(describe::summary(&data.store, &place(), &name.id).await?);
+        summaries.extend(describe::listed(&data.store, &place(), name).await?);
     }
     Ok(Some(summaries))
 }

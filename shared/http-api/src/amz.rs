@@ -6,7 +6,7 @@ use wire::events::http::HttpRequest;
 use crate::error::ApiError;
 use crate::list::{JobsQuery, Members, TuningsQuery};
 use crate::operation::{CREATE, Operation};
-use crate::rest::shown;
+use crate::rest::{named, shown};
 
 /// What SageMaker's operations begin with in the header.
 const SERVICE: &str = "SageMaker.";
@@ -64,5 +64,5 @@ fn only_name(body: &Value) -> Result<String, ApiError> {
 
 fn tuning(members: &Members<'_>) -> Result<String, ApiError> {
     let name = members.text(NAME)?.filter(|name| !name.is_empty());
-    name.map(str::to_owned).ok_or_else(|| ApiError::validation(format!("{NAME} is required (at '{NAME}')")))
+    named(name.ok_or_else(|| ApiError::validation(format!("{NAME} is required (at '{NAME}')")))?)
 }

@@ -8,7 +8,9 @@
 mod amz;
 mod answer;
 mod error;
+mod jobs;
 mod list;
+mod names;
 mod operation;
 mod perform;
 mod rest;
@@ -40,6 +42,8 @@ pub struct Answered {
     pub operation: &'static str,
     /// Name of the tuning job that was named, as the caller wrote it.
     pub tuning: Option<String>,
+    /// Its id, once it is known that there is such a tuning job: also that of one that was just submitted.
+    pub id: Option<String>,
     /// Why it was refused or failed.
     pub error: Option<ApiError>,
 }
@@ -47,7 +51,13 @@ pub struct Answered {
 impl Answered {
     /// The answer to a request of which nothing is known but why it is not answered.
     pub fn error(error: ApiError) -> Self {
-        Self { response: answer::rest_error(&error), operation: "", tuning: None, error: Some(error) }
+        Self {
+            response: answer::rest_error(&error),
+            operation: "",
+            tuning: None,
+            id: None,
+            error: Some(error),
+        }
     }
 }
 
@@ -64,12 +74,13 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     pub async fn handle(&self, request: &HttpRequest, place: &Place) -> Answered {
         let is_amz = request.path == "/" && request.method == "POST";
         let operation = if is_amz { amz::read(request) } else { rest::read(request) };
+        let mut id = None;
         let (name, tuning, outcome) = match operation {
             Err(error) => ("", None, Err(error)),
             Ok(operation) => {
                 let (name, tuning) = (operation.name(), operation.tuning().map(str::to_owned));
                 // Boxed: the future of all operations together is too deep for the compiler of a program.
-                (name, tuning, Box::pin(self.perform(&operation, place)).await)
+                (name, tuning, Box::pin(self.perform(&operation, place, &mut id)).await)
             }
         };
         let (response, error) = match outcome {
@@ -80,6 +91,6 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
             }
         };
         let response = response.header("x-amzn-requestid", &request.request_id);
-        Answered { response, operation: name, tuning, error }
+        Answered { response, operation: name, tuning, id, error }
     }
 }

@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use wire::events::timestamp::parse_utc;
+use wire::stored::IndexRow;
 
 use crate::error::ApiError;
 use crate::rest::shown;
@@ -17,8 +18,8 @@ use crate::rest::shown;
 const MAX_RESULTS: u64 = 10;
 /// Most entries of a list.
 const MAX_RESULTS_MAX: u64 = 100;
-/// Longest token of a page.
-const TOKEN_CHARS_MAX: usize = 8_192;
+/// Longest token of a page; no list gives a longer one, and the table takes no key that is longer.
+const TOKEN_CHARS_MAX: usize = 400;
 
 /// Named values: those of a query are texts, those of a body are JSON.
 #[derive(Debug, Clone, Copy)]
@@ -97,11 +98,15 @@ impl<'a> Members<'a> {
             .ok_or_else(|| wrong(name, &format!("one of {}", words.join(", "))))
     }
 
-    fn token(&self) -> Result<Option<String>, ApiError> {
-        let Some(token) = self.text("NextToken")? else { return Ok(None) };
-        let decoded = (token.len() <= TOKEN_CHARS_MAX).then(|| URL_SAFE_NO_PAD.decode(token).ok()).flatten();
-        let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
-        text.map(Some).ok_or_else(wrong_token)
+    /// The token of a page; an empty one is none.
+    pub(crate) fn next_token(&self) -> Result<Option<&'a str>, ApiError> {
+        Ok(self.text("NextToken")?.filter(|token| !token.is_empty()))
+    }
+
+    /// Where the page before ended in `list`.
+    fn after(&self, list: &str) -> Result<Option<String>, ApiError> {
+        let token = self.next_token()?;
+        token.map(|token| place_in(token, list).ok_or_else(wrong_token)).transpose()
     }
 }
 
@@ -123,9 +128,26 @@ fn seconds(text: &str) -> Option<i64> {
     within.then(|| (seconds * 1_000.0).round() as i64)
 }
 
-/// The token of the page after `place`.
-pub(crate) fn token(place: &str) -> String {
-    URL_SAFE_NO_PAD.encode(place)
+/// The token of the page after `place` of the list that is named `list`.
+pub(crate) fn token(list: &str, place: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{list}:{place}"))
+}
+
+/// The place in a token, if it is one of that list.
+pub(crate) fn place_in(token: &str, list: &str) -> Option<String> {
+    let bytes = (token.len() <= TOKEN_CHARS_MAX).then(|| URL_SAFE_NO_PAD.decode(token).ok()).flatten()?;
+    let text = String::from_utf8(bytes).ok()?;
+    Some(text.strip_prefix(list)?.strip_prefix(':')?.to_owned())
+}
+
+/// There is no tuning job of that name.
+pub(crate) fn unknown(name: &str) -> ApiError {
+    ApiError::not_found(format!("no hyperparameter tuning job is named {name}"))
+}
+
+/// Whether a time is after the one and before the other.
+pub(crate) fn within(ms: i64, (after, before): (Option<i64>, Option<i64>)) -> bool {
+    after.is_none_or(|after| ms > after) && before.is_none_or(|before| ms < before)
 }
 
 /// Statuses of tuning jobs.
@@ -142,6 +164,8 @@ pub enum TuningOrder {
     Name,
     /// When they were submitted.
     CreationTime,
+    /// Status.
+    Status,
 }
 
 /// A question for tuning jobs.
@@ -179,17 +203,38 @@ impl TuningsQuery {
             "LastModifiedTimeBefore",
             "StatusEquals",
         ])?;
-        let orders = [("Name", TuningOrder::Name), ("CreationTime", TuningOrder::CreationTime)];
-        Ok(Self {
+        let orders = [
+            ("Name", TuningOrder::Name),
+            ("CreationTime", TuningOrder::CreationTime),
+            ("Status", TuningOrder::Status),
+        ];
+        let query = Self {
             order: members.choice("SortBy", &orders)?.unwrap_or_default(),
             descending: descending(members)?,
             name_contains: members.text("NameContains")?.map(str::to_owned),
             created: (members.time("CreationTimeAfter")?, members.time("CreationTimeBefore")?),
             modified: (members.time("LastModifiedTimeAfter")?, members.time("LastModifiedTimeBefore")?),
             status: members.choice("StatusEquals", &TUNING_STATUSES.map(|status| (status, status)))?,
-            after: members.token()?,
+            after: None,
             limit: limit(members)?,
-        })
+        };
+        Ok(Self { after: members.after(&query.list())?, ..query })
+    }
+
+    /// What a token of this list begins with: in another order its place would be another.
+    pub(crate) fn list(&self) -> String {
+        format!("tunings-{:?}-{}", self.order, self.descending)
+    }
+
+    /// Whether only such are asked for as are not over.
+    pub(crate) fn is_of_active(&self) -> bool {
+        matches!(self.status, Some("InProgress" | "Stopping"))
+    }
+
+    /// Whether a tuning job may be among those asked for, as far as its name and time tell.
+    pub(crate) fn fits(&self, row: &IndexRow) -> bool {
+        let named = self.name_contains.as_ref().is_none_or(|part| row.name.contains(part.as_str()));
+        named && within(row.created, self.created)
     }
 }
 
@@ -216,7 +261,7 @@ pub struct JobsQuery {
     pub descending: bool,
     /// Only those in this status.
     pub status: Option<&'static str>,
-    /// The training job with which the page before ended.
+    /// Where the page before ended.
     pub after: Option<String>,
     /// At most so many.
     pub limit: usize,
@@ -231,13 +276,19 @@ impl JobsQuery {
             ("Status", JobOrder::Status),
             ("FinalObjectiveMetricValue", JobOrder::FinalObjectiveMetricValue),
         ];
-        Ok(Self {
+        let query = Self {
             order: members.choice("SortBy", &orders)?.unwrap_or_default(),
             descending: descending(members)?,
             status: members.choice("StatusEquals", &JOB_STATUSES.map(|status| (status, status)))?,
-            after: members.token()?,
+            after: None,
             limit: limit(members)?,
-        })
+        };
+        Ok(Self { after: members.after(&query.list())?, ..query })
+    }
+
+    /// What a token of this list begins with.
+    pub(crate) fn list(&self) -> String {
+        format!("jobs-{:?}-{}", self.order, self.descending)
     }
 }
 

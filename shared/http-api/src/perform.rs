@@ -8,38 +8,49 @@ use service::ports::table::{Query, Table};
 use service::ports::{Clock, Prices};
 use service::store::StoreError;
 use service::{change, lookup};
-use wire::stored::{self, INDEX, IndexRow};
+use wire::stored::{self, Head, IndexRow};
 
 use crate::Api;
 use crate::error::ApiError;
-use crate::list::{self, JobOrder, JobsQuery, TuningOrder, TuningsQuery, token};
+use crate::jobs;
+use crate::list::{TuningsQuery, token, unknown, within};
+use crate::names::Names;
 use crate::operation::Operation;
 
-/// Names read at once.
-const NAMES_PER_PAGE: usize = 200;
-/// Tunings whose state is read for one page of a list: reading one takes several calls of the table.
-const STATES_PER_LIST: usize = 200;
-/// Names that can be put in order of their times.
-const SORTED_MAX: usize = 10_000;
+/// Calls of the table for one page of a list.
+const EFFORT_PER_LIST: usize = 1_000;
+/// Of these, for a state.
+const STATE_EFFORT: usize = 4;
 /// Bytes of decisions in one answer; Lambda's limit is 6 MB.
 const DECISIONS_BYTES: usize = 2_000_000;
 
 impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
-    pub(crate) async fn perform(&self, operation: &Operation, place: &Place) -> Result<Value, ApiError> {
+    /// What an operation answers; `id` becomes that of the tuning it is about, as soon as it is known.
+    pub(crate) async fn perform(
+        &self,
+        operation: &Operation,
+        place: &Place,
+        id: &mut Option<String>,
+    ) -> Result<Value, ApiError> {
         let store = &*self.submit.store;
         let now = self.submit.clock.now();
+        let found = match operation.tuning() {
+            None => String::new(),
+            Some(name) => lookup::find(store, name).await?.id,
+        };
+        *id = Some(found.clone()).filter(|found| !found.is_empty());
         match operation {
             Operation::Create(body) => {
                 let definition = self.submit.submit(body).await?;
+                *id = Some(definition.id());
                 Ok(json!({"HyperParameterTuningJobArn": place.tuning_arn(&definition.name)}))
             }
             Operation::Describe(name) => {
-                let row = lookup::find(store, name).await?;
-                describe::describe(store, place, &row.id).await?.ok_or_else(|| unknown(name))
+                describe::describe(store, place, &found).await?.ok_or_else(|| unknown(name))
             }
             Operation::List(query) => self.list(query, place).await,
-            Operation::Stop(name) => {
-                lookup::stop(store, name, now).await?;
+            Operation::Stop(_) => {
+                lookup::stop_found(store, &found, now).await?;
                 Ok(json!({}))
             }
             Operation::Change(name, body) => {
@@ -47,40 +58,55 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
                 Ok(json!({}))
             }
             Operation::ListJobs(name, query) => {
-                let row = lookup::find(store, name).await?;
-                let jobs = describe::jobs(store, place, &row.id).await?.ok_or_else(|| unknown(name))?;
-                page_of(jobs, query)
+                jobs::page(store, place, &found, query).await?.ok_or_else(|| unknown(name))
             }
-            Operation::Decisions { tuning, after, limit } => self.decisions(tuning, *after, *limit).await,
+            Operation::Decisions { after, limit, .. } => self.decisions(&found, *after, *limit).await,
         }
     }
 
     /// One page of the tuning jobs.
     async fn list(&self, asked: &TuningsQuery, place: &Place) -> Result<Value, ApiError> {
         let store = &*self.submit.store;
-        let (mut shown, mut looked) = (Vec::new(), 0_usize);
-        let mut names = Names::begin(asked);
-        while let Some(row) = names.next(&*store.table).await? {
-            if !fits(&row, asked) {
-                continue;
+        let (mut shown, mut effort, mut last) = (Vec::new(), 0_usize, None);
+        let mut names = Names::begin(store, asked).await?;
+        while let Some((position, row)) = names.next(store).await? {
+            if self.may_fit(&row, asked).await? {
+                let summary = describe::listed(store, place, &row).await?;
+                shown.extend(summary.filter(|summary| summary_fits(summary, asked)));
+                effort = effort.saturating_add(STATE_EFFORT);
             }
-            looked = looked.saturating_add(1);
-            let summary = describe::summary(store, place, &row.id).await?;
-            shown.extend(summary.filter(|summary| summary_fits(summary, asked)));
-            if shown.len() >= asked.limit || looked >= STATES_PER_LIST {
-                let next = names.place(&row);
-                return Ok(json!({"HyperParameterTuningJobSummaries": shown, "NextToken": token(&next)}));
+            effort = effort.saturating_add(1);
+            if shown.len() >= asked.limit || effort >= EFFORT_PER_LIST {
+                let next = token(&asked.list(), &position);
+                return Ok(json!({"HyperParameterTuningJobSummaries": shown, "NextToken": next}));
             }
+            last = Some(position);
         }
-        Ok(json!({"HyperParameterTuningJobSummaries": shown}))
+        let mut page = json!({"HyperParameterTuningJobSummaries": shown});
+        if let Some(last) = last.filter(|_| names.cut) {
+            page["NextToken"] = json!(token(&asked.list(), &last));
+        }
+        Ok(page)
+    }
+
+    /// Whether a tuning may be among those asked for, as far as its head alone tells.
+    async fn may_fit(&self, row: &IndexRow, asked: &TuningsQuery) -> Result<bool, ApiError> {
+        if asked.status.is_none() && asked.modified == (None, None) {
+            return Ok(true);
+        }
+        match self.submit.store.head(&row.id).await {
+            Ok(head) => Ok(head.is_some_and(|head| head_fits(&head, asked))),
+            // It is shown as far as it is known.
+            Err(StoreError::Stored(_)) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// One page of the decisions of a tuning: its steps, as they are stored.
-    async fn decisions(&self, tuning: &str, after: u64, limit: usize) -> Result<Value, ApiError> {
+    async fn decisions(&self, id: &str, after: u64, limit: usize) -> Result<Value, ApiError> {
         let store = &*self.submit.store;
-        let row = lookup::find(store, tuning).await?;
-        let after = (after > 0).then(|| stored::step_key(&row.id, after).sk);
-        let query = Query { after, ..Query::prefix(stored::tuning_partition(&row.id), "STEP#", limit) };
+        let after = (after > 0).then(|| stored::step_key(id, after).sk);
+        let query = Query { after, ..Query::prefix(stored::tuning_partition(id), "STEP#", limit) };
         let page = store.table.query(&query).await.map_err(StoreError::from)?;
         let (mut steps, mut bytes, mut next) = (Vec::new(), 0_usize, None);
         for item in &page.items {
@@ -102,94 +128,6 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     }
 }
 
-/// The names of all tuning jobs, in the order that was asked for, from where the page before ended.
-struct Names {
-    by_time: bool,
-    descending: bool,
-    after: Option<String>,
-    rows: std::vec::IntoIter<IndexRow>,
-    more: bool,
-}
-
-impl Names {
-    fn begin(asked: &TuningsQuery) -> Self {
-        Self {
-            by_time: asked.order == TuningOrder::CreationTime,
-            descending: asked.descending,
-            after: asked.after.clone(),
-            rows: Vec::new().into_iter(),
-            more: true,
-        }
-    }
-
-    async fn next<T: Table>(&mut self, table: &T) -> Result<Option<IndexRow>, ApiError> {
-        loop {
-            if let Some(row) = self.rows.next() {
-                return Ok(Some(row));
-            }
-            if !self.more {
-                return Ok(None);
-            }
-            self.rows =
-                if self.by_time { self.all(table).await? } else { self.page(table).await? }.into_iter();
-        }
-    }
-
-    /// The next page in order of the names.
-    async fn page<T: Table>(&mut self, table: &T) -> Result<Vec<IndexRow>, ApiError> {
-        let after = self.after.take();
-        let query = Query { after, descending: self.descending, ..Query::prefix(INDEX, "", NAMES_PER_PAGE) };
-        let page = table.query(&query).await.map_err(StoreError::from)?;
-        self.more = page.next.is_some();
-        self.after = page.next;
-        let rows: Result<Vec<IndexRow>, _> = page.items.iter().map(IndexRow::read).collect();
-        Ok(rows.map_err(StoreError::from)?)
-    }
-
-    /// All names in order of their times, but those of the pages before.
-    async fn all<T: Table>(&mut self, table: &T) -> Result<Vec<IndexRow>, ApiError> {
-        self.more = false;
-        let mut names =
-            Self { by_time: false, descending: false, after: None, rows: Vec::new().into_iter(), more: true };
-        let mut all = Vec::new();
-        while names.more {
-            all.extend(names.page(table).await?);
-            if all.len() > SORTED_MAX {
-                return Err(ApiError::validation(format!(
-                    "more than {SORTED_MAX} tuning jobs cannot be put in order of their times: leave SortBy out"
-                )));
-            }
-        }
-        all.sort_by_cached_key(|row| self.place(row));
-        if self.descending {
-            all.reverse();
-        }
-        if let Some(after) = self.after.take() {
-            let passed = |row: &IndexRow| {
-                let place = self.place(row);
-                if self.descending { place >= after } else { place <= after }
-            };
-            all.retain(|row| !passed(row));
-        }
-        Ok(all)
-    }
-
-    /// Where a page that ends with `row` ends.
-    fn place(&self, row: &IndexRow) -> String {
-        let name = row.name.to_ascii_lowercase();
-        if self.by_time { format!("{:020}/{name}", row.created) } else { name }
-    }
-}
-
-fn fits(row: &IndexRow, asked: &TuningsQuery) -> bool {
-    let named = asked.name_contains.as_ref().is_none_or(|part| row.name.contains(part.as_str()));
-    named && within(row.created, asked.created)
-}
-
-fn within(ms: i64, (after, before): (Option<i64>, Option<i64>)) -> bool {
-    after.is_none_or(|after| ms > after) && before.is_none_or(|before| ms < before)
-}
-
 fn summary_fits(summary: &Value, asked: &TuningsQuery) -> bool {
     let status = asked.status.is_none_or(|status| summary["HyperParameterTuningJobStatus"] == status);
     let modified = summary["LastModifiedTime"].as_f64().unwrap_or(0.0) * 1_000.0;
@@ -198,44 +136,13 @@ fn summary_fits(summary: &Value, asked: &TuningsQuery) -> bool {
     status && within(modified, asked.modified)
 }
 
-/// The page of `jobs` that was asked for. It begins after the job with which the one before ended, wherever that is by now:
-/// new jobs may have come in between, none ever goes.
-fn page_of(mut jobs: Vec<Value>, asked: &JobsQuery) -> Result<Value, ApiError> {
-    let number = |value: &Value| value.as_f64().unwrap_or(f64::NEG_INFINITY);
-    let value = |job: &Value| number(&job["FinalHyperParameterTuningJobObjectiveMetric"]["Value"]);
-    let text = |job: &Value| job["TrainingJobStatus"].as_str().unwrap_or_default().to_owned();
-    // They come in order of their keys, and sorting keeps that order among equals.
-    match asked.order {
-        JobOrder::Name => {}
-        JobOrder::CreationTime => {
-            jobs.sort_by(|a, b| number(&a["CreationTime"]).total_cmp(&number(&b["CreationTime"])));
-        }
-        JobOrder::Status => jobs.sort_by_cached_key(text),
-        JobOrder::FinalObjectiveMetricValue => {
-            jobs.retain(|job| !job["FinalHyperParameterTuningJobObjectiveMetric"].is_null());
-            jobs.sort_by(|a, b| value(a).total_cmp(&value(b)));
-        }
-    }
-    if asked.descending {
-        jobs.reverse();
-    }
-    if let Some(after) = &asked.after {
-        let place = jobs.iter().position(|job| job["TrainingJobName"] == after.as_str());
-        jobs.drain(..=place.ok_or_else(list::wrong_token)?);
-    }
-    if let Some(status) = asked.status {
-        jobs.retain(|job| job["TrainingJobStatus"] == status);
-    }
-    let more = jobs.len() > asked.limit;
-    jobs.truncate(asked.limit);
-    let last = jobs.last().and_then(|job| job["TrainingJobName"].as_str()).map(token);
-    let mut page = json!({"TrainingJobSummaries": jobs});
-    if let Some(last) = last.filter(|_| more) {
-        page["NextToken"] = json!(last);
-    }
-    Ok(page)
-}
-
-fn unknown(name: &str) -> ApiError {
-    ApiError::not_found(format!("no hyperparameter tuning job is named {name}"))
+/// Whether a tuning with this head may be among those asked for. What is stored and not folded yet may make one that is in
+/// progress be shown as stopping.
+fn head_fits(head: &Head, asked: &TuningsQuery) -> bool {
+    let status = match asked.status {
+        None => true,
+        Some(_) if asked.is_of_active() => ["InProgress", "Stopping"].contains(&head.status.as_str()),
+        Some(status) => head.status == status,
+    };
+    status && within(head.at, asked.modified)
 }

@@ -38,7 +38,7 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
         }
         ("GET", ["tuning-jobs", name, "decisions"]) => {
             query.only(&["NextToken", "MaxResults"])?;
-            let after = query.text("NextToken")?.unwrap_or("0").parse().map_err(|_| {
+            let after = query.next_token()?.unwrap_or("0").parse().map_err(|_| {
                 ApiError::validation(
                     "the NextToken is not one that a page of decisions gave (at 'NextToken')",
                 )
@@ -58,8 +58,8 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
     }
 }
 
-/// A name from the path. What cannot be a name is no tuning job's.
-fn named(name: &str) -> Result<String, ApiError> {
+/// A name that a caller gave. What cannot be a name is no tuning job's.
+pub(crate) fn named(name: &str) -> Result<String, ApiError> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if (1..=32).contains(&name.len()) && name.bytes().all(is_name) {
         return Ok(name.to_owned());

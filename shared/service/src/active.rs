@@ -38,25 +38,32 @@ pub struct ActiveTunings {
     pub unread: Vec<UnreadTuning>,
 }
 
-/// All tunings that are not over. One that is only waiting for its last notice to go out is over.
-pub async fn active<T: Table>(store: &Store<T>) -> Result<ActiveTunings, StoreError> {
-    let mut all = ActiveTunings::default();
+/// The ids of all tunings that are not at rest: of those that are not over, and of some that have just ended.
+pub async fn ids<T: Table>(table: &T) -> Result<Vec<String>, StoreError> {
+    let mut all = Vec::new();
     let mut query = Query::prefix(ACTIVE, "", ROWS_PER_PAGE);
     loop {
-        let page = store.table.query(&query).await?;
-        for id in page.items.iter().filter_map(active_id) {
-            let name = name_of(id).to_owned();
-            match stopping(store, id).await {
-                Ok(Some(stopping)) => all.tunings.push(ActiveTuning { name, id: id.to_owned(), stopping }),
-                Ok(None) => {}
-                Err(error) => all.unread.push(UnreadTuning { name, error }),
-            }
-        }
+        let page = table.query(&query).await?;
+        all.extend(page.items.iter().filter_map(active_id).map(str::to_owned));
         match page.next {
             Some(next) => query.after = Some(next),
             None => return Ok(all),
         }
     }
+}
+
+/// All tunings that are not over. One that is only waiting for its last notice to go out is over.
+pub async fn active<T: Table>(store: &Store<T>) -> Result<ActiveTunings, StoreError> {
+    let mut all = ActiveTunings::default();
+    for id in ids(&*store.table).await? {
+        let name = name_in(&id).to_owned();
+        match stopping(store, &id).await {
+            Ok(Some(stopping)) => all.tunings.push(ActiveTuning { name, id, stopping }),
+            Ok(None) => {}
+            Err(error) => all.unread.push(UnreadTuning { name, error }),
+        }
+    }
+    Ok(all)
 }
 
 /// Whether a tuning was ordered to stop; `None` if it is over, or deleted.
@@ -69,7 +76,7 @@ async fn stopping<T: Table>(store: &Store<T>, id: &str) -> Result<Option<bool>, 
     })
 }
 
-/// The name in an id: what stands before the incarnation. So a definition that cannot be read hides no tuning.
-fn name_of(id: &str) -> &str {
+/// The name in a tuning's id: what stands before the incarnation. So a definition that cannot be read hides no tuning.
+pub fn name_in(id: &str) -> &str {
     id.rsplit_once('-').map_or(id, |(name, _)| name)
 }

@@ -4,6 +4,7 @@
 //! client sees what it just did.
 
 mod jobs;
+mod listed;
 
 use serde_json::Value;
 use tuning::fact::JobEnd;
@@ -20,7 +21,8 @@ use crate::ports::table::Table;
 use crate::store::{Loaded, Store, StoreError, Tuning};
 
 use jobs::JobText;
-pub use jobs::{jobs, state_of, stop_word, summaries};
+pub use jobs::{JobPage, jobs, jobs_after, state_of, stop_word, summaries};
+pub use listed::listed;
 
 /// Account and region, for the names (ARNs) of what is described.
 #[derive(Debug, Clone, PartialEq, Eq)]

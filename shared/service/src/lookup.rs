@@ -43,13 +43,17 @@ pub async fn list<T: Table>(
 
 /// Takes the order to stop the tuning named `name`.
 pub async fn stop<T: Table>(store: &Store<T>, name: &str, now: i64) -> Result<(), LookupError> {
-    let index = find(store, name).await?;
-    let head = store.head(&index.id).await?;
+    stop_found(store, &find(store, name).await?.id, now).await
+}
+
+/// Takes the order to stop tuning `id`.
+pub async fn stop_found<T: Table>(store: &Store<T>, id: &str, now: i64) -> Result<(), LookupError> {
+    let head = store.head(id).await?;
     let status = head.map_or_else(|| "InProgress".to_owned(), |head| head.status);
     if status != "InProgress" && status != "Stopping" {
         return Err(LookupError::AlreadyEnded(status));
     }
     let fact = Recorded { key: "stop-requested".to_owned(), at: now, fact: Fact::StopRequested };
-    record::deliver(&*store.table, &index.id, &[fact], now).await.map_err(StoreError::from)?;
+    record::deliver(&*store.table, id, &[fact], now).await.map_err(StoreError::from)?;
     Ok(())
 }

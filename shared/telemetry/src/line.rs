@@ -30,6 +30,8 @@ pub struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     tuning: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<String>,
@@ -47,6 +49,7 @@ impl Entry {
             level,
             message: cut(message),
             tuning: None,
+            name: None,
             job: None,
             action: None,
             step: None,
@@ -73,6 +76,12 @@ impl Entry {
     /// The id of the tuning.
     pub fn tuning(mut self, id: &str) -> Self {
         self.tuning = Some(cut(id));
+        self
+    }
+
+    /// The name of the tuning, where its id is not known.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(cut(name));
         self
     }
 

@@ -309,6 +309,35 @@ pub fn tuning_job_summary(view: &TuningView<'_>) -> Value {
     Value::Object(members)
 }
 
+/// A tuning job of which no more is known than what its row in the index and its head say.
+#[derive(Debug, Clone, Copy)]
+pub struct UnreadView<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its ARN.
+    pub arn: &'a str,
+    /// Its status.
+    pub status: &'a str,
+    /// When it was submitted.
+    pub created_ms: i64,
+    /// When it changed.
+    pub modified_ms: i64,
+    /// Why the rest cannot be read.
+    pub why: &'a str,
+}
+
+/// One element of `HyperParameterTuningJobSummaries` for a tuning job that cannot be read.
+pub fn unread_tuning_job(view: &UnreadView<'_>) -> Value {
+    json!({
+        "HyperParameterTuningJobName": view.name,
+        "HyperParameterTuningJobArn": view.arn,
+        "HyperParameterTuningJobStatus": view.status,
+        "CreationTime": epoch_seconds(view.created_ms),
+        "LastModifiedTime": epoch_seconds(view.modified_ms),
+        "Controller": {"Unreadable": view.why},
+    })
+}
+
 /// One element of `TrainingJobSummaries`.
 pub fn training_job_summary(job: &JobView<'_>, request: &Request) -> Value {
     job_summary(job, request.objective_metric(), None)

@@ -1,8 +1,10 @@
 //! Shows training jobs: those that left the state from their summary rows, live ones from the state.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use tuning::conclude::full_summary;
-use tuning::fact::{JobEnd, JobPhase};
+use tuning::fact::{JobEnd, JobKey, JobPhase};
 use tuning::ruling::StopWhy;
 use tuning::summary::JobSummary;
 use wire::describe::{JobView, PromotionView, training_job_summary};
@@ -10,7 +12,7 @@ use wire::names::training_job_name;
 use wire::stored;
 
 use super::Place;
-use crate::ports::table::Table;
+use crate::ports::table::{Query, Table};
 use crate::store::{Loaded, Store, StoreError, Tuning};
 
 /// The texts that a view of a job borrows.
@@ -143,4 +145,53 @@ pub async fn jobs<T: Table>(
     let show =
         |job: &JobSummary| training_job_summary(&JobText::new(tuning, place, job).view(job), &tuning.request);
     Ok(Some(summaries.iter().map(show).collect()))
+}
+
+/// A part of the training jobs of a tuning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobPage {
+    /// Entries as [`jobs`] gives them, in the order of their keys.
+    pub jobs: Vec<(JobKey, Value)>,
+    /// Whether others follow.
+    pub more: bool,
+}
+
+/// The entries of the training jobs of tuning `id` that follow `after` in the order of their keys, at most `limit` (>= 1).
+/// Reads no more rows than that.
+pub async fn jobs_after<T: Table>(
+    store: &Store<T>,
+    place: &Place,
+    id: &str,
+    (after, descending): (Option<JobKey>, bool),
+    limit: usize,
+) -> Result<Option<JobPage>, StoreError> {
+    // The state first, as above.
+    let Some(loaded) = store.load(id).await? else { return Ok(None) };
+    let is_before = |one: JobKey, other: JobKey| if descending { one > other } else { one < other };
+    let query = Query {
+        after: after.map(|job| stored::job_key(id, job).sk),
+        descending,
+        ..Query::prefix(stored::tuning_partition(id), "JOB#", limit)
+    };
+    let rows = store.table.query(&query).await?;
+    let ended: Vec<JobSummary> = rows.items.iter().map(stored::job).collect::<Result<_, _>>()?;
+    // Of the live ones those that come behind the last row belong to a later page.
+    let end = ended.last().filter(|_| rows.next.is_some()).map(|last| last.job);
+    let mut found: BTreeMap<JobKey, JobSummary> = ended.into_iter().map(|job| (job.job, job)).collect();
+    for (key, trial, job) in loaded.state.jobs() {
+        if after.is_none_or(|after| is_before(after, key)) && end.is_none_or(|end| is_before(key, end)) {
+            found.entry(key).or_insert_with(|| full_summary(&loaded.tuning.definition, key, trial, job));
+        }
+    }
+    let tuning = &loaded.tuning;
+    let show = |(key, job): (&JobKey, &JobSummary)| {
+        (*key, training_job_summary(&JobText::new(tuning, place, job).view(job), &tuning.request))
+    };
+    let more = rows.next.is_some() || found.len() > limit;
+    let jobs = if descending {
+        found.iter().rev().take(limit).map(show).collect()
+    } else {
+        found.iter().take(limit).map(show).collect()
+    };
+    Ok(Some(JobPage { jobs, more }))
 }

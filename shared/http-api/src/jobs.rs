@@ -1,0 +1,146 @@
+//! Pages of a tuning's training jobs.
+//!
+//! In the order of their names, the default, a page reads no more rows than it needs; any other order reads all of the tuning's
+//! jobs. A page begins behind the position at which the one before ended, whatever has become of the job that stood there.
+
+use serde_json::{Value, json};
+use service::describe::{self, JobPage, Place};
+use service::ports::table::Table;
+use service::store::Store;
+use tuning::fact::JobKey;
+use wire::names::{parse_job_key, parse_training_job_name};
+
+use crate::error::ApiError;
+use crate::list::{self, JobOrder, JobsQuery, token};
+
+/// Jobs read for one page of those in one status.
+const LOOKED_MAX: usize = 1_000;
+/// Of these, at once.
+const LOOKED_AT_ONCE: usize = 100;
+
+/// One page of the training jobs of tuning `id`; `None` if it is not there any more.
+pub(crate) async fn page<T: Table>(
+    store: &Store<T>,
+    place: &Place,
+    id: &str,
+    asked: &JobsQuery,
+) -> Result<Option<Value>, ApiError> {
+    if asked.order != JobOrder::Name {
+        return Ok(describe::jobs(store, place, id).await?.map(|jobs| sorted(jobs, asked)));
+    }
+    let last = asked.after.as_deref().map(|text| parse_job_key(text).ok_or_else(list::wrong_token));
+    let (mut last, mut looked, mut shown) = (last.transpose()?, 0_usize, Vec::new());
+    let more = loop {
+        let room = asked.limit.saturating_sub(shown.len());
+        let limit = if asked.status.is_some() { LOOKED_AT_ONCE } else { room };
+        let page = describe::jobs_after(store, place, id, (last, asked.descending), limit).await?;
+        let Some(JobPage { jobs, more }) = page else { return Ok(None) };
+        looked = looked.saturating_add(jobs.len());
+        let mut left = false;
+        for (key, job) in jobs {
+            if shown.len() >= asked.limit {
+                left = true;
+                break;
+            }
+            last = Some(key);
+            if asked.status.is_none_or(|status| job["TrainingJobStatus"] == status) {
+                shown.push(job);
+            }
+        }
+        if !(more || left) || shown.len() >= asked.limit || looked >= LOOKED_MAX {
+            break more || left;
+        }
+    };
+    let next = last.filter(|_| more).map(|key| key.to_string());
+    Ok(Some(answer(shown, next, asked)))
+}
+
+/// The page of `jobs` that was asked for.
+fn sorted(jobs: Vec<Value>, asked: &JobsQuery) -> Value {
+    let mut jobs: Vec<(String, Value)> =
+        jobs.into_iter().filter_map(|job| Some((position(&job, asked.order)?, job))).collect();
+    jobs.sort_by(|(one, _), (other, _)| if asked.descending { other.cmp(one) } else { one.cmp(other) });
+    if let Some(after) = &asked.after {
+        jobs.retain(|(position, _)| if asked.descending { position < after } else { position > after });
+    }
+    if let Some(status) = asked.status {
+        jobs.retain(|(_, job)| job["TrainingJobStatus"] == status);
+    }
+    let more = jobs.len() > asked.limit;
+    jobs.truncate(asked.limit);
+    let next = jobs.last().filter(|_| more).map(|(position, _)| position.clone());
+    answer(jobs.into_iter().map(|(_, job)| job).collect(), next, asked)
+}
+
+fn answer(jobs: Vec<Value>, next: Option<String>, asked: &JobsQuery) -> Value {
+    let mut page = json!({});
+    page["TrainingJobSummaries"] = Value::Array(jobs);
+    if let Some(next) = next {
+        page["NextToken"] = json!(token(&asked.list(), &next));
+    }
+    page
+}
+
+/// Where a job stands in an order, as a text that sorts so; `None` if it has no place there.
+fn position(job: &Value, order: JobOrder) -> Option<String> {
+    let name = job["TrainingJobName"].as_str().unwrap_or_default();
+    let (_, JobKey { trial, rung, attempt }) = parse_training_job_name(name)?;
+    let first = match order {
+        JobOrder::Name => String::new(),
+        JobOrder::CreationTime => sortable(job["CreationTime"].as_f64().unwrap_or(0.0)),
+        JobOrder::Status => job["TrainingJobStatus"].as_str().unwrap_or_default().to_owned(),
+        JobOrder::FinalObjectiveMetricValue => {
+            sortable(job["FinalHyperParameterTuningJobObjectiveMetric"]["Value"].as_f64()?)
+        }
+    };
+    Some(format!("{first}/{trial:010}-{rung:010}-{attempt:010}"))
+}
+
+/// A number as a text that sorts as numbers do.
+fn sortable(number: f64) -> String {
+    let bits = number.to_bits();
+    let bits = if number.is_sign_negative() { !bits } else { bits | (1 << 63) };
+    format!("{bits:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_sort_as_numbers_do() {
+        let numbers = [-1e300, -2.5, -1e-9, 0.0, 1e-9, 0.1, 2.5, 10.0, 1e300];
+        let texts: Vec<String> = numbers.iter().map(|number| sortable(*number)).collect();
+        assert!(texts.is_sorted(), "{texts:?}");
+    }
+
+    #[test]
+    fn regression_a_page_goes_on_though_the_job_it_ended_with_has_left_the_list() {
+        let job = |number: u32, value: Option<f64>| {
+            let metric = value.map(|value| json!({"Value": value}));
+            json!({"TrainingJobName": format!("hb1-abc123-{number}-0-1"),
+                "FinalHyperParameterTuningJobObjectiveMetric": metric})
+        };
+        let asked = |after: Option<String>| JobsQuery {
+            order: JobOrder::FinalObjectiveMetricValue,
+            descending: true,
+            status: None,
+            after,
+            limit: 2,
+        };
+        let numbers = |page: &Value| -> Vec<String> {
+            let jobs = page["TrainingJobSummaries"].as_array().unwrap().iter();
+            jobs.map(|job| job["TrainingJobName"].as_str().unwrap().to_owned()).collect()
+        };
+        let jobs = vec![job(0, Some(0.5)), job(1, Some(-1.0)), job(2, Some(0.9)), job(3, Some(0.7))];
+        let first = sorted(jobs.clone(), &asked(None));
+        assert_eq!(numbers(&first), ["hb1-abc123-2-0-1", "hb1-abc123-3-0-1"]);
+        let list = asked(None).list();
+        let after = list::place_in(first["NextToken"].as_str().unwrap(), &list).unwrap();
+        let mut left = jobs;
+        left[3] = job(3, None);
+        let second = sorted(left, &asked(Some(after)));
+        assert_eq!(numbers(&second), ["hb1-abc123-0-0-1", "hb1-abc123-1-0-1"]);
+        assert!(second.get("NextToken").is_none());
+    }
+}

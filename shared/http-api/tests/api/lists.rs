@@ -1,0 +1,225 @@
+//! Lists: their orders, filters and pages, and what cannot be read among them.
+
+use serde_json::{Value, json};
+use service::describe;
+use service::ports::table::{Condition, Table, Write};
+use tuning::fact::{JobEnd, JobKey};
+use wire::item::Key;
+use wire::stored;
+
+use super::{TestApi, amz, decided, get, open, place, rest, submitted};
+
+/// The names on a page.
+fn names(page: &Value) -> Vec<String> {
+    let jobs = page["HyperParameterTuningJobSummaries"].as_array().unwrap().iter();
+    jobs.map(|job| job["HyperParameterTuningJobName"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn write(api: &TestApi, write: Write) {
+    api.submit.store.table.write(write).await.unwrap();
+}
+
+/// Makes a row one of a version that is not known yet.
+async fn damage(api: &TestApi, id: &str, key: &Key) {
+    let row = api.submit.store.table.get(key).await.unwrap().unwrap().with("version", 1_000);
+    write(api, Write::Put(row, Condition::Always)).await;
+    api.submit.store.forget(id);
+}
+
+#[tokio::test]
+async fn training_jobs_come_in_pages_and_in_the_order_asked_for() {
+    let api = open();
+    let id = submitted(&api, "hb1").await;
+    decided(&api, &id).await;
+    let (_, all) = get(&api, "/tuning-jobs/hb1/training-jobs").await;
+    let names = |page: &Value| -> Vec<String> {
+        let jobs = page["TrainingJobSummaries"].as_array().unwrap().iter();
+        jobs.map(|job| job["TrainingJobName"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&all), [format!("{id}-0-0-1"), format!("{id}-1-0-1")]);
+    let (_, first) = get(&api, "/tuning-jobs/hb1/training-jobs?MaxResults=1&SortOrder=Descending").await;
+    assert_eq!(names(&first), [format!("{id}-1-0-1")]);
+    let next = first["NextToken"].as_str().unwrap();
+    let path = format!("/tuning-jobs/hb1/training-jobs?MaxResults=1&SortOrder=Descending&NextToken={next}");
+    let (_, last) = get(&api, &path).await;
+    assert_eq!((names(&last), last.get("NextToken")), (vec![format!("{id}-0-0-1")], None));
+    for (query, expected) in [
+        ("StatusEquals=Completed", 0),
+        ("StatusEquals=InProgress", 2),
+        ("SortBy=FinalObjectiveMetricValue", 0),
+        ("SortBy=CreationTime", 2),
+        ("SortBy=Status", 2),
+    ] {
+        let (status, page) = get(&api, &format!("/tuning-jobs/hb1/training-jobs?{query}")).await;
+        assert_eq!((status, names(&page).len()), (200, expected), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn tuning_jobs_are_listed_by_name_and_by_time_page_by_page() {
+    let api = open();
+    for name in ["b-2", "a-1", "C-3", "a-4"] {
+        submitted(&api, name).await;
+    }
+    assert_eq!(rest(&api, "POST", "/tuning-jobs/b-2/stop", &Value::Null).await.0, 200);
+    for (query, expected) in [
+        ("", "a-1 a-4 b-2 C-3"),
+        ("SortOrder=Descending", "C-3 b-2 a-4 a-1"),
+        ("SortBy=CreationTime", "b-2 a-1 C-3 a-4"),
+        ("SortBy=CreationTime&SortOrder=Descending", "a-4 C-3 a-1 b-2"),
+        ("SortBy=Status", "a-1 a-4 b-2 C-3"),
+        ("SortBy=Status&SortOrder=Descending&StatusEquals=InProgress", "C-3 a-4 a-1"),
+        ("SortBy=CreationTime&StatusEquals=InProgress", "a-1 C-3 a-4"),
+        ("SortOrder=Descending&StatusEquals=InProgress", "C-3 a-4 a-1"),
+        ("StatusEquals=Completed", ""),
+        ("NameContains=a-", "a-1 a-4"),
+        ("StatusEquals=Stopping", "b-2"),
+        ("StatusEquals=InProgress&NameContains=C", "C-3"),
+        ("CreationTimeAfter=1790000003", "a-4 C-3"),
+        ("CreationTimeBefore=2026-09-21T14:13:24Z", "a-1 b-2"),
+        ("LastModifiedTimeBefore=1790000001.5", "b-2"),
+    ] {
+        for limit in ["1", "2", "100"] {
+            let (mut names, mut token) = (Vec::new(), String::new());
+            loop {
+                let page = format!("/tuning-jobs?MaxResults={limit}&{query}{token}");
+                let (status, body) = get(&api, &page).await;
+                assert_eq!(status, 200, "{body}");
+                let shown = body["HyperParameterTuningJobSummaries"].as_array().unwrap().iter();
+                names
+                    .extend(shown.map(|job| job["HyperParameterTuningJobName"].as_str().unwrap().to_owned()));
+                let Some(next) = body["NextToken"].as_str() else { break };
+                token = format!("&NextToken={next}");
+            }
+            assert_eq!(names.join(" "), expected, "{query} by {limit}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn regression_one_tuning_job_that_cannot_be_read_hides_no_other() {
+    let api = open();
+    let mut ids = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        ids.push(submitted(&api, name).await);
+    }
+    damage(&api, &ids[1], &stored::meta_key(&ids[1])).await;
+    damage(&api, &ids[2], &stored::head_key(&ids[2])).await;
+    for query in
+        ["", "?StatusEquals=InProgress", "?SortBy=CreationTime", "?SortBy=Status&SortOrder=Descending"]
+    {
+        let (status, page) = get(&api, &format!("/tuning-jobs{query}")).await;
+        assert_eq!(status, 200, "{query}: {page}");
+        let mut shown = names(&page);
+        shown.sort();
+        assert_eq!(shown, ["a", "b", "c", "d"], "{query}");
+        for job in page["HyperParameterTuningJobSummaries"].as_array().unwrap() {
+            assert_eq!(job["HyperParameterTuningJobStatus"], "InProgress", "{job}");
+            let unread = ["b", "c"].contains(&job["HyperParameterTuningJobName"].as_str().unwrap());
+            assert_eq!(job["Controller"].get("Unreadable").is_some(), unread, "{job}");
+        }
+    }
+    assert_eq!(rest(&api, "POST", "/tuning-jobs/b/stop", &Value::Null).await.0, 200, "it can be stopped");
+    let (_, page) = get(&api, "/tuning-jobs?StatusEquals=Stopping").await;
+    assert_eq!(names(&page), ["b"]);
+    let active = service::active::active(&api.submit.store).await.unwrap();
+    let active: Vec<(&str, bool)> = active.iter().map(|one| (one.name.as_str(), one.stopping)).collect();
+    assert_eq!(active, [("a", false), ("b", true), ("c", false), ("d", false)]);
+}
+
+#[tokio::test]
+async fn regression_those_that_are_not_over_are_found_without_reading_all_others() {
+    let api = open();
+    let over = submitted(&api, "over").await;
+    submitted(&api, "runs").await;
+    write(&api, Write::Delete(stored::active_row(&over).key, Condition::Always)).await;
+    // Whoever reads it fails, or shows it.
+    damage(&api, &over, &stored::head_key(&over)).await;
+    for order in ["Name", "CreationTime", "Status"] {
+        let (status, page) = get(&api, &format!("/tuning-jobs?StatusEquals=InProgress&SortBy={order}")).await;
+        assert_eq!((status, names(&page)), (200, vec!["runs".to_owned()]), "{order}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn regression_names_and_tokens_are_bounded_over_both_protocols() {
+    let api = open();
+    for name in ["a", "b"] {
+        submitted(&api, name).await;
+    }
+    let long = "x".repeat(2_000);
+    for operation in ["DescribeHyperParameterTuningJob", "StopHyperParameterTuningJob"] {
+        let body = json!({"HyperParameterTuningJobName": long}).to_string();
+        let (status, answer) = amz(&api, operation, &body).await;
+        assert_eq!((status, &answer["__type"]), (400, &json!("ResourceNotFound")), "{operation}");
+        assert!(answer["message"].as_str().unwrap().len() < 200, "{answer}");
+    }
+    let (_, first) = get(&api, "/tuning-jobs?MaxResults=1").await;
+    let token = first["NextToken"].as_str().unwrap();
+    for (list, wrong) in [
+        ("tuning-jobs?", long.as_str()),
+        ("tuning-jobs?SortBy=CreationTime&", token),
+        ("tuning-jobs?SortOrder=Descending&", token),
+        ("tuning-jobs/a/training-jobs?", token),
+        ("tuning-jobs/a/training-jobs?", long.as_str()),
+    ] {
+        let (status, answer) = get(&api, &format!("/{list}NextToken={wrong}")).await;
+        assert_eq!((status, &answer["__type"]), (400, &json!("ValidationException")), "{list}");
+        assert!(
+            answer["message"].as_str().unwrap().contains("one that a page of this list gave"),
+            "{answer}"
+        );
+    }
+    let body = json!({"NextToken": long}).to_string();
+    assert_eq!(amz(&api, "ListHyperParameterTuningJobs", &body).await.0, 400);
+    let (status, page) = amz(&api, "ListHyperParameterTuningJobs", r#"{"NextToken": ""}"#).await;
+    assert_eq!((status, names(&page).len()), (200, 2), "an empty one is none");
+    for list in ["tuning-jobs", "tuning-jobs/a/training-jobs", "tuning-jobs/a/decisions"] {
+        assert_eq!(get(&api, &format!("/{list}?NextToken=")).await.0, 200, "{list}");
+    }
+}
+
+#[tokio::test]
+async fn regression_a_page_of_training_jobs_reads_its_own_rows_only() {
+    let api = open();
+    let id = submitted(&api, "hb1").await;
+    decided(&api, &id).await;
+    // Beside the two that run, some that have ended: between them, and behind them.
+    let (_, live) = describe::summaries(&api.submit.store, &id).await.unwrap().unwrap();
+    let keys = (2..9).map(|trial| JobKey { trial, rung: 0, attempt: 1 });
+    for job in keys.chain([JobKey { trial: 0, rung: 1, attempt: 1 }]) {
+        let mut ended = live[0].clone();
+        ended.job = job;
+        ended.end = Some(if job.trial % 2 == 0 { JobEnd::Completed } else { JobEnd::Stopped });
+        write(&api, Write::Put(stored::job_row(&id, &ended), Condition::Always)).await;
+    }
+    let all = describe::jobs(&api.submit.store, &place(), &id).await.unwrap().unwrap();
+    assert_eq!(all.len(), 10);
+    for query in ["", "StatusEquals=Completed", "StatusEquals=InProgress", "StatusEquals=Failed"] {
+        let status = query.strip_prefix("StatusEquals=");
+        let fits = |job: &&Value| status.is_none_or(|status| job["TrainingJobStatus"] == status);
+        for descending in [false, true] {
+            let mut expected: Vec<Value> = all.iter().filter(fits).cloned().collect();
+            let mut order = "SortOrder=Ascending";
+            if descending {
+                expected.reverse();
+                order = "SortOrder=Descending";
+            }
+            for limit in 1..12 {
+                let (mut shown, mut token) = (Vec::new(), String::new());
+                loop {
+                    let list = format!("training-jobs?{query}&{order}&MaxResults={limit}{token}");
+                    let (code, page) = get(&api, &format!("/tuning-jobs/hb1/{list}")).await;
+                    assert_eq!(code, 200, "{page}");
+                    shown.extend(page["TrainingJobSummaries"].as_array().unwrap().iter().cloned());
+                    let Some(next) = page["NextToken"].as_str() else { break };
+                    token = format!("&NextToken={next}");
+                }
+                assert_eq!(shown, expected, "{query} {order} by {limit}");
+            }
+        }
+    }
+    damage(&api, &id, &stored::job_key(&id, JobKey { trial: 8, rung: 0, attempt: 1 })).await;
+    let (status, page) = get(&api, "/tuning-jobs/hb1/training-jobs?MaxResults=3").await;
+    assert_eq!((status, page["TrainingJobSummaries"].as_array().unwrap().len()), (200, 3), "{page}");
+}
