@@ -78,10 +78,11 @@ class Commands(unittest.TestCase):
     @classmethod
     def submit(cls):
         """The first tuning, by DEPLOY's `curl`."""
-        request = block("DEPLOY.md", "json", '"HyperParameterTuningJobName": "first"')
-        (cls.folder / "first.json").write_text(
+        request = (ROOT / "examples" / "first.json").read_text()
+        (cls.folder / "examples").mkdir()
+        (cls.folder / "examples" / "first.json").write_text(
             request.replace("arn:aws:iam::111122223333:role/training", TRAINING_ROLE))
-        commands = block("DEPLOY.md", "sh", "--data @first.json").replace("eu-west-1", REGION)
+        commands = block("DEPLOY.md", "sh", "--data @examples/first.json").replace("eu-west-1", REGION)
         # These are no temporary credentials.
         commands = re.sub(r'-H "x-amz-security-token: [^"]*" ', "", commands)
         environment = cls.environment | {"HYPERBAND_ENDPOINT": cls.api}

@@ -82,7 +82,12 @@ fn elsewhere_or_later(job: &Job) -> Option<RetryWhy> {
     match job.stop? {
         StopWhy::NextInstances => Some(RetryWhy::NextInstances),
         StopWhy::Quota => Some(RetryWhy::Quota),
-        _ => None,
+        StopWhy::Rung { .. }
+        | StopWhy::MaxResource
+        | StopWhy::PastLevel { .. }
+        | StopWhy::TuningEnding
+        | StopWhy::Interruptions { .. }
+        | StopWhy::NoObjective { .. } => None,
     }
 }
 
