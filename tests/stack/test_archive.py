@@ -36,7 +36,8 @@ def unpack(archive, folder):
     with zipfile.ZipFile(archive) as packed:
         for entry in packed.infolist():
             path = packed.extract(entry, folder)
-            os.chmod(path, entry.external_attr >> 16 & 0o777)
+            if not entry.is_dir():
+                os.chmod(path, entry.external_attr >> 16 & 0o777)
 
 
 class Archive(unittest.TestCase):
