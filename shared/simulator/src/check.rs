@@ -322,6 +322,13 @@ impl Checker {
         jobs.max_by_key(|job| job.order).map_or((None, u32::MAX), |job| job.limits)
     }
 
+    /// Whether the books of a tuning say that a job never was. If somebody deleted it before anything was heard of it, nobody
+    /// can tell that it was.
+    pub(crate) fn never_was(&self, id: &str, key: JobKey) -> bool {
+        let job = self.books.get(id).and_then(|book| book.jobs.get(&key));
+        job.is_some_and(|job| job.money == Money::Released)
+    }
+
     /// A trial was judged by the value that its program logged at that epoch, or by another.
     pub(crate) fn judged(&mut self, right: bool) {
         if right {

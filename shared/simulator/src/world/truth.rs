@@ -28,7 +28,8 @@ impl World {
         }
         let overran = self.training.of(&id).any(|job| job.overran);
         if let Some(cap) = cap.filter(|_| !overran) {
-            let jobs = self.training.of(&id);
+            let jobs =
+                self.training.of(&id).filter(|job| !(job.deleted && self.check.never_was(&id, job.key)));
             let worst: u64 = jobs.map(|job| case.cost(job.choice, job.charged_seconds())).sum();
             let worst = worst + self.kept_cost(&id, |_| true);
             if worst > cap {

@@ -188,20 +188,7 @@ impl Reference {
                 assert!(self.overdue(&entry) && amount.0 == RESERVED, "{ruling:?}: {entry:?}");
                 self.entry(*job).unwrap().bill = Some(RESERVED);
             }
-            Ruling::AttemptAwaited { job, why, not_before } => {
-                let entry = self.conclude(*job);
-                if *why == RetryWhy::Quota {
-                    assert!(self.to_wait_for_room(&entry) && *not_before == now, "{ruling:?}: {entry:?}");
-                    let trial = &mut self.trials[usize::try_from(job.trial).unwrap()];
-                    (trial.out, trial.waits_until) = (false, Some(now));
-                    return;
-                }
-                assert!(self.to_retry(&entry) && *why != RetryWhy::RuntimeCutTooShort, "{ruling:?}");
-                let trial = &mut self.trials[usize::try_from(job.trial).unwrap()];
-                assert_eq!(*not_before, now + 30_000 * 2_i64.pow(trial.retries));
-                trial.retries += 1;
-                trial.waits_until = Some(*not_before);
-            }
+            Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, *not_before, now),
             Ruling::TrialFinished { job, trial, how } => self.finished(*job, *trial, how),
             Ruling::OverrunSeen => {
                 assert!(self.overrun() && !self.overrun_told);
@@ -230,6 +217,22 @@ impl Reference {
                 panic!("there is no month's cap here: {ruling:?}")
             }
         }
+    }
+
+    /// A job is over and its trial waits for another attempt.
+    #[track_caller]
+    fn retried(&mut self, job: JobKey, why: RetryWhy, not_before: i64, now: i64) {
+        let entry = self.conclude(job);
+        let trial = usize::try_from(job.trial).unwrap();
+        if why == RetryWhy::Quota {
+            assert!(self.to_wait_for_room(&entry) && not_before == now, "{entry:?}");
+            self.trials[trial].out = false;
+        } else {
+            assert!(self.to_retry(&entry) && why != RetryWhy::RuntimeCutTooShort, "{why:?}: {entry:?}");
+            assert_eq!(not_before, now + 30_000 * 2_i64.pow(self.trials[trial].retries));
+            self.trials[trial].retries += 1;
+        }
+        self.trials[trial].waits_until = Some(not_before);
     }
 
     /// "P6 a rung never promotes more than it may, and never a failure."
