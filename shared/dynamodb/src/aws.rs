@@ -3,8 +3,9 @@
 //! Assumes the environment that Lambda gives (region, credentials). `AWS_ENDPOINT_URL_DYNAMODB` leads elsewhere, as in
 //! every AWS SDK. Must never be called more than once a process: a client is made of connections.
 
-use aws_connection::{SdkConfig, SettingsError, account, setting};
+use aws_connection::{SdkConfig, SettingsError, account, setting, tried_again};
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::Builder;
 
 use crate::table::DynamoTable;
 
@@ -49,7 +50,9 @@ pub async fn table(settings: &Settings) -> DynamoTable {
 
 /// The table of these settings, in an account that is asked for other services too.
 pub fn table_of(account: &SdkConfig, settings: &Settings) -> DynamoTable {
-    let table = DynamoTable::new(Client::new(account), settings.table_name.clone());
+    // A write that is sent again is safe: by its condition, and a transaction by its token.
+    let client = Client::from_conf(Builder::from(account).timeout_config(tried_again()).build());
+    let table = DynamoTable::new(client, settings.table_name.clone());
     match settings.fact_days {
         Some(days) => table.keeping_facts(days),
         None => table,

@@ -7,7 +7,7 @@
 mod product;
 mod region;
 
-use aws_connection::{Failure, SdkConfig, at_most};
+use aws_connection::{Failure, SdkConfig, at_most, tried_again};
 use aws_sdk_pricing::Client;
 use aws_sdk_pricing::config::{Builder, Region};
 use aws_sdk_pricing::types::{Filter, FilterType};
@@ -37,6 +37,7 @@ impl PriceList {
         let config = Builder::from(account)
             .region(Region::new(region::endpoint(region)))
             .retry_config(at_most(TRIES))
+            .timeout_config(tried_again())
             .build();
         Self { client: Client::from_conf(config), prefixes: region::prefixes(region) }
     }

@@ -10,7 +10,7 @@ mod listing;
 mod logs;
 mod training;
 
-use aws_connection::{SdkConfig, at_most};
+use aws_connection::{SdkConfig, at_most, tried_again};
 use aws_sdk_sagemaker::Client;
 use aws_sdk_sagemaker::config::Builder;
 
@@ -30,11 +30,11 @@ pub struct SageMaker {
 impl SageMaker {
     /// Of `account`. `AWS_ENDPOINT_URL_SAGEMAKER` and `AWS_ENDPOINT_URL_CLOUDWATCH_LOGS` lead elsewhere.
     pub fn new(account: &SdkConfig) -> Self {
-        let client = |tries| Client::from_conf(Builder::from(account).retry_config(at_most(tries)).build());
+        let client = |tries| Builder::from(account).retry_config(at_most(tries));
         let logs = aws_sdk_cloudwatchlogs::config::Builder::from(account).retry_config(at_most(READ_TRIES));
         Self {
-            reads: client(READ_TRIES),
-            writes: client(1),
+            reads: Client::from_conf(client(READ_TRIES).timeout_config(tried_again()).build()),
+            writes: Client::from_conf(client(1).build()),
             logs: aws_sdk_cloudwatchlogs::Client::from_conf(logs.build()),
         }
     }

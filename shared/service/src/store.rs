@@ -2,6 +2,8 @@
 //!
 //! Holds no decision. What it caches is immutable (definitions) or checked against the head before use (states).
 
+mod cache;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +16,7 @@ use wire::request::Request;
 use wire::stored::{self, Head, StoredError};
 
 use crate::ports::table::{Page, Query, Table, TableError};
+use cache::Cache;
 
 /// Rows asked for at once.
 const PAGE_ROWS: usize = 200;
@@ -21,6 +24,8 @@ const PAGE_ROWS: usize = 200;
 const CACHED_TUNINGS_MAX: usize = 512;
 /// States kept in memory.
 const CACHED_STATES_MAX: usize = 16;
+/// Their size, about: a quarter of a small function's memory, since each is cloned while it is worked on.
+const CACHED_STATES_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Why the table could not be read or written.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -75,13 +80,14 @@ pub struct Store<T> {
     /// The table.
     pub table: Arc<T>,
     tunings: Mutex<BTreeMap<String, Option<Arc<Tuning>>>>,
-    states: Mutex<BTreeMap<String, Loaded>>,
+    states: Mutex<Cache<Loaded>>,
 }
 
 impl<T: Table> Store<T> {
     /// A reader of `table`.
     pub fn new(table: Arc<T>) -> Self {
-        Self { table, tunings: Mutex::default(), states: Mutex::default() }
+        let states = Mutex::new(Cache::new(CACHED_STATES_MAX, CACHED_STATES_BYTES_MAX));
+        Self { table, tunings: Mutex::default(), states }
     }
 
     /// The immutable part of tuning `id`; `None` if there is no such tuning (remembered too: most log lines of an
@@ -116,7 +122,7 @@ impl<T: Table> Store<T> {
     /// Tuning `id` as of now.
     pub async fn load(&self, id: &str) -> Result<Option<Loaded>, StoreError> {
         let Some(head) = self.head(id).await? else { return Ok(None) };
-        let cached = self.states.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        let cached = self.states.lock().unwrap_or_else(PoisonError::into_inner).get(id);
         if let Some(cached) = cached.filter(|cached| cached.head.step == head.step) {
             return Ok(Some(cached));
         }
@@ -141,10 +147,7 @@ impl<T: Table> Store<T> {
     /// Remembers a state that was just read or written.
     pub fn remember(&self, loaded: &Loaded) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        if states.len() >= CACHED_STATES_MAX && !states.contains_key(&loaded.tuning.id) {
-            states.pop_first();
-        }
-        states.insert(loaded.tuning.id.clone(), loaded.clone());
+        states.insert(&loaded.tuning.id, loaded.clone(), cache::bytes_of(&loaded.state));
     }
 
     async fn state(&self, tuning: &Tuning, head: &Head) -> Result<State, StoreError> {
