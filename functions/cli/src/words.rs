@@ -72,27 +72,7 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
         Ruling::TrialPromoted { .. } => promoted(definition, ruling)?,
         Ruling::ResourceRepeated { job, had, from } => repeated(*job, *had, *from),
         Ruling::StartOrdered { .. } => started(definition, ruling)?,
-        Ruling::StopOrdered { job, why } => match why {
-            // Told with the judgement.
-            StopWhy::Rung { .. } => return None,
-            StopWhy::PastLevel { level } => {
-                format!("trial {}: trains beyond its rung's {level} epochs, is stopped", job.trial)
-            }
-            StopWhy::NextInstances => {
-                format!("trial {}: a quota keeps its job from starting, other instances are next", job.trial)
-            }
-            StopWhy::Quota => {
-                format!("trial {}: a quota lets nothing start for long, its job is called off", job.trial)
-            }
-            StopWhy::Interruptions { count } => {
-                format!("trial {}: interrupted {count} times, goes on on demand", job.trial)
-            }
-            StopWhy::MaxResource => format!("trial {}: has all its epochs, is stopped", job.trial),
-            StopWhy::TuningEnding => format!("trial {}: is stopped, the tuning ends", job.trial),
-            StopWhy::NoObjective { seconds } => {
-                format!("trial {}: no value of the objective for {seconds} s, is stopped", job.trial)
-            }
-        },
+        Ruling::StopOrdered { job, why } => stopped(job.trial, *why)?,
         Ruling::BillOrdered { .. }
         | Ruling::LogReadOrdered { .. }
         | Ruling::LookOrdered { .. }
@@ -140,6 +120,23 @@ fn decision(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) 
         Ruling::TuningEnding { why } => format!("no further job: {}", reason(why)),
         Ruling::TuningEnded { why } => format!("the tuning has ended: {}", reason(why)),
     })
+}
+
+/// Why the job of a trial is stopped; `None`: told with the judgement.
+fn stopped(trial: u32, why: StopWhy) -> Option<String> {
+    let why = match why {
+        StopWhy::Rung { .. } => return None,
+        StopWhy::PastLevel { level } => format!("trains beyond its rung's {level} epochs, is stopped"),
+        StopWhy::NextInstances => "a quota keeps its job from starting, other instances are next".to_owned(),
+        StopWhy::Quota => "a quota lets nothing start for long, its job is called off".to_owned(),
+        StopWhy::Interruptions { count } => format!("interrupted {count} times, goes on on demand"),
+        StopWhy::MaxResource => "has all its epochs, is stopped".to_owned(),
+        StopWhy::TuningEnding => "is stopped, the tuning ends".to_owned(),
+        StopWhy::NoObjective { seconds } => {
+            format!("no value of the objective for {seconds} s, is stopped")
+        }
+    };
+    Some(format!("trial {trial}: {why}"))
 }
 
 fn started(definition: &Definition, ruling: &Ruling) -> Option<String> {

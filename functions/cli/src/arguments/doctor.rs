@@ -31,6 +31,12 @@ pub(crate) struct Doctor {
     /// Hyperparameter that the image's program needs; may be given several times
     #[arg(long = "hyperparameter", value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) hyperparameters: Vec<(String, String)>,
+    /// Subnet that the jobs run in, where the stack asks for a VPC (RequireVpc); may be given several times
+    #[arg(long = "subnet", value_name = "ID", requires = "security_groups")]
+    pub(crate) subnets: Vec<String>,
+    /// Security group of the jobs, with --subnet; may be given several times
+    #[arg(long = "security-group", value_name = "ID", requires = "subnets")]
+    pub(crate) security_groups: Vec<String>,
     /// Take spot instances
     #[arg(long)]
     pub(crate) spot: bool,

@@ -137,7 +137,8 @@ what it started, also on Ctrl-C. Any training image will do: a job that fails fo
 Needs execute-api:Invoke (the stack's output TuningUsersPolicyArn), and sagemaker:DescribeTrainingJob, ListTrainingJobs and \
 ListTags, logs:DescribeLogStreams and FilterLogEvents. Only with sagemaker:StopTrainingJob, stops of jobs that have ended or \
 are not there are tried; only with sagemaker:CreateTrainingJob and iam:PassRole, a name that is taken. Where SageMaker and \
-CloudWatch Logs are, AWS_ENDPOINT_URL and the variables of each service may say.
+CloudWatch Logs are, AWS_ENDPOINT_URL and the variables of each service may say. A stack that takes jobs in a VPC only \
+(RequireVpc) needs --subnet and --security-group.
 
 Exit code 0 without a no, 1 with one, 3 when the endpoint fails. docs/UNVERIFIED.md describes each check.
 

@@ -3,6 +3,8 @@
 use super::request::{MAX_RUNTIME_SECONDS, MAX_WAIT_SECONDS};
 use super::seen::{Job, Seen};
 use super::verdict::Verdict;
+use crate::page::dollars;
+use crate::text::usd;
 
 /// What may be billed beyond the time limit.
 const PAST_LIMIT_SECONDS: u64 = tuning::limits::STOP_GRACE_SECONDS + tuning::limits::UPLOAD_ALLOWANCE_SECONDS;
@@ -22,11 +24,26 @@ pub(super) fn spot_bill(seen: &Seen) -> Verdict {
     if !seen.spot {
         return Verdict::not("no spot instances were asked for (--spot)");
     }
-    let most = billed(seen).map(|(_, bill)| bill).max();
-    most.map_or_else(
-        || Verdict::not(NO_BILL),
-        |most| Verdict::of(most <= MAX_WAIT_SECONDS, format!("{most} s of at most {MAX_WAIT_SECONDS}")),
-    )
+    let Some(most) = billed(seen).map(|(_, bill)| bill).max() else { return Verdict::not(NO_BILL) };
+    let told = format!("{most} s of at most {MAX_WAIT_SECONDS}");
+    if most > MAX_WAIT_SECONDS {
+        return Verdict::No(told);
+    }
+    match billed(seen).find_map(|(job, _)| tried_the_limit(job)) {
+        Some(how) => Verdict::Yes(format!("{told}, of a job that {how}")),
+        None => Verdict::not(format!("{told}, but no job was interrupted or came to its limit")),
+    }
+}
+
+/// What happened to a job after which it might have been billed for more than it may: without that, a short bill tells nothing.
+fn tried_the_limit(job: &Job) -> Option<&'static str> {
+    let transitions = job.last["SecondaryStatusTransitions"].as_array().into_iter().flatten();
+    let mut all = transitions.filter_map(|one| one["Status"].as_str()).chain([job.text("SecondaryStatus")]);
+    all.find_map(|status| match status {
+        "Interrupted" => Some("was interrupted"),
+        "MaxWaitTimeExceeded" | "MaxRuntimeExceeded" => Some("came to its limit"),
+        _ => None,
+    })
 }
 
 pub(super) fn past_limit(seen: &Seen) -> Verdict {
@@ -90,7 +107,16 @@ pub(super) fn prices(seen: &Seen) -> Verdict {
     match &seen.unpriced {
         Some(message) => Verdict::No(message.clone()),
         None if seen.submitted.is_none() => Verdict::not("nothing was submitted"),
-        None => Verdict::Yes("a request without prices was taken under a cap".to_owned()),
+        None => {
+            // What a price list that was never asked, or knows one of the two only, would leave at nothing.
+            let own = &seen.tuning["Controller"];
+            match dollars(&own["SpentUsd"]).filter(|spent| spent.0 > 0 && own["PriceUnknown"].is_null()) {
+                Some(spent) => {
+                    Verdict::Yes(format!("what the jobs ran was booked at listed prices: {}", usd(spent)))
+                }
+                None => Verdict::not("the request was taken, but no job was booked at a price"),
+            }
+        }
     }
 }
 

@@ -52,6 +52,10 @@ pub(super) fn request(options: &Doctor, name: &str) -> Result<Request, RequestEr
         },
         "Controller": {"MaxCostUsd": options.max_cost.typed},
     });
+    if !options.subnets.is_empty() {
+        body["TrainingJobDefinition"]["VpcConfig"] =
+            json!({"Subnets": options.subnets, "SecurityGroupIds": options.security_groups});
+    }
     if options.spot {
         let job = &mut body["TrainingJobDefinition"];
         job["EnableManagedSpotTraining"] = json!(true);
@@ -72,8 +76,52 @@ pub(super) fn again(request: &Request, name: &str) -> Value {
         "TrainingImage": definition["AlgorithmSpecification"]["TrainingImage"],
         "TrainingInputMode": "File",
     });
-    if let Some(spot) = definition.get("EnableManagedSpotTraining") {
-        job["EnableManagedSpotTraining"] = spot.clone();
+    for member in ["EnableManagedSpotTraining", "VpcConfig"] {
+        if let Some(given) = definition.get(member) {
+            job[member] = given.clone();
+        }
     }
     job
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    fn options(more: &[&str]) -> Result<Doctor, String> {
+        let role = "arn:aws:iam::111122223333:role/training";
+        let fixed = [
+            "hyperband",
+            "doctor",
+            "--role",
+            role,
+            "--image",
+            "image:1",
+            "--s3-output",
+            "s3://example-bucket/out",
+        ];
+        let parsed =
+            Arguments::try_parse_from(fixed.iter().chain(more)).map_err(|error| error.to_string())?;
+        match parsed.command {
+            Command::Doctor(options) => Ok(options),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn regression_jobs_run_in_a_vpc_where_a_stack_asks_for_one() {
+        let given = ["--subnet", "subnet-1", "--subnet", "subnet-2", "--security-group", "sg-1"];
+        let request = request(&options(&given).unwrap(), "doctor-a").unwrap();
+        let vpc = json!({"Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]});
+        assert_eq!(request.body()["TrainingJobDefinition"]["VpcConfig"], vpc);
+        assert_eq!(again(&request, "x")["VpcConfig"], vpc);
+        let without = super::request(&options(&[]).unwrap(), "doctor-a").unwrap();
+        assert!(without.body()["TrainingJobDefinition"].get("VpcConfig").is_none());
+        for alone in [["--subnet", "subnet-1"], ["--security-group", "sg-1"]] {
+            assert!(options(&alone).is_err(), "{alone:?}");
+        }
+    }
 }

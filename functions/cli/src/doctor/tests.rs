@@ -93,7 +93,10 @@ fn seen() -> Seen {
         image: "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1".to_owned(),
         unpriced: None,
         submitted: Some((START - 70_000, START - 69_000)),
-        tuning: json!({"HyperParameterTuningJobStatus": "Stopped", "CreationTime": seconds(START - 69_500)}),
+        tuning: json!({
+            "HyperParameterTuningJobStatus": "Stopped", "CreationTime": seconds(START - 69_500),
+            "Controller": {"SpentUsd": 0.003},
+        }),
         over: true,
         facts: vec![
             fact("started", START - 60_000, Fact::JobStarted { job: KEY }),
@@ -154,6 +157,16 @@ fn what_is_as_assumed_is_a_yes_and_what_was_not_seen_is_none() {
 #[test]
 fn money() {
     check("spot-bill", "yes", |seen| seen.spot = true);
+    // What is billed for a job that just ran tells nothing of the bound (regression).
+    let transitions =
+        |status: &str| json!([{"Status": "Starting"}, {"Status": status}, {"Status": "Completed"}]);
+    for (status, word) in [("Training", "not tried"), ("Interrupted", "yes")] {
+        check("spot-bill", word, |seen| {
+            seen.spot = true;
+            first(seen).last["SecondaryStatus"] = json!("Completed");
+            first(seen).last["SecondaryStatusTransitions"] = transitions(status);
+        });
+    }
     check("spot-bill", "no", |seen| {
         seen.spot = true;
         first(seen).final_bill = Some(601);
@@ -169,6 +182,9 @@ fn money() {
     check("bill-shows", "yes", |seen| first(seen).bill = Some((END + 3_600_000, 75)));
     check("bill-shows", "no", |seen| first(seen).bill = Some((END + 3_600_001, 75)));
     check("bill-shows", "not tried", |seen| first(seen).bill = None);
+    // Taken is not priced (regression).
+    check("prices", "not tried", |seen| seen.tuning["Controller"]["SpentUsd"] = json!(0));
+    check("prices", "not tried", |seen| seen.tuning["Controller"]["PriceUnknown"] = json!(true));
     check("prices", "no", |seen| seen.unpriced = Some("no price for ml.x".to_owned()));
 }
 

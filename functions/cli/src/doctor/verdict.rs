@@ -95,7 +95,7 @@ pub(super) const CHECKS: &[Check] = &[
     check(
         "spot-bill",
         money::spot_bill,
-        "a spot job is billed for no more than MaxWaitTimeInSeconds",
+        "a spot job that is interrupted or reaches its limit is billed for no more than MaxWaitTimeInSeconds",
         "a cap can be exceeded by the difference; OverrunAlarm tells",
     ),
     check(

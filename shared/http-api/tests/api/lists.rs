@@ -5,7 +5,7 @@ use service::describe;
 use service::ports::table::{Condition, Table, Write};
 use tuning::fact::{JobEnd, JobKey};
 use wire::item::Key;
-use wire::stored;
+use wire::stored::{self, IndexRow};
 
 use super::{TestApi, amz, decided, get, open, place, rest, submitted};
 
@@ -224,4 +224,34 @@ async fn regression_a_page_of_training_jobs_reads_its_own_rows_only() {
     damage(&api, &id, &stored::job_key(&id, JobKey { trial: 8, rung: 0, attempt: 1 })).await;
     let (status, page) = get(&api, "/tuning-jobs/hb1/training-jobs?MaxResults=3").await;
     assert_eq!((status, page["TrainingJobSummaries"].as_array().unwrap().len()), (200, 3), "{page}");
+}
+
+#[tokio::test]
+async fn regression_however_many_there_are_they_are_listed_in_order_of_their_times() {
+    let api = open();
+    // Of what is only in the index, nothing is shown.
+    for number in 0..10_100 {
+        let name = format!("n-{number:05}");
+        let row = IndexRow { id: format!("{name}-abc123"), name, created: number };
+        write(&api, Write::Put(row.row(), Condition::Always)).await;
+    }
+    submitted(&api, "last").await;
+    // More than are kept at once come before it.
+    for query in ["NameContains=last", "CreationTimeAfter=9", "SortOrder=Descending"] {
+        let (mut shown, mut token) = (Vec::new(), String::new());
+        loop {
+            let list = format!("/tuning-jobs?SortBy=CreationTime&MaxResults=1&{query}{token}");
+            let (status, page) = get(&api, &list).await;
+            assert_eq!(status, 200, "{page}");
+            shown.extend(names(&page));
+            // The first of all that come after it.
+            let done = query == "SortOrder=Descending" && !shown.is_empty();
+            let Some(next) = page["NextToken"].as_str().filter(|_| !done) else { break };
+            token = format!("&NextToken={next}");
+        }
+        assert_eq!(shown, ["last"], "{query}");
+    }
+    let (status, answer) = get(&api, "/tuning-jobs?SortBy=Status").await;
+    assert_eq!((status, &answer["__type"]), (400, &json!("ValidationException")));
+    assert!(answer["message"].as_str().unwrap().contains("ask for fewer with NameContains"), "{answer}");
 }
