@@ -123,18 +123,19 @@ fn what_happens_to_a_tuning_is_told_with_its_step() {
 }
 
 #[test]
-fn what_failed_is_told_with_its_tuning_and_delivered_again() {
-    for (progress, error_type) in [
-        (Progress::Failed(throttled()), "Table"),
-        (Progress::Failed(StoreError::Table(TableError::Refused("no".to_owned()))), "TableRefused"),
-        (Progress::Open, "Timeout"),
+fn what_failed_is_told_with_its_tuning_and_delivered_again_unless_for_good() {
+    for (progress, error_type, again) in [
+        (Progress::Failed(throttled()), "Table", vec!["1", "2"]),
+        (Progress::Failed(StoreError::Table(TableError::Refused("no".to_owned()))), "TableRefused", vec![]),
+        (Progress::Open, "Timeout", vec!["1", "2"]),
     ] {
         let mut batch = decided(progress, Vec::new());
         let reason = "Records: expected a list".to_owned();
         batch.unreadable.push(Unreadable { sequence: None, tuning: None, reason });
         let mut report = Report::default();
         let answer = told::decided(&batch, NOW, &mut report);
-        assert_eq!(answer, json!({"batchItemFailures": [{"itemIdentifier": "1"}, {"itemIdentifier": "2"}]}));
+        let again: Vec<Value> = again.iter().map(|n| json!({"itemIdentifier": n})).collect();
+        assert_eq!(answer, json!({"batchItemFailures": again}), "{error_type}");
         let (lines, _) = written(report);
         assert_eq!(lines[0]["error"], "record without number: Records: expected a list");
         assert_eq!((&lines[1]["tuning"], &lines[1]["errorType"]), (&json!(ID), &json!(error_type)));
@@ -150,6 +151,11 @@ fn an_action_is_told_with_its_job_and_a_refusal_by_its_code_alone() {
         (Performed::Done(Effect::Stopped { why: None }), "a training job was told to stop", "JobsStopped"),
         (Performed::Done(refused), "a training job was refused", "ActionsPerformed"),
         (Performed::PutOff("no".to_owned()), "an action was put off", "ActionsDeferred"),
+        (
+            Performed::Done(Effect::LogCut),
+            "a bill was booked before all of its job's log could be read: values that were not delivered may be missing",
+            "ActionsPerformed",
+        ),
     ] {
         let mut report = Report::default();
         told::acts(&act("start-0-0-1", performed), &mut report);
