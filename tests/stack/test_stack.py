@@ -218,17 +218,33 @@ class Deployed(unittest.TestCase):
 
 
 class Life(unittest.TestCase):
-    def test_what_the_decider_cannot_take_ends_in_its_queue_and_its_shard_goes_on(self):
+    def test_what_the_decider_cannot_read_holds_up_nobody_and_what_it_cannot_do_for_long_ends_in_its_queue(self):
         # Without roles: the queue's own policy, enforced, lets nobody read it without TLS.
         with tempfile.TemporaryDirectory(prefix="hyperband-stack-") as folder, Emulator(folder) as emulator:
             stack = Stack(emulator, stage(Path(folder) / "stage"), os.environ["SAM"])
             stack.deploy()
-            table, queue = stack.outputs()["TableName"], stack.physical()["DeciderFailures"]
-            # No fact is of this type, however often it is tried; the one behind it is of a tuning that there is not.
-            for name, kind in [("damaged-000000", "nonsense"), ("nobody-000000", "fact")]:
+            table, names = stack.outputs()["TableName"], stack.physical()
+            queue, functions = names["DeciderFailures"], emulator.client("lambda")
+
+            def put(name, kind):
                 emulator.client("dynamodb").put_item(TableName=table, Item={
                     "pk": {"S": f"F#{name}"}, "sk": {"S": "-#submitted"}, "type": {"S": kind}, "version": {"N": "1"},
                     "key": {"S": "submitted"}, "at": {"N": "1"}, "data": {"S": json.dumps("TuningSubmitted")}})
+
+            def decider():
+                mappings = functions.list_event_source_mappings()["EventSourceMappings"]
+                return [mapping for mapping in mappings if "Decider" in mapping["FunctionArn"]][0]
+
+            # No fact is of this type, however often it is tried: it is told of and passed over.
+            put("damaged-000000", "nonsense")
+            eventually(lambda: decider().get("LastProcessingResult", "").startswith("OK"), "it is passed over")
+
+            # For as long as its table does not answer, all is tried again, and given up in the end.
+            variables = functions.get_function_configuration(
+                FunctionName=names["DeciderFunction"])["Environment"]["Variables"]
+            functions.update_function_configuration(FunctionName=names["DeciderFunction"], Environment={
+                "Variables": variables | {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:9"}})
+            put("nobody-000000", "fact")
 
             def given_up():
                 found = emulator.client("sqs").receive_message(QueueUrl=queue).get("Messages", [])
@@ -236,16 +252,15 @@ class Life(unittest.TestCase):
 
             body = eventually(given_up, "a record that cannot be taken is given up")
             self.assertEqual(body["requestContext"]["condition"], "RetryAttemptsExhausted")
-            mappings = emulator.client("lambda").list_event_source_mappings()["EventSourceMappings"]
-            self.assertEqual({mapping["State"] for mapping in mappings}, {"Enabled"})
+            self.assertEqual(decider()["State"], "Enabled")
+            functions.update_function_configuration(
+                FunctionName=names["DeciderFunction"], Environment={"Variables": variables})
 
             def decided():
                 emulator.client("dynamodb").put_item(TableName=table, Item={
                     "pk": {"S": "R#nobody-000000"}, "sk": {"S": "RING"}, "nonce": {"N": str(time.time_ns())}})
                 time.sleep(1)
-                mapping = [mapping for mapping in emulator.client("lambda").list_event_source_mappings()[
-                    "EventSourceMappings"] if "Decider" in mapping["FunctionArn"]][0]
-                return mapping["LastProcessingResult"].startswith("OK")
+                return decider()["LastProcessingResult"].startswith("OK")
 
             eventually(decided, "what comes after is delivered")
 
