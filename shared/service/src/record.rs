@@ -24,6 +24,10 @@ pub async fn put<T: Table>(table: &T, id: &str, fact: &Recorded) -> Result<Put, 
     }
 }
 
+/// So far the time of a fact may be ahead of our clock, ms. Cut to ours, an event's time loses its place among others of its
+/// sender: where our clock is seconds behind, an older one would come after it.
+const AHEAD_MS: i64 = 30_000;
+
 /// Puts facts as a delivery from outside brought them. A delivery that comes again may mean that the stream record of
 /// the first was lost: then the ring makes the decider look at the table.
 /// Returns how many were new.
@@ -35,8 +39,8 @@ pub async fn deliver<T: Table>(
 ) -> Result<usize, TableError> {
     let mut new = 0;
     for fact in facts {
-        // A clock ahead of ours must not move the decider's time, which deadlines hang on.
-        let fact = Recorded { at: fact.at.min(now), ..fact.clone() };
+        // A clock far ahead of ours must not move the decider's time, which deadlines hang on.
+        let fact = Recorded { at: fact.at.min(now.saturating_add(AHEAD_MS)), ..fact.clone() };
         new += usize::from(put(table, id, &fact).await? == Put::New);
     }
     if new < facts.len() {

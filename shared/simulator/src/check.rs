@@ -19,6 +19,8 @@ mod rungs;
 mod silence;
 mod steps;
 
+pub(crate) use owed::sweeps_fail;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use search::Configuration;

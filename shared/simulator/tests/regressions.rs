@@ -95,3 +95,11 @@ fn regression_late_sweeps_do_not_settle_a_job_that_has_just_ended() {
     let history = Run::drawn(1_795_289_900_252).history();
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
 }
+
+/// A function's clock was seconds behind: the time of a job's interruption was cut to it, an older state told late came after it,
+/// and the interruption, seen again by its true time, counted twice.
+#[test]
+fn regression_an_interruption_told_by_a_clock_that_is_behind_counts_once() {
+    let history = Run::drawn(1_795_302_273_455).history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}

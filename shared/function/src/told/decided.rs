@@ -31,7 +31,7 @@ pub fn decided(batch: &Decided, now: i64, report: &mut Report) -> Value {
 fn tell(step: &Step, id: &str, now: i64, report: &mut Report) {
     report.add(STEPS_WRITTEN, 1_u64);
     if let Some(oldest) = step.facts.iter().map(|fact| fact.at).min() {
-        report.add(FACT_AGE_MS, now.saturating_sub(oldest));
+        report.add(FACT_AGE_MS, now.saturating_sub(oldest).max(0));
     }
     let entry = |entry: Entry| entry.tuning(id).step(step.n);
     if step.facts.iter().any(|recorded| matches!(recorded.fact, Fact::TuningSubmitted)) {

@@ -130,6 +130,7 @@ impl World {
     pub(crate) fn begin_job(&mut self, index: usize) {
         let startup = self.training.jobs[index].dice.between(5_000, 120_000);
         let pending = self.pending_ms(index);
+        self.training.jobs[index].pended_ms = pending;
         if pending > 0 {
             self.tick_after(index, startup, Tick::Pends);
         }

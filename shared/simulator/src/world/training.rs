@@ -72,6 +72,8 @@ pub(crate) struct Job {
     pub(crate) max_wait_ms: Option<i64>,
     /// How long it may wait for its instances, where it was told.
     pub(crate) max_pending_ms: Option<i64>,
+    /// How long it waited for them besides its startup.
+    pub(crate) pended_ms: i64,
     /// For how long its instances are kept afterwards.
     pub(crate) keep_ms: i64,
     pub(crate) program: Program,
@@ -140,6 +142,7 @@ impl Job {
             max_runtime_ms: 0,
             max_wait_ms: None,
             max_pending_ms: None,
+            pended_ms: 0,
             keep_ms: 0,
             program,
             fate,
@@ -301,6 +304,7 @@ impl World {
             choice,
             max_runtime_ms: max_runtime * 1_000,
             max_wait_ms: max_wait.map(|wait| wait * 1_000),
+            pended_ms: 0,
             max_pending_ms: seconds("MaxPendingTimeInSeconds").map(|pending| pending * 1_000),
             keep_ms: keep * 1_000,
             dice,
