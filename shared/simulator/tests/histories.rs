@@ -233,6 +233,13 @@ fn seeds_with_fall_backs_and_changed_limits_that_once_broke_a_promise_break_none
     }
 }
 
+/// The user stopped a tuning after it reached its target and before its refit was ordered. The checker kept the first
+/// end reason and rejected the published status `Stopping`.
+#[test]
+fn regression_a_stop_between_the_target_and_the_refit_is_published_as_stopping() {
+    add(&mut Report::default(), &Run::drawn(324_983_060));
+}
+
 #[test]
 fn one_seed_gives_one_history() {
     let traced = || Run { trace: true, ..Run::drawn(11) }.history();

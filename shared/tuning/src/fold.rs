@@ -123,7 +123,7 @@ fn time_passed(state: &mut State, at: i64) -> bool {
 fn stop_requested(definition: &Definition, state: &mut State) -> bool {
     // One that is ending keeps its reason, and the message of a failure; its jobs are being stopped already. But one that
     // would train its best configuration once more does not.
-    let goes_on = matches!(state.status, Status::Ending(EndReason::Target | EndReason::NotImproving));
+    let goes_on = matches!(&state.status, Status::Ending(why) if crate::decide::refit::is_followed(why));
     if state.status == Status::Active || (goes_on && definition.refit && state.refit.is_none()) {
         state.status = Status::Ending(EndReason::Stopped);
         return true;

@@ -20,21 +20,29 @@ impl Book {
         if *self.refit.get_or_insert(key.trial) != key.trial {
             return Err(format!("Refit: job {key} trains the best a second time"));
         }
-        if !matches!(
-            self.ending,
-            None | Some(EndReason::Target | EndReason::NotImproving | EndReason::CostCap)
-        ) {
+        if self.ending.is_some() && !self.search_ended_by_itself() {
             return Err(format!("Refit: job {key} is ordered, the tuning ends: {:?}", self.ending));
         }
         let searching = self.trials.iter().find(|(trial, book)| **trial != key.trial && !book.finished);
         searching.map_or(Ok(()), |(trial, _)| Err(format!("Refit: trial {trial} still searches")))
     }
 
+    /// A recorded stop request ends the search. After a search that ended by itself, it cancels the refit that is not
+    /// ordered yet.
+    pub(super) fn stop_requested(&mut self) {
+        let refit_to_come = self.refit.is_none() && self.case.choices.refit && self.search_ended_by_itself();
+        if self.ending.is_none() || refit_to_come {
+            self.ending = Some(EndReason::Stopped);
+        }
+    }
+
+    fn search_ended_by_itself(&self) -> bool {
+        matches!(self.ending, Some(EndReason::Target | EndReason::NotImproving | EndReason::CostCap))
+    }
+
     /// Whether money may be asked for: the tuning goes on, or its best is trained once more.
     pub(super) fn may_ask(&self) -> bool {
-        let follows =
-            matches!(self.ending, Some(EndReason::Target | EndReason::NotImproving | EndReason::CostCap));
-        self.ending.is_none() || (follows && self.case.choices.refit)
+        self.ending.is_none() || (self.search_ended_by_itself() && self.case.choices.refit)
     }
 
     /// A job of the search is ordered, and is in these books: one job is left for the refit.

@@ -39,7 +39,7 @@ impl Book {
             self.granted += amount.0;
         }
         if recorded.fact == Fact::StopRequested {
-            self.ending.get_or_insert(EndReason::Stopped);
+            self.stop_requested();
         }
         self.pool_fact(recorded);
         self.time_told(recorded.at);

@@ -50,7 +50,7 @@ fn due(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling
 }
 
 /// Whether the best configuration is trained once more after a search that ended for the reason `why`.
-fn is_followed(why: &EndReason) -> bool {
+pub(crate) fn is_followed(why: &EndReason) -> bool {
     matches!(why, EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving)
 }
 

@@ -220,3 +220,27 @@ fn after_the_month_had_no_money_for_long_it_is_trained_to_its_end() {
     assert!(text.contains(&"start 1-0-1 to 3 once more".to_owned()), "{text:?}");
     assert!(!text.iter().any(|ruling| ruling.starts_with("stop 1-0-1")), "{text:?}");
 }
+
+/// A stop request was ignored after a search that ended because the month's cap had no money left.
+#[test]
+fn regression_a_stop_also_cancels_the_refit_of_a_search_that_ended_at_the_cap() {
+    let ending_at_the_cap = || {
+        let mut run = Run::new(&refit(granting(jobs(100, 1))));
+        run.take(&[submitted()]);
+        run.take(&[granted(1, 1, 2)]);
+        run.take(&[logged(10, job(0), 3, 0.75)]);
+        run.state.status = tuning::state::Status::Ending(EndReason::CostCap);
+        run.state.trials.get_mut(&0).unwrap().out = Some(StopWhy::TuningEnding);
+        run
+    };
+    // Before the refit is ordered, it never starts.
+    let mut run = ending_at_the_cap();
+    run.take(&[stop_requested(15)]);
+    assert_eq!(run.state.status, tuning::state::Status::Ending(EndReason::Stopped));
+    let rulings = run.take(&[described(20, job(0), Stopped, 10)]);
+    assert!(!rulings.iter().any(|ruling| matches!(ruling, Ruling::StartOrdered { .. })), "{rulings:?}");
+    // After that, its job is stopped.
+    let mut run = ending_at_the_cap();
+    run.take(&[described(20, job(0), Stopped, 10)]);
+    check_next(&mut run, &[stop_requested(25)], &["stop 1-0-1: tuning ending"]);
+}
