@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the templates without an account: their form, known mistakes, and every policy. Needs Python 3.11+; what it installs
-# lies in .work folders, and then nothing reaches the network. tests/stack-template holds the template against the code.
+# Checks the templates without an account: their form, known mistakes, and every policy. Needs Python 3.11+. The script installs
+# its tools into .work folders and then needs no network. tests/stack-template compares the template with the code.
 set -euo pipefail
 cd "$(dirname "$0")"
 . ../tests/stack/environment.sh
@@ -15,5 +15,5 @@ for template in template.yaml samples/*/template.yaml; do
   .work/check/bin/checkov --framework cloudformation --skip-download --quiet --compact --file "$template"
   .work/check/bin/python -B check_policies.py "$template"
 done
-# What `sam deploy` is told is known to the template.
+# samconfig.toml sets only parameters and values of the template.
 .work/check/bin/python -B check_policies.py --settings samconfig.toml template.yaml

@@ -1,10 +1,10 @@
-"""Every IAM policy in a template, through the linter parliament: actions, resources and condition keys that exist and fit.
+"""Checks every IAM policy of a template with the linter parliament: actions, resources and condition keys exist and match.
 
-    check_policies.py TEMPLATE                      the policies
-    check_policies.py --settings SAMCONFIG TEMPLATE names and values of the parameters that samconfig.toml sets
+    check_policies.py TEMPLATE                      checks the policies
+    check_policies.py --settings SAMCONFIG TEMPLATE checks the parameters in samconfig.toml: names and values
 
-Assumes a template that cfn-lint took. What is only known once it is deployed (an ARN of a resource, say) is filled in with
-something of its form. A finding is an error, except those in ACCEPTED, each with its reason.
+Assumes that cfn-lint accepts the template. Placeholders replace values that only a deployment knows, such as ARNs. Every finding
+is an error, except those in ACCEPTED, each with its reason.
 """
 
 import json
@@ -28,14 +28,14 @@ VALUES = {
     "ExecutionRoleArns": ["arn:aws:iam::111122223333:role/training"],
     "KmsKeyArn": "arn:aws:kms:us-east-1:111122223333:key/11111111-2222-3333-4444-555555555555",
 }
-# Finding -> a part of its detail -> why it is none.
+# (finding, part of its detail) -> why it is acceptable.
 ACCEPTED = {
-    ("RESOURCE_MISMATCH", "dynamodb:ListStreams"): "a table's streams will do, as in the policy that AWS SAM gives to readers",
+    ("RESOURCE_MISMATCH", "dynamodb:ListStreams"): "the streams of the table are enough, as in AWS SAM's policy for stream readers",
 }
 
 
 class Filled:
-    """Values as they would be once deployed."""
+    """Resolves intrinsic functions to placeholders of deployed values."""
 
     def __init__(self, template):
         self.resources = template["Resources"]
@@ -92,10 +92,10 @@ def check_policies(template):
     for name, document in policies(template):
         count += 1
         found += findings(name, document)
-    # Its own proof that it sees: a policy with a right that there is not.
+    # A self-test: a policy with a nonexistent action.
     wrong = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sqs:NoSuchAction", "Resource": "*"}]}
     if not list(findings("wrong", wrong)):
-        found.append("parliament finds nothing wrong with an action that does not exist")
+        found.append("parliament accepts an action that does not exist")
     return count, found
 
 
@@ -110,7 +110,7 @@ def check_settings(path, template):
             if parameter is None:
                 found.append(f"{stage}: the template has no parameter {name}")
             elif value not in [str(allowed) for allowed in parameter.get("AllowedValues", [value])]:
-                found.append(f"{stage}: {name} cannot be {value}")
+                found.append(f"{stage}: invalid {name} {value!r}")
     return len(stages), found
 
 
@@ -118,9 +118,9 @@ def main(arguments):
     settings = arguments[1] if arguments[:1] == ["--settings"] else None
     template, problems = cfnlint.decode.decode(arguments[-1])
     if problems:
-        raise SystemExit(f"{arguments[-1]} cannot be read: {problems}")
+        raise SystemExit(f"{arguments[-1]} is unreadable: {problems}")
     count, found = check_settings(settings, template) if settings else check_policies(template)
-    print("\n".join(found) or f"{count} {'stages' if settings else 'policies'}, nothing found")
+    print("\n".join(found) or f"{count} {'stages' if settings else 'policies'}, no findings")
     return 1 if found else 0
 
 

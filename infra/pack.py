@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Packs built functions and the template into a release's archive, the same bytes for the same content.
+"""Packs built functions and the template into a release's archive. The same content gives the same bytes.
 
-Called by `release.sh`. Entries are sorted and carry one fixed time; the functions' own archives are made anew, since those of
-the build carry the time of the build. Every archive has the licences of what is built into its programs. Assumes cargo and
-Python 3.11+. Must never build anything.
+`release.sh` calls it. Entries are sorted and have a fixed time. The functions' archives are created again, because the build's
+archives have the build time. Every archive has the licences of its programs. Needs cargo and Python 3.11+. Must never build
+anything.
 
-    pack.py functions ARCHITECTURE FOLDER OUTPUT [fast]   of FOLDER/<function>/bootstrap.zip, or of bootstrap there; fast: less
-                                                          compressed, for a rehearsal
-    pack.py program ARCHITECTURE FILE OUTPUT              the command-line program by itself
+    pack.py functions ARCHITECTURE FOLDER OUTPUT [fast]   packs FOLDER/<function>/bootstrap.zip, or bootstrap there, with the
+                                                          template; `fast` compresses less, for tests
+    pack.py program ARCHITECTURE FILE OUTPUT              packs the command-line program
     pack.py sums FOLDER                                   writes FOLDER/SHA256SUMS
-    pack.py version | names                               of the workspace; of the functions
+    pack.py version | names                               prints the workspace's version or the names of the functions
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from third_party import third_party
 ROOT = Path(__file__).resolve().parents[1]
 FUNCTIONS = ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"]
 TARGETS = {"arm64": "aarch64-unknown-linux-gnu", "x86_64": "x86_64-unknown-linux-gnu"}
-# The first that a zip can say.
+# The earliest time that a zip can hold.
 TIME = (1980, 1, 1, 0, 0, 0)
 UNIX, FILE = 3, 0o100000
 
@@ -34,42 +34,42 @@ def version():
 
 
 def pack(entries, level=9):
-    """A zip of (path, content, whether it is a program)."""
+    """Returns a zip of entries (path, content, whether it is a program)."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for path, content, program in sorted(entries):
             entry = zipfile.ZipInfo(path, TIME)
             entry.create_system = UNIX
             entry.external_attr = (FILE | (0o755 if program else 0o644)) << 16
-            # What is packed already is stored as it is.
+            # A zip does not compress further.
             method = zipfile.ZIP_STORED if path.endswith(".zip") else zipfile.ZIP_DEFLATED
             archive.writestr(entry, content, method, level)
     return packed.getvalue()
 
 
 def built(folder, function):
-    """The program of a function."""
+    """Returns the program of a function."""
     program, archive = folder / function / "bootstrap", folder / function / "bootstrap.zip"
     if archive.exists():
         with zipfile.ZipFile(archive) as zipped:
             return zipped.read("bootstrap")
     if program.exists():
         return program.read_bytes()
-    sys.exit(f"not built: {archive}")
+    sys.exit(f"{archive} does not exist: run infra/build.sh first")
 
 
 def licences(architecture, packages):
-    """What every archive has to carry, and what has changed."""
+    """Returns the licences and the changelog, which every archive has."""
     files = {name: (ROOT / name).read_bytes() for name in ["LICENSE", "CHANGELOG.md"]}
     return files | {"THIRD-PARTY.txt": third_party(TARGETS[architecture], packages).encode()}
 
 
 def settings(architecture):
-    """The parameters of each stage, with what these functions run on."""
+    """Returns samconfig.toml with the functions' architecture in the parameters of each stage."""
     text = (ROOT / "infra" / "samconfig.toml").read_text()
     lists = "parameter_overrides = [\n"
     if lists not in text:
-        sys.exit(f"infra/samconfig.toml has no {lists.strip()}")
+        sys.exit(f"infra/samconfig.toml has no line {lists.strip()!r}")
     return text.replace(lists, f'{lists}  "Architecture={architecture}",\n').encode()
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Makes a release in target/dist: hyperband-<version>-<arch>.zip for arm64 and x86_64, which deploy with the SAM CLI alone, the
-# command-line program for this machine, and SHA256SUMS. All is built from the sources that are here. The version is that of
-# Cargo.toml. The same programs and documents are packed to the same bytes.
+# Builds a release in target/dist: hyperband-<version>-<arch>.zip for arm64 and x86_64, the command-line program for this machine,
+# and SHA256SUMS. The archives deploy with the SAM CLI alone. The version is that of Cargo.toml. The same programs and documents
+# give the same bytes.
 #
 #   infra/release.sh                     both architectures, and the program
-#   infra/release.sh arm64               one, and the program
+#   infra/release.sh arm64               one architecture, and the program
 #   infra/release.sh --no-program        without the program
-#   infra/release.sh --profile dev       builds nothing: packs the functions that `cargo build` left, for this machine
-#   infra/release.sh --output FOLDER     elsewhere than target/dist
+#   infra/release.sh --profile dev       builds nothing: packs the functions of `cargo build`, for this machine
+#   infra/release.sh --output FOLDER     writes to FOLDER instead of target/dist
 set -euo pipefail
 
 architectures=() profile=lambda output='' program=true
@@ -17,14 +17,14 @@ while [ $# -gt 0 ]; do
     --no-program) program=false; shift ;;
     --profile | --output)
       [ $# -ge 2 ] || { echo "infra/release.sh: $1 needs a value" >&2; exit 2; }
-      # A folder is meant from where the caller stands.
+      # FOLDER is relative to the caller's folder.
       if [ "$1" = --profile ]; then profile=$2; else output=$(realpath -m "$2"); fi
       shift 2 ;;
     *) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 cd "$(dirname "$0")/.."
-# As cargo takes it, which is called from here.
+# Relative to this folder, as cargo resolves it.
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 here=$(uname -m)
 [ "$here" != aarch64 ] || here=arm64
@@ -51,7 +51,7 @@ else
     python3 -B infra/pack.py functions "$architecture" target/lambda "$output/hyperband-$version-$architecture.zip"
   done
   if $program; then
-    # Whatever lies there may be of another day.
+    # An existing program may be out of date.
     cargo build --locked --release --package cli
     strip -o "$work/hyperband" "$target/release/hyperband"
     system=$(uname -s | tr '[:upper:]' '[:lower:]')

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The licences of all that is built into a program, as binary distributions have to carry them.
+"""Prints the licences of everything built into a program. Binary distributions must include them.
 
-    third_party.py TARGET PACKAGE…     of these packages of the workspace, as they are built for TARGET, to standard output
+    third_party.py TARGET PACKAGE…     for these packages of the workspace, built for TARGET
 
-Named are the packages that `cargo tree` has as normal dependencies, with the files of their sources. Called by `pack.py`. The same
-`Cargo.lock` makes the same text. Assumes cargo and Python 3.11+. Must never build anything, nor leave a package out: one without any
-licence file is told with what it says of itself.
+The list has the normal dependencies of `cargo tree`, with the licence files of their sources. `pack.py` calls it. The same
+`Cargo.lock` gives the same text. Needs cargo and Python 3.11+. Must never build anything or omit a package. A package without a
+licence file is listed with the licence of its manifest.
 """
 
 import json
@@ -16,10 +16,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE")
 HEAD = """\
-What is built into the programs of this archive beside its own code, which is under Apache-2.0 (LICENSE): {count} packages, then
-the texts of their licences. The Rust standard library is in them too, under MIT or Apache-2.0, © The Rust Project Developers.
+The programs of this archive include {count} packages besides their own code, which is under Apache-2.0 (LICENSE). The list of
+packages is followed by their licences. The programs also include the Rust standard library, under MIT or Apache-2.0,
+© The Rust Project Developers.
 """
-# For a package that names this licence and has no file of it.
+# For a package under this licence without a licence file.
 MIT = """\
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the
 "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge, publish,
@@ -39,21 +40,21 @@ def cargo(*arguments):
 
 
 def used(target, packages):
-    """What cargo knows of each package that is built into these, in order of name and version."""
+    """Returns cargo's metadata of each package built into `packages`, ordered by name and version."""
     tree = ["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}", "--target", target]
     lines = cargo(*tree, *(f"--package={package}" for package in packages)).splitlines()
-    # A line is `name v1.2.3`, and more where it is no plain package of the registry.
+    # A line is `name v1.2.3`, with more words if the package is not from the registry.
     names = {(name, version.removeprefix("v")) for name, version, *_ in (line.split() for line in lines if line)}
     known = json.loads(cargo("metadata", "--locked", "--format-version", "1", "--filter-platform", target))["packages"]
     found = [package for package in known if (package["name"], package["version"]) in names]
     missing = names - {(package["name"], package["version"]) for package in found}
     if missing:
-        sys.exit(f"cargo does not know {sorted(missing)}")
+        sys.exit(f"cargo metadata lacks the packages {sorted(missing)}")
     return sorted(found, key=lambda package: (package["name"], package["version"]))
 
 
 def texts(package):
-    """The licences that lie beside a package's manifest; of our own ones those of others only."""
+    """Returns the licence files beside a package's manifest. Our own packages have only those of other authors."""
     folder = Path(package["manifest_path"]).parent
     named = [package["license_file"]] if package["license_file"] else []
     there = [path.name for path in folder.iterdir() if path.name.upper().startswith(FILES) and path.is_file()]
@@ -61,16 +62,16 @@ def texts(package):
     if found or package["source"] is None:
         return found
     authors = ", ".join(package["authors"]) or f"the authors of {package['name']}"
-    licence = package["license"] or sys.exit(f"{package['name']} has neither a licence nor a file of one")
+    licence = package["license"] or sys.exit(f"{package['name']} has neither a licence nor a licence file")
     if "Apache-2.0" in licence:
         return [(ROOT / "LICENSE").read_text()]
     if "MIT" in licence:
         return [f"Copyright (c) {authors}\n\n{MIT}"]
-    sys.exit(f"{package['name']} has no file of its licence, {licence}")
+    sys.exit(f"{package['name']} has no licence file for {licence}")
 
 
 def third_party(target, packages):
-    """The whole text: what is in the programs, then each licence once, with whose it is."""
+    """Returns the whole text: the list of packages, then each licence once, with its packages."""
     listed, whose = [], {}
     for package in used(target, packages):
         name = f"{package['name']} {package['version']}"

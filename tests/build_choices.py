@@ -43,11 +43,11 @@ def default_features(folder):
 
 def aws_lc(folder):
     edit(folder, "Cargo.toml", r'"rustls-ring"', '"rustls-aws-lc"')
-    edit(folder, "shared/aws-connection/src/lib.rs", r"CryptoMode::Ring", "CryptoMode::AwsLc")
+    edit(folder, "shared/aws/src/lib.rs", r"CryptoMode::Ring", "CryptoMode::AwsLc")
 
 
 def people_s_credentials(folder):
-    edit(folder, "shared/aws-connection/Cargo.toml", r"^aws-config\.workspace = true",
+    edit(folder, "shared/aws/Cargo.toml", r"^aws-config\.workspace = true",
          'aws-config = { workspace = true, features = ["credentials-process", "sso"] }')
 
 

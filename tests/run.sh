@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need and runs them all. The second of the README's two commands.
+# Installs the tools of the tests and runs all tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,14 +13,14 @@ profile=default
 cargo nextest run --locked --workspace --profile "$profile"
 cargo test --locked --workspace --doc --quiet
 
-# The stack of infra/template.yaml, deployed to an emulator of AWS's services, with training jobs as real processes. It waits
-# most of its time for the minutes of the sweeper, so all else goes on beside it.
+# The stack of infra/template.yaml, deployed to an emulator of AWS's services, with training jobs as real processes. These tests
+# mostly wait for the sweeper's schedule, so they run in the background.
 log=$(mktemp)
 tests/stack/run.sh > "$log" 2>&1 &
 stack=$!
 trap 'kill "$stack" 2> /dev/null || true; rm -f "$log"' EXIT
 
-# The examples: their own tests, and a small run of the whole with the program just built.
+# The examples: their tests, and a small tuning of each with the program built above.
 export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
 cargo build --locked -q -p cli --bin hyperband
 tests/training-service/run.sh

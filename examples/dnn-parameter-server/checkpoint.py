@@ -1,8 +1,8 @@
-"""The checkpoint: one file, complete or absent, with all that a later attempt needs to go on exactly.
+"""The checkpoint: one file, complete or absent, from which a later attempt continues exactly.
 
-Holds parameters, velocity, the epochs done, the seed (all the state there is of random numbers: the order of each
-pass follows from it and the pass's number) and the last metric line. Assumes: one writer. Must never: be taken for
-whole when it is not (the archive has a checksum for each part), or load anything but plain numbers and text.
+Has the parameters, the velocity, the number of trained epochs, the seed and the last metric line. The seed is the whole
+random state: the order of each pass depends only on it and on the number of the pass. Assumes one writer. Must never
+accept a damaged file (the archive has a checksum for each part) or load anything except numbers and text.
 """
 
 import json
@@ -19,7 +19,7 @@ FORMAT = 1
 
 
 class BadCheckpoint(Exception):
-    """A file that is there but cannot be used; the message says why."""
+    """An unusable checkpoint file. The message has the reason."""
 
 
 @dataclass
@@ -32,8 +32,8 @@ class Checkpoint:
 
 
 def save(folder, checkpoint):
-    """Under another name first. Not flushed to the disk: it outlives a kill of the process at any moment, and after
-    a power failure a damaged file is found out by its checksums."""
+    """Writes a temporary file, then renames it, so a kill of the process never damages the checkpoint. The file is not
+    flushed to the disk. After a power failure its checksums reveal damage."""
     unfinished = Path(folder) / f".{NAME}.unfinished"
     about = {"format": FORMAT, "epoch": checkpoint.epoch, "seed": checkpoint.seed, "line": checkpoint.line}
     with open(unfinished, "wb") as file:
@@ -47,7 +47,7 @@ def save(folder, checkpoint):
 
 
 def load(file):
-    """The checkpoint, or None when there is none; BadCheckpoint when the file is damaged or another's."""
+    """Returns the checkpoint, or None without a file. Raises BadCheckpoint for a damaged or foreign file."""
     try:
         with np.load(file, allow_pickle=False) as archive:
             about = json.loads(archive["about"].tobytes())
@@ -57,20 +57,20 @@ def load(file):
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise BadCheckpoint(f"{file} is not readable: {type(error).__name__}: {error}") from error
+        raise BadCheckpoint(f"{file} is unreadable: {type(error).__name__}: {error}") from error
     if about.get("format") != FORMAT or found.epoch < 1:
         raise BadCheckpoint(f"{file} is not a checkpoint of this program")
     return found
 
 
 def load_for(folder, size, seed):
-    """As load(), and it fits a network of `size` parameters and this seed."""
+    """Like load(), but also raises BadCheckpoint for another size of network or another seed."""
     file = Path(folder) / NAME
     found = load(file)
     if found is None:
         return None
     if any(part.dtype != np.float32 or part.shape != (size,) for part in (found.parameters, found.velocity)):
-        raise BadCheckpoint(f"{file} holds another network: {found.parameters.size} parameters, not {size}")
+        raise BadCheckpoint(f"{file} has another network: {found.parameters.size} parameters, expected {size}")
     if found.seed != seed:
-        raise BadCheckpoint(f"{file} was made with seed {found.seed}, not {seed}")
+        raise BadCheckpoint(f"{file} has another seed: {found.seed}, expected {seed}")
     return found

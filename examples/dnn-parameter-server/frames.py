@@ -1,13 +1,13 @@
-"""What the hosts say to each other over TCP: frames of a kind, a length and a body.
+"""The protocol of the hosts over TCP: frames of a kind, a length and a body.
 
 HELLO      worker -> server  JSON: token, rank, rows, size of the network
 PARAMETERS server -> worker  version, epoch, all parameters
 GRADIENT   worker -> server  the version it was computed on, the loss, all gradients
-DONE       server -> worker  the training is over
-FAILED     worker -> server  why, as text
+DONE       server -> worker  the training has ended
+FAILED     worker -> server  the reason, as text
 
-A version is the number of updates applied so far. Numbers in front are big-endian, vectors are little-endian 32-bit
-floats. Must never: take memory for a body before its length is known to be allowed.
+A version is the number of applied updates. Numbers before a vector are big-endian. Vectors are little-endian 32-bit
+floats. Must never allocate memory for a body before checking its length.
 """
 
 import struct
@@ -24,11 +24,11 @@ RECEIVE_BYTES = 1 << 16
 
 
 class BadFrame(Exception):
-    """The other side does not speak this protocol."""
+    """The peer violates this protocol."""
 
 
 def limits(size):
-    """Kind -> (least, greatest) length of a body between hosts whose network has `size` parameters."""
+    """Returns (least, greatest) body length by kind, for a network of `size` parameters."""
     vector = size * FLOAT.itemsize
     return {
         HELLO: (2, TEXT_BYTES_MAX),
@@ -53,12 +53,12 @@ def gradient_frame(version, loss, gradient):
 
 
 def vector(body, head):
-    """(the numbers in front, the vector)"""
+    """Returns (the numbers before the vector, the vector)."""
     return head.unpack_from(body), np.frombuffer(body, FLOAT, offset=head.size)
 
 
 class Reader:
-    """Puts frames together from whatever pieces the connection hands over."""
+    """Assembles frames from the pieces that a connection delivers."""
 
     def __init__(self, size):
         self.limits = limits(size)
@@ -68,15 +68,15 @@ class Reader:
         self.received += piece
 
     def next(self):
-        """(kind, body) or None when there is no whole frame yet."""
+        """Returns (kind, body), or None until a frame is complete."""
         if len(self.received) < HEAD.size:
             return None
         kind, length = HEAD.unpack_from(self.received)
         if kind not in self.limits:
-            raise BadFrame(f"a frame of the unknown kind {kind}")
+            raise BadFrame(f"a frame of unknown kind {kind}")
         least, greatest = self.limits[kind]
         if not least <= length <= greatest:
-            raise BadFrame(f"a frame of kind {kind} and {length} bytes, allowed are {least} to {greatest}")
+            raise BadFrame(f"a frame of kind {kind} with {length} bytes, expected {least} to {greatest}")
         end = HEAD.size + length
         if len(self.received) < end:
             return None
@@ -86,7 +86,7 @@ class Reader:
 
 
 def receive(link, reader):
-    """The next frame of a blocking connection; ConnectionError when it is closed, TimeoutError by its time-out."""
+    """Returns the next frame of a blocking connection. Raises ConnectionError if it is closed, TimeoutError at its timeout."""
     while (whole := reader.next()) is None:
         piece = link.recv(RECEIVE_BYTES)
         if not piece:

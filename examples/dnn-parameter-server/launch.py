@@ -1,9 +1,8 @@
-"""Plays the runner for one training job: starts a command once per host under the training process contract.
+"""Runs one training job without the controller: starts a command once per host under the training process contract.
 
-For the jobs of the comparison, which are no tuning, and for the tests. As a program it runs one job to its end, tests
-the model that it left on the images that no training and no tuning sees, and writes what was measured as JSON. Must
-never: leave a process behind, not even when it is itself killed (the kernel kills the hosts then), or report success
-when a host failed.
+For the jobs of the comparison and the tests. The program runs a job to its end, tests its model on the test images,
+and prints the measurements as JSON. Neither training nor tuning uses the test images. Must never leave a process
+running, even if the launcher is killed (the kernel then kills the hosts). Must never report success if a host failed.
 """
 
 import argparse
@@ -23,21 +22,21 @@ import network
 
 PR_SET_PDEATHSIG = 1
 METRIC = re.compile(r"^epoch (\d+): .*validation-accuracy=(\S+)(?: staleness=(\S+))?", re.MULTILINE)
-# A host that lost its peers ends by itself within this time; the rest is then stopped.
+# A host that lost its peers ends within this time. The launcher then stops the others.
 PEER_SECONDS = 5
 STOP_SECONDS = 5
 _libc = ctypes.CDLL(None)
 
 
 def die_with(parent):
-    """Runs in the child before the command: bound to the life of the launcher, also if that is already over."""
+    """Runs in the child before the command. The child dies with the launcher, even if the launcher is already dead."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 class Job:
-    """One attempt of a job. Several attempts on the same folder share its checkpoints."""
+    """An attempt of a job. Attempts with the same folder share its checkpoints."""
 
     def __init__(self, command, folder, data, instances, hyperparameters, attempt=1):
         self.folder = Path(folder).resolve()
@@ -71,7 +70,7 @@ class Job:
             folder.mkdir(parents=True, exist_ok=True)
         (root / "checkpoints").symlink_to(self.folder / "checkpoints")
         (root / "input/data/validation").symlink_to(self.data / "validation")
-        # ShardedByS3Key: file i goes to host i mod n.
+        # Like ShardedByS3Key: file i goes to host i mod n.
         for file in sorted((self.data / "train").iterdir())[index :: len(self.hosts)]:
             (train / file.name).symlink_to(file)
         (config / "hyperparameters.json").write_text(json.dumps(self.hyperparameters))
@@ -95,7 +94,7 @@ class Job:
         }
         parent = os.getpid()
         with open(root / "log", "wb") as log:
-            # A session of its own: Ctrl-C reaches the launcher only, which then stops the hosts in order.
+            # A new session: Ctrl-C reaches only the launcher, which then stops the hosts in order.
             self.processes[host] = subprocess.Popen(
                 self.command,
                 env=environment,
@@ -114,14 +113,14 @@ class Job:
         return file.read_text(errors="replace") if file.exists() else None
 
     def curve(self):
-        """Epoch -> validation accuracy, from the first host's log; the first value of an epoch stands."""
+        """Returns the validation accuracy by epoch, from the first host's log. The first value of an epoch counts."""
         values = {}
         for epoch, value, _ in METRIC.findall(self.log()):
             values.setdefault(int(epoch), float(value))
         return values
 
     def staleness(self):
-        """Mean age of the gradients, in updates; 0 on one host, where the log does not speak of it."""
+        """Returns the mean age of the gradients, in updates. It is 0 on one host, whose log has no staleness."""
         ages = [float(age or 0) for _, _, age in METRIC.findall(self.log())]
         return sum(ages) / len(ages)
 
@@ -132,7 +131,7 @@ class Job:
         return {host: process.poll() for host, process in self.processes.items()}
 
     def wait(self, peer_seconds=PEER_SECONDS, limit=600):
-        """Until every host has ended; stops the others when one failed. True when all ended with 0."""
+        """Waits until every host has ended. Stops the others if a host fails. Returns whether all ended with code 0."""
         deadline = time.monotonic() + limit
         failed = False
         while None in (codes := self.exit_codes().values()):
@@ -169,12 +168,12 @@ def test_accuracy(model, data):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--instances", type=int, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="folder made by prepare.py")
+    parser.add_argument("--data", type=Path, required=True, help="folder that prepare.py wrote")
     parser.add_argument("--folder", type=Path, required=True, help="new folder for the job's files")
     parser.add_argument("--hp", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
-    # SystemExit unwinds through Job.__exit__, which the default action would not.
+    # SystemExit runs Job.__exit__, which the default action of SIGTERM skips.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     hyperparameters = dict(pair.split("=", 1) for pair in options.hp)
     try:
@@ -185,7 +184,7 @@ def main():
     if not ok:
         for host, code in job.exit_codes().items():
             reason = job.failure(host) or job.log(host)[-1000:]
-            print(f"launch.py: {host} ended with {code}: {reason.strip()}", file=sys.stderr)
+            print(f"launch.py: {host} ended with code {code}: {reason.strip()}", file=sys.stderr)
         sys.exit(1)
     curve = job.curve()
     last = max(curve)
@@ -196,7 +195,7 @@ def main():
         "epochs": last,
         "staleness": round(job.staleness(), 2),
         "seconds": round(job.seconds, 3),
-        # Whole seconds, as the service bills them.
+        # SageMaker bills whole seconds.
         "billable_seconds": math.ceil(job.seconds),
         "hyperparameters": job.hyperparameters,
     }

@@ -1,8 +1,7 @@
 """Prints the tuning request: CreateHyperParameterTuningJob's JSON plus the object `Controller`.
 
 Hyperband from 1 to 27 epochs over five hyperparameters, jobs of 4 instances, on spot instances, under a cap in
-dollars. Must be a pure function of its options: tune.sh takes an unchanged request for the same tuning, to be
-continued.
+dollars. Must be a pure function of its options: tune.sh continues a tuning if its request is unchanged.
 """
 
 import argparse
@@ -14,7 +13,7 @@ INSTANCE = "ml.c5.xlarge"
 USD_PER_HOUR = 0.204
 MAX_RUN_SECONDS = 600
 MAX_WAIT_SECONDS = 1200
-# What the ledger adds to a job's worst case: the grace of a stop and the upload of the model.
+# The ledger adds these to a job's worst case: the grace period of a stop, and the upload of the model.
 STOP_AND_UPLOAD_SECONDS = 120 + 180
 METRICS = {"train:loss": "train-loss", "validation:accuracy": "validation-accuracy", "train:staleness": "staleness"}
 NUMBER = r"([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)"
@@ -40,7 +39,7 @@ def channel(name, folder, distribution):
 
 def limits(options):
     jobs = {"MaxParallelTrainingJobs": options.parallel}
-    # Without a number: as many as one full set of Hyperband's brackets takes.
+    # The default is the number of jobs of a full set of Hyperband's brackets.
     return jobs if options.jobs is None else {"MaxNumberOfTrainingJobs": options.jobs, **jobs}
 
 
@@ -50,7 +49,7 @@ def controller(options):
         "InstancePricesUsdPerHour": {INSTANCE: USD_PER_HOUR},
         "Sampler": "Sobol",
         "EpochPattern": r"epoch (\d+):",
-        # train.py counts epochs from 1 and goes on counting after a restart.
+        # train.py counts epochs from 1 and continues to count after a restart.
         "EpochBase": 1,
         "EpochNumbering": "Absolute",
         "ResourceHyperParameter": "epochs",
@@ -59,7 +58,7 @@ def controller(options):
 
 
 def request(options):
-    # In Promote mode the controller sets the epochs of each job; in Stop mode it stops a job that could go on.
+    # In Promote mode the controller sets the epochs of each job. In Stop mode it stops a job before its last epoch.
     epochs = {"epochs": str(options.max_resource)} if options.mode == "stop" else {}
     return {
         "HyperParameterTuningJobName": options.name,
@@ -116,7 +115,7 @@ def request(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder made by prepare.py")
+    parser.add_argument("--data", type=Path, required=True, help="folder that prepare.py wrote")
     parser.add_argument("--name", default="dnn-parameter-server")
     parser.add_argument("--mode", choices=("promote", "stop"), default="promote")
     parser.add_argument("--jobs", type=int)
@@ -129,9 +128,9 @@ def main():
     worst = worst_case_usd(options.instances)
     at_once = int(options.cap / worst)
     print(
-        f"cap: ${options.cap:.2f}; a job may cost ${worst:.2f} at worst and reserves that while it runs, "
-        f"so the cap admits {at_once} at a time"
-        + ("" if at_once >= options.parallel else f", fewer than the {options.parallel} asked for"),
+        f"cap: ${options.cap:.2f}; a running job reserves its worst case, ${worst:.2f}, "
+        f"so the cap allows {at_once} jobs at a time"
+        + ("" if at_once >= options.parallel else f", fewer than the requested {options.parallel}"),
         file=sys.stderr,
     )
     print(json.dumps(request(options), indent=2))

@@ -1,40 +1,40 @@
 """The network and its optimizer: 64 inputs, one layer of ReLU, softmax over ten classes; SGD with momentum.
 
-All parameters lie in one vector of 32-bit floats, so that pulling and pushing them is sending one piece of memory.
-Assumes: images are rows of 64 floats from 0 to 1, labels are whole numbers from 0. Must never: take a diverged
-network for an error. Infinite and undefined numbers are a result (a bad one), and the tuning has to see it.
+One vector of 32-bit floats has all parameters, so that a host sends them as one piece of memory. Assumes that images
+are rows of 64 floats from 0 to 1, and labels are integers from 0. Must never raise an error for a diverged network:
+infinite and undefined numbers are a (bad) result, and the tuning needs it.
 """
 
 import numpy as np
 
 PIXELS = 64
 CLASSES = 10
-BRIGHTEST = 16  # a pixel is how many of a square of 4x4 black-and-white dots were set
+BRIGHTEST = 16  # A pixel is the number of set dots in a square of 4x4 dots.
 
 
 class BadData(Exception):
-    """Data that this network cannot be trained on; the message is for its user."""
+    """Invalid data. The message is for the user."""
 
 
 def read_images(folder):
-    """(images, labels) of all .npy files of a channel, in the order of their names: a row is label, then pixels."""
+    """Returns (images, labels) of all .npy files of a channel, in the order of their names. A row is a label and pixels."""
     files = sorted(folder.glob("*.npy"))
     if not files:
         raise BadData(f"no .npy file in {folder}: with ShardedByS3Key every host needs at least one file")
     try:
         parts = [np.load(file, allow_pickle=False) for file in files]
     except (OSError, ValueError, EOFError) as error:
-        raise BadData(f"{folder} is not readable as .npy files: {error}") from error
+        raise BadData(f"{folder} has unreadable .npy files: {error}") from error
     if any(part.dtype != np.uint8 or part.ndim != 2 or part.shape[1] != 1 + PIXELS for part in parts):
-        raise BadData(f"{folder} does not hold rows of a label and {PIXELS} pixels, as bytes; use prepare.py")
+        raise BadData(f"{folder} has invalid data: expected rows of a label and {PIXELS} pixels, as bytes, from prepare.py")
     rows = np.concatenate(parts)
     if not len(rows) or rows[:, 0].max() >= CLASSES:
-        raise BadData(f"{folder} holds no rows, or a label that is not below {CLASSES}")
+        raise BadData(f"{folder} has no rows, or a label above {CLASSES - 1}")
     return rows[:, 1:].astype(np.float32) / BRIGHTEST, rows[:, 0].astype(np.intp)
 
 
 class Network:
-    """The shapes only. Parameters and gradients are vectors that the callers hold."""
+    """The shapes of a network. The callers own the vectors of parameters and gradients."""
 
     def __init__(self, hidden_units):
         self.shapes = [(PIXELS, hidden_units), (hidden_units,), (hidden_units, CLASSES), (CLASSES,)]
@@ -42,14 +42,14 @@ class Network:
 
     @classmethod
     def of_size(cls, size):
-        """The one whose parameters are so many."""
+        """Returns the network with `size` parameters."""
         net = cls((size - CLASSES) // (PIXELS + 1 + CLASSES))
         if net.size != size:
             raise ValueError(f"no network has {size} parameters")
         return net
 
     def layers(self, vector):
-        """Views into the vector: weights and biases of the hidden layer, then of the output."""
+        """Returns views of the vector: weights and biases of the hidden layer, then of the output layer."""
         views, start = [], 0
         for shape in self.shapes:
             end = start + int(np.prod(shape))
@@ -58,14 +58,14 @@ class Network:
         return views
 
     def initial(self, seed):
-        """He's initialization."""
+        """Returns initial parameters by He's method."""
         random, parameters = np.random.default_rng([seed]), np.zeros(self.size, np.float32)
         for weights in self.layers(parameters)[::2]:
             weights[:] = random.standard_normal(weights.shape) * np.sqrt(2 / weights.shape[0])
         return parameters
 
     def gradient(self, parameters, images, labels, weight_decay, out):
-        """Writes the mean gradient of the cross-entropy into `out` and returns the mean loss (without the decay)."""
+        """Writes the mean gradient of the cross-entropy to `out`. Returns the mean loss, without the weight decay."""
         weights, biases, top_weights, top_biases = self.layers(parameters)
         to_weights, to_biases, to_top_weights, to_top_biases = self.layers(out)
         with np.errstate(all="ignore"):
@@ -97,7 +97,7 @@ class Network:
 
 
 def step(parameters, velocity, gradient, learning_rate, momentum):
-    """One update of SGD with momentum, in place."""
+    """Applies one update of SGD with momentum, in place."""
     with np.errstate(all="ignore"):
         velocity *= np.float32(momentum)
         velocity -= np.float32(learning_rate) * gradient
@@ -105,10 +105,10 @@ def step(parameters, velocity, gradient, learning_rate, momentum):
 
 
 def mini_batches(rows, size, seed, rank, first_pass):
-    """Indices of one mini-batch after the other, for ever; the order of a pass follows from its number alone.
+    """Yields the indices of mini-batches without end. The order of a pass depends only on seed, rank and its number.
 
-    So there is no state of a random number generator to keep: who goes on after `first_pass` passes draws what he
-    would have drawn. The rows left over at the end of a pass are left out of it.
+    So no random state must be saved: a worker that continues after `first_pass` passes gets the same mini-batches. A
+    pass skips the remaining rows at its end.
     """
     size = min(size, rows)
     while True:

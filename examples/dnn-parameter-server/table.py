@@ -1,9 +1,9 @@
 """Prints the article's comparison: one instance, several with the same hyperparameters, several tuned.
 
-Reads the jobs of the three rows (JSON lines of launch.py, one a seed), the request and the JSON of `hyperband run
---output json`. Every figure is measured. Test accuracy is on images that neither training nor tuning sees. Billable
-seconds are the wall clock of one cluster, as the service bills them, so instance-seconds are that times the instances.
-Must never: state a conclusion that the figures in front of it do not bear out.
+Reads the jobs of the three rows (JSON lines of launch.py, one per seed), the request and the JSON of `hyperband run
+--output json`. Every figure is measured. Test accuracy is on images that neither training nor tuning uses. SageMaker
+bills the wall time of a cluster. Instance-seconds are this time multiplied by the number of instances. Must never print
+a conclusion that the figures do not support.
 """
 
 import argparse
@@ -11,14 +11,13 @@ import json
 from datetime import datetime
 from pathlib import Path
 
-# Less than this between two mean accuracies is taken for noise. On the default data jobs of one configuration that
-# differ in their seed alone were seen up to 0.004 apart where training is stable, and the standard error of an
-# accuracy of 0.98 on 1,124 images is 0.004.
+# A smaller difference between two mean accuracies counts as noise. On the default data, stable jobs of a configuration
+# differed by up to 0.004 between seeds. The standard error of an accuracy of 0.98 on 1,124 images is 0.004.
 NOISE = 0.01
 
 
 def seconds(moment):
-    """Epoch seconds of the wire's timestamps, which are numbers, or ISO 8601 in some clients' output."""
+    """Returns epoch seconds. Timestamps are numbers on the wire, but ISO 8601 in some clients' output."""
     return moment if isinstance(moment, (int, float)) else datetime.fromisoformat(moment).timestamp()
 
 
@@ -32,7 +31,7 @@ def mean(values):
 
 
 def row(label, jobs):
-    """(label, test accuracies, mean validation accuracy, mean instance-seconds, mean wall seconds) of one group."""
+    """Returns (label, test accuracies, mean validation accuracy, mean instance-seconds, mean wall seconds) of a group."""
     billable = mean(job["billable_seconds"] * job["instances"] for job in jobs)
     validation = mean(job["validation"] for job in jobs)
     return (label, [job["test"] for job in jobs], validation, billable, mean(job["seconds"] for job in jobs))
@@ -49,7 +48,7 @@ def tuning_row(request, result):
 
 
 def compare(groups, request, result):
-    """(rows, remarks); the groups are one instance, several untuned, and several tuned (absent without a best job)."""
+    """Returns (rows, remarks). The groups: one instance, several untuned, and, if there is a best job, several tuned."""
     alone, untuned, *tuned = groups
     cluster = instances_text(untuned[0]["instances"])
     rows = [
@@ -65,8 +64,8 @@ def compare(groups, request, result):
 def how_measured(groups):
     seeds = ", ".join(job["hyperparameters"]["seed"] for job in groups[0])
     return (
-        f"Rows of jobs: means (least and greatest in brackets), seeds {seeds}, {groups[0][0]['epochs']} epochs each; "
-        "seconds are those of one job. The test images are not the tuning's."
+        f"Rows of jobs: means (minimum and maximum in brackets), seeds {seeds}, {groups[0][0]['epochs']} epochs each; "
+        "seconds per job. The tuning does not use the test images."
     )
 
 
@@ -81,7 +80,7 @@ def conclusions(accuracies, untuned, cluster):
     else:
         yield (
             f"{cluster} with the hyperparameters of one cost no accuracy here ({100 * (spread - alone):+.1f} points, "
-            f"within the {100 * NOISE:g} taken for noise), though gradients were {age:.2f} updates old on average."
+            f"noise is up to {100 * NOISE:g}), although gradients were {age:.2f} updates old on average."
         )
     for value in tuned:
         gain = value - spread
@@ -95,14 +94,14 @@ def conclusions(accuracies, untuned, cluster):
 
 
 def epochs_trained(request, result):
-    """What Hyperband saved, in epochs: each trial's furthest epoch against all of them trained to the end."""
+    """Compares the trained epochs with those of all configurations trained to the end."""
     most = request["HyperParameterTuningJobConfig"]["StrategyConfig"]["HyperbandStrategyConfig"]["MaxResource"]
     furthest = {}
     for job in result["TrainingJobs"]:
         trial = job["Controller"]["Trial"]
         furthest[trial] = max(furthest.get(trial, 0), job["Controller"].get("Resource") or 0)
     trained, full = sum(furthest.values()), len(furthest) * most
-    return f"The tuning trained {trained} epochs; its {len(furthest)} configurations to the end would have been {full}."
+    return f"The tuning trained {trained} epochs. All epochs of its {len(furthest)} configurations are {full}."
 
 
 def render(rows):
@@ -117,9 +116,9 @@ def money(controller):
     if "SpentUsd" in controller:
         cap = controller.get("CapUsd")
         limit = f" of a cap of ${cap:.2f}" if cap is not None else ""
-        yield f"Price of it on the instances named: ${controller['SpentUsd']:.4f}{limit} (nothing was really rented)."
+        yield f"Price of the tuning on the requested instances: ${controller['SpentUsd']:.4f}{limit} (no instance was rented)."
     if controller.get("EndReason"):
-        yield f"The tuning ended because: {controller['EndReason']}."
+        yield f"Reason for the end of the tuning: {controller['EndReason']}."
 
 
 def read_jobs(file):
@@ -128,7 +127,7 @@ def read_jobs(file):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--jobs", type=Path, nargs="+", required=True, help="one instance, several, several tuned")
+    parser.add_argument("--jobs", type=Path, nargs="+", required=True, help="files: one instance, several, several tuned")
     parser.add_argument("--request", type=Path, required=True)
     parser.add_argument("--result", type=Path, required=True)
     options = parser.parse_args()
@@ -136,16 +135,16 @@ def main():
     groups = [read_jobs(file) for file in options.jobs]
     rows, remarks = compare(groups, json.loads(options.request.read_text()), result)
 
-    print(f"hyperparameters of one instance: {told(groups[0][0]['hyperparameters'])}")
+    print(f"hyperparameters of one instance: {format_hyperparameters(groups[0][0]['hyperparameters'])}")
     best = result["TuningJob"].get("BestTrainingJob")
     if best:
-        print(f"tuned ({best['TrainingJobName']}): {told(best.get('TunedHyperParameters', {}))}")
+        print(f"tuned ({best['TrainingJobName']}): {format_hyperparameters(best.get('TunedHyperParameters', {}))}")
     print()
     print(*render(rows), "", *remarks, *money(result["TuningJob"].get("Controller", {})), sep="\n")
-    print("The jobs of the rows had the machine to themselves; the tuning's jobs shared it, which makes them slower.")
+    print("The jobs of the rows ran alone. The tuning's jobs shared the machine, so they were slower.")
 
 
-def told(hyperparameters):
+def format_hyperparameters(hyperparameters):
     shown = {name: value for name, value in hyperparameters.items() if name not in ("epochs", "seed")}
     return ", ".join(f"{name} {float(value):.4g}" for name, value in sorted(shown.items()))
 

@@ -1,13 +1,12 @@
-"""One host of a training job with an asynchronous parameter server, under the contract of a SageMaker container.
+"""A host of a training job with an asynchronous parameter server, under the contract of a SageMaker container.
 
-Started once per host. Every host is a worker: it reads its shard of the `train` channel and pushes gradients. The
-first host is the parameter server too; it prints one metric line an epoch, writes a checkpoint after each epoch and
-goes on from it. `epochs` is the total: a job that finds fewer epochs in its checkpoint trains those that are left.
+Runs once per host. Every host is a worker: it reads its shard of the `train` channel and pushes gradients. The first
+host is also the parameter server. It prints a metric line and writes a checkpoint after each epoch, and continues from
+the checkpoint after a restart. `epochs` is the total: a job whose checkpoint has fewer epochs trains the remaining ones.
 
-Assumes: the checkpoint folder is one folder for all attempts of a trial (and, with SM_HOST_ADDRESSES, for all hosts).
-Must never: write a checkpoint, model or metric line from any host but the first; wait without a limit for a host
-that may be dead.
-Exit code: 0 trained, or stopped by SIGTERM; 1 bad hyperparameters or data; 3 the other hosts were lost.
+Assumes that all attempts of a trial (and, with SM_HOST_ADDRESSES, all hosts) share the checkpoint folder. Must never
+write a checkpoint, a model or a metric line on any host except the first. Must never wait without a limit for a host.
+Exit codes: 0 trained, or stopped by SIGTERM; 1 invalid hyperparameters or data; 3 other hosts were lost.
 """
 
 import contextlib
@@ -24,9 +23,8 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-# Before numpy is imported: SIGTERM stays blocked in every thread, so that only the thread that waits for it sees it,
-# whatever the others are doing. And a dozen of these processes may share two cores, where numpy would start a thread
-# per core in each.
+# Before the import of numpy: every thread inherits the blocked SIGTERM, so only the waiting thread receives it. A dozen
+# of these processes may share two cores, and numpy would start a thread per core in each process.
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 for library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
@@ -39,17 +37,17 @@ import network  # noqa: E402
 import parameter_server  # noqa: E402
 from parameter_server import HostLost  # noqa: E402
 
-# Outside a local runner every host has its own network, and a fixed port needs no rendezvous.
+# In containers every host has its own network, so a fixed port needs no rendezvous.
 CONTAINER_PORT = 9099
-# The server and the first host's worker are threads of one process and take turns this often.
+# How often the server and the first host's worker, threads of one process, take turns.
 SWITCH_SECONDS = 0.0005
 
 
 class BadJob(Exception):
-    """The job cannot be trained as it was given; the message is for its user."""
+    """An invalid job. The message is for the user."""
 
 
-# name -> (type, least, greatest, is the least value itself allowed)
+# name -> (type, least, greatest, whether the least value is allowed)
 NUMBERS = {
     "epochs": (int, 1, 100_000, True),
     "learning_rate": (float, 0, 1000, False),
@@ -65,7 +63,7 @@ DEFAULTS = {"momentum": 0.9, "mini_batch": 32, "hidden_units": 64, "weight_decay
 
 @dataclass(frozen=True)
 class Host:
-    """Who and where this process is."""
+    """The host of this process: its rank, folders and peers."""
 
     root: Path
     rank: int
@@ -90,8 +88,8 @@ class Host:
         hosts = json.loads(os.environ.get("SM_HOSTS") or json.dumps(resource.get("hosts", ["algo-1"])))
         current = os.environ.get("SM_CURRENT_HOST") or resource.get("current_host", "algo-1")
         if current not in hosts:
-            raise BadJob(f"SM_CURRENT_HOST is {current!r}, which is not one of SM_HOSTS {hosts}")
-        hosts = sorted(hosts, key=lambda name: (len(name), name))  # algo-10 comes after algo-9
+            raise BadJob(f"invalid SM_CURRENT_HOST {current!r}: expected one of SM_HOSTS {hosts}")
+        hosts = sorted(hosts, key=lambda name: (len(name), name))  # algo-10 after algo-9
         return Host(
             root=root,
             rank=hosts.index(current),
@@ -105,7 +103,7 @@ class Host:
 
 
 def read_hyperparameters(root):
-    """Name -> number; BadJob names every value that is not allowed."""
+    """Returns the numbers by name. Raises BadJob with every invalid value."""
     text = os.environ.get("SM_HPS")
     if text is None:
         try:
@@ -115,9 +113,9 @@ def read_hyperparameters(root):
     settings, wrong = dict(DEFAULTS), []
     for name, value in json.loads(text).items():
         if name.startswith(("_", "sagemaker_")):
-            continue  # the services' own, such as _tuning_objective_metric
+            continue  # SageMaker's own, such as _tuning_objective_metric
         if name not in NUMBERS:
-            wrong.append(f"{name} is not known; known are {', '.join(NUMBERS)}")
+            wrong.append(f"unknown {name}: expected one of {', '.join(NUMBERS)}")
             continue
         kind, least, greatest, inclusive = NUMBERS[name]
         try:
@@ -135,15 +133,15 @@ def read_hyperparameters(root):
 
 
 def save_model_from_checkpoint(host):
-    """The checkpoint is the model, and it is always whole."""
+    """Copies the checkpoint, which is always complete, as the model."""
     host.model.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileNotFoundError):  # stopped within the first epoch
+    with contextlib.suppress(FileNotFoundError):  # The job ended in its first epoch.
         shutil.copyfile(host.checkpoints / checkpoint.NAME, host.model / "unfinished")
         os.replace(host.model / "unfinished", host.model / "model.npz")
 
 
 def exit_on_sigterm(host):
-    """All hosts get SIGTERM, in the middle of anything; what is worth keeping is on disk after every epoch."""
+    """Handles SIGTERM, which all hosts get at any moment. Every epoch has written its results to disk."""
 
     def wait():
         signal.sigwait({signal.SIGTERM})
@@ -156,7 +154,7 @@ def exit_on_sigterm(host):
 
 
 def fail(root, message, code):
-    """Leaves the reason where the service looks for it, and ends the process whatever its threads are doing."""
+    """Writes the reason to the file that SageMaker reads. Ends the process at once, with all its threads."""
     print(message, file=sys.stderr, flush=True)
     output = root / "output"
     output.mkdir(parents=True, exist_ok=True)
@@ -166,13 +164,13 @@ def fail(root, message, code):
 
 
 def lost(host, error):
-    # When the job is being stopped, a peer may have left first and our own SIGTERM is about to arrive.
+    # During a stop, a peer may end first, shortly before this host gets its SIGTERM.
     time.sleep(0.5)
     fail(host.root, f"training with the other hosts failed: {error}", 3)
 
 
 def begin(host, net, settings):
-    """The training as the newest checkpoint left it, or a new one. On the first host only."""
+    """Returns the training of the checkpoint, or a new one. Only the first host calls it."""
     images, labels = network.read_images(host.validation)
 
     def epoch_done(training):
@@ -181,22 +179,22 @@ def begin(host, net, settings):
         if len(host.hosts) > 1:
             line += f" staleness={np.mean(training.ages):.2f} most={max(training.ages)}"
         print(line, flush=True)
-        # After the line: an interruption in between repeats the epoch, the other order would lose its line.
+        # The line comes first: an interruption before the checkpoint repeats the epoch. The reverse order could lose the line.
         found = checkpoint.Checkpoint(training.parameters, training.velocity, training.epoch, settings["seed"], line)
         checkpoint.save(host.checkpoints, found)
 
     try:
         found = checkpoint.load_for(host.checkpoints, net.size, settings["seed"])
     except checkpoint.BadCheckpoint as error:
-        print(f"checkpoint not used, training starts afresh: {error}", file=sys.stderr, flush=True)
+        print(f"checkpoint ignored, training starts again: {error}", file=sys.stderr, flush=True)
         found = None
     if found is None:
         parameters = net.initial(settings["seed"])
         found = checkpoint.Checkpoint(parameters, np.zeros_like(parameters), 0, settings["seed"], "")
     elif found.epoch < settings["epochs"]:
-        print(f"going on from the checkpoint of {found.epoch} epochs", flush=True)
+        print(f"continuing from the checkpoint of {found.epoch} epochs", flush=True)
     else:
-        # An attempt that finds all epochs done still has to report its value in its own log.
+        # An attempt without remaining epochs must still print its value to its own log.
         print(found.line, flush=True)
     return parameter_server.Training(
         found.parameters,
@@ -210,9 +208,9 @@ def begin(host, net, settings):
 
 
 class Rendezvous:
-    """How the server's port becomes known: a file in the shared checkpoint folder, or a fixed port in containers.
+    """Publishes the server's port: in a file of the shared checkpoint folder. Containers use a fixed port instead.
 
-    The file names the attempt, and its token is new for every server, so what an earlier attempt left misleads nobody.
+    The file has the attempt and a token that is new for every server, so no host uses the file of an earlier attempt.
     """
 
     def __init__(self, host):
@@ -220,7 +218,7 @@ class Rendezvous:
         self.local = bool(host.addresses)
 
     def listen(self):
-        """(listening socket, token)"""
+        """Returns (listening socket, token)."""
         if not self.local:
             return socket.create_server(("", CONTAINER_PORT)), self.host.attempt
         token = secrets.token_hex(16)
@@ -232,7 +230,7 @@ class Rendezvous:
         return listener, token
 
     def connect(self):
-        """(connection to the server, token); asks again until the server is there."""
+        """Returns (connection to the server, token). Retries until the server listens."""
         first_host, deadline = self.host.hosts[0], time.monotonic() + parameter_server.JOIN_SECONDS
         while True:
             try:
@@ -250,7 +248,7 @@ class Rendezvous:
             return CONTAINER_PORT, self.host.attempt
         place = json.loads(self.file.read_text())
         if place["attempt"] != self.host.attempt:
-            raise ValueError("the server of an earlier attempt")
+            raise ValueError("the file is of an earlier attempt")
         return place["port"], place["token"]
 
     def close(self):
@@ -259,7 +257,7 @@ class Rendezvous:
 
 
 def work(host, link, token, net, rows, settings):
-    """A worker to its end; HostLost when the server is gone. Tells the server why when it fails by itself."""
+    """Runs a worker to its end. Raises HostLost if the server is lost. Reports its own failure to the server."""
     try:
         parameter_server.work(link, net, *rows, host.rank, token, settings)
     except (OSError, frames.BadFrame) as error:
@@ -274,7 +272,7 @@ def work(host, link, token, net, rows, settings):
 
 
 def serve(host, net, rows, settings):
-    """The first host of several: the server, and a worker on a thread that is treated as any other."""
+    """Runs the first of several hosts: the server, and an ordinary worker on a thread."""
     sys.setswitchinterval(SWITCH_SECONDS)
     training = begin(host, net, settings)
     rendezvous = Rendezvous(host)
@@ -282,7 +280,7 @@ def serve(host, net, rows, settings):
     link = socket.create_connection(listener.getsockname() if host.addresses else ("127.0.0.1", CONTAINER_PORT))
 
     def own_worker():
-        # Its failure reaches the server as any worker's does: by a frame, or by the end of the connection.
+        # The server learns of a failure like that of any worker: by a frame, or by the closed connection.
         with contextlib.suppress(Exception):
             work(host, link, token, net, rows, settings)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A training program in a few lines: its "accuracy" rises with the epochs towards a height that the learning rate sets.
-# It reads its hyperparameters from the environment, prints its metric once an epoch, keeps a checkpoint, and goes on
-# from it when it is started again.
+# A minimal training program. Its "accuracy" rises with the epochs to a limit that depends on the learning rate.
+# It reads its hyperparameters from the environment, prints its metric every epoch, writes a checkpoint, and continues
+# from the checkpoint after a restart.
 set -eu
 show() {
   awk -v rate="$SM_HP_LEARNING_RATE" -v epoch="$1" 'BEGIN {
@@ -11,12 +11,12 @@ show() {
 }
 checkpoint="$SM_ROOT/checkpoints/epoch"
 epoch=$(cat "$checkpoint" 2>/dev/null || echo 0)
-# Its machine went away after its last checkpoint: the value may never have been read.
+# The previous attempt wrote its last checkpoint, but its value may be lost. Print the value again.
 [ "$epoch" -lt "$SM_HP_EPOCHS" ] || show "$epoch"
 while [ "$epoch" -lt "$SM_HP_EPOCHS" ]; do
   epoch=$((epoch + 1))
   show "$epoch"
-  # All hosts of a job keep their checkpoints in one place.
+  # All hosts of a job share the checkpoint folder.
   new="$checkpoint.new-$SM_CURRENT_HOST"
   echo "$epoch" > "$new"
   mv "$new" "$checkpoint"

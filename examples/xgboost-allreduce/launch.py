@@ -1,8 +1,8 @@
-"""Plays the runner for one training job: starts a command once per host under the training process contract.
+"""Runs one training job without the controller: starts a command once per host under the training process contract.
 
-For the baselines, which are no tuning, and for the tests. As a program it runs one job to its end and writes what
-was measured as JSON. Must never: leave a process behind, not even when it is itself killed (the kernel kills the
-hosts then), or report success when a host failed.
+For the baselines and the tests. The program runs a job to its end and prints the measurements as JSON. Must never
+leave a process running, even if the launcher is killed (the kernel then kills the hosts). Must never report success
+if a host failed.
 """
 
 import argparse
@@ -19,21 +19,21 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 METRIC = re.compile(r"^\[(\d+)\].*\tvalidation-auc:(\S+)", re.MULTILINE)
-# A host that lost its peers ends by itself within this time; the rest is then stopped.
+# A host that lost its peers ends within this time. The launcher then stops the others.
 PEER_SECONDS = 5
 STOP_SECONDS = 5
 _libc = ctypes.CDLL(None)
 
 
 def die_with(parent):
-    """Runs in the child before the command: bound to the life of the launcher, also if that is already over."""
+    """Runs in the child before the command. The child dies with the launcher, even if the launcher is already dead."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 class Job:
-    """One attempt of a job. Several attempts on the same folder share its checkpoints."""
+    """An attempt of a job. Attempts with the same folder share its checkpoints."""
 
     def __init__(self, command, folder, data, instances, hyperparameters, attempt=1):
         self.folder = Path(folder).resolve()
@@ -67,7 +67,7 @@ class Job:
             folder.mkdir(parents=True, exist_ok=True)
         (root / "checkpoints").symlink_to(self.folder / "checkpoints")
         (root / "input/data/validation").symlink_to(self.data / "validation")
-        # ShardedByS3Key: file i goes to host i mod n.
+        # Like ShardedByS3Key: file i goes to host i mod n.
         for file in sorted((self.data / "train").iterdir())[index :: len(self.hosts)]:
             (train / file.name).symlink_to(file)
         (config / "hyperparameters.json").write_text(json.dumps(self.hyperparameters))
@@ -91,7 +91,7 @@ class Job:
         }
         parent = os.getpid()
         with open(root / "log", "wb") as log:
-            # A session of its own: Ctrl-C reaches the launcher only, which then stops the hosts in order.
+            # A new session: Ctrl-C reaches only the launcher, which then stops the hosts in order.
             self.processes[host] = subprocess.Popen(
                 self.command,
                 env=environment,
@@ -110,7 +110,7 @@ class Job:
         return file.read_text(errors="replace") if file.exists() else None
 
     def curve(self):
-        """Round -> validation AUC, from the first host's log; the first value of a round stands."""
+        """Returns the validation AUC by round, from the first host's log. The first value of a round counts."""
         values = {}
         for index, value in METRIC.findall(self.log()):
             values.setdefault(int(index), float(value))
@@ -120,7 +120,7 @@ class Job:
         return {host: process.poll() for host, process in self.processes.items()}
 
     def wait(self, peer_seconds=PEER_SECONDS, limit=600):
-        """Until every host has ended; stops the others when one failed. True when all ended with 0."""
+        """Waits until every host has ended. Stops the others if a host fails. Returns whether all ended with code 0."""
         deadline = time.monotonic() + limit
         failed = False
         while None in (codes := self.exit_codes().values()):
@@ -152,12 +152,12 @@ class Job:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--instances", type=int, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="folder made by prepare.py")
+    parser.add_argument("--data", type=Path, required=True, help="folder that prepare.py wrote")
     parser.add_argument("--folder", type=Path, required=True, help="new folder for the job's files")
     parser.add_argument("--hp", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
-    # SystemExit unwinds through Job.__exit__, which the default action would not.
+    # SystemExit runs Job.__exit__, which the default action of SIGTERM skips.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     hyperparameters = dict(pair.split("=", 1) for pair in options.hp)
     try:
@@ -168,7 +168,7 @@ def main():
     if not ok:
         for host, code in job.exit_codes().items():
             reason = job.failure(host) or job.log(host)[-1000:]
-            print(f"launch.py: {host} ended with {code}: {reason.strip()}", file=sys.stderr)
+            print(f"launch.py: {host} ended with code {code}: {reason.strip()}", file=sys.stderr)
         sys.exit(1)
     curve = job.curve()
     last = max(curve)
@@ -177,7 +177,7 @@ def main():
         "value": curve[last],
         "rounds": last + 1,
         "seconds": round(job.seconds, 3),
-        # Whole seconds, as the service bills them.
+        # SageMaker bills whole seconds.
         "billable_seconds": math.ceil(job.seconds),
         "hyperparameters": job.hyperparameters,
     }

@@ -1,8 +1,8 @@
 """Prints the tuning request: CreateHyperParameterTuningJob's JSON plus the object `Controller`.
 
 The article's tuning: seven hyperparameters, Hyperband from 1 to 30 rounds, 30 jobs of 3 instances, 4 at a time, on
-spot instances, under a cap in dollars. Must be a pure function of its options: tune.sh takes an unchanged request
-for the same tuning, to be continued.
+spot instances, under a cap in dollars. Must be a pure function of its options: tune.sh continues a tuning if its
+request is unchanged.
 """
 
 import argparse
@@ -14,9 +14,9 @@ INSTANCE = "ml.m5.2xlarge"
 USD_PER_HOUR = 0.461
 MAX_RUN_SECONDS = 600
 MAX_WAIT_SECONDS = 1200
-# What the ledger adds to a job's worst case: the grace of a stop and the upload of the model.
+# The ledger adds these to a job's worst case: the grace period of a stop, and the upload of the model.
 STOP_AND_UPLOAD_SECONDS = 120 + 180
-# XGBoost's line, with a real tab or with the "#011" that CloudWatch Logs makes of it.
+# XGBoost's line, with a tab, or with "#011", which CloudWatch Logs replaces a tab with.
 METRIC_REGEX = r"\[[0-9]+\].*(?:\t|#011){}-auc:([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)"
 
 
@@ -59,7 +59,7 @@ def request(options):
                     parameter("eta", "0", "1"),
                     parameter("min_child_weight", "1", "10"),
                     parameter("alpha", "0", "2"),
-                    # The article says 0 to 1, but XGBoost refuses 0.
+                    # The article has 0 to 1, but XGBoost rejects 0.
                     parameter("colsample_bylevel", "0.01", "1"),
                     parameter("colsample_bytree", "0.01", "1"),
                 ],
@@ -103,7 +103,7 @@ def request(options):
             "InstancePricesUsdPerHour": {INSTANCE: USD_PER_HOUR},
             "Sampler": "Sobol",
             "EpochPattern": r"\[(\d+)\]",
-            # train.py counts rounds from 0 and goes on counting after a restart.
+            # train.py counts rounds from 0 and continues to count after a restart.
             "EpochBase": 0,
             "EpochNumbering": "Absolute",
         },
@@ -112,7 +112,7 @@ def request(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder made by prepare.py")
+    parser.add_argument("--data", type=Path, required=True, help="folder that prepare.py wrote")
     parser.add_argument("--name", default="xgboost-allreduce")
     parser.add_argument("--jobs", type=int, default=30)
     parser.add_argument("--parallel", type=int, default=4)
@@ -124,9 +124,9 @@ def main():
     worst = worst_case_usd(options.instances)
     at_once = int(options.cap / worst)
     print(
-        f"cap: ${options.cap:.2f}; a job may cost ${worst:.2f} at worst and reserves that while it runs, "
-        f"so the cap admits {at_once} at a time"
-        + ("" if at_once >= options.parallel else f", fewer than the {options.parallel} asked for"),
+        f"cap: ${options.cap:.2f}; a running job reserves its worst case, ${worst:.2f}, "
+        f"so the cap allows {at_once} jobs at a time"
+        + ("" if at_once >= options.parallel else f", fewer than the requested {options.parallel}"),
         file=sys.stderr,
     )
     print(json.dumps(request(options), indent=2))

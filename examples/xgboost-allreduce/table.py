@@ -1,9 +1,9 @@
-"""Prints the article's comparison: no tuning on one and on several instances, Hyperband, and the same jobs unstopped.
+"""Prints the article's comparison: no tuning on one and on several instances, Hyperband, and its jobs without stops.
 
-Reads the two baselines (launch.py), the request and the JSON of `hyperband run --output json`. Every figure is
-measured, except in rows that say `computed`. BillableSeconds is taken as the service's BillableTimeInSeconds: the
-wall clock of one cluster, so instance-seconds are that times the instances. Must never: state a conclusion that the
-figures in front of it do not bear out.
+Reads the two baselines of launch.py, the request and the JSON of `hyperband run --output json`. Every figure is
+measured, except in rows with the word `computed`. BillableSeconds corresponds to SageMaker's BillableTimeInSeconds: the
+wall time of a cluster. Instance-seconds are this time multiplied by the number of instances. Must never print a
+conclusion that the figures do not support.
 """
 
 import argparse
@@ -12,18 +12,18 @@ from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 
-# Less than this between two AUCs is taken for noise. On the default data, untuned jobs that differ only in how the
-# rows are copied and spread over hosts, and so in the columns drawn, were seen up to 0.0035 apart.
+# A smaller difference between two AUCs counts as noise. On the default data, untuned jobs differed by up to 0.0035 if only
+# the copies of the rows and their distribution over hosts were different, and so the sampled columns.
 NOISE = 0.005
 
 
 def seconds(moment):
-    """Epoch seconds of the wire's timestamps, which are numbers, or ISO 8601 in some clients' output."""
+    """Returns epoch seconds. Timestamps are numbers on the wire, but ISO 8601 in some clients' output."""
     return moment if isinstance(moment, (int, float)) else datetime.fromisoformat(moment).timestamp()
 
 
 def trials_of(jobs):
-    """Per trial, over all its attempts: (rounds seen, seconds trained, starts, num_round); only those with a round."""
+    """Returns (rounds, training seconds, starts, num_round) of each trial over all its attempts, if it has a round."""
     trials = defaultdict(lambda: [0, 0.0, 0, 0])
     for job in jobs:
         if "TrainingStartTime" not in job or "TrainingEndTime" not in job:
@@ -37,11 +37,11 @@ def trials_of(jobs):
 
 
 def fit(trials):
-    """(seconds a start, seconds a round): the least-squares fit seconds = a * starts + b * rounds, over all trials.
+    """Returns (seconds per start, seconds per round): the least-squares fit seconds = a * starts + b * rounds.
 
-    One speed for all and not each trial's own: of a trial that was stopped after a round or two, nearly all seconds
-    are start-up, and what is left of them, times the rounds not run, would be noise times thirty. None when the trials
-    are too alike to tell the two apart, or the fit makes no sense.
+    The fit covers all trials, because the time of a trial with one or two rounds is nearly all start-up. Its own speed
+    per round would be noise, multiplied by up to thirty missing rounds. Returns None if the trials are too similar for a
+    fit, or if the fit is negative.
     """
     starts_starts = sum(t[2] * t[2] for t in trials)
     starts_rounds = sum(t[2] * t[0] for t in trials)
@@ -57,12 +57,12 @@ def fit(trials):
 
 
 def unstopped_seconds(trials, per_round, target):
-    """Cluster seconds if each trial had gone on to target(trial) rounds."""
+    """Returns the cluster seconds for the case that each trial trains to target(trial) rounds."""
     return sum(t[1] + per_round * max(target(t) - t[0], 0) for t in trials)
 
 
 def compare(baselines, request, result):
-    """(rows, remarks): a row is (label, AUC or None, instance-seconds, wall seconds or None)."""
+    """Returns (rows, remarks). A row is (label, AUC or None, instance-seconds, wall seconds or None)."""
     config = request["HyperParameterTuningJobConfig"]
     instances = request["TrainingJobDefinition"]["ResourceConfig"]["InstanceCount"]
     parallel = config["ResourceLimits"]["MaxParallelTrainingJobs"]
@@ -84,7 +84,7 @@ def compare(baselines, request, result):
     trials = trials_of(jobs)
     fitted = fit(trials)
     if fitted is None:
-        remarks.append("The jobs are too few or too alike to compute what they would have cost unstopped.")
+        remarks.append("The jobs are too few or too similar to compute their cost without stops.")
     else:
         per_start, per_round = fitted
         for label, target in (
@@ -94,13 +94,13 @@ def compare(baselines, request, result):
             cluster = unstopped_seconds(trials, per_round, target)
             rows.append((f"{label} (computed)", None, cluster * instances, cluster / parallel))
         remarks.append(
-            f"Computed rows: the measured seconds, and {per_round:.2f} s for each round not run (a fit over "
-            f"{len(trials)} trials, beside {per_start:.1f} s a start); wall time with all workers always busy."
+            f"Computed rows add {per_round:.2f} s for each round that did not run (a fit over {len(trials)} trials, with "
+            f"{per_start:.1f} s per start). Their wall time assumes that all workers are always busy."
         )
     if best and best.get("Controller", {}).get("Resource", 0) > most:
         remarks.append(
-            f"The best job had printed {best['Controller']['Resource']} rounds before its stop took effect, against "
-            f"{most} of the untuned ones: its AUC is not quite comparable. A larger --replicate makes rounds slower."
+            f"The best job trained {best['Controller']['Resource']} rounds before its stop took effect, the untuned jobs "
+            f"{most}. So its AUC is not fully comparable. A larger --replicate makes rounds slower."
         )
     remarks += conclusions(baselines, value)
     return rows, remarks
@@ -115,22 +115,22 @@ def conclusions(baselines, tuned):
     loss = alone["value"] - spread["value"]
     cluster = instances_text(spread["instances"])
     if spread["instances"] == 1:
-        said = []  # nothing was distributed
+        text = []  # The job was not distributed.
     elif loss > NOISE:
-        said = [f"Distribution alone cost {loss:.4f} AUC: {cluster} against one, same hyperparameters."]
+        text = [f"Distribution alone cost {loss:.4f} AUC: {cluster} against one, same hyperparameters."]
     else:
-        said = [
-            f"Distribution alone cost XGBoost no quality here ({cluster} against one: {-loss:+.4f} AUC, within "
-            f"the {NOISE} taken for noise): its allreduce merges the hosts' histograms, so all rows shape every tree."
+        text = [
+            f"Distribution alone cost XGBoost no quality here ({cluster} against one: {-loss:+.4f} AUC; noise is up to "
+            f"{NOISE}). Its allreduce merges the hosts' histograms, so every tree uses all rows."
         ]
     if tuned is not None:
         gain = tuned - spread["value"]
         size = "" if abs(gain) > NOISE else " This is within noise."
-        said.append(
-            f"Tuning against the untuned {cluster}: {gain:+.4f} AUC.{size} The best of many jobs was chosen by the "
-            "rows it is measured on, so the figure flatters it a little."
+        text.append(
+            f"Tuning against the untuned {cluster}: {gain:+.4f} AUC.{size} The same rows select and measure the best "
+            "job, so the figure is slightly too high."
         )
-    return said
+    return text
 
 
 def render(rows):
@@ -144,14 +144,14 @@ def money(controller):
     if "SpentUsd" in controller:
         cap = controller.get("CapUsd")
         limit = f" of a cap of ${cap:.2f}" if cap is not None else ""
-        yield f"Price of it on the instances named: ${controller['SpentUsd']:.4f}{limit} (nothing was really rented)."
+        yield f"Price of the tuning on the requested instances: ${controller['SpentUsd']:.4f}{limit} (no instance was rented)."
     if controller.get("EndReason"):
-        yield f"The tuning ended because: {controller['EndReason']}."
+        yield f"Reason for the end of the tuning: {controller['EndReason']}."
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--baselines", type=Path, nargs="+", required=True, help="smallest first")
+    parser.add_argument("--baselines", type=Path, nargs="+", required=True, help="files, fewest instances first")
     parser.add_argument("--request", type=Path, required=True)
     parser.add_argument("--result", type=Path, required=True)
     options = parser.parse_args()
@@ -166,7 +166,7 @@ def main():
             print(f"  {name:<18} {value}")
         print()
     print(*render(rows), "", *remarks, *money(result["TuningJob"].get("Controller", {})), sep="\n")
-    print("The untuned jobs had the machine to themselves; the tuning's jobs shared it, which makes them slower.")
+    print("The untuned jobs ran alone. The tuning's jobs shared the machine, so they were slower.")
 
 
 if __name__ == "__main__":

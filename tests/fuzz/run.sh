@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Fuzzes every reader of outside bytes for so many seconds each, and prints one line per target. Needs a nightly toolchain,
-# a C++ compiler, and the crate registry (once, for cargo-fuzz). Called by the nightly job and by hand.
+# Fuzzes every reader of outside bytes for SECONDS each, and prints one line per target. Needs a nightly toolchain, a C++
+# compiler, and access to the crate registry (once, to install cargo-fuzz). The nightly job runs it too.
 #
-#   tests/fuzz/run.sh SECONDS [TARGET...]     fuzz (all targets unless some are named)
-#   tests/fuzz/run.sh minimize [TARGET...]    replace the corpus by the least that covers as much, with what runs found
+#   tests/fuzz/run.sh SECONDS [TARGET...]     fuzz the named targets, or all targets
+#   tests/fuzz/run.sh minimize [TARGET...]    reduce corpus and found inputs to a small corpus with the same coverage
 #
-# Inputs that were found last time are kept in target/fuzz/found and used again; the corpus in the repository is only read.
-# A crash, a hang (60 s for one input: far more than any takes, even on a busy machine) or more than 512 MB ends the target,
-# leaves the input in target/fuzz/artifacts, and makes the exit status 1. To try such an input again: target/fuzz/x86_64-unknown-linux-gnu/release/TARGET FILE.
-# No sanitizer: no crate of ours has unsafe code, so what is sought are panics, broken properties, time and memory.
+# Fuzzing keeps new inputs in target/fuzz/found and reuses them in later runs; it does not change the corpus.
+# A crash, a hang (60 s for one input, far above the usual time) or more than 512 MB ends the target, saves the input in
+# target/fuzz/artifacts, and sets the exit status to 1. To reproduce:
+#   target/fuzz/x86_64-unknown-linux-gnu/release/TARGET FILE
+# No sanitizer is used: the workspace forbids unsafe code, so fuzzing looks for panics, broken properties, time and
+# memory.
 set -euo pipefail
 cd "$(dirname "$0")"
 usage() { sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -16,7 +18,7 @@ usage() { sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mode=$1
 shift
 [[ $mode == minimize || $mode =~ ^[1-9][0-9]*$ ]] || usage
-all=$(sed -n 's/^name = "\(.*\)"/\1/p' libfuzzer/Cargo.toml | grep -v '^fuzzers$')
+all=$(sed -n 's/^name = "\(.*\)"/\1/p' libfuzzer/Cargo.toml | grep -v '^libfuzzer$')
 targets=${*:-$all}
 
 out=$(cd ../.. && pwd)/target/fuzz
@@ -28,7 +30,7 @@ if ! cargo +nightly fuzz build --fuzz-dir libfuzzer --target-dir "$out" --saniti
 fi
 binaries=$out/$(rustc +nightly -vV | sed -n 's/^host: //p')/release
 
-# Longest input in bytes: what a sound one needs and some more; longer ones only cost time.
+# The longest input, in bytes: somewhat more than a valid input needs. Longer inputs only take time.
 longest() {
   case $1 in
     words) echo 512 ;;
@@ -39,23 +41,23 @@ longest() {
   esac
 }
 
-# The last number that libFuzzer printed after a word.
+# Prints the last number after a word in libFuzzer's log.
 last() { sed -n "s/.*$1 *\([0-9][0-9]*\).*/\1/p" "$2" | tail -1; }
 
-# Files and bytes that "minimize" adds at most to the corpus of one target.
+# Maximum number of files and bytes that "minimize" adds to the corpus of a target.
 added_files_max=120
 added_bytes_max=50000
 
 failed=0
 for target in $targets; do
   binary=$binaries/$target
-  [ -x "$binary" ] || { echo "no target is called $target" >&2; exit 2; }
+  [ -x "$binary" ] || { echo "unknown target $target" >&2; exit 2; }
   found=$out/found/$target
   mkdir -p "$found" "$out/artifacts/$target"
   flags=(-rss_limit_mb=512 -timeout=60 -max_len="$(longest "$target")" -dict=dictionary
     -artifact_prefix="$out/artifacts/$target/")
   if [ "$mode" = minimize ]; then
-    # What was written by hand (any name but a digest) stays; what adds to it is added, up to a bound.
+    # Handwritten inputs (any name but a digest) stay. Inputs that add coverage are added, up to the maximum.
     rm -rf "$out/minimized"
     mkdir "$out/minimized"
     find "corpus/$target" -type f | grep -vE '/[0-9a-f]{40}$' | xargs -r -I{} cp {} "$out/minimized/"
@@ -64,7 +66,7 @@ for target in $targets; do
     mkdir "corpus/$target"
     find "$out/minimized" -type f | grep -vE '/[0-9a-f]{40}$' | xargs -r -I{} cp {} "corpus/$target/"
     find "$out/minimized" -type f -printf '%s %p\n' | grep -E '/[0-9a-f]{40}$' | sort -n > "$out/added"
-    # Evenly over all sizes: the small ones alone reach little.
+    # Choose evenly over all sizes: small inputs alone cover little.
     awk -v n="$(wc -l < "$out/added")" -v m="$added_files_max" \
       'n <= m || int(NR * m / n) > int((NR - 1) * m / n)' "$out/added" > "$out/chosen"
     bytes=0

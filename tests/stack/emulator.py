@@ -1,16 +1,21 @@
-"""Starts MiniStack, which plays the services of AWS, on a free port of loopback; ends it by its own process id.
+"""Starts MiniStack, an emulator of AWS's services, on a free port of loopback. Stops it by its own process ID.
 
-Holds what tests need beside it: events with a source of AWS's own may be put (`aws.sagemaker` sends them in an account),
-requests count as sent by TLS, roles see the partition keys of a request (`dynamodb:LeadingKeys`), workflows may call APIs, logs are
-searched for one word of several, and stream mappings retry, split, report and give up as DynamoDB's do on Lambda. MiniStack 1.5 reads
-these settings and does none of it: a batch that fails is tried for ever, records that a function reports as failed count as done, and
-a condition on partition keys always holds. Assumes that it runs in the virtual environment of `requirements.txt`. Must never listen
-on anything but loopback.
+Adds the features that the tests need and MiniStack 1.5 lacks:
+
+- Clients may put events with a source of AWS. In an account SageMaker sends such events.
+- Requests count as sent over TLS.
+- Policies see the partition keys of a request (`dynamodb:LeadingKeys`). In MiniStack such a condition is always true.
+- Workflows may call APIs.
+- A log filter may match one of several words.
+- Stream mappings retry, split, accept reported failures and give up like Lambda's. MiniStack ignores these settings: it retries a
+  failed batch forever, and records that a function reports as failed count as processed.
+
+Assumes that it runs in the virtual environment of `requirements.txt`. Must never listen on any address except loopback.
 
     with Emulator(folder, environment) as emulator:
         emulator.client("dynamodb")
 
-What is in `environment` reaches MiniStack and, with it, every function: AWS_ENDPOINT_URL_SAGEMAKER, say.
+MiniStack and every function get the variables of `environment`, for example AWS_ENDPOINT_URL_SAGEMAKER.
 """
 
 import contextlib
@@ -41,7 +46,7 @@ def free_port():
 
 
 class Emulator:
-    """One MiniStack with its state and its log in `folder`."""
+    """A MiniStack process with its state and its log in `folder`."""
 
     def __init__(self, folder, environment=None, *, enforce_roles=False):
         self.folder = Path(folder)
@@ -53,7 +58,7 @@ class Emulator:
         self.process = None
 
     def environment(self):
-        """What a client of it needs in its environment, `sam` and the functions among them."""
+        """Returns the environment of a client, such as `sam` or a function."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         return kept | {
             "AWS_ENDPOINT_URL": self.url,
@@ -75,7 +80,7 @@ class Emulator:
             "BIND_HOST": "127.0.0.1",
             "MINISTACK_HOST": "localhost",
             "LAMBDA_EXECUTOR": "local",
-            # Each would open a port of its own on all addresses.
+            # Each of these opens a port on all addresses.
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",
             "AUTH": "true" if self.enforce_roles else "false",
@@ -98,16 +103,16 @@ class Emulator:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                raise RuntimeError(f"MiniStack ended with {self.process.returncode}; its log is {self.log}")
+                raise RuntimeError(f"MiniStack ended with exit code {self.process.returncode}; see {self.log}")
             with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
                 with urllib.request.urlopen(f"{self.url}/_ministack/health", timeout=2) as answer:
                     if answer.status == 200:
                         return
             time.sleep(0.1)
-        raise RuntimeError(f"MiniStack did not answer within {START_SECONDS} s; its log is {self.log}")
+        raise RuntimeError(f"MiniStack did not respond within {START_SECONDS} s; see {self.log}")
 
     def stop(self):
-        """Ends it and the functions that it started: all of the session that began with it."""
+        """Kills MiniStack and the functions that it started: every process of its session."""
         if self.process is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -130,18 +135,18 @@ class Emulator:
         self.stop()
 
 
-# ---- What runs in MiniStack's own process ----------------------------------------------------------------------------------
+# ---- Code in MiniStack's process -------------------------------------------------------------------------------------------
 
 
 def allow_aws_sources():
-    """Lets clients put events whose source begins with `aws.`."""
+    """Allows clients to put events whose source begins with `aws.`."""
     from ministack.services import eventbridge
 
     eventbridge._put_events.__defaults__ = (True,)
 
 
 class Mapping:
-    """What is still to be done of one stream mapping: batches, oldest first, each with its failed tries."""
+    """The pending batches of a stream mapping, oldest first, each with its number of failed attempts."""
 
     def __init__(self):
         self.batches = []
@@ -149,10 +154,11 @@ class Mapping:
 
 
 class StreamPoller:
-    """Hands stream records to functions, with a mapping's retries, splitting, reported failures and failure destination.
+    """Delivers stream records to functions, with a mapping's retries, splitting, reported failures and failure destination.
 
-    A record is read once and is then in `Mapping.batches` until it is done or given up. A split costs no try. Records behind
-    a reported one are delivered again with it; when the tries are used up, all of them are given up together.
+    Each record is read once and stays in `Mapping.batches` until it succeeds or the mapping gives it up. A split does not count as
+    an attempt. The records after a reported one are delivered again with it. After the last attempt the mapping gives up all of
+    them together.
     """
 
     def __init__(self, lambda_service):
@@ -160,7 +166,7 @@ class StreamPoller:
         self.mappings = {}
 
     def poll(self):
-        """One pass over all mappings; whether anything was done."""
+        """Polls each mapping once. Returns whether any mapping had work."""
         service, busy = self.service, False
         for account, region, mapping in service._iter_all_esms():
             account_token = service._request_account_id.set(account)
@@ -192,7 +198,7 @@ class StreamPoller:
         return True
 
     def read(self, mapping, source):
-        """The next records that pass the filter, and whether the position moved."""
+        """Returns the next records that match the filter, and whether the position moved."""
         from ministack.services import dynamodb
 
         service = self.service
@@ -229,7 +235,7 @@ class StreamPoller:
 
     @staticmethod
     def reported(mapping, batch, result):
-        """The records from the first one on that the function reported as failed."""
+        """Returns the records from the first reported failure to the end of the batch."""
         if "ReportBatchItemFailures" not in (mapping.get("FunctionResponseTypes") or []):
             return []
         body = result.get("body")
@@ -240,7 +246,7 @@ class StreamPoller:
         for index, record in enumerate(batch):
             if str(record["dynamodb"]["SequenceNumber"]) in failed:
                 return batch[index:]
-        # A number that is none of the batch's fails all of it.
+        # An unknown sequence number fails the whole batch.
         return batch if failed else []
 
     @staticmethod
@@ -255,7 +261,7 @@ class StreamPoller:
 
 
 def count_as_tls():
-    """Policies that ask for TLS see it: in an account every client comes by TLS, on loopback none does."""
+    """Makes every request count as sent over TLS for policies. On loopback no client uses TLS."""
     from ministack.core import iam_evaluator
 
     pin = iam_evaluator.pin_request_origin
@@ -263,7 +269,7 @@ def count_as_tls():
 
 
 class ApiIntegration:
-    """`apigateway:invoke` of Step Functions, which MiniStack has not: a request signed with the role of the state machine."""
+    """`apigateway:invoke` of Step Functions, which MiniStack lacks: a request signed with the role of the state machine."""
 
     def __init__(self, stepfunctions):
         self.stepfunctions, self.execute = stepfunctions, stepfunctions._execute_task
@@ -273,23 +279,23 @@ class ApiIntegration:
         self.role.set(self.stepfunctions._state_machines[execution["stateMachineArn"]]["roleArn"])
         return self.execute(state, given, execution, context)
 
-    def invoke(self, _resource, asked):
+    def invoke(self, _resource, parameters):
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 
-        body = json.dumps(asked["RequestBody"]).encode() if "RequestBody" in asked else None
+        body = json.dumps(parameters["RequestBody"]).encode() if "RequestBody" in parameters else None
         request = AWSRequest(
-            asked["Method"], f"http://{asked['ApiEndpoint']}{asked['Path']}", data=body,
+            parameters["Method"], f"http://{parameters['ApiEndpoint']}{parameters['Path']}", data=body,
             headers={"content-type": "application/json"},
         )
-        if asked.get("AuthType") == "IAM_ROLE":
+        if parameters.get("AuthType") == "IAM_ROLE":
             SigV4Auth(self.credentials(), "execute-api", REGION).add_auth(request)
-        # The API's own name is in the signature; loopback is where it is reached.
-        here = f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}{asked['Path']}"
-        headers = dict(request.headers) | {"host": asked["ApiEndpoint"]}
+        # The signature has the API's host name; the request goes to loopback.
+        here = f"http://127.0.0.1:{os.environ['GATEWAY_PORT']}{parameters['Path']}"
+        headers = dict(request.headers) | {"host": parameters["ApiEndpoint"]}
         try:
             with urllib.request.urlopen(
-                    urllib.request.Request(here, data=body, headers=headers, method=asked["Method"]), timeout=60) as answer:
+                    urllib.request.Request(here, data=body, headers=headers, method=parameters["Method"]), timeout=60) as answer:
                 return {"StatusCode": answer.status, "StatusText": answer.reason, "ResponseBody": json.loads(answer.read())}
         except urllib.error.HTTPError as refused:
             with refused:
@@ -306,7 +312,7 @@ class ApiIntegration:
         return Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
 
 
-def let_workflows_call_apis():
+def allow_workflows_to_call_apis():
     from ministack.services import stepfunctions
 
     integration = ApiIntegration(stepfunctions)
@@ -315,7 +321,7 @@ def let_workflows_call_apis():
 
 
 def read_optional_terms():
-    """Lets FilterLogEvents understand patterns such as `?ERROR ?WARN`: a line with one of the words will do."""
+    """Adds patterns such as `?ERROR ?WARN` to FilterLogEvents: a line with one of the words matches."""
     from ministack.services import cloudwatch_logs
 
     compiled = cloudwatch_logs._compile_filter_pattern
@@ -330,13 +336,13 @@ def read_optional_terms():
 
 
 class PartAction(str):
-    """The action of one part of a transaction, with the partition keys of that part alone."""
+    """The action of a part of a transaction, with the partition keys of this part only."""
 
     keys = ()
 
 
 def partition_keys(request):
-    """The values of the partition key that a request on one table names: in its key, its item, or its condition on keys."""
+    """Returns the partition keys of a request to one table, from its key, its item or its key condition."""
     from ministack.services import dynamodb
 
     table = dynamodb._tables.get(request.get("TableName")) or {}
@@ -350,9 +356,9 @@ def partition_keys(request):
 
 
 def supply_leading_keys():
-    """Gives policies `dynamodb:LeadingKeys`, of each part of a transaction its own.
+    """Sets `dynamodb:LeadingKeys` for policies, separately for each part of a transaction.
 
-    Without it every condition of `ForAllValues` on it holds, since it holds of a key that is not there.
+    Without the key, every `ForAllValues` condition is true.
     """
     from ministack.core import iam_actions, iam_evaluator
 
@@ -385,11 +391,11 @@ def supply_leading_keys():
 def run_ministack():
     from ministack.services import lambda_svc
 
-    # `kill -USR1` writes into the log where each thread is.
+    # `kill -USR1` logs the stack of each thread.
     faulthandler.register(signal.SIGUSR1)
     allow_aws_sources()
     count_as_tls()
-    let_workflows_call_apis()
+    allow_workflows_to_call_apis()
     supply_leading_keys()
     read_optional_terms()
     lambda_svc._poll_dynamodb_streams = StreamPoller(lambda_svc).poll

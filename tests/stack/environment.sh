@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# To be sourced: makes Python environments from lists of requirements, each once.
+# Source this file. It creates Python environments from lists of requirements, each once.
 
-# environment FOLDER REQUIREMENTS: lists may ask for different versions of one package, so each has an environment of its own.
+# environment FOLDER REQUIREMENTS: each list has its own environment, because the lists pin different versions of a package.
 environment() {
   if ! cmp -s "$2" "$1/installed.txt"; then
     rm -rf "$1"

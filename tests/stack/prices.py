@@ -1,6 +1,6 @@
-"""AWS's price list on loopback, with a few prices: GetProducts by usage type, in its shape.
+"""Serves AWS's price list on loopback: GetProducts by usage type, with a few prices, in AWS's format.
 
-For tests. Whatever is not in it has no price there, as in the real list.
+Like the real list, it returns no rows for an unknown usage type.
 """
 
 import json
@@ -10,14 +10,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class PriceList:
     def __init__(self, usd):
-        self.asked = 0
+        self.requests = 0
         prices = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
-                prices.asked += 1
+                prices.requests += 1
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 usage = body["Filters"][0]["Value"]
                 rows = [row(usage, usd[usage])] if usage in usd else []

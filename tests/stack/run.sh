@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Deploys infra/template.yaml to an emulator of AWS's services, tests what is there and runs tunings on it. Needs Python 3.11+, `jq`,
-# `curl` and the functions as `cargo build` makes them; what it installs lies in tests/stack/.work and infra/.work.
+# Deploys infra/template.yaml to an emulator of AWS's services, tests the stack and runs tunings on it. Needs Python 3.11+, `jq`
+# and `curl`. Builds the functions with `cargo build`. Installs its tools into tests/stack/.work and infra/.work.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -10,17 +10,17 @@ environment .work/sam requirements-sam.txt
 environment .work/aws requirements-aws.txt
 environment ../../infra/.work/build ../../infra/build-requirements.txt
 
-# As the tests build them: the same features, so nothing is built twice.
+# The same features as the tests' build, so that cargo reuses it.
 cargo build --locked --quiet --workspace --bins --tests
 
 export SAM=$PWD/.work/sam/bin/sam AWS=$PWD/.work/aws/bin/aws
 CARGO_LAMBDA_BIN=$(realpath ../../infra/.work/build/bin)
 export CARGO_LAMBDA_BIN
 if [ $# -gt 0 ]; then
-  # One of them: tests/stack/run.sh test_tuning.py [TEST…]
+  # Runs one file: tests/stack/run.sh test_tuning.py [TEST…]
   exec .work/emulator/bin/python -B "$@"
 fi
-# Each has an emulator of its own, and waits most of the time for the minutes of the sweeper: so they go side by side.
+# Each of these two has its own emulator and mostly waits for the sweeper's schedule, so they run in parallel.
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 .work/emulator/bin/python -B test_tuning.py > "$logs/tunings" 2>&1 &

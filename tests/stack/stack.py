@@ -1,7 +1,7 @@
-"""The stack of `infra/template.yaml` in an emulator: what is deployed, how it is deployed and deleted.
+"""Deploys the stack of `infra/template.yaml` to an emulator and deletes it.
 
-The template is deployed as it is, from a folder laid out as the repository is, with the functions that `cargo build` made
-instead of those of `cargo lambda build`. Must never change the template: what does not deploy here is not worked around.
+The template is unchanged, in a folder with the layout of the repository. The functions come from `cargo build` instead of
+`cargo lambda build`. Must never change the template: no workaround may hide that a resource does not deploy.
 """
 
 import os
@@ -19,9 +19,9 @@ DEPLOY_SECONDS = 180
 
 
 def stage(folder, marker=None):
-    """Puts template and functions into `folder` as `sam deploy` wants them; answers where the template lies.
+    """Writes the template and the functions into `folder` for `sam deploy`. Returns the folder of the template.
 
-    A `marker` in the packages makes other code of them, as far as their digests tell.
+    A `marker` in the packages changes their digests, so the stack sees new code.
     """
     built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
     infra = Path(folder) / "infra"
@@ -43,7 +43,7 @@ def stage(folder, marker=None):
 
 
 class Stack:
-    """The stack `name`, deployed to `emulator` from `infra`, the folder that `stage` made."""
+    """The stack `name` of `emulator`, deployed from the folder `infra` that `stage` wrote."""
 
     def __init__(self, emulator, infra, sam, name=NAME):
         self.emulator, self.infra, self.sam, self.name = emulator, infra, sam, name
@@ -77,7 +77,7 @@ class Stack:
         return {output["OutputKey"]: output["OutputValue"] for output in stacks[0]["Outputs"]}
 
     def physical(self):
-        """The names that the resources got, by their logical ids."""
+        """Returns the physical names of the resources by logical ID."""
         client = self.emulator.client("cloudformation")
         pages = client.get_paginator("list_stack_resources").paginate(StackName=self.name)
         found = [resource for page in pages for resource in page["StackResourceSummaries"]]

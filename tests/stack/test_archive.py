@@ -1,6 +1,6 @@
-"""A release's archive deploys by the commands that stand in it, with nothing else than the SAM CLI.
+"""Deploys a release's archive with the commands in its README and the SAM CLI.
 
-Run by `run.sh`. Takes the archive that HYPERBAND_ARCHIVE names, or packs one of the functions as `cargo build` made them.
+Run by `run.sh`. Uses the archive in HYPERBAND_ARCHIVE, or packs the functions of `cargo build`.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ ARCHITECTURE = "arm64" if platform.machine() == "aarch64" else "x86_64"
 
 
 def pack(folder):
-    """Runs `infra/release.sh`; the archive, after its sum was checked."""
+    """Runs `infra/release.sh` and returns the archive, after checking its checksum."""
     release = [ROOT / "infra" / "release.sh", "--profile", "dev", "--output", folder]
     subprocess.run(release, check=True, capture_output=True, timeout=SECONDS)
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, check=True, capture_output=True)
@@ -32,7 +32,7 @@ def pack(folder):
 
 
 def unpack(archive, folder):
-    """As `unzip` does, which not every machine has: with the modes that the archive says."""
+    """Unpacks like `unzip`, which not every machine has, with the file modes of the archive."""
     with zipfile.ZipFile(archive) as packed:
         for entry in packed.infolist():
             path = packed.extract(entry, folder)
@@ -49,7 +49,7 @@ class Archive(unittest.TestCase):
         given = os.environ.get("HYPERBAND_ARCHIVE")
         cls.archive = Path(given).resolve() if given else pack(cls.folder / "first")
 
-    def test_what_is_packed_twice_is_the_same(self):
+    def test_packing_twice_gives_the_same_bytes(self):
         if "HYPERBAND_ARCHIVE" in os.environ:
             self.skipTest("an archive is given")
         again = pack(self.folder / "second")
@@ -57,7 +57,7 @@ class Archive(unittest.TestCase):
         sums = [hashlib.sha256(archive.read_bytes()).hexdigest() for archive in (self.archive, again)]
         self.assertEqual(sums[0], sums[1])
 
-    def test_it_deploys_by_its_own_commands(self):
+    def test_the_archive_deploys_with_its_own_commands(self):
         unpack(self.archive, self.folder / "unpacked")
         [root] = (self.folder / "unpacked").iterdir()
         self.assertEqual(root.name, self.archive.stem)
@@ -71,7 +71,7 @@ class Archive(unittest.TestCase):
         self.assertIn("111122223333:role/training", commands)
         commands = commands.replace("arn:aws:iam::111122223333:role/training", TRAINING_ROLE)
         with Emulator(self.folder / "emulator", {"AWS_ENDPOINT_URL_SAGEMAKER": "http://127.0.0.1:9"}) as emulator:
-            # An account in which a training job has run.
+            # The log group exists if a training job has run in the account.
             emulator.client("logs").create_log_group(logGroupName="/aws/sagemaker/TrainingJobs")
             environment = emulator.environment()
             environment["PATH"] = f"{Path(os.environ['SAM']).parent}:{environment['PATH']}"
@@ -92,7 +92,7 @@ class Archive(unittest.TestCase):
             self.assertEqual(client.get_function_configuration(FunctionName=name)["Architectures"], [ARCHITECTURE])
             answer = client.invoke(FunctionName=name, Payload=json.dumps({"Records": []}))
             said = json.loads(answer["Payload"].read())
-            # Started and read it: what is no event of theirs, four say is unreadable, and two have nothing to do.
+            # The function started and read the event: four report it as unreadable, two have nothing to do.
             self.assertIn(said.get("errorType", "none"), ["none", "Unreadable"], f"{name}: {said}")
 
 

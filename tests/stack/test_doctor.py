@@ -1,6 +1,6 @@
-"""`hyperband doctor` examines a deployed stack: the real program, the stack in the emulator, training jobs as processes.
+"""Runs `hyperband doctor` on a deployed stack: the real program, the stack in the emulator, training jobs as processes.
 
-Run by `run.sh`. What holds here must come out as yes, what does not as no; what only an account can show must not be claimed.
+Run by `run.sh`. The doctor must answer yes or no to each check that the emulator can show, and "not tried" to the others.
 """
 
 import json
@@ -16,7 +16,7 @@ from stack import ROOT, TRAINING_ROLE, Stack, stage
 from training import TrainingService
 
 SECONDS = 300
-# The first job of a tuning fails; the next ones train until they are stopped.
+# The first job of a tuning fails. The next jobs train until they are stopped.
 PROGRAM = """#!/bin/sh
 echo "epoch 1 accuracy=0.5"
 sleep 3
@@ -24,16 +24,16 @@ mkdir "$0.$SM_HP_MARK" 2>/dev/null && exit 3
 while :; do sleep 1; done
 """
 
-# What the emulator plays, or the training service.
-HERE = {
+# The checks that the emulator and the training service pass.
+PASSED = {
     "bill-interval", "bill-shows", "prices", "events", "event-times", "failure-class", "name-taken", "job-shows",
     "tags-show", "listing", "stop-ended", "job-absent", "rights", "log-streams", "log-delivery", "signature",
     "tuning-ends", "clocks",
 }
-# The emulator gives a line another id in a subscription than in FilterLogEvents; the doctor must see that.
-NOT_SO_HERE = {"log-ids"}
-# A minute's training, XGBoost's image, an interruption of spot capacity, and a start that takes its time are not here.
-NOT_HERE = {"bill-past-limit", "objective-hyperparameter", "spot-bill", "stop-starting"}
+# The emulator gives a line different IDs in a subscription and in FilterLogEvents. The doctor must detect this.
+FAILED = {"log-ids"}
+# The emulator lacks a minute of training, XGBoost's image, an interruption of spot capacity, and a slow start.
+NOT_TRIED = {"bill-past-limit", "objective-hyperparameter", "spot-bill", "stop-starting"}
 
 
 class Doctor(unittest.TestCase):
@@ -62,7 +62,7 @@ class Doctor(unittest.TestCase):
         cls.training.start()
 
     def examine(self, name, *options):
-        """Runs the program; its exit code, its answer, and the verdicts by check."""
+        """Runs the doctor. Returns the process, its answer, and the verdicts by check."""
         program = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "hyperband"
         done = subprocess.run(
             [program, "doctor", "--endpoint", self.api, "--role", TRAINING_ROLE, "--image", "image:1", "--s3-output",
@@ -75,21 +75,21 @@ class Doctor(unittest.TestCase):
         answer = json.loads(done.stdout)
         return done, answer, {check["Check"]: check["Verdict"] for check in answer["Checks"]}
 
-    def check(self, name, here, not_here, *options):
+    def check(self, name, passed, not_tried, *options):
         done, answer, verdicts = self.examine(name, *options)
-        wanted = dict.fromkeys(here, "yes") | dict.fromkeys(not_here, "not tried") | dict.fromkeys(NOT_SO_HERE, "no")
+        wanted = dict.fromkeys(passed, "yes") | dict.fromkeys(not_tried, "not tried") | dict.fromkeys(FAILED, "no")
         self.assertEqual(verdicts, wanted, f"{done.stdout}\n{done.stderr}")
-        self.assertEqual(done.returncode, 1, "there is a no")
+        self.assertEqual(done.returncode, 1, "a failed check sets the exit code")
         self.assertLessEqual(answer["SpentUsd"], 0.5)
         self.assertGreater(answer["SpentUsd"], 0)
         jobs = self.training.client().list_training_jobs(NameContains=name)["TrainingJobSummaries"]
         self.assertEqual([job["TrainingJobStatus"] for job in jobs], ["Failed", "Stopped"])
 
-    def test_1_what_can_be_tried_here_holds(self):
-        self.check("ondemand", HERE, NOT_HERE)
+    def test_1_the_doctor_gives_the_expected_verdicts(self):
+        self.check("ondemand", PASSED, NOT_TRIED)
 
-    def test_2_with_spot_instances(self):
-        self.check("spot", HERE - {"bill-interval"}, NOT_HERE | {"bill-interval"}, "--spot")
+    def test_2_the_doctor_gives_the_expected_verdicts_with_spot_instances(self):
+        self.check("spot", PASSED - {"bill-interval"}, NOT_TRIED | {"bill-interval"}, "--spot")
 
 
 if __name__ == "__main__":

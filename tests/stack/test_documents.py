@@ -1,6 +1,6 @@
-"""The commands of the documents, taken out of them and run as they stand: DEPLOY's first tuning by `curl`, OPERATIONS' tools.
+"""Extracts commands from the documents and runs them: the first tuning of DEPLOY.md with `curl`, the tools of OPERATIONS.md.
 
-Run by `run.sh`. Only the values that a reader puts in (names, addresses, roles) are put in here. Needs `bash`, `jq` and `curl`.
+Run by `run.sh`. The tests replace only the values that a reader replaces (names, addresses, roles). Needs `bash`, `jq` and `curl`.
 """
 
 import json
@@ -16,8 +16,8 @@ from prices import PriceList
 from stack import NAME, ROOT, TRAINING_ROLE, Stack, stage
 
 SECONDS = 120
-# Version 2 of the AWS CLI, which the runbook asks for, is no Python package; version 1 lacks this one command of it, reads the
-# Region of another variable, and asks queues at an address of its own.
+# The runbook needs version 2 of the AWS CLI, which is not a Python package. Version 1 lacks one command, reads the Region from another
+# variable, and uses its own address for queues.
 AWS = """#!/usr/bin/env bash
 if [ "$*" = "configure export-credentials --format env" ]; then
   printf 'export AWS_ACCESS_KEY_ID=%s\\nexport AWS_SECRET_ACCESS_KEY=%s\\n' "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY"
@@ -28,18 +28,18 @@ fi
 
 
 def blocks(document, kind):
-    """The fenced blocks of a document of this kind, in order."""
+    """Returns the fenced blocks of this kind in a document, in order."""
     return re.findall(rf"```{kind}\n(.*?)```", (ROOT / "docs" / document).read_text(), re.S)
 
 
 def block(document, kind, having):
-    """The only one that has these words in it."""
+    """Returns the only block that contains these words."""
     [found] = [text for text in blocks(document, kind) if having in text]
     return found
 
 
 def put_in(text, **values):
-    """Replaces the values of variables of a shell, each of which is set once."""
+    """Replaces the values of shell variables. The text sets each of them once."""
     for name, value in values.items():
         text, count = re.subn(rf"(?m)^((?:export )?{name}=).*$", lambda found, value=value: found[1] + f"'{value}'", text)
         assert count == 1, (name, count)
@@ -54,7 +54,7 @@ class Commands(unittest.TestCase):
         cls.folder = Path(folder.name)
         prices = PriceList({"USE1-Train:ml.m5.large": 0.115, "USE1-Train:VolumeUsage.gp2": 0.14})
         cls.addClassCleanup(prices.stop)
-        # Nobody plays SageMaker: what is ordered is put off.
+        # There is no SageMaker, so every start is deferred.
         cls.emulator = Emulator(cls.folder, {
             "AWS_ENDPOINT_URL_SAGEMAKER": "http://127.0.0.1:9", "AWS_ENDPOINT_URL_PRICING": prices.url})
         cls.addClassCleanup(cls.emulator.stop)
@@ -67,7 +67,7 @@ class Commands(unittest.TestCase):
         tools.mkdir()
         (tools / "aws").write_text(AWS)
         (tools / "aws").chmod(0o755)
-        # As on a machine of somebody's: no Region but the one that the runbook sets.
+        # As on a user's machine, the only Region is the one that the runbook sets.
         cls.environment = cls.emulator.environment() | {
             "AWS_CLI": os.environ["AWS"], "PATH": f"{tools}:{os.environ['PATH']}"}
         del cls.environment["AWS_REGION"], cls.environment["AWS_DEFAULT_REGION"]
@@ -77,13 +77,13 @@ class Commands(unittest.TestCase):
 
     @classmethod
     def submit(cls):
-        """The first tuning, by DEPLOY's `curl`."""
+        """Submits the first tuning with the `curl` command of DEPLOY.md."""
         request = (ROOT / "examples" / "first.json").read_text()
         (cls.folder / "examples").mkdir()
         (cls.folder / "examples" / "first.json").write_text(
             request.replace("arn:aws:iam::111122223333:role/training", TRAINING_ROLE))
         commands = block("DEPLOY.md", "sh", "--data @examples/first.json").replace("eu-west-1", REGION)
-        # These are no temporary credentials.
+        # The test credentials are not temporary.
         commands = re.sub(r'-H "x-amz-security-token: [^"]*" ', "", commands)
         environment = cls.environment | {"HYPERBAND_ENDPOINT": cls.api}
         cls.answers = cls.bash(commands, environment)
@@ -100,16 +100,16 @@ class Commands(unittest.TestCase):
     def run_tools(self, *commands):
         return self.bash("\n".join([self.tools, *commands])).strip()
 
-    def test_the_first_tuning_is_taken_from_any_tool_that_signs(self):
+    def test_curl_submits_and_describes_the_first_tuning(self):
         created, described = self.answers.replace("}{", "}\n{").splitlines()
         self.assertIn("first", json.loads(created)["HyperParameterTuningJobArn"])
         self.assertEqual(json.loads(described)["HyperParameterTuningJobStatus"], "InProgress")
 
-    def test_name_of_and_the_table(self):
+    def test_name_of_and_table_return_physical_names(self):
         self.assertEqual(self.run_tools("name_of DeciderFailures", 'echo "$TABLE"').split(),
                          [self.ids["DeciderFailures"], self.ids["Table"]])
 
-    def test_call_asks_the_api_and_changes_a_cap(self):
+    def test_call_reads_a_tuning_and_changes_its_cap(self):
         status = self.run_tools("call /tuning-jobs/first | jq -r .HyperParameterTuningJobStatus")
         self.assertEqual(status, "InProgress")
         self.assertEqual(self.run_tools("call '/tuning-jobs?MaxResults=10' | jq -r "
@@ -117,8 +117,8 @@ class Commands(unittest.TestCase):
         self.run_tools("""call /tuning-jobs/first -X PATCH --data '{"MaxCostUsd": 50}'""")
         self.assertEqual(self.run_tools("call /tuning-jobs/first | jq .Controller.CapUsd"), "50")
 
-    def test_errors_and_failures_show_what_went_wrong(self):
-        # An event that cannot be read, of this stack.
+    def test_errors_and_failures_show_an_unreadable_event(self):
+        # An unreadable event of this stack.
         sample = json.loads((ROOT / "events/aws.sagemaker/training-job-state-change.completed.json").read_text())
         sample["detail"]["Tags"]["hyperband:stack"] = NAME
         sample["detail"]["TrainingJobStatus"] = 7
@@ -130,7 +130,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(json.loads(kept)["responsePayload"]["errorType"], "Unreadable")
         self.assertIn('"errorType":"Unreadable"', self.run_tools("errors job-events"))
 
-    def test_rows_show_a_tuning(self):
+    def test_rows_show_the_rows_of_a_tuning(self):
         commands = block("OPERATIONS.md", "sh", "rows()").replace("my-tuning", "first")
         shown = self.run_tools(commands)
         for word in ["first-", "META", "HEAD", "STEP#0000000001", "submitted", "TuningSubmitted"]:

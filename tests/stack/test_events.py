@@ -1,8 +1,8 @@
-"""The samples of `events/` by the commands that its README names: `cargo lambda invoke` hands each to its function's program.
+"""Runs the commands of `events/README.md`: `cargo lambda invoke` sends each sample to its function's program.
 
-Run by `run.sh`. cargo-lambda plays Lambda, the emulator DynamoDB and the event bus; the programs are those that `cargo build`
-made. What becomes of a sample that is about a tuning, the functions' own tests compare; here one is followed into the table.
-`sam local invoke` wants containers: of it only what it looks up in the template is held against the README.
+Run by `run.sh`. cargo-lambda emulates Lambda, and MiniStack emulates DynamoDB and the event bus. `cargo build` builds the programs.
+The functions' own tests compare the outcome of each sample; here one test follows a sample into the table. `sam local invoke`
+needs containers, so a test compares only its lookup in the template with the README.
 """
 
 import json
@@ -27,7 +27,7 @@ CHANGE = "aws.sagemaker/training-job-state-change.completed.json"
 README = (ROOT / "events/README.md").read_text()
 ROWS = [tuple(cell.strip(" `") for cell in row) for row in re.findall(r"^\| (`aws\.[^|]+)\|([^|]+)\|([^|]+)\|$", README, re.M)]
 
-# What `sam local invoke` does with its argument and its template before it starts a container.
+# Looks up functions like `sam local invoke` before it starts a container.
 LOOK_UP = """
 import json, sys
 from samcli.lib.providers.sam_function_provider import SamFunctionProvider
@@ -68,7 +68,7 @@ class Samples(unittest.TestCase):
 
     @classmethod
     def background(cls, name, command, environment):
-        """Runs until the tests are over."""
+        """Starts a process that runs until the end of the tests."""
         with (cls.folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
                 command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
@@ -82,7 +82,7 @@ class Samples(unittest.TestCase):
 
     @classmethod
     def watch(cls):
-        """Lambda's APIs, as `cargo lambda watch` serves them."""
+        """Serves Lambda's APIs with `cargo lambda watch`."""
         command = ["cargo-lambda", "lambda", "watch", "--only-lambda-apis"]
         process = cls.background(
             "watch", [*command, "--invoke-address", "127.0.0.1", "--invoke-port", str(cls.port)], cls.cargo_lambda())
@@ -105,7 +105,7 @@ class Samples(unittest.TestCase):
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "256",
             "AWS_LAMBDA_LOG_GROUP_NAME": "group",
             "AWS_LAMBDA_LOG_STREAM_NAME": "stream",
-            # Nobody plays SageMaker: its calls end at once, at a port that refuses.
+            # There is no SageMaker: its calls fail at once, at a closed port.
             "AWS_ENDPOINT_URL_SAGEMAKER": "http://127.0.0.1:9",
             "AWS_ENDPOINT_URL_PRICING": cls.prices.url,
             "TABLE_NAME": TABLE,
@@ -118,7 +118,7 @@ class Samples(unittest.TestCase):
         })
 
     def invoke(self, function, file):
-        """Whether the README's command went well, and what it printed."""
+        """Runs the README's command. Returns whether it succeeded, and its output."""
         command = ["cargo", "lambda", "invoke", function, "--data-file", str(file)]
         done = subprocess.run(
             [*command, "--invoke-address", "127.0.0.1", "--invoke-port", str(self.port)],
@@ -130,9 +130,9 @@ class Samples(unittest.TestCase):
         return self.dynamodb.query(
             TableName=TABLE, KeyConditionExpression="pk = :pk", ExpressionAttributeValues={":pk": {"S": partition}})["Items"]
 
-    def test_1_every_sample_is_taken_by_its_function(self):
+    def test_1_every_function_accepts_its_samples(self):
         self.assertEqual({function for _, function, _ in ROWS}, set(FUNCTIONS))
-        # Requests about a tuning come after the one that makes it; a name is taken once.
+        # Requests about a tuning follow the one that creates it. A name is accepted once.
         order = {"create-invalid": 0, "create": 1, "describe": 2, "change-limits": 3, "stop": 4, "aws-json-create": 5}
         for file, function, outcome in sorted(ROWS, key=lambda row: order.get(row[0].split(".")[-2], 0)):
             with self.subTest(function=function, file=file):
@@ -144,7 +144,7 @@ class Samples(unittest.TestCase):
                 if function == "api" and "aws-json-create" not in file:
                     self.assertEqual(str(answer["statusCode"]), outcome.split(",")[0], answer)
 
-    def test_2_a_sample_with_the_id_of_a_tuning_becomes_a_fact_of_it(self):
+    def test_2_a_sample_with_the_id_of_a_tuning_writes_a_fact_of_it(self):
         [row] = self.rows("INDEX")
         identity = re.search(r"hb1-[0-9a-z]{6}", json.dumps(row))[0]
         before = {fact["sk"]["S"] for fact in self.rows(f"F#{identity}")}
@@ -155,12 +155,12 @@ class Samples(unittest.TestCase):
         self.assertEqual(len(new), 1, new)
         self.assertIn("JobStateChanged", new[0]["data"]["S"])
 
-    def test_3_what_a_function_cannot_take_the_command_tells_as_an_error(self):
+    def test_3_an_unreadable_event_fails_the_command(self):
         well, said = self.invoke("job-events", "events/aws.lambda/batch-response.partial.json")
         self.assertFalse(well, said)
         self.assertIn("Unreadable", said)
 
-    def test_4_the_commands_of_the_readme_name_what_there_is(self):
+    def test_4_the_commands_of_the_readme_name_existing_functions_and_files(self):
         for function, file in re.findall(r"^cargo lambda invoke (\S+) --data-file events/(\S+)$", README, re.M):
             self.assertIn((file, function), [row[:2] for row in ROWS])
         invoked = re.findall(r"^sam local invoke (\S+) -t infra/template.yaml -e events/(\S+)$", README, re.M)
@@ -168,13 +168,13 @@ class Samples(unittest.TestCase):
         for name, file in invoked:
             self.assertIn((file, name), [(file, logical(function)) for file, function, _ in ROWS])
         sam = Path(os.environ["SAM"]).parent / "python"
-        names = [*map(logical, FUNCTIONS), "NobodyFunction"]
+        names = [*map(logical, FUNCTIONS), "UnknownFunction"]
         done = subprocess.run(
             [sam, "-B", "-c", LOOK_UP, *names], cwd=ROOT, env=self.emulator.environment(), capture_output=True, text=True,
             timeout=SECONDS, check=True,
         )
         found = json.loads(done.stdout.splitlines()[-1])
-        self.assertIsNone(found.pop("NobodyFunction"))
+        self.assertIsNone(found.pop("UnknownFunction"))
         for function in FUNCTIONS:
             code, *rest = found[logical(function)]
             self.assertTrue(code.endswith(f"target/lambda/{function}/bootstrap.zip"), code)

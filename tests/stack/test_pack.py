@@ -1,6 +1,6 @@
-"""What an archive of a release holds: the licences of what is built into it, its settings, documents whose links lead somewhere.
+"""Tests the content of a release's archive: licences of everything built into it, settings, documents with valid links.
 
-Run by `run.sh`; by itself it needs nothing but cargo and Python. The functions packed here are a word each: what matters is around them.
+Run by `run.sh`; alone it needs only cargo and Python. The packed functions are placeholders of one word.
 """
 
 import io
@@ -23,7 +23,7 @@ TARGET = pack.TARGETS["arm64"]
 
 
 def built(packages):
-    """The packages of the registry that these are built of: name and version."""
+    """Returns the registry packages that these are built from: name and version."""
     command = ["cargo", "tree", "--locked", "--edges", "normal", "--prefix", "none", "--target", TARGET]
     command += [f"--package={package}" for package in packages]
     lines = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
@@ -59,24 +59,24 @@ class Pack(unittest.TestCase):
             self.modes = {entry.filename.split("/", 1)[1]: entry.external_attr >> 16 for entry in archive.infolist()}
             return {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
 
-    def test_each_archive_carries_the_licences_of_what_is_built_into_it(self):
+    def test_each_archive_has_the_licences_of_everything_built_into_it(self):
         for files, packages in [(self.functions(), pack.FUNCTIONS), (self.program(), ["cli"])]:
             text = files["THIRD-PARTY.txt"].decode()
             listed = set(re.findall(r"^([\w-]+ \d[^ :]*): ", text, re.M))
             self.assertEqual(listed, built(packages))
-            # The direction numbers of the Sobol' sequence are under a licence that binary distributions have to carry.
+            # Binary distributions must include the licence of the Sobol' sequence's direction numbers.
             self.assertIn("Copyright (c) 2008, Frances Y. Kuo and Stephen Joe", text)
             self.assertIn("Apache License", files["LICENSE"].decode())
-            # Whose it is stands above each text: nobody is left out.
+            # The heading of each text names its packages. Every package has a text.
             headed = {name for line in re.findall(r"^={100}\n(.+)\n={100}$", text, re.M) for name in line.split(", ")}
             self.assertLessEqual(listed, headed)
             self.assertNotIn(str(ROOT), text)
 
-    def test_the_program_can_be_started(self):
+    def test_the_program_is_executable(self):
         self.assertEqual(self.program()["hyperband"], b"program")
         self.assertEqual(self.modes["hyperband"] & 0o777, 0o755)
 
-    def test_the_settings_name_what_the_functions_run_on(self):
+    def test_the_settings_have_the_architecture_of_the_functions(self):
         settings = tomllib.loads(self.functions()["infra/samconfig.toml"].decode())
         given = tomllib.loads((ROOT / "infra" / "samconfig.toml").read_text())
         for stage in ["default", "prod"]:
@@ -93,7 +93,7 @@ class Pack(unittest.TestCase):
             (folder / "infra").mkdir(parents=True)
             (folder / "infra/samconfig.toml").write_bytes(files["infra/samconfig.toml"])
             where = folder if "infra/" in command else folder / "infra"
-            # Typed twice it says the same.
+            # The command is idempotent.
             for _ in range(2):
                 subprocess.run(["bash", "-euc", command], cwd=where, check=True)
                 settings = tomllib.loads((folder / "infra/samconfig.toml").read_text())
@@ -102,18 +102,35 @@ class Pack(unittest.TestCase):
                     roles = [one for one in parameters if one.startswith("ExecutionRoleArns=")]
                     self.assertEqual(roles, ["ExecutionRoleArns=arn:aws:iam::111122223333:role/training"], name)
 
-    def test_files_that_the_deploy_chapter_names_are_there(self):
+    def test_files_that_the_deploy_chapter_names_exist(self):
         chapter = (ROOT / "README.md").read_text().split("\n## Deploy\n", 1)[1].split("\n## ", 1)[0]
         commands = "\n".join(re.findall(r"```sh\n(.*?)```", chapter, re.S))
-        named = re.findall(r"(?<![\w/.])@?((?:infra|examples|functions)/[\w./-]+)", commands)
-        self.assertLessEqual({"infra/build.sh", "infra/samconfig.toml", "functions/cli", "examples/first.json"}, set(named))
+        named = re.findall(r"(?<![\w/.])@?((?:infra|examples)/[\w./-]+)", commands)
+        self.assertLessEqual({"infra/build.sh", "infra/samconfig.toml"}, set(named))
         for path in named:
             self.assertTrue((ROOT / path).exists(), path)
-        # The signed request is that of the guide, which the stack's tests send.
-        [curl] = re.findall(r"^curl .*\\\n.*$", commands, re.M)
-        self.assertIn(curl, (ROOT / "docs/DEPLOY.md").read_text())
 
-    def test_what_the_readme_lists_is_there_and_nothing_else(self):
+    def test_signed_requests_differ_only_in_what_they_send(self):
+        # The tests of the stack send the requests of DEPLOY.md.
+        signed = [re.findall(r"^curl (?:.*\\\n)+.*$", (ROOT / "docs" / name).read_text(), re.M)
+                  for name in ["DEPLOY.md", "STACK.md"]]
+        headers = {command.split(' "$HYPERBAND_ENDPOINT')[0].removesuffix(" --data @examples/first.json")
+                   for commands in signed for command in commands}
+        self.assertEqual([len(commands) for commands in signed], [2, 1])
+        self.assertEqual(len(headers), 1, headers)
+
+    def test_links_of_the_readme_and_the_map_are_valid(self):
+        for name in ["README.md", "ARCHITECTURE.md"]:
+            for link in re.findall(r"\]\(([^)\s]+)\)", (ROOT / name).read_text()):
+                if link.startswith("https://"):
+                    continue
+                path, _, wanted = link.partition("#")
+                target = ROOT / path
+                self.assertTrue(target.exists(), f"{name} links {link}")
+                headings = re.findall(r"^#+ (.+)$", target.read_text(), re.M) if wanted else []
+                self.assertTrue(not wanted or wanted in map(anchor, headings), f"{name} links {link}")
+
+    def test_the_readme_lists_every_file_and_no_other(self):
         files = self.functions()
         listed = re.findall(r"^\| `([^`]+)` \|", files["README.md"].decode(), re.M)
         named = {re.sub(r"<function>.*", "", name) for name in listed} | {"README.md"}
@@ -123,7 +140,7 @@ class Pack(unittest.TestCase):
             self.assertTrue(any(file == name or file.startswith(name) for file in files), name)
         self.assertEqual(json.loads(files["examples/first.json"])["HyperParameterTuningJobName"], "first")
 
-    def test_links_of_the_documents_lead_somewhere(self):
+    def test_links_of_the_documents_are_valid(self):
         files = self.functions()
         seen = 0
         for file, content in files.items():
@@ -138,10 +155,10 @@ class Pack(unittest.TestCase):
                 seen += 1
         self.assertGreater(seen, 10)
 
-    def test_a_folder_is_meant_from_where_the_caller_stands(self):
+    def test_the_output_folder_is_relative_to_the_caller(self):
         away = self.folder / "away"
         away.mkdir()
-        # A cargo target without functions: it ends where it would pack the first, its folder made.
+        # A cargo target without functions: the script creates the folder, then fails at the first function.
         environment = os.environ | {"CARGO_TARGET_DIR": str(self.folder / "nothing")}
         release = [ROOT / "infra" / "release.sh", "--profile", "dev", "--output", "made"]
         done = subprocess.run(release, cwd=away, env=environment, capture_output=True, text=True, check=False)

@@ -1,8 +1,7 @@
-"""The sample workflow of `infra/samples/step-functions` runs tunings of the stack beside it, from their start to their end.
+"""Tests the sample workflow of `infra/samples/step-functions`: it runs tunings of a stack from start to end.
 
-Run by `run.sh`. The emulator runs the state machines as they are in the template and enforces the roles towards the API; training
-jobs are real processes. What it does not enforce, the rights of a state machine towards DynamoDB and Step Functions, is asked
-of it with the roles' credentials.
+Run by `run.sh`. The emulator runs the state machines of the template and enforces their rights on the API. Training jobs are real
+processes. The emulator does not enforce a state machine's rights on DynamoDB and Step Functions, so a test assumes the roles.
 """
 
 import json
@@ -64,7 +63,7 @@ class Workflow(unittest.TestCase):
 
     @classmethod
     def deploy_sample(cls):
-        """By the command that stands in the sample's README."""
+        """Runs the command of the sample's README."""
         outputs = cls.stack.outputs()
         [command] = re.findall(r"^sam deploy (?:.*\\\n)+.*$", (SAMPLE / "README.md").read_text(), re.M)
         command = re.sub(r"ApiUrl=\S+", f"ApiUrl={outputs['ApiUrl']}", command)
@@ -100,7 +99,7 @@ class Workflow(unittest.TestCase):
         return self.workflows.get_execution_history(executionArn=execution, maxResults=1000)["events"]
 
     def check_completed(self, execution, name):
-        """It gives back the description of the tuning that has ended."""
+        """Checks that the execution returns the description of the ended tuning."""
         described = self.ended(execution)
         self.assertEqual(described["status"], "SUCCEEDED", described)
         tuning = json.loads(described["output"])
@@ -108,12 +107,12 @@ class Workflow(unittest.TestCase):
         self.assertTrue(tuning["BestTrainingJob"]["TrainingJobName"].startswith(f"{name}-"))
         self.assertEqual(tuning["TrainingJobStatusCounters"]["InProgress"], 0)
 
-    def test_1_an_execution_goes_on_at_the_end_and_gives_back_the_tuning(self):
+    def test_1_an_execution_ends_with_the_tuning_and_returns_its_description(self):
         definition = json.loads(self.workflows.describe_state_machine(stateMachineArn=self.machine)["definition"])
         wait = definition["States"]["Wait for the end"]
         self.assertGreater(wait["TimeoutSeconds"], SECONDS)
         woken = self.start(request("first"))
-        # The same, but the event finds nobody in the table: it looks by itself.
+        # Without a task token in the table the event wakes no execution, so the execution checks by itself.
         wait["TimeoutSeconds"] = 2
         wait["Parameters"]["TableName"] = "lost"
         self.emulator.client("dynamodb").create_table(
@@ -121,11 +120,11 @@ class Workflow(unittest.TestCase):
             AttributeDefinitions=[{"AttributeName": "name", "AttributeType": "S"}])
         role = self.emulator.client("iam").get_role(RoleName=self.ids["TuneRole"])["Role"]["Arn"]
         other = self.workflows.create_state_machine(name="lost", definition=json.dumps(definition), roleArn=role)
-        looks = self.start(request("second"), other["stateMachineArn"])
+        polling = self.start(request("second"), other["stateMachineArn"])
         self.check_completed(woken, "first")
-        self.check_completed(looks, "second")
-        self.assertEqual(self.states(woken), ["Start", "Wait for the end", "Look", "Has it ended", "Ended"], "woken once, by the end")
-        timeouts = [event for event in self.events(looks)
+        self.check_completed(polling, "second")
+        self.assertEqual(self.states(woken), ["Start", "Wait for the end", "Look", "Has it ended", "Ended"], "only the event of the end wakes the execution")
+        timeouts = [event for event in self.events(polling)
                     if event.get("taskFailedEventDetails", {}).get("error") == "States.Timeout"]
         self.assertTrue(timeouts)
 
@@ -133,7 +132,7 @@ class Workflow(unittest.TestCase):
         entered = [event.get("stateEnteredEventDetails") for event in self.events(execution)]
         return [one["name"] for one in entered if one]
 
-    def test_2_a_request_that_is_refused_fails_the_execution_with_the_reason(self):
+    def test_2_a_refused_request_fails_the_execution_with_its_reason(self):
         refused = self.start(request("third", RoleArn="arn:aws:iam::000000000000:role/administrator"))
         described = self.ended(refused)
         self.assertEqual((described["status"], described["error"]), ("FAILED", "ApiGateway.400"), described)
@@ -143,17 +142,17 @@ class Workflow(unittest.TestCase):
         key = {"name": {"S": "first"}}
         tune, wake = self.assume("TuneRole"), self.assume("WakeRole")
         table = self.ids["Waiting"]
-        tune("dynamodb").put_item(TableName=table, Item=key | {"token": {"S": "of nobody"}})
+        tune("dynamodb").put_item(TableName=table, Item=key | {"token": {"S": "unknown"}})
         self.assertIn("Item", wake("dynamodb").get_item(TableName=table, Key=key))
         with self.assertRaises(wake("stepfunctions").exceptions.ClientError) as refused:
-            wake("stepfunctions").send_task_success(taskToken="of nobody", output="{}")
+            wake("stepfunctions").send_task_success(taskToken="unknown", output="{}")
         self.assertNotIn("AccessDenied", str(refused.exception))
         for denied in [
             lambda: tune("dynamodb").get_item(TableName=table, Key=key),
             lambda: wake("dynamodb").put_item(TableName=table, Item=key),
             lambda: tune("dynamodb").put_item(
                 TableName=self.stack.outputs()["TableName"], Item={"pk": {"S": "x"}, "sk": {"S": "x"}}),
-            lambda: tune("stepfunctions").send_task_success(taskToken="of nobody", output="{}"),
+            lambda: tune("stepfunctions").send_task_success(taskToken="unknown", output="{}"),
         ]:
             with self.assertRaises(Exception) as refused:
                 denied()

@@ -1,6 +1,6 @@
-"""The template deploys, every function runs with the rights of its role, what fails is kept, and deletion keeps the table.
+"""Tests the deployed template: rights of every function, streams, failure queues, updates, and deletion, which keeps the table.
 
-Run by `run.sh`. The emulator enforces the roles of the functions; it plays neither SageMaker nor the retries of EventBridge.
+Run by `run.sh`. The emulator enforces the roles of the functions. It emulates neither SageMaker nor EventBridge's retries.
 """
 
 import json
@@ -30,14 +30,14 @@ def row_key(partition):
     return {"pk": {"S": partition}, "sk": {"S": "x"}}
 
 
-def eventually(question, what):
-    """Asks until the answer is something; everything in the stack happens a little later."""
+def eventually(condition, description):
+    """Polls until the condition is true, because the stack works asynchronously. Returns its value."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
-        if answer := question():
-            return answer
+        if value := condition():
+            return value
         time.sleep(0.2)
-    raise AssertionError(f"not within {SECONDS} s: {what}")
+    raise AssertionError(f"not within {SECONDS} s: {description}")
 
 
 class Deployed(unittest.TestCase):
@@ -45,7 +45,7 @@ class Deployed(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="hyperband-stack-")
         cls.addClassCleanup(cls.folder.cleanup)
-        # Nobody plays SageMaker: its calls end at once, at a port that refuses.
+        # There is no SageMaker: its calls fail at once, at a closed port.
         nowhere = {"AWS_ENDPOINT_URL_SAGEMAKER": "http://127.0.0.1:9"}
         cls.emulator = Emulator(cls.folder.name, nowhere, enforce_roles=True)
         cls.addClassCleanup(cls.emulator.stop)
@@ -84,7 +84,7 @@ class Deployed(unittest.TestCase):
         tick = {"source": "aws.scheduler", "detail-type": "Scheduled Event", "time": "2026-09-10T00:30:00Z", "detail": {}}
         error, answer = self.invoke("sweeper", tick)
         self.assertIsNone(error, answer)
-        # It took its lease, and went on until it wanted to list training jobs.
+        # The sweeper took its lease and failed only at ListTrainingJobs.
         self.assertFalse(answer["busy"], answer)
         self.assertIsNotNone(answer["listingError"], answer)
         self.assertNotIn("AccessDenied", json.dumps(answer))
@@ -93,7 +93,7 @@ class Deployed(unittest.TestCase):
         self.assertEqual(self.invoke("job-events", sample), (None, {"recorded": "NotOurs"}))
 
     def as_role(self, logical):
-        """A client of the table with the rights of a role."""
+        """Returns a client of the table with the rights of a role."""
         arn = self.client("iam").get_role(RoleName=self.ids[logical])["Role"]["Arn"]
         given = self.client("sts").assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
         return boto3.client(
@@ -107,14 +107,14 @@ class Deployed(unittest.TestCase):
             call(TableName=self.table, **arguments) if "TransactItems" not in arguments else call(**arguments)
         self.assertEqual(refused.exception.response["Error"]["Code"], "AccessDeniedException")
 
-    def test_a_function_may_not_do_what_its_role_does_not_name(self):
+    def test_a_function_may_make_only_the_calls_of_its_role(self):
         for logical in ["ApiRole", "JobEventsRole", "JobLogsRole", "ActuatorRole"]:
             with self.subTest(logical):
                 dynamodb, key = self.as_role(logical), row_key("T#x")
                 dynamodb.get_item(TableName=self.table, Key=key)
                 self.assert_denied(dynamodb.delete_item, Key=key)
 
-    def test_regression_a_role_reads_its_own_partitions_only(self):
+    def test_regression_a_role_reads_only_its_own_partitions(self):
         for logical, closed in [("ApiRole", "A#x"), ("JobEventsRole", "F#x"), ("JobLogsRole", "INDEX"),
                                 ("DeciderRole", "A#x"), ("ActuatorRole", "F#x"), ("SweeperRole", "INDEX")]:
             with self.subTest(logical):
@@ -122,7 +122,7 @@ class Deployed(unittest.TestCase):
                 dynamodb.get_item(TableName=self.table, Key=row_key("T#x"))
                 self.assert_denied(dynamodb.get_item, Key=row_key(closed))
 
-    def test_a_query_and_each_part_of_a_transaction_are_bound_to_partitions(self):
+    def test_a_query_and_each_part_of_a_transaction_are_limited_to_partitions(self):
         def query(partition):
             return {"KeyConditionExpression": "#p = :p", "ExpressionAttributeNames": {"#p": "pk"},
                     "ExpressionAttributeValues": {":p": {"S": partition}}}
@@ -139,17 +139,17 @@ class Deployed(unittest.TestCase):
 
     def test_facts_and_rings_reach_the_decider_and_new_actions_the_actuator(self):
         before = self.starts("decider"), self.starts("actuator")
-        self.put("T#nobody-000000")
-        self.put("R#nobody-000000", nonce={"N": "1"})
+        self.put("T#unknown-000000")
+        self.put("R#unknown-000000", nonce={"N": "1"})
         eventually(lambda: self.starts("decider") > before[0], "a ring reaches the decider")
-        self.put("A#nobody-000000", type={"S": "action"}, version={"N": "1"})
+        self.put("A#unknown-000000", type={"S": "action"}, version={"N": "1"})
         eventually(lambda: self.starts("actuator") > before[1], "an action reaches the actuator")
 
-    def test_state_changes_of_this_stack_reach_job_events_and_no_others(self):
+    def test_state_changes_of_only_this_stack_reach_job_events(self):
         before = self.starts("job-events")
         self.event("aws.sagemaker", "another-stack")
         self.event("aws.sagemaker", NAME)
-        eventually(lambda: self.starts("job-events") > before, "our event is delivered")
+        eventually(lambda: self.starts("job-events") > before, "the stack's event is delivered")
         time.sleep(1)
         self.assertEqual(self.starts("job-events"), before + 1)
 
@@ -159,11 +159,11 @@ class Deployed(unittest.TestCase):
         logs.create_log_stream(logGroupName=TRAINING_LOGS, logStreamName=stream)
         line = {"timestamp": int(time.time() * 1000), "message": "[0]#011validation-auc:0.5"}
         logs.put_log_events(logGroupName=TRAINING_LOGS, logStreamName=stream, logEvents=[line])
-        eventually(lambda: self.starts("job-logs") > before, "a line is delivered")
+        eventually(lambda: self.starts("job-logs") > before, "a log line is delivered")
         self.assertNotIn("AccessDenied", self.log("job-logs"))
 
     def ask(self, method, path, body=None, *, signed=True):
-        """The status and the answer of the API."""
+        """Sends a request to the API. Returns the status and the body."""
         api = self.stack.outputs()["ApiUrl"].split("//")[1].split(".")[0]
         host = f"{api}.execute-api.localhost:{self.emulator.port}"
         data = json.dumps(body).encode() if body else None
@@ -179,13 +179,13 @@ class Deployed(unittest.TestCase):
             with refused:
                 return refused.code, json.loads(refused.read() or b"null")
 
-    def test_the_api_answers_nobody_who_does_not_sign(self):
+    def test_the_api_refuses_unsigned_requests(self):
         for method, path in [("GET", "/tuning-jobs"), ("POST", "/tuning-jobs"), ("POST", "/")]:
             with self.subTest(path):
                 status, _ = self.ask(method, path, {} if method == "POST" else None, signed=False)
                 self.assertEqual(status, 403)
 
-    def test_a_tuning_is_taken_decided_on_and_performed_with_the_rights_of_the_roles(self):
+    def test_a_tuning_is_accepted_decided_and_performed_with_the_rights_of_the_roles(self):
         request = json.loads((ROOT / "examples/hello/request.json").read_text())
         request["TrainingJobDefinition"]["RoleArn"] = "arn:aws:iam::000000000000:role/another"
         status, answer = self.ask("POST", "/tuning-jobs", request)
@@ -194,15 +194,15 @@ class Deployed(unittest.TestCase):
         request["TrainingJobDefinition"]["RoleArn"] = TRAINING_ROLE
         status, answer = self.ask("POST", "/tuning-jobs", request)
         self.assertEqual(status, 201, answer)
-        # No SageMaker: each job that was ordered is put off, which the actuator tells as a fact.
+        # There is no SageMaker, so the actuator defers each start and records this as a fact.
         names = self.rows("INDEX")
         self.assertEqual([name["sk"]["S"] for name in names], ["hello"])
         identity = json.loads(names[0]["data"]["S"])["id"] if "data" in names[0] else names[0]["id"]["S"]
 
-        def put_off():
+        def deferred():
             return [row for row in self.rows(f"F#{identity}") if "deferred" in row["sk"]["S"]]
 
-        eventually(put_off, "an action is performed, and its outcome is a fact")
+        eventually(deferred, "the actuator performs an action and records its outcome")
         self.assertTrue(self.rows(f"A#{identity}"))
         self.assertTrue([row for row in self.rows(f"T#{identity}") if row["sk"]["S"].startswith("STEP#")])
         status, answer = self.ask("GET", "/tuning-jobs/hello")
@@ -217,9 +217,9 @@ class Deployed(unittest.TestCase):
         return found["Items"]
 
 
-class Life(unittest.TestCase):
-    def test_what_the_decider_cannot_read_holds_up_nobody_and_what_it_cannot_do_for_long_ends_in_its_queue(self):
-        # Without roles: the queue's own policy, enforced, lets nobody read it without TLS.
+class Lifecycle(unittest.TestCase):
+    def test_the_decider_skips_an_unreadable_fact_and_sends_a_repeated_failure_to_its_queue(self):
+        # Roles are not enforced: the queue's policy would deny the test's reads without TLS.
         with tempfile.TemporaryDirectory(prefix="hyperband-stack-") as folder, Emulator(folder) as emulator:
             stack = Stack(emulator, stage(Path(folder) / "stage"), os.environ["SAM"])
             stack.deploy()
@@ -235,22 +235,22 @@ class Life(unittest.TestCase):
                 mappings = functions.list_event_source_mappings()["EventSourceMappings"]
                 return [mapping for mapping in mappings if "Decider" in mapping["FunctionArn"]][0]
 
-            # No fact is of this type, however often it is tried: it is told of and passed over.
+            # A fact of an unknown type is a permanent error: the decider logs and skips it.
             put("damaged-000000", "nonsense")
-            eventually(lambda: decider().get("LastProcessingResult", "").startswith("OK"), "it is passed over")
+            eventually(lambda: decider().get("LastProcessingResult", "").startswith("OK"), "the decider skips the fact")
 
-            # For as long as its table does not answer, all is tried again, and given up in the end.
+            # An unreachable table is a transient error: the mapping retries, then gives up.
             variables = functions.get_function_configuration(
                 FunctionName=names["DeciderFunction"])["Environment"]["Variables"]
             functions.update_function_configuration(FunctionName=names["DeciderFunction"], Environment={
                 "Variables": variables | {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:9"}})
-            put("nobody-000000", "fact")
+            put("unknown-000000", "fact")
 
             def given_up():
                 found = emulator.client("sqs").receive_message(QueueUrl=queue).get("Messages", [])
                 return json.loads(found[0]["Body"]) if found else None
 
-            body = eventually(given_up, "a record that cannot be taken is given up")
+            body = eventually(given_up, "the mapping gives up the failed record")
             self.assertEqual(body["requestContext"]["condition"], "RetryAttemptsExhausted")
             self.assertEqual(decider()["State"], "Enabled")
             functions.update_function_configuration(
@@ -258,13 +258,13 @@ class Life(unittest.TestCase):
 
             def decided():
                 emulator.client("dynamodb").put_item(TableName=table, Item={
-                    "pk": {"S": "R#nobody-000000"}, "sk": {"S": "RING"}, "nonce": {"N": str(time.time_ns())}})
+                    "pk": {"S": "R#unknown-000000"}, "sk": {"S": "RING"}, "nonce": {"N": str(time.time_ns())}})
                 time.sleep(1)
                 return decider()["LastProcessingResult"].startswith("OK")
 
-            eventually(decided, "what comes after is delivered")
+            eventually(decided, "later records are delivered")
 
-    def test_an_update_changes_it_in_place_and_deletion_keeps_the_table(self):
+    def test_an_update_keeps_the_resources_and_deletion_keeps_the_table(self):
         with tempfile.TemporaryDirectory(prefix="hyperband-stack-") as folder, Emulator(folder) as emulator:
             stack = Stack(emulator, stage(Path(folder) / "stage"), os.environ["SAM"])
             stack.deploy()
@@ -272,7 +272,7 @@ class Life(unittest.TestCase):
             table = stack.outputs()["TableName"]
             dynamodb = emulator.client("dynamodb")
             dynamodb.put_item(TableName=table, Item={"pk": {"S": "INDEX"}, "sk": {"S": "kept"}})
-            stack.deploy(MonthlyCapUsd="250", LogRetentionDays="90", AlarmEmail="somebody@example.org")
+            stack.deploy(MonthlyCapUsd="250", LogRetentionDays="90", AlarmEmail="operator@example.org")
             after = stack.physical()
             self.assertEqual(set(after) - set(before), {"AlarmTopic"})
             self.assertEqual({name: after[name] for name in before}, before)

@@ -1,7 +1,7 @@
-"""What `infra/samconfig.toml` deploys, once a role is written into it; every optional part; a first deployment that fails.
+"""Tests the stages of `infra/samconfig.toml`, every optional part of the template, and a failed first deployment.
 
-Run by `run.sh`. The file is used as people use it: a line is put in, and `sam deploy --config-env …` is given nothing else. The
-emulator takes boundaries of roles, a table's key and reserved concurrency, and forgets them: tests/stack-template looks at those.
+Run by `run.sh`. The tests use the file like a user: they write a role into it and run `sam deploy --config-env …`. The emulator
+ignores permissions boundaries, a table's key and reserved concurrency; tests/stack-template checks these.
 """
 
 import os
@@ -17,9 +17,9 @@ ROLE_LINE = '  # "ExecutionRoleArns=arn:aws:iam::111122223333:role/training",\n'
 
 
 def settings(infra, parameters=(), without=()):
-    """Writes `samconfig.toml` with the role put in, and with other parameters in both stages."""
+    """Writes `samconfig.toml` with the role and other parameters in both stages."""
     text = (ROOT / "infra" / "samconfig.toml").read_text()
-    assert text.count(ROLE_LINE) == 2, "a line for the role in each stage"
+    assert text.count(ROLE_LINE) == 2, "each stage has a line for the role"
     for line in without:
         assert line in text, line
         text = text.replace(f'  "{line}",\n', "")
@@ -42,10 +42,10 @@ class Stages(unittest.TestCase):
         return self.emulator.client(service)
 
     def deploy(self, stage_name):
-        """Deploys a stage by the file alone; the stack, and the names of its resources."""
+        """Deploys a stage with the file alone. Returns the stack and the names of its resources."""
         stack = Stack(self.emulator, self.infra, os.environ["SAM"], f"hyperband-{stage_name}")
         environment = [] if stage_name == "dev" else ["--config-env", stage_name]
-        # Nobody is there to confirm the changes.
+        # The test cannot confirm the changes.
         stack.run("deploy", *environment, "--no-confirm-changeset", "--no-progressbar")
         return stack, stack.physical()
 
@@ -57,8 +57,8 @@ class Stages(unittest.TestCase):
         pages = self.client("cloudwatch").get_paginator("describe_alarms").paginate()
         return [alarm for page in pages for alarm in page["MetricAlarms"]]
 
-    def test_regression_the_file_s_own_stages_are_what_is_deployed(self):
-        # An account in which a training job has run.
+    def test_regression_a_deployment_uses_the_parameters_of_its_stage_in_the_file(self):
+        # The log group exists if a training job has run in the account.
         self.client("logs").create_log_group(logGroupName=TRAINING_LOGS)
         settings(self.infra)
         stack, ids = self.deploy("prod")
@@ -76,7 +76,7 @@ class Stages(unittest.TestCase):
         _, ids = self.deploy("dev")
         found = self.api_settings(ids)
         wanted |= {"LISTED_PRICES_ONLY": "false", "STACK_NAME": "hyperband-dev"}
-        self.assertEqual({name: found[name] for name in wanted}, wanted, "dev, too, refuses tunings without a cap")
+        self.assertEqual({name: found[name] for name in wanted}, wanted, "dev also refuses tunings without a cap")
         self.assertEqual([name for name in ids if name.endswith("Alarm")], [])
 
     def test_every_optional_part_deploys(self):
@@ -90,7 +90,7 @@ class Stages(unittest.TestCase):
         settings(
             self.infra, without=["CreateDashboard=true"],
             parameters=[f"KmsKeyArn={key}", f"PermissionsBoundaryArn={boundary}", f"AlarmTopicArn={topic}",
-                        "AlarmEmail=somebody@example.org", "RequireVpc=true", "CreateDashboard=false",
+                        "AlarmEmail=operator@example.org", "RequireVpc=true", "CreateDashboard=false",
                         "MonthlyCapUsd=99.5", "AllowedInstanceTypes=ml.m5.*,ml.g5.xlarge"])
         stack, ids = self.deploy("prod")
         iam = self.client("iam")
@@ -103,7 +103,7 @@ class Stages(unittest.TestCase):
         keys = {group["logGroupName"]: group.get("kmsKeyId") for group in groups}
         self.assertIsNone(keys.pop(TRAINING_LOGS))
         self.assertEqual((set(keys.values()), len(keys)), ({key}, len(FUNCTIONS) + 1))
-        self.assertNotIn("AlarmTopic", ids, "the topic that is given is used, and the address then is not")
+        self.assertNotIn("AlarmTopic", ids, "an existing topic replaces the address")
         self.assertEqual({tuple(alarm["AlarmActions"]) for alarm in self.alarms()}, {(topic,)})
         self.assertEqual(self.client("cloudwatch").list_dashboards()["DashboardEntries"], [])
         self.assertNotIn("DashboardUrl", stack.outputs())
@@ -111,9 +111,9 @@ class Stages(unittest.TestCase):
         wanted = {"REQUIRE_VPC": "true", "MONTHLY_CAP_USD": "99.5", "ALLOWED_INSTANCE_TYPES": "ml.m5.*,ml.g5.xlarge"}
         self.assertEqual({name: found[name] for name in wanted}, wanted)
 
-    def test_regression_a_first_deployment_that_fails_is_in_no_way_of_the_next(self):
+    def test_regression_a_failed_first_deployment_does_not_block_the_next(self):
         stack = Stack(self.emulator, self.infra, os.environ["SAM"])
-        # Somebody else has a bus of that name.
+        # A bus with this name exists, so the deployment fails.
         self.client("events").create_event_bus(Name=f"{stack.name}-tunings")
         with self.assertRaises(RuntimeError):
             stack.deploy()
@@ -125,7 +125,7 @@ class Stages(unittest.TestCase):
         self.assertIn("TrainingLogGroup", stack.physical())
         stack.delete()
         groups = self.client("logs").describe_log_groups()["logGroups"]
-        self.assertEqual([group["logGroupName"] for group in groups], [TRAINING_LOGS], "an ordinary deletion keeps it")
+        self.assertEqual([group["logGroupName"] for group in groups], [TRAINING_LOGS], "a deletion keeps the training logs")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Tunings from the API's route to their end: everything between is the deployed stack, training jobs are real processes.
+"""Runs tunings on the deployed stack, from the API request to their end. Training jobs are real processes.
 
-Run by `run.sh`. The emulator plays AWS and enforces the functions' roles; `hyperband training-service` plays SageMaker: it
-sends state changes to the emulator's EventBridge and lines to its CloudWatch Logs, as SageMaker does. What is asserted is
-worked out anew from the logs and from the training service's own bills, never from what the controller says of itself.
+Run by `run.sh`. The emulator emulates AWS and enforces the functions' roles. `hyperband training-service` emulates SageMaker: it
+sends state changes to the emulator's EventBridge and lines to its CloudWatch Logs. The tests compute the expected values from the
+logs and from the training service's bills, never from the controller's own results.
 """
 
 import copy
@@ -32,15 +32,15 @@ from training import TrainingService
 
 TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 PRICE_USD = 0.115
-# A gigabyte, a month.
+# The price of a gigabyte per month.
 VOLUME_USD = 0.14
 CAP_USD = 0.5
-# Of the month, for all tunings together: one of them asks for somewhat more than half of it, two at once for all.
+# The cap of the month. A tuning needs slightly more than half of it, so two concurrent tunings use it up.
 MONTHLY_CAP_USD = 0.2
 STATE_CHANGE = "SageMaker HyperParameter Tuning Job State Change"
 COST_ALARM = "Hyperband Tuning Job Cost Alarm"
 HOSTS = 2
-# The longest way: a claim of three minutes that a killed actuator held, a minute more, and the sweeps between.
+# Covers the slowest recovery: the claim of a killed actuator expires after three minutes, and the sweeps take more minutes.
 SECONDS = 600
 
 REQUEST = json.loads((ROOT / "examples/hello/request.json").read_text())
@@ -61,7 +61,7 @@ def request(name, **controller):
 
 
 class Tunings(unittest.TestCase):
-    """One stack for all: tests run in the order of their names, deletion last."""
+    """The tests share a stack and run in the order of their names. The last test deletes the stack."""
 
     @classmethod
     def setUpClass(cls):
@@ -85,11 +85,11 @@ class Tunings(unittest.TestCase):
         cls.training = TrainingService(folder / "training", port, cls.emulator)
         cls.addClassCleanup(cls.training.stop)
         cls.training.start()
-        cls.notices, cls.told = cls.listen_to_the_bus(), []
+        cls.notices, cls.received = cls.subscribe_to_the_bus(), []
 
     @classmethod
-    def listen_to_the_bus(cls):
-        """A queue with every event of the stack's bus."""
+    def subscribe_to_the_bus(cls):
+        """Creates a queue that receives every event of the stack's bus. Returns its URL."""
         sqs, events = cls.emulator.client("sqs"), cls.emulator.client("events")
         queue = sqs.create_queue(QueueName="notices")["QueueUrl"]
         arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -98,10 +98,10 @@ class Tunings(unittest.TestCase):
         events.put_targets(Rule="all", EventBusName=bus, Targets=[{"Id": "queue", "Arn": arn}])
         return queue
 
-    # ---- Asking ----
+    # ---- Requests ----
 
     def ask(self, method, path, body=None, key="test"):
-        """A signed request to the API; its status and its answer."""
+        """Sends a signed request to the API. Returns the status and the body."""
         data = None if body is None else json.dumps(body) if not isinstance(body, (bytes, str)) else body
         plain = AWSRequest(method, f"{self.api}{path}", data=data, headers={"content-type": "application/json"})
         SigV4Auth(Credentials(key, key), "execute-api", REGION).add_auth(plain)
@@ -121,13 +121,13 @@ class Tunings(unittest.TestCase):
                     return error.code, text
 
     def program(self, *arguments):
-        """Runs `hyperband` against the stack, as a user does; what it printed."""
+        """Runs `hyperband` with the stack, like a user. Returns its output."""
         built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "hyperband"
         done = subprocess.run(
             [built, *arguments], env=self.emulator.environment() | {"HYPERBAND_ENDPOINT": self.api},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
         )
-        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}{self.trouble()}")
+        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}{self.logged_errors()}")
         return done.stdout
 
     def create(self, body):
@@ -135,19 +135,19 @@ class Tunings(unittest.TestCase):
         self.assertEqual(status, 201, answer)
 
     def ended(self, name):
-        """Waits for the end of a tuning; its description."""
+        """Waits until a tuning has ended. Returns its description."""
         deadline = time.monotonic() + SECONDS
         described = None
         while time.monotonic() < deadline:
             status, answer = self.ask("GET", f"/tuning-jobs/{name}")
-            # Its process may just have been killed.
+            # The killer may have killed the API's process.
             if status == 200:
                 described = answer
                 self.within_the_cap(described)
                 if described["HyperParameterTuningJobStatus"] not in ("InProgress", "Stopping"):
                     return described
             time.sleep(0.5)
-        raise AssertionError(f"{name} did not end within {SECONDS} s: {json.dumps(described)}{self.trouble()}")
+        raise AssertionError(f"{name} did not end within {SECONDS} s: {json.dumps(described)}{self.logged_errors()}")
 
     def within_the_cap(self, described):
         money = described["Controller"]
@@ -162,8 +162,8 @@ class Tunings(unittest.TestCase):
             token = f"&NextToken={page['NextToken']}" if "NextToken" in page else None
         return jobs
 
-    def trouble(self):
-        """What the functions told of errors: for the message of a failed test."""
+    def logged_errors(self):
+        """Returns the latest errors in the functions' logs, for the message of a failed test."""
         found = []
         for name in ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"]:
             events = self.emulator.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{NAME}-{name}")["events"]
@@ -171,9 +171,9 @@ class Tunings(unittest.TestCase):
             found += [f"\n{name}: {line[:500]}" for line in lines[-5:]]
         return "".join(found) + "\n" + self.training.log.read_text()[-2000:]
 
-    # ---- What must hold of a tuning that has ended ----
+    # ---- Checks of an ended tuning ----
 
-    def check_ended_well(self, name):
+    def check_completed(self, name):
         described = self.ended(name)
         self.assertEqual(described["HyperParameterTuningJobStatus"], "Completed", described)
         jobs = self.training_jobs(name)
@@ -186,7 +186,7 @@ class Tunings(unittest.TestCase):
         return described, jobs, best
 
     def check_best(self, described, jobs):
-        """The best job is the one with the best line in the logs of the first hosts."""
+        """Checks that the best job has the best value in the logs of the first hosts. Returns its name."""
         values = {}
         logs = self.emulator.client("logs")
         for job in jobs:
@@ -205,7 +205,7 @@ class Tunings(unittest.TestCase):
         return best
 
     def check_money(self, described, jobs):
-        """What is booked is what the training service bills, and below the cap."""
+        """Checks that the booked costs equal the training service's bills and are within the cap."""
         sagemaker = self.training.client()
         billed = 0.0
         for job in jobs:
@@ -214,7 +214,7 @@ class Tunings(unittest.TestCase):
             tags = sagemaker.list_tags(ResourceArn=bill["TrainingJobArn"])["Tags"]
             tags = {tag["Key"]: tag["Value"] for tag in tags}
             self.assertEqual((tags["hyperband:stack"], tags["team"]), (NAME, "example"))
-            # Of a volume as much as an hour can cost: that of the shortest month.
+            # The highest price of a volume per hour: that of the shortest month.
             an_hour = PRICE_USD + bill["ResourceConfig"]["VolumeSizeInGB"] * VOLUME_USD / (28 * 24)
             cost = bill["BillableTimeInSeconds"] * HOSTS * an_hour / 3600
             self.assertAlmostEqual(job["Controller"]["CostUsd"], cost, delta=3e-6)
@@ -222,8 +222,8 @@ class Tunings(unittest.TestCase):
         self.assertAlmostEqual(described["Controller"]["SpentUsd"], billed, places=6)
         self.assertLessEqual(described["Controller"]["SpentUsd"], CAP_USD)
 
-    def hear(self):
-        """Takes what the bus has told since: name, detail type, and status, decision or level of a cap."""
+    def receive(self):
+        """Receives the new events of the bus: name, detail type, and status, decision or level of a cap."""
         sqs = self.emulator.client("sqs")
         while messages := sqs.receive_message(QueueUrl=self.notices, MaxNumberOfMessages=10).get("Messages", []):
             for message in messages:
@@ -232,28 +232,28 @@ class Tunings(unittest.TestCase):
                 detail = event["detail"]
                 words = [detail[key] for key in ("HyperParameterTuningJobStatus", "Decision", "Alarm", "Percent")
                          if key in detail]
-                self.told.append((detail["HyperParameterTuningJobName"], event["detail-type"], *words))
+                self.received.append((detail["HyperParameterTuningJobName"], event["detail-type"], *words))
 
-    def notices_of(self, name, wanted):
-        """Waits until the bus has told of the tuning what is wanted: detail type, and status, decision or level."""
+    def wait_for_notices(self, name, wanted):
+        """Waits until the bus has sent all wanted events of the tuning: detail type, and status, decision or level."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
-            self.hear()
-            seen = [notice for who, *notice in self.told if who == name]
+            self.receive()
+            seen = [notice for tuning, *notice in self.received if tuning == name]
             if all(list(notice) in seen for notice in wanted):
                 return
             time.sleep(0.3)
-        raise AssertionError(f"the bus did not tell {wanted} of {name}, only {self.told}")
+        raise AssertionError(f"the bus did not send {wanted} of {name}: it sent {self.received}")
 
     def granted_usd(self):
-        """What the months' rows say is granted, in USD."""
+        """Returns the granted money in the months' rows, in USD."""
         rows = self.emulator.client("dynamodb").query(
             TableName=self.stack.outputs()["TableName"], KeyConditionExpression="pk = :pk",
             ExpressionAttributeValues={":pk": {"S": "BUDGET"}})["Items"]
         return sum(int(row["granted"]["N"]) for row in rows) / 1e6
 
     def failures(self):
-        """How many messages lie in each failure queue."""
+        """Returns the number of messages in each failure queue."""
         sqs = self.emulator.client("sqs")
         names = [name for name in self.ids if name.endswith("Failures")]
         count = "ApproximateNumberOfMessages"
@@ -269,27 +269,27 @@ class Tunings(unittest.TestCase):
         file.write_text(json.dumps(request("first")))
         shown = self.program("submit", str(file), "--watch", "--interval", "1")
         self.assertIn("first", shown)
-        _, jobs, _ = self.check_ended_well("first")
+        _, jobs, _ = self.check_completed("first")
         self.assertEqual(len(jobs), 12)
         stopped = [job for job in jobs if job["Controller"].get("StopReason", "").startswith("Rung")]
-        self.assertTrue(stopped, "no training job was stopped at a rung: the decisions came too late")
-        self.notices_of("first", [(STATE_CHANGE, "InProgress"), (STATE_CHANGE, "Completed"),
+        self.assertTrue(stopped, "no training job was stopped at a rung: the decisions were too late")
+        self.wait_for_notices("first", [(STATE_CHANGE, "InProgress"), (STATE_CHANGE, "Completed"),
                                   ("Tuning Trial Decision", "Stopped"), (COST_ALARM, "MonthlyCapReached", 50)])
         self.assertEqual(self.failures(), dict.fromkeys(self.failures(), 0))
-        self.assertEqual(self.prices.asked, 2, "an instance and a volume, once")
+        self.assertEqual(self.prices.requests, 2, "one request for the instance and one for the volume")
 
-    def test_2a_a_client_of_sagemaker_starts_and_stops_one(self):
+    def test_2a_a_sagemaker_client_starts_and_stops_a_tuning(self):
         client = boto3.client(
             "sagemaker", endpoint_url=self.api, region_name=REGION, aws_access_key_id="test", aws_secret_access_key="test")
-        # API Gateway wants its own name in the signature; see the README for what a user does.
+        # API Gateway needs the service execute-api in the signature. The README shows how a user sets it.
         client.meta.events.register("before-call.sagemaker", lambda context, **_: context.setdefault(
             "signing", {}).update(signing_name="execute-api"))
         body = request("second")
         del body["Controller"]
         with self.assertRaises(client.exceptions.ClientError) as refused:
             client.create_hyper_parameter_tuning_job(**body)
-        self.assertIn("hyperband:MaxCostUsd", str(refused.exception), "this stack asks for a cap, and says how")
-        # What boto3 does not know goes by tags and, where their alphabet is too small, by the environment.
+        self.assertIn("hyperband:MaxCostUsd", str(refused.exception), "the error names the tag that sets the cap")
+        # boto3 rejects unknown members, so tags have them. The environment has values with characters that tags forbid.
         controller = request("second")["Controller"]
         body["Tags"].append({"Key": "hyperband:MaxCostUsd", "Value": str(controller["MaxCostUsd"])})
         body["TrainingJobDefinition"]["Environment"] = {"HYPERBAND_EpochPattern": controller["EpochPattern"]}
@@ -304,21 +304,21 @@ class Tunings(unittest.TestCase):
         listed = client.list_hyper_parameter_tuning_jobs(SortBy="CreationTime")["HyperParameterTuningJobSummaries"]
         self.assertEqual([job["HyperParameterTuningJobName"] for job in listed], ["first", "second"])
 
-    def test_2b_the_program_stops_one_whose_jobs_run(self):
+    def test_2b_the_program_stops_a_tuning_with_running_jobs(self):
         self.create(request("stopped"))
         deadline = time.monotonic() + SECONDS
         while self.training_jobs_running("stopped") < 2:
-            self.assertLess(time.monotonic(), deadline, self.trouble())
+            self.assertLess(time.monotonic(), deadline, self.logged_errors())
             time.sleep(0.3)
         self.program("stop", "stopped")
         described = self.ended("stopped")
         self.assertEqual(described["HyperParameterTuningJobStatus"], "Stopped", described)
-        self.notices_of("stopped", [(STATE_CHANGE, "InProgress"), (STATE_CHANGE, "Stopping"), (STATE_CHANGE, "Stopped")])
+        self.wait_for_notices("stopped", [(STATE_CHANGE, "InProgress"), (STATE_CHANGE, "Stopping"), (STATE_CHANGE, "Stopped")])
 
     def training_jobs_running(self, name):
         return sum(job["TrainingJobStatus"] == "InProgress" for job in self.training_jobs(name))
 
-    def test_2c_what_a_cap_of_few_cents_leaves_pays_no_further_job(self):
+    def test_2c_a_tuning_ends_when_its_cap_cannot_pay_another_job(self):
         body = request("cents", MaxCostUsd=0.0236)
         # On demand, so that a job's worst case is nearly the whole cap.
         job = body["TrainingJobDefinition"]
@@ -328,9 +328,9 @@ class Tunings(unittest.TestCase):
         self.assertEqual(
             (described["HyperParameterTuningJobStatus"], described["Controller"]["EndReason"]), ("Completed", "CostCap"))
         self.assertLess(len(self.training_jobs("cents")), 12)
-        self.notices_of("cents", [(COST_ALARM, "CapReached", 100), (STATE_CHANGE, "Completed")])
+        self.wait_for_notices("cents", [(COST_ALARM, "CapReached", 100), (STATE_CHANGE, "Completed")])
 
-    def test_3_bad_input_is_refused_and_harms_nobody(self):
+    def test_3_invalid_input_is_refused_and_affects_no_tuning(self):
         before = self.failures()
         wrong = request("third")
         wrong["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"] = 0
@@ -338,7 +338,7 @@ class Tunings(unittest.TestCase):
         other_role["TrainingJobDefinition"]["RoleArn"] = "arn:aws:iam::000000000000:role/administrator"
         unpriced = request("third")
         unpriced["TrainingJobDefinition"]["ResourceConfig"]["InstanceType"] = "ml.p4d.24xlarge"
-        for body, status, code, told in [
+        for body, status, code, named in [
             (wrong, 400, "ValidationException", "MaxParallelTrainingJobs"),
             (other_role, 400, "ValidationException", "role/administrator"),
             (unpriced, 400, "ValidationException", "ml.p4d.24xlarge"),
@@ -346,29 +346,29 @@ class Tunings(unittest.TestCase):
             ("{", 400, "SerializationException", ""),
             (b"\xff\xfe", 400, "SerializationException", ""),
         ]:
-            with self.subTest(told or body):
+            with self.subTest(named or body):
                 answer = self.ask("POST", "/tuning-jobs", body)
                 self.assertEqual((answer[0], answer[1]["__type"]), (status, code), answer)
-                self.assertIn(told, answer[1]["message"])
+                self.assertIn(named, answer[1]["message"])
         self.assertEqual(self.ask("GET", "/tuning-jobs/third")[0], 404)
         self.assertEqual(self.ask("POST", "/tuning-jobs", request("third"), key="stranger")[0], 403)
 
-        # An event of ours that cannot be read, one of a job that nobody ordered, and lines that mean nothing.
+        # An unreadable event of this stack, an event of an unknown job, and meaningless log lines.
         events, logs = self.emulator.client("events"), self.emulator.client("logs")
         sample = json.loads((ROOT / "events/aws.sagemaker/training-job-state-change.completed.json").read_text())["detail"]
-        sample["Tags"] |= {"hyperband:stack": NAME, "hyperband:tuning": "nobody-abc123"}
+        sample["Tags"] |= {"hyperband:stack": NAME, "hyperband:tuning": "unknown-abc123"}
         unreadable = copy.deepcopy(sample)
         unreadable["TrainingJobStatus"] = 7
         for detail in [sample, unreadable]:
             events.put_events(Entries=[{"Source": "aws.sagemaker", "DetailType": "SageMaker Training Job State Change",
                                         "Detail": json.dumps(detail)}])
-        for stream in ["nobody-abc123-0-0-1/algo-1-1789000000", "other job"]:
+        for stream in ["unknown-abc123-0-0-1/algo-1-1789000000", "other job"]:
             logs.create_log_stream(logGroupName=TRAINING_LOGS, logStreamName=stream)
             lines = [{"timestamp": int(time.time() * 1000), "message": text}
                      for text in ["accuracy=nan", "accuracy=1e999", "\x00\ufffd", "x" * 100_000]]
             logs.put_log_events(logGroupName=TRAINING_LOGS, logStreamName=stream, logEvents=lines)
 
-        # The emulator's rule does not try again, as EventBridge and Lambda do: so the same event once more, as they send it.
+        # The emulator's rule does not retry. An asynchronous invocation with the same event does, like EventBridge and Lambda.
         event = {"version": "0", "id": "1", "source": "aws.sagemaker", "time": "2026-09-10T00:30:00Z", "resources": [],
                  "detail-type": "SageMaker Training Job State Change", "detail": unreadable}
         self.emulator.client("lambda").invoke(
@@ -381,14 +381,14 @@ class Tunings(unittest.TestCase):
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not given_up():
             time.sleep(0.3)
-        self.assertEqual(given_up(), {"JobEventsFailures": 1}, "what cannot be read is kept for people to look at")
+        self.assertEqual(given_up(), {"JobEventsFailures": 1}, "the queue keeps the unreadable event")
         self.emulator.client("sqs").purge_queue(QueueUrl=self.ids["JobEventsFailures"])
-        told = self.emulator.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{NAME}-job-events")["events"]
-        lines = [json.loads(event["message"]) for event in told if event["message"].startswith("{")]
+        events = self.emulator.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{NAME}-job-events")["events"]
+        lines = [json.loads(event["message"]) for event in events if event["message"].startswith("{")]
         types = [line["errorType"] for line in lines if "errorType" in line]
-        self.assertEqual(types, ["Unreadable"] * 4, "once from the rule, three times from Lambda")
+        self.assertEqual(types, ["Unreadable"] * 4, "one attempt by the rule, three by Lambda")
 
-    def test_4_nothing_is_lost_when_functions_are_killed_and_the_stack_is_updated_meanwhile(self):
+    def test_4_tunings_survive_killed_functions_and_an_update_of_the_stack(self):
         self.create(request("fourth"))
         self.create(request("fifth", RungExecution="Promote", ResourceHyperParameter="epochs")
                     | {"TrainingJobDefinition": promoted(request("fifth"))})
@@ -396,23 +396,23 @@ class Tunings(unittest.TestCase):
         killer = Killer(self.emulator)
         with killer:
             time.sleep(10)
-            # An update of the running stack: other code (as far as its digest goes) and another setting.
+            # An update of the running stack: a new digest of the code and another setting.
             stage(self.infra.parent, marker=b"next")
             self.stack.deploy(LogRetentionDays="7", MonthlyCapUsd=str(MONTHLY_CAP_USD))
             time.sleep(20)
         updated = self.digests()
-        self.assertEqual([name for name in digests if digests[name] == updated[name]], [], "each runs the new code")
+        self.assertEqual([name for name in digests if digests[name] == updated[name]], [], "each function runs the new code")
         groups = self.emulator.client("logs").describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{NAME}-")["logGroups"]
         self.assertEqual({group["retentionInDays"] for group in groups}, {7})
-        # What was lost on the way is found by what runs from now on.
-        self.check_ended_well("fourth")
-        self.check_ended_well("fifth")
+        # The functions now recover the lost work.
+        self.check_completed("fourth")
+        self.check_completed("fifth")
         self.assertGreater(killer.killed, 10)
         for name in ["fourth", "fifth"]:
-            self.notices_of(name, [(STATE_CHANGE, "Completed")])
-        self.assertIn((COST_ALARM, "MonthlyCapReached", 100), [notice[1:] for notice in self.told])
+            self.wait_for_notices(name, [(STATE_CHANGE, "Completed")])
+        self.assertIn((COST_ALARM, "MonthlyCapReached", 100), [notice[1:] for notice in self.received])
         self.check_failures_after(before)
-        # Every job that ever ran is known to its tuning.
+        # Every job that ran belongs to a tuning.
         known = {job["TrainingJobName"] for name in ALL
                  for job in self.training_jobs(name)}
         pages = self.training.client().get_paginator("list_training_jobs").paginate()
@@ -425,39 +425,39 @@ class Tunings(unittest.TestCase):
         return {name: client.get_function_configuration(FunctionName=self.ids[name])["CodeSha256"] for name in functions}
 
     def check_failures_after(self, before):
-        """What died was tried again: the decider, with ten tries, gave nothing up, and nothing was given up as unreadable."""
+        """Checks that killed calls were retried: the decider gave up no record, and no message was unreadable."""
         sqs, after = self.emulator.client("sqs"), self.failures()
         self.assertEqual(after["DeciderFailures"], before["DeciderFailures"])
         for name in [name for name in after if after[name] != before[name]]:
             for message in sqs.receive_message(QueueUrl=self.ids[name], MaxNumberOfMessages=10).get("Messages", []):
                 self.assertNotIn("Unreadable", message["Body"], name)
 
-    def test_5_the_month_holds_what_was_spent_and_no_more(self):
+    def test_5_the_month_has_exactly_the_spent_money(self):
         described = [self.ended(name) for name in ALL]
         spent = sum(tuning["Controller"]["SpentUsd"] for tuning in described)
         self.assertGreater(spent, 0)
         self.assertAlmostEqual(self.granted_usd(), spent, places=6)
 
-    def test_6_deletion_leaves_the_table_alone(self):
+    def test_6_deletion_keeps_the_table(self):
         table = self.stack.outputs()["TableName"]
         self.stack.delete()
         self.assertEqual(self.emulator.client("dynamodb").list_tables()["TableNames"], [table])
         self.assertEqual(self.emulator.client("lambda").list_functions()["Functions"], [])
 
 
-# The tunings that were started, each by its test.
+# The tunings that the tests start.
 ALL = ["first", "second", "stopped", "cents", "fourth", "fifth"]
 
 
 def promoted(body):
-    """The job of a request whose trials are promoted: the rung sets the epochs."""
+    """Returns the job definition for promoted trials: the rung sets the epochs."""
     job = copy.deepcopy(body["TrainingJobDefinition"])
     del job["StaticHyperParameters"]["epochs"]
     return job
 
 
 class Killer(threading.Thread):
-    """Kills processes of functions at random, busy or idle, as a failing host of Lambda does."""
+    """Kills random processes of functions, busy or idle, like a failing host of Lambda."""
 
     def __init__(self, emulator, pause_seconds=(0.2, 1.5)):
         super().__init__(daemon=True)
@@ -474,7 +474,7 @@ class Killer(threading.Thread):
                     pass
 
     def processes(self):
-        """The functions' processes: `bootstrap` in the emulator's session."""
+        """Yields the functions' processes: `bootstrap` in the emulator's session."""
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue

@@ -1,4 +1,4 @@
-"""`hyperband training-service` beside the emulator: SageMaker's training jobs as processes of this machine."""
+"""Runs `hyperband training-service` with the emulator: training jobs are processes of this machine."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ START_SECONDS = 30
 
 
 class TrainingService:
-    """The real program on `port` of loopback, its jobs in `folder`; events and lines go to `emulator`."""
+    """The real program on `port` of loopback, with its jobs in `folder`. It sends events and log lines to `emulator`."""
 
     def __init__(self, folder, port, emulator, program=ROOT / "examples/hello/train.sh"):
         self.folder, self.port, self.emulator = Path(folder), port, emulator
@@ -41,7 +41,7 @@ class TrainingService:
                     return
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 time.sleep(0.1)
-        raise RuntimeError(f"the training service did not answer; its log says {self.log.read_text()[-2000:]}")
+        raise RuntimeError(f"the training service did not respond; its log: {self.log.read_text()[-2000:]}")
 
     def client(self):
         import boto3

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Drives `hyperband training-service` by boto3 and the AWS CLI. Makes its virtual environment below $TRAINING_SERVICE_WORK
-# (.work beside this script) and needs Python 3.9 or newer, and $HYPERBAND_BIN, a built `hyperband`.
+# Tests `hyperband training-service` with boto3 and the AWS CLI. Creates its virtual environment in $TRAINING_SERVICE_WORK
+# (default: .work in this folder). Needs Python 3.9 or newer, and $HYPERBAND_BIN, the path of a built `hyperband`.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${HYPERBAND_BIN:?names a built hyperband}"
+: "${HYPERBAND_BIN:?set it to the path of a built hyperband}"
 work=${TRAINING_SERVICE_WORK:-$here/.work}
 venv=$work/venv
 if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then

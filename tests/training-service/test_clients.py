@@ -1,7 +1,7 @@
-"""`hyperband training-service` driven by boto3 and the AWS CLI: every operation, paginators, waiters, errors.
+"""Tests `hyperband training-service` with boto3 and the AWS CLI: every operation, paginators, waiters, errors.
 
-Starts the real program ($HYPERBAND_BIN) on a free port of loopback, in a temporary folder, with no AWS account. Must never
-reach anything else: credentials and endpoint are given, and the environment's own are taken away.
+Starts the real program ($HYPERBAND_BIN) on a free port of loopback, in a temporary folder, without an AWS account. Must never
+call another address: the tests set credentials and endpoint and remove those of the environment.
 """
 
 import datetime
@@ -36,7 +36,7 @@ def environment():
 
 
 class Service:
-    """The program at work."""
+    """A running training service, with a client."""
 
     def __init__(self, folder):
         line = [PROGRAM, "training-service", "--listen", "127.0.0.1:0", "--output", "json"]
@@ -111,11 +111,11 @@ class Clients(unittest.TestCase):
         self.assertTrue(error["ResponseMetadata"]["RequestId"])
         return error["Error"]["Code"], error["Error"]["Message"]
 
-    def test_ping(self):
+    def test_ping_returns_200(self):
         with urllib.request.urlopen(self.service.endpoint + "/ping") as answer:
             self.assertEqual(answer.status, 200)
 
-    def test_a_job_from_its_creation_to_its_bill(self):
+    def test_a_completed_job_has_its_times_and_its_bill(self):
         arn = self.client.create_training_job(**request("whole"))["TrainingJobArn"]
         self.assertEqual(arn, f"arn:aws:sagemaker:{REGION}:000000000000:training-job/whole")
         seen = self.wait("whole")
@@ -129,12 +129,12 @@ class Clients(unittest.TestCase):
         self.assertEqual(code, "ResourceInUse")
         self.assertIn(arn, message)
 
-    def test_the_modelled_exceptions_are_raised(self):
+    def test_boto3_raises_its_modelled_exceptions(self):
         self.client.create_training_job(**request("modelled"))
         with self.assertRaises(self.client.exceptions.ResourceInUse):
             self.client.create_training_job(**request("modelled"))
 
-    def test_a_stop_and_a_failure(self):
+    def test_jobs_can_be_stopped_and_can_fail(self):
         self.client.create_training_job(**request("stopped", "endless"))
         self.until("stopped", "Training")
         self.client.stop_training_job(TrainingJobName="stopped")
@@ -147,7 +147,7 @@ class Clients(unittest.TestCase):
             self.wait("failed")
         self.assertIn("AlgorithmError", self.until("failed", "Failed")["FailureReason"])
 
-    def test_what_is_not_there(self):
+    def test_missing_jobs_and_unknown_operations_are_errors(self):
         expected = ("ValidationException", "Requested resource not found.")
         for call in (self.client.describe_training_job, self.client.stop_training_job):
             self.assertEqual(self.refused(call, TrainingJobName="none"), expected)
@@ -155,7 +155,7 @@ class Clients(unittest.TestCase):
             self.wait("none")
         self.assertEqual(self.refused(self.client.list_endpoints)[0], "UnknownOperationException")
 
-    def test_listings_in_pages(self):
+    def test_listings_have_pages_filters_and_orders(self):
         before = datetime.datetime.now(datetime.timezone.utc)
         names = [f"page-{number}" for number in range(5)]
         for name in names:
@@ -173,14 +173,14 @@ class Clients(unittest.TestCase):
         self.assertEqual(listed(5, CreationTimeBefore=before - datetime.timedelta(seconds=1)), [])
         self.assertEqual(listed(5, StatusEquals="Failed"), [])
 
-    def test_tags(self):
+    def test_added_tags_are_listed(self):
         arn = self.client.create_training_job(**request("tagged"))["TrainingJobArn"]
         self.client.add_tags(ResourceArn=arn, Tags=[{"Key": "cost", "Value": "7"}])
         pages = self.client.get_paginator("list_tags").paginate(ResourceArn=arn)
         tags = {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
         self.assertEqual(tags, {"team": "vision", "cost": "7"})
 
-    def test_a_warm_pool(self):
+    def test_a_warm_pool_is_kept_until_an_update_releases_it(self):
         keeping = request("warm")
         keeping["ResourceConfig"]["KeepAlivePeriodInSeconds"] = 600
         self.client.create_training_job(**keeping)
@@ -193,7 +193,7 @@ class Clients(unittest.TestCase):
         listed = self.client.list_training_jobs(WarmPoolStatusEquals="Terminated")["TrainingJobSummaries"]
         self.assertEqual([job["TrainingJobName"] for job in listed], ["warm"])
 
-    def test_the_command_line_of_aws(self):
+    def test_the_aws_cli_creates_lists_and_describes_jobs(self):
         def aws(*words):
             line = ["aws", "--endpoint-url", self.service.endpoint, "--output", "json", "sagemaker", *words]
             done = subprocess.run(line, capture_output=True, text=True, env=environment(), timeout=60)
@@ -210,7 +210,7 @@ class Clients(unittest.TestCase):
 
 
 class Restarts(unittest.TestCase):
-    def test_jobs_go_on_after_a_kill(self):
+    def test_jobs_continue_after_a_kill_of_the_service(self):
         with tempfile.TemporaryDirectory() as folder:
             first = Service(folder)
             spot = request("spot", "endless", EnableManagedSpotTraining=True)
@@ -224,7 +224,7 @@ class Restarts(unittest.TestCase):
             self.assertEqual(processes(folder), [])
 
     def training(self, service, runs):
-        """Waits until the job trains for the time `runs`."""
+        """Waits until the job has started its training `runs` times."""
         deadline = time.monotonic() + 30
         while True:
             seen = service.client.describe_training_job(TrainingJobName="spot")
@@ -236,7 +236,7 @@ class Restarts(unittest.TestCase):
 
 
 def processes(folder):
-    """Training processes of the jobs in `folder` that are alive."""
+    """Returns the IDs of the running training processes of the jobs in `folder`."""
     mark = f"SM_ROOT={os.path.realpath(folder)}/".encode()
     found = []
     for entry in os.listdir("/proc"):

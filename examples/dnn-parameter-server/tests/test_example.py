@@ -1,7 +1,7 @@
-"""The example's parts against each other: real training processes, started by launch.py.
+"""Tests the example with real training processes that launch.py starts.
 
-Run with the example's own Python: .work/venv/bin/python tests/test_example.py. Needs the data package, no binary of
-the controller. Each test has its own folder and leaves no process.
+Run with the example's Python: .work/venv/bin/python tests/test_example.py. Needs the data package, but not the
+controller. Each test has its own folder and leaves no process.
 """
 
 import contextlib
@@ -41,11 +41,11 @@ HYPERPARAMETERS = {"epochs": 6, "learning_rate": 0.02, "momentum": 0.9, "mini_ba
 ENDLESS = 50_000
 
 
-def wait_for(happened, what, limit=60):
+def wait_for(condition, message, limit=60):
     deadline = time.monotonic() + limit
-    while not happened():
+    while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(what())
+            raise AssertionError(message())
         time.sleep(0.002)
 
 
@@ -76,7 +76,7 @@ class Example(unittest.TestCase):
         return launch.Job(TRAIN, self.folder / name, self.data, instances, values, attempt)
 
     def trained(self, instances, name="job", attempt=1, **hyperparameters):
-        """A job that was run to its end, which must be a good one."""
+        """Runs a job to its end, which must be successful."""
         with self.job(instances, name, attempt, **hyperparameters) as job:
             self.assertTrue(job.wait(), job.log())
         return job
@@ -89,12 +89,12 @@ class Example(unittest.TestCase):
 
 
 class Data(Example):
-    def test_the_parts_are_60_20_20_and_the_training_part_is_sharded(self):
+    def test_the_split_is_60_20_20_and_the_training_part_is_sharded(self):
         rows = {f.relative_to(self.data).as_posix(): len(np.load(f)) for f in self.data.glob("*/*.npy")}
         shards = {f"train/part-{n:03d}.npy": 843 for n in range(4)}
         self.assertEqual(rows, {**shards, "validation/part-000.npy": 1124, "test/part-000.npy": 1124})
 
-    def test_no_image_is_in_two_parts(self):
+    def test_each_image_is_in_one_part(self):
         table = np.arange(prepare.ROWS * 65).reshape(-1, 65)
         table[:, 0] = np.arange(prepare.ROWS) % 10
         parts = [set(part[:, 1].tolist()) for part in prepare.split(table)]
@@ -103,7 +103,7 @@ class Data(Example):
 
 
 class Mathematics(unittest.TestCase):
-    def test_the_gradient_is_that_of_the_loss(self):
+    def test_the_gradient_equals_the_numerical_derivative_of_the_loss(self):
         random = np.random.default_rng(1)
         net = network.Network(5)
         images, labels = random.random((7, network.PIXELS), np.float32), random.integers(0, 10, 7)
@@ -118,7 +118,7 @@ class Mathematics(unittest.TestCase):
             below = net.gradient(moved, images, labels, 0, ignored)
             self.assertAlmostEqual(gradient[index], (above - below) / 2e-6, places=5)
 
-    def test_a_pass_holds_every_row_once_and_its_order_follows_from_its_number(self):
+    def test_a_pass_has_every_row_once_in_an_order_that_its_number_determines(self):
         batches = network.mini_batches(12, 4, seed=1, rank=2, first_pass=0)
         first, second = ([next(batches) for _ in range(3)] for _ in range(2))
         self.assertEqual(sorted(np.concatenate(first)), list(range(12)))
@@ -132,7 +132,7 @@ class Framing(unittest.TestCase):
         self.reader = frames.Reader(size=3)
         self.gradient = frames.gradient_frame(7, 0.5, np.array([1, -2, 3.5], np.float32))
 
-    def test_frames_survive_any_cutting(self):
+    def test_frames_are_assembled_from_pieces_of_any_length(self):
         sent = self.gradient + frames.frame(frames.DONE) + self.gradient
         for length in (1, 2, 5, len(self.gradient) + 1, len(sent)):
             got = []
@@ -144,14 +144,14 @@ class Framing(unittest.TestCase):
             numbers, vector = frames.vector(got[2][1], frames.GRADIENT_HEAD)
             self.assertEqual((numbers, vector.tolist()), ((7, 0.5), [1, -2, 3.5]))
 
-    def test_a_length_is_refused_before_its_body_comes(self):
+    def test_an_invalid_length_is_refused_before_its_body_arrives(self):
         for kind, length in ((frames.GRADIENT, 27), (frames.GRADIENT, 2**32 - 1), (frames.DONE, 1), (99, 0)):
             reader = frames.Reader(size=3)
             reader.feed(frames.HEAD.pack(kind, length))
             with self.assertRaises(frames.BadFrame, msg=f"kind {kind}, {length} bytes"):
                 reader.next()
 
-    def test_an_unfinished_frame_is_no_frame(self):
+    def test_an_incomplete_frame_is_not_returned(self):
         self.reader.feed(self.gradient[:-1])
         self.assertIsNone(self.reader.next())
         self.reader.feed(self.gradient[-1:])
@@ -159,7 +159,7 @@ class Framing(unittest.TestCase):
 
 
 class Serving(unittest.TestCase):
-    """The server with workers of the test's own making."""
+    """Tests the server with workers that the test simulates."""
 
     def setUp(self):
         self.net = network.Network(1)
@@ -202,12 +202,12 @@ class Serving(unittest.TestCase):
     def push(self, link, version):
         link.sendall(frames.gradient_frame(version, 1.0, np.full(self.net.size, -1, np.float32)))
 
-    def test_gradients_are_applied_as_they_come_and_their_age_is_counted(self):
+    def test_gradients_are_applied_on_arrival_and_their_age_is_counted(self):
         one, two = self.greet(0), self.greet(1)
         self.assertEqual((self.version(*one), self.version(*two)), (0, 0))
         for expected in (1, 2, 3):
             self.push(one[0], expected - 1)
-            self.assertEqual(self.version(*one), expected, "the other worker is not waited for")
+            self.assertEqual(self.version(*one), expected, "the server does not wait for the other worker")
         self.push(two[0], 0)
         self.assertEqual(self.version(*two), 4)
         self.push(two[0], 4)
@@ -220,9 +220,9 @@ class Serving(unittest.TestCase):
         self.thread.join(30)
         self.assertEqual(self.outcome, "done")
         self.assertEqual(self.done, [([0, 0, 0, 3, 0, 2], 6)])
-        self.assertTrue((self.training.parameters == 6).all(), "every gradient once, the one after the end not")
+        self.assertTrue((self.training.parameters == 6).all(), "each gradient is applied once, except the one after the end")
 
-    def test_a_worker_too_far_ahead_waits_for_the_slowest(self):
+    def test_a_worker_that_is_too_far_ahead_waits_for_the_slowest(self):
         one, two = self.greet(0, rows=50), self.greet(1, rows=50)
         self.version(*two)
         for version in range(parameter_server.LEAD_MAX + 1):
@@ -233,12 +233,12 @@ class Serving(unittest.TestCase):
             frames.receive(*one)
         self.push(two[0], 0)
         one[0].settimeout(30)
-        # The push that came first is applied first: the slowest worker's own, then the one that waited.
+        # The server applies the push of the slowest worker first, then the delayed one.
         self.assertEqual(self.version(*two), parameter_server.LEAD_MAX + 1)
         self.assertEqual(self.version(*one), parameter_server.LEAD_MAX + 2)
         one[0].close()
 
-    def test_a_stranger_disturbs_nobody(self):
+    def test_an_unknown_connection_is_closed_and_the_job_continues(self):
         link, reader = self.greet(0, token="another job's")
         with self.assertRaises(ConnectionError):
             frames.receive(link, reader)
@@ -246,14 +246,14 @@ class Serving(unittest.TestCase):
         self.assertEqual((self.version(*one), self.version(*two)), (0, 0))
         one[0].close()
 
-    def test_a_gradient_that_was_not_asked_for_ends_the_job(self):
+    def test_an_unexpected_gradient_ends_the_job(self):
         one, two = self.greet(0), self.greet(1)
         self.version(*one), self.version(*two)
         self.push(one[0], 1)
         self.thread.join(30)
-        self.assertIn("algo-1 sent a gradient that was not asked for", self.outcome)
+        self.assertIn("algo-1 sent an unexpected gradient", self.outcome)
 
-    def test_a_worker_that_fails_tells_why(self):
+    def test_a_failed_worker_reports_the_reason(self):
         one, _ = self.greet(0), self.greet(1)
         self.version(*one)
         one[0].sendall(frames.frame(frames.FAILED, b"out of luck"))
@@ -262,23 +262,23 @@ class Serving(unittest.TestCase):
 
 
 class Resuming(Example):
-    def test_one_host_goes_on_to_the_same_bits_after_a_kill_at_any_moment(self):
+    def test_one_host_resumes_to_the_same_bits_after_a_kill_at_any_moment(self):
         unbroken = self.trained(1, "unbroken", epochs=30)
         curve = {}
-        # Killed where it happens to be: while it trains, prints or writes.
+        # The kill may come during training, printing or writing.
         for attempt, epoch in enumerate((3, 9, 16, 22), 1):
             with self.job(1, "broken", attempt, epochs=30) as job:
                 wait_for_epoch(job, epoch)
                 job.signal(signal.SIGKILL)
-            self.assertLess(max(job.curve()), 30, "killed too late to prove anything")
+            self.assertLess(max(job.curve()), 30, "killed too late for the test")
             curve = {**job.curve(), **curve}
         last = self.trained(1, "broken", attempt=5, epochs=30)
-        self.assertIn("going on from the checkpoint of", last.log())
+        self.assertIn("continuing from the checkpoint of", last.log())
         self.assertGreater(min(last.curve()), 20)
         self.assertEqual({**last.curve(), **curve}, unbroken.curve())
         self.assert_same_model(last, unbroken)
 
-    def test_promoted_from_3_to_9_epochs_is_9_epochs_at_once(self):
+    def test_a_promotion_from_3_to_9_epochs_equals_9_epochs_in_one_job(self):
         first = self.trained(1, "promoted", epochs=3)
         self.assertEqual(list(first.curve()), [1, 2, 3])
         with self.job(1, "promoted", 2, epochs=9) as killed:
@@ -289,7 +289,7 @@ class Resuming(Example):
         self.assertEqual(max(second.curve()), 9)
         self.assert_same_model(second, self.trained(1, "at-once", epochs=9))
 
-    def test_four_hosts_are_promoted_over_a_kill(self):
+    def test_a_promotion_of_four_hosts_survives_a_kill(self):
         self.trained(4, epochs=2)
         with self.job(4, attempt=2, epochs=9) as killed:
             wait_for_epoch(killed, 4)
@@ -300,7 +300,7 @@ class Resuming(Example):
         self.assertEqual((max(last.curve()), last.model().epoch), (9, 9))
         self.assertGreater(last.curve()[9], 0.9)
 
-    def test_an_attempt_with_nothing_left_reports_its_value(self):
+    def test_an_attempt_without_remaining_work_prints_its_value(self):
         for instances in (1, 4):
             with self.subTest(instances=instances):
                 first = self.trained(instances, f"job-{instances}")
@@ -308,7 +308,7 @@ class Resuming(Example):
                 self.assertEqual(second.curve(), {6: first.curve()[6]})
                 self.assert_same_model(first, second)
 
-    def test_a_damaged_or_foreign_checkpoint_is_reported_and_training_starts_afresh(self):
+    def test_a_damaged_or_foreign_checkpoint_is_reported_and_training_starts_again(self):
         whole = self.trained(1, epochs=3)
         file = whole.folder / "checkpoints" / checkpoint.NAME
         content = file.read_bytes()
@@ -319,13 +319,13 @@ class Resuming(Example):
             with self.subTest(name):
                 file.write_bytes(damaged)
                 again = self.trained(1, attempt=attempt, epochs=3)
-                self.assertIn("checkpoint not used, training starts afresh", again.log())
+                self.assertIn("checkpoint ignored, training starts again", again.log())
                 self.assertEqual(list(again.curve()), [1, 2, 3])
                 self.assert_same_model(again, whole)
         other = self.trained(1, attempt=9, epochs=3, hidden_units=16)
-        self.assertIn("holds another network", other.log())
+        self.assertIn("has another network", other.log())
 
-    def test_a_write_that_is_cut_off_leaves_the_checkpoint_before(self):
+    def test_an_interrupted_write_keeps_the_previous_checkpoint(self):
         vector = np.arange(5, dtype=np.float32)
         checkpoint.save(self.folder, checkpoint.Checkpoint(vector, vector, 1, 0, "epoch 1"))
 
@@ -344,7 +344,7 @@ class Training(Example):
         job = self.trained(4, epochs=2)
         self.assertEqual(list(job.curve()), [1, 2])
         self.assertGreater(job.curve()[2], 0.6)
-        # Each of 4 workers always has a gradient on its way, so it is 3 updates old; less only until all have begun.
+        # Each of 4 workers always has a gradient in flight, so a gradient is 3 updates old, except at the start.
         self.assertAlmostEqual(job.staleness(), 3, delta=0.2)
         for host in job.hosts[1:]:
             self.assertNotIn("validation-accuracy", job.log(host), "only the first host prints metrics")
@@ -359,7 +359,7 @@ class Training(Example):
                 job.signal(signal.SIGKILL, [victim])
                 self.assertFalse(job.wait(peer_seconds=20))
                 others = {host: code for host, code in job.exit_codes().items() if host != victim}
-                # 3; 0 would be our stop after the 20 s.
+                # Code 0 would mean that the launcher stopped them after 20 s.
                 self.assertEqual(set(others.values()), {3}, others)
                 self.assertIn("was lost", job.failure("algo-2"))
                 if victim != "algo-1":
@@ -373,39 +373,39 @@ class Training(Example):
         self.assertGreaterEqual(job.model().epoch, 1)
         self.assertIsNone(job.failure("algo-1"))
 
-    def test_a_stale_rendezvous_misleads_nobody(self):
+    def test_hosts_ignore_the_rendezvous_of_an_earlier_attempt(self):
         foreign = socket.create_server(("127.0.1.1", 0))
         self.addCleanup(foreign.close)
         file, begin = self.folder / "job/checkpoints/.server.json", self.folder / "begin"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps({"attempt": "job-0", "port": foreign.getsockname()[1], "token": "old"}))
-        # The server comes late, so that the others find only what an earlier attempt left.
+        # The server starts late, so the others first find only the file of the earlier attempt.
         late = f'[ $SM_CURRENT_HOST != algo-1 ] || until [ -e "{begin}" ]; do sleep 0.01; done; exec "$@"'
         command = ["sh", "-c", late, "sh", *TRAIN]
         with launch.Job(command, self.folder / "job", self.data, 4, {**HYPERPARAMETERS, "epochs": 1}) as job:
             foreign.settimeout(1)
-            with self.assertRaises(TimeoutError, msg="a host went to the server of an earlier attempt"):
+            with self.assertRaises(TimeoutError, msg="a host connected to the server of an earlier attempt"):
                 foreign.accept()
             begin.touch()
             self.assertTrue(job.wait(), job.log())
 
-    def test_a_diverged_training_is_a_result(self):
+    def test_a_diverged_training_succeeds_with_a_low_accuracy(self):
         job = self.trained(1, epochs=2, learning_rate=900)
         self.assertLess(job.curve()[2], 0.3)
 
-    def test_bad_hyperparameters_are_named(self):
+    def test_invalid_hyperparameters_are_named(self):
         with self.job(1, momentum=1, mini_batch="many", epoch=3, learning_rate=0) as job:
             self.assertFalse(job.wait())
         self.assertEqual(job.exit_codes(), {"algo-1": 1})
         for part in (
             "momentum=1 must be at least 0 and at most 0.9999",
             "mini_batch='many'",
-            "epoch is not known",
+            "unknown epoch: ",
             "learning_rate=0 must be greater than 0",
         ):
             self.assertIn(part, job.failure("algo-1"))
 
-    def test_a_host_without_data_says_so(self):
+    def test_a_host_without_data_reports_it(self):
         with self.job(5) as job:
             self.assertFalse(job.wait(peer_seconds=1))
         self.assertIn("no .npy file", job.failure("algo-5"))
@@ -432,7 +432,7 @@ class Launching(Example):
 
         wait_for(ended, lambda: "still running", limit=10)
 
-    def test_a_failure_is_passed_on(self):
+    def test_the_launcher_fails_with_its_host(self):
         command = [sys.executable, EXAMPLE / "launch.py", "--instances", "1", "--data", self.data]
         done = subprocess.run([*command, "--folder", self.folder / "job", "--", "false"], capture_output=True)
         self.assertEqual(done.returncode, 1)
@@ -451,18 +451,18 @@ class Requests(unittest.TestCase):
             make_request.main()
         return json.loads(text.getvalue())
 
-    def test_the_mode_decides_who_sets_the_epochs(self):
+    def test_only_stop_mode_sets_static_epochs(self):
         for mode, controller, static in (("promote", "Promote", None), ("stop", "Stop", "27")):
             request = self.request("--mode", mode)
             self.assertEqual(request["Controller"]["RungExecution"], controller)
             self.assertEqual(request["TrainingJobDefinition"]["StaticHyperParameters"].get("epochs"), static)
 
-    def test_the_cap_admits_all_jobs_at_once(self):
+    def test_the_cap_allows_all_parallel_jobs(self):
         request = self.request()
         parallel = request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"]
         self.assertGreaterEqual(request["Controller"]["MaxCostUsd"], parallel * make_request.worst_case_usd(4))
 
-    def test_the_images_to_test_are_no_channel(self):
+    def test_the_test_images_are_not_a_channel(self):
         channels = self.request()["TrainingJobDefinition"]["InputDataConfig"]
         self.assertEqual([channel["ChannelName"] for channel in channels], ["train", "validation"])
 
@@ -490,27 +490,27 @@ class Comparison(unittest.TestCase):
             "hyperparameters": {"seed": "1", "learning_rate": "0.1"},
         }
 
-    def test_rows_are_the_measured_figures(self):
+    def test_rows_have_the_measured_figures(self):
         rows, remarks = table.compare(self.groups, self.request, self.result)
         lines = list(table.render(rows))
         self.assertEqual(len(lines), 5)
         self.assertRegex(lines[1], r"^1 instance, its .* 0\.9820 \(0\.9800-0\.9840\) +0\.9820 +3 +2\.5$")
         self.assertRegex(lines[2], r"^4 instances, the same .* 0\.2000 \(0\.1000-0\.3000\) +0\.2000 +12 +2\.5$")
         self.assertRegex(lines[3], r"^4 instances, tuned .* 0\.9830 \(0\.9810-0\.9850\) +0\.9830 +12 +2\.5$")
-        # (2 + 2 + 4 + 9) s of 4 instances; the job that was promoted is one trial and two jobs.
+        # (2 + 2 + 4 + 9) s of 4 instances. The promoted trial has two jobs.
         self.assertRegex(lines[4], r"^the tuning: 4 jobs of 4 instances +0\.9790 +68 +20\.5$")
-        said = " ".join(remarks)
-        self.assertIn("cost 78.2 points of accuracy: their gradients were 3.00 updates old", said)
-        self.assertIn("Tuning against the same hyperparameters: +78.3 points. Against one instance: +0.1.", said)
-        self.assertIn("trained 11 epochs; its 3 configurations to the end would have been 81", said)
+        text = " ".join(remarks)
+        self.assertIn("cost 78.2 points of accuracy: their gradients were 3.00 updates old", text)
+        self.assertIn("Tuning against the same hyperparameters: +78.3 points. Against one instance: +0.1.", text)
+        self.assertIn("trained 11 epochs. All epochs of its 3 configurations are 81.", text)
 
-    def test_no_loss_and_no_gain_are_not_called_so(self):
+    def test_differences_within_noise_are_reported_as_noise(self):
         self.groups[1] = self.groups[2]
-        said = " ".join(table.compare(self.groups, self.request, self.result)[1])
-        self.assertIn("cost no accuracy here (+0.1 points", said)
-        self.assertIn("This is within noise.", said)
+        text = " ".join(table.compare(self.groups, self.request, self.result)[1])
+        self.assertIn("cost no accuracy here (+0.1 points", text)
+        self.assertIn("This is within noise.", text)
 
-    def test_no_best_job_is_no_crash(self):
+    def test_a_tuning_without_a_best_job_has_a_table(self):
         self.result["TuningJob"].pop("BestTrainingJob")
         self.result["TrainingJobs"] = []
         rows, remarks = table.compare(self.groups[:2], self.request, self.result)

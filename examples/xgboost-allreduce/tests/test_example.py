@@ -1,7 +1,7 @@
-"""The example's parts against each other: real training processes, started by launch.py.
+"""Tests the example with real training processes that launch.py starts.
 
-Run with the example's own Python: .work/venv/bin/python tests/test_example.py. Needs the data package, no binary of
-the controller. Each test has its own folder and leaves no process.
+Run with the example's Python: .work/venv/bin/python tests/test_example.py. Needs the data package, but not the
+controller. Each test has its own folder and leaves no process.
 """
 
 import contextlib
@@ -69,18 +69,18 @@ class Example(unittest.TestCase):
 
 
 class Data(Example):
-    def test_magic_is_split_80_20_and_sharded(self):
+    def test_the_split_is_80_20_and_the_training_part_is_sharded(self):
         rows = {f.name: len(f.read_text().splitlines()) for f in (self.data / "train").iterdir()}
         self.assertEqual(rows, {f"part-{n:03d}.csv": 5072 for n in range(3)})
         self.assertEqual(len((self.data / "validation/part-000.csv").read_text().splitlines()), 3804)
 
-    def test_unchanged_data_is_kept(self):
+    def test_unchanged_data_is_not_written_again(self):
         file = self.data / "validation/part-000.csv"
         before = file.stat().st_mtime_ns
         self.assertEqual(Path(prepare(self.data.parent).stdout.strip()), self.data)
         self.assertEqual(file.stat().st_mtime_ns, before)
 
-    def test_a_csv_of_the_user_is_one_hot_encoded(self):
+    def test_text_columns_of_a_csv_are_one_hot_encoded(self):
         bank = self.folder / "bank.csv"
         lines = [f'{20 + n};"{("cat", "dog")[n % 2]}";{n};"{("yes", "no")[n % 3 == 0]}"' for n in range(60)]
         bank.write_text("\n".join(['"age";"pet";"duration";"y"', *lines]))
@@ -98,7 +98,7 @@ class Data(Example):
 
 
 class Training(Example):
-    def test_three_hosts_train_one_model_as_well_as_one_host(self):
+    def test_three_hosts_train_one_model_of_the_same_quality_as_one_host(self):
         with self.job(1, "one") as one:
             self.assertTrue(one.wait(), one.log())
         with self.job(3, "three") as three:
@@ -117,21 +117,21 @@ class Training(Example):
         with self.job(instances, "broken") as first:
             wait_for_round(first, 5)
             interrupt(first)
-        self.assertLess(max(first.curve()), 39, "interrupted too late to prove anything")
+        self.assertLess(max(first.curve()), 39, "interrupted too late for the test")
         with self.job(instances, "broken", attempt=2) as second:
             self.assertTrue(second.wait(), second.log())
-        self.assertIn("going on from the checkpoint of", second.log())
+        self.assertIn("continuing from the checkpoint of", second.log())
         self.assertGreater(min(second.curve()), 0)
         self.assertEqual({**second.curve(), **first.curve()}, unbroken.curve())
         self.assertEqual(checksum(second.roots["algo-1"] / "model"), checksum(unbroken.roots["algo-1"] / "model"))
 
-    def test_one_killed_host_resumes_to_the_same_model(self):
+    def test_one_host_resumes_to_the_same_model_after_a_kill(self):
         self.check_resume(1, lambda job: job.signal(signal.SIGKILL))
 
-    def test_three_killed_hosts_resume_to_the_same_model(self):
+    def test_three_hosts_resume_to_the_same_model_after_a_kill(self):
         self.check_resume(3, lambda job: job.signal(signal.SIGKILL))
 
-    def test_a_resume_with_column_sampling_trains_as_well(self):
+    def test_a_resume_with_column_sampling_reaches_the_same_quality(self):
         sampling = {"colsample_bylevel": 0.5, "colsample_bytree": 0.8}
         with self.job(1, "unbroken", **sampling) as unbroken:
             self.assertTrue(unbroken.wait(), unbroken.log())
@@ -141,13 +141,13 @@ class Training(Example):
         self.assertEqual(min(broken.curve()), 15)
         self.assertAlmostEqual(broken.curve()[39], unbroken.curve()[39], delta=0.01)
 
-    def test_an_attempt_with_nothing_left_reports_its_value(self):
+    def test_an_attempt_without_remaining_work_prints_its_value(self):
         for attempt in (1, 2):
             with self.job(3, attempt=attempt) as job:
                 self.assertTrue(job.wait(), job.log())
         self.assertEqual(list(job.curve()), [39])
 
-    def test_a_damaged_checkpoint_gives_way_to_the_one_before(self):
+    def test_a_damaged_checkpoint_is_replaced_by_the_previous_one(self):
         with self.job(1, num_round=5) as job:
             self.assertTrue(job.wait(), job.log())
         (job.folder / "checkpoints/r00005.ubj").write_bytes(b"no model")
@@ -158,25 +158,25 @@ class Training(Example):
     def test_sigterm_ends_all_hosts_at_once_with_a_model(self):
         with self.job(3, num_round=2000) as job:
             wait_for_round(job, 5)
-            asked = time.monotonic()
+            started = time.monotonic()
             job.signal(signal.SIGTERM)
             self.assertTrue(job.wait(), job.exit_codes())
-            self.assertLess(time.monotonic() - asked, 1.5)
+            self.assertLess(time.monotonic() - started, 1.5)
         self.assertTrue((job.roots["algo-1"] / "model/xgboost-model").exists())
         self.assertIsNone(job.failure("algo-1"))
 
-    def test_hosts_do_not_outwait_a_killed_peer(self):
-        # Several times: XGBoost by itself notices a dead tracker most of the time.
+    def test_hosts_end_soon_after_a_killed_peer(self):
+        # Several times, because XGBoost alone usually detects a dead tracker.
         for turn, victim in enumerate(("algo-1", "algo-2") * 3):
             with self.subTest(victim=victim), self.job(3, f"job-{turn}", num_round=2000) as job:
                 wait_for_round(job, 5)
                 job.signal(signal.SIGKILL, [victim])
                 self.assertFalse(job.wait(peer_seconds=20))
                 others = {host: code for host, code in job.exit_codes().items() if host != victim}
-                # 3, or SIGABRT out of XGBoost's own threads; 0 would be our stop after the 20 s.
+                # SIGABRT comes from XGBoost's threads. Code 0 would mean that the launcher stopped them after 20 s.
                 self.assertTrue(all(code in (3, -signal.SIGABRT) for code in others.values()), others)
 
-    def test_a_stale_rendezvous_misleads_nobody(self):
+    def test_hosts_ignore_the_rendezvous_of_an_earlier_attempt(self):
         stale = self.folder / "job/checkpoints/.rendezvous-job-1"
         stale.mkdir(parents=True)
         (stale / "join-0000").touch()
@@ -184,14 +184,14 @@ class Training(Example):
         with self.job(3) as job:
             self.assertTrue(job.wait(), job.log())
 
-    def test_bad_hyperparameters_are_named(self):
+    def test_invalid_hyperparameters_are_named(self):
         with self.job(1, colsample_bytree=0, max_depth="deep", depht=3) as job:
             self.assertFalse(job.wait())
         self.assertEqual(job.exit_codes(), {"algo-1": 1})
-        for part in ("colsample_bytree=0 must be greater than 0", "max_depth='deep'", "depht is not known"):
+        for part in ("colsample_bytree=0 must be greater than 0", "max_depth='deep'", "unknown depht: "):
             self.assertIn(part, job.failure("algo-1"))
 
-    def test_a_host_without_data_says_so(self):
+    def test_a_host_without_data_reports_it(self):
         with self.job(4) as job:
             self.assertFalse(job.wait(peer_seconds=1))
         self.assertIn("no .csv file", job.failure("algo-4"))
@@ -217,7 +217,7 @@ class Launching(Example):
             with contextlib.suppress(FileNotFoundError):
                 self.assertEqual(stat.read_text().rsplit(")", 1)[1].split()[0], "Z", "still running")
 
-    def test_a_failure_is_passed_on(self):
+    def test_the_launcher_fails_with_its_host(self):
         command = [sys.executable, EXAMPLE / "launch.py", "--instances", "1", "--data", self.data]
         done = subprocess.run([*command, "--folder", self.folder / "job", "--", "false"], capture_output=True)
         self.assertEqual(done.returncode, 1)
@@ -237,27 +237,27 @@ class Comparison(unittest.TestCase):
             for n, v in ((1, 0.930), (3, 0.931))
         ]
 
-    def test_rows_are_the_measured_figures(self):
+    def test_rows_have_the_measured_figures(self):
         rows, remarks = table.compare(self.baselines, self.request, self.result)
         self.assertEqual(rows[1][2], 9)
         self.assertEqual(rows[2][1:], (0.94, (3 + 5 + 12 + 22) * 3, 60.5))
-        # The sample's jobs take 2 s to start and 1 s a round; trial 2 has run its 30 rounds, in two starts.
+        # The sample's jobs take 2 s per start and 1 s per round. Trial 2 ran its 30 rounds in two starts.
         self.assertAlmostEqual(rows[3][2], (2 + 30 + 2 + 30 + 34) * 3)
         self.assertAlmostEqual(rows[4][2], (2 + 100 + 2 + 200 + 34 + 120) * 3)
         self.assertIn("cost XGBoost no quality", " ".join(remarks))
 
-    def test_a_loss_by_distribution_is_not_hidden(self):
+    def test_a_loss_by_distribution_is_reported(self):
         self.baselines[0]["value"] = 0.97
         _, remarks = table.compare(self.baselines, self.request, self.result)
         self.assertIn("Distribution alone cost 0.0390 AUC", " ".join(remarks))
 
-    def test_no_best_job_is_no_crash(self):
+    def test_a_tuning_without_a_best_job_has_a_table(self):
         self.result["TuningJob"].pop("BestTrainingJob")
         self.result["TrainingJobs"] = []
         rows, _ = table.compare(self.baselines, self.request, self.result)
         self.assertIsNone(rows[2][1])
 
-    def test_the_cap_admits_four_jobs(self):
+    def test_the_cap_allows_four_jobs_at_a_time(self):
         self.assertGreaterEqual(self.request["Controller"]["MaxCostUsd"], 4 * make_request.worst_case_usd(3))
 
 

@@ -1,12 +1,12 @@
-//! The actuator function: performs a batch of new action rows; answers which to deliver again.
+//! The actuator function: performs a batch of new action rows, and returns the records to deliver again.
 //!
-//! Wiring only; what it does is `service::perform`.
+//! Wiring only; the use case is `use_cases::perform`.
 
 use std::process::ExitCode;
 
-use cloud::{Settings, actuator};
-use function::{Call, Program, told};
-use service::perform::Acts;
+use lambda::{Call, Program, outcomes};
+use sagemaker::actuator::{Settings, actuator};
+use use_cases::perform::Acts;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -18,9 +18,9 @@ async fn main() -> ExitCode {
     let actuator = actuator(&settings).await;
     let handle = async |call: &mut Call| {
         let (time, mut done) = (call.deadline, Acts::default());
-        // Each record is answered for by itself, so the call as a whole never fails; what is cut off is not done.
-        time.within(actuator.handle(&call.event, || time.goes_on(), &mut done)).await;
-        Ok(told::acts(&done, &mut call.report))
+        // Each record has its own result, so the invocation as a whole never fails. Records cut off by time are not done.
+        time.within(actuator.handle(&call.event, || time.has_time(), &mut done)).await;
+        Ok(outcomes::acts(&done, &mut call.report))
     };
     program.run(&settings.table.stack_name, handle).await
 }

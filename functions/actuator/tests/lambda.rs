@@ -1,34 +1,34 @@
 //! The actuator's program as Lambda runs it: start rows in, `CreateTrainingJob` on the wire, facts in the table.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use std::process::Command;
 
 use dynamodb::event;
-use lambda_test::{STACK, Stage};
+use lambda_host::{STACK, Stage};
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
-use service::ports::table::{Condition, Table, Write};
 use tuning::ruling::{Ruling, StopWhy};
+use use_cases::ports::table::{Condition, Table, Write};
 use wire::item::Item;
 use wire::names::parse_job_key;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 const ACTUATOR: &str = env!("CARGO_BIN_EXE_actuator");
 
-/// A stage with a tuning whose first four jobs are ordered; its id, and the stream's records.
+/// Returns a stage with a tuning whose first four jobs are ordered, the tuning's ID, and the stream records.
 async fn ordered(service: &Service) -> (Stage, String, Vec<Value>) {
     let mut stage = Stage::open().await;
     for name in ["SAGEMAKER", "CLOUDWATCH_LOGS", "EVENTBRIDGE"] {
-        stage.tell(&format!("AWS_ENDPOINT_URL_{name}"), &service.endpoint);
+        stage.set_variable(&format!("AWS_ENDPOINT_URL_{name}"), &service.endpoint);
     }
-    stage.tell("EVENT_BUS_NAME", "bus");
+    stage.set_variable("EVENT_BUS_NAME", "bus");
     let id = stage.submit().await;
     stage.decide().await;
     let records = stage.stream().await;
     (stage, id, records)
 }
 
-/// Of each ordered start: its status, whether it has been put off, and the kinds of facts that its job has.
+/// Returns the status of each ordered start, whether it was deferred, and the kinds of facts of its job.
 async fn starts(stage: &Stage, id: &str) -> Vec<(ActionStatus, bool, Vec<String>)> {
     let mut found = Vec::new();
     for row in stage.rows(&format!("A#{id}"), "start-").await {
@@ -42,7 +42,7 @@ async fn starts(stage: &Stage, id: &str) -> Vec<(ActionStatus, bool, Vec<String>
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ordered_jobs_are_created_and_that_is_put_as_facts() {
+async fn ordered_jobs_are_created_and_recorded_as_facts() {
     let service = Service::start(|_| Answer::done(&json!({"TrainingJobArn": "arn"})));
     let (stage, id, records) = ordered(&service).await;
     let invoked = stage.watch(ACTUATOR, &event(records)).await;
@@ -52,7 +52,7 @@ async fn ordered_jobs_are_created_and_that_is_put_as_facts() {
     assert_eq!((&first["tuning"], &first["action"]), (&json!(id), &json!("start-0-0-1")));
     assert_eq!((&first["level"], &first["job"]), (&json!("INFO"), &json!(format!("{id}-0-0-1"))));
     let mut calls = service.calls();
-    // That the tuning has begun.
+    // The event for the start of the tuning.
     assert_eq!(calls.pop().map(|call| call.target), Some("AWSEvents.PutEvents".to_owned()));
     assert_eq!(calls.len(), 4, "MaxParallelTrainingJobs");
     for call in &calls {
@@ -65,7 +65,7 @@ async fn ordered_jobs_are_created_and_that_is_put_as_facts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_service_throttles_is_put_off_and_not_delivered_again() {
+async fn a_throttled_start_is_deferred_and_not_delivered_again() {
     let service = Service::start(|_| Answer::error(400, "ThrottlingException", "Rate exceeded"));
     let (stage, id, records) = ordered(&service).await;
     let invoked = stage.watch(ACTUATOR, &event(records)).await;
@@ -74,12 +74,12 @@ async fn what_the_service_throttles_is_put_off_and_not_delivered_again() {
     let types: Vec<&Value> = invoked.lines().iter().map(|line| &line["errorType"]).collect();
     assert_eq!(types, [&json!("Deferred"); 4]);
     assert_eq!(service.calls().len(), 4, "one attempt each");
-    let put_off = (ActionStatus::Pending, true, vec!["deferred".to_owned()]);
-    assert_eq!(starts(&stage, &id).await, vec![put_off; 4]);
+    let deferred = (ActionStatus::Pending, true, vec!["deferred".to_owned()]);
+    assert_eq!(starts(&stage, &id).await, vec![deferred; 4]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_quota_is_no_refusal_and_a_refusal_is() {
+async fn a_quota_defers_a_start_and_a_rejection_settles_it() {
     for (code, status, fact) in [
         ("ResourceLimitExceeded", ActionStatus::Pending, "deferred"),
         ("ValidationException", ActionStatus::Done, "refused"),
@@ -90,7 +90,7 @@ async fn a_quota_is_no_refusal_and_a_refusal_is() {
         let line = invoked.lines()[0];
         let (error_type, error) = match status {
             ActionStatus::Done => ("StartRefused", "ValidationException"),
-            _ => ("Deferred", "a limit is reached: no"),
+            _ => ("Deferred", "a limit of the account is reached: no"),
         };
         assert_eq!((&line["errorType"], &line["error"]), (&json!(error_type), &json!(error)));
         let expected = (status, status == ActionStatus::Pending, vec![fact.to_owned()]);
@@ -98,7 +98,7 @@ async fn a_quota_is_no_refusal_and_a_refusal_is() {
     }
 }
 
-/// An ended job with one line in its log, and a bus.
+/// An account with one ended job, one line in its log, and a bus.
 fn account(call: &Call) -> Answer {
     let stream = "stream/algo-1-1789000000";
     let line = "[0]#011train-auc:0.8#011validation-auc:0.7";
@@ -121,7 +121,7 @@ fn account(call: &Call) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bill_is_read_after_the_log_and_a_notice_goes_to_the_bus() {
+async fn a_bill_is_read_after_the_log_and_a_notice_is_published() {
     let service = Service::start(account);
     let (stage, id, _) = ordered(&service).await;
     let job = parse_job_key("0-0-1").unwrap();
@@ -146,7 +146,7 @@ async fn a_bill_is_read_after_the_log_and_a_notice_goes_to_the_bus() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_trial_that_is_stopped_at_a_rung_is_told_to_the_bus() {
+async fn a_trial_stopped_at_a_rung_is_published() {
     for taken in [true, false] {
         let service = Service::start(move |call| match call.operation() {
             "PutEvents" if !taken => Answer::error(400, "AccessDeniedException", "not authorized"),
@@ -182,12 +182,12 @@ async fn a_trial_that_is_stopped_at_a_rung_is_told_to_the_bus() {
             "Resource": detail["Resource"],
             "Time": null,
         });
-        assert_eq!(detail, expected, "its ruling is in no step");
+        assert_eq!(detail, expected, "no step contains the ruling");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_that_never_answers_leaves_time_to_name_what_was_not_done() {
+async fn an_unresponsive_table_leaves_time_to_report_unfinished_records() {
     let service = Service::start(account);
     let (mut stage, id, records) = ordered(&service).await;
     stage.time_ms = Some(3_000);
@@ -202,7 +202,7 @@ async fn a_table_that_never_answers_leaves_time_to_name_what_was_not_done() {
 }
 
 #[test]
-fn without_the_name_of_the_bus_it_does_not_start() {
+fn it_does_not_start_without_the_name_of_the_bus() {
     let output = Command::new(ACTUATOR)
         .env_clear()
         .envs([("TABLE_NAME", "t"), ("STACK_NAME", "s"), ("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")])
@@ -211,10 +211,10 @@ fn without_the_name_of_the_bus_it_does_not_start() {
     assert_eq!(output.status.code(), Some(1));
     let line: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&line["function"], &line["errorType"]), (&json!("actuator"), &json!("Settings")));
-    assert_eq!(line["error"], "the environment variable EVENT_BUS_NAME is missing or empty");
+    assert_eq!(line["error"], "missing environment variable EVENT_BUS_NAME: set it in the stack's template");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_every_sample_becomes_what_the_table_of_samples_says() {
-    lambda_test::samples::check("actuator", env!("CARGO_BIN_EXE_actuator")).await;
+async fn every_sample_event_has_its_documented_result() {
+    lambda_host::samples::check("actuator", env!("CARGO_BIN_EXE_actuator")).await;
 }

@@ -1,21 +1,21 @@
-//! The api function: answers what API Gateway hands on.
+//! The api function: handles the requests that API Gateway forwards.
 //!
-//! Wiring only; what it does is `http_api`, on `service`'s use cases. API Gateway has authenticated the caller by IAM.
+//! Wiring only; the API is `http_api`. API Gateway has authenticated the caller by IAM.
 
+mod outcome;
 mod settings;
-mod told;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use aws_connection::account;
-use function::{Call, Program, SystemClock};
+use aws::account;
+use aws::prices::PriceList;
 use http_api::{Answered, Api, ApiError};
-use pricing::PriceList;
-use service::prices::KeptPrices;
-use service::store::Store;
-use service::submit::Submit;
+use lambda::{Call, Program, SystemClock};
 use settings::Settings;
+use use_cases::prices::KeptPrices;
+use use_cases::store::Store;
+use use_cases::submit::Submit;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -26,14 +26,14 @@ async fn main() -> ExitCode {
             Err(error) => return program.cannot_start(&error),
         };
     let account = account().await;
-    let table = Arc::new(dynamodb::aws::table_of(&account, &named));
+    let table = Arc::new(dynamodb::aws::table_of(&account, &named.table_name, named.fact_days));
     let prices = KeptPrices { table: Arc::clone(&table), list: PriceList::new(&account), clock: SystemClock };
     let store = Arc::new(Store::new(table));
     let api = Api { submit: Submit { store, prices, clock: SystemClock, monthly_cap, guardrails } };
     let handle = async |call: &mut Call| {
         let answered = call.deadline.within(api.answer(&call.event, &place)).await;
         let answered = answered.unwrap_or_else(|| Answered::error(ApiError::timed_out()));
-        told::answered(&answered, &mut call.report);
+        outcome::answered(&answered, &mut call.report);
         Ok(answered.response.encode())
     };
     program.run(&named.stack_name, handle).await

@@ -1,20 +1,20 @@
-//! What the function is told by its environment: the stack's table and the limits its owner set.
+//! The settings of the api function: the stack's table, and the limits that the stack's owner set.
 //!
-//! Checked as a whole before anything is done: a function with a limit that cannot be read does not start.
+//! All are read at start-up. A function with an invalid limit does not start.
 
-use aws_connection::{SettingsError, flag, monthly_cap, setting};
-use service::describe::Place;
-use service::submit::{AllowList, Guardrails};
+use lambda::settings::{SettingsError, TableSettings, flag, monthly_cap, setting};
 use tuning::money::MicroUsd;
+use use_cases::describe::Place;
+use use_cases::submit::{AllowList, Guardrails};
 
 /// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// `TABLE_NAME` and `STACK_NAME`.
-    pub(crate) table: dynamodb::aws::Settings,
-    /// Of `STACK_ARN`.
+    pub(crate) table: TableSettings,
+    /// The account and Region, from `STACK_ARN`.
     pub(crate) place: Place,
-    /// `MONTHLY_CAP_USD`; missing or empty = there is none.
+    /// `MONTHLY_CAP_USD`; missing or empty = no cap.
     pub(crate) monthly_cap: Option<MicroUsd>,
     /// `REQUIRE_COST_CAP`, `REQUIRE_VPC`, `LISTED_PRICES_ONLY` (true or false), `ALLOWED_INSTANCE_TYPES`,
     /// `ALLOWED_IMAGES`, `ALLOWED_ROLE_ARNS` (separated by commas).
@@ -26,7 +26,7 @@ impl Settings {
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let list = |name: &str| AllowList::read(&variable(name).unwrap_or_default());
         Ok(Self {
-            table: dynamodb::aws::Settings::read(&variable)?,
+            table: TableSettings::read(&variable)?,
             place: Place::of_arn(&setting(&variable, "STACK_ARN")?),
             monthly_cap: monthly_cap(&variable)?,
             guardrails: Guardrails {
@@ -45,11 +45,11 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn read(told: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+    fn read(given: &[(&str, &str)]) -> Result<Settings, SettingsError> {
         let table = [("TABLE_NAME", "t"), ("STACK_NAME", "s"), ("STACK_ARN", "arn")];
-        let told: Vec<(&str, &str)> = table.iter().chain(told).copied().collect();
+        let variables: Vec<(&str, &str)> = table.iter().chain(given).copied().collect();
         Settings::read(|name| {
-            told.iter().find(|(told, _)| *told == name).map(|(_, value)| (*value).to_owned())
+            variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
         })
     }
 
@@ -60,20 +60,20 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_cannot_be_read_stops_the_start() {
+    fn an_invalid_limit_prevents_the_start() {
         let error = read(&[("REQUIRE_COST_CAP", "True")]).unwrap_err().to_string();
-        assert_eq!(error, "the environment variable REQUIRE_COST_CAP must be true or false");
+        assert_eq!(error, "invalid environment variable REQUIRE_COST_CAP: expected true or false");
         assert!(read(&[("MONTHLY_CAP_USD", "a lot")]).is_err());
     }
 
     #[test]
     fn limits_are_read() {
-        let told = [
+        let given = [
             ("REQUIRE_COST_CAP", "true"),
             ("ALLOWED_INSTANCE_TYPES", "ml.m5.*"),
             ("LISTED_PRICES_ONLY", "true"),
         ];
-        let guardrails = read(&told).unwrap().guardrails;
+        let guardrails = read(&given).unwrap().guardrails;
         assert!(guardrails.require_cost_cap && guardrails.listed_prices_only && !guardrails.require_vpc);
         assert!(!guardrails.instance_types.allows("ml.p4d.24xlarge"));
     }

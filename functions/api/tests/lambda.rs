@@ -1,15 +1,15 @@
 //! The api program as Lambda runs it: API Gateway's payloads in, its responses out, DynamoDB and the price list behind.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use lambda_test::Stage;
+use lambda_host::Stage;
 use loopback::{Answer, Service};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_api");
 
-/// boto3's request as API Gateway hands it on: the body is base64.
+/// boto3's request as API Gateway forwards it, with the body in base64.
 fn sample() -> Value {
     serde_json::from_str(include_str!("../../../events/aws.apigateway/http-request.aws-json-create.json"))
         .unwrap()
@@ -46,7 +46,7 @@ fn prices() -> Service {
 async fn a_tuning_job_in_aws_json_is_stored_with_listed_prices_and_described_over_rest() {
     let mut stage = Stage::open().await;
     let prices = prices();
-    stage.tell("AWS_ENDPOINT_URL_PRICING", &prices.endpoint);
+    stage.set_variable("AWS_ENDPOINT_URL_PRICING", &prices.endpoint);
     let mut event = sample();
     let mut body: Value =
         serde_json::from_slice(&STANDARD.decode(event["body"].as_str().unwrap()).unwrap()).unwrap();
@@ -68,9 +68,9 @@ async fn a_tuning_job_in_aws_json_is_stored_with_listed_prices_and_described_ove
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_stacks_owner_does_not_allow_is_refused() {
+async fn a_request_outside_the_guardrails_is_rejected() {
     let mut stage = Stage::open().await;
-    stage.tell("REQUIRE_COST_CAP", "true");
+    stage.set_variable("REQUIRE_COST_CAP", "true");
     let (status, body) = answer(&stage, &sample()).await;
     assert_eq!((status, &body["__type"]), (400, &json!("ValidationException")));
     assert!(body["message"].as_str().unwrap().contains("MaxCostUsd"), "{body}");
@@ -78,13 +78,13 @@ async fn what_the_stacks_owner_does_not_allow_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_payload_that_is_none_of_api_gateway_is_answered() {
+async fn a_payload_that_is_not_from_api_gateway_gets_a_response() {
     let stage = Stage::open().await;
     let (status, body) = answer(&stage, &json!({"version": "1.0"})).await;
     assert_eq!((status, &body["__type"]), (400, &json!("SerializationException")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_every_sample_becomes_what_the_table_of_samples_says() {
-    lambda_test::samples::check("api", env!("CARGO_BIN_EXE_api")).await;
+async fn every_sample_event_has_its_documented_result() {
+    lambda_host::samples::check("api", env!("CARGO_BIN_EXE_api")).await;
 }

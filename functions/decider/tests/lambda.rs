@@ -1,11 +1,11 @@
 //! The decider's program as Lambda runs it: one batch of stream records, the SDK's own requests, a step in the table.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use std::process::Command;
 use std::time::SystemTime;
 
 use dynamodb::{StreamStart, event};
-use lambda_test::Stage;
+use lambda_host::Stage;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -21,7 +21,7 @@ async fn a_submitted_tuning_gets_its_first_step_and_its_first_actions() {
     let expected = [("StepsWritten", json!(1)), ("TuningsStarted", json!(1))];
     assert_eq!(metrics, expected.map(|(name, value)| (name.to_owned(), value)).into());
     let [line] = invoked.lines()[..] else { panic!("{:?}", invoked.log) };
-    assert_eq!((&line["level"], &line["message"]), (&json!("INFO"), &json!("a tuning began")));
+    assert_eq!((&line["level"], &line["message"]), (&json!("INFO"), &json!("a tuning started")));
     assert_eq!((&line["function"], &line["requestId"]), (&json!("decider"), &json!("request-1")));
     assert_eq!((&line["tuning"], &line["step"]), (&json!(id), &json!(1)));
     assert_eq!(stage.rows(&format!("T#{id}"), "STEP#").await.len(), 1);
@@ -30,7 +30,7 @@ async fn a_submitted_tuning_gets_its_first_step_and_its_first_actions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_that_cannot_be_read_is_named_and_the_others_are_taken() {
+async fn an_unreadable_record_is_logged_and_the_others_are_decided() {
     let stage = Stage::open().await;
     let id = stage.submit().await;
     let mut stream = stage.table.stream(StreamStart::TrimHorizon).await.unwrap();
@@ -38,7 +38,7 @@ async fn a_record_that_cannot_be_read_is_named_and_the_others_are_taken() {
     let broken = json!({"eventName": "INSERT", "dynamodb": {"SequenceNumber": "7", "Keys": {}}});
     records.insert(0, broken);
     let invoked = stage.watch(env!("CARGO_BIN_EXE_decider"), &event(records)).await;
-    // It would be as unreadable the next time, and hold up its shard.
+    // It would stay unreadable, and block its shard.
     assert_eq!(invoked.answer, Ok(json!({"batchItemFailures": []})));
     assert_eq!(invoked.metrics()["EventsUnreadable"], 1);
     let unreadable = invoked.lines()[0];
@@ -51,7 +51,7 @@ async fn a_record_that_cannot_be_read_is_named_and_the_others_are_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tuning_whose_fact_cannot_be_read_is_named() {
+async fn a_tuning_with_an_unreadable_fact_is_logged() {
     let stage = Stage::open().await;
     let id = stage.submit().await;
     let mut records = stage.stream().await;
@@ -63,15 +63,11 @@ async fn a_tuning_whose_fact_cannot_be_read_is_named() {
     let invoked = stage.watch(env!("CARGO_BIN_EXE_decider"), &event(records)).await;
     let [line] = invoked.lines()[..] else { panic!("{:?}", invoked.log) };
     assert_eq!((&line["tuning"], &line["errorType"]), (&json!(id), &json!("Unreadable")));
-    assert_eq!(
-        invoked.answer,
-        Ok(json!({"batchItemFailures": []})),
-        "it would be as unreadable the next time"
-    );
+    assert_eq!(invoked.answer, Ok(json!({"batchItemFailures": []})), "a retry could not read it either");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_that_never_answers_leaves_time_to_say_so() {
+async fn an_unresponsive_table_leaves_time_to_log() {
     let mut stage = Stage::open().await;
     let id = stage.submit().await;
     let records = stage.stream().await;
@@ -96,15 +92,15 @@ fn is_fact(record: &Value, id: &str) -> bool {
 }
 
 #[test]
-fn without_the_name_of_the_table_it_does_not_start_and_says_so() {
+fn it_does_not_start_without_the_name_of_the_table() {
     let output = Command::new(env!("CARGO_BIN_EXE_decider")).env_clear().output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let line: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&line["level"], &line["errorType"]), (&json!("ERROR"), &json!("Settings")));
-    assert_eq!(line["error"], "the environment variable TABLE_NAME is missing or empty");
+    assert_eq!(line["error"], "missing environment variable TABLE_NAME: set it in the stack's template");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_every_sample_becomes_what_the_table_of_samples_says() {
-    lambda_test::samples::check("decider", env!("CARGO_BIN_EXE_decider")).await;
+async fn every_sample_event_has_its_documented_result() {
+    lambda_host::samples::check("decider", env!("CARGO_BIN_EXE_decider")).await;
 }

@@ -1,7 +1,7 @@
 //! The job-events program as Lambda runs it: EventBridge events in, facts in the table.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
-use lambda_test::{STACK, Stage};
+use lambda_host::{STACK, Stage};
 use serde_json::{Value, json};
 
 fn event(id: &str) -> Value {
@@ -14,7 +14,7 @@ fn event(id: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_state_change_of_a_job_of_ours_is_a_fact_once() {
+async fn a_state_change_of_our_job_is_recorded_once() {
     let stage = Stage::open().await;
     let id = stage.submit().await;
     for facts in [json!({"FactsRecorded": 1}), json!({})] {
@@ -46,7 +46,7 @@ async fn an_event_of_another_stack_is_dropped_and_an_unreadable_one_is_an_error(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_that_never_answers_is_told_in_time_with_the_job_that_it_was_about() {
+async fn an_unresponsive_table_is_logged_in_time_with_the_job() {
     let mut stage = Stage::open().await;
     let id = stage.submit().await;
     stage.time_ms = Some(3_000);
@@ -59,6 +59,6 @@ async fn a_table_that_never_answers_is_told_in_time_with_the_job_that_it_was_abo
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_every_sample_becomes_what_the_table_of_samples_says() {
-    lambda_test::samples::check("job-events", env!("CARGO_BIN_EXE_job-events")).await;
+async fn every_sample_event_has_its_documented_result() {
+    lambda_host::samples::check("job-events", env!("CARGO_BIN_EXE_job-events")).await;
 }

@@ -1,6 +1,6 @@
 //! The job-logs program as Lambda runs it: gzip'd log batches in, facts in the table.
 
-use lambda_test::{SUBMITTED, Stage};
+use lambda_host::{SUBMITTED, Stage};
 use serde_json::{Value, json};
 use wire::events::logs::{LogEvent, encode_batch};
 
@@ -14,13 +14,13 @@ fn batch(stream: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_metric_host_s_values_are_one_fact_and_all_else_is_dropped() {
+async fn values_of_the_metric_host_are_one_fact_and_other_lines_are_dropped() {
     let stage = Stage::open().await;
     let id = stage.submit().await;
     for (stream, recorded, metrics, bytes) in [
         (format!("{id}-0-0-1/algo-1-1789000000"), "Stored", json!({"FactsRecorded": 1, "LogLines": 2}), 300),
         (format!("{id}-0-0-1/algo-2-1789000000"), "NotOurs", json!({}), 0),
-        ("somebody-elses-job/algo-1-1789000000".to_owned(), "NotOurs", json!({}), 0),
+        ("foreign-job/algo-1-1789000000".to_owned(), "NotOurs", json!({}), 0),
     ] {
         let invoked = stage.watch(env!("CARGO_BIN_EXE_job-logs"), &batch(&stream)).await;
         assert_eq!(invoked.answer, Ok(json!({"recorded": recorded})), "{stream}");
@@ -34,7 +34,7 @@ async fn the_metric_host_s_values_are_one_fact_and_all_else_is_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_that_cannot_be_read_has_its_own_error_type() {
+async fn an_unreadable_batch_has_its_own_error_type() {
     let stage = Stage::open().await;
     let event = json!({"awslogs": {"data": "bm90IGd6aXA="}});
     let invoked = stage.watch(env!("CARGO_BIN_EXE_job-logs"), &event).await;
@@ -44,6 +44,6 @@ async fn a_batch_that_cannot_be_read_has_its_own_error_type() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_every_sample_becomes_what_the_table_of_samples_says() {
-    lambda_test::samples::check("job-logs", env!("CARGO_BIN_EXE_job-logs")).await;
+async fn every_sample_event_has_its_documented_result() {
+    lambda_host::samples::check("job-logs", env!("CARGO_BIN_EXE_job-logs")).await;
 }

@@ -1,10 +1,10 @@
-//! The sweeper's program as Lambda runs it: a tick in, an orphan stopped and starts made that nobody had made.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+//! The sweeper's program as Lambda runs it: a tick in, an orphan stopped, and missed starts performed.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::SystemTime;
 
-use lambda_test::{STACK, Stage};
+use lambda_host::{STACK, Stage};
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
 use wire::events::schedule::Tick;
@@ -15,9 +15,9 @@ const SWEEPER: &str = env!("CARGO_BIN_EXE_sweeper");
 async fn stage(service: &Service) -> Stage {
     let mut stage = Stage::open().await;
     for name in ["SAGEMAKER", "CLOUDWATCH_LOGS", "EVENTBRIDGE"] {
-        stage.tell(&format!("AWS_ENDPOINT_URL_{name}"), &service.endpoint);
+        stage.set_variable(&format!("AWS_ENDPOINT_URL_{name}"), &service.endpoint);
     }
-    stage.tell("EVENT_BUS_NAME", "bus");
+    stage.set_variable("EVENT_BUS_NAME", "bus");
     stage
 }
 
@@ -51,7 +51,7 @@ fn account(orphan: &str, created: i64) -> impl Fn(&Call) -> Answer + Send + Sync
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tick_stops_the_job_that_nobody_knows_and_makes_the_starts_that_were_never_made() {
+async fn a_tick_stops_an_orphan_and_performs_missed_starts() {
     let submitted = now();
     let orphan = training_job_name("other-aaaaaa", parse_job_key("9-0-1").unwrap());
     let service = Service::start(account(&orphan, submitted - 1_200_000));
@@ -83,7 +83,7 @@ async fn a_tick_stops_the_job_that_nobody_knows_and_makes_the_starts_that_were_n
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tick_that_cannot_be_read_fails_with_its_own_type_and_asks_nothing() {
+async fn an_unreadable_tick_fails_with_its_own_type_and_makes_no_calls() {
     let service = Service::start(|_| Answer::text(200, ""));
     let stage = stage(&service).await;
     let invoked = stage.watch(SWEEPER, &json!({"source": "aws.events"})).await;
@@ -95,7 +95,7 @@ async fn a_tick_that_cannot_be_read_fails_with_its_own_type_and_asks_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listing_that_is_refused_is_told_and_keeps_nothing_else_from_its_turn() {
+async fn a_rejected_listing_is_logged_and_blocks_nothing_else() {
     let service = Service::start(|call| match call.operation() {
         "ListTrainingJobs" => Answer::error(400, "AccessDeniedException", "not authorized"),
         _ => Answer::done(&json!({"TrainingJobArn": "arn"})),
@@ -113,6 +113,6 @@ async fn a_listing_that_is_refused_is_told_and_keeps_nothing_else_from_its_turn(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_every_sample_becomes_what_the_table_of_samples_says() {
-    lambda_test::samples::check("sweeper", env!("CARGO_BIN_EXE_sweeper")).await;
+async fn every_sample_event_has_its_documented_result() {
+    lambda_host::samples::check("sweeper", env!("CARGO_BIN_EXE_sweeper")).await;
 }

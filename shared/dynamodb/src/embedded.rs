@@ -1,7 +1,8 @@
-//! DynamoDB's engine inside this process, on one SQLite file or in memory: no network, no account, no credentials.
+//! A DynamoDB engine inside this process, on one SQLite file or in memory. It needs no network, account or credentials.
 //!
-//! Assumes a tokio runtime: every call to the engine runs on its blocking threads. One process owns a file, by a lock on
-//! `<file>.lock` that ends with the process however it ends. It must never write to a file that holds other data.
+//! Needs a tokio runtime: every call to the engine runs on a blocking thread. One process owns a file through a lock on
+//! `<file>.lock`, which the system releases when the process ends. The engine never writes to a file that holds other
+//! data.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,8 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{
     BehaviorVersion, Config, Credentials, Region, SharedHttpClient, StalledStreamProtectionConfig,
 };
-use service::ports::table::TableError;
 use thiserror::Error;
+use use_cases::ports::table::TableError;
 
 use crate::errors::DAMAGED;
 use crate::schema::create_table;
@@ -31,18 +32,18 @@ pub(crate) mod stream;
 
 /// Name of the table inside the engine.
 pub const TABLE_NAME: &str = "hyperband";
-/// The region that the engine's requests and records name.
+/// The Region in the engine's requests and stream records.
 const REGION: &str = "us-east-1";
 
-/// The embedded engine with its one table. A clone is another handle; the last one, tables and streams included, gives
-/// the file free.
+/// The embedded engine with its one table. A clone is another handle. The last handle to be dropped, tables and streams
+/// included, releases the file.
 #[derive(Debug, Clone)]
 pub struct Embedded {
     engine: Arc<Engine>,
     client: Client,
 }
 
-/// What [`Embedded::sweep`] removed.
+/// Counts of what [`Embedded::sweep`] removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Swept {
     /// Rows past their time to live.
@@ -51,63 +52,63 @@ pub struct Swept {
     pub records: usize,
 }
 
-/// Why the table file was not opened. A person has to act; each message says how.
+/// Why the table file was not opened. The user must act, and each message says how.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The table is not in the file yet: whoever owns the file is making it, or nobody ever did.
-    #[error("{} has no table yet: look again when the run has begun", path.display())]
-    NotYet {
+    /// The file has no table yet. Its owner may be creating the table.
+    #[error("{} has no table yet: retry after the run has started", path.display())]
+    NoTable {
         /// The table file.
         path: PathBuf,
     },
-    /// Another process works with this file.
-    #[error("{} is in use by {holder}: stop that process or name another file", path.display())]
+    /// Another process owns the file.
+    #[error("{} is in use by {holder}: stop that process or use another file", path.display())]
     InUse {
         /// The table file.
         path: PathBuf,
-        /// That process.
+        /// The owner, such as `process 4242`.
         holder: String,
     },
-    /// The file or its directory cannot be used.
-    #[error("cannot open {}: make sure that its directory exists and that you may write there", path.display())]
+    /// The file or its directory is missing, or access is denied.
+    #[error("cannot open {}: check that its directory exists and that you have write permission", path.display())]
     Access {
         /// The table file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The file is something else; it was not changed.
-    #[error("{} is no table file ({reason}): name another file", path.display())]
+    /// The file holds other data. It was not changed.
+    #[error("{} is not a table file ({reason}): use another file", path.display())]
     NotATable {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// What the file holds instead.
         reason: String,
     },
-    /// The file is a table file and cannot be read any more.
+    /// The file is an unreadable table file.
     #[error(
-        "{} is damaged ({reason}): restore a copy of it, or move it and the files beside it (-wal, -shm) away to begin \
+        "{} is damaged ({reason}): restore a copy of it, or move it and the files beside it (-wal, -shm) away to start \
          with an empty table", path.display()
     )]
     Damaged {
         /// The table file.
         path: PathBuf,
-        /// What was found.
+        /// What SQLite reported.
         reason: String,
     },
     /// The disk is full.
-    #[error("no space is left on the disk of {}: free some and start again", path.display())]
+    #[error("the disk of {} is full: free some space and start again", path.display())]
     Full {
         /// The table file.
         path: PathBuf,
     },
-    /// The engine failed in another way.
-    #[error("the engine could not open {}: {reason}", path.display())]
+    /// The engine failed for another reason.
+    #[error("the embedded engine could not open {}: {reason}", path.display())]
     Engine {
         /// The table file.
         path: PathBuf,
-        /// What it said.
+        /// The engine's message.
         reason: String,
     },
 }
@@ -126,57 +127,58 @@ impl OpenError {
 }
 
 impl Embedded {
-    /// Opens the table file at `path`, or makes it (not its directory).
+    /// Opens the table file at `path`. Creates the file if it is missing, but not its directory.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_owned();
         let shown = path.clone();
         Self::start(&shown, move || Engine::open(&path)).await
     }
 
-    /// Opens the table file at `path`, which must be there, beside the process that works with it. For reading, and for
-    /// single writes: the stream of that process has them within a second.
+    /// Opens the existing table file at `path` while another process owns it, for reads and single writes. The owner's
+    /// stream delivers these writes within a second.
     pub async fn attach(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_owned();
         let shown = path.clone();
-        Self::on(&shown, move || Engine::attach(&path)).await
+        Self::connect(&shown, move || Engine::attach(&path)).await
     }
 
-    /// Makes an empty table in memory.
+    /// Creates an empty table in memory.
     pub async fn memory() -> Result<Self, OpenError> {
         Self::start(Path::new("(memory)"), Engine::memory).await
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn table(&self) -> DynamoTable {
         DynamoTable::new(self.client.clone(), TABLE_NAME)
     }
 
-    /// A client of the engine.
+    /// Returns a client of the engine.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// The engine's answer to an operation of DynamoDB's wire protocol, such as `GetItem`: HTTP status and body. For a
-    /// test that plays DynamoDB's endpoint.
+    /// Performs an operation of DynamoDB's wire protocol, such as `GetItem`, and returns HTTP status and body. For
+    /// tests that emulate DynamoDB's endpoint.
     pub async fn answer(&self, operation: &str, body: &[u8]) -> Result<(u16, Vec<u8>), TableError> {
         let (operation, body) = (operation.to_owned(), body.to_owned());
         self.blocking(move |engine| Ok(engine.answer(&operation, &body))).await
     }
 
-    /// The stream of changes, from `start` on.
+    /// Opens the stream of changes at `start`.
     pub async fn stream(&self, start: StreamStart) -> Result<ChangeStream, TableError> {
         ChangeStream::open(Arc::clone(&self.engine), start).await
     }
 
-    /// Removes the stream records up to and including the one with this sequence number, so that a stream opened at
-    /// [`StreamStart::TrimHorizon`] begins after it. For a host whose consumers have all taken them. Returns how many.
+    /// Removes the stream records up to and including sequence number `through` and returns how many it removed. A
+    /// stream opened at [`StreamStart::TrimHorizon`] then starts after that record. Call it when every consumer has
+    /// finished these records.
     pub async fn trim_stream(&self, through: &str) -> Result<usize, TableError> {
         let through = through.to_owned();
         self.blocking(move |engine| engine.trim_through(&through)).await
     }
 
-    /// Removes rows past their time to live and stream records older than 24 hours, as DynamoDB does by itself. Reads
-    /// the whole table: call it now and then, not often.
+    /// Removes expired rows and stream records older than 24 hours, as DynamoDB does. Reads the whole table, so call it
+    /// rarely, for example once an hour.
     pub async fn sweep(&self) -> Result<Swept, TableError> {
         self.blocking(Engine::sweep).await
     }
@@ -185,13 +187,13 @@ impl Embedded {
         path: &Path,
         open: impl FnOnce() -> Result<Engine, OpenError> + Send + 'static,
     ) -> Result<Self, OpenError> {
-        let embedded = Self::on(path, open).await?;
+        let embedded = Self::connect(path, open).await?;
         create_table(&embedded.client, TABLE_NAME).await.map_err(|error| OpenError::new(path, &error))?;
         embedded.blocking(Engine::trim_old).await.map_err(|error| OpenError::new(path, &error))?;
         Ok(embedded)
     }
 
-    async fn on(
+    async fn connect(
         path: &Path,
         open: impl FnOnce() -> Result<Engine, OpenError> + Send + 'static,
     ) -> Result<Self, OpenError> {
@@ -209,7 +211,7 @@ impl Embedded {
     }
 }
 
-/// What the engine answers when it fails, as DynamoDB would put it.
+/// An engine error in the form of a DynamoDB error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Failure {
     status: u16,
@@ -224,14 +226,14 @@ impl From<Failure> for TableError {
     }
 }
 
-/// Runs `run` where it may block.
+/// Runs `run` on a blocking thread.
 async fn blocking<T: Send + 'static>(
     engine: Arc<Engine>,
     run: impl FnOnce(&Engine) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, TableError> {
     match tokio::task::spawn_blocking(move || run(&engine)).await {
         Ok(result) => Ok(result?),
-        Err(stopped) => Err(TableError::Unavailable(format!("the embedded engine stopped: {stopped}"))),
+        Err(error) => Err(TableError::Unavailable(format!("the embedded engine stopped: {error}"))),
     }
 }
 
@@ -240,12 +242,12 @@ fn client(engine: Arc<Engine>) -> Client {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new(REGION))
         .credentials_provider(Credentials::new("embedded", "embedded", None, None, "embedded"))
-        // Never resolved: the adapter answers. It keeps the SDK from asking for an endpoint of the account.
+        // Never resolved, because the adapter answers. It keeps the SDK from looking up an account endpoint.
         .endpoint_url("http://embedded.invalid")
         .http_client(SharedHttpClient::new(Adapter::new(engine)))
-        // SQLite itself waits for a lock, and nothing else that fails here gets better within a second.
+        // SQLite itself waits for a lock. No other failure ends within a second.
         .retry_config(RetryConfig::disabled())
-        // A statement that runs cannot be called off, so a timeout would only lose its answer.
+        // A running statement cannot be canceled, so a time-out would only lose its answer.
         .timeout_config(TimeoutConfig::disabled())
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .build();

@@ -1,7 +1,7 @@
-//! What DynamoDB's errors mean for the caller; every error code that we know is in this file.
+//! Maps DynamoDB's errors to [`TableError`]. This file lists every error code that the program knows.
 //!
-//! Whoever cannot tell whether a write was done must get `Unavailable`. An error must never become `Conflict` or
-//! `Throttled`, which promise that nothing was written, unless DynamoDB says so.
+//! `Conflict` and `Throttled` promise that nothing was written, so only DynamoDB's own statement maps to them. An error
+//! that leaves the outcome of a write unknown maps to `Unavailable`.
 
 use std::error::Error;
 
@@ -9,14 +9,14 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::CancellationReason;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
-use service::ports::table::TableError;
+use use_cases::ports::table::TableError;
 
-/// The embedded engine's code for a table file that cannot be read: to try again is of no use.
+/// The embedded engine's error code for an unreadable table file. Retries cannot help.
 #[cfg(feature = "embedded")]
 pub(crate) const DAMAGED: &str = "EmbeddedTableDamaged";
 
-/// The error of a read, a single write or a query.
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+/// Maps the error of a read, a single write or a query.
+#[expect(clippy::needless_pass_by_value, reason = "passed to map_err by name")]
 pub(crate) fn request<E>(error: SdkError<E, HttpResponse>) -> TableError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -27,13 +27,13 @@ where
             answer.err().message().unwrap_or("no message"),
             answer.raw().status().as_u16(),
         ),
-        SdkError::ConstructionFailure(_) => TableError::Refused(chain(&error)),
-        // Timeouts, dispatch failures, answers that cannot be read, and whatever else the SDK may come to say.
-        _ => TableError::Unavailable(chain(&error)),
+        SdkError::ConstructionFailure(_) => TableError::Refused(with_causes(&error)),
+        // Timeouts, dispatch failures, unreadable answers, and any variant that the SDK adds later.
+        _ => TableError::Unavailable(with_causes(&error)),
     }
 }
 
-/// The error of a transaction.
+/// Maps the error of a transaction.
 pub(crate) fn transaction(error: SdkError<TransactWriteItemsError, HttpResponse>) -> TableError {
     match error.as_service_error() {
         Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
@@ -58,16 +58,16 @@ fn by_code(code: &str, message: &str, status: u16) -> TableError {
             TableError::Unavailable(format!("{code}: {message}"))
         }
         _ if status == 429 => TableError::Throttled,
-        // Also a success that the SDK cannot read, which comes as an error of the service without a code.
+        // Includes an unreadable success: the SDK reports it as a service error without a code.
         _ if !(400..500).contains(&status) => TableError::Unavailable(format!("{code}: {message}")),
-        // Among them: ValidationException, IdempotentParameterMismatchException, ResourceNotFoundException,
+        // For example ValidationException, IdempotentParameterMismatchException, ResourceNotFoundException,
         // AccessDeniedException, UnrecognizedClientException, ItemCollectionSizeLimitExceededException.
         _ => TableError::Refused(format!("{code}: {message}")),
     }
 }
 
-/// A canceled transaction tells one reason per write. A reason that will never go away outranks a failed condition, and
-/// that outranks contention: the caller reads again anyhow.
+/// Maps the reasons of a canceled transaction, one for each write. A permanent reason outranks a failed condition,
+/// which outranks contention: after a failed condition the caller reads the rows again anyway.
 fn by_reasons(reasons: &[CancellationReason], message: &str) -> TableError {
     let mut failed = Vec::new();
     let (mut contended, mut refused) = (false, None);
@@ -95,8 +95,8 @@ fn by_reasons(reasons: &[CancellationReason], message: &str) -> TableError {
     }
 }
 
-/// The error and what caused it, in one line.
-fn chain(error: &dyn Error) -> String {
+/// Formats the error and its causes on one line.
+fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,7 +1,7 @@
-//! The table on DynamoDB: in an AWS account, or on an engine embedded in this process.
+//! The table in DynamoDB: in an AWS account, or in an engine embedded in this process.
 //!
-//! The only crate that names the SDK of DynamoDB. It translates and decides nothing: what rows mean is for `wire`, what
-//! to do about an error is for the caller.
+//! No other crate depends on the DynamoDB SDK. This crate only translates: `wire` defines the rows, and the caller
+//! handles the errors.
 #![warn(missing_docs)]
 
 #[cfg(feature = "aws")]

@@ -1,31 +1,31 @@
-//! Rows, keys and conditions in the SDK's types, and back.
+//! Converts rows, keys and conditions to the SDK's types, and rows back.
 //!
-//! Names and values of a condition always travel beside the expression, never inside it. A stored row that is not of
-//! our shape is an error: it must never be read as less than it is.
+//! A condition's names and values are passed as placeholders, never inside the expression. A stored row of an unknown
+//! shape is an error: no attribute is dropped silently.
 
 use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use service::ports::table::{Condition, TableError};
+use use_cases::ports::table::{Condition, TableError};
 use wire::item::{Attr, Item, Key, PK, SK};
 
 /// The SDK's map of attributes.
 pub(crate) type Attributes = HashMap<String, AttributeValue>;
 
-/// A condition as DynamoDB takes it; without text when there is nothing to check.
+/// A condition as DynamoDB takes it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Expression {
-    /// The expression.
+    /// The expression; `None` when there is nothing to check.
     pub text: Option<String>,
-    /// What `#name` stands for.
+    /// The attribute that `#name` stands for.
     pub names: Option<HashMap<String, String>>,
-    /// What `:value` stands for.
+    /// The value that `:value` stands for.
     pub values: Option<Attributes>,
 }
 
 impl Expression {
-    /// The expression that says `condition`.
+    /// Returns the expression of `condition`.
     pub(crate) fn of(condition: &Condition) -> Self {
         match condition {
             Condition::Always => Self::default(),
@@ -39,7 +39,7 @@ impl Expression {
         }
     }
 
-    /// As [`Expression::of`], but with text even when there is nothing to check: a check in a transaction must have one.
+    /// Like [`Expression::of`], but always has text: DynamoDB requires an expression in a transaction's check.
     pub(crate) fn of_check(condition: &Condition) -> Self {
         match condition {
             Condition::Always => {
@@ -60,23 +60,23 @@ impl Expression {
     }
 }
 
-/// The key as attributes.
+/// Converts a key to attributes.
 pub(crate) fn to_key(key: &Key) -> Attributes {
     let text = |text: &String| AttributeValue::S(text.clone());
     HashMap::from([(PK.to_owned(), text(&key.pk)), (SK.to_owned(), text(&key.sk))])
 }
 
-/// The whole row as attributes.
+/// Converts a row, key included, to attributes.
 pub(crate) fn to_attributes(item: Item) -> Attributes {
     let mut attributes = to_key(&item.key);
     attributes.extend(item.attributes.into_iter().map(|(name, value)| (name, to_attribute(value))));
     attributes
 }
 
-/// The row that `attributes` hold.
+/// Reads a row from its attributes.
 pub(crate) fn from_attributes(attributes: Attributes) -> Result<Item, TableError> {
     let (mut pk, mut sk, mut others) = (None, None, BTreeMap::new());
-    // In order of names, so that the same row always gives the same error.
+    // Sorted by name, so that one row always gives the same error.
     for (name, value) in attributes.into_iter().collect::<BTreeMap<_, _>>() {
         match (name.as_str(), from_attribute(&name, value)?) {
             (PK, Attr::S(text)) => pk = Some(text),
@@ -86,7 +86,9 @@ pub(crate) fn from_attributes(attributes: Attributes) -> Result<Item, TableError
     }
     match (pk, sk) {
         (Some(pk), Some(sk)) => Ok(Item { key: Key { pk, sk }, attributes: others }),
-        _ => Err(TableError::Refused(format!("a stored row has no text attributes `{PK}` and `{SK}`"))),
+        _ => {
+            Err(TableError::Refused(format!("invalid stored row: missing string attribute `{PK}` or `{SK}`")))
+        }
     }
 }
 
@@ -100,17 +102,17 @@ fn to_attribute(value: Attr) -> AttributeValue {
 }
 
 fn from_attribute(name: &str, value: AttributeValue) -> Result<Attr, TableError> {
-    let unreadable =
-        |what: &str| TableError::Refused(format!("attribute `{name}` of a stored row is {what}"));
+    let invalid =
+        |problem: &str| TableError::Refused(format!("invalid attribute `{name}` of a stored row: {problem}"));
     match value {
         AttributeValue::S(text) => Ok(Attr::S(text)),
         AttributeValue::N(digits) => digits
             .parse()
             .map(Attr::N)
-            .map_err(|_| unreadable(&format!("{digits}, not a whole number of 64 bits"))),
+            .map_err(|_| invalid(&format!("expected a 64-bit integer, found {digits}"))),
         AttributeValue::B(bytes) => Ok(Attr::B(bytes.into_inner())),
         AttributeValue::Bool(truth) => Ok(Attr::Bool(truth)),
-        _ => Err(unreadable("neither text, number, bytes nor truth value")),
+        _ => Err(invalid("expected a string, a number, binary data or a Boolean")),
     }
 }
 
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_of_another_shape_is_refused_by_name() {
+    fn a_row_with_an_unsupported_attribute_is_refused_and_the_attribute_named() {
         let row = |name: &str, value| {
             let mut attributes = to_key(&Key::new("p", "s"));
             attributes.insert(name.to_owned(), value);

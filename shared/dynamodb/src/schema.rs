@@ -1,8 +1,9 @@
-//! The shape of the table: its keys, its stream and its time-to-live attribute. `infra/` declares the same.
+//! The table's keys, stream and time-to-live attribute. The template in `infra/` declares the same.
 //!
-//! The stream carries the new image only. Consumers filter on the key and on attributes of the row as it is now, and
-//! nothing reads the row as it was; with old images each overwritten snapshot would travel twice. A removed row tells
-//! its key. [`create_table`] is for the embedded engine and emulators, where a new table is active at once.
+//! The stream has new images only. Consumers filter on the key and on attributes of the new row. No consumer reads the
+//! old row, and old images would send each overwritten snapshot twice. The record of a removed row has its key.
+//!
+//! [`create_table`] is for the embedded engine and for emulators, where a new table is active at once.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::BuildError;
@@ -11,12 +12,12 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, StreamSpecification,
     StreamViewType, TimeToLiveSpecification,
 };
-use service::ports::table::TableError;
+use use_cases::ports::table::TableError;
 use wire::item::{EXPIRES_AT, PK, SK};
 
 use crate::errors;
 
-/// Makes the table unless it is there.
+/// Creates the table unless it exists.
 pub async fn create_table(client: &Client, table_name: &str) -> Result<(), TableError> {
     match client.describe_table().table_name(table_name).send().await {
         Ok(_) => return Ok(()),
@@ -30,27 +31,27 @@ pub async fn create_table(client: &Client, table_name: &str) -> Result<(), Table
         .create_table()
         .table_name(table_name)
         .billing_mode(BillingMode::PayPerRequest)
-        .stream_specification(stream.build().map_err(unbuilt)?);
+        .stream_specification(stream.build().map_err(incomplete)?);
     for (name, role) in [(PK, KeyType::Hash), (SK, KeyType::Range)] {
         let element = KeySchemaElement::builder().attribute_name(name).key_type(role);
         let kind = AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S);
         request = request
-            .key_schema(element.build().map_err(unbuilt)?)
-            .attribute_definitions(kind.build().map_err(unbuilt)?);
+            .key_schema(element.build().map_err(incomplete)?)
+            .attribute_definitions(kind.build().map_err(incomplete)?);
     }
     request.send().await.map_err(errors::request)?;
     let expiry = TimeToLiveSpecification::builder().attribute_name(EXPIRES_AT).enabled(true);
     client
         .update_time_to_live()
         .table_name(table_name)
-        .time_to_live_specification(expiry.build().map_err(unbuilt)?)
+        .time_to_live_specification(expiry.build().map_err(incomplete)?)
         .send()
         .await
         .map_err(errors::request)?;
     Ok(())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn unbuilt(error: BuildError) -> TableError {
+#[expect(clippy::needless_pass_by_value, reason = "passed to map_err by name")]
+fn incomplete(error: BuildError) -> TableError {
     TableError::Refused(error.to_string())
 }

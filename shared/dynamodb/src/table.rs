@@ -1,7 +1,7 @@
-//! The table on the SDK of DynamoDB.
+//! [`Table`] on the DynamoDB SDK.
 //!
-//! Every read is strongly consistent. It checks our own limits (a row, a transaction) before it sends; all else is for
-//! DynamoDB to refuse. It must never retry by itself: the client does, as configured, and then the caller decides.
+//! Every read is strongly consistent. Rows and transactions above the size limits are refused before they are sent;
+//! DynamoDB checks everything else. The SDK's client retries as configured; this module never retries.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -12,9 +12,9 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, ConsumedCapacity, Delete, Put, ReturnConsumedCapacity, TransactWriteItem,
 };
-use service::memory::Usage;
-use service::ports::table::{MAX_TRANSACTION_BYTES, Page, Query, Table, TableError, Write};
 use sha2::{Digest, Sha256};
+use use_cases::memory::Usage;
+use use_cases::ports::table::{MAX_TRANSACTION_BYTES, Page, Query, Table, TableError, Write};
 use wire::item::{EXPIRES_AT, Item, Key, MAX_ITEM_BYTES, PK, SK};
 use wire::stored::FACT_DAYS;
 
@@ -22,49 +22,49 @@ use crate::errors;
 use crate::row::{self, Attributes, Expression};
 use crate::tries::Tries;
 
-/// Most characters of a token that DynamoDB takes.
+/// DynamoDB's limit on the length of a client request token.
 const MAX_TOKEN_BYTES: usize = 36;
 
-/// The table named so, through this client.
+/// A DynamoDB table and the client that calls it.
 #[derive(Debug, Clone)]
 pub struct DynamoTable {
     client: Client,
     table_name: String,
     usage: Option<Arc<Mutex<Usage>>>,
-    /// Added to the time at which a row may be removed, seconds.
-    kept_longer: i64,
+    /// Added to the expiry time of each row, in seconds. May be negative.
+    expiry_shift: i64,
 }
 
 impl DynamoTable {
-    /// The table `table_name` through `client`.
+    /// Returns the table `table_name`, called through `client`.
     pub fn new(client: Client, table_name: impl Into<String>) -> Self {
-        Self { client, table_name: table_name.into(), usage: None, kept_longer: 0 }
+        Self { client, table_name: table_name.into(), usage: None, expiry_shift: 0 }
     }
 
-    /// The same table, which keeps the rows of facts for `days` days.
+    /// Makes fact rows expire after `days` days instead of the default of 30.
     #[must_use]
-    pub fn keeping_facts(mut self, days: u32) -> Self {
-        self.kept_longer = (i64::from(days) - FACT_DAYS) * 86_400;
+    pub fn with_fact_days(mut self, days: u32) -> Self {
+        self.expiry_shift = (i64::from(days) - FACT_DAYS) * 86_400;
         self
     }
 
     fn attributes(&self, item: Item) -> Attributes {
-        let expiry = item.number(EXPIRES_AT).filter(|_| self.kept_longer != 0);
+        let expiry = item.number(EXPIRES_AT).filter(|_| self.expiry_shift != 0);
         row::to_attributes(match expiry {
-            Some(at) => item.with(EXPIRES_AT, at.saturating_add(self.kept_longer)),
+            Some(at) => item.with(EXPIRES_AT, at.saturating_add(self.expiry_shift)),
             None => item,
         })
     }
 
-    /// The same table, which now asks for the capacity that each request consumed and sums it up. Clones share the sums.
+    /// Requests the consumed capacity with each call and sums it. Clones share the sums.
     #[must_use]
     pub fn metered(mut self) -> Self {
         self.usage = Some(Arc::default());
         self
     }
 
-    /// Requests and capacity units since [`DynamoTable::metered`]; zeros without it. A request that failed counts as a
-    /// request, but DynamoDB does not tell its units.
+    /// Returns the requests and capacity units since [`DynamoTable::metered`], or zeros without it. A failed request is
+    /// counted without units, because DynamoDB does not return them.
     pub fn usage(&self) -> Usage {
         self.usage
             .as_ref()
@@ -82,8 +82,8 @@ impl DynamoTable {
         self.usage.as_ref().map(|_| ReturnConsumedCapacity::Total)
     }
 
-    /// One put. If its condition fails at a further try of the same call, an earlier one may have been done and its answer
-    /// lost: then the row is there as it was sent, and a claim, say, is ours and not another's.
+    /// Puts one row. When the condition fails in a retry, an earlier attempt may have succeeded without an answer. If
+    /// the stored row equals the sent one, the put succeeded: a claim, for example, belongs to this caller.
     async fn put(&self, item: Item, condition: Expression) -> Result<(), TableError> {
         let (tries, key) = (Tries::default(), item.key.clone());
         let row = self.attributes(item);
@@ -107,7 +107,7 @@ impl DynamoTable {
                 self.count(|usage| usage.write_units += units(answer.consumed_capacity()));
                 Ok(())
             }
-            Err(TableError::Conflict(_)) if tries.several() && self.stored(&key).await? == sent => Ok(()),
+            Err(TableError::Conflict(_)) if tries.was_retried() && self.stored(&key).await? == sent => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -161,7 +161,7 @@ impl DynamoTable {
         Ok(())
     }
 
-    /// One write as a part of a transaction.
+    /// Converts one write to an item of a transaction.
     fn part(&self, write: Write) -> Result<TransactWriteItem, BuildError> {
         let part = TransactWriteItem::builder();
         let part = match write {
@@ -217,7 +217,7 @@ impl Table for DynamoTable {
         match write {
             Write::Put(item, condition) => self.put(item, Expression::of(&condition)).await,
             Write::Delete(key, condition) => self.delete(&key, Expression::of(&condition)).await,
-            // DynamoDB checks without writing only inside a transaction.
+            // DynamoDB supports a check without a write only in a transaction.
             check @ Write::Check(..) => self.send(vec![check], None).await,
         }
     }
@@ -230,7 +230,8 @@ impl Table for DynamoTable {
         }
         if bytes > MAX_TRANSACTION_BYTES {
             let most = MAX_TRANSACTION_BYTES;
-            return Err(TableError::Refused(format!("a transaction of {bytes} bytes; {most} can be")));
+            let reason = format!("transaction too large: {bytes} bytes, expected at most {most}");
+            return Err(TableError::Refused(reason));
         }
         self.send(writes, Some(request_token(token)?)).await
     }
@@ -238,7 +239,7 @@ impl Table for DynamoTable {
     async fn query(&self, query: &Query) -> Result<Page, TableError> {
         self.count(|usage| usage.queries += 1);
         if query.pk.is_empty() || query.limit == 0 {
-            let reason = "a query needs a partition key and a limit of at least 1".to_owned();
+            let reason = "invalid query: expected a partition key and a limit of at least 1".to_owned();
             return Err(TableError::Refused(reason));
         }
         let start = match start_of(query) {
@@ -267,7 +268,8 @@ impl Table for DynamoTable {
             None => None,
             Some(Some(AttributeValue::S(sk))) => Some(sk.clone()),
             Some(_) => {
-                return Err(TableError::Refused(format!("a page ends at a key without a text `{SK}`")));
+                let reason = format!("invalid LastEvaluatedKey of a query: missing string attribute `{SK}`");
+                return Err(TableError::Refused(reason));
             }
         };
         let items = answer
@@ -280,7 +282,7 @@ impl Table for DynamoTable {
     }
 }
 
-/// Where a query begins to read.
+/// Where a query starts to read.
 #[derive(Debug, PartialEq, Eq)]
 enum Start<'a> {
     Begin,
@@ -288,7 +290,8 @@ enum Start<'a> {
     Nothing,
 }
 
-/// DynamoDB refuses to start at a key outside the prefix, so such a key must become "everything" or "nothing".
+/// Returns where the query starts. DynamoDB refuses a start key outside the prefix, so such a key becomes "from the
+/// beginning" or "nothing to read".
 fn start_of(query: &Query) -> Start<'_> {
     let Some(after) = query.after.as_deref() else { return Start::Begin };
     if !after.is_empty() && after.starts_with(&query.prefix) {
@@ -310,25 +313,28 @@ fn key_condition(query: &Query) -> (String, HashMap<String, String>, Attributes)
     (condition, names, values)
 }
 
-/// The bytes of the row that is put; a row of which nobody may write more is refused here.
+/// Returns the bytes of the row that is put, or an error for a row that is too large or has a key attribute.
 fn check_size(write: &Write) -> Result<usize, TableError> {
     let Write::Put(item, _) = write else { return Ok(0) };
     if [PK, SK].iter().any(|name| item.attributes.contains_key(*name)) {
-        return Err(TableError::Refused(format!("{:?} has an attribute named as the key", item.key)));
+        let reason =
+            format!("invalid row {:?}: an attribute has the name `{PK}` or `{SK}` of the key", item.key);
+        return Err(TableError::Refused(reason));
     }
     match item.size_bytes() {
         bytes if bytes > MAX_ITEM_BYTES => {
-            let reason = format!("{:?} is a row of {bytes} bytes; {MAX_ITEM_BYTES} can be", item.key);
+            let reason =
+                format!("row {:?} too large: {bytes} bytes, expected at most {MAX_ITEM_BYTES}", item.key);
             Err(TableError::Refused(reason))
         }
         bytes => Ok(bytes),
     }
 }
 
-/// The token itself, or the beginning of its hash if DynamoDB would not take it.
+/// Returns the token, or the first half of its SHA-256 hash in hexadecimal when it is too long for DynamoDB.
 fn request_token(token: &str) -> Result<String, TableError> {
     match token.len() {
-        0 => Err(TableError::Refused("the token of a transaction is empty".to_owned())),
+        0 => Err(TableError::Refused("empty transaction token: expected at least 1 character".to_owned())),
         1..=MAX_TOKEN_BYTES => Ok(token.to_owned()),
         _ => Ok(Sha256::digest(token).iter().take(16).fold(String::new(), |mut hex, byte| {
             // Writing to a string cannot fail.
@@ -338,7 +344,7 @@ fn request_token(token: &str) -> Result<String, TableError> {
     }
 }
 
-/// Whole capacity units; with strong reads and our writes DynamoDB charges no halves.
+/// Returns whole capacity units. DynamoDB charges halves only for eventually consistent reads.
 #[expect(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
@@ -354,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_token_becomes_a_hash_that_dynamodb_takes() {
+    fn a_token_too_long_for_dynamodb_is_hashed() {
         assert_eq!(request_token(&"t".repeat(36)).unwrap(), "t".repeat(36));
         let long = request_token(&"t".repeat(37)).unwrap();
         assert!(long.len() == 32 && long != request_token(&"t".repeat(38)).unwrap(), "{long}");

@@ -1,6 +1,7 @@
-//! Counts how often the SDK sent one call.
+//! Counts the attempts that the SDK made for one call.
 //!
-//! The SDK tells only the last answer, and what a failed condition means hangs on whether an earlier try may have been done.
+//! The SDK returns only the last answer. After a retry, a failed condition may be caused by an earlier attempt that
+//! DynamoDB performed although its answer was lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,13 +12,13 @@ use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterce
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
 
-/// The tries of one call; a clone counts the same.
+/// The number of attempts of one call. Clones share the counter.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tries(Arc<AtomicU32>);
 
 impl Tries {
-    /// Whether there was more than one.
-    pub(crate) fn several(&self) -> bool {
+    /// Returns whether the SDK sent the call more than once.
+    pub(crate) fn was_retried(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 1
     }
 }

@@ -1,7 +1,8 @@
-//! A second process may read and write the file beside its owner. Two handles in one process stand for the two.
+//! A second process can read and write the file while its owner runs. Two handles in one process stand for the two
+//! processes.
 
 use dynamodb::{DynamoTable, Embedded, OpenError, StreamStart};
-use service::ports::table::{Condition, Table, TableError, Write};
+use use_cases::ports::table::{Condition, Table, TableError, Write};
 use wire::item::{Item, Key};
 
 fn row(n: i64) -> Item {
@@ -16,7 +17,7 @@ async fn put_all(table: DynamoTable, rows: std::ops::Range<i64>) -> Result<(), T
 }
 
 #[tokio::test]
-async fn a_guest_needs_a_table_file_and_makes_none() {
+async fn attach_needs_an_existing_table_file_and_creates_none() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("table.db");
     assert!(matches!(Embedded::attach(&path).await, Err(OpenError::Access { .. })));
@@ -26,7 +27,7 @@ async fn a_guest_needs_a_table_file_and_makes_none() {
 }
 
 #[tokio::test]
-async fn owner_and_guest_see_each_other_and_lose_no_write() {
+async fn owner_and_guest_see_each_others_writes_and_lose_none() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("table.db");
     let owner = Embedded::open(&path).await.unwrap();
@@ -35,7 +36,7 @@ async fn owner_and_guest_see_each_other_and_lose_no_write() {
     put_all(owner.table(), 0..1).await.unwrap();
     assert_eq!(guest.table().get(&row(0).key).await, Ok(Some(row(0))));
     let again = guest.table().write(Write::Put(row(0), Condition::NotExists)).await;
-    assert_eq!(again, Err(TableError::Conflict(vec![0])), "conditions hold between processes");
+    assert_eq!(again, Err(TableError::Conflict(vec![0])), "conditions apply across processes");
 
     let one = tokio::spawn(put_all(owner.table(), 1..100));
     let two = tokio::spawn(put_all(guest.table(), 100..200));
@@ -46,12 +47,12 @@ async fn owner_and_guest_see_each_other_and_lose_no_write() {
         let records = stream.next_batch(1000).await.unwrap();
         sequences.extend(records.iter().map(|record| record["dynamodb"]["SequenceNumber"].to_string()));
     }
-    assert!(sequences.is_sorted_by(|a, b| a < b) && sequences.len() == 200, "each once, in order");
+    assert!(sequences.is_sorted_by(|a, b| a < b) && sequences.len() == 200, "each record once, in order");
 }
 
-/// A guest that came while the owner was making its table made it too, and the owner failed.
+/// A guest that attached during the owner's start created the table too, and the owner failed.
 #[tokio::test]
-async fn regression_a_guest_never_makes_the_table_of_an_owner_that_begins() {
+async fn regression_a_guest_never_creates_the_table_of_a_starting_owner() {
     for _ in 0..5 {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("table.db");
@@ -61,7 +62,7 @@ async fn regression_a_guest_never_makes_the_table_of_an_owner_that_begins() {
                 loop {
                     match Embedded::attach(&path).await {
                         Ok(guest) => return guest,
-                        Err(OpenError::NotYet { .. } | OpenError::Access { .. }) => {
+                        Err(OpenError::NoTable { .. } | OpenError::Access { .. }) => {
                             tokio::task::yield_now().await;
                         }
                         Err(error) => panic!("{error}"),

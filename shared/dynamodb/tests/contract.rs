@@ -1,25 +1,25 @@
-//! The table on the SDK, over the embedded engine, keeps the contract of every table.
+//! The DynamoDB table on the embedded engine fulfills the contract of every table.
 
 use dynamodb::Embedded;
-use service::contract;
-use service::ports::table::{Condition, Query, Table, Write};
+use use_cases::contract;
+use use_cases::ports::table::{Condition, Query, Table, Write};
 use wire::item::{Item, Key};
 
 #[tokio::test]
-async fn the_embedded_table_in_memory_keeps_the_contract() {
+async fn the_embedded_table_in_memory_fulfills_the_contract() {
     let embedded = Embedded::memory().await.unwrap();
     contract::all(&embedded.table(), "memory").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_table_in_a_file_keeps_the_contract() {
+async fn the_embedded_table_in_a_file_fulfills_the_contract() {
     let directory = tempfile::tempdir().unwrap();
     let embedded = Embedded::open(directory.path().join("table.db")).await.unwrap();
     contract::all(&embedded.table(), "file").await;
 }
 
 #[tokio::test]
-async fn two_tables_in_memory_are_two_tables() {
+async fn tables_in_memory_are_independent() {
     let (one, other) = (Embedded::memory().await.unwrap(), Embedded::memory().await.unwrap());
     let row = Item::new(Key::new("p", "s"));
     one.table().write(Write::Put(row.clone(), Condition::Always)).await.unwrap();
@@ -27,23 +27,23 @@ async fn two_tables_in_memory_are_two_tables() {
 }
 
 #[tokio::test]
-async fn a_metered_table_counts_as_the_one_in_memory_does() {
+async fn a_metered_table_counts_like_the_in_memory_table() {
     let metered = Embedded::memory().await.unwrap().table().metered();
-    let counted = service::memory::MemoryTable::new();
+    let counted = use_cases::memory::MemoryTable::new();
     run(&metered).await;
     run(&counted).await;
     assert_eq!(metered.usage(), counted.usage());
     assert_eq!(counted.usage().write_units, 16);
 }
 
-// No write fails here: DynamoDB charges a failed one, but does not tell how much.
+// No write fails here: DynamoDB charges a failed write, but does not return the units.
 async fn run<T: Table>(table: &T) {
     let row = |sk: &str, bytes| Item::new(Key::new("p", sk)).with("text", "x".repeat(bytes));
-    table.write(Write::Put(row("a", 3500), Condition::Always)).await.expect("served"); // 4
-    table.write(Write::Put(row("b", 1), Condition::NotExists)).await.expect("served"); // 1
-    table.write(Write::Delete(Key::new("p", "b"), Condition::Always)).await.expect("served"); // 1
+    table.write(Write::Put(row("a", 3500), Condition::Always)).await.expect("the request succeeds"); // 4
+    table.write(Write::Put(row("b", 1), Condition::NotExists)).await.expect("the request succeeds"); // 1
+    table.write(Write::Delete(Key::new("p", "b"), Condition::Always)).await.expect("the request succeeds"); // 1
     let put = vec![Write::Put(row("d", 4500), Condition::Always)];
-    table.transact(put, "done").await.expect("served"); // 10
-    table.get(&Key::new("p", "a")).await.expect("served");
-    table.query(&Query::prefix("p", "", 10)).await.expect("served");
+    table.transact(put, "done").await.expect("the request succeeds"); // 10
+    table.get(&Key::new("p", "a")).await.expect("the request succeeds");
+    table.query(&Query::prefix("p", "", 10)).await.expect("the request succeeds");
 }

@@ -1,5 +1,5 @@
-//! A put whose first answer is lost, and which the SDK sends again by itself.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+//! A put whose first answer is lost, so that the SDK retries it.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use dynamodb::DynamoTable;
 use serde_json::{Value, json};
-use service::ports::table::{Condition, Table, TableError, Write};
+use use_cases::ports::table::{Condition, Table, TableError, Write};
 use wire::item::{Item, Key};
 
-/// One row of a table, as DynamoDB shows it.
+/// Emulates a DynamoDB table with one row.
 #[derive(Debug, Clone, Default)]
 struct OneRow(Arc<Mutex<Inner>>);
 
@@ -26,10 +26,10 @@ struct OneRow(Arc<Mutex<Inner>>);
 struct Inner {
     row: Value,
     operations: Vec<String>,
-    /// Answers to puts that were done and are lost.
+    /// Number of successful puts whose answers are lost.
     lost: u32,
-    /// Whether somebody else changes the row before the put is sent again.
-    overtaken: bool,
+    /// Whether another writer changes the row before the retry.
+    overwritten: bool,
 }
 
 impl Inner {
@@ -44,7 +44,7 @@ impl Inner {
             }
             _ => {
                 self.row = body["Item"].clone();
-                if self.overtaken {
+                if self.overwritten {
                     self.row["revision"] = json!({"N": "9"});
                 }
                 match self.lost.checked_sub(1) {
@@ -76,10 +76,10 @@ impl HttpConnector for OneRow {
     }
 }
 
-/// What putting revision 2 in place of revision 1 gives, and what the table was asked for it.
-async fn claim(lost: u32, overtaken: bool, stored: &str) -> (Result<(), TableError>, Vec<String>) {
+/// Replaces revision 1 by revision 2. Returns the result and the operations that the table received.
+async fn claim(lost: u32, overwritten: bool, stored: &str) -> (Result<(), TableError>, Vec<String>) {
     let row = json!({"pk": {"S": "A#t"}, "sk": {"S": "stop"}, "revision": {"N": stored}});
-    let service = OneRow(Arc::new(Mutex::new(Inner { row, lost, overtaken, ..Inner::default() })));
+    let service = OneRow(Arc::new(Mutex::new(Inner { row, lost, overwritten, ..Inner::default() })));
     let config = Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
@@ -94,19 +94,20 @@ async fn claim(lost: u32, overtaken: bool, stored: &str) -> (Result<(), TableErr
     (claimed, operations)
 }
 
-/// The second try found the first one's row, and took it for somebody else's: a claim that nobody held for three minutes.
+/// The retry mistook the row of the first attempt for another writer's. No process then held the claim for three
+/// minutes.
 #[tokio::test]
-async fn regression_a_put_that_was_done_although_its_answer_was_lost_is_no_conflict() {
+async fn regression_a_put_with_a_lost_answer_is_not_a_conflict() {
     let (claimed, operations) = claim(1, false, "1").await;
     assert_eq!(claimed, Ok(()));
     assert_eq!(operations, ["PutItem", "PutItem", "GetItem"]);
 }
 
 #[tokio::test]
-async fn what_another_has_written_stays_a_conflict() {
+async fn a_row_of_another_writer_is_a_conflict() {
     let conflict = Err(TableError::Conflict(vec![0]));
     let (claimed, operations) = claim(1, true, "1").await;
     assert_eq!((claimed, operations.len()), (conflict.clone(), 3));
-    // Sent once, nothing of ours can be there: it is not looked for.
+    // Without a retry, the stored row cannot be ours, so it is not read.
     assert_eq!(claim(0, false, "7").await, (conflict, vec!["PutItem".to_owned()]));
 }

@@ -1,14 +1,14 @@
-//! The stream of the embedded table gives every change once, in order, as Lambda would get it.
+//! The stream of the embedded table delivers every change once, in order, in the form that Lambda receives.
 
 use std::time::{Duration, Instant};
 
 use dynamodb::{ChangeStream, DynamoTable, Embedded, StreamStart, event};
 use serde_json::{Value, json};
-use service::ports::table::{Condition, Table, Write};
+use use_cases::ports::table::{Condition, Table, Write};
 use wire::item::{EXPIRES_AT, Item, Key};
 
 async fn put(table: &DynamoTable, sk: &str, n: i64) {
-    table.write(Write::Put(row(sk, n), Condition::Always)).await.expect("as expected");
+    table.write(Write::Put(row(sk, n), Condition::Always)).await.expect("the write succeeds");
 }
 
 fn row(sk: &str, n: i64) -> Item {
@@ -16,25 +16,21 @@ fn row(sk: &str, n: i64) -> Item {
 }
 
 fn sort_keys(records: &[Value]) -> Vec<&str> {
-    records
-        .iter()
-        .map(|record| record["dynamodb"]["Keys"]["sk"]["S"].as_str().expect("as expected"))
-        .collect()
+    records.iter().map(|record| record["dynamodb"]["Keys"]["sk"]["S"].as_str().expect("a sort key")).collect()
 }
 
 fn sequence(record: &Value) -> String {
-    record["dynamodb"]["SequenceNumber"].as_str().expect("as expected").to_owned()
+    record["dynamodb"]["SequenceNumber"].as_str().expect("a sequence number").to_owned()
 }
 
 async fn open() -> (Embedded, DynamoTable, ChangeStream) {
-    let embedded = Embedded::memory().await.expect("as expected");
-    let (table, stream) =
-        (embedded.table(), embedded.stream(StreamStart::Latest).await.expect("as expected"));
+    let embedded = Embedded::memory().await.expect("a table in memory");
+    let (table, stream) = (embedded.table(), embedded.stream(StreamStart::Latest).await.expect("a stream"));
     (embedded, table, stream)
 }
 
 #[tokio::test]
-async fn changes_arrive_in_order_in_the_shape_of_a_lambda_event() {
+async fn changes_arrive_in_order_in_the_form_of_a_lambda_event() {
     let (_embedded, table, mut stream) = open().await;
     put(&table, "a", 1).await;
     put(&table, "a", 2).await;
@@ -75,7 +71,7 @@ async fn changes_arrive_in_order_in_the_shape_of_a_lambda_event() {
 }
 
 #[tokio::test]
-async fn a_batch_is_no_larger_than_asked_and_the_next_goes_on() {
+async fn a_batch_has_at_most_the_requested_size_and_the_next_continues() {
     let (_embedded, table, mut stream) = open().await;
     let writes = ["a", "b", "c", "d", "e"].map(|sk| Write::Put(row(sk, 1), Condition::Always));
     table.transact(writes.to_vec(), "t").await.unwrap();
@@ -83,7 +79,7 @@ async fn a_batch_is_no_larger_than_asked_and_the_next_goes_on() {
     assert_eq!(sort_keys(&stream.next_batch(2).await.unwrap()), ["a", "b"]);
     assert_eq!(sort_keys(&stream.next_batch(2).await.unwrap()), ["c", "d"]);
     assert_eq!(sort_keys(&stream.next_batch(2).await.unwrap()), ["e"]);
-    assert_eq!(stream.ready(2).await.unwrap(), [] as [Value; 0], "a token sent again changes nothing");
+    assert_eq!(stream.ready(2).await.unwrap(), [] as [Value; 0], "a repeated token changes nothing");
 }
 
 #[tokio::test]
@@ -96,11 +92,11 @@ async fn a_write_wakes_a_waiting_reader_and_a_failed_one_does_not() {
     let (records, read) = reader.await.unwrap();
     assert_eq!(sort_keys(&records), ["b"]);
     let waited = read.saturating_duration_since(written);
-    assert!(waited < Duration::from_millis(900), "woken, not polled: {waited:?}");
+    assert!(waited < Duration::from_millis(900), "the write wakes the reader: {waited:?}");
 }
 
 #[tokio::test]
-async fn a_stream_begins_at_the_oldest_after_the_newest_or_after_a_record() {
+async fn a_stream_starts_at_the_oldest_after_the_newest_or_after_a_given_record() {
     let (embedded, table, mut latest) = open().await;
     for (sk, n) in [("a", 1), ("b", 2), ("c", 3)] {
         put(&table, sk, n).await;
@@ -113,11 +109,11 @@ async fn a_stream_begins_at_the_oldest_after_the_newest_or_after_a_record() {
     let mut newest = embedded.stream(StreamStart::Latest).await.unwrap();
     put(&table, "d", 4).await;
     assert_eq!(sort_keys(&newest.next_batch(10).await.unwrap()), ["d"]);
-    assert!(embedded.stream(StreamStart::After("5".to_owned())).await.is_err(), "no such number");
+    assert!(embedded.stream(StreamStart::After("5".to_owned())).await.is_err(), "an unknown sequence number");
 }
 
 #[tokio::test]
-async fn finished_records_can_be_trimmed_and_readers_keep_their_place() {
+async fn trimmed_records_are_gone_and_readers_keep_their_position() {
     let (embedded, table, mut stream) = open().await;
     for n in 0..5 {
         put(&table, "a", n).await;
@@ -126,14 +122,14 @@ async fn finished_records_can_be_trimmed_and_readers_keep_their_place() {
     assert_eq!(embedded.trim_stream(&sequence(&all[2])).await, Ok(3));
     let mut horizon = embedded.stream(StreamStart::TrimHorizon).await.unwrap();
     assert_eq!(horizon.next_batch(10).await.unwrap(), all[3..]);
-    assert_eq!(embedded.trim_stream(&sequence(&all[4])).await, Ok(1), "the last record stays");
+    assert_eq!(embedded.trim_stream(&sequence(&all[4])).await, Ok(1), "the last record is kept");
     put(&table, "b", 1).await;
     assert_eq!(sort_keys(&stream.next_batch(10).await.unwrap()), ["b"]);
     assert!(embedded.trim_stream("nonsense").await.is_err());
 }
 
 #[tokio::test]
-async fn a_sweep_removes_expired_rows_and_the_stream_tells() {
+async fn a_sweep_removes_expired_rows_and_the_stream_has_the_removals() {
     let (embedded, table, mut stream) = open().await;
     let expired = row("old", 1).with(EXPIRES_AT, 1_700_000_000);
     let fresh = row("new", 1).with(EXPIRES_AT, 32_000_000_000);

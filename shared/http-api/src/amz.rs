@@ -1,4 +1,4 @@
-//! AWS JSON 1.1: which operation an `X-Amz-Target` and a body ask for.
+//! Reads operations in AWS JSON 1.1, from the header `X-Amz-Target` and the body.
 
 use serde_json::Value;
 use wire::events::http::HttpRequest;
@@ -8,19 +8,22 @@ use crate::list::{JobsQuery, Members, TuningsQuery};
 use crate::operation::{CREATE, Operation};
 use crate::rest::{named, shown};
 
-/// What SageMaker's operations begin with in the header.
+/// Prefix of SageMaker's operations in the header.
 const SERVICE: &str = "SageMaker.";
 /// The member that names a tuning job.
 const NAME: &str = "HyperParameterTuningJobName";
-/// Longest body of an operation that only names and filters.
+/// Maximum body of an operation other than Create, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Reads the operation.
 pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
     let target = request.header("x-amz-target").unwrap_or_default();
     let name = target.strip_prefix(SERVICE).ok_or_else(|| {
-        let message =
-            format!("the header X-Amz-Target must name an operation of SageMaker, not '{}'", shown(target));
+        let message = format!(
+            "invalid X-Amz-Target '{}': expected an operation of SageMaker, for example \
+             SageMaker.ListHyperParameterTuningJobs",
+            shown(target)
+        );
         ApiError::unknown_operation(message)
     })?;
     if name == CREATE {
@@ -28,12 +31,14 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
     }
     let body = || -> Result<Value, ApiError> {
         if request.body.len() > BODY_BYTES_MAX {
-            return Err(ApiError::serialization(format!("the body has more than {BODY_BYTES_MAX} bytes")));
+            return Err(ApiError::serialization(format!(
+                "the body is too large: expected at most {BODY_BYTES_MAX} bytes"
+            )));
         }
         match serde_json::from_slice(&request.body) {
             Ok(value @ Value::Object(_)) => Ok(value),
-            Ok(_) => Err(ApiError::serialization("the body must be a JSON object")),
-            Err(error) => Err(ApiError::serialization(format!("the body is not JSON: {error}"))),
+            Ok(_) => Err(ApiError::serialization("invalid body: expected a JSON object")),
+            Err(error) => Err(ApiError::serialization(format!("invalid JSON in the body: {error}"))),
         }
     };
     match name {
@@ -49,8 +54,8 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             Ok(Operation::ListJobs(tuning, JobsQuery::read(&Members::Json(&body))?))
         }
         _ => Err(ApiError::unknown_operation(format!(
-            "{} is not an operation of this endpoint, which has those of hyperparameter tuning jobs only: for training \
-             jobs and all else use SageMaker's own endpoint",
+            "unsupported operation {}: this endpoint has only operations of hyperparameter tuning jobs, so use \
+             SageMaker's own endpoint",
             shown(name)
         ))),
     }
@@ -64,5 +69,5 @@ fn only_name(body: &Value) -> Result<String, ApiError> {
 
 fn tuning(members: &Members<'_>) -> Result<String, ApiError> {
     let name = members.text(NAME)?.filter(|name| !name.is_empty());
-    named(name.ok_or_else(|| ApiError::validation(format!("{NAME} is required (at '{NAME}')")))?)
+    named(name.ok_or_else(|| ApiError::validation(format!("missing {NAME} (at '{NAME}')")))?)
 }

@@ -1,4 +1,4 @@
-//! Bodies and statuses of answers, in the form of each protocol.
+//! Responses in the format of each protocol.
 
 use serde_json::{Value, json};
 use wire::events::http::HttpResponse;
@@ -6,34 +6,34 @@ use wire::events::http::HttpResponse;
 use crate::error::ApiError;
 use crate::operation::CREATE;
 
-/// Over AWS JSON.
+/// Returns a success over AWS JSON.
 pub(crate) fn amz(body: &Value) -> HttpResponse {
     HttpResponse::amz_json(200, body)
 }
 
-/// An error over AWS JSON.
+/// Returns an error over AWS JSON.
 pub(crate) fn amz_error(error: &ApiError) -> HttpResponse {
     HttpResponse::amz_json(error.status, &error_body(error))
 }
 
-/// Over REST: 201 for what was created.
+/// Returns a success over REST: status 201 for Create, otherwise 200.
 pub(crate) fn rest(operation: &str, body: &Value) -> HttpResponse {
     json_body(if operation == CREATE { 201 } else { 200 }, body)
 }
 
-/// An error over REST.
+/// Returns an error over REST.
 pub(crate) fn rest_error(error: &ApiError) -> HttpResponse {
     json_body(error.rest_status, &error_body(error)).header("x-amzn-errortype", error.code)
 }
 
 fn json_body(status: u16, body: &Value) -> HttpResponse {
-    // Nothing on the way may keep what changes by the second.
+    // Proxies must not cache a status that changes every second.
     HttpResponse::new(status, body.to_string())
         .header("content-type", "application/json")
         .header("cache-control", "no-store")
 }
 
-/// SageMaker's clients read `__type` and either of the two messages.
+/// Returns the body of an error. SageMaker's clients read `__type` and one of the two messages.
 fn error_body(error: &ApiError) -> Value {
     let mut body = json!({"__type": error.code, "message": error.message, "Message": error.message});
     if !error.violations.is_empty() {

@@ -1,15 +1,14 @@
-//! Why a request is not answered with what it asks for, in AWS's codes.
+//! Errors of the API, with AWS's codes.
 //!
-//! A message to the caller tells of the caller's request. What went wrong inside is told as "try again"; its cause is for
-//! the log.
+//! A message describes only the caller's request. The cause of an internal failure is for the log.
 
-use service::change::ChangeError;
-use service::lookup::LookupError;
-use service::ports::PricesError;
-use service::ports::table::TableError;
-use service::store::StoreError;
-use service::submit::SubmitError;
 use thiserror::Error;
+use use_cases::change::ChangeError;
+use use_cases::lookup::LookupError;
+use use_cases::ports::PricesError;
+use use_cases::ports::table::TableError;
+use use_cases::store::StoreError;
+use use_cases::submit::SubmitError;
 use wire::events::EventError;
 use wire::request::{RequestError, Violation};
 
@@ -17,35 +16,35 @@ use wire::request::{RequestError, Violation};
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{code}: {message}")]
 pub struct ApiError {
-    /// As AWS names it.
+    /// Error code of AWS.
     pub code: &'static str,
     /// HTTP status over AWS JSON.
     pub status: u16,
     /// HTTP status over REST.
     pub rest_status: u16,
-    /// For the caller.
+    /// Message for the caller.
     pub message: String,
-    /// What the message is made of, for programs.
+    /// The violations in the message, for programs.
     pub violations: Vec<Violation>,
-    /// What failed inside, for the log only; `None` = the request was wrong.
+    /// The internal cause, only for the log; `None` = the request is invalid.
     pub cause: Option<Cause>,
 }
 
-/// What failed inside.
+/// The cause of an internal failure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
     /// The table or a row.
     Store(StoreError),
     /// The price list.
     Prices(PricesError),
-    /// There was no time left.
+    /// The request exceeded its time limit.
     Time,
 }
 
 impl ApiError {
-    /// The request was given up for lack of time: it may or may not have been done.
+    /// Returns the error for a time-out. The request may have taken effect.
     pub fn timed_out() -> Self {
-        let message = "The request took too long. Look whether it was done before you send it again.";
+        let message = "the request timed out: check whether it took effect before you retry it";
         Self::new("ServiceUnavailable", 503, 503, message).because(Cause::Time)
     }
 
@@ -53,27 +52,27 @@ impl ApiError {
         Self { code, status, rest_status, message: message.into(), violations: Vec::new(), cause: None }
     }
 
-    /// What is asked for is not there.
+    /// Returns the error for a missing tuning job.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new("ResourceNotFound", 400, 404, message)
     }
 
-    /// The request says something that is not allowed.
+    /// Returns the error for an invalid value.
     pub(crate) fn validation(message: impl Into<String>) -> Self {
         Self::new("ValidationException", 400, 400, message)
     }
 
-    /// The body cannot be read.
+    /// Returns the error for an unreadable body.
     pub(crate) fn serialization(message: impl Into<String>) -> Self {
         Self::new("SerializationException", 400, 400, message)
     }
 
-    /// There is no such operation.
+    /// Returns the error for an unknown operation or path.
     pub(crate) fn unknown_operation(message: impl Into<String>) -> Self {
         Self::new("UnknownOperationException", 400, 404, message)
     }
 
-    /// The path is there, the method is not.
+    /// Returns the error for an unsupported method of a known path.
     pub(crate) fn method(message: impl Into<String>) -> Self {
         Self::new("UnknownOperationException", 400, 405, message)
     }
@@ -108,11 +107,10 @@ impl From<StoreError> for ApiError {
                 Self::new("ThrottlingException", 400, 429, "Rate exceeded")
             }
             StoreError::Table(TableError::Unavailable(_) | TableError::Conflict(_)) => {
-                Self::new("ServiceUnavailable", 503, 503, "The table did not answer. Try again.")
+                Self::new("ServiceUnavailable", 503, 503, "the table is unavailable: retry the request")
             }
             StoreError::Table(TableError::Refused(_)) | StoreError::Stored(_) => {
-                let message =
-                    "Something is wrong with this stack; its log tells what, under this request's id.";
+                let message = "internal error: see the log of the stack's API function for this request ID";
                 Self::new("InternalFailure", 500, 500, message)
             }
         };
@@ -126,14 +124,14 @@ impl From<PricesError> for ApiError {
             PricesError::Unavailable(_) => (
                 "ServiceUnavailable",
                 503,
-                "The price list did not answer, and a cap can be kept only with a price. Try again, or give \
-                 Controller.InstancePricesUsdPerHour.",
+                "the price list is unavailable, and a cost cap needs a price: retry the request, or set \
+                 Controller.InstancePricesUsdPerHour",
             ),
             PricesError::Refused(_) => (
                 "ValidationException",
                 400,
-                "The price list refused this stack, and a cap can be kept only with a price. Give \
-                 Controller.InstancePricesUsdPerHour, or have the stack's role of the API allowed pricing:GetProducts.",
+                "the price list refused the call, and a cost cap needs a price: set \
+                 Controller.InstancePricesUsdPerHour, or allow pricing:GetProducts in the role of the API function",
             ),
         };
         Self::new(code, status, status, message).because(Cause::Prices(error))

@@ -1,24 +1,24 @@
 //! Pages of a tuning's training jobs.
 //!
-//! In the order of their names, the default, a page reads no more rows than it needs; any other order reads all of the tuning's
-//! jobs. A page begins behind the position at which the one before ended, whatever has become of the job that stood there.
+//! In the default order, by name, a page reads only the rows that it needs. Any other order reads all jobs of the
+//! tuning. A page begins after the last position of the previous page, even if the job at that position has changed.
 
 use serde_json::{Value, json};
-use service::describe::{self, JobPage, Place};
-use service::ports::table::Table;
-use service::store::Store;
 use tuning::fact::JobKey;
+use use_cases::describe::{self, JobPage, Place};
+use use_cases::ports::table::Table;
+use use_cases::store::Store;
 use wire::names::{parse_job_key, parse_training_job_name};
 
 use crate::error::ApiError;
 use crate::list::{self, JobOrder, JobsQuery, token};
 
-/// Jobs read for one page of those in one status.
+/// Maximum number of jobs that a page with a status filter reads.
 const LOOKED_MAX: usize = 1_000;
-/// Of these, at once.
+/// Maximum number of these jobs per query.
 const LOOKED_AT_ONCE: usize = 100;
 
-/// One page of the training jobs of tuning `id`; `None` if it is not there any more.
+/// Returns one page of the training jobs of tuning `id`; `None` if the tuning was deleted.
 pub(crate) async fn page<T: Table>(
     store: &Store<T>,
     place: &Place,
@@ -55,7 +55,7 @@ pub(crate) async fn page<T: Table>(
     Ok(Some(answer(shown, next, asked)))
 }
 
-/// The page of `jobs` that was asked for.
+/// Returns the requested page of `jobs`.
 fn sorted(jobs: Vec<Value>, asked: &JobsQuery) -> Value {
     let mut jobs: Vec<(String, Value)> =
         jobs.into_iter().filter_map(|job| Some((position(&job, asked.order)?, job))).collect();
@@ -81,7 +81,7 @@ fn answer(jobs: Vec<Value>, next: Option<String>, asked: &JobsQuery) -> Value {
     page
 }
 
-/// Where a job stands in an order, as a text that sorts so; `None` if it has no place there.
+/// Returns the position of a job as a text that sorts in the given order; `None` if the order omits the job.
 fn position(job: &Value, order: JobOrder) -> Option<String> {
     let name = job["TrainingJobName"].as_str().unwrap_or_default();
     let (_, JobKey { trial, rung, attempt }) = parse_training_job_name(name)?;
@@ -96,7 +96,7 @@ fn position(job: &Value, order: JobOrder) -> Option<String> {
     Some(format!("{first}/{trial:010}-{rung:010}-{attempt:010}"))
 }
 
-/// A number as a text that sorts as numbers do.
+/// Returns a number as a text that sorts in numeric order.
 fn sortable(number: f64) -> String {
     let bits = number.to_bits();
     let bits = if number.is_sign_negative() { !bits } else { bits | (1 << 63) };
@@ -108,14 +108,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_sort_as_numbers_do() {
+    fn positions_sort_in_numeric_order() {
         let numbers = [-1e300, -2.5, -1e-9, 0.0, 1e-9, 0.1, 2.5, 10.0, 1e300];
         let texts: Vec<String> = numbers.iter().map(|number| sortable(*number)).collect();
         assert!(texts.is_sorted(), "{texts:?}");
     }
 
     #[test]
-    fn regression_a_page_goes_on_though_the_job_it_ended_with_has_left_the_list() {
+    fn regression_the_next_page_continues_after_the_last_job_left_the_list() {
         let job = |number: u32, value: Option<f64>| {
             let metric = value.map(|value| json!({"Value": value}));
             json!({"TrainingJobName": format!("hb1-abc123-{number}-0-1"),

@@ -1,8 +1,8 @@
-//! The HTTP API: tuning jobs over two protocols, one set of operations.
+//! The HTTP API: tuning jobs over two protocols, with one set of operations.
 //!
-//! `/tuning-jobs…` is JSON over HTTP; `POST /` is AWS JSON 1.1, in which clients of SageMaker speak. Both become an
-//! [`Operation`], which is performed by `service`'s use cases. The same code answers behind API Gateway and on one machine;
-//! whoever runs it has authenticated the caller. Must never call a training service, and never decide.
+//! `/tuning-jobs…` is JSON over HTTP; `POST /` is AWS JSON 1.1, the protocol of SageMaker's clients. Both become an
+//! [`Operation`], which the use cases perform. The same code runs behind API Gateway and on one machine; its host
+//! authenticates the caller. Must never call a training service or decide about trials.
 #![warn(missing_docs)]
 
 mod amz;
@@ -16,40 +16,40 @@ mod perform;
 mod rest;
 
 use serde_json::Value;
-use service::describe::Place;
-use service::ports::table::Table;
-use service::ports::{Clock, Prices};
-use service::submit::Submit;
+use use_cases::describe::Place;
+use use_cases::ports::table::Table;
+use use_cases::ports::{Clock, Prices};
+use use_cases::submit::Submit;
 use wire::events::http::{HttpRequest, HttpResponse};
 
 pub use error::{ApiError, Cause};
 pub use operation::Operation;
 pub use rest::ROUTES;
 
-/// The API with what it needs.
+/// The API.
 #[derive(Debug)]
 pub struct Api<T, P, C> {
-    /// Takes requests; its store and its clock are used for all else.
+    /// Accepts requests. The other operations use its store and its clock.
     pub submit: Submit<T, P, C>,
 }
 
-/// An answer, and what is worth telling of it.
+/// A response, with details for the log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
-    /// For the caller.
+    /// The response for the caller.
     pub response: HttpResponse,
-    /// What was asked for, as AWS names it; empty if nothing that there is.
+    /// The operation by AWS's name; empty if it is unknown.
     pub operation: &'static str,
-    /// Name of the tuning job that was named, as the caller wrote it.
+    /// Name of the tuning job, as the caller wrote it.
     pub tuning: Option<String>,
-    /// Its id, once it is known that there is such a tuning job: also that of one that was just submitted.
+    /// ID of the tuning job if it exists, also if it was just submitted.
     pub id: Option<String>,
-    /// Why it was refused or failed.
+    /// The error, if the request was refused or failed.
     pub error: Option<ApiError>,
 }
 
 impl Answered {
-    /// The answer to a request of which nothing is known but why it is not answered.
+    /// Returns the response to an unreadable or unfinished request.
     pub fn error(error: ApiError) -> Self {
         Self {
             response: answer::rest_error(&error),
@@ -62,7 +62,7 @@ impl Answered {
 }
 
 impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
-    /// Answers an invocation's payload, see [`Self::handle`].
+    /// Handles the payload of an invocation, see [`Self::handle`].
     pub async fn answer(&self, payload: &Value, place: &Place) -> Answered {
         match HttpRequest::parse(payload) {
             Ok(request) => self.handle(&request, place).await,
@@ -70,7 +70,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         }
     }
 
-    /// Answers a request; `place` is where the tuning jobs are, as far as names go.
+    /// Handles a request; `place` has the account and Region for ARNs.
     pub async fn handle(&self, request: &HttpRequest, place: &Place) -> Answered {
         let is_amz = request.path == "/" && request.method == "POST";
         let operation = if is_amz { amz::read(request) } else { rest::read(request) };
@@ -79,7 +79,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
             Err(error) => ("", None, Err(error)),
             Ok(operation) => {
                 let (name, tuning) = (operation.name(), operation.tuning().map(str::to_owned));
-                // Boxed: the future of all operations together is too deep for the compiler of a program.
+                // Boxed, because the future of all operations is too deep for the compiler.
                 (name, tuning, Box::pin(self.perform(&operation, place, &mut id)).await)
             }
         };

@@ -1,7 +1,7 @@
-//! What lists may be asked: filters, order and pages, from the parameters of a path or the members of a body.
+//! Filters, order and pages of lists, from the parameters of a path or the members of a body.
 //!
-//! Absent and null mean the same. What is unknown is refused by its name, with what is allowed: a filter that does nothing
-//! would show the wrong jobs.
+//! A null member counts as missing. Unknown parameters are refused, because an ignored filter would show the wrong
+//! jobs.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use wire::stored::IndexRow;
 use crate::error::ApiError;
 use crate::rest::shown;
 
-/// Entries of a list, if not said: as AMT.
+/// Default number of entries per page, as in AMT.
 const MAX_RESULTS: u64 = 10;
-/// Most entries of a list.
+/// Maximum number of entries per page.
 const MAX_RESULTS_MAX: u64 = 100;
-/// Longest token of a page; no list gives a longer one, and the table takes no key that is longer.
+/// Maximum length of a page token. Lists return no longer token, and the table refuses longer keys.
 const TOKEN_CHARS_MAX: usize = 400;
 
-/// Named values: those of a query are texts, those of a body are JSON.
+/// Named values: texts in a query, JSON in a body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Members<'a> {
     Texts(&'a BTreeMap<String, String>),
@@ -29,7 +29,7 @@ pub(crate) enum Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Refuses what is not one of `known`.
+    /// Refuses members that are not in `known`.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), ApiError> {
         let mut names: Box<dyn Iterator<Item = &String>> = match self {
             Self::Texts(map) => Box::new(map.keys()),
@@ -38,14 +38,14 @@ impl<'a> Members<'a> {
         match names.find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
             Some(name) => Err(ApiError::validation(format!(
-                "'{}' is not known here; these are: {}",
+                "unknown parameter '{}': expected one of {}",
                 shown(name),
                 known.join(", ")
             ))),
         }
     }
 
-    /// The text `name`.
+    /// Returns the text `name`.
     pub(crate) fn text(&self, name: &str) -> Result<Option<&'a str>, ApiError> {
         match self {
             Self::Texts(map) => Ok(map.get(name).map(String::as_str)),
@@ -57,7 +57,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The whole number `name`, from 1 to `most`.
+    /// Returns the whole number `name`, from 1 to `most`.
     pub(crate) fn number(&self, name: &str, most: u64) -> Result<Option<u64>, ApiError> {
         let number = match self {
             Self::Texts(map) => map.get(name).map(|text| text.parse().ok()),
@@ -70,7 +70,8 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The time `name` in ms since the epoch: seconds since the epoch, or as in `2026-09-10T00:26:00Z`.
+    /// Returns the time `name` in ms since the epoch. The value is in seconds since the epoch, or as in
+    /// `2026-09-10T00:26:00Z`.
     fn time(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let text = match self {
             Self::Texts(map) => map.get(name).cloned(),
@@ -98,28 +99,28 @@ impl<'a> Members<'a> {
             .ok_or_else(|| wrong(name, &format!("one of {}", words.join(", "))))
     }
 
-    /// The token of a page; an empty one is none.
+    /// Returns the page token. An empty token counts as missing.
     pub(crate) fn next_token(&self) -> Result<Option<&'a str>, ApiError> {
         Ok(self.text("NextToken")?.filter(|token| !token.is_empty()))
     }
 
-    /// Where the page before ended in `list`.
+    /// Returns the last position of the previous page of `list`.
     fn after(&self, list: &str) -> Result<Option<String>, ApiError> {
         let token = self.next_token()?;
         token.map(|token| place_in(token, list).ok_or_else(wrong_token)).transpose()
     }
 }
 
-/// The token is none of this list.
+/// Returns the error for a token of another list, or an invalid one.
 pub(crate) fn wrong_token() -> ApiError {
-    wrong("NextToken", "one that a page of this list gave")
+    wrong("NextToken", "the NextToken of the previous page of this list")
 }
 
 fn wrong(name: &str, allowed: &str) -> ApiError {
-    ApiError::validation(format!("{name} must be {allowed} (at '{name}')"))
+    ApiError::validation(format!("invalid {name}: expected {allowed} (at '{name}')"))
 }
 
-/// Milliseconds of a decimal number of seconds.
+/// Converts a decimal number of seconds to milliseconds.
 fn seconds(text: &str) -> Option<i64> {
     let seconds: f64 = text.parse().ok()?;
     // Within the years 1970 to 9999 a float of seconds is exact to the millisecond.
@@ -128,64 +129,64 @@ fn seconds(text: &str) -> Option<i64> {
     within.then(|| (seconds * 1_000.0).round() as i64)
 }
 
-/// The token of the page after `place` of the list that is named `list`.
+/// Returns the token of the page after `place` of `list`.
 pub(crate) fn token(list: &str, place: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("{list}:{place}"))
 }
 
-/// The place in a token, if it is one of that list.
+/// Returns the place in a token of `list`; `None` for any other token.
 pub(crate) fn place_in(token: &str, list: &str) -> Option<String> {
     let bytes = (token.len() <= TOKEN_CHARS_MAX).then(|| URL_SAFE_NO_PAD.decode(token).ok()).flatten()?;
     let text = String::from_utf8(bytes).ok()?;
     Some(text.strip_prefix(list)?.strip_prefix(':')?.to_owned())
 }
 
-/// There is no tuning job of that name.
+/// Returns the error for a missing tuning job.
 pub(crate) fn unknown(name: &str) -> ApiError {
     ApiError::not_found(format!("no hyperparameter tuning job is named {name}"))
 }
 
-/// Whether a time is after the one and before the other.
+/// Returns whether a time is within both bounds, exclusive.
 pub(crate) fn within(ms: i64, (after, before): (Option<i64>, Option<i64>)) -> bool {
     after.is_none_or(|after| ms > after) && before.is_none_or(|before| ms < before)
 }
 
-/// Statuses of tuning jobs.
+/// Statuses of tuning jobs in AMT.
 const TUNING_STATUSES: [&str; 7] =
     ["Completed", "InProgress", "Failed", "Stopped", "Stopping", "Deleting", "DeleteFailed"];
-/// Statuses of training jobs.
+/// Statuses of training jobs in SageMaker.
 const JOB_STATUSES: [&str; 6] = ["InProgress", "Completed", "Failed", "Stopping", "Stopped", "Deleting"];
 
-/// What a list of tuning jobs is ordered by.
+/// The sort key of a list of tuning jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TuningOrder {
-    /// Name, without regard to case.
+    /// Name, case-insensitive.
     #[default]
     Name,
-    /// When they were submitted.
+    /// Submission time.
     CreationTime,
     /// Status.
     Status,
 }
 
-/// A question for tuning jobs.
+/// A query for tuning jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TuningsQuery {
-    /// Order.
+    /// Sort key.
     pub order: TuningOrder,
-    /// Highest first.
+    /// Whether the order is descending.
     pub descending: bool,
-    /// Only names that contain this.
+    /// Name filter: a substring.
     pub name_contains: Option<String>,
-    /// Only those submitted after this, and before that; ms.
+    /// Bounds of the submission time, exclusive, in ms.
     pub created: (Option<i64>, Option<i64>),
-    /// Only those changed after this, and before that; ms.
+    /// Bounds of the time of the last change, exclusive, in ms.
     pub modified: (Option<i64>, Option<i64>),
-    /// Only those in this status.
+    /// Status filter.
     pub status: Option<&'static str>,
-    /// Where the page before ended.
+    /// Last position of the previous page.
     pub after: Option<String>,
-    /// At most so many.
+    /// Maximum number of entries.
     pub limit: usize,
 }
 
@@ -221,49 +222,49 @@ impl TuningsQuery {
         Ok(Self { after: members.after(&query.list())?, ..query })
     }
 
-    /// What a token of this list begins with: in another order its place would be another.
+    /// Returns the prefix of this list's tokens. It includes the order, because a place is valid only in one order.
     pub(crate) fn list(&self) -> String {
         format!("tunings-{:?}-{}", self.order, self.descending)
     }
 
-    /// Whether only such are asked for as are not over.
+    /// Returns whether the query selects only active tuning jobs.
     pub(crate) fn is_of_active(&self) -> bool {
         matches!(self.status, Some("InProgress" | "Stopping"))
     }
 
-    /// Whether a tuning job may be among those asked for, as far as its name and time tell.
+    /// Returns whether the name and the submission time of a tuning job match.
     pub(crate) fn fits(&self, row: &IndexRow) -> bool {
         let named = self.name_contains.as_ref().is_none_or(|part| row.name.contains(part.as_str()));
         named && within(row.created, self.created)
     }
 }
 
-/// What a list of training jobs is ordered by.
+/// The sort key of a list of training jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JobOrder {
     /// Trial, rung, attempt.
     #[default]
     Name,
-    /// When they were ordered.
+    /// Time of the order.
     CreationTime,
     /// Status.
     Status,
-    /// The objective's last value; jobs without one are left out, as AMT does.
+    /// Last value of the objective. Jobs without a value are omitted, as in AMT.
     FinalObjectiveMetricValue,
 }
 
-/// A question for training jobs.
+/// A query for training jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobsQuery {
-    /// Order.
+    /// Sort key.
     pub order: JobOrder,
-    /// Highest first.
+    /// Whether the order is descending.
     pub descending: bool,
-    /// Only those in this status.
+    /// Status filter.
     pub status: Option<&'static str>,
-    /// Where the page before ended.
+    /// Last position of the previous page.
     pub after: Option<String>,
-    /// At most so many.
+    /// Maximum number of entries.
     pub limit: usize,
 }
 
@@ -286,7 +287,7 @@ impl JobsQuery {
         Ok(Self { after: members.after(&query.list())?, ..query })
     }
 
-    /// What a token of this list begins with.
+    /// Returns the prefix of this list's tokens.
     pub(crate) fn list(&self) -> String {
         format!("jobs-{:?}-{}", self.order, self.descending)
     }

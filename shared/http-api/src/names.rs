@@ -1,37 +1,37 @@
-//! Tuning jobs in the order in which a list shows them, from where the page before ended.
+//! Tuning jobs in the order of a list, from the last position of the previous page.
 //!
-//! By name they come as they lie in the index; in any other order the nearest to the page are kept of all that fit, so that
-//! what is held in memory is bounded however many there are. Of those that are not over, the table has a list of its own. Must
-//! never read a tuning's state.
+//! The index is ordered by name. For any other order, this module scans the index and keeps the rows nearest to the
+//! page, so that memory is bounded. The table has a separate list of active tunings. Must never read a tuning's
+//! state.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use service::active::{self, name_in};
-use service::lookup::{self, LookupError};
-use service::ports::table::{Query, Table};
-use service::store::{Store, StoreError};
+use use_cases::active::{self, name_in};
+use use_cases::lookup::{self, LookupError};
+use use_cases::ports::table::{Query, Table};
+use use_cases::store::{Store, StoreError};
 use wire::stored::{INDEX, IndexRow};
 
 use crate::error::ApiError;
 use crate::list::{TuningOrder, TuningsQuery};
 
-/// Names read at once.
+/// Index rows per query.
 const NAMES_PER_PAGE: usize = 200;
-/// Active tunings whose rows of the index are read at once.
+/// Active tunings whose index rows are read together.
 const ACTIVE_PER_PAGE: usize = 25;
-/// Rows kept in an order that the index has not.
+/// Maximum number of rows in memory, for an order other than by name.
 const KEPT_MAX: usize = 1_000;
-/// Names looked at for one page in such an order: some seconds.
+/// Maximum number of index rows read for a page in such an order, which takes seconds.
 const SORTED_MAX: usize = 100_000;
-/// Heads read to put tunings in order of their status.
+/// Maximum number of heads read to sort by status.
 const STATUSES_MAX: usize = 1_000;
 
-/// Index rows with their positions in the list that is asked for, one after the other.
+/// An iterator over index rows with their positions in the list.
 pub(crate) struct Names<'a> {
     asked: &'a TuningsQuery,
     rows: Rows,
     ready: std::vec::IntoIter<(String, IndexRow)>,
-    /// Whether others follow those that were kept.
+    /// Whether more rows follow the kept ones.
     pub(crate) cut: bool,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Names<'a> {
         Ok(Self { asked, rows, ready: Vec::new().into_iter(), cut: false })
     }
 
-    /// The next, and its position.
+    /// Returns the next row and its position.
     pub(crate) async fn next<T: Table>(
         &mut self,
         store: &Store<T>,
@@ -79,7 +79,7 @@ impl<'a> Names<'a> {
         Ok(rows.map(|row| (position(&row.name), row)).collect())
     }
 
-    /// Those that come next of all, as many as are kept.
+    /// Returns the next rows in the order of the list, at most [`KEPT_MAX`].
     async fn nearest<T: Table>(&mut self, store: &Store<T>) -> Result<Vec<(String, IndexRow)>, ApiError> {
         let (descending, after) = (self.asked.descending, self.asked.after.as_deref());
         let (mut kept, mut looked, mut heads) = (BTreeMap::new(), 0_usize, 0_usize);
@@ -117,11 +117,11 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Rows of the index in order of their names.
+/// Index rows in order of name.
 enum Rows {
-    /// All, from behind a name.
+    /// All rows after a name.
     All { after: Option<String>, descending: bool, more: bool },
-    /// Those of these ids.
+    /// The rows of these tuning IDs.
     Active(VecDeque<String>),
 }
 
@@ -163,7 +163,7 @@ impl Rows {
     }
 }
 
-/// Where a name stands in the index.
+/// Returns the position of a name in the index.
 fn position(name: &str) -> String {
     name.to_ascii_lowercase()
 }
@@ -172,7 +172,7 @@ fn is_beyond(position: &str, after: Option<&str>, descending: bool) -> bool {
     after.is_none_or(|after| if descending { position < after } else { position > after })
 }
 
-/// The status in the head; nothing where that cannot be read.
+/// Returns the status in the head; empty if the head is missing or unreadable.
 async fn status<T: Table>(store: &Store<T>, row: &IndexRow) -> Result<String, ApiError> {
     match store.head(&row.id).await {
         Ok(head) => Ok(head.map_or_else(String::new, |head| head.status)),
@@ -183,7 +183,7 @@ async fn status<T: Table>(store: &Store<T>, row: &IndexRow) -> Result<String, Ap
 
 fn too_many(most: usize, by: &str) -> ApiError {
     ApiError::validation(format!(
-        "more than {most} tuning jobs cannot be put in order of their {by}: ask for fewer with NameContains or \
-         CreationTimeAfter, for those that are not over with StatusEquals, or for the order of their names with SortBy Name"
+        "cannot sort more than {most} tuning jobs by {by}: filter with NameContains or CreationTimeAfter, list active \
+         jobs with StatusEquals, or set SortBy to Name"
     ))
 }

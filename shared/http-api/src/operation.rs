@@ -1,29 +1,29 @@
-//! What can be asked for.
+//! The operations of the API.
 
 use crate::list::{JobsQuery, TuningsQuery};
 
 /// An operation on tuning jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// Starts a tuning job: the body of the request, as it was sent.
+    /// Starts a tuning job; contains the body of the request as sent.
     Create(Vec<u8>),
-    /// Shows one.
+    /// Describes a tuning job.
     Describe(String),
-    /// Lists them.
+    /// Lists tuning jobs.
     List(TuningsQuery),
-    /// Stops one and its training jobs.
+    /// Stops a tuning job and its training jobs.
     Stop(String),
-    /// Changes limits of one that runs: its name and the body.
+    /// Changes limits of a running tuning job; contains its name and the body.
     Change(String, Vec<u8>),
-    /// Lists its training jobs.
+    /// Lists the training jobs of a tuning job.
     ListJobs(String, JobsQuery),
-    /// Shows a page of its decisions: after which step, and how many steps.
+    /// Lists a page of the decisions of a tuning job.
     Decisions {
         /// Name of the tuning job.
         tuning: String,
-        /// The first step shown is the one after this.
+        /// The step before the first step of the page.
         after: u64,
-        /// At most so many steps.
+        /// Maximum number of steps.
         limit: usize,
     },
 }
@@ -32,7 +32,7 @@ pub enum Operation {
 pub(crate) const CREATE: &str = "CreateHyperParameterTuningJob";
 
 impl Operation {
-    /// Its name, as AWS has it where AWS has it.
+    /// Returns the name of the operation, by AWS's name if AWS has it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Create(_) => CREATE,
@@ -45,7 +45,7 @@ impl Operation {
         }
     }
 
-    /// The tuning job that it names.
+    /// Returns the name of the tuning job in the request.
     pub fn tuning(&self) -> Option<&str> {
         match self {
             Self::Create(_) | Self::List(_) => None,

@@ -1,13 +1,13 @@
-//! Performs operations: calls the use case, and puts its answer into AMT's shapes.
+//! Performs operations: calls the use cases, and returns responses in AMT's format.
 //!
-//! Every list is bounded in what it reads, not only in what it shows; a page may be short and still have a next one.
+//! A list is bounded in its reads and in its entries, so a short page may have a next page.
 
 use serde_json::{Value, json};
-use service::describe::{self, Place};
-use service::ports::table::{Query, Table};
-use service::ports::{Clock, Prices};
-use service::store::StoreError;
-use service::{change, lookup};
+use use_cases::describe::{self, Place};
+use use_cases::ports::table::{Query, Table};
+use use_cases::ports::{Clock, Prices};
+use use_cases::store::StoreError;
+use use_cases::{change, lookup};
 use wire::stored::{self, Head, IndexRow};
 
 use crate::Api;
@@ -17,15 +17,15 @@ use crate::list::{TuningsQuery, token, unknown, within};
 use crate::names::Names;
 use crate::operation::Operation;
 
-/// Calls of the table for one page of a list.
+/// Maximum number of table requests for a page of a list.
 const EFFORT_PER_LIST: usize = 1_000;
-/// Of these, for a state.
+/// Number of table requests that reading a state counts as.
 const STATE_EFFORT: usize = 4;
-/// Bytes of decisions in one answer; Lambda's limit is 6 MB.
+/// Maximum size of a page of decisions, in bytes; Lambda's limit is 6 MB.
 const DECISIONS_BYTES: usize = 2_000_000;
 
 impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
-    /// What an operation answers; `id` becomes that of the tuning it is about, as soon as it is known.
+    /// Performs an operation and returns the body of its response. Sets `id` to the ID of the tuning once it is known.
     pub(crate) async fn perform(
         &self,
         operation: &Operation,
@@ -64,7 +64,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         }
     }
 
-    /// One page of the tuning jobs.
+    /// Returns one page of the tuning jobs.
     async fn list(&self, asked: &TuningsQuery, place: &Place) -> Result<Value, ApiError> {
         let store = &*self.submit.store;
         let (mut shown, mut effort, mut last) = (Vec::new(), 0_usize, None);
@@ -89,20 +89,20 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         Ok(page)
     }
 
-    /// Whether a tuning may be among those asked for, as far as its head alone tells.
+    /// Returns whether the head of a tuning allows a match.
     async fn may_fit(&self, row: &IndexRow, asked: &TuningsQuery) -> Result<bool, ApiError> {
         if asked.status.is_none() && asked.modified == (None, None) {
             return Ok(true);
         }
         match self.submit.store.head(&row.id).await {
             Ok(head) => Ok(head.is_some_and(|head| head_fits(&head, asked))),
-            // It is shown as far as it is known.
+            // A tuning with an unreadable head is listed as unreadable.
             Err(StoreError::Stored(_)) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// One page of the decisions of a tuning: its steps, as they are stored.
+    /// Returns one page of the decisions of a tuning: its stored steps.
     async fn decisions(&self, id: &str, after: u64, limit: usize) -> Result<Value, ApiError> {
         let store = &*self.submit.store;
         let after = (after > 0).then(|| stored::step_key(id, after).sk);
@@ -136,8 +136,8 @@ fn summary_fits(summary: &Value, asked: &TuningsQuery) -> bool {
     status && within(modified, asked.modified)
 }
 
-/// Whether a tuning with this head may be among those asked for. What is stored and not folded yet may make one that is in
-/// progress be shown as stopping.
+/// Returns whether a tuning with this head can match. Facts that no step contains yet can make a tuning in progress
+/// appear as stopping.
 fn head_fits(head: &Head, asked: &TuningsQuery) -> bool {
     let status = match asked.status {
         None => true,

@@ -1,4 +1,4 @@
-//! JSON over HTTP: which operation a method and a path ask for.
+//! Reads operations in JSON over HTTP, from the method and the path.
 
 use wire::events::http::HttpRequest;
 
@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use crate::list::{JobsQuery, Members, TuningsQuery};
 use crate::operation::Operation;
 
-/// The routes, as API Gateway writes them. Each is one of the stack's template; the last is AWS JSON's.
+/// The routes in API Gateway's format, as in the stack's template. The last is for AWS JSON.
 pub const ROUTES: [&str; 8] = [
     "POST /tuning-jobs",
     "GET /tuning-jobs",
@@ -18,7 +18,7 @@ pub const ROUTES: [&str; 8] = [
     "POST /",
 ];
 
-/// Most steps of decisions in one answer, each of which may have tens of kilobytes.
+/// Maximum number of steps in a page of decisions. A step can have tens of kilobytes.
 const STEPS_MAX: u64 = 50;
 
 /// Reads the operation.
@@ -40,7 +40,7 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             query.only(&["NextToken", "MaxResults"])?;
             let after = query.next_token()?.unwrap_or("0").parse().map_err(|_| {
                 ApiError::validation(
-                    "the NextToken is not one that a page of decisions gave (at 'NextToken')",
+                    "invalid NextToken: expected the NextToken of the previous page of decisions (at 'NextToken')",
                 )
             })?;
             let limit = query.number("MaxResults", STEPS_MAX)?.unwrap_or(STEPS_MAX);
@@ -50,15 +50,15 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
         (
             _,
             ["tuning-jobs"] | ["tuning-jobs", _] | ["tuning-jobs", _, "stop" | "training-jobs" | "decisions"],
-        ) => Err(ApiError::method(format!("{} cannot be asked of this path", shown(method)))),
+        ) => Err(ApiError::method(format!("unsupported method {} for this path", shown(method)))),
         _ => Err(ApiError::unknown_operation(format!(
-            "there is no path {}; tuning jobs are at /tuning-jobs",
+            "unknown path {}: tuning jobs are at /tuning-jobs",
             shown(&request.path)
         ))),
     }
 }
 
-/// A name that a caller gave. What cannot be a name is no tuning job's.
+/// Validates a name of the caller. No tuning job has an invalid name, so it is reported as missing.
 pub(crate) fn named(name: &str) -> Result<String, ApiError> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if (1..=32).contains(&name.len()) && name.bytes().all(is_name) {
@@ -67,7 +67,7 @@ pub(crate) fn named(name: &str) -> Result<String, ApiError> {
     Err(ApiError::not_found(format!("no hyperparameter tuning job is named {}", shown(name))))
 }
 
-/// What a caller wrote, short enough for a message.
+/// Shortens a text of the caller for a message.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().take(100).collect()
 }

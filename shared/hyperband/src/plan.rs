@@ -1,19 +1,19 @@
-//! The plan: which brackets there are, which rungs each has, at what resource, with how many trials.
+//! The plan: the brackets, their rungs, and the resource and the number of trials of each rung.
 //!
-//! Made once when a tuning is submitted and fixed from then on. Integer arithmetic only: `floor(ln 243 / ln 3)` is 4 in
-//! floating point and would lose a bracket.
+//! A plan is made once, when a tuning is submitted, and never changes. It uses integer arithmetic only: in floating
+//! point, `floor(ln 243 / ln 3)` is 4 and would lose a bracket.
 
 use std::fmt;
 
-/// Largest resource of a plan (AMT's documented limit of `MaxResource`).
+/// The largest resource of a plan, in epochs (the documented limit of AMT's `MaxResource`).
 pub const MAX_RESOURCE: u32 = 20_000;
 
-/// A rung: trials that reach `resource` epochs are compared there.
+/// A rung of a bracket: trials that reach `resource` epochs are compared there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RungPlan {
-    /// Epochs (metric emissions) a trial has used when it arrives here.
+    /// Epochs (metric emissions) that a trial has used when it arrives here.
     pub resource: u32,
-    /// Trials that reach it in one full run of the bracket.
+    /// Trials that reach the rung in one full run of the bracket.
     pub slots: u32,
 }
 
@@ -24,23 +24,23 @@ pub struct BracketPlan {
 }
 
 impl BracketPlan {
-    /// The rungs, lowest resource first; never empty; the last is at the maximum resource.
+    /// Returns the rungs, lowest resource first. There is at least one; the last is at the maximum resource.
     pub fn rungs(&self) -> &[RungPlan] {
         &self.rungs
     }
 
-    /// Trials that one full run of this bracket starts.
+    /// Returns the trials that one full run of this bracket starts.
     pub fn trials(&self) -> u32 {
         self.rungs.first().map_or(0, |rung| rung.slots)
     }
 
-    /// Training jobs of one full run of this bracket where every promotion is a job of its own.
+    /// Returns the training jobs of one full run of this bracket where each promotion is a job of its own.
     pub fn jobs(&self) -> u32 {
         self.rungs.iter().fold(0, |sum, rung| sum.saturating_add(rung.slots))
     }
 }
 
-/// All brackets of a tuning, from the most exploring (lowest first rung) to the one without early stopping.
+/// All brackets of a tuning, from the one that explores most (lowest first rung) to the one without early stopping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     eta: u32,
@@ -48,16 +48,16 @@ pub struct Plan {
     brackets: Vec<BracketPlan>,
 }
 
-/// Why there is no plan for these numbers.
+/// Why numbers make no plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanError {
-    /// `MinResource` must be at least 1.
+    /// `MinResource` is below 1.
     MinResourceIsZero,
-    /// `MaxResource` must not be below `MinResource`.
+    /// `MaxResource` is below `MinResource`.
     MaxBelowMin,
-    /// `MaxResource` must not be above [`MAX_RESOURCE`].
+    /// `MaxResource` is above [`MAX_RESOURCE`].
     MaxTooLarge,
-    /// The reduction factor must be at least 2.
+    /// The reduction factor is below 2.
     EtaBelowTwo,
 }
 
@@ -75,10 +75,11 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl Plan {
-    /// Hyperband's brackets for resources from `min_resource` to `max_resource` and reduction factor `eta`
-    /// (JMLR 18, Algorithm 1, with R = `max_resource / min_resource` in whole units):
-    /// `s_max = ilog_eta(R)`, bracket s starts `ceil((s_max + 1) * eta^s / (s + 1))` trials, its rung i compares
-    /// `n / eta^i` trials at `max_resource / eta^(s - i)` epochs.
+    /// Returns Hyperband's plan for resources from `min_resource` to `max_resource` and the reduction factor `eta`
+    /// (JMLR 18, Algorithm 1, with R = `max_resource / min_resource` in whole units).
+    ///
+    /// With `s_max = ilog_eta(R)`, bracket s starts `n = ceil((s_max + 1) * eta^s / (s + 1))` trials. Its rung i
+    /// compares `n / eta^i` trials at `max_resource / eta^(s - i)` epochs.
     pub fn hyperband(min_resource: u32, max_resource: u32, eta: u32) -> Result<Self, PlanError> {
         if min_resource == 0 {
             return Err(PlanError::MinResourceIsZero);
@@ -95,35 +96,35 @@ impl Plan {
         Ok(Self { eta, max_resource, brackets })
     }
 
-    /// One bracket with one rung at `max_resource` (`None` = a job runs to its own end): a search without early
-    /// stopping, on the same machinery.
+    /// Returns a plan without early stopping: one bracket with one rung at `max_resource` (`None` = a job runs to its
+    /// own end).
     pub fn without_stopping(max_resource: Option<u32>) -> Self {
         let resource = max_resource.unwrap_or(u32::MAX);
         let rung = RungPlan { resource, slots: 1 };
         Self { eta: 2, max_resource: resource, brackets: vec![BracketPlan { rungs: vec![rung] }] }
     }
 
-    /// The reduction factor.
+    /// Returns the reduction factor.
     pub fn eta(&self) -> u32 {
         self.eta
     }
 
-    /// The largest resource, in epochs; `u32::MAX` when a job runs to its own end.
+    /// Returns the largest resource, in epochs; `u32::MAX` when a job runs to its own end.
     pub fn max_resource(&self) -> u32 {
         self.max_resource
     }
 
-    /// The brackets, most exploring first; never empty.
+    /// Returns the brackets, the one that explores most first. There is at least one.
     pub fn brackets(&self) -> &[BracketPlan] {
         &self.brackets
     }
 
-    /// Trials of one full set of brackets.
+    /// Returns the trials of one full set of brackets.
     pub fn trials(&self) -> u32 {
         self.brackets.iter().fold(0, |sum, bracket| sum.saturating_add(bracket.trials()))
     }
 
-    /// Training jobs of one full set of brackets where every promotion is a job of its own.
+    /// Returns the training jobs of one full set of brackets where each promotion is a job of its own.
     ///
     /// ```
     /// let plan = hyperband::plan::Plan::hyperband(1, 9, 3)?;
@@ -134,9 +135,10 @@ impl Plan {
         self.brackets.iter().fold(0, |sum, bracket| sum.saturating_add(bracket.jobs()))
     }
 
-    /// The bracket that the next trial joins when `started[b]` trials have joined bracket b: the one whose share of
-    /// its plan is smallest, ties to the most exploring. A full set starts exactly the planned numbers, and any
-    /// prefix of it keeps their proportions.
+    /// Returns the bracket that the next trial joins when `started[b]` trials have joined bracket b.
+    ///
+    /// This is the bracket that has started the smallest share of its planned trials; a tie goes to the one that
+    /// explores most. A full set starts exactly the planned numbers, and any prefix of it keeps their proportions.
     ///
     /// ```
     /// let plan = hyperband::plan::Plan::hyperband(1, 9, 3)?;   // 9, 5 and 3 trials
@@ -151,7 +153,7 @@ impl Plan {
         self.next_bracket_of(started, |_| true).unwrap_or(0)
     }
 
-    /// The same among the brackets that are `open`; `None` when none is.
+    /// Like [`Plan::next_bracket`], but chooses among the brackets that are `open`; `None` when none is.
     pub fn next_bracket_of(&self, started: &[u32], open: impl Fn(usize) -> bool) -> Option<usize> {
         let joined = |index: usize| u64::from(started.get(index).copied().unwrap_or(0)).saturating_add(1);
         let mut best = None;
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn plan_of_the_article_has_rungs_at_1_3_10_30() {
+    fn the_plan_for_1_to_30_epochs_matches_the_article() {
         let expected: Vec<Vec<(u32, u32)>> = vec![
             vec![(27, 1), (9, 3), (3, 10), (1, 30)],
             vec![(12, 3), (4, 10), (1, 30)],
@@ -211,19 +213,19 @@ mod tests {
     }
 
     #[test]
-    fn powers_where_a_float_logarithm_is_wrong_keep_their_bracket() {
+    fn powers_with_an_inexact_float_logarithm_keep_their_bracket() {
         assert_eq!(Plan::hyperband(1, 243, 3).unwrap().brackets().len(), 6);
         assert_eq!(Plan::hyperband(1, 19_683, 3).unwrap().brackets().len(), 10);
     }
 
     #[test]
-    fn min_resource_above_one_raises_the_first_rung() {
+    fn a_min_resource_above_one_raises_the_first_rung() {
         assert_eq!(table(3, 30, 3)[0], [(9, 3), (3, 10), (1, 30)]);
         assert_eq!(table(30, 30, 3), [[(1, 30)]]);
     }
 
     #[test]
-    fn impossible_numbers_are_refused() {
+    fn invalid_numbers_are_refused() {
         assert_eq!(Plan::hyperband(0, 9, 3), Err(PlanError::MinResourceIsZero));
         assert_eq!(Plan::hyperband(10, 9, 3), Err(PlanError::MaxBelowMin));
         assert_eq!(Plan::hyperband(1, 9, 1), Err(PlanError::EtaBelowTwo));
@@ -231,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_resource_of_a_plan_is_allowed() {
+    fn the_maximum_resource_is_allowed() {
         let plan = Plan::hyperband(1, MAX_RESOURCE, 3).unwrap();
         assert_eq!(plan.brackets()[0].rungs().last().unwrap().resource, 20_000);
     }
 
     #[test]
-    fn a_refusal_names_the_limit() {
+    fn an_error_message_names_the_limit() {
         let refusal = |min, max, eta| Plan::hyperband(min, max, eta).unwrap_err().to_string();
         assert_eq!(refusal(0, 9, 3), "MinResource must be at least 1");
         assert_eq!(refusal(10, 9, 3), "MaxResource must not be below MinResource");
@@ -246,13 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_tells_what_it_was_made_of() {
+    fn a_plan_returns_its_parameters() {
         let plan = Plan::hyperband(1, 30, 3).unwrap();
         assert_eq!((plan.eta(), plan.max_resource(), plan.trials()), (3, 30, 27 + 12 + 6 + 4));
     }
 
     #[test]
-    fn without_stopping_there_is_one_rung_at_the_end() {
+    fn a_plan_without_stopping_has_one_rung_at_the_end() {
         let plan = Plan::without_stopping(None);
         assert_eq!(plan.max_resource(), u32::MAX);
         assert_eq!(plan.brackets().len(), 1);
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_bracket_is_chosen_among_the_open_ones() {
+    fn the_next_bracket_is_an_open_one() {
         let plan = Plan::hyperband(1, 9, 3).unwrap();
         assert_eq!(plan.next_bracket_of(&[0, 0, 0], |bracket| bracket > 0), Some(1));
         assert_eq!(plan.next_bracket_of(&[0, 5, 2], |bracket| bracket > 0), Some(2));
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn of_brackets_with_the_same_share_the_most_exploring_is_next() {
+    fn a_tie_between_brackets_goes_to_the_one_that_explores_most() {
         // 9, 5 and 3 trials: one short of the plan in each, then all complete.
         let plan = Plan::hyperband(1, 9, 3).unwrap();
         assert_eq!(plan.next_bracket(&[8, 4, 2]), 0);
@@ -280,7 +282,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// The naive reading of Algorithm 1, by repeated multiplication, gives the same table.
+        /// A naive version of Algorithm 1, by repeated multiplication, gives the same table.
         #[test]
         fn plan_equals_a_naive_version(min in 1_u32..50, factor in 1_u32..400, eta in 2_u32..6) {
             let max = min * factor;
@@ -307,7 +309,7 @@ mod tests {
             }
         }
 
-        /// However many trials start, no bracket is a whole trial ahead of another's share.
+        /// After any number of trials, no bracket is a whole trial ahead of the share of another.
         #[test]
         fn brackets_fill_in_proportion(max in 1_u32..300, eta in 2_u32..5, trials in 1_u32..500) {
             let plan = Plan::hyperband(1, max, eta).unwrap();

@@ -1,21 +1,21 @@
-//! Promotion: how many of the trials that wait at a rung may go on to the next one, in jobs of their own, and how many
-//! such jobs are still owed to the trials that have joined.
+//! Promotion: how many of the trials that wait at a rung may be promoted to the next one, each in a job of its own,
+//! and how many such jobs a cohort still needs.
 //!
-//! A *cohort* is a set of trials of one bracket that are promoted among each other: all that ever join the bracket
-//! (asynchronous: ASHA, MLSys 2020, section 3.2, Algorithm 2), or the trials of one round of it (synchronous: successive
-//! halving, JMLR 18, Algorithm 1). Counts only; who is best is [`crate::ranking`]'s. A trial that failed keeps its place
-//! among those that have ended, so that a rung always closes, and never goes on.
+//! A *cohort* is a set of trials of one bracket that compete for promotion: all trials that ever join the bracket
+//! (asynchronous: ASHA, MLSys 2020, section 3.2, Algorithm 2), or the trials of one round of it (synchronous:
+//! successive halving, JMLR 18, Algorithm 1). This module works on counts only; [`crate::ranking`] ranks the trials. A
+//! trial that failed keeps its place among those that have ended, so that every rung closes, and is never promoted.
 
-/// How many of the trials at a rung may go on to the next.
+/// Returns how many of the trials at a rung may be promoted.
 ///
-/// While the rung is open, that is while more trials may arrive: the best `ended / eta` of those whose job has ended
-/// there, well or not. Once it is closed: the plan's next rung for a bracket that `joined` trials have joined,
-/// `joined / eta^(rung + 1)`, and one at least, so that no bracket ends without a trial at its last rung only because
-/// few have joined or many have failed. (The caller promotes at most those that are there and did not fail.)
+/// While the rung is open (more trials may arrive), these are the best `ended / eta` of the `ended` trials whose job
+/// has ended there, failed ones included. Once the rung is closed, it is the size of the next rung in the plan of a
+/// bracket that `joined` trials have joined: `joined / eta^(rung + 1)`, but at least one, so that a bracket with few
+/// or many failed trials still sends one to its last rung. The caller promotes only trials that wait and did not fail.
 ///
 /// ```
 /// use hyperband::promotion::allowed;
-/// assert_eq!(allowed(9, 2, 3, 0, false), 0);      // two have ended: not yet
+/// assert_eq!(allowed(9, 2, 3, 0, false), 0);      // two have ended: none yet
 /// assert_eq!(allowed(9, 7, 3, 0, false), 2);
 /// assert_eq!(allowed(9, 9, 3, 0, true), 3);
 /// assert_eq!(allowed(9, 2, 3, 1, true), 1);       // one of the three failed below
@@ -25,45 +25,47 @@ pub fn allowed(joined: u32, ended: u32, eta: u32, rung: u32, closed: bool) -> u3
     if closed { planned(joined, eta, rung) } else { ended.checked_div(eta).unwrap_or(0) }
 }
 
-/// What the plan sends on from `rung` when `joined` trials have joined below; one at least.
+/// Returns how many trials the plan promotes from `rung` when `joined` trials have joined; at least one.
 fn planned(joined: u32, eta: u32, rung: u32) -> u32 {
     let divisor = u64::from(eta).saturating_pow(rung.saturating_add(1));
     let share = u64::from(joined).checked_div(divisor).unwrap_or(0).max(1);
     u32::try_from(share).unwrap_or(u32::MAX)
 }
 
-/// What has become of the trials of a cohort at one rung.
+/// The trials of a cohort that are done at one rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Passage {
-    /// Trials that ended there and can never go on: failed, diverged, or left out.
+    /// Trials that ended there and can never be promoted: failed, diverged, or ruled out.
     pub failed: u32,
-    /// Trials that were let go on to the next rung.
+    /// Trials that were promoted to the next rung.
     pub promoted: u32,
 }
 
-/// Jobs that a cohort which `joined` trials have joined still needs for its promotions, at most: what must be left of a
-/// tuning's number of jobs so that a trial of it reaches the last rung. `rungs` = all its rungs, lowest first.
+/// Returns the most jobs that a cohort of `joined` trials still needs for its promotions.
+///
+/// The tuning must have this many jobs left for a trial of the cohort to reach the last rung. `rungs` holds all rungs
+/// of the cohort, lowest first.
 ///
 /// ```
-/// use hyperband::promotion::{Passage, jobs_owed};
+/// use hyperband::promotion::{Passage, jobs_needed};
 /// let fresh = [Passage::default(); 3];
-/// assert_eq!(jobs_owed(9, 3, &fresh), 3 + 1);
-/// assert_eq!(jobs_owed(1, 3, &fresh), 1 + 1);     // alone, but to the end
-/// assert_eq!(jobs_owed(0, 3, &fresh), 0);
+/// assert_eq!(jobs_needed(9, 3, &fresh), 3 + 1);
+/// assert_eq!(jobs_needed(1, 3, &fresh), 1 + 1);     // alone, but to the end
+/// assert_eq!(jobs_needed(0, 3, &fresh), 0);
 /// let emptied = [Passage { failed: 9, promoted: 0 }, Passage::default(), Passage::default()];
-/// assert_eq!(jobs_owed(9, 3, &emptied), 0);
+/// assert_eq!(jobs_needed(9, 3, &emptied), 0);
 /// ```
-pub fn jobs_owed(joined: u32, eta: u32, rungs: &[Passage]) -> u32 {
+pub fn jobs_needed(joined: u32, eta: u32, rungs: &[Passage]) -> u32 {
     let mut left = joined;
-    let mut owed = 0_u32;
+    let mut needed = 0_u32;
     let below_last = rungs.len().saturating_sub(1);
     for (rung, passage) in (0_u32..).zip(rungs).take(below_last) {
-        let able = left.saturating_sub(passage.failed);
-        let going_on = planned(joined, eta, rung).min(able).max(passage.promoted);
-        owed = owed.saturating_add(going_on.saturating_sub(passage.promoted));
-        left = going_on;
+        let promotable = left.saturating_sub(passage.failed);
+        let promoted = planned(joined, eta, rung).min(promotable).max(passage.promoted);
+        needed = needed.saturating_add(promoted.saturating_sub(passage.promoted));
+        left = promoted;
     }
-    owed
+    needed
 }
 
 #[cfg(test)]
@@ -75,13 +77,13 @@ mod tests {
     use crate::plan::Plan;
 
     #[test]
-    fn promoted_as_often_as_one_third_of_those_that_have_ended() {
+    fn an_open_rung_promotes_one_third_of_the_ended_trials() {
         let open: Vec<u32> = (0..=9).map(|ended| allowed(9, ended, 3, 0, false)).collect();
         assert_eq!(open, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
     }
 
     #[test]
-    fn a_whole_round_promotes_what_the_plan_says() {
+    fn a_full_round_promotes_the_planned_numbers() {
         let plan = Plan::hyperband(1, 81, 3).unwrap();
         for bracket in plan.brackets() {
             for (rung, (here, next)) in (0..).zip(bracket.rungs().iter().zip(&bracket.rungs()[1..])) {
@@ -91,29 +93,30 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_below_leaves_fewer_to_promote_and_the_last_rung_is_still_reached() {
-        // 9 joined, 7 failed: the two others go on, one of them to the end.
+    fn failures_reduce_promotions_but_the_last_rung_is_reached() {
+        // 9 joined, 7 failed: the two others are promoted, one of them to the last rung.
         let rungs = [Passage { failed: 7, promoted: 0 }, Passage::default(), Passage::default()];
-        assert_eq!(jobs_owed(9, 3, &rungs), 2 + 1);
-        // One of the two was promoted and failed: the other one is left.
+        assert_eq!(jobs_needed(9, 3, &rungs), 2 + 1);
+        // One of the two was promoted and then failed: the other one is left.
         let rungs =
             [Passage { failed: 7, promoted: 1 }, Passage { failed: 1, promoted: 0 }, Passage::default()];
-        assert_eq!(jobs_owed(9, 3, &rungs), 1 + 1);
+        assert_eq!(jobs_needed(9, 3, &rungs), 1 + 1);
     }
 
     #[test]
-    fn a_rung_never_owes_less_than_nothing() {
+    fn the_needed_jobs_are_never_negative() {
         let rungs =
             [Passage { failed: 2, promoted: 4 }, Passage { failed: 4, promoted: 0 }, Passage::default()];
-        assert_eq!(jobs_owed(3, 3, &rungs), 0);
+        assert_eq!(jobs_needed(3, 3, &rungs), 0);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Where nothing fails, a bracket owes all slots above its first rung, and one job less after each promotion.
+        /// Without failures, a bracket needs one job for each slot above its first rung, and one less after each
+        /// promotion.
         #[test]
-        fn what_is_owed_is_the_plan_less_what_was_promoted(max in 1_u32..250, eta in 2_u32..5, order in prop::collection::vec(0_usize..8, 0..200)) {
+        fn the_needed_jobs_are_the_planned_minus_the_promoted(max in 1_u32..250, eta in 2_u32..5, order in prop::collection::vec(0_usize..8, 0..200)) {
             for bracket in Plan::hyperband(1, max, eta).unwrap().brackets() {
                 let mut rungs = vec![Passage::default(); bracket.rungs().len()];
                 let all: u32 = bracket.rungs()[1..].iter().map(|rung| rung.slots).sum();
@@ -127,12 +130,11 @@ mod tests {
                         promoted += 1;
                     }
                 }
-                prop_assert_eq!(jobs_owed(bracket.trials(), eta, &rungs), all - promoted);
+                prop_assert_eq!(jobs_needed(bracket.trials(), eta, &rungs), all - promoted);
             }
         }
 
-        /// An open rung never lets more go on than it will when it is closed: what was promoted early is no more than
-        /// the plan's.
+        /// An open rung never promotes more trials than the plan does once it is closed.
         #[test]
         fn an_open_rung_allows_no_more_than_a_closed_one(joined in 1_u32..10_000, eta in 2_u32..6, rung in 0_u32..6, part in 0_u32..=100) {
             let arrived = u64::from(joined) / u64::from(eta).pow(rung);

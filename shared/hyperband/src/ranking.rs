@@ -1,11 +1,11 @@
-//! The one total order of results. Floats are compared here and nowhere else.
+//! The total order of results. This is the only module that compares floats.
 //!
-//! `failed < not finite < worst number < best number`; equal numbers rank by trial, the earlier first, so that the order
-//! is the same on every machine and in every replay.
+//! `failed < not finite < worst number < best number`. Equal numbers rank by trial number, the lower first, so the
+//! order is the same on every machine and in every replay.
 
 use std::cmp::Ordering;
 
-/// Which way the objective is better.
+/// The direction of the objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// More is better.
@@ -14,30 +14,31 @@ pub enum Direction {
     Minimize,
 }
 
-/// What a trial showed at some resource.
+/// The result of a trial at some resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Score {
-    /// It ended without a value.
+    /// The trial ended without a value.
     Failed,
-    /// It reported NaN or an infinity: it diverged.
+    /// The trial reported NaN or an infinity: it diverged.
     NotFinite,
-    /// A finite objective value, as reported (not sign-changed).
+    /// A finite objective value, as reported (the sign is not changed).
     Value(f64),
 }
 
 impl Score {
-    /// The score of a reported value.
+    /// Returns the score of a reported value.
     pub fn of(value: f64) -> Self {
         if value.is_finite() { Self::Value(value) } else { Self::NotFinite }
     }
 
-    /// Whether a trial with this score may ever be promoted.
-    pub fn may_continue(self) -> bool {
+    /// Returns whether a trial with this score may ever be promoted.
+    pub fn can_continue(self) -> bool {
         matches!(self, Self::Value(_))
     }
 }
 
-/// Orders `a` against `b`, better first ([`Ordering::Less`] = a is better). Total; trials break ties.
+/// Compares `a` with `b`, better first ([`Ordering::Less`] = `a` is better). The order is total; trial numbers break
+/// ties.
 pub fn better_first(direction: Direction, a: (Score, u32), b: (Score, u32)) -> Ordering {
     let class = |score: Score| match score {
         Score::Value(_) => 0_u8,
@@ -46,7 +47,7 @@ pub fn better_first(direction: Direction, a: (Score, u32), b: (Score, u32)) -> O
     };
     let by_value = match (a.0, b.0) {
         (Score::Value(x), Score::Value(y)) => match direction {
-            // Both are finite, so `partial_cmp` has an answer; it makes -0.0 and 0.0 equal, as they are to a user.
+            // Both are finite, so `partial_cmp` returns an order. It makes -0.0 and 0.0 equal, as users expect.
             Direction::Maximize => y.partial_cmp(&x).unwrap_or(Ordering::Equal),
             Direction::Minimize => x.partial_cmp(&y).unwrap_or(Ordering::Equal),
         },
@@ -55,7 +56,7 @@ pub fn better_first(direction: Direction, a: (Score, u32), b: (Score, u32)) -> O
     by_value.then(a.1.cmp(&b.1))
 }
 
-/// Whether `candidate` is strictly better than `incumbent` (both finite). NaN never is.
+/// Returns whether `candidate` is strictly better than `incumbent`. NaN is never better.
 pub fn improves(direction: Direction, candidate: f64, incumbent: f64) -> bool {
     match direction {
         Direction::Maximize => candidate > incumbent,
@@ -63,7 +64,7 @@ pub fn improves(direction: Direction, candidate: f64, incumbent: f64) -> bool {
     }
 }
 
-/// Whether `value` reaches `target` (at least as good).
+/// Returns whether `value` is at least as good as `target`.
 pub fn reaches(direction: Direction, value: f64, target: f64) -> bool {
     match direction {
         Direction::Maximize => value >= target,
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_is_value_then_not_finite_then_failed_then_trial() {
+    fn numbers_rank_before_non_finite_values_and_failures() {
         let mut results = [
             (Score::Failed, 0),
             (Score::of(f64::NAN), 1),
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_and_minus_zero_tie() {
+    fn zero_and_negative_zero_tie() {
         let order = better_first(Direction::Maximize, (Score::Value(-0.0), 1), (Score::Value(0.0), 2));
         assert_eq!(order, Ordering::Less);
     }
@@ -103,7 +104,7 @@ mod tests {
     fn only_a_strictly_better_value_improves() {
         for (direction, better, worse) in [(Direction::Maximize, 0.6, 0.4), (Direction::Minimize, 0.4, 0.6)] {
             assert!(improves(direction, better, 0.5), "{direction:?}");
-            assert!(!improves(direction, 0.5, 0.5), "an equal value is no improvement");
+            assert!(!improves(direction, 0.5, 0.5), "an equal value does not improve");
             assert!(!improves(direction, worse, 0.5), "{direction:?}");
             assert!(!improves(direction, f64::NAN, 0.5), "{direction:?}");
         }
@@ -113,7 +114,7 @@ mod tests {
     fn a_target_is_reached_by_a_value_at_least_as_good() {
         for (direction, better, worse) in [(Direction::Maximize, 0.6, 0.4), (Direction::Minimize, 0.4, 0.6)] {
             assert!(reaches(direction, better, 0.5), "{direction:?}");
-            assert!(reaches(direction, 0.5, 0.5), "the target itself reaches it");
+            assert!(reaches(direction, 0.5, 0.5), "a value equal to the target reaches it");
             assert!(!reaches(direction, worse, 0.5), "{direction:?}");
             assert!(!reaches(direction, f64::NAN, 0.5), "{direction:?}");
         }

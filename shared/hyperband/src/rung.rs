@@ -1,12 +1,13 @@
-//! The asynchronous rung: who arrived, with what value, and who may go on.
+//! The asynchronous rung: which trials arrived, with which values, and which may continue.
 //!
-//! Stopping-type ASHA (MLSys 2020, section 3.2, in the form that stops running jobs instead of pausing them): a trial that
-//! arrives goes on only if it is among the best `1/eta` of all that have arrived, itself included, but at least one of
-//! them always may. A trial that failed or diverged never may. A verdict is given once per trial and never revised.
+//! This is stopping-type ASHA (MLSys 2020, section 3.2, in the form that stops running jobs instead of pausing them).
+//! A trial that arrives continues only if it is among the best `1/eta` of all trials that have arrived, itself
+//! included; at least one trial may always continue. A trial that failed or diverged never continues. Each trial gets
+//! one verdict, which is never revised.
 
 use crate::ranking::{Direction, Score, better_first};
 
-/// A rung's arrivals, best first.
+/// The arrivals at a rung, best first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rung {
     entries: Vec<(u32, Score)>,
@@ -15,44 +16,44 @@ pub struct Rung {
 /// The verdict on one arrival, with the numbers it rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// 0 = best of all that have arrived.
+    /// The rank among all arrivals so far; 0 = best.
     pub rank: u32,
     /// Arrivals so far, this one included.
     pub seen: u32,
-    /// How many of them may go on: `max(1, seen / eta)`.
+    /// How many of them may continue: `max(1, seen / eta)`.
     pub allowed: u32,
-    /// Whether this one goes on: `rank < allowed` and its value is a number.
-    pub goes_on: bool,
+    /// Whether this trial continues: `rank < allowed` and its value is a number.
+    pub continues: bool,
 }
 
 impl Verdict {
-    /// The verdict on an arrival with `score` that `ahead` of the `others` before it surpass.
+    /// Returns the verdict on an arrival with `score`; `ahead` of the `others` that arrived before are better.
     pub fn of(ahead: usize, others: usize, eta: u32, score: Score) -> Self {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (rank, seen) = (count(ahead), count(others).saturating_add(1));
         let allowed = seen.checked_div(eta).unwrap_or(0).max(1);
-        Self { rank, seen, allowed, goes_on: rank < allowed && score.may_continue() }
+        Self { rank, seen, allowed, continues: rank < allowed && score.can_continue() }
     }
 }
 
 impl Rung {
-    /// A rung from its stored arrivals (trial, score), in any order.
+    /// Returns a rung with these arrivals (trial, score), given in any order.
     pub fn from_entries(direction: Direction, mut entries: Vec<(u32, Score)>) -> Self {
         entries.sort_by(|a, b| better_first(direction, (a.1, a.0), (b.1, b.0)));
         Self { entries }
     }
 
-    /// The arrivals (trial, score), best first.
+    /// Returns the arrivals (trial, score), best first.
     pub fn entries(&self) -> &[(u32, Score)] {
         &self.entries
     }
 
-    /// The verdict on `trial` if it arrived now. The caller asks once per trial.
+    /// Returns the verdict on `trial` if it arrived now. The caller asks once per trial.
     pub fn judge(&self, direction: Direction, eta: u32, trial: u32, score: Score) -> Verdict {
         Verdict::of(self.position(direction, trial, score), self.entries.len(), eta, score)
     }
 
-    /// Takes the arrival of `trial`.
+    /// Records the arrival of `trial`.
     pub fn arrive(&mut self, direction: Direction, trial: u32, score: Score) {
         let index = self.position(direction, trial, score);
         self.entries.insert(index, (trial, score));
@@ -78,33 +79,33 @@ mod tests {
     }
 
     #[test]
-    fn first_arrival_goes_on_and_a_worse_second_does_not() {
+    fn the_first_arrival_continues_and_a_worse_second_stops() {
         let mut rung = Rung::default();
-        assert!(arrive(&mut rung, Direction::Maximize, 3, 0, Score::Value(0.5)).goes_on);
+        assert!(arrive(&mut rung, Direction::Maximize, 3, 0, Score::Value(0.5)).continues);
         let second = arrive(&mut rung, Direction::Maximize, 3, 1, Score::Value(0.4));
-        assert_eq!(second, Verdict { rank: 1, seen: 2, allowed: 1, goes_on: false });
+        assert_eq!(second, Verdict { rank: 1, seen: 2, allowed: 1, continues: false });
     }
 
     #[test]
-    fn a_diverged_trial_never_goes_on_even_alone() {
+    fn a_diverged_trial_never_continues_even_alone() {
         let mut rung = Rung::default();
-        assert!(!arrive(&mut rung, Direction::Minimize, 3, 0, Score::of(f64::NAN)).goes_on);
-        assert!(!arrive(&mut rung, Direction::Minimize, 3, 1, Score::Failed).goes_on);
-        assert!(arrive(&mut rung, Direction::Minimize, 3, 2, Score::Value(9.0)).goes_on);
+        assert!(!arrive(&mut rung, Direction::Minimize, 3, 0, Score::of(f64::NAN)).continues);
+        assert!(!arrive(&mut rung, Direction::Minimize, 3, 1, Score::Failed).continues);
+        assert!(arrive(&mut rung, Direction::Minimize, 3, 2, Score::Value(9.0)).continues);
     }
 
     #[test]
-    fn a_tie_goes_to_the_earlier_trial() {
+    fn a_tie_goes_to_the_trial_with_the_lower_number() {
         let mut rung = Rung::default();
         arrive(&mut rung, Direction::Maximize, 2, 5, Score::Value(0.5));
-        assert!(!arrive(&mut rung, Direction::Maximize, 2, 6, Score::Value(0.5)).goes_on);
-        assert!(arrive(&mut rung, Direction::Maximize, 2, 4, Score::Value(0.5)).goes_on);
+        assert!(!arrive(&mut rung, Direction::Maximize, 2, 6, Score::Value(0.5)).continues);
+        assert!(arrive(&mut rung, Direction::Maximize, 2, 4, Score::Value(0.5)).continues);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Against a naive count over a plain list: same rank, same verdict, whatever the order of arrival.
+        /// A naive count over a plain list gives the same rank and verdict, in any order of arrival.
         #[test]
         fn verdict_equals_a_naive_count(values in prop::collection::vec(-5_i32..5, 1..60), eta in 2_u32..5) {
             let mut rung = Rung::default();
@@ -116,7 +117,7 @@ mod tests {
                 seen.push((*value, trial));
                 let allowed = (seen.len() / usize::try_from(eta).unwrap()).max(1);
                 prop_assert_eq!(usize::try_from(verdict.rank).unwrap(), ahead);
-                prop_assert_eq!(verdict.goes_on, ahead < allowed);
+                prop_assert_eq!(verdict.continues, ahead < allowed);
             }
             let stored = Rung::from_entries(Direction::Maximize, rung.entries().iter().rev().copied().collect());
             prop_assert_eq!(stored, rung);

@@ -1,9 +1,9 @@
-//! The whole controller in one process: the same use cases that run in Lambda, on the embedded table and the local
+//! The whole controller in one process: the use cases of the Lambda functions, on the embedded table and the local
 //! training service.
 //!
-//! What AWS does between the functions is done by the pumps (`host/pumps.rs`): state changes and log batches reach ingest as
-//! the JSON that EventBridge and CloudWatch Logs would send, table changes reach decider and actuator as stream records,
-//! minutes reach the sweeper. Killed at any moment, it goes on from the table when it is opened again.
+//! The pumps (`host/pumps.rs`) replace AWS's event routing. Ingest receives state changes and log batches as the JSON
+//! of EventBridge and CloudWatch Logs. The decider and the actuator receive table changes as stream records. A timer
+//! starts the sweeper. After a kill at any moment, the next open continues from the table.
 
 mod bus;
 mod pumps;
@@ -16,39 +16,38 @@ use std::time::{Duration, SystemTime};
 use dynamodb::{DynamoTable, Embedded, StreamStart};
 use pumps::Failures;
 use serde_json::Value;
-use service::decide::Decider;
-use service::describe::{self, Place};
-use service::job_events::JobEvents;
-use service::job_logs::JobLogs;
-use service::lookup::{self, LookupError};
-use service::perform::Actuator;
-use service::ports::{Clock, Millis, Prices, PricesError, Timer};
-use service::record;
-use service::store::{Store, StoreError};
-use service::submit::{Guardrails, Submit, SubmitError};
-use service::sweep::{Limits, PerSort, Rate, Sweeper};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tuning::definition::Definition;
+use use_cases::decide::Decider;
+use use_cases::describe::{self, Place};
+use use_cases::job_events::JobEvents;
+use use_cases::job_logs::JobLogs;
+use use_cases::lookup::{self, LookupError};
+use use_cases::perform::Actuator;
+use use_cases::ports::{Clock, Millis, Prices, PricesError, Timer};
+use use_cases::record;
+use use_cases::store::{Store, StoreError};
+use use_cases::submit::{Guardrails, Submit, SubmitError};
+use use_cases::sweep::{Limits, PerCallKind, Rate, Sweeper};
 use wire::stored::{ACTIVE, active_id};
 
 use crate::training::{Config, OpenError, TrainingService};
 
 pub use bus::EventFile;
 
-/// Stack name of everything on this machine.
+/// The stack name of all tunings on this machine.
 pub const STACK: &str = "local";
-/// Claim on an action: nothing in one process takes long, and a process that died holds nothing.
+/// How long an action stays claimed. Short, because calls within one process are fast.
 const CLAIM_MS: i64 = 5_000;
-/// What a process sent died with it: nothing of it takes effect later.
+/// How long a call of a dead process may still take effect: not at all, because the training service died with it.
 const ABANDONED_MS: i64 = 0;
-/// First wait before a deferred action is tried again.
+/// The first delay of a deferred action.
 const DEFER_MS: i64 = 1_000;
-/// The training service is this process's own: its calls need no pace, and a sweep of this machine has no time limit
-/// but the lease.
+/// Calls to the training service of this process need no pacing, and only the lease limits the time of a sweep.
 const SWEEP: Limits = Limits {
-    calls: PerSort {
+    calls: PerCallKind {
         describe: UNPACED,
         tags: UNPACED,
         list: UNPACED,
@@ -62,22 +61,22 @@ const SWEEP: Limits = Limits {
 };
 const UNPACED: Rate = Rate { per_sweep: 10_000, every_ms: 0 };
 
-/// File of the table in the data directory.
+/// Returns the table file in the data directory.
 pub fn table_path(data_dir: &Path) -> PathBuf {
     data_dir.join("table.sqlite")
 }
 
-/// Folder of the training service in the data directory.
+/// Returns the folder of the training service in the data directory.
 pub fn training_path(data_dir: &Path) -> PathBuf {
     data_dir.join("training")
 }
 
-/// Where this machine's tuning jobs are, as far as names go.
+/// Returns partition, Region and account in the ARNs of this machine's tuning jobs.
 pub fn place() -> Place {
     Place { partition: "aws".to_owned(), region: "local".to_owned(), account: "000000000000".to_owned() }
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -94,7 +93,7 @@ impl Timer for SystemClock {
     }
 }
 
-/// No price list on this machine: prices come with the request.
+/// An empty price list: on this machine, prices come with the request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPrices;
 
@@ -104,49 +103,49 @@ impl Prices for NoPrices {
     }
 
     async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
-        // A local volume costs nothing.
+        // Local volumes are free.
         Ok(Some(0))
     }
 }
 
-/// How a host is opened.
+/// The settings of a [`Host`].
 #[derive(Debug, Clone)]
 pub struct HostConfig {
-    /// Folder with the table, the jobs and their checkpoints.
+    /// The folder of the table, the jobs and their checkpoints.
     pub data_dir: PathBuf,
-    /// Program and arguments of every host of every job.
+    /// The program and arguments that every host of every job runs.
     pub command: Vec<OsString>,
-    /// Program and arguments of the host shim.
+    /// The program and arguments of the host shim.
     pub shim: Vec<OsString>,
-    /// Time between SIGTERM and SIGKILL.
+    /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// Made-up spot interruptions, per job-hour.
+    /// The rate of simulated spot interruptions, per job-hour. 0 means none.
     pub spot_interruptions_per_hour: f64,
-    /// Seed of those.
+    /// The seed of the simulated interruptions.
     pub seed: u64,
-    /// Time between two sweeps.
+    /// The time between two sweeps.
     pub sweep_every: Duration,
 }
 
 /// Why a host did not open.
 #[derive(Debug, Error)]
 pub enum HostError {
-    /// The data directory cannot be made.
-    #[error("cannot make the data directory {}", path.display())]
+    /// The data directory cannot be created.
+    #[error("cannot create the data directory {}", path.display())]
     DataDir {
-        /// The folder.
+        /// The data directory.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// The table.
+    /// The table file cannot be opened.
     #[error(transparent)]
     Table(#[from] dynamodb::OpenError),
-    /// The training service.
+    /// The training service cannot be opened.
     #[error(transparent)]
     Training(#[from] OpenError),
-    /// The table's rows.
+    /// The table's rows cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -161,19 +160,19 @@ pub struct Host {
     training: TrainingService,
     table: Embedded,
     changed: watch::Receiver<u64>,
-    trouble: watch::Receiver<Option<String>>,
+    table_error: watch::Receiver<Option<String>>,
     pumps: JoinSet<()>,
 }
 
 impl Host {
-    /// Opens the host on its data directory and begins to pump; what was going on when it last ended goes on.
+    /// Opens the host on its data directory, starts the pumps and continues the unfinished tunings.
     pub async fn open(config: HostConfig) -> Result<Self, HostError> {
         let HostConfig { data_dir, sweep_every, .. } = config.clone();
         std::fs::create_dir_all(&data_dir)
             .map_err(|source| HostError::DataDir { path: data_dir.clone(), source })?;
         let table = Embedded::open(table_path(&data_dir)).await?;
         let store = Arc::new(Store::new(Arc::new(table.table())));
-        // From the newest on: what came before is found by the ring below.
+        // The rings below make the decider read all earlier changes.
         let stream = table.stream(StreamStart::Latest).await.map_err(StoreError::from)?;
         let (training, feeds) = TrainingService::open(training_config(config)).await?;
         let actuator = || LocalActuator {
@@ -189,15 +188,16 @@ impl Host {
             place: place(),
             monthly_cap: None,
         };
-        // One process works on a data directory: a lease that is left is that of its predecessor, which was killed.
+        // A data directory has one process, so an existing lease belongs to a killed predecessor.
         let sweeper = Sweeper::new(actuator(), SWEEP, STACK.to_owned());
         let (steps, changed) = watch::channel(0);
         let mut pumps = JoinSet::new();
         let decider = Decider { store: Arc::clone(&store) };
         pumps::table(&mut pumps, stream, decider, Arc::new(actuator()), steps);
         let events = JobEvents { store: Arc::clone(&store), clock: SystemClock, stack: STACK.to_owned() };
-        let (troubles, trouble) = watch::channel(None);
-        let failures = Failures { unreadable: data_dir.join("unreadable.jsonl"), trouble: troubles.clone() };
+        let (errors, table_error) = watch::channel(None);
+        let failures =
+            Failures { unreadable: data_dir.join("unreadable.jsonl"), table_error: errors.clone() };
         pumps.spawn(pumps::events(feeds.events, events, failures.clone()));
         let logs = JobLogs { store: Arc::clone(&store), clock: SystemClock };
         pumps.spawn(pumps::logs(feeds.logs, logs, failures));
@@ -206,7 +206,7 @@ impl Host {
             record::ring(&*store.table, id, SystemClock.now()).await.map_err(StoreError::from)?;
         }
         let claim = Duration::from_millis(CLAIM_MS.unsigned_abs().saturating_add(500));
-        pumps.spawn(pumps::minutes(sweeper, table.clone(), sweep_every, claim, troubles));
+        pumps.spawn(pumps::sweeps(sweeper, table.clone(), sweep_every, claim, errors));
         let submit = Submit {
             store: Arc::clone(&store),
             prices: NoPrices,
@@ -214,7 +214,7 @@ impl Host {
             monthly_cap: None,
             guardrails: Guardrails::default(),
         };
-        Ok(Self { store, submit, training, table, changed, trouble, pumps })
+        Ok(Self { store, submit, training, table, changed, table_error, pumps })
     }
 
     /// Submits a request.
@@ -222,32 +222,33 @@ impl Host {
         self.submit.submit(body).await
     }
 
-    /// Reads tunings.
+    /// Returns the store of the tunings.
     pub fn store(&self) -> &Arc<Store<DynamoTable>> {
         &self.store
     }
 
-    /// The embedded table.
+    /// Returns the embedded table.
     pub fn table(&self) -> &Embedded {
         &self.table
     }
 
-    /// Changes whenever the decider has taken news.
+    /// Returns a receiver that changes after each batch of the decider.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.clone()
     }
 
-    /// Why the table cannot be worked with, while that is so (a full disk, say); everything goes on by itself after it.
-    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
-        self.trouble.clone()
+    /// Returns the current table error, for example a full disk, or `None`. The host recovers by itself when the error
+    /// ends.
+    pub fn table_error(&self) -> watch::Receiver<Option<String>> {
+        self.table_error.clone()
     }
 
-    /// Takes the order to stop a tuning.
+    /// Requests the stop of a tuning.
     pub async fn stop(&self, name: &str) -> Result<(), LookupError> {
         lookup::stop(&self.store, name, SystemClock.now()).await
     }
 
-    /// The answer of `DescribeHyperParameterTuningJob`.
+    /// Returns the answer of `DescribeHyperParameterTuningJob`, or `None` for an unknown ID.
     pub async fn describe(&self, id: &str) -> Result<Option<Value>, StoreError> {
         describe::describe(&self.store, &place(), id).await
     }
@@ -260,12 +261,12 @@ impl Host {
             if head.is_none_or(|head| !matches!(head.status.as_str(), "InProgress" | "Stopping")) {
                 return Ok(());
             }
-            // The table may also be changed by another process, which wakes nobody here.
+            // Changes by another process do not wake this receiver, so poll as well.
             let _ = tokio::time::timeout(Duration::from_secs(1), changed.changed()).await;
         }
     }
 
-    /// Ends all training processes (they can be taken up again) and the pumps.
+    /// Ends the pumps and all training processes. The next open resumes the jobs.
     pub async fn shutdown(mut self) {
         self.training.shutdown().await;
         self.pumps.shutdown().await;

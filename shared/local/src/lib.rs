@@ -1,4 +1,4 @@
-//! One-process host: what AWS does around the controller, done on one Linux machine.
+//! Runs the controller and its training jobs on one Linux machine, in place of AWS.
 #![warn(missing_docs)]
 
 pub mod host;

@@ -1,7 +1,7 @@
-//! The local stand-in for `SageMaker`'s training service: jobs are processes of one command on this machine.
+//! A local implementation of `SageMaker`'s training service: jobs are processes of one command on this machine.
 //!
-//! What it keeps is in one folder and survives a crash at any moment; what it tells goes out as the same events and
-//! log batches that AWS would send. Assumes Linux. Must never let a process outlive its job or the controller.
+//! All state is in one folder and survives a crash at any moment. State changes and log lines are published in the form
+//! of AWS's events and log batches. No process outlives its job or the controller. Needs Linux.
 
 mod account;
 mod channel;
@@ -35,10 +35,10 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use serde_json::Value;
-use service::ports::training::TrainingJobsError;
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use use_cases::ports::training::TrainingJobsError;
 
 pub use account::Summary;
 pub use config::{Config, DamagedRecord, Delays, OpenError, Quota};
@@ -49,27 +49,27 @@ use job::{Job, Shared};
 use recovery::Settled;
 use store::{Found, Layout};
 
-/// Events that wait for a reader.
+/// Capacity of the event feed.
 const EVENTS_WAITING_MAX: usize = 256;
-/// Log batches that wait for a reader; each has at most about 256 KB of text.
+/// Capacity of the log feed, in batches of at most about 256 KB of text.
 const LOG_BATCHES_WAITING_MAX: usize = 32;
-const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
-/// How long a shutdown waits for jobs beyond their grace.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
+/// How long a shutdown waits for jobs to end, their grace period included.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(30);
 
-/// What the service tells the world. Read both: a full log feed holds the training processes back.
+/// The service's output. Read both feeds: a full log feed blocks the training processes.
 #[derive(Debug)]
 pub struct Feeds {
-    /// `EventBridge` envelopes "SageMaker Training Job State Change", one for each change of status or secondary
-    /// status.
+    /// `EventBridge` events "SageMaker Training Job State Change", one for each change of status or secondary status.
     pub events: mpsc::Receiver<Value>,
-    /// `{"awslogs":{"data":…}}` as CloudWatch Logs sends it to a subscribed function.
+    /// Batches `{"awslogs":{"data":…}}`, as CloudWatch Logs sends them to a subscribed function.
     pub logs: mpsc::Receiver<Vec<u8>>,
 }
 
-/// The service. Cloning gives another handle of the same service. When the last handle is dropped, or the process ends
-/// in any way, all training processes are killed at once and their jobs are as after a crash; better is
-/// [`TrainingService::shutdown`].
+/// The service. Clones are handles of the same service.
+///
+/// When the last handle is dropped, or the process ends in any way, all training processes are killed at once and their
+/// jobs count as interrupted. Prefer [`TrainingService::shutdown`].
 #[derive(Debug, Clone)]
 pub struct TrainingService {
     inner: Arc<Inner>,
@@ -80,11 +80,11 @@ struct Inner {
     shared: Arc<Shared>,
     jobs: Mutex<BTreeMap<String, Entry>>,
     drivers: Mutex<JoinSet<()>>,
-    /// Held while the service is open.
+    /// The lock of the folder, held while the service is open.
     claim: Mutex<Option<File>>,
 }
 
-/// A job by name.
+/// A job of the folder.
 #[derive(Debug)]
 enum Entry {
     Job(Arc<Job>),
@@ -92,13 +92,13 @@ enum Entry {
 }
 
 impl TrainingService {
-    /// Opens the service on its folder, which is made if need be. Jobs that an earlier controller left are taken up:
-    /// what ran counts as interrupted (see the crate's contract). Needs a tokio runtime with time and I/O.
+    /// Opens the service on its folder, which is created if missing. Resumes the jobs of an earlier controller: running
+    /// jobs count as interrupted. Needs a tokio runtime with time and I/O.
     pub async fn open(config: Config) -> Result<(Self, Feeds), OpenError> {
         config.check()?;
         let root = config.root.clone();
         let opened = spawn_blocking(move || open_folder(&root)).await;
-        let Opened { layout, claim, alive, sign, found } = opened.unwrap_or_else(|error| {
+        let Opened { layout, claim, last_heartbeat, heartbeat, found } = opened.unwrap_or_else(|error| {
             let source = std::io::Error::other(error);
             Err(OpenError::Io { doing: "read", path: config.root.clone(), source })
         })?;
@@ -117,7 +117,7 @@ impl TrainingService {
             mark,
         });
         tokio::spawn(forward(waiting, events));
-        tokio::spawn(give_signs_of_life(sign, shared.closing.subscribe()));
+        tokio::spawn(write_heartbeats(heartbeat, shared.closing.subscribe()));
         let inner = Inner {
             shared,
             jobs: Mutex::default(),
@@ -126,12 +126,12 @@ impl TrainingService {
         };
         let service = Self { inner: Arc::new(inner) };
         for job in found {
-            service.take_up(job, alive).await;
+            service.resume(job, last_heartbeat).await;
         }
         Ok((service, Feeds { events: event_feed, logs: log_feed }))
     }
 
-    /// Jobs whose records could not be read.
+    /// Returns the jobs with unreadable records.
     pub async fn damaged(&self) -> Vec<DamagedRecord> {
         let jobs = self.inner.jobs.lock().await;
         let damaged = |entry: &Entry| match entry {
@@ -141,7 +141,7 @@ impl TrainingService {
         jobs.values().filter_map(damaged).collect()
     }
 
-    /// The answer of `DescribeTrainingJob`, times as seconds.
+    /// Returns the answer of `DescribeTrainingJob`, with times in seconds since the epoch.
     pub async fn describe_json(&self, name: &str) -> Result<Value, TrainingJobsError> {
         let shared = &self.inner.shared;
         let job = match self.inner.jobs.lock().await.get(name) {
@@ -154,24 +154,24 @@ impl TrainingService {
         Ok(describe::describe_json(&shared.owner, &record, &job.request, &model, clock::now()))
     }
 
-    /// Ends all processes quickly and closes the service; jobs that ran can be taken up by opening it again. Later
-    /// calls that change something are answered with `Unavailable`.
+    /// Ends all processes with a grace of a few seconds and closes the service. Opening the service again resumes the
+    /// running jobs. Later calls that change something fail with `Unavailable`.
     pub async fn shutdown(&self) {
         self.inner.shared.closing.send_replace(true);
         let mut drivers = self.inner.drivers.lock().await;
         let ended = async { while drivers.join_next().await.is_some() {} };
-        // What is not over by then ends when the process does, since the shims' pipes close.
+        // Remaining processes end with this process, because the shims' pipes close.
         let _ = timeout(SHUTDOWN_WAIT, ended).await;
         drivers.abort_all();
         self.inner.claim.lock().await.take();
     }
 
-    /// The folder of a job's host, `$SM_ROOT`, where its model and output are.
+    /// Returns the folder of a job's host, `$SM_ROOT`, which has its model and output.
     pub fn host_folder(&self, job: &str, host: &str) -> PathBuf {
         self.inner.shared.layout.host(job, host)
     }
 
-    async fn take_up(&self, job: Found, alive: Option<i64>) {
+    async fn resume(&self, job: Found, last_heartbeat: Option<i64>) {
         let (mut record, request) = match job {
             Found::Job(record, request) => (record, request),
             Found::Damaged(job) => {
@@ -179,7 +179,7 @@ impl TrainingService {
                 return;
             }
         };
-        let settled = recovery::settle(&mut record, alive, clock::now());
+        let settled = recovery::settle(&mut record, last_heartbeat, clock::now());
         let name = request.name.clone();
         let job = Job::new(*request, *record);
         self.inner.jobs.lock().await.insert(name, Entry::Job(Arc::clone(&job)));
@@ -187,12 +187,12 @@ impl TrainingService {
         if settled == Settled::Old {
             return;
         }
-        if matches!(settled, Settled::EndedNow | Settled::Interrupted) {
-            // A record that cannot be written now is settled the same way by the next open.
+        if matches!(settled, Settled::JustEnded | Settled::Interrupted) {
+            // If the record cannot be written, the next open settles the job in the same way.
             let _ = job.save_again(shared).await;
         }
         job.announce(shared).await;
-        if matches!(settled, Settled::GoesOn | Settled::Interrupted) {
+        if matches!(settled, Settled::Continues | Settled::Interrupted) {
             self.drive(job).await;
         }
     }
@@ -204,41 +204,41 @@ impl TrainingService {
     }
 }
 
-/// The folder as it was found, claimed and free of old processes.
+/// The locked folder, without processes of an earlier controller.
 struct Opened {
     layout: Layout,
     claim: File,
-    alive: Option<i64>,
-    sign: File,
+    last_heartbeat: Option<i64>,
+    heartbeat: File,
     found: Vec<Found>,
 }
 
 fn open_folder(root: &std::path::Path) -> Result<Opened, OpenError> {
-    let layout = Layout::make(root)?;
+    let layout = Layout::create(root)?;
     let claim = store::claim(&layout)?;
-    let alive = store::last_alive(&layout);
+    let last_heartbeat = store::last_heartbeat(&layout);
     let found = store::load(&layout)?;
     recovery::end_old_processes(&layout, &found)?;
-    let sign = store::open_alive(&layout)?;
-    Ok(Opened { layout, claim, alive, sign, found })
+    let heartbeat = store::open_heartbeat(&layout)?;
+    Ok(Opened { layout, claim, last_heartbeat, heartbeat, found })
 }
 
-/// Carries events to their reader, who may be slow, or gone.
+/// Forwards events to their reader, which may be slow or closed.
 async fn forward(mut from: mpsc::UnboundedReceiver<Value>, to: mpsc::Sender<Value>) {
     while let Some(event) = from.recv().await {
         let _ = to.send(event).await;
     }
 }
 
-async fn give_signs_of_life(sign: File, mut closing: watch::Receiver<bool>) {
-    let mut ticks = interval(SIGN_OF_LIFE);
+async fn write_heartbeats(heartbeat: File, mut closing: watch::Receiver<bool>) {
+    let mut ticks = interval(HEARTBEAT_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             _ = closing.wait_for(|closing| *closing) => return,
         }
-        // A disk that refuses this shortens what a crash would bill, nothing else.
-        let _ = store::touch(&sign);
+        // A failed write only shortens the bill after a crash.
+        let _ = store::touch(&heartbeat);
     }
 }

@@ -1,68 +1,68 @@
-//! What the errors of SageMaker and CloudWatch Logs mean for the caller; every code and message that we know is here.
+//! Classifies the errors of SageMaker and CloudWatch Logs, with every code and message that is known.
 //!
-//! Must never say of a call that may have been done that it was not, nor that a job is absent or ended unless the service
-//! says so: money is freed by it.
+//! Must never classify a call that may have taken effect as rejected. Must never classify a job as absent or ended
+//! unless the service reports it, because that would release the job's reservation.
 
 use std::error::Error;
 
-use aws_connection::Failure;
+use aws::Failure;
 use aws_sdk_sagemaker::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
-use service::ports::training::TrainingJobsError;
+use use_cases::ports::training::TrainingJobsError;
 
-/// What is said of a job that there is not, by operations whose code is `ValidationException`.
+/// The message for a missing job, from operations that use `ValidationException`.
 const NO_SUCH_JOB: &str = "Requested resource not found";
-/// The code of what a role does not allow.
+/// The code of a denied call.
 pub(crate) const ACCESS_DENIED: &str = "AccessDeniedException";
-/// What is said when a job is to be stopped that has ended, before the word for how.
+/// The message of a stop of an ended job, up to its status.
 const IN_STATUS: &str = "in status ";
-/// How a job is that need not be stopped. One that is stopping was stopped by somebody.
+/// The statuses of a job that needs no stop. A job in `Stopping` has a stop already.
 const STOPPED: [&str; 5] = ["Completed", "Failed", "Stopped", "Stopping", "Deleting"];
 
-/// What was asked.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Create,
     Stop,
-    /// Something else of one job, or of its log.
+    /// Another call for one job or its log.
     OfJob,
-    /// Of no job in particular.
+    /// A call for no particular job.
     List,
 }
 
-/// The error of `CreateTrainingJob`.
+/// Classifies an error of `CreateTrainingJob`.
 pub(crate) fn create<E>(error: &SdkError<E, HttpResponse>) -> TrainingJobsError
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
-    meaning(Call::Create, Failure::of(error))
+    classify(Call::Create, Failure::of(error))
 }
 
-/// The error of `StopTrainingJob`.
+/// Classifies an error of `StopTrainingJob`.
 pub(crate) fn stop<E>(error: &SdkError<E, HttpResponse>) -> TrainingJobsError
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
-    meaning(Call::Stop, Failure::of(error))
+    classify(Call::Stop, Failure::of(error))
 }
 
-/// The error of anything else of one job, or of its log: there is none before its first line.
+/// Classifies an error of another call for one job or its log. A log does not exist before its first line.
 pub(crate) fn of_job<E>(error: &SdkError<E, HttpResponse>) -> TrainingJobsError
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
-    meaning(Call::OfJob, Failure::of(error))
+    classify(Call::OfJob, Failure::of(error))
 }
 
-/// The error of a listing.
+/// Classifies an error of a listing.
 pub(crate) fn of_list<E>(error: &SdkError<E, HttpResponse>) -> TrainingJobsError
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
-    meaning(Call::List, Failure::of(error))
+    classify(Call::List, Failure::of(error))
 }
 
-fn meaning(call: Call, failure: Failure) -> TrainingJobsError {
+fn classify(call: Call, failure: Failure) -> TrainingJobsError {
     let (code, message) = match failure {
         Failure::Unavailable(reason) => return TrainingJobsError::Unavailable(reason),
         Failure::Throttled => return TrainingJobsError::Throttled,
@@ -80,13 +80,13 @@ fn meaning(call: Call, failure: Failure) -> TrainingJobsError {
         (Call::Stop, "ValidationException" | "ConflictException") if has_ended(&message) => {
             TrainingJobsError::AlreadyEnded(message)
         }
-        // Among them: every other ValidationException, AccessDeniedException, UnrecognizedClientException, and what a new
-        // job needs and is not there.
+        // Among them: every other ValidationException, AccessDeniedException, UnrecognizedClientException, and missing
+        // resources that a new job needs.
         _ => TrainingJobsError::Refused { code, message },
     }
 }
 
-/// Whether a job cannot be stopped because it has ended.
+/// Returns whether the message says that the job has ended.
 fn has_ended(message: &str) -> bool {
     let status = message.split_once(IN_STATUS).map(|(_, rest)| rest);
     status.is_some_and(|rest| {

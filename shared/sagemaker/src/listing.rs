@@ -1,17 +1,17 @@
 //! The running jobs of the account, oldest first.
 //!
-//! Assumes that a page's token goes with the same `from`. Must never leave out a job that was created at `from`: whoever
-//! goes on from the last job that it saw would lose those of the same moment.
+//! Assumes that a page token is used with the same `from`. Must include jobs created exactly at `from`: a caller that
+//! continues from the last job it saw would miss other jobs of the same moment.
 
 use aws_sdk_sagemaker::types::{SortBy, SortOrder, TrainingJobStatus};
 use aws_smithy_types::DateTime;
-use service::ports::Millis;
-use service::ports::training::{Listed, Paged, TrainingJobListing, TrainingJobsError};
+use use_cases::ports::Millis;
+use use_cases::ports::training::{Listed, Paged, TrainingJobListing, TrainingJobsError};
 
 use crate::describe::millis;
 use crate::{SageMaker, errors};
 
-/// Jobs on a page: the most that the service gives.
+/// Jobs on a page, the service's maximum.
 const PAGE_JOBS: i32 = 100;
 
 impl TrainingJobListing for SageMaker {
@@ -41,8 +41,8 @@ impl TrainingJobListing for SageMaker {
     }
 }
 
-/// A whole second that is surely before `from`. Whether the filter takes the second it names, and whether it looks at
-/// fractions, is not documented; what comes too early is left out here.
+/// Returns a whole second before `from`. AWS does not document whether the filter is inclusive and respects
+/// fractions, so the caller drops jobs that are too early.
 fn before(from: Millis) -> DateTime {
     DateTime::from_secs(from.div_euclid(1_000).saturating_sub(1).max(0))
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_filter_names_a_second_before_and_none_before_the_epoch() {
+    fn the_filter_is_a_second_earlier_and_not_before_the_epoch() {
         assert_eq!(before(1_789_000_000_999), DateTime::from_secs(1_788_999_999));
         assert_eq!(before(1_789_000_000_000), DateTime::from_secs(1_788_999_999));
         assert_eq!(before(0), DateTime::from_secs(0));

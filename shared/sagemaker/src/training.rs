@@ -1,7 +1,7 @@
-//! Training jobs: created, stopped, their instances let go, looked at.
+//! Training jobs: create, stop, describe, list tags, and release kept instances.
 //!
-//! A job's request is sent as the JSON it is: what SageMaker knows and this version of its SDK does not is never lost. Must
-//! never take a job for absent whose absence SageMaker has not told.
+//! A job's request is sent as stored JSON, so that fields unknown to this version of the SDK are kept. Must never
+//! report a job as absent unless SageMaker does.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use aws_sdk_sagemaker::types::ResourceConfigForUpdate;
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 use serde_json::Value;
-use service::ports::training::{Description, TrainingJobs, TrainingJobsError};
+use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError};
 
 use crate::{SageMaker, describe, errors};
 
-/// Pages of tags read at most: a job has 50 tags at most, and they fit one page.
+/// Maximum pages of tags. A job has at most 50 tags, which fit one page.
 const TAG_PAGES_MAX: usize = 4;
 
 impl TrainingJobs for SageMaker {
     async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
         let body = request.to_string();
-        // The SDK's request has no member; it has the operation, and gets its body before it is signed.
+        // The SDK's request is empty except for the operation; the body is replaced before signing.
         let call = self.writes.create_training_job().customize();
         let sent = call.mutate_request(move |http| carry(http, &body)).send().await;
         sent.map(drop).map_err(|error| errors::create(&error))
@@ -28,8 +28,8 @@ impl TrainingJobs for SageMaker {
     async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
         let sent = self.writes.stop_training_job().training_job_name(name).send().await;
         match sent.map(drop).map_err(|error| errors::stop(&error)) {
-            // Where a role may stop only what has our tag, a job that is not there is as forbidden as another's: it has no
-            // tag either. Whether it is there must be known, or a start would never be called off.
+            // A role that may stop only jobs with our tag gets AccessDenied for a missing job, too. A cancelled start
+            // needs to know whether the job exists, so describe it.
             Err(TrainingJobsError::Refused { code, message }) if code == errors::ACCESS_DENIED => {
                 match self.describe(name).await {
                     Err(absent @ TrainingJobsError::NotFound(_)) => Err(absent),
@@ -51,8 +51,8 @@ impl TrainingJobs for SageMaker {
         describe::description(name, &sent.map_err(|error| errors::of_job(&error))?)
     }
 
-    /// The job is described first. It tells the job's ARN; and it is told to be absent only there: of an ARN that nothing
-    /// has, `ListTags` might as well show no tags, and the job would be taken for somebody else's.
+    /// Describes the job first, for its ARN. `ListTags` may also return an empty list for a missing job, which would
+    /// make the job look foreign.
     async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
         let sent = self.reads.describe_training_job().training_job_name(name).send().await;
         let job = sent.map_err(|error| errors::of_job(&error))?;
@@ -72,11 +72,11 @@ impl TrainingJobs for SageMaker {
                 return Ok(tags);
             }
         }
-        Err(TrainingJobsError::Unavailable(format!("the tags of {name} have no end")))
+        Err(TrainingJobsError::Unavailable(format!("the list of tags of {name} does not end")))
     }
 }
 
-/// Puts `body` in place of the request's own.
+/// Replaces the body of the request.
 fn carry(http: &mut HttpRequest, body: &str) {
     http.headers_mut().insert("content-length", body.len().to_string());
     *http.body_mut() = SdkBody::from(body);

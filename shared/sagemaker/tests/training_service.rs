@@ -1,9 +1,8 @@
-//! SageMaker's SDK against the local training service on the wire: the contract of every training service, through the whole
-//! of both.
+//! The contract of every training service, tested with SageMaker's SDK against the local training service over HTTP.
 //!
-//! A program of its own rather than one of the test harness, since it is the host shim of its training processes too. It
-//! answers `--list` as test runners ask for it.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests fail with their test")]
+//! A separate program without the test harness, because it is also the host shim of its training processes. Supports
+//! `--list` for test runners.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failing helper fails its test")]
 
 #[path = "training_service/log_store.rs"]
 mod log_store;
@@ -14,16 +13,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_connection::account_at;
+use aws::account_at;
 use local::training::{Config, shim::shim_main};
 use sagemaker::SageMaker;
 use serde_json::{Value, json};
-use service::contract::training::{self as contract, Program, Stage};
 use tokio::net::TcpListener;
 use training_service::{LOG_GROUP, LogsTo, Server, Settings};
+use use_cases::contract::training::{self as contract, Program, Stage};
 
-const TEST: &str = "the_wire_keeps_the_contract";
-/// Does what the hyperparameter `program` says.
+const TEST: &str = "the_sdk_and_the_local_service_fulfill_the_contract";
+/// Ends, fails or sleeps, as the hyperparameter `program` says.
 const SCRIPT: &str =
     "case $SM_HP_PROGRAM in Ends) echo one; echo two;; Fails) exit 3;; *) exec sleep 600;; esac";
 
@@ -39,8 +38,8 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    // A panic is the exit code.
-    tokio::runtime::Runtime::new().unwrap().block_on(the_wire_keeps_the_contract());
+    // A panic sets the exit code.
+    tokio::runtime::Runtime::new().unwrap().block_on(the_sdk_and_the_local_service_fulfill_the_contract());
     println!("test {TEST} ... ok");
     ExitCode::SUCCESS
 }
@@ -77,7 +76,7 @@ impl Stage for Wire {
     }
 }
 
-async fn the_wire_keeps_the_contract() {
+async fn the_sdk_and_the_local_service_fulfill_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     let store = log_store::start();
     let shim = vec![env::current_exe().unwrap().into_os_string(), "__host".into()];
@@ -88,7 +87,7 @@ async fn the_wire_keeps_the_contract() {
         training,
         events: None,
         logs: Some(LogsTo { account: account_at(&store.endpoint).await, group: LOG_GROUP.to_owned() }),
-        tell: Arc::new(|line| println!("{line}")),
+        report: Arc::new(|line| println!("{line}")),
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());

@@ -1,21 +1,21 @@
-//! One parameter: from its coordinate in the unit interval to its value and back.
+//! One parameter: converts its coordinate in the unit interval to its value, and back.
 //!
-//! Integers with linear scaling and categories cut the interval into equal cells by whole-number arithmetic,
-//! exact over all of `i64`. The others go through floats; a greater coordinate never gives a lesser number,
-//! so the way back can be found by bisection where the closed formula is off by a rounding.
+//! Integers with linear scaling and categories divide the interval into equal cells by integer arithmetic, exact over
+//! all of `i64`. The others use floats. A greater coordinate never gives a smaller number, so bisection finds the
+//! coordinate of a value where rounding makes the closed formula inexact.
 //!
-//! Assumes a domain that [`crate::Space::new`] has checked. Must never: give a value outside the bounds.
+//! Assumes a domain that [`crate::Space::new`] has checked. A value must never be outside the bounds.
 
 use crate::number::{UNIT_BITS, UNIT_STEPS, nearest_float, nearest_integer, step_of, unit};
 use crate::space::{Domain, EncodeRule, Scaling};
 
 impl Domain {
-    /// The value at a coordinate, as text.
+    /// Returns the value at a coordinate, as text.
     pub(crate) fn value(&self, u: f64) -> String {
         let step = step_of(u);
         match self {
             Self::Integer { min, max, scaling } => integer_at(*min, *max, *scaling, step).to_string(),
-            // `Display` of a float is the shortest decimal that reads back the same, without an exponent.
+            // `Display` of a float is the shortest decimal that parses to the same float, without an exponent.
             Self::Continuous { min, max, scaling } => float_at(*min, *max, *scaling, step).to_string(),
             Self::Categorical { values } => {
                 let cell = usize::try_from(cell_at(step, values.len() as u128)).unwrap_or(usize::MAX);
@@ -24,7 +24,7 @@ impl Domain {
         }
     }
 
-    /// A coordinate at which [`Self::value`] gives this text.
+    /// Returns a coordinate at which [`Self::value`] gives this text.
     pub(crate) fn coordinate(&self, text: &str) -> Result<f64, EncodeRule> {
         match self {
             Self::Integer { min, max, scaling } => {
@@ -33,7 +33,7 @@ impl Domain {
                     return Err(EncodeRule::OutOfDomain);
                 }
                 Ok(unit(match scaling {
-                    Scaling::Linear => centre(u128::from(value.abs_diff(*min)), integers(*min, *max)),
+                    Scaling::Linear => center(u128::from(value.abs_diff(*min)), integers(*min, *max)),
                     Scaling::Logarithmic | Scaling::ReverseLogarithmic => {
                         let (low, high) = log_bounds(*min, *max);
                         let guess = (libm::log(nearest_float(value)) - low) / (high - low);
@@ -54,28 +54,28 @@ impl Domain {
             }
             Self::Categorical { values } => {
                 let cell = values.iter().position(|value| value == text).ok_or(EncodeRule::OutOfDomain)?;
-                Ok(unit(centre(cell as u128, values.len() as u128)))
+                Ok(unit(center(cell as u128, values.len() as u128)))
             }
         }
     }
 }
 
-/// Which of `cells` equal cells of the unit interval a step is in; the end of the interval is in the last
-/// one. `cells` is at most 2^64, so nothing overflows.
+/// Returns which of `cells` equal cells of the unit interval holds a step; the end of the interval belongs to the last
+/// cell. `cells` is at most 2^64, so nothing overflows.
 fn cell_at(step: u64, cells: u128) -> u128 {
     ((u128::from(step) * cells) >> UNIT_BITS).min(cells - 1)
 }
 
-/// The step in the middle of a cell. Where cells are smaller than a step, the first step that is not before
-/// it.
-fn centre(cell: u128, cells: u128) -> u64 {
+/// Returns the step in the middle of a cell; where cells are smaller than a step, the first step at or after its
+/// start.
+fn center(cell: u128, cells: u128) -> u64 {
     let steps = u128::from(UNIT_STEPS);
     let first = cell.saturating_mul(steps).div_ceil(cells);
     let middle = cell.saturating_mul(2).saturating_add(1).saturating_mul(steps) / (2 * cells);
     u64::try_from(first.max(middle)).unwrap_or(UNIT_STEPS).min(UNIT_STEPS)
 }
 
-/// How many integers are in min..=max: 1..=2^64.
+/// Returns how many integers are in min..=max: 1..=2^64.
 fn integers(min: i64, max: i64) -> u128 {
     u128::from(max.abs_diff(min)) + 1
 }
@@ -91,7 +91,7 @@ fn integer_at(min: i64, max: i64, scaling: Scaling, step: u64) -> i64 {
             let (low, high) = log_bounds(min, max);
             match step {
                 0 => min,
-                // Not by the formula: the float nearest to a great bound may round to well below it.
+                // The formula is not used here: the float nearest to a large bound may round to well below it.
                 UNIT_STEPS => max,
                 _ => nearest_integer(libm::exp(low + unit(step) * (high - low))).clamp(min, max),
             }
@@ -99,7 +99,7 @@ fn integer_at(min: i64, max: i64, scaling: Scaling, step: u64) -> i64 {
     }
 }
 
-/// Logarithms of the bounds, half an integer further out, so that the bounds get their full share.
+/// Returns the logarithms of the bounds, extended by half an integer so that the bounds get their full share.
 fn log_bounds(min: i64, max: i64) -> (f64, f64) {
     (libm::log(nearest_float(min) - 0.5), libm::log(nearest_float(max) + 0.5))
 }
@@ -110,7 +110,7 @@ fn float_at(min: f64, max: f64, scaling: Scaling, step: u64) -> f64 {
         (0, _) => min,
         (UNIT_STEPS, _) => max,
         (_, Scaling::Linear) if (max - min).is_finite() => min + u * (max - min),
-        // The width overflows: the same in halves.
+        // The width overflows, so the formula works on halves.
         (_, Scaling::Linear) => 2.0 * (min / 2.0 + u * (max / 2.0 - min / 2.0)),
         (_, Scaling::Logarithmic) => {
             let (low, high) = (libm::log(min), libm::log(max));
@@ -125,8 +125,8 @@ fn float_at(min: f64, max: f64, scaling: Scaling, step: u64) -> f64 {
     value.clamp(min, max) + 0.0
 }
 
-/// The coordinate of a value by the closed formula; rounding may put it beside the right step. Not-a-number
-/// if the bounds are equal.
+/// Returns the coordinate of a value by the closed formula; rounding may put it next to the right step. NaN if the
+/// bounds are equal.
 fn float_guess(min: f64, max: f64, scaling: Scaling, value: f64) -> f64 {
     match scaling {
         Scaling::Linear => (value / 2.0 - min / 2.0) / (max / 2.0 - min / 2.0),
@@ -137,8 +137,8 @@ fn float_guess(min: f64, max: f64, scaling: Scaling, value: f64) -> f64 {
     }
 }
 
-/// The step at which the non-decreasing function `at` is `value`: the guess if that is right, else the first
-/// step at which the function is not less, which is equal to it if any step is.
+/// Returns the step at which the non-decreasing function `at` equals `value`: the guess if it is right, else the first
+/// step at which the function is not less, which equals `value` if any step does.
 fn find<T: PartialOrd>(guess: f64, value: &T, at: impl Fn(u64) -> T) -> u64 {
     let guess = step_of(guess);
     if at(guess) == *value {

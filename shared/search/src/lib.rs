@@ -3,7 +3,7 @@
 //! Everything here is a pure function of its arguments. Numbers are the same on every machine: transcendental
 //! functions come from `libm`, sums have a fixed order, and no map with a random order is iterated.
 //!
-//! This crate never does I/O, never reads a clock, and never draws randomness other than from a given seed.
+//! This crate does no I/O, reads no clock, and draws random numbers only from a given seed.
 #![warn(missing_docs)]
 
 pub mod sampler;

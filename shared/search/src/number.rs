@@ -1,26 +1,26 @@
-//! The conversions between kinds of numbers that the rest of the crate needs, each in one checked place.
+//! Conversions between kinds of numbers, each in one checked place.
 //!
-//! A position in the unit interval is held as a whole number of steps of 2^-53, 0..=[`UNIT_STEPS`]: every one
-//! is a float exactly, so whole-number arithmetic on it loses nothing.
+//! A position in the unit interval is a whole number of steps of 2^-53, 0..=[`UNIT_STEPS`]. Each step is exactly a
+//! float, so integer arithmetic on steps is exact.
 //!
-//! Must never: round in a way that depends on the machine.
+//! Rounding must not depend on the machine.
 
-/// The bits of a position.
+/// The number of bits of a position.
 pub(crate) const UNIT_BITS: u32 = 53;
-/// How many steps the unit interval has.
+/// The number of steps of the unit interval.
 pub(crate) const UNIT_STEPS: u64 = 1 << UNIT_BITS;
 
-/// The step at or below `u`, which is clipped into [0, 1]; not-a-number gives 0.
+/// Returns the step at or below `u`, clipped into [0, 1]; NaN gives 0.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the product is in 0..=2^53; the cast drops its fraction and takes not-a-number to 0"
+    reason = "the product is in 0..=2^53; the cast drops its fraction and maps NaN to 0"
 )]
 pub(crate) fn step_of(u: f64) -> u64 {
     (u.clamp(0.0, 1.0) * UNIT_STEPS_FLOAT) as u64
 }
 
-/// The float at a step; exact for 0..=[`UNIT_STEPS`].
+/// Returns the float at a step; exact for 0..=[`UNIT_STEPS`].
 #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
 pub(crate) fn unit(step: u64) -> f64 {
     step.min(UNIT_STEPS) as f64 / UNIT_STEPS_FLOAT
@@ -28,14 +28,14 @@ pub(crate) fn unit(step: u64) -> f64 {
 
 const UNIT_STEPS_FLOAT: f64 = 9_007_199_254_740_992.0;
 
-/// The float nearest to an integer: exact up to 2^53 in size.
-#[expect(clippy::cast_precision_loss, reason = "meant: used in log space only, where nearest is enough")]
+/// Returns the float nearest to an integer: exact up to 2^53 in size.
+#[expect(clippy::cast_precision_loss, reason = "used in log space only, where the nearest float is enough")]
 pub(crate) fn nearest_float(integer: i64) -> f64 {
     integer as f64
 }
 
-/// The integer nearest to a float; what is beyond the limits of `i64` gives the limit.
-#[expect(clippy::cast_possible_truncation, reason = "rounded before; the cast saturates")]
+/// Returns the integer nearest to a float; a float beyond the range of `i64` gives its limit.
+#[expect(clippy::cast_possible_truncation, reason = "the float is rounded before; the cast saturates")]
 pub(crate) fn nearest_integer(float: f64) -> i64 {
     float.round() as i64
 }

@@ -1,7 +1,7 @@
-//! Which configuration the n-th trial gets.
+//! The samplers: they give the n-th trial its configuration.
 //!
-//! A suggestion is a function of (space, kind, seed, trial index) alone. It must never depend on which trials
-//! have ended, or in which order. The numbers are part of what a stored tuning means: the tests pin them.
+//! A suggestion is a function of (space, kind, seed, trial index) alone. It must not depend on which trials have
+//! ended, or in which order. Stored tunings rely on these numbers, so the tests pin them.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,18 +15,18 @@ use crate::space::{Configuration, Space};
 pub enum SamplerKind {
     /// Independent uniform points. The seed of a trial is `child(seed, "random", trial)`.
     Random,
-    /// The scrambled Sobol' sequence (see [`sobol`]): evenly spread, best for a number of trials that is a
-    /// power of two. The seed of a dimension is `child(seed, "sobol", dimension)`.
+    /// The scrambled Sobol' sequence (see [`sobol`]): evenly spread, best for a number of trials that is a power of
+    /// two. The seed of a dimension is `child(seed, "sobol", dimension)`.
     Sobol,
 }
 
-/// The configuration of a trial, counted from 0.
+/// Returns the configuration of a trial, counted from 0.
 #[must_use]
 pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32) -> Configuration {
     space.decode(&point(space.dimensions(), kind, seed, trial))
 }
 
-/// The point of a trial: `dimensions` coordinates in [0, 1), each a multiple of 2^-53.
+/// Returns the point of a trial: `dimensions` coordinates in [0, 1), each a multiple of 2^-53.
 ///
 /// # Panics
 /// If `kind` is [`SamplerKind::Sobol`] and `dimensions` is more than [`sobol::DIMENSIONS_MAX`].

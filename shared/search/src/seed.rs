@@ -1,17 +1,17 @@
-//! Seeds, as a tree: each purpose and index has a seed of its own, so a new draw moves no old one.
+//! Seeds, as a tree: each purpose and index has its own seed, so a new draw changes no existing one.
 //!
-//! Everything is integer arithmetic and the same on every machine. These numbers are part of what a stored
-//! tuning means: they must never change (the tests pin them). Not for secrets.
+//! All arithmetic is on integers and the same on every machine. Stored tunings rely on these numbers, so they must
+//! never change; the tests pin them. Not for secrets.
 
 use crate::number::{UNIT_BITS, unit};
 
-/// 2^64 divided by the golden ratio, made odd: the step of `SplitMix64`.
+/// 2^64 divided by the golden ratio, made odd: the increment of `SplitMix64`.
 pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The seed below `seed` for a purpose and an index.
+/// Returns the child seed of `seed` for a purpose and an index.
 ///
 /// Defined as `mix(mix(mix(seed + G) ^ fnv(purpose)) + (index + 1) G)`, modulo 2^64, where `mix` is the
-/// finaliser of `SplitMix64` (see [`Rng`]), G its increment, and `fnv` the 64-bit FNV-1a hash of the UTF-8
+/// finalizer of `SplitMix64` (see [`Rng`]), G its increment, and `fnv` the 64-bit FNV-1a hash of the UTF-8
 /// text (Fowler, Noll, Vo). For one seed and purpose, different indexes give different seeds.
 #[must_use]
 pub fn child(seed: u64, purpose: &str, index: u64) -> u64 {
@@ -19,38 +19,38 @@ pub fn child(seed: u64, purpose: &str, index: u64) -> u64 {
     mix(purpose.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN)))
 }
 
-/// `SplitMix64`: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014;
-/// in the form of S. Vigna's public-domain `splitmix64.c`. Period 2^64.
+/// The `SplitMix64` generator: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA
+/// 2014, in the form of S. Vigna's public-domain `splitmix64.c`. Period 2^64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator that starts at `seed`; take that from [`child`].
+    /// Returns a generator that starts at `seed`; derive the seed with [`child`].
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         mix(self.0)
     }
 
-    /// Uniform in [0, 1): the upper 53 bits, as a multiple of 2^-53.
+    /// Returns a uniform float in [0, 1): the upper 53 bits, as a multiple of 2^-53.
     pub fn next_f64(&mut self) -> f64 {
         unit(self.next_u64() >> (u64::BITS - UNIT_BITS))
     }
 }
 
-/// The finaliser of `SplitMix64` (Stafford's variant 13): one-to-one on 64 bits.
+/// The finalizer of `SplitMix64` (Stafford's variant 13): one-to-one on 64 bits.
 pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-/// FNV-1a, 64 bits.
+/// Returns the 64-bit FNV-1a hash.
 fn fnv(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
@@ -62,7 +62,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn generator_gives_the_published_numbers() {
+    fn the_generator_returns_the_published_numbers() {
         // The output of splitmix64.c for seed 1234567, as in Rosetta Code, "Pseudo-random
         // numbers/Splitmix64".
         let mut rng = Rng::new(1_234_567);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_gives_the_published_numbers() {
+    fn the_hash_returns_the_published_numbers() {
         assert_eq!(
             [fnv(""), fnv("a"), fnv("foobar")],
             [0xcbf2_9ce4_8422_2325, 0xaf63_dc4c_8601_ec8c, 0x8594_4171_f739_67e8]
@@ -85,8 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn children_are_pinned_and_differ() {
-        // Also what a second implementation, in Python, gave.
+    fn child_seeds_are_pinned_and_differ() {
+        // A second implementation, in Python, gives the same numbers.
         assert_eq!(child(0, "", 0), 968_999_591_178_511_036);
         assert_eq!(child(42, "random", 7), 12_927_131_050_833_666_538);
         let mut seen = BTreeSet::new();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_in_the_unit_interval_and_even() {
+    fn floats_are_uniform_in_the_unit_interval() {
         let mut rng = Rng::new(child(1, "test", 0));
         let mut tenths = [0_u32; 10];
         for _ in 0..100_000 {

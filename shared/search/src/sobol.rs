@@ -1,16 +1,16 @@
 //! The Sobol' sequence in up to 30 dimensions, plain and scrambled.
 //!
-//! Points are computed from their index, without state. The direction numbers are those of S. Joe and F. Y.
+//! Each point is computed from its index, without state. The direction numbers are those of S. Joe and F. Y.
 //! Kuo, "Constructing Sobol sequences with better two-dimensional projections", SIAM J. Sci. Comput. 30,
-//! 2635-2654 (2008), file `new-joe-kuo-6`; copyright (c) 2008 Frances Y. Kuo and Stephen Joe, BSD licence,
+//! 2635-2654 (2008), file `new-joe-kuo-6`; copyright (c) 2008 Frances Y. Kuo and Stephen Joe, BSD license,
 //! see `LICENSE-JOE-KUO` beside this crate's manifest.
 //!
-//! Must never: change a number; stored tunings rely on them.
+//! Stored tunings rely on these numbers: they must never change.
 
 use crate::number::{UNIT_BITS, unit};
 use crate::seed::{GOLDEN, mix};
 
-/// The dimensions that there are direction numbers for.
+/// The number of dimensions with direction numbers.
 pub const DIMENSIONS_MAX: usize = 30;
 
 const BITS: usize = 32;
@@ -49,7 +49,7 @@ const JOE_KUO: [(u32, &[u32]); DIMENSIONS_MAX - 1] = [
     (37, &[1, 1, 3, 9, 25, 29, 41]),
 ];
 
-/// For each dimension the direction number of each bit of the index, the lowest first.
+/// For each dimension, the direction number of each bit of the index, lowest bit first.
 const DIRECTIONS: [[u32; BITS]; DIMENSIONS_MAX] = directions();
 
 const fn directions() -> [[u32; BITS]; DIMENSIONS_MAX] {
@@ -92,10 +92,10 @@ const fn directions_of(coefficients: u32, initial: &[u32]) -> [u32; BITS] {
     v
 }
 
-/// Coordinate `dimension` (from 0) of point `index` (from 0), in units of 2^-32.
+/// Returns coordinate `dimension` (from 0) of point `index` (from 0), in units of 2^-32.
 ///
-/// Points are in the order of Sobol's definition. Programs that step in Gray code (`sobol.cc`, scipy) have
-/// the point of our index `i ^ (i >> 1)` at i.
+/// Points are in the order of Sobol's definition. Programs that step in Gray code (`sobol.cc`, scipy) return at index i
+/// the point that has index `i ^ (i >> 1)` here.
 ///
 /// # Panics
 /// If `dimension` is not less than [`DIMENSIONS_MAX`].
@@ -105,21 +105,21 @@ pub fn coordinate(index: u32, dimension: usize) -> u32 {
     bits.fold(0, |sum, (bit, direction)| if (index >> bit) & 1 == 1 { sum ^ direction } else { sum })
 }
 
-/// Coordinate `dimension` of point `index` after scrambling: in [0, 1), a multiple of 2^-53.
+/// Returns coordinate `dimension` of point `index` after scrambling: in [0, 1), a multiple of 2^-53.
 ///
-/// Nested uniform scrambling (A. B. Owen, "Randomly permuted (t,m,s)-nets and (t,s)-sequences", 1995): each
-/// bit is flipped by a random bit that belongs to the bits before it, here hashed from `seed` and those bits,
-/// as in B. Burley, "Practical hash-based Owen scrambling", JCGT 9(4) (2020), but with a full 64-bit hash for
-/// each bit. The 21 bits below the 32 of the sequence are hashed likewise, as if it had gone on. What makes
-/// the points evenly spread stays; different indexes still give different coordinates. Each dimension needs a
-/// seed of its own.
+/// This is nested uniform scrambling (A. B. Owen, "Randomly permuted (t,m,s)-nets and (t,s)-sequences", 1995): each
+/// bit is flipped by a random bit that depends on the bits before it. Here that random bit is a hash of `seed` and
+/// those bits, as in B. Burley, "Practical hash-based Owen scrambling", JCGT 9(4) (2020), but with a full 64-bit hash
+/// for each bit. The 21 bits below the 32 of the sequence are hashed likewise, as if the sequence continued.
+/// Scrambling keeps the even spread, and different indexes still give different coordinates. Each dimension needs its
+/// own seed.
 ///
 /// # Panics
 /// If `dimension` is not less than [`DIMENSIONS_MAX`].
 #[must_use]
 pub fn scrambled(index: u32, dimension: usize, seed: u64) -> f64 {
     let plain = u64::from(coordinate(index, dimension));
-    // The bits before a bit, with a one in front, number the nodes of a binary tree.
+    // The bits before a bit, prefixed by a one, number the nodes of a binary tree.
     let hash = |node: u64| mix(seed.wrapping_add(node.wrapping_mul(GOLDEN)));
     let whole = 1 << BITS | plain;
     let flips = (1..=BITS).fold(0, |flips, below| (flips << 1) | hash(whole >> (BITS + 1 - below)) >> 63);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_1024_points_are_those_of_scipy() {
+    fn the_first_1024_points_match_scipy() {
         // scipy 1.17.1: x = qmc.Sobol(30, scramble=False, bits=32).random(1024) * 2**32, then for each i and
         // d hash = (hash ^ (x[i, d] >> 22)) * 0x100000001b3 modulo 2**64. scipy steps in Gray code.
         let hash = (0..1024).flat_map(|i| point(gray(i))).fold(0_u64, |hash, x| {
@@ -152,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn single_points_are_those_of_scipy() {
-        // The same generator after fast_forward; every bit of the index is used.
+    fn single_points_match_scipy() {
+        // The same generator after fast_forward: these points use every bit of the index.
         let at = |index| [0, 1, 2, 10, 20, 28, 29].map(|dimension| coordinate(index, dimension));
         assert_eq!(
             at(gray(69_857)),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn small_points_are_those_of_the_definition() {
+    fn the_first_points_match_the_definition() {
         let quarters = |index| point(index)[..4].iter().map(|x| x >> 30).collect::<Vec<_>>();
         assert_eq!(quarters(0), [0, 0, 0, 0]);
         assert_eq!(quarters(1), [2, 2, 2, 2]);
@@ -178,14 +178,14 @@ mod tests {
         assert_eq!(quarters(3), [3, 1, 1, 1]);
     }
 
-    /// Which of 2^log2 equal intervals a coordinate is in.
+    /// Returns which of 2^log2 equal intervals holds a coordinate.
     fn interval(u: f64, log2: u32) -> usize {
         let step = crate::number::step_of(u) >> (UNIT_BITS - log2);
         usize::try_from(step).unwrap()
     }
 
     #[test]
-    fn scrambled_or_not_each_interval_gets_one_of_the_first_points() {
+    fn each_interval_holds_one_of_the_first_points_with_and_without_scrambling() {
         for dimension in 0..DIMENSIONS_MAX {
             for log2 in 0..=10 {
                 let mut counts = vec![[0; 2]; 1 << log2];
@@ -221,8 +221,8 @@ mod tests {
 
     #[test]
     fn scrambling_spreads_a_point_over_the_whole_interval() {
-        // Over seeds, one coordinate is uniform: each 64th of the interval is hit 1000 times of 64 000, give
-        // or take five standard deviations.
+        // Over seeds, one coordinate is uniform: each 64th of the interval holds 1000 of 64,000 points, within five
+        // standard deviations.
         for (index, dimension) in [(0, 0), (1, 0), (1000, 29)] {
             let mut counts = [0_u32; 64];
             for seed in 0..64_000 {

@@ -1,26 +1,25 @@
-//! What is searched: parameters, their domains and scaling, and a configuration drawn from them.
+//! The search space: parameters, their domains and scaling, and a configuration drawn from them.
 //!
-//! Holds the types that the rest of the service stores and passes on. Assumes that ranges were already parsed
-//! from the strings of a request; a [`Space`] that exists is valid, also one read from storage.
+//! The rest of the service stores these types and passes them on. Ranges are already parsed from the strings of a
+//! request; a [`Space`] is always valid, also when it is read from storage.
 //!
-//! Must never: reorder parameters (the coordinate of a parameter is its position), or change what a stored
-//! value means.
+//! The order of parameters must never change (the coordinate of a parameter is its position), nor the meaning of a
+//! stored value.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The most parameters of one space. Source: `ParameterRanges` of SageMaker's
-/// `CreateHyperParameterTuningJob`.
+/// The maximum of parameters in one space (`ParameterRanges` of SageMaker's `CreateHyperParameterTuningJob`).
 pub const PARAMETERS_MAX: usize = 30;
-/// The most values of one categorical parameter. Source: `CategoricalParameterRange.Values`, same request.
+/// The maximum of values of one categorical parameter (`CategoricalParameterRange.Values` of the same request).
 pub const CATEGORIES_MAX: usize = 30;
-/// From this ratio of bounds on, [`ScalingType::Auto`] is logarithmic. Our choice: SageMaker's is
-/// unpublished.
+/// The ratio of the bounds from which [`ScalingType::Auto`] is logarithmic. This is our choice: SageMaker's is not
+/// published.
 pub const AUTO_LOGARITHMIC_RATIO: i64 = 1000;
 
-/// How the unit interval is stretched over a range.
+/// How the unit interval is mapped to a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scaling {
@@ -28,11 +27,11 @@ pub enum Scaling {
     Linear,
     /// Uniform in ln x. Needs x > 0.
     Logarithmic,
-    /// Uniform in ln(1 - x). Needs 0 <= x < 1, continuous only.
+    /// Uniform in ln(1 - x). Needs 0 <= x < 1; continuous ranges only.
     ReverseLogarithmic,
 }
 
-/// The scaling that a request asks for; [`Scaling`] is what it comes to.
+/// The scaling that a request asks for. It resolves to a [`Scaling`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ScalingType {
     /// Logarithmic if the bounds are positive and at least [`AUTO_LOGARITHMIC_RATIO`] apart, else linear.
@@ -47,14 +46,14 @@ pub enum ScalingType {
 }
 
 impl ScalingType {
-    /// The scaling of a continuous range. Whether it suits the range is checked by [`Space::new`].
+    /// Returns the scaling of a continuous range. [`Space::new`] checks whether it suits the range.
     #[must_use]
     pub fn resolve(self, min: f64, max: f64) -> Scaling {
         const RATIO: f64 = 1000.0;
         self.resolve_if(min > 0.0 && max / min >= RATIO)
     }
 
-    /// The scaling of an integer range, by whole-number division.
+    /// Returns the scaling of an integer range, by integer division.
     #[must_use]
     pub fn resolve_integer(self, min: i64, max: i64) -> Scaling {
         self.resolve_if(min > 0 && max / min >= AUTO_LOGARITHMIC_RATIO)
@@ -70,29 +69,29 @@ impl ScalingType {
     }
 }
 
-/// The values that one parameter can take. Both bounds belong to the range and may be equal.
+/// The values of one parameter. Both bounds belong to the range and may be equal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Domain {
-    /// Whole numbers.
+    /// Integers.
     Integer {
-        /// Least value.
+        /// The minimum.
         min: i64,
-        /// Greatest value.
+        /// The maximum.
         max: i64,
         /// Linear, or logarithmic with `min >= 1`.
         scaling: Scaling,
     },
     /// Finite floating-point numbers.
     Continuous {
-        /// Least value.
+        /// The minimum.
         min: f64,
-        /// Greatest value.
+        /// The maximum.
         max: f64,
-        /// Any; logarithmic needs `min > 0`, reverse-logarithmic `0 <= min` and `max < 1`.
+        /// Any scaling; logarithmic needs `min > 0`, reverse-logarithmic `0 <= min` and `max < 1`.
         scaling: Scaling,
     },
-    /// One of 1..=[`CATEGORIES_MAX`] texts, each equally likely.
+    /// One of 1..=[`CATEGORIES_MAX`] texts, all equally likely.
     Categorical {
         /// The texts, in the order of the request.
         values: Vec<String>,
@@ -102,13 +101,13 @@ pub enum Domain {
 /// A named domain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// Unique in its space.
+    /// The name, unique in its space.
     pub name: String,
-    /// What it can be.
+    /// The domain.
     pub domain: Domain,
 }
 
-/// A valid search space: 1..=[`PARAMETERS_MAX`] parameters in the order given. Stored as their list.
+/// A valid search space: 1..=[`PARAMETERS_MAX`] parameters in the given order. Stored as a list of parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Parameter>", into = "Vec<Parameter>")]
 pub struct Space {
@@ -116,7 +115,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// Checks the parameters and keeps their order. The first rule broken, in that order, is the error.
+    /// Checks the parameters and keeps their order. Returns the first broken rule, in that order, as the error.
     pub fn new(parameters: Vec<Parameter>) -> Result<Self, SpaceError> {
         if parameters.is_empty() || parameters.len() > PARAMETERS_MAX {
             let rule = SpaceRule::ParameterCount { count: parameters.len() };
@@ -132,18 +131,18 @@ impl Space {
         Ok(Self { parameters })
     }
 
-    /// The parameters in order.
+    /// Returns the parameters in order.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// The number of coordinates of a point: one for each parameter.
+    /// Returns the number of coordinates of a point: one for each parameter.
     pub fn dimensions(&self) -> usize {
         self.parameters.len()
     }
 
-    /// How many different configurations there are: `None` if a continuous range has room between its bounds,
-    /// `u64::MAX` if they are that many or more. A category listed twice counts twice.
+    /// Returns the number of configurations: `None` if a continuous range has different bounds, `u64::MAX` if there
+    /// are that many or more. A category listed twice counts twice.
     pub fn cardinality(&self) -> Option<u64> {
         self.parameters.iter().try_fold(1_u64, |product, parameter| {
             let count = match &parameter.domain {
@@ -156,10 +155,10 @@ impl Space {
         })
     }
 
-    /// The configuration at a point of the unit cube.
+    /// Returns the configuration at a point of the unit cube.
     ///
-    /// `point` has [`Self::dimensions`] coordinates, in order, each read to 53 bits and clipped into [0, 1];
-    /// not-a-number counts as 0. A greater coordinate never gives a lesser number.
+    /// `point` has [`Self::dimensions`] coordinates, in order. Each is read to 53 bits and clipped into [0, 1]; NaN
+    /// counts as 0. A greater coordinate never gives a smaller number.
     ///
     /// # Panics
     /// If `point` has another length.
@@ -171,11 +170,11 @@ impl Space {
         )
     }
 
-    /// A point that [`Self::decode`] takes back to the configuration: for integers and categories the centre
-    /// of their cell.
+    /// Returns a point that [`Self::decode`] converts back to the configuration. For integers and categories it is the
+    /// center of their cell.
     ///
-    /// Going there and back is exact for every configuration that `decode` gave. Any other one within bounds
-    /// comes back with its numbers in normal form, and off by at most what one coordinate step (2^-53) means.
+    /// The round trip is exact for every configuration that `decode` returned. Any other configuration within bounds
+    /// returns with its numbers in normal form, changed by at most one coordinate step (2^-53).
     pub fn encode(&self, configuration: &Configuration) -> Result<Vec<f64>, EncodeError> {
         let error = |name: &str, rule| EncodeError { parameter: name.to_owned(), rule };
         if let Some(name) =
@@ -233,30 +232,30 @@ impl Domain {
 
 /// A chosen value for each parameter, as the strings that SageMaker passes to a training job, by name.
 ///
-/// Integers are plain (`"7"`), continuous values the shortest decimal that reads back as the same number,
-/// never with an exponent (`"0.25"`, `"1"`), categories are unchanged. Stored as a JSON object.
+/// Integers are plain (`"7"`). A continuous value is the shortest decimal that parses to the same number, without an
+/// exponent (`"0.25"`, `"1"`). Categories are unchanged. Stored as a JSON object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Configuration(pub BTreeMap<String, String>);
 
 impl Configuration {
-    /// The value of a parameter, if it has one.
+    /// Returns the value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Names and values, ordered by name.
+    /// Returns names and values, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
-/// Why parameters make no space. The caller's request is wrong: answer it as a validation error.
+/// Why parameters make no space. The request is invalid: report it as a validation error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpaceError {
-    /// Name of the parameter at fault; `None` if it is the list as a whole.
+    /// The name of the invalid parameter; `None` if the list as a whole is invalid.
     pub parameter: Option<String>,
-    /// What it breaks.
+    /// The broken rule.
     pub rule: SpaceRule,
 }
 
@@ -271,12 +270,12 @@ impl fmt::Display for SpaceError {
 
 impl std::error::Error for SpaceError {}
 
-/// A rule that a [`Space`] keeps. Its text says how it was broken.
+/// A rule of a [`Space`]. Its text describes how it was broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpaceRule {
     /// 1..=[`PARAMETERS_MAX`] parameters.
     ParameterCount {
-        /// How many there are.
+        /// The number of parameters.
         count: usize,
     },
     /// Names are unique.
@@ -293,7 +292,7 @@ pub enum SpaceRule {
     ReverseLogarithmicNotInUnit,
     /// 1..=[`CATEGORIES_MAX`] categories.
     CategoryCount {
-        /// How many there are.
+        /// The number of categories.
         count: usize,
     },
 }
@@ -302,9 +301,9 @@ impl fmt::Display for SpaceRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ParameterCount { count } => {
-                write!(f, "a search space has 1 to {PARAMETERS_MAX} parameters, not {count}")
+                write!(f, "a search space needs 1 to {PARAMETERS_MAX} parameters, but has {count}")
             }
-            Self::NameRepeated => f.write_str("the name is used twice"),
+            Self::NameRepeated => f.write_str("the name is used more than once"),
             Self::BoundsReversed => f.write_str("the minimum is greater than the maximum"),
             Self::BoundNotFinite => f.write_str("the bounds must be finite numbers"),
             Self::LogarithmicNotPositive => {
@@ -317,19 +316,19 @@ impl fmt::Display for SpaceRule {
                 f.write_str("reverse logarithmic scaling needs a range within 0 <= x < 1")
             }
             Self::CategoryCount { count } => {
-                write!(f, "a categorical parameter has 1 to {CATEGORIES_MAX} values, not {count}")
+                write!(f, "a categorical parameter needs 1 to {CATEGORIES_MAX} values, but has {count}")
             }
         }
     }
 }
 
-/// Why a configuration has no point in a space, for instance one of an earlier tuning with other ranges. It
-/// is to be left out, or reported to whoever supplied it; trying again does not help.
+/// Why a configuration has no point in a space, for example one of an earlier tuning with other ranges. The caller
+/// skips it or reports it to the user; a retry does not help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodeError {
-    /// Name of the parameter at fault.
+    /// The name of the invalid parameter.
     pub parameter: String,
-    /// What is wrong with it.
+    /// The broken rule.
     pub rule: EncodeRule,
 }
 
@@ -338,8 +337,8 @@ impl fmt::Display for EncodeError {
         let text = match self.rule {
             EncodeRule::Missing => "has no value",
             EncodeRule::NotInSpace => "is not a parameter of the search space",
-            EncodeRule::NotANumber => "has a value that is not a number of its kind",
-            EncodeRule::OutOfDomain => "has a value outside its range or list",
+            EncodeRule::NotANumber => "has a value that is not an integer or a finite number",
+            EncodeRule::OutOfDomain => "has a value outside its range or list of values",
         };
         write!(f, "parameter {:?} {text}", self.parameter)
     }
@@ -354,8 +353,8 @@ pub enum EncodeRule {
     Missing,
     /// The configuration names a parameter that the space lacks.
     NotInSpace,
-    /// The text is no integer, or no finite number.
+    /// The text is not an integer, or not a finite number.
     NotANumber,
-    /// The value is outside the bounds or not one of the categories.
+    /// The value is outside the bounds, or not one of the categories.
     OutOfDomain,
 }

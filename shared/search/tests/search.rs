@@ -1,7 +1,7 @@
-//! The crate from outside: validation, ranges, scaling, round trips, stored form and pinned suggestions.
+//! Public API tests of the crate: validation, ranges, scaling, round trips, stored form and pinned suggestions.
 //!
-//! Must never: be adjusted to new numbers without a new rules version, where a test says "pinned".
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+//! Where a test says "pinned", its numbers may change only with a new rules version.
+#![expect(clippy::unwrap_used, reason = "a test fails on an unexpected value")]
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -31,7 +31,7 @@ fn space(domains: impl IntoIterator<Item = Domain>) -> Space {
     Space::new(parameters(domains)).unwrap()
 }
 
-/// The text of parameter `a` at a coordinate.
+/// Returns the text of parameter `a` at a coordinate.
 fn value(domain: &Domain, u: f64) -> String {
     space([domain.clone()]).decode(&[u]).get("a").unwrap().to_owned()
 }
@@ -43,7 +43,7 @@ fn check_rejected(domain: Domain, rule: SpaceRule) {
 }
 
 #[test]
-fn what_makes_no_space_is_named() {
+fn an_invalid_space_error_names_the_parameter_and_the_rule() {
     use Scaling::{Linear, Logarithmic, ReverseLogarithmic};
     check_rejected(integer(2, 1, Linear), SpaceRule::BoundsReversed);
     check_rejected(integer(0, 1, Logarithmic), SpaceRule::LogarithmicNotPositive);
@@ -60,14 +60,14 @@ fn what_makes_no_space_is_named() {
     let mut twice = parameters([integer(0, 1, Linear), integer(0, 1, Linear)]);
     twice[1].name = "a".to_owned();
     let error = Space::new(twice).unwrap_err();
-    assert_eq!(error.to_string(), r#"parameter "a": the name is used twice"#);
+    assert_eq!(error.to_string(), r#"parameter "a": the name is used more than once"#);
     let error = Space::new(parameters(vec![integer(0, 1, Linear); 31])).unwrap_err();
-    assert_eq!(error.to_string(), "a search space has 1 to 30 parameters, not 31");
+    assert_eq!(error.to_string(), "a search space needs 1 to 30 parameters, but has 31");
     assert_eq!(Space::new(Vec::new()).unwrap_err().rule, SpaceRule::ParameterCount { count: 0 });
 }
 
 #[test]
-fn bounds_may_be_equal() {
+fn equal_bounds_are_valid() {
     let fixed = space([
         integer(7, 7, Scaling::Linear),
         integer(7, 7, Scaling::Logarithmic),
@@ -99,7 +99,7 @@ fn auto_is_logarithmic_from_a_ratio_of_1000() {
 }
 
 #[test]
-fn cardinality_counts_configurations() {
+fn the_cardinality_counts_configurations() {
     let small = space([integer(-1, 1, Scaling::Linear), categorical(&["x", "y"])]);
     assert_eq!(small.cardinality(), Some(6));
     assert_eq!(space([continuous(0.0, 1.0, Scaling::Linear)]).cardinality(), None);
@@ -108,7 +108,7 @@ fn cardinality_counts_configurations() {
 }
 
 #[test]
-fn scaling_places_the_middle() {
+fn the_scaling_decides_the_value_in_the_middle() {
     assert_eq!(value(&continuous(0.0, 1.0, Scaling::Linear), 0.25), "0.25");
     assert_eq!(value(&integer(0, 9, Scaling::Linear), 0.5), "5");
     assert_eq!(value(&integer(1, 10_000, Scaling::Logarithmic), 0.5), "71");
@@ -125,7 +125,7 @@ fn values_have_no_exponent_and_no_negative_zero() {
 }
 
 #[test]
-fn integers_beyond_the_precision_of_floats_are_exact() {
+fn integers_beyond_float_precision_are_exact() {
     let all = integer(i64::MIN, i64::MAX, Scaling::Linear);
     assert_eq!([0.0, 0.5, 1.0].map(|u| value(&all, u)), [i64::MIN, 0, i64::MAX].map(|v| v.to_string()));
     let top = integer(i64::MAX - 2, i64::MAX, Scaling::Linear);
@@ -136,7 +136,7 @@ fn integers_beyond_the_precision_of_floats_are_exact() {
 }
 
 #[test]
-fn each_integer_gets_its_share() {
+fn each_integer_is_drawn_in_proportion_to_its_share() {
     let shares = |domain: Domain, expected: &[f64]| {
         let space = space([domain]);
         let mut counts = vec![0_u32; expected.len()];
@@ -159,7 +159,7 @@ fn each_integer_gets_its_share() {
 }
 
 #[test]
-fn encoding_gives_the_centre_of_a_cell() {
+fn encoding_returns_the_center_of_a_cell() {
     let cells = space([integer(0, 3, Scaling::Linear), categorical(&["x", "y"])]);
     let point = cells.encode(&configuration([("a", "1"), ("b", "y")])).unwrap();
     assert_eq!(point, [0.375, 0.75]);
@@ -170,7 +170,7 @@ fn configuration<const N: usize>(values: [(&str, &str); N]) -> Configuration {
 }
 
 #[test]
-fn what_cannot_be_encoded_is_named() {
+fn an_encode_error_names_the_parameter_and_the_rule() {
     let space = space([integer(0, 3, Scaling::Linear), categorical(&["x", "y"])]);
     let rule = |values: &[(&str, &str)]| {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -184,7 +184,7 @@ fn what_cannot_be_encoded_is_named() {
     assert_eq!(rule(&[("a", "1"), ("b", "z")]), ("b".to_owned(), EncodeRule::OutOfDomain));
 }
 
-/// Every kind of domain.
+/// Returns a space with every kind of domain.
 fn mixed() -> Space {
     space([
         continuous(1e-5, 0.1, Scaling::Logarithmic),
@@ -197,7 +197,7 @@ fn mixed() -> Space {
 }
 
 #[test]
-fn stored_form_is_pinned_and_checked_when_read() {
+fn the_stored_form_is_pinned_and_validated_when_read() {
     let stored = concat!(
         r#"[{"name":"a","domain":{"type":"integer","min":-9223372036854775808,"max":9223372036854775807,"#,
         r#""scaling":"linear"}},"#,
@@ -214,7 +214,7 @@ fn stored_form_is_pinned_and_checked_when_read() {
     assert_eq!(serde_json::to_string(&read).unwrap(), stored);
 
     let error = serde_json::from_str::<Space>("[]").unwrap_err().to_string();
-    assert_eq!(error, "a search space has 1 to 30 parameters, not 0");
+    assert_eq!(error, "a search space needs 1 to 30 parameters, but has 0");
     let configuration = configuration([("lr", "0.25"), ("batch", "7")]);
     assert_eq!(serde_json::to_string(&configuration).unwrap(), r#"{"batch":"7","lr":"0.25"}"#);
     assert_eq!(serde_json::from_str::<Configuration>(r#"{"lr":"0.25","batch":"7"}"#).unwrap(), configuration);
@@ -224,7 +224,7 @@ fn stored_form_is_pinned_and_checked_when_read() {
 
 #[test]
 fn suggestions_are_pinned() {
-    // Numbers of a second implementation, in Python, with the points of scipy before scrambling.
+    // A second implementation, in Python, returns the same numbers; before scrambling, its points are those of scipy.
     let lines = |kind| {
         let line = |trial| {
             let configuration = suggest(&mixed(), kind, 42, trial);
@@ -255,7 +255,7 @@ fn suggestions_are_pinned() {
 }
 
 #[test]
-fn trials_seeds_and_kinds_differ() {
+fn suggestions_differ_between_trials_seeds_and_samplers() {
     let mut seen = std::collections::BTreeSet::new();
     for kind in [SamplerKind::Random, SamplerKind::Sobol] {
         for seed in 0..4 {
@@ -269,7 +269,7 @@ fn scaled() -> impl Strategy<Value = Scaling> {
     prop_oneof![Just(Scaling::Linear), Just(Scaling::Logarithmic), Just(Scaling::ReverseLogarithmic)]
 }
 
-/// Any valid domain, with the extreme ranges among them.
+/// Returns any valid domain, including extreme ranges.
 fn domain() -> impl Strategy<Value = Domain> {
     let whole = prop_oneof![
         any::<i64>(),
@@ -305,7 +305,7 @@ fn coordinate() -> impl Strategy<Value = f64> {
     prop_oneof![4 => 0.0..1.0, 1 => Just(0.0), 1 => Just(1.0 - f64::EPSILON / 2.0), 1 => 0.0..1e-9]
 }
 
-/// A number for the order of values; categories have none.
+/// Returns a number that orders values; categories have none.
 fn rank(domain: &Domain, text: &str) -> Option<(i64, f64)> {
     match domain {
         Domain::Integer { .. } => Some((text.parse().unwrap(), 0.0)),
@@ -314,8 +314,8 @@ fn rank(domain: &Domain, text: &str) -> Option<(i64, f64)> {
     }
 }
 
-/// So many times the usual number of cases (256, or what `PROPTEST_CASES` says), the same in every run unless
-/// `PROPTEST_RNG_SEED` asks for others. A failure becomes a named test, so none is kept in a file.
+/// Returns a configuration for `times` the usual number of cases (256, or `PROPTEST_CASES`). The cases are the same in
+/// every run unless `PROPTEST_RNG_SEED` is set. A failing case becomes a named test, so no file keeps it.
 fn config(times: u32) -> ProptestConfig {
     let usual = ProptestConfig::default();
     let rng_seed = if usual.rng_seed == RngSeed::Random { RngSeed::Fixed(1) } else { usual.rng_seed };
@@ -339,7 +339,7 @@ proptest! {
     }
 
     #[test]
-    fn there_and_back_is_the_same(domain in domain(), u in coordinate()) {
+    fn a_round_trip_returns_the_same_configuration(domain in domain(), u in coordinate()) {
         let space = space([domain]);
         let configuration = space.decode(&[u]);
         let point = space.encode(&configuration).unwrap();
@@ -361,13 +361,13 @@ proptest! {
     }
 
     #[test]
-    fn a_greater_coordinate_gives_no_lesser_number(domain in domain(), u in coordinate(), v in coordinate()) {
+    fn a_greater_coordinate_never_gives_a_smaller_number(domain in domain(), u in coordinate(), v in coordinate()) {
         let (low, high) = (value(&domain, u.min(v)), value(&domain, u.max(v)));
         prop_assert!(rank(&domain, &low) <= rank(&domain, &high), "{low} {high}");
     }
 
     #[test]
-    fn neighbouring_coordinates_are_in_order(domain in domain(), u in 0.0..1.0) {
+    fn neighboring_coordinates_give_ordered_values(domain in domain(), u in 0.0..1.0) {
         let steps = (0..64).map(|step| value(&domain, u + f64::from(step) * f64::EPSILON / 2.0));
         let ranks: Vec<_> = steps.map(|text| rank(&domain, &text)).collect();
         prop_assert!(ranks.is_sorted_by(|a, b| a <= b), "{ranks:?}");
@@ -378,7 +378,7 @@ proptest! {
     #![proptest_config(config(1))]
 
     #[test]
-    fn a_suggestion_depends_on_its_arguments_only(
+    fn a_suggestion_depends_only_on_its_arguments(
         domains in proptest::collection::vec(domain(), 1..=30), seed: u64, trial: u32,
     ) {
         let space = space(domains);

@@ -1,16 +1,15 @@
-//! What each function did to the table, in the terms in which a role grants it: the action of IAM, and the kind of partition.
+//! The table accesses of each function, as an IAM role grants them: the action and the kind of partition.
 //!
-//! For whoever holds the roles of the functions against what they do. Only an effect counts: a call that a fault kept from
-//! the table tells nothing.
+//! `tests/stack-template` compares them with the roles of the template. Only calls that reach the table count.
 
 use std::collections::BTreeSet;
 
-use service::ports::table::Write;
+use use_cases::ports::table::Write;
 use wire::item::Key;
 
 use crate::site::Function;
 
-/// The actions of IAM. A transaction has none of its own: it takes those of its parts.
+/// An IAM action on the table. A transaction has no action of its own: it needs the actions of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
     /// `dynamodb:GetItem`.
@@ -26,7 +25,7 @@ pub enum Right {
 }
 
 impl Right {
-    /// What a part of a transaction, or a write by itself, takes.
+    /// Returns the action that a single write, or a part of a transaction, needs.
     pub(crate) fn of(write: &Write) -> Self {
         match write {
             Write::Put(..) => Self::PutItem,
@@ -35,21 +34,21 @@ impl Right {
         }
     }
 
-    /// Its name in a policy.
+    /// Returns its name in a policy, for example `dynamodb:GetItem`.
     pub fn action(self) -> String {
         format!("dynamodb:{self:?}")
     }
 }
 
-/// What functions did: which, by which right, in which kind of partition (`F#`, say, or `ACTIVE`).
+/// The accesses of all functions: the function, the action, and the kind of partition, for example `F#` or `ACTIVE`.
 pub type Accesses = BTreeSet<(Function, Right, String)>;
 
-/// The kind of a partition: its key up to the `#`, or all of it.
+/// Returns the kind of a partition: its key up to and including the first `#`, or the whole key.
 pub(crate) fn partition_kind(pk: &str) -> String {
     pk.split_inclusive('#').next().unwrap_or(pk).to_owned()
 }
 
-/// The kind of the partition of `key`.
+/// Returns the kind of the partition of `key`.
 pub(crate) fn kind_of(key: &Key) -> String {
     partition_kind(&key.pk)
 }
@@ -59,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kind_of_a_partition_is_its_prefix_or_its_key() {
+    fn the_kind_of_a_partition_is_its_prefix_or_its_whole_key() {
         assert_eq!(kind_of(&Key::new("F#a-b#c", "x")), "F#");
         assert_eq!(partition_kind("ACTIVE"), "ACTIVE");
     }

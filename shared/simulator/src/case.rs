@@ -1,4 +1,4 @@
-//! The tunings of a history: requests as a user would send them, and what the checkers must know of each.
+//! The tunings of a history: the request that a user sends, and the facts about it that the checkers need.
 
 mod changes;
 mod clusters;
@@ -12,131 +12,131 @@ use crate::plan::{HOUR, MINUTE};
 pub use changes::Change;
 pub(crate) use clusters::listed;
 
-/// The hyperparameter that sets the epochs.
+/// Name of the hyperparameter that sets the number of epochs.
 pub(crate) const RESOURCE: &str = "epochs";
-/// What the price list says: micro-dollars per 1,000 GiB-hours.
+/// Volume price in the price list, in micro-dollars per 1,000 GiB-hours.
 pub(crate) const LISTED_KILO_GIB_HOUR: u64 = 191_781;
 
-/// How the program tells its epochs.
+/// How the program's log lines number the epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Epochs {
-    /// It does not: the epoch is the line's rank.
+    /// Lines have no number: the epoch is the rank of the line.
     Ranked,
-    /// In every line, whatever restarts there were.
+    /// Every line has the epoch, counted across restarts.
     Absolute,
-    /// In every line, from the first one after each restart.
+    /// Every line has the epoch, counted from the last restart.
     PerAttempt,
 }
 
-/// How a trial goes from rung to rung.
+/// How a trial moves from rung to rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rungs {
-    /// In one job, which is stopped at a rung unless it is among the best.
+    /// One job per trial, which is stopped at a rung unless it is among the best.
     Stop,
-    /// In a job for each rung: promoted whenever it is among the best of those that have ended.
+    /// One job per rung: a trial is promoted as soon as it is among the best of the trials that have ended there.
     Asynchronous,
-    /// In a job for each rung: promoted when all of its round have ended.
+    /// One job per rung: trials are promoted when all trials of their round have ended.
     Synchronous,
 }
 
-/// One tuning.
+/// A tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// Tuning job name.
+    /// Name of the tuning job.
     pub name: String,
-    /// The request.
+    /// The request body.
     pub request: Value,
-    /// When it is submitted, ms since the start.
+    /// Time of the submission, ms since the start.
     pub submit_at: i64,
-    /// When its user stops it, ms since the start.
+    /// Time at which the user stops the tuning, ms since the start.
     pub stop_at: Option<i64>,
-    /// When its user looks at it, ms since the start.
+    /// Times at which the user describes the tuning and its jobs, ms since the start.
     pub looks_at: Vec<i64>,
-    /// When the same request comes again, ms since the start: it is refused.
+    /// Time at which the same request is sent again, ms since the start. That request is refused.
     pub submit_again_at: Option<i64>,
-    /// Cap in micro-dollars.
+    /// Cost cap, in micro-dollars.
     pub cap: Option<u64>,
-    /// What its user changes while it runs.
+    /// Changes of limits that the user makes while the tuning runs.
     pub changes: Vec<Change>,
-    /// Micro-dollars per 1,000 GiB-hours.
+    /// Volume price, in micro-dollars per 1,000 GiB-hours.
     pub kilo_gib_hour: u64,
-    /// Volume of each instance.
+    /// Volume of each instance, in GiB.
     pub volume_gib: u32,
-    /// How the program tells its epochs.
+    /// How the program's log lines number the epochs.
     pub epochs: Epochs,
-    /// Index of the first epoch, when told.
+    /// Index of the first epoch in the log lines.
     pub base: u32,
-    /// Epochs of the program.
+    /// Number of epochs that the program trains.
     pub program_epochs: u32,
-    /// Most jobs.
+    /// Maximum number of training jobs.
     pub max_jobs: u32,
-    /// Longest time of a job, ms.
+    /// Longest duration of a job, in ms.
     pub job_ms_max: i64,
-    /// A job that emits nothing for so long is to be ended, ms.
+    /// A job without a value of the objective for this long must be stopped, in ms.
     pub silence_ms: Option<i64>,
-    /// The choices that it was made from; fields changed since are not in them.
+    /// The choices that the tuning was made from, without later changes of single fields.
     pub choices: Choices,
 }
 
-/// The choices that make a request.
-#[expect(clippy::struct_excessive_bools, reason = "each is one choice of the request")]
+/// The choices from which a tuning and its request are made.
+#[expect(clippy::struct_excessive_bools, reason = "each flag is one choice of the request")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Choices {
-    /// `Some((min, max, eta))` = Hyperband.
+    /// Hyperband's minimum resource, maximum resource and eta. `None` = random search.
     pub hyperband: Option<(u32, u32, u32)>,
-    /// Most jobs.
+    /// Maximum number of training jobs.
     pub max_jobs: u32,
-    /// Most jobs at once.
+    /// Maximum number of parallel jobs.
     pub max_parallel: u32,
-    /// Running-time limit of a job, s.
+    /// Running-time limit of a job, in seconds.
     pub max_runtime_seconds: i64,
-    /// Waiting-time limit of a spot job, s; `None` = on demand.
+    /// Waiting-time limit of a spot job, in seconds. `None` = on demand.
     pub max_wait_seconds: Option<i64>,
-    /// The cap as a multiple of what one job may cost.
+    /// The cost cap as a multiple of a job's worst case. `None` = no cap.
     pub cap_jobs: Option<f64>,
-    /// Whether the request gives the price.
+    /// Whether the request sets the instance prices.
     pub own_price: bool,
-    /// How the program tells its epochs.
+    /// How the program's log lines number the epochs.
     pub epochs: Epochs,
-    /// Whether more is better.
+    /// Whether the objective is maximized.
     pub maximize: bool,
-    /// Members of the completion criteria and of the limits.
+    /// Optional members of the completion criteria and of the limits.
     #[serde(deserialize_with = "named")]
     pub extra: Vec<(&'static str, Value)>,
-    /// Instances of a job.
+    /// Number of instances of a job.
     pub instances: u32,
-    /// Own further attempts.
+    /// `MaxInterruptions`: number of further attempts by the controller.
     pub max_interruptions: u32,
-    /// How a trial goes from rung to rung, where there are rungs.
+    /// How a trial moves from rung to rung. Only used with Hyperband.
     pub rungs: Rungs,
-    /// Whether a job that spot capacity fails goes on on demand.
+    /// Whether a trial continues on demand when spot capacity fails (`SpotFallback`).
     pub spot_fallback: bool,
-    /// Instances of a job on the further choices there are, in the order of preference.
+    /// Instance counts of the alternative instance configurations, in the order of preference.
     pub others: Vec<u32>,
-    /// Whether the best configuration is trained once more at the end.
+    /// Whether the best configuration is trained again at the end (`Refit`).
     pub refit: bool,
-    /// Seconds for which the instances of a job on demand are kept for the next one; 0 = not at all.
+    /// `KeepAlivePeriodInSeconds`: how long the instances of a job on demand are kept for the next job. 0 = not kept.
     pub keep_alive_seconds: u64,
-    /// How long a job on demand may wait for its instances (`MaxPendingTimeInSeconds`), where the request says so.
+    /// `MaxPendingTimeInSeconds`: how long a job on demand may wait for its instances. `None` = not in the request.
     #[serde(default)]
     pub max_pending_seconds: Option<i64>,
 }
 
-/// Names read back live as long as the program: there are a few, and they are read once.
+/// Leaks the names that it reads, so that they are `'static`. A program reads only a few names.
 fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(&'static str, Value)>, D::Error> {
     let read: Vec<(String, Value)> = Vec::deserialize(from)?;
     Ok(read.into_iter().map(|(name, value)| (&*name.leak(), value)).collect())
 }
 
 impl Rungs {
-    /// That of tuning `n` of `seed`.
+    /// Draws the mode of tuning `n` of `seed`.
     fn drawn(seed: u64, n: u64) -> Self {
         Dice::new(seed, "rungs", n).pick(&[Self::Stop, Self::Stop, Self::Asynchronous, Self::Synchronous])
     }
 }
 
 impl Choices {
-    /// A plain Hyperband tuning.
+    /// Returns the choices of a plain Hyperband tuning.
     pub fn plain() -> Self {
         Self {
             hyperband: Some((1, 9, 3)),
@@ -160,7 +160,7 @@ impl Choices {
         }
     }
 
-    /// The longest time of a job, s.
+    /// Returns the longest duration of a job, in seconds.
     fn job_seconds_max(&self) -> i64 {
         let runs = self.max_wait_seconds.unwrap_or(self.max_runtime_seconds) + 600;
         runs + self.max_pending_seconds.unwrap_or(0)
@@ -187,7 +187,7 @@ impl Choices {
             extra.push(("max_instances", json!(dice.count(3, 9))));
         }
         if dice.chance(0.3) {
-            // Longer than any epoch of any program takes.
+            // Longer than any epoch.
             extra.push(("no_objective", json!(dice.pick(&[600, 900, 1_800]))));
         }
         Self {
@@ -207,7 +207,8 @@ impl Choices {
         }
     }
 
-    /// What is drawn from dice of its own, so that it moves nothing else of tuning `n` of `seed`.
+    /// Draws the choices that were added later. They have generators of their own, so the other draws of tuning `n` of
+    /// `seed` stay the same.
     fn draw_more(&mut self, seed: u64, n: u64) {
         let mut fallback = Dice::new(seed, "fallback", n);
         self.spot_fallback = self.max_wait_seconds.is_some() && fallback.chance(0.4);
@@ -219,7 +220,7 @@ impl Choices {
             let count = others.count(1, clusters::OTHERS_MAX);
             self.others = (0..count).map(|_| others.count(1, 3)).collect();
         }
-        // Only where there is one choice, and no spot.
+        // Only valid with one instance configuration on demand.
         let mut keep = Dice::new(seed, "keep", n);
         if self.others.is_empty() && self.max_wait_seconds.is_none() && keep.chance(0.4) {
             self.keep_alive_seconds = keep.pick(&[60, 300, 900, 3_600]);
@@ -228,17 +229,17 @@ impl Choices {
         if self.max_wait_seconds.is_none() && pending.chance(0.25) {
             self.max_pending_seconds = Some(pending.pick(&[7_200, 14_400]));
         }
-        // One job to search, one to train the best once more.
+        // A refit needs one job to search and one job to train the best configuration again.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);
     }
 }
 
 impl Case {
-    /// The tunings of `seed`; `plain` = without fall-backs, a last job and changes of limits, as they were drawn before these
-    /// were.
+    /// Draws the tunings of `seed`. With `plain`, without the features that were added later: fallbacks, kept
+    /// instances, refits and changes of limits.
     pub(crate) fn all_drawn(seed: u64, plain: bool) -> Vec<Self> {
         let mut dice = Dice::new(seed, "cases", 0);
-        // Several at once meet at the account's quotas, at the sweeper and in batches of stream records.
+        // Several tunings compete for the account's quotas, the sweeper and the batches of stream records.
         let count: u64 = dice.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 3, 6]);
         (0..count)
             .map(|n| {
@@ -272,10 +273,11 @@ impl Case {
             .collect()
     }
 
-    /// The tuning that `choices` make.
+    /// Makes the tuning of `choices`.
     pub fn of(name: &str, choices: &Choices) -> Self {
         let base = u32::from(choices.epochs != Epochs::PerAttempt);
-        // Without a cap a price list that is away would leave a tuning without a price, and the books with nothing to check.
+        // Without a cap, an unavailable price list leaves a tuning without prices, and the checkers could not check
+        // its money.
         let own_price = choices.own_price || choices.cap_jobs.is_none();
         let choices = &Choices { own_price, ..choices.clone() };
         let mut case = Self {
@@ -303,26 +305,26 @@ impl Case {
         };
         let worst = case.dearest(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);
         let kept = if choices.refit { worst } else { 0 };
-        // Whole cents, so that the text of the request says exactly this.
+        // Whole cents, so that the request contains exactly this amount.
         case.cap = choices.cap_jobs.map(|jobs| (scaled(worst, jobs) + kept).div_ceil(10_000) * 10_000);
         case.request = request(&case, choices);
         case
     }
 
-    /// Whether its trials are promoted from rung to rung in jobs of their own.
+    /// Returns whether trials are promoted from rung to rung in a job each.
     pub(crate) fn promotes(&self) -> bool {
         self.choices.hyperband.is_some() && self.choices.rungs != Rungs::Stop
     }
 }
 
-/// `amount` times `factor`, in whole hundredths.
+/// Returns `amount` times `factor`, with `factor` rounded down to hundredths.
 fn scaled(amount: u64, factor: f64) -> u64 {
     let hundredths = (1..10_000_u32).take_while(|n| f64::from(*n) <= factor * 100.0).last().unwrap_or(100);
     amount.saturating_mul(u64::from(hundredths)).div_ceil(100)
 }
 
-/// The prices of instances, and what is done for want of them and at the end.
-fn priced_and_launched(controller: &mut Value, choices: &Choices) {
+/// Sets the instance prices, `SpotFallback` and `Refit`.
+fn set_prices_and_launch(controller: &mut Value, choices: &Choices) {
     if choices.own_price {
         for cluster in choices.clusters() {
             let price = micro_dollars(cluster.instance_hour);
@@ -337,13 +339,13 @@ fn priced_and_launched(controller: &mut Value, choices: &Choices) {
     }
 }
 
-/// Whole cents as an amount of dollars.
+/// Returns an amount in micro-dollars as a JSON number of dollars with two decimals.
 fn dollars(micro: u64) -> Value {
     let text = format!("{}.{:02}", micro / 1_000_000, micro % 1_000_000 / 10_000);
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// An amount of dollars to the last micro-dollar.
+/// Like [`dollars`], but exact to the micro-dollar.
 fn micro_dollars(micro: u64) -> Value {
     let text = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
     serde_json::from_str(text.trim_end_matches('0')).unwrap_or_default()
@@ -399,7 +401,7 @@ fn request(case: &Case, choices: &Choices) -> Value {
     if let Some(cap) = case.cap {
         controller["MaxCostUsd"] = dollars(cap);
     }
-    priced_and_launched(&mut controller, choices);
+    set_prices_and_launch(&mut controller, choices);
     if case.epochs != Epochs::Ranked {
         controller["EpochPattern"] = json!(r"\[epoch ([0-9]+)\]");
         controller["EpochBase"] = json!(case.base);

@@ -1,16 +1,16 @@
-//! The checkers: one per promise, apart from the system. They read what is committed, keep books of their own, and never
-//! change anything.
+//! The checkers of the promises. They share no code with the system: they read every commit, keep books of their own,
+//! and change nothing.
 //!
-//! [`Checker::committed`] sees every commit in order; [`end`] looks at the whole when a history is over.
+//! [`Checker::committed`] receives every commit in order; [`end`] checks the whole history when it is over.
 
 mod actions;
 mod bounds;
+mod deadlines;
 mod decisions;
 pub(crate) mod end;
 mod launch;
 mod limits;
 mod month;
-mod owed;
 mod pools;
 mod promotion;
 mod refit;
@@ -19,139 +19,147 @@ mod rungs;
 mod silence;
 mod steps;
 
-pub(crate) use owed::sweeps_fail;
+pub(crate) use deadlines::can_sweeps_fail;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use search::Configuration;
-use service::memory::Change;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, JobEnd, JobKey};
 use tuning::ruling::{EndReason, Launch, Ruling};
 use tuning::state::State;
+use use_cases::memory::Change;
 use wire::stored;
 
 use crate::case::Case;
 
-/// Messages kept of one history.
+/// Maximum number of violations that are kept of one history.
 const VIOLATIONS_MAX: usize = 20;
 
-/// All checkers with their books.
+/// All checkers, with their books.
 #[derive(Debug)]
 pub(crate) struct Checker {
     cases: BTreeMap<String, Case>,
     pub(crate) books: BTreeMap<String, Book>,
     pub(crate) violations: Vec<String>,
     pub(crate) rulings: BTreeMap<&'static str, u64>,
-    /// Changes of limits that were stored.
+    /// Changes of limits that are stored as facts.
     changes: limits::Stored,
-    /// Judgements by the value that the program logged at that epoch, and by another.
-    pub(crate) judged_right: u64,
-    pub(crate) judged_wrong: u64,
+    /// Number of judgements by the value that the program logged at that epoch.
+    pub(crate) judged_exactly: u64,
+    /// Number of judgements by the value of another epoch.
+    pub(crate) judged_by_other_epoch: u64,
     pub(crate) steps: u64,
-    /// Events of trials that went out, by what was decided; and of tunings that are being stopped.
-    pub(crate) decisions_told: BTreeMap<String, u64>,
-    /// Notices that went out, by tuning.
+    /// Published trial events by decision, and published status changes to `Stopping`.
+    pub(crate) decisions_published: BTreeMap<String, u64>,
+    /// Published notices, by tuning name.
     pub(crate) notices: BTreeMap<String, Vec<String>>,
-    /// The stack's cap of a month, micro-dollars.
+    /// Monthly cap of the stack, in micro-dollars.
     pub(crate) monthly_cap: Option<u64>,
     months: month::Months,
-    /// Tunings that were not taken for lack of money in the month.
-    pub(crate) turned_away: usize,
-    /// Orders to stop since the last look at them.
+    /// Number of submissions that were refused because the monthly cap was used up.
+    pub(crate) refused_for_month: usize,
+    /// Stops that were ordered since the last minute.
     pub(crate) stops_ordered: Vec<(String, JobKey)>,
-    /// Tunings on the list of active ones.
+    /// Number of tunings in the list of active tunings.
     pub(crate) active: usize,
-    owed: owed::Owed,
+    deadlines: deadlines::Deadlines,
 }
 
-/// What the checkers know of one tuning.
+/// The books of one tuning.
 #[derive(Debug)]
 pub(crate) struct Book {
     pub(crate) definition: Definition,
-    /// What was asked for.
+    /// The tuning that was requested.
     pub(crate) case: Case,
     pub(crate) limits: limits::Limits,
-    /// What changes of limits changed, for the report.
+    /// Effects of changes of limits, for the report.
     pub(crate) changed: BTreeMap<&'static str, u64>,
     launches: launch::Launches,
     pools: pools::Pools,
-    /// The trial that trains the best configuration once more.
+    /// The trial of the refit.
     pub(crate) refit: Option<u32>,
     pub(crate) steps: u64,
-    /// The state as the steps tell it, by the system's own `load`; for the idempotence check and the comparison at the end.
+    /// The state that the steps lead to, by the system's own `load`. Used for the idempotence check and the comparison
+    /// at the end.
     pub(crate) replica: State,
     pub(crate) jobs: BTreeMap<JobKey, JobBook>,
     pub(crate) trials: BTreeMap<u32, TrialBook>,
-    /// Arrivals by bracket and rung, in their order.
+    /// Arrivals in their order, by bracket and rung.
     rungs: BTreeMap<(u32, u32), Vec<Arrival>>,
-    /// Whether a bill was above its reservation, which is the service's breach, and whether people were to be told.
+    /// Whether a bill exceeded its reservation. Only a fault of the training service can cause that.
     pub(crate) overrun: bool,
-    overrun_told: bool,
+    /// Whether a ruling published the overrun.
+    overrun_published: bool,
     pub(crate) ending: Option<EndReason>,
     pub(crate) ended: Option<(EndReason, i64)>,
-    /// Notices that were ordered.
+    /// Ordered notices.
     notices: BTreeSet<String>,
     decisions: decisions::Decisions,
-    /// Granted less given back, micro-dollars.
+    /// Granted minus returned money, in micro-dollars.
     granted: u64,
-    /// The smallest worst case of a job that was started.
+    /// The smallest reservation of a job, in micro-dollars.
     pub(crate) least_reservation: Option<u64>,
     bounds: bounds::Bounds,
     pub(crate) promotions: promotion::Promotions,
 }
 
-/// A trial that arrived at a rung, with its value.
+/// A trial that reached a rung, with its value there.
 type Arrival = (u32, Option<f64>);
 
-/// What the checkers know of one job.
-#[expect(clippy::struct_excessive_bools, reason = "each says that one thing was seen, in any order")]
+/// The books of one job.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each flag records one observation, and they come in any order"
+)]
 #[derive(Debug)]
 pub(crate) struct JobBook {
-    /// Its place in the order of all.
+    /// Position in the order of all jobs of the tuning.
     order: usize,
     reservation: u64,
-    /// What else it was ordered with.
+    /// The launch that was ordered.
     pub(crate) launch: Launch,
-    /// The cap and the most jobs at once that were in force then.
+    /// The cap and the maximum number of parallel jobs that were in force when the job was ordered.
     limits: (Option<u64>, u32),
-    /// How it ended.
+    /// How the job ended.
     end: Option<JobEnd>,
-    /// Whether it was to stop for its interruptions.
+    /// Whether it was ordered to stop because of too many interruptions.
     interrupted: bool,
-    /// Whether its instances were seen to run, and when they ceased to.
+    /// Whether a fact shows that its instances ran.
     ran: bool,
+    /// End of its instances' run, in ms.
     ended: Option<i64>,
-    /// For how long its instances are kept afterwards, and what that may cost.
+    /// How long its instances are kept afterwards, in seconds.
     keep_seconds: u64,
+    /// Worst-case cost of keeping them, in micro-dollars.
     keeping: u64,
-    /// Whether a fact says that it exists.
+    /// Whether a fact shows that the job exists.
     seen: bool,
-    /// A quota keeps it from starting.
+    /// Whether a quota prevents its start.
     limited: bool,
-    /// It was called off for that: its trial goes on elsewhere, or later.
-    elsewhere: bool,
+    /// Whether it was cancelled because of the quota. Its trial continues on other instances, or later.
+    cancelled_for_quota: bool,
     money: Money,
     pub(crate) stop_ordered: bool,
     bill_ordered: bool,
     pub(crate) end_seen: bool,
-    /// Its program failed for good, or it was refused.
-    pub(crate) hopeless: bool,
-    /// Its program failed.
+    /// Whether no further attempt may follow: the job was refused, failed by its program, completed or was stopped.
+    pub(crate) no_retry: bool,
+    /// Whether its program failed.
     failed: bool,
-    /// The epochs it is to be told, where the ruling says so.
+    /// The epoch limit to pass to the job, if the ruling has one.
     pub(crate) level: Option<u32>,
-    /// Epochs that its trial was promoted with.
-    pub(crate) had: u32,
-    /// From which epoch it began although its trial had more, as it was told.
+    /// Number of epochs that its trial was promoted with.
+    pub(crate) promoted_with: u32,
+    /// Epoch at which it started although its trial had more, if a ruling reported that.
     pub(crate) repeats_from: Option<u32>,
-    /// Its bill never came.
-    pub(crate) in_full: bool,
+    /// Whether the whole reservation was booked because its bill never came.
+    pub(crate) settled_in_full: bool,
     pub(crate) created: bool,
     pub(crate) concluded: bool,
 }
 
-/// Where the money of a job is.
+/// State of a job's money, in micro-dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Money {
     Reserved,
@@ -159,13 +167,14 @@ enum Money {
     Released,
 }
 
-/// What the checkers know of one trial.
+/// The books of one trial.
 #[derive(Debug, Default)]
 pub(crate) struct TrialBook {
     configuration: Configuration,
     attempts: u32,
     bracket: u32,
     judged: u32,
+    /// Whether it was stopped at a rung.
     out: bool,
     finished: bool,
 }
@@ -178,28 +187,28 @@ impl Checker {
             violations: Vec::new(),
             rulings: BTreeMap::new(),
             changes: limits::Stored::new(),
-            judged_right: 0,
-            judged_wrong: 0,
+            judged_exactly: 0,
+            judged_by_other_epoch: 0,
             steps: 0,
-            decisions_told: BTreeMap::new(),
+            decisions_published: BTreeMap::new(),
             notices: BTreeMap::new(),
             monthly_cap,
             months: month::Months::default(),
-            turned_away: 0,
+            refused_for_month: 0,
             stops_ordered: Vec::new(),
             active: 0,
-            owed: owed::Owed::default(),
+            deadlines: deadlines::Deadlines::default(),
         }
     }
 
-    /// A promise is broken.
+    /// Records a violated promise.
     pub(crate) fn violation(&mut self, now: i64, message: &str) {
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(format!("at {} ms: {message}", now - crate::world::START));
         }
     }
 
-    /// Changes were committed, all of one transaction.
+    /// Checks the changes of one committed transaction.
     pub(crate) fn committed(&mut self, now: i64, changes: &[Change]) {
         for change in changes {
             if let Err(message) = self.change(now, change) {
@@ -208,12 +217,12 @@ impl Checker {
         }
         self.rows_of_rulings(now, changes);
         self.months(now, changes);
-        self.owed.committed(now, changes);
+        self.deadlines.committed(now, changes);
     }
 
     fn change(&mut self, now: i64, change: &Change) -> Result<(), String> {
         let (pk, sk) = (change.key.pk.as_str(), change.key.sk.as_str());
-        // The sweeper's own row lies there too.
+        // The sweeper's row is in the same partition.
         if pk == stored::ACTIVE && sk != stored::SweepRow::key().sk {
             let (was, is) = (change.old.is_some(), change.new.is_some());
             self.active = self.active + usize::from(is) - usize::from(was);
@@ -228,7 +237,7 @@ impl Checker {
         }
         if let Some(id) = pk.strip_prefix(stored::FACT_PREFIX) {
             let Some(new) = change.new.as_ref().filter(|_| change.old.is_none()) else {
-                return Err(format!("fact {pk}/{sk} was changed after it was put"));
+                return Err(format!("fact {pk}/{sk} was changed or deleted after it was written"));
             };
             if let Ok(recorded) = stored::fact(new)
                 && matches!(recorded.fact, Fact::LimitsChanged { .. })
@@ -244,14 +253,18 @@ impl Checker {
 
     fn submitted(&mut self, id: &str, change: &Change) -> Result<(), String> {
         if change.old.is_some() || change.new.is_none() {
-            return Err(format!("the definition of {id} was changed"));
+            return Err(format!("the definition of {id} was changed or deleted"));
         }
-        let item = change.new.as_ref().ok_or("no row")?;
+        let item = change.new.as_ref().ok_or("a definition without a row")?;
         let (definition, _) = stored::meta(item).map_err(|error| error.to_string())?;
         if self.books.values().any(|book| book.definition.name == definition.name) {
-            return Err(format!("a second tuning is named {}", definition.name));
+            return Err(format!("a second tuning has the name {}", definition.name));
         }
-        let case = self.cases.get(&definition.name).cloned().ok_or("a tuning that nobody asked for")?;
+        let case = self
+            .cases
+            .get(&definition.name)
+            .cloned()
+            .ok_or_else(|| format!("tuning {id} was never requested"))?;
         let book = Book {
             replica: State::new(&definition),
             definition,
@@ -266,7 +279,7 @@ impl Checker {
             trials: BTreeMap::new(),
             rungs: BTreeMap::new(),
             overrun: false,
-            overrun_told: false,
+            overrun_published: false,
             ending: None,
             ended: None,
             notices: BTreeSet::new(),
@@ -281,12 +294,13 @@ impl Checker {
     }
 
     fn step(&mut self, id: &str, change: &Change) -> Result<(), String> {
-        let item = change.new.as_ref().ok_or_else(|| format!("a step of {id} was removed"))?;
+        let item = change.new.as_ref().ok_or_else(|| format!("P5: a step of {id} was deleted"))?;
         if change.old.is_some() {
             return Err(format!("P5: step {} of {id} was changed", change.key.sk));
         }
         let step = stored::step(item).map_err(|error| error.to_string())?;
-        let book = self.books.get_mut(id).ok_or_else(|| format!("a step of {id}, which is unknown"))?;
+        let book =
+            self.books.get_mut(id).ok_or_else(|| format!("a step of the unknown tuning {id} was written"))?;
         self.steps += 1;
         for ruling in &step.rulings {
             if let Ruling::StopOrdered { job, .. } = ruling {
@@ -294,17 +308,17 @@ impl Checker {
             }
             *self.rulings.entry(rules::name(ruling)).or_default() += 1;
         }
-        book.take(&step).map_err(|message| format!("step {} of {id}: {message}", step.n))
+        book.apply_step(&step).map_err(|message| format!("step {} of {id}: {message}", step.n))
     }
 
-    /// A job exists now.
+    /// Checks the creation of a training job.
     pub(crate) fn created(&mut self, now: i64, id: &str, key: JobKey) {
         let job = self.books.get_mut(id).and_then(|book| book.jobs.get_mut(&key));
         let wrong = match job {
-            None => Some(format!("P7: job {key} is created, no step ordered it")),
-            Some(job) if job.created => Some(format!("P2: job {key} is created twice")),
+            None => Some(format!("P7: job {key} was created, but no step ordered it")),
+            Some(job) if job.created => Some(format!("P2: job {key} was created twice")),
             Some(job) if job.money == Money::Released => {
-                Some(format!("P1: job {key} is created, its reservation was released"))
+                Some(format!("P1: job {key} was created after its reservation was released"))
             }
             Some(job) => {
                 job.created = true;
@@ -316,41 +330,45 @@ impl Checker {
         }
     }
 
-    /// The cap and the most jobs at once that were in force when the last of these jobs was ordered. All of them were
-    /// known then, so they keep within both.
+    /// Returns the cap and the maximum number of parallel jobs that were in force when the last of these jobs was
+    /// ordered. The decider knew all of them then, so together they must respect both.
     pub(crate) fn in_force(&self, id: &str, jobs: impl Iterator<Item = JobKey>) -> (Option<u64>, u32) {
         let books = self.books.get(id);
         let jobs = jobs.filter_map(|key| books?.jobs.get(&key));
         jobs.max_by_key(|job| job.order).map_or((None, u32::MAX), |job| job.limits)
     }
 
-    /// Whether the books of a tuning say that a job never was. If somebody deleted it before anything was heard of it, nobody
-    /// can tell that it was.
-    pub(crate) fn never_was(&self, id: &str, key: JobKey) -> bool {
+    /// Returns whether the reservation of a job was released. This is correct even for a job that existed, if it was
+    /// deleted before any fact showed it.
+    pub(crate) fn is_released(&self, id: &str, key: JobKey) -> bool {
         let job = self.books.get(id).and_then(|book| book.jobs.get(&key));
         job.is_some_and(|job| job.money == Money::Released)
     }
 
-    /// A trial was judged by the value that its program logged at that epoch, or by another.
-    pub(crate) fn judged(&mut self, right: bool) {
-        if right {
-            self.judged_right += 1;
+    /// Counts a judgement: by the value that the program logged at that epoch (`exact`), or by another value.
+    pub(crate) fn count_judgement(&mut self, exact: bool) {
+        if exact {
+            self.judged_exactly += 1;
         } else {
-            self.judged_wrong += 1;
+            self.judged_by_other_epoch += 1;
         }
     }
 
-    /// A notice went out: the action that orders it.
-    pub(crate) fn notice(&mut self, now: i64, name: &str, notice: &str) {
+    /// Checks a published notice; `notice` is the name of the action that orders it.
+    pub(crate) fn notice_published(&mut self, now: i64, name: &str, notice: &str) {
         let book = self.books.values().find(|book| book.definition.name == name);
         if !book.is_some_and(|book| book.notices.contains(notice)) {
-            self.violation(now, &format!("notice {notice} of {name} went out, no step ordered it"));
+            self.violation(
+                now,
+                &format!("P2: notice {notice} of {name} was published, but no step ordered it"),
+            );
         }
         self.notices.entry(name.to_owned()).or_default().push(notice.to_owned());
     }
 
-    /// Whether all of `count` tunings have ended.
+    /// Returns whether all of `count` tunings have ended.
     pub(crate) fn all_ended(&self, count: usize) -> bool {
-        self.books.len() + self.turned_away >= count && self.books.values().all(|book| book.ended.is_some())
+        self.books.len() + self.refused_for_month >= count
+            && self.books.values().all(|book| book.ended.is_some())
     }
 }

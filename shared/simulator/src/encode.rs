@@ -1,7 +1,7 @@
-//! A history as text, to be pasted on a command line: everything it is made from, short where it is as usual.
+//! A history as text for the command line: all its parameters, except those with their default value.
 //!
-//! What is told is the difference to a calm plan and to plain tunings, as a JSON merge patch (RFC 7386), whatever the
-//! fields are: a field that is added later is told too.
+//! The text is a JSON merge patch (RFC 7386) against [`Plan::calm`] and [`Choices::plain`]. It is derived from the
+//! serialized form, so it covers fields that are added later.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -11,43 +11,43 @@ use crate::Run;
 use crate::case::{Case, Choices};
 use crate::plan::Plan;
 
-/// The text's form.
+/// The JSON form of a history.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
     seed: u64,
-    #[serde(default = "nothing")]
+    #[serde(default = "empty_object")]
     plan: Value,
     cases: Vec<CaseText>,
 }
 
-/// A tuning.
+/// The JSON form of a tuning.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseText {
     name: String,
-    /// Its choices, as far as they are not plain.
-    #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
+    /// Patch from the plain choices to those of the tuning.
+    #[serde(default = "empty_object", skip_serializing_if = "is_empty_object")]
     choices: Value,
-    /// What was changed since it was made from them.
-    #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
+    /// Patch from the tuning that the choices make to the tuning itself.
+    #[serde(default = "empty_object", skip_serializing_if = "is_empty_object")]
     changed: Value,
 }
 
-fn nothing() -> Value {
+fn empty_object() -> Value {
     Value::Object(Map::new())
 }
 
-fn is_nothing(value: &Value) -> bool {
+fn is_empty_object(value: &Value) -> bool {
     value.as_object().is_some_and(Map::is_empty)
 }
 
 fn value<T: Serialize>(of: &T) -> Value {
-    // Strings as keys and finite numbers only: this does not fail.
+    // All keys are strings and all numbers are finite, so this cannot fail.
     serde_json::to_value(of).unwrap_or_default()
 }
 
-/// The text of a run; whether it is traced is not in it.
+/// Returns the text of a run. It does not contain whether the run is traced.
 pub fn text(run: &Run) -> String {
     let case = |case: &Case| CaseText {
         name: case.name.clone(),
@@ -58,7 +58,7 @@ pub fn text(run: &Run) -> String {
     value(&Text { seed: run.seed, plan, cases: run.cases.iter().map(case).collect() }).to_string()
 }
 
-/// The run of a text, not traced.
+/// Returns the run of a text, with tracing off.
 pub fn parse(text: &str) -> Result<Run, String> {
     let text: Text = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let case = |case: &CaseText| {
@@ -69,7 +69,7 @@ pub fn parse(text: &str) -> Result<Run, String> {
     Ok(Run { seed: text.seed, plan: patched(&Plan::calm(), &text.plan)?, cases: cases?, trace: false })
 }
 
-/// `case` as it would be, had it been made from `choices`: what was changed since stays changed.
+/// Returns `case` made from other choices. Fields that differ from what its own choices make keep their values.
 pub(crate) fn remade(case: &Case, choices: &Choices) -> Option<Case> {
     let mut changed = patch(&value(&Case::of(&case.name, &case.choices)), &value(case));
     if let Some(changed) = changed.as_object_mut() {
@@ -90,15 +90,15 @@ fn patched<T: Serialize + DeserializeOwned>(base: &T, patch: &Value) -> Result<T
     serde_json::from_value(whole).map_err(|error| error.to_string())
 }
 
-/// What makes `to` of `from`.
+/// Returns the merge patch that turns `from` into `to`.
 fn patch(from: &Value, to: &Value) -> Value {
     let (Some(from), Some(to)) = (from.as_object(), to.as_object()) else { return to.clone() };
     let gone = from.keys().filter(|name| !to.contains_key(*name)).map(|name| (name.clone(), Value::Null));
     let changed = to.iter().filter(|(name, new)| from.get(*name) != Some(new)).map(|(name, new)| {
         let old = from.get(name).unwrap_or(&Value::Null);
-        // An object in place of something else is told whole.
-        let told = if old.is_object() && new.is_object() { patch(old, new) } else { new.clone() };
-        (name.clone(), told)
+        // An object that replaces another type is written whole.
+        let patched = if old.is_object() && new.is_object() { patch(old, new) } else { new.clone() };
+        (name.clone(), patched)
     });
     Value::Object(gone.chain(changed).collect())
 }
@@ -109,7 +109,7 @@ fn merge(base: &mut Value, patch: &Value) {
         return;
     };
     if !base.is_object() {
-        *base = nothing();
+        *base = empty_object();
     }
     let Some(base) = base.as_object_mut() else { return };
     for (name, change) in changes {

@@ -1,8 +1,8 @@
-//! Kinds of faults, their rates in one history, and how often each struck at each call site.
+//! Kinds of faults, their rates in one history, and the number of hits at each call site.
 //!
-//! Each kind has its own generator. Faults are off in the liveness phase. What belongs to a training program (its curve,
-//! whether it logs at all) is drawn elsewhere and stays, and so do the account's quotas and the functions' time limits:
-//! those of rate 0 here follow from the plan, and are only counted.
+//! Each kind has its own generator. Faults are off in the liveness phase. The properties of a training program (its
+//! curve, whether it logs) are drawn in `world::program` and stay for the whole history. Kinds with a maximum rate of
+//! 0 follow from the plan (quotas, time limits, outages) and are only counted here.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +20,15 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// All kinds.
+            /// All kinds, in the order of the report.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            /// Its name in reports.
+            /// Returns its name in reports.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }
 
-            /// The highest rate that a history draws for it.
+            /// Returns the highest rate that a history draws for it.
             pub fn rate_max(self) -> f64 {
                 match self { $(Self::$kind => $rate,)* }
             }
@@ -41,9 +41,30 @@ macro_rules! kinds {
 }
 
 impl Kind {
-    /// Everywhere it can strike.
+    /// Returns every site where it can strike.
     pub fn sites(self) -> Vec<Site> {
         self.reach().sites()
+    }
+
+    /// Returns the text that seeds the generator of the kind: the first name that it had. Another text would give
+    /// every seed another history, and the pinned seeds would no longer reproduce the failures that they found.
+    pub(crate) fn seed_text(self) -> &'static str {
+        match self {
+            Self::TransactionConflict => "table: another transaction was at work",
+            Self::CreateLate => "create: done up to 50 s after its caller died or gave up",
+            Self::AccountQuota => "create: the account has its most jobs",
+            Self::NotVisibleYet => "training service: a new job does not show for seconds",
+            Self::CrashBefore => "process dies before a call's effect",
+            Self::CrashAfter => "process dies after a call's effect",
+            Self::StreamGivenUp => "stream batch given up after many failures",
+            Self::LogDuplicated => "log batch duplicated and cut anew",
+            Self::StoppedOutside => "job: stopped by another user",
+            Self::JobDeleted => "job: deleted by a user",
+            Self::OrphanAppears => "a job of this stack that no row knows",
+            Self::ForeignJob => "a job of another stack, named like ours",
+            Self::ProgramIgnoresEpochs => "program: trains beyond the epochs of its channel",
+            _ => self.name(),
+        }
     }
 }
 
@@ -51,20 +72,20 @@ kinds! {
     TableThrottled "table: throttled" 0.1 Reach::Table,
     TableLostRequest "table: unavailable, not done" 0.1 Reach::Table,
     TableLostAnswer "table: unavailable, but done" 0.1 Reach::Table,
-    TransactionConflict "table: another transaction was at work" 0.2 Reach::Only(Op::Transact),
+    TransactionConflict "table: transaction conflict" 0.2 Reach::Only(Op::Transact),
     TrainingThrottled "training service: throttled" 0.3 Reach::Training,
     TrainingLostRequest "training service: unavailable, not done" 0.2 Reach::Training,
     TrainingLostAnswer "training service: unavailable, but done" 0.2 Reach::Training,
     CreateLimit "create: resource limit exceeded" 0.4 Reach::Only(Op::Create),
     CreateRefused "create: refused for good" 0.2 Reach::Only(Op::Create),
-    CreateLate "create: done up to 50 s after its caller died or gave up" 0.3 Reach::Only(Op::Create),
+    CreateLate "create: takes effect up to 50 s after its caller crashed or timed out" 0.3 Reach::Only(Op::Create),
     CreateTooFast "create: more than one a second" 0.0 Reach::Only(Op::Create),
-    AccountQuota "create: the account has its most jobs" 0.0 Reach::Only(Op::Create),
-    NotVisibleYet "training service: a new job does not show for seconds" 0.5 Reach::World,
+    AccountQuota "create: account quota reached" 0.0 Reach::Only(Op::Create),
+    NotVisibleYet "training service: new job invisible for seconds" 0.5 Reach::World,
     BusUnavailable "bus: unavailable" 0.5 Reach::Only(Op::Publish),
     PricesUnavailable "price list: unavailable" 0.3 Reach::Only(Op::Price),
-    CrashBefore "process dies before a call's effect" 0.02 Reach::Calls,
-    CrashAfter "process dies after a call's effect" 0.02 Reach::Calls,
+    CrashBefore "process crashes before a call's effect" 0.02 Reach::Calls,
+    CrashAfter "process crashes after a call's effect" 0.02 Reach::Calls,
     Freeze "process frozen for minutes after a call" 0.03 Reach::Calls,
     SlowCall "call takes up to 20 s" 0.1 Reach::Calls,
     TimedOut "function ended at its time limit" 0.0 Reach::LongFunctions,
@@ -73,12 +94,12 @@ kinds! {
     StreamDelayed "stream shard delayed" 0.05 Reach::World,
     StreamLost "stream record lost" 0.3 Reach::World,
     StreamExpired "stream record expired" 0.0 Reach::World,
-    StreamGivenUp "stream batch given up after many failures" 0.0 Reach::World,
+    StreamGivenUp "stream batch dropped after many failures" 0.0 Reach::World,
     StreamOutage "stream record lost in an outage" 0.0 Reach::World,
     EventDuplicated "event duplicated" 0.5 Reach::World,
     EventDelayed "event delayed for up to 6 h" 0.3 Reach::World,
     EventLost "event lost" 0.4 Reach::World,
-    LogDuplicated "log batch duplicated and cut anew" 0.5 Reach::World,
+    LogDuplicated "log batch duplicated and split differently" 0.5 Reach::World,
     LogDelayed "log batch delayed for up to 6 h" 0.3 Reach::World,
     LogLost "log batch lost" 0.4 Reach::World,
     Junk "junk delivered" 0.2 Reach::World,
@@ -97,29 +118,29 @@ kinds! {
     CheckpointOld "job: finds an older checkpoint of its trial only" 0.3 Reach::World,
     JobHangs "job: hangs until its limit" 0.15 Reach::World,
     JobEndsEarly "job: program ends early" 0.2 Reach::World,
-    StoppedOutside "job: stopped by somebody else" 0.1 Reach::World,
+    StoppedOutside "job: stopped outside the controller" 0.1 Reach::World,
     StopSlow "job: stop takes minutes" 0.5 Reach::World,
-    JobDeleted "job: deleted by somebody" 0.05 Reach::World,
+    JobDeleted "job: deleted outside the controller" 0.05 Reach::World,
     BillLate "bill: comes minutes to hours after the end" 0.4 Reach::World,
     BillAboveReservation "bill: above the worst case" 0.02 Reach::World,
-    OrphanAppears "a job of this stack that no row knows" 0.02 Reach::World,
-    ForeignJob "a job of another stack, named like ours" 0.02 Reach::World,
+    OrphanAppears "job of this stack without a row (orphan)" 0.02 Reach::World,
+    ForeignJob "job of another stack with a name of ours" 0.02 Reach::World,
     ProgramSilent "program: logs no metric" 0.2 Reach::World,
     ProgramDiverges "program: NaN" 0.3 Reach::World,
     ProgramFlat "program: flat curve" 0.3 Reach::World,
     ProgramAllHosts "program: every host logs" 0.9 Reach::World,
     CapacityShort "job: no capacity for its choice of instances for up to 2 h" 0.3 Reach::World,
-    ProgramIgnoresEpochs "program: trains on beyond the epochs it was told" 0.15 Reach::World,
+    ProgramIgnoresEpochs "program: trains beyond its epoch limit" 0.15 Reach::World,
 }
 
-/// The rates of a history, and what struck.
+/// The fault rates of a history, and the hits so far.
 #[derive(Debug)]
 pub(crate) struct Faults {
-    /// By kind, in their order.
+    /// By kind, in the order of [`Kind::ALL`].
     rates: Vec<f64>,
     dice: Vec<Dice>,
     hits: BTreeMap<(Kind, Site), u64>,
-    /// Where faults are more frequent, by how much.
+    /// The site where faults are more frequent, and the rate to add there.
     focus: Option<(Site, f64)>,
     on: bool,
 }
@@ -127,16 +148,16 @@ pub(crate) struct Faults {
 impl Faults {
     pub(crate) fn new(seed: u64, rates: &BTreeMap<Kind, f64>, focus: Option<(Site, f64)>) -> Self {
         let rate = |kind: &Kind| rates.get(kind).copied().unwrap_or(0.0);
-        let dice = Kind::ALL.iter().map(|kind| Dice::new(seed, kind.name(), 0)).collect();
+        let dice = Kind::ALL.iter().map(|kind| Dice::new(seed, kind.seed_text(), 0)).collect();
         Self { rates: Kind::ALL.iter().map(rate).collect(), dice, hits: BTreeMap::new(), focus, on: true }
     }
 
-    /// Whether a fault of this kind strikes the world now; counts it.
+    /// Returns whether a fault of this kind strikes the world now, and counts it.
     pub(crate) fn strikes(&mut self, kind: Kind) -> bool {
         self.strikes_at(kind, Site::World)
     }
 
-    /// Whether a fault of this kind strikes at `site` now; counts it.
+    /// Returns whether a fault of this kind strikes at `site` now, and counts it.
     pub(crate) fn strikes_at(&mut self, kind: Kind, site: Site) -> bool {
         if !self.on {
             return false;
@@ -153,7 +174,7 @@ impl Faults {
         strikes
     }
 
-    /// The rate of a kind, whatever the phase.
+    /// Returns the rate of a kind, also in the liveness phase.
     pub(crate) fn rate(&self, kind: Kind) -> f64 {
         self.rates[kind as usize]
     }
@@ -162,7 +183,7 @@ impl Faults {
         *self.hits.entry((kind, site)).or_default() += 1;
     }
 
-    /// The liveness phase begins.
+    /// Turns all faults off: the liveness phase begins.
     pub(crate) fn end(&mut self) {
         self.on = false;
     }

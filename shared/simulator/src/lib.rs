@@ -1,9 +1,10 @@
-//! The fault simulator: whole histories of tunings in virtual time, with everything going wrong that can.
+//! The fault simulator: plays whole tunings in virtual time while faults strike.
 //!
-//! Runs the use cases of crate `service` as they are, against a world of table, stream, training service and
-//! deliveries, under a drawn [plan] of faults. Checkers apart from the system watch every commit. First a phase
-//! with faults (nothing may break), then one without (everything must end). One thread, no clock, no runtime, no map with
-//! random order: the same seed gives the same history, byte for byte.
+//! The simulator runs the use cases of crate `use-cases` unchanged, against a model of the table, its stream, the
+//! training service and all deliveries. A drawn [plan] decides which faults strike. Checkers that share no code with
+//! the system check every commit. A history has two phases: first faults strike and no promise may break (safety),
+//! then nothing fails and every tuning must end (liveness). A history runs in one thread, without a clock, an async
+//! runtime or a map with random order: the same seed gives the same history, byte for byte.
 #![warn(missing_docs)]
 
 pub mod access;

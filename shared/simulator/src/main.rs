@@ -1,8 +1,8 @@
-//! `cargo run --release -p simulator -- --seeds A..B [--jobs N]`: runs the histories A to B-1; `--help` says what else.
+//! `cargo run --release -p simulator -- --seeds A..B [--jobs N]` plays the histories A to B-1; see `--help`.
 //!
-//! The last line is `N histories, E events, V violations`; exit 1 when V > 0, after each failing history as a command to
-//! paste, and the first of each kind of failure made smaller.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to a person")]
+//! Prints each failing history as a command to paste, and a smaller version of the first history of each kind of
+//! failure. The last line is `N histories, E events, V violations`; the exit code is 1 when V > 0.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
 
 mod arguments;
 
@@ -13,66 +13,75 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use arguments::{Arguments, HELP, command};
+use arguments::{Arguments, command};
 use simulator::Run;
 use simulator::report::{History, Report};
 use simulator::shrink::{history, kind, shrink};
 
-/// Histories between two progress lines.
+/// Number of histories between two progress lines.
 const PROGRESS_EVERY: u64 = 20;
 
 #[cfg(feature = "planted")]
 mod planted {
-    //! The bug that `--planted` names, to be turned on in every thread.
+    //! Turns on the bug that `--planted` names. Each thread has its own switch.
 
     use tuning::planted::{Mutation, plant};
 
-    /// Turns it on; what is wrong with the name.
+    /// Turns on the bug for this thread.
     pub(crate) fn set(name: &str) -> Result<(), String> {
-        if name == "list" {
-            let lines =
-                Mutation::ALL.iter().map(|mutation| format!("{:<24}{}\n", mutation.name(), mutation.what()));
-            return Err(format!("the bugs that can be planted:\n{}", lines.collect::<String>()));
-        }
         let found = Mutation::ALL.iter().find(|mutation| mutation.name() == name);
-        plant(Some(*found.ok_or_else(|| format!("no bug is named {name}; --planted list names them"))?));
+        let unknown = || format!("unknown planted bug {name}: --planted list prints the names");
+        plant(Some(*found.ok_or_else(unknown)?));
         Ok(())
+    }
+
+    /// Returns a line for each bug that can be planted.
+    pub(crate) fn list() -> Result<String, String> {
+        let line = |mutation: &Mutation| format!("{:<24}{}\n", mutation.name(), mutation.what());
+        Ok(Mutation::ALL.iter().map(line).collect())
     }
 }
 
 #[cfg(not(feature = "planted"))]
 mod planted {
-    //! No bug can be planted.
+    //! Without the feature `planted` no bug can be turned on.
 
-    /// Always wrong.
-    pub(crate) fn set(name: &str) -> Result<(), String> {
-        Err(format!("--planted {name} needs cargo's --features planted"))
+    /// Returns the error that the feature is missing.
+    pub(crate) fn set(_: &str) -> Result<(), String> {
+        Err("--planted needs the feature: run cargo with --features planted".to_owned())
+    }
+
+    /// Like [`set`], returns the error.
+    pub(crate) fn list() -> Result<String, String> {
+        set("").map(|()| String::new())
     }
 }
 
 fn main() -> ExitCode {
-    let arguments = match arguments::parse(std::env::args().skip(1)) {
-        Ok(Some(arguments)) => arguments,
-        Ok(None) => {
-            print!("{HELP}");
+    let arguments = Arguments::read(std::env::args()).unwrap_or_else(|error| error.exit());
+    let planted = match arguments.planted.as_deref() {
+        Some(_) if arguments.lists_planted() => planted::list().map(Some),
+        Some(name) => planted::set(name).map(|()| None),
+        None => Ok(None),
+    };
+    match planted {
+        Ok(None) => {}
+        Ok(Some(list)) => {
+            print!("{list}");
             return ExitCode::SUCCESS;
         }
-        Err(wrong) => {
-            eprintln!("simulator: {wrong}; see --help");
+        Err(error) => {
+            eprintln!("simulator: {error}");
             return ExitCode::from(2);
         }
-    };
-    if let Some(Err(wrong)) = arguments.planted.as_deref().map(planted::set) {
-        eprintln!("simulator: {wrong}");
-        return ExitCode::from(2);
     }
     let (report, failures) = run_all(&arguments);
     let mut kinds = BTreeSet::new();
     for (run, failed) in failures.values() {
         show_failure(run, failed, &arguments);
         let first = failed.violations.first().map(|violation| kind(violation)).unwrap_or_default();
-        if arguments.shrink_runs > 0 && kinds.insert(first) {
-            show_smaller(run, failed, &arguments);
+        if arguments.shrink_runs() > 0 && kinds.insert(first) {
+            show_shrunk(run, failed, &arguments);
         }
     }
     if arguments.report {
@@ -82,38 +91,43 @@ fn main() -> ExitCode {
     if report.violations > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Makes all histories; the failing ones are kept in order, however many threads there are.
+/// Plays all histories and returns the report and the failing histories, in the order of their index.
 fn run_all(arguments: &Arguments) -> (Report, BTreeMap<u64, (Run, History)>) {
     let next = AtomicU64::new(0);
     let report = Mutex::new(Report::default());
     let failures = Mutex::new(BTreeMap::new());
     let watched = std::io::stderr().is_terminal() && !arguments.trace;
-    let count = arguments.runs.len();
-    let (begun, limit) = (Instant::now(), arguments.seconds.map(Duration::from_secs));
+    let runs = arguments.runs();
+    let count = runs.len();
+    let limit = arguments.seconds.map(|seconds| Duration::from_secs(seconds.into()));
+    let started_at = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..arguments.jobs {
             scope.spawn(|| {
                 if let Some(name) = &arguments.planted {
-                    // It was right in the main thread.
+                    // The main thread has already checked the name.
                     let _ = planted::set(name);
                 }
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= count || limit.is_some_and(|limit| begun.elapsed() >= limit) {
+                    if index >= count || limit.is_some_and(|limit| started_at.elapsed() >= limit) {
                         break;
                     }
-                    let run = Run { trace: arguments.trace, ..arguments.runs.get(index) };
+                    let run = Run { trace: arguments.trace, ..runs.get(index) };
                     let history = history(&run);
                     if let Some(trace) = &history.trace {
                         print!("{trace}");
                     }
-                    report.lock().expect("no thread panics with it").add(&history);
+                    report.lock().expect("no thread panics while it holds the lock").add(&history);
                     if !history.violations.is_empty() {
-                        failures.lock().expect("no thread panics with it").insert(index, (run, history));
+                        failures
+                            .lock()
+                            .expect("no thread panics while it holds the lock")
+                            .insert(index, (run, history));
                     }
                     if watched && index.is_multiple_of(PROGRESS_EVERY) {
                         eprint!("\r{index} of {count} histories");
-                        // Only what a person sees.
+                        // Losing a progress line is harmless.
                         let _ = std::io::stderr().flush();
                     }
                 }
@@ -123,8 +137,8 @@ fn run_all(arguments: &Arguments) -> (Report, BTreeMap<u64, (Run, History)>) {
     if watched {
         eprint!("\r{:40}\r", "");
     }
-    let report = report.into_inner().expect("no thread panics with it");
-    (report, failures.into_inner().expect("no thread panics with it"))
+    let report = report.into_inner().expect("no thread panics while it holds the lock");
+    (report, failures.into_inner().expect("no thread panics while it holds the lock"))
 }
 
 fn show_failure(run: &Run, failed: &History, arguments: &Arguments) {
@@ -135,11 +149,11 @@ fn show_failure(run: &Run, failed: &History, arguments: &Arguments) {
     }
 }
 
-fn show_smaller(run: &Run, failed: &History, arguments: &Arguments) {
-    let Some(shrunk) = shrink(run, failed, arguments.shrink_runs) else { return };
+fn show_shrunk(run: &Run, failed: &History, arguments: &Arguments) {
+    let Some(shrunk) = shrink(run, failed, arguments.shrink_runs()) else { return };
     let (from, to) = (shrunk.from, shrunk.to);
     println!(
-        "  made smaller in {} runs: {} -> {} kinds of faults, {} -> {} tunings, {} -> {} events",
+        "  shrunk in {} runs: {} -> {} kinds of faults, {} -> {} tunings, {} -> {} events",
         shrunk.runs, from.faults, to.faults, from.cases, to.cases, from.events, to.events
     );
     println!("  {}", shrunk.violation);

@@ -1,5 +1,5 @@
-//! The fault plan of one history: which faults, how often, in what order things are delivered. Drawn from the seed, or
-//! put together by a test.
+//! The fault plan of one history: fault rates, delivery order, quotas and time limits. Drawn from the seed, or written
+//! by a test.
 
 use std::collections::BTreeMap;
 
@@ -9,111 +9,111 @@ use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::site::{Function, Op, Site, all_calls};
 
-/// An hour, ms.
+/// An hour, in ms.
 pub const HOUR: i64 = 3_600_000;
-/// A minute, ms.
+/// A minute, in ms.
 pub const MINUTE: i64 = 60_000;
 
-/// How long log lines are gathered, unless a plan says otherwise.
+/// Default time for which log lines are gathered before their delivery, in ms: minimum and maximum.
 const LOG_GATHER_MS: (i64, i64) = (500, 10_000);
 
-/// In which order deliveries come.
+/// The order of deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// As they happened, but for delays.
+    /// In the order of their occurrence, apart from delays.
     Natural,
-    /// Within each window of so many ms the last comes first.
+    /// In reverse order within each window of this many ms.
     Reversed(i64),
 }
 
-/// Which port calls kill their process once, after their effect.
+/// The port calls that kill their process once, after their effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrashOnce {
     /// None.
     Never,
-    /// Those to the training service and the bus, each (operation, job) once: every action is performed again.
+    /// Calls to the training service and the bus, once for each (operation, job). Every action is then performed twice.
     Outside,
-    /// All, each (function, operation, row or job) once.
+    /// All calls, once for each (function, operation, row or job).
     Every,
 }
 
-/// How the stream is cut into batches.
+/// How the stream is divided into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Batches {
-    /// Anywhere, after less than a second.
+    /// At random places, after less than a second.
     Anywhere,
-    /// As these mappings do it.
+    /// As these event source mappings do it.
     As {
-        /// That of the decider.
+        /// The mapping of the decider.
         decider: Mapping,
-        /// That of the actuator.
+        /// The mapping of the actuator.
         actuator: Mapping,
     },
 }
 
-/// A mapping of the stream to a function.
+/// An event source mapping from the stream to a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mapping {
-    /// Most records in a batch.
+    /// Maximum number of records in a batch.
     pub size: usize,
-    /// How long records are gathered, ms.
+    /// Batching window, in ms.
     pub window_ms: i64,
 }
 
-/// How long functions may run, ms.
+/// Time limits of the functions, in ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeLimits {
-    /// Those that take requests, events and log lines, and the decider.
+    /// Limit of the API, of the functions that record events and log lines, and of the decider.
     pub short: i64,
-    /// The actuator.
+    /// Limit of the actuator.
     pub actuator: i64,
-    /// The sweeper.
+    /// Limit of the sweeper.
     pub sweeper: i64,
 }
 
-/// The plan.
+/// The fault plan of a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Rates of faults; a kind that is not here never strikes.
+    /// Fault rates. A kind without a rate never strikes.
     pub rates: BTreeMap<Kind, f64>,
-    /// How long faults go on, ms.
+    /// Length of the phase with faults, in ms.
     pub safety_ms: i64,
-    /// Shards of the stream.
+    /// Number of shards of the stream.
     pub shards: usize,
-    /// How they are cut into batches.
+    /// How the shards are divided into batches.
     pub batches: Batches,
-    /// How long the lines of a log are gathered before they are delivered, ms: at least and at most.
+    /// Time for which log lines are gathered before their delivery, in ms: minimum and maximum.
     pub log_gather_ms: (i64, i64),
-    /// Order of deliveries.
+    /// The order of deliveries.
     pub order: Order,
-    /// From when to when (ms since the start) stream records are lost.
+    /// Interval in which all stream records are lost, in ms since the start.
     pub stream_outage: Option<(i64, i64)>,
-    /// Which calls kill their process.
+    /// The calls that kill their process.
     pub crash_once: CrashOnce,
-    /// How often a stream batch is delivered before it is given up.
+    /// Number of deliveries of a failing stream batch before it is dropped.
     pub stream_tries_max: u32,
-    /// Largest difference between a process's clock and the true time, ms.
+    /// Largest difference between a process's clock and the true time, in ms.
     pub skew_ms_max: i64,
-    /// Whether the training service tells times in whole seconds.
+    /// Whether the training service reports times in whole seconds.
     pub whole_seconds: bool,
-    /// Whether the running-time limit begins anew after an interruption (the waiting time then bounds the bill).
+    /// Whether the running-time limit starts again after an interruption. The waiting-time limit then bounds the bill.
     pub runtime_per_attempt: bool,
-    /// Mean time of one epoch, ms.
+    /// Mean duration of an epoch, in ms.
     pub epoch_ms: i64,
-    /// The stack's cap of a month, micro-dollars.
+    /// Monthly cap of the stack, in micro-dollars.
     pub monthly_cap: Option<u64>,
-    /// Time limits of functions.
+    /// Time limits of the functions. `None` = no limits.
     pub time_limits: Option<TimeLimits>,
-    /// Most jobs of the account at once.
+    /// Account quota: maximum number of parallel jobs.
     pub account_jobs: Option<usize>,
-    /// Whether the training service takes one create a second only.
+    /// Whether the training service accepts only one create per second.
     pub one_create_a_second: bool,
-    /// A call site where faults are more frequent, and by how much.
+    /// A call site where faults are more frequent, and the rate to add there.
     pub focus: Option<(Site, f64)>,
 }
 
 impl Plan {
-    /// No faults.
+    /// Returns the plan without faults.
     pub fn calm() -> Self {
         Self {
             rates: BTreeMap::new(),
@@ -137,14 +137,14 @@ impl Plan {
         }
     }
 
-    /// The plan with a fault's rate.
+    /// Returns the plan with this rate for a fault.
     #[must_use]
     pub fn with(mut self, kind: Kind, rate: f64) -> Self {
         self.rates.insert(kind, rate);
         self
     }
 
-    /// The plan with faults at `site` frequent, and with what leads to calls there.
+    /// Returns the plan with frequent faults at `site`, and with the faults that lead to calls there.
     #[must_use]
     pub(crate) fn focused(mut self, site: Site) -> Self {
         self.focus = Some((site, 0.15));
@@ -154,14 +154,14 @@ impl Plan {
         self
     }
 
-    /// The plan of `seed`: about half the kinds at all (swarm testing), each at its own rate.
+    /// Draws the plan of `seed`. Most plans use only some kinds of faults (swarm testing), each at its own rate.
     pub(crate) fn drawn(seed: u64) -> Self {
         let mut rates = BTreeMap::new();
         let busy = Dice::new(seed, "busy", 0).pick(&[0.1, 0.3, 0.5, 0.5, 0.8]);
         for kind in Kind::ALL {
-            let mut dice = Dice::new(seed, "rate", crate::dice::fnv(kind.name()));
+            let mut dice = Dice::new(seed, "rate", crate::dice::fnv(kind.seed_text()));
             if dice.chance(busy) {
-                // Low rates are as telling as high ones.
+                // Low rates find as many bugs as high ones.
                 let rate = dice.unit() * dice.unit() * kind.rate_max();
                 rates.insert(*kind, (rate * 10_000.0).ceil() / 10_000.0);
             }
@@ -174,7 +174,7 @@ impl Plan {
         if let Some(hopeless) = dice.chance(0.02).then(|| dice.pick(&HOPELESS)) {
             rates.insert(hopeless, 1.0);
         }
-        // Now and then for longer than stream records are kept.
+        // Sometimes longer than the retention of stream records.
         let safety_ms = if dice.chance(0.05) { 36 * HOUR } else { dice.between(1, 8) * HOUR };
         let order =
             if dice.chance(0.1) { Order::Reversed(dice.between(1, 20) * MINUTE) } else { Order::Natural };
@@ -199,7 +199,7 @@ impl Plan {
             whole_seconds: dice.chance(0.7),
             runtime_per_attempt: dice.chance(0.5),
             epoch_ms: dice.pick(&[2_000, 10_000, 30_000, 60_000, 120_000]),
-            // From what two small jobs may cost to what hardly binds.
+            // From the worst case of two small jobs to a cap that hardly binds.
             monthly_cap: Dice::new(seed, "month", 0).chance(0.25).then(|| {
                 let dollars = Dice::new(seed, "month", 1).between(2, 40);
                 u64::try_from(dollars).unwrap_or(2) * 1_000_000
@@ -216,11 +216,11 @@ impl Plan {
     }
 }
 
-/// Troubles that leave a tuning no hope.
+/// Faults that prevent a tuning from completing when they always strike.
 const HOPELESS: [Kind; 3] = [Kind::ProgramSilent, Kind::CreateRefused, Kind::JobAlgorithmError];
 
-/// In half of the histories one call site is hit more often than all others, rare ones more than others, so that rare
-/// calls are hit at all.
+/// Draws the focused call site. Half of the histories have one, mostly a rarely used call, so that faults hit rare
+/// calls too.
 fn focus(seed: u64) -> Option<(Site, f64)> {
     let mut dice = Dice::new(seed, "focus", 0);
     let all: Vec<_> = all_calls().collect();
@@ -236,7 +236,7 @@ fn is_rare(site: Site) -> bool {
         || !leads_to(site).is_empty()
 }
 
-/// Troubles without which a call is hardly ever made.
+/// Returns the faults without which a call is hardly ever made.
 fn leads_to(site: Site) -> &'static [(Kind, f64)] {
     match site {
         Site::Call(Function::Actuator | Function::Sweeper, Op::Transact) => {

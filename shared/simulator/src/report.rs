@@ -1,4 +1,4 @@
-//! What came of a history, and of many.
+//! The results of a history, and the sums over many histories.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,59 +14,59 @@ use crate::check::rules::RULES;
 use crate::check::{Book, Checker};
 use crate::fault::Kind;
 use crate::site::Site;
-use crate::tally::{Kept, Tally};
+use crate::tally::{StoredRows, Tally};
 use crate::world::World;
 use crate::world::training::Owner;
 
-/// What came of one history.
+/// The results of one history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
     /// Its seed.
     pub seed: u64,
-    /// Events taken.
+    /// Number of events.
     pub events: u64,
-    /// Steps of all tunings.
+    /// Number of steps of all tunings.
     pub steps: u64,
-    /// Training jobs created.
+    /// Number of training jobs that the tunings created.
     pub jobs: usize,
-    /// Virtual time it lasted, ms.
+    /// Virtual duration, in ms.
     pub virtual_ms: i64,
-    /// Broken promises.
+    /// Violated promises, one message each.
     pub violations: Vec<String>,
-    /// How each tuning ended: name, why, trials.
+    /// The name of each tuning and the reason of its end.
     pub ended: Vec<(String, String)>,
-    /// How often each kind of fault struck.
+    /// Hits by kind of fault.
     pub faults: BTreeMap<Kind, u64>,
-    /// How often, and where.
+    /// Hits by kind of fault and site.
     pub sites: BTreeMap<(Kind, Site), u64>,
-    /// How often each kind of ruling was made.
+    /// Number of rulings by decision rule.
     pub rulings: BTreeMap<&'static str, u64>,
-    /// How often the bus was told of a trial, by what was decided of it; and that a tuning is being stopped.
-    pub decisions_told: BTreeMap<String, u64>,
-    /// Tunings that neither their user nor their cap ended.
-    pub unhindered: u64,
-    /// Of these, how those ended that did not end Completed with a trial at `MaxResource` (without rungs: one that ran to
-    /// its end).
-    pub unreached: Vec<&'static str>,
-    /// Stream records that never reached their consumer.
+    /// Published trial events by decision, and published status changes to `Stopping`.
+    pub decisions_published: BTreeMap<String, u64>,
+    /// Number of tunings that neither the user nor the cap ended.
+    pub not_cut_short: u64,
+    /// End reasons of those among them that did not complete with a trial at `MaxResource` (in random search: with a
+    /// job that ran to its end).
+    pub short_of_max_resource: Vec<&'static str>,
+    /// Number of stream records that never reached their consumer.
     pub records_lost: u64,
-    /// Deliveries given up after many failures.
-    pub given_up: u64,
-    /// Judgements by the value that the program logged at that epoch.
-    pub judged_right: u64,
-    /// Judgements by another value (possible only where the log does not tell the epoch).
-    pub judged_wrong: u64,
-    /// Idle minutes in which the requests were counted.
+    /// Number of deliveries dropped after many failures.
+    pub deliveries_dropped: u64,
+    /// Number of judgements by the value that the program logged at that epoch.
+    pub judged_exactly: u64,
+    /// Number of judgements by the value of another epoch. Only possible where log lines do not contain the epoch.
+    pub judged_by_other_epoch: u64,
+    /// Number of idle minutes in which requests were counted.
     pub idle_minutes: u64,
-    /// Times that an action was taken up, by action.
+    /// Actions with the number of times that each was performed.
     pub tries: Vec<(String, i64)>,
-    /// Facts in the table that only tell the time.
+    /// Number of `TimePassed` facts in the table.
     pub time_facts: usize,
-    /// What each function did to the table.
+    /// Table accesses of each function.
     pub accesses: Accesses,
-    /// What the functions used.
+    /// Resources that the functions used.
     pub tally: Tally,
-    /// The trace, if it was wanted.
+    /// The trace, if tracing was on.
     pub trace: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl History {
             (book.definition.name.clone(), why)
         };
         let rows = world.table.rows();
-        let tally = Tally { kept: kept(&rows), ..std::mem::take(&mut world.tally_at_end) };
+        let tally = Tally { stored: stored_rows(&rows), ..std::mem::take(&mut world.tally_at_end) };
         let actions = rows.iter().filter(|row| row.key.pk.starts_with(stored::ACTION_PREFIX));
         let tries = actions.filter_map(|row| Some((row.key.sk.clone(), row.number("tries")?))).collect();
         let check = &world.check;
@@ -95,8 +95,8 @@ impl History {
             completed && reached_max_resource(&rows, book)
         };
         Self {
-            unhindered: free.clone().map(|_| 1).sum(),
-            unreached: free.filter(|book| !reached(book)).map(reason).collect(),
+            not_cut_short: free.clone().map(|_| 1).sum(),
+            short_of_max_resource: free.filter(|book| !reached(book)).map(reason).collect(),
             accesses: world.accesses.clone(),
             tally,
             seed,
@@ -109,11 +109,11 @@ impl History {
             faults: by_kind(world.faults.hits()),
             sites: world.faults.hits().clone(),
             rulings: rulings(check),
-            decisions_told: check.decisions_told.clone(),
+            decisions_published: check.decisions_published.clone(),
             records_lost: world.records_lost,
-            given_up: world.given_up,
-            judged_right: check.judged_right,
-            judged_wrong: check.judged_wrong,
+            deliveries_dropped: world.deliveries_dropped,
+            judged_exactly: check.judged_exactly,
+            judged_by_other_epoch: check.judged_by_other_epoch,
             idle_minutes: world.watch.idle_minutes,
             tries,
             time_facts: rows.iter().filter(|row| row.key.sk.starts_with("-#time#")).count(),
@@ -121,11 +121,11 @@ impl History {
         }
     }
 
-    /// A history that came to nothing, because the system or the simulator panicked.
+    /// Returns the result of a history in which the system or the simulator panicked.
     pub fn panicked(seed: u64, message: &str) -> Self {
         Self {
-            unhindered: 0,
-            unreached: Vec::new(),
+            not_cut_short: 0,
+            short_of_max_resource: Vec::new(),
             accesses: Accesses::new(),
             tally: Tally::default(),
             seed,
@@ -138,11 +138,11 @@ impl History {
             faults: BTreeMap::new(),
             sites: BTreeMap::new(),
             rulings: BTreeMap::new(),
-            decisions_told: BTreeMap::new(),
+            decisions_published: BTreeMap::new(),
             records_lost: 0,
-            given_up: 0,
-            judged_right: 0,
-            judged_wrong: 0,
+            deliveries_dropped: 0,
+            judged_exactly: 0,
+            judged_by_other_epoch: 0,
             idle_minutes: 0,
             tries: Vec::new(),
             time_facts: 0,
@@ -151,19 +151,19 @@ impl History {
     }
 }
 
-/// The rows that are left, by kind.
-fn kept(rows: &[Item]) -> BTreeMap<(String, bool), Kept> {
-    let mut kept: BTreeMap<_, Kept> = BTreeMap::new();
+/// Returns the number and size of the rows, by kind of partition and by whether they expire.
+fn stored_rows(rows: &[Item]) -> BTreeMap<(String, bool), StoredRows> {
+    let mut stored: BTreeMap<_, StoredRows> = BTreeMap::new();
     for row in rows {
         let kind = (kind_of(&row.key), row.number(EXPIRES_AT).is_some());
-        let sum = kept.entry(kind).or_default();
+        let sum = stored.entry(kind).or_default();
         sum.rows += 1;
         sum.bytes += u64::try_from(row.size_bytes()).unwrap_or(0);
     }
-    kept
+    stored
 }
 
-/// How often each kind of ruling was made, and what changes of limits changed.
+/// Returns the number of rulings by rule, and of changes of limits by effect.
 fn rulings(check: &Checker) -> BTreeMap<&'static str, u64> {
     let mut rulings = check.rulings.clone();
     for (name, count) in check.books.values().flat_map(|book| &book.changed) {
@@ -172,7 +172,7 @@ fn rulings(check: &Checker) -> BTreeMap<&'static str, u64> {
     rulings
 }
 
-/// Whether a trial of a tuning has all epochs, or, where there are no rungs, ended by itself.
+/// Returns whether a trial of the tuning reached `MaxResource`, or, in random search, whether a job ran to its end.
 fn reached_max_resource(rows: &[Item], book: &Book) -> bool {
     let partition = stored::tuning_partition(&book.definition.id());
     let jobs = rows.iter().filter(|row| row.key.pk == partition && row.key.sk.starts_with("JOB#"));
@@ -186,14 +186,14 @@ fn reached_max_resource(rows: &[Item], book: &Book) -> bool {
     })
 }
 
-/// Sums over histories.
+/// Sums over many histories.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Histories.
+    /// Number of histories.
     pub histories: u64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Violations.
+    /// Number of violations.
     pub violations: u64,
     steps: u64,
     jobs: u64,
@@ -201,12 +201,12 @@ pub struct Report {
     sites: BTreeMap<(Kind, Site), u64>,
     rulings: BTreeMap<&'static str, u64>,
     ends: BTreeMap<String, u64>,
-    unhindered: u64,
-    unreached: BTreeMap<&'static str, u64>,
+    not_cut_short: u64,
+    short_of_max_resource: BTreeMap<&'static str, u64>,
     records_lost: u64,
-    given_up: u64,
-    judged_right: u64,
-    judged_wrong: u64,
+    deliveries_dropped: u64,
+    judged_exactly: u64,
+    judged_by_other_epoch: u64,
     idle_minutes: u64,
 }
 
@@ -219,14 +219,14 @@ impl Report {
         self.steps += history.steps;
         self.jobs += u64::try_from(history.jobs).unwrap_or(0);
         self.virtual_ms += history.virtual_ms;
-        self.unhindered += history.unhindered;
-        for how in &history.unreached {
-            *self.unreached.entry(how).or_default() += 1;
+        self.not_cut_short += history.not_cut_short;
+        for how in &history.short_of_max_resource {
+            *self.short_of_max_resource.entry(how).or_default() += 1;
         }
         self.records_lost += history.records_lost;
-        self.given_up += history.given_up;
-        self.judged_right += history.judged_right;
-        self.judged_wrong += history.judged_wrong;
+        self.deliveries_dropped += history.deliveries_dropped;
+        self.judged_exactly += history.judged_exactly;
+        self.judged_by_other_epoch += history.judged_by_other_epoch;
         self.idle_minutes += history.idle_minutes;
         for (at, hits) in &history.sites {
             *self.sites.entry(*at).or_default() += hits;
@@ -250,47 +250,49 @@ impl Report {
         add(&mut self.sites, &other.sites);
         add(&mut self.rulings, &other.rulings);
         add(&mut self.ends, &other.ends);
-        add(&mut self.unreached, &other.unreached);
+        add(&mut self.short_of_max_resource, &other.short_of_max_resource);
         self.histories += other.histories;
         self.events += other.events;
         self.violations += other.violations;
         self.steps += other.steps;
         self.jobs += other.jobs;
         self.virtual_ms += other.virtual_ms;
-        self.unhindered += other.unhindered;
+        self.not_cut_short += other.not_cut_short;
         self.records_lost += other.records_lost;
-        self.given_up += other.given_up;
-        self.judged_right += other.judged_right;
-        self.judged_wrong += other.judged_wrong;
+        self.deliveries_dropped += other.deliveries_dropped;
+        self.judged_exactly += other.judged_exactly;
+        self.judged_by_other_epoch += other.judged_by_other_epoch;
         self.idle_minutes += other.idle_minutes;
     }
 
-    /// Of the tunings that neither their user nor their cap ended, how many in a hundred ended Completed with a trial at
-    /// `MaxResource`. Histories in which this is rare would test little of what comes after the first rung.
+    /// Returns the percentage of tunings that completed with a trial at `MaxResource`, among those that neither the
+    /// user nor the cap ended. Where this is low, histories hardly test anything after the first rung.
     pub fn percent_reached(&self) -> u64 {
-        let unreached: u64 = self.unreached.values().sum();
-        ((self.unhindered - unreached) * 100).checked_div(self.unhindered).unwrap_or(0)
+        let short_of_max_resource: u64 = self.short_of_max_resource.values().sum();
+        ((self.not_cut_short - short_of_max_resource) * 100).checked_div(self.not_cut_short).unwrap_or(0)
     }
 
-    /// A place where some kind of fault can strike and never did.
+    /// Returns a site where some kind of fault can strike but never did.
     pub fn missing_site(&self) -> Option<Site> {
         let mut sites = Kind::ALL.iter().flat_map(|kind| kind.sites().into_iter().map(|site| (*kind, site)));
         sites.find(|at| !self.sites.contains_key(at)).map(|(_, site)| site)
     }
 
-    /// Every kind of fault at every place where it can strike, and every rule, that was never hit.
+    /// Returns every kind of fault and site where it can strike but never did, and every rule that was never used.
     pub fn missing(&self) -> Vec<String> {
         let sites = |kind: &Kind| kind.sites().into_iter().map(|site| (*kind, site)).collect::<Vec<_>>();
-        let places = Kind::ALL.iter().flat_map(sites);
-        let faults = places.filter(|at| !self.sites.contains_key(at)).map(|(kind, site)| match site {
-            Site::World => kind.name().to_owned(),
-            Site::Function(_) | Site::Call(..) => format!("{}: {site}", kind.name()),
-        });
+        let sites_of_kinds = Kind::ALL.iter().flat_map(sites);
+        let faults =
+            sites_of_kinds.filter(|at| !self.sites.contains_key(at)).map(|(kind, site)| match site {
+                Site::World => kind.name().to_owned(),
+                Site::Function(_) | Site::Call(..) => format!("{}: {site}", kind.name()),
+            });
         let rules = RULES.iter().filter(|rule| !self.rulings.contains_key(*rule));
         faults.chain(rules.map(|rule| format!("rule {rule}"))).collect()
     }
 
-    /// Hits of every kind of fault at every place and of every rule, those never hit included.
+    /// Returns the report as text: all sums, the hits of every kind of fault at every site and of every rule,
+    /// including 0.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |name: &str, count: u64| {
@@ -299,16 +301,19 @@ impl Report {
         line("steps", self.steps);
         line("training jobs", self.jobs);
         line("virtual hours", u64::try_from(self.virtual_ms / crate::plan::HOUR).unwrap_or(0));
-        line("tunings that neither user nor cap ended", self.unhindered);
-        line("of these in a hundred Completed with a trial at MaxResource", self.percent_reached());
-        for (how, count) in &self.unreached {
-            line(&format!("    not so, ended {how}"), *count);
+        line("tunings that neither the user nor the cap ended", self.not_cut_short);
+        line("percent of these completed with a trial at MaxResource", self.percent_reached());
+        for (how, count) in &self.short_of_max_resource {
+            line(&format!("    others, ended {how}"), *count);
         }
         line("stream records lost", self.records_lost);
-        line("deliveries given up", self.given_up);
+        line("deliveries dropped", self.deliveries_dropped);
         line("idle minutes checked", self.idle_minutes);
-        line("judgements by the epoch's own value", self.judged_right);
-        line("judgements by another epoch's value (ranked or renumbered lines)", self.judged_wrong);
+        line("judgements by the epoch's own value", self.judged_exactly);
+        line(
+            "judgements by the value of another epoch (lines without an absolute epoch)",
+            self.judged_by_other_epoch,
+        );
         let faults = by_kind(&self.sites);
         for kind in Kind::ALL {
             line(kind.name(), faults.get(kind).copied().unwrap_or(0));
@@ -323,7 +328,7 @@ impl Report {
             line(&format!("tunings: {why}"), *hits);
         }
         for missing in self.missing() {
-            line(&format!("NEVER: {missing}"), 0);
+            line(&format!("NEVER HIT: {missing}"), 0);
         }
         text
     }

@@ -1,7 +1,7 @@
-//! Runs one history: takes events from the queue one by one and polls the processes of the functions, in one thread.
+//! Plays one history in one thread: takes events from the queue one by one and polls the processes of the functions.
 //!
-//! A process is a future of a use case with its own warm store and clock; each port call is a point where others run, and
-//! where it may die. No async runtime: a process is polled when its wake is due, and never otherwise.
+//! A process is the future of a use case with a warm store and a clock of its own. At each port call other processes
+//! run, and the process may crash. There is no async runtime: a process is polled only when its wake-up is due.
 
 mod invoke;
 mod look;
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use service::store::Store;
+use use_cases::store::Store;
 
 use crate::case::Case;
 use crate::check;
@@ -21,27 +21,27 @@ use crate::fault::Kind;
 use crate::plan::{HOUR, MINUTE, Plan, TimeLimits};
 use crate::report::History;
 use crate::site::{Function, Site};
-use crate::tally::Teller;
+use crate::tally::LogWriter;
 use crate::world::ports::Port;
 use crate::world::queue::{Delivery, Event};
 use crate::world::stream::{Consumer, Record};
 use crate::world::{Shared, World, lock};
 
-/// Sweeps go on for so long after everything is at rest: idle minutes are checked too.
-const REST_MS: i64 = 4 * HOUR;
-/// So long of it counts for what a tuning asks of the table.
-const COUNTED_REST_MS: i64 = 2 * HOUR;
+/// How long an idle stack is played after all tunings have ended, so that idle minutes are checked, in ms.
+const IDLE_MS: i64 = 4 * HOUR;
+/// How much of that time counts in the tally, in ms.
+const COUNTED_IDLE_MS: i64 = 2 * HOUR;
 
-/// What a process keeps between two calls.
+/// The state that a process keeps between two invocations.
 #[derive(Debug)]
 struct Process {
     store: Arc<Store<Port>>,
     port: Port,
-    /// Tells it from the others.
+    /// Distinguishes it from other processes.
     number: u64,
 }
 
-/// What a process was started for: to be taken up again when it dies.
+/// The task of a process. It is scheduled again when the process crashes.
 #[derive(Debug, Clone)]
 enum Task {
     Submit(usize),
@@ -54,75 +54,75 @@ enum Task {
     Sweep,
 }
 
-/// How a process came to its end.
+/// The outcome of an invocation.
 enum Outcome {
     Done,
-    /// To be tried again.
+    /// The task must be retried.
     Retry,
-    /// Sequence numbers that the answer to a batch names.
+    /// The sequence numbers of failed records in the response to a batch.
     Failed(Vec<String>),
 }
 
 type Running = Pin<Box<dyn Future<Output = (Process, Outcome)>>>;
 
-/// A history that is being made.
+/// A history that is being played.
 struct Runner {
     world: Shared,
     running: BTreeMap<u64, (Function, Task, Running)>,
-    /// When each of these began.
-    begun: BTreeMap<u64, i64>,
+    /// Start time of each running process.
+    began: BTreeMap<u64, i64>,
     idle: BTreeMap<Function, Vec<Process>>,
     started: u64,
     events: u64,
-    /// Since when everything is at rest.
-    rest_since: Option<i64>,
+    /// Time since which the stack is idle.
+    idle_since: Option<i64>,
     dice: Dice,
 }
 
-/// A history to be made.
+/// A history to play.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Its seed.
+    /// The seed of all draws.
     pub seed: u64,
-    /// Its faults.
+    /// The fault plan.
     pub plan: Plan,
-    /// Its tunings.
+    /// The tunings.
     pub cases: Vec<Case>,
-    /// Whether a trace is wanted.
+    /// Whether to write a trace.
     pub trace: bool,
 }
 
 impl Run {
-    /// The history of `seed`, everything drawn from it.
+    /// Draws the whole history from `seed`.
     pub fn drawn(seed: u64) -> Self {
         Self { seed, plan: Plan::drawn(seed), cases: Case::all_drawn(seed, false), trace: false }
     }
 
-    /// The history of `seed` without what was added to the drawing of tunings later: a seed that once broke a promise did
-    /// so in a history of this kind.
+    /// Draws the history of `seed` without the features of tunings that were added later. Old seeds found their
+    /// failures in such histories.
     #[must_use]
     pub fn drawn_plain(seed: u64) -> Self {
         Self { cases: Case::all_drawn(seed, true), ..Self::drawn(seed) }
     }
 
-    /// The history of `seed` with faults at `site` more frequent than elsewhere.
+    /// Draws the history of `seed` with more frequent faults at `site`.
     pub fn focused(seed: u64, site: Site) -> Self {
         let run = Self::drawn(seed);
         Self { plan: run.plan.focused(site), ..run }
     }
 
-    /// Makes it.
+    /// Plays the history.
     pub fn history(self) -> History {
-        self.made(None)
+        self.play(None)
     }
 
-    /// Makes it, and counts what the functions log by what `teller` makes of it.
-    pub fn history_told(self, teller: Box<dyn Teller>) -> History {
-        self.made(Some(teller))
+    /// Plays the history and counts the log bytes of the functions with `log_writer`.
+    pub fn history_with_logs(self, log_writer: Box<dyn LogWriter>) -> History {
+        self.play(Some(log_writer))
     }
 
-    fn made(self, teller: Option<Box<dyn Teller>>) -> History {
-        let world = World { teller, ..World::new(self.seed, self.plan, self.cases, self.trace) };
+    fn play(self, log_writer: Option<Box<dyn LogWriter>>) -> History {
+        let world = World { log_writer, ..World::new(self.seed, self.plan, self.cases, self.trace) };
         Runner::new(self.seed, Arc::new(Mutex::new(world))).run(self.seed)
     }
 }
@@ -132,11 +132,11 @@ impl Runner {
         Self {
             world,
             running: BTreeMap::new(),
-            begun: BTreeMap::new(),
+            began: BTreeMap::new(),
             idle: BTreeMap::new(),
             started: 0,
             events: 0,
-            rest_since: None,
+            idle_since: None,
             dice: Dice::new(seed, "runner", 0),
         }
     }
@@ -150,23 +150,23 @@ impl Runner {
             lock(&self.world).now = at;
             self.events += 1;
             self.step(event);
-            let rested = self.rest_since.map_or(0, |since| at - since);
-            if rested < COUNTED_REST_MS {
+            let idle_ms = self.idle_since.map_or(0, |since| at - since);
+            if idle_ms < COUNTED_IDLE_MS {
                 let mut world = lock(&self.world);
-                if self.rest_since == Some(at) {
-                    let lasted = at - world.start;
-                    world.tally.rests(lasted);
-                    if let Some(teller) = &mut world.teller {
-                        teller.rests();
+                if self.idle_since == Some(at) {
+                    let busy_ms = at - world.start;
+                    world.tally.begin_idle(busy_ms);
+                    if let Some(log_writer) = &mut world.log_writer {
+                        log_writer.begin_idle();
                     }
                 }
             }
-            if rested >= COUNTED_REST_MS && !counted {
+            if idle_ms >= COUNTED_IDLE_MS && !counted {
                 counted = true;
                 let mut world = lock(&self.world);
                 world.tally_at_end = world.tally.clone();
             }
-            if rested >= REST_MS && self.running.is_empty() {
+            if idle_ms >= IDLE_MS && self.running.is_empty() {
                 break;
             }
         }
@@ -175,7 +175,7 @@ impl Runner {
         History::of(seed, self.events, &mut world)
     }
 
-    /// Puts the first events into the queue; the time by which everything must be over.
+    /// Puts the first events into the queue. Returns the time by which the history must be over.
     fn prepare(&mut self) -> i64 {
         let mut world = lock(&self.world);
         let (start, safety) = (world.start, world.plan.safety_ms);
@@ -192,7 +192,7 @@ impl Runner {
                     .map(|(n, change)| (start + change.at, Event::UserChange(index, n, false))),
             );
             first.extend(case.submit_again_at.map(|at| (start + at, Event::Submit(index))));
-            // All jobs one after another, each as long as it may last, and its back-off.
+            // Enough time for all jobs one after another, each at its longest and with its back-off.
             bound += i64::from(case.max_jobs + 1) * (case.job_ms_max + 90 * MINUTE) + case.paused_ms();
         }
         for (at, event) in first {
@@ -205,7 +205,7 @@ impl Runner {
     fn step(&mut self, event: Event) {
         match event {
             Event::Wake(task) => self.poll(task),
-            Event::TimeOver(task) => self.time_over(task),
+            Event::TimeOut(task) => self.time_out(task),
             Event::CreateLands(function, request) => lock(&self.world).create_lands(function, &request),
             Event::Tick { job, generation, tick } => lock(&self.world).tick(job, generation, tick),
             Event::Flush { job, stream } => lock(&self.world).flush(job, stream),
@@ -243,8 +243,8 @@ impl Runner {
         let twice = world.faults.strikes(Kind::SweepOverlapping);
         let ended = world.check.all_ended(world.cases.len()) && world.check.active == 0;
         world.watch(ended);
-        if self.rest_since.is_none() && ended && !world.faults_on {
-            self.rest_since = Some(now);
+        if self.idle_since.is_none() && ended && !world.faults_on {
+            self.idle_since = Some(now);
         }
         if !skipped {
             let wait = if late { self.dice.between(1, 10) * MINUTE } else { 0 };
@@ -255,7 +255,7 @@ impl Runner {
         }
     }
 
-    /// Starts a process for a task.
+    /// Starts an invocation for a task, in a warm process if there is one.
     fn begin(&mut self, function: Function, task: Task, batch: Option<&[Record]>) {
         let cold = lock(&self.world).faults.strikes_at(Kind::ColdStart, Site::Function(function));
         let warm = self.idle.entry(function).or_default().pop().filter(|_| !cold);
@@ -272,7 +272,7 @@ impl Runner {
             let now = world.now;
             world.trace.line(now, || format!("{id} {function:?} begins {}", invoke::text(&task, batch)));
             if let Some(limit) = time_limit(world.plan.time_limits, function) {
-                world.queue.push(now + limit, Event::TimeOver(id));
+                world.queue.push(now + limit, Event::TimeOut(id));
             }
         }
         let future = invoke::invoke(process, &task, batch);
@@ -282,7 +282,7 @@ impl Runner {
             world.tally.of(function).invocations += 1;
             world.now
         };
-        self.begun.insert(id, now);
+        self.began.insert(id, now);
         self.poll(id);
     }
 
@@ -313,44 +313,44 @@ impl Runner {
         let now = world.now;
         world.trace.line(now, || {
             let end = match &outcome {
-                None => "dies",
+                None => "crashes",
                 Some(Outcome::Done) => "is done",
                 Some(Outcome::Retry) => "fails",
                 Some(Outcome::Failed(failed)) if failed.is_empty() => "is done with its batch",
-                Some(Outcome::Failed(_)) => "fails for a part of its batch",
+                Some(Outcome::Failed(_)) => "reports failed records of its batch",
             };
             format!("{id} {function:?} {end}")
         });
         drop(world);
-        self.over(task, outcome);
+        self.finish(task, outcome);
     }
 
     fn count_time(&mut self, id: u64, function: Function) {
-        let Some(begun) = self.begun.remove(&id) else { return };
+        let Some(began) = self.began.remove(&id) else { return };
         let mut world = lock(&self.world);
-        let ms = u64::try_from(world.now - begun).unwrap_or(0);
+        let ms = u64::try_from(world.now - began).unwrap_or(0);
         world.tally.of(function).ms += ms;
     }
 
-    /// A process that still runs at its function's limit is ended: like a crash.
-    fn time_over(&mut self, id: u64) {
+    /// Ends a process that still runs at the time limit of its function, like a crash.
+    fn time_out(&mut self, id: u64) {
         let Some((function, _, _)) = self.running.get(&id) else { return };
         let function = *function;
         let mut world = lock(&self.world);
         let now = world.now;
         if let Some(frozen) = world.frozen_ms.remove(&id) {
-            return world.queue.push(now + frozen, Event::TimeOver(id));
+            return world.queue.push(now + frozen, Event::TimeOut(id));
         }
         world.faults.count(Kind::TimedOut, Site::Function(function));
-        world.trace.line(now, || format!("{id} {function:?} is ended at its time limit"));
+        world.trace.line(now, || format!("{id} {function:?} reaches its time limit"));
         drop(world);
         let Some((_, task, _)) = self.running.remove(&id) else { return };
         self.count_time(id, function);
-        self.over(task, None);
+        self.finish(task, None);
     }
 
-    /// A process is over; `None` = it died.
-    fn over(&mut self, task: Task, outcome: Option<Outcome>) {
+    /// Handles the end of an invocation; `None` = the process crashed.
+    fn finish(&mut self, task: Task, outcome: Option<Outcome>) {
         let mut world = lock(&self.world);
         let now = world.now;
         let retry = !matches!(outcome, Some(Outcome::Done | Outcome::Failed(_)));
@@ -361,7 +361,7 @@ impl Runner {
             Task::UserChange(case, n, resumes) if retry => {
                 world.queue.push(now + 30_000, Event::UserChange(case, n, resumes));
             }
-            // A pause that was accepted ends some time later.
+            // The user ends an accepted pause later.
             Task::UserChange(case, n, false) => {
                 if let Some(pause) = world.cases[case].changes[n].pause_ms {
                     world.queue.push(now + pause, Event::UserChange(case, n, true));

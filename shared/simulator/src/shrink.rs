@@ -1,7 +1,7 @@
-//! Makes a failing history small: takes away what the failure does not need, as long as it stays the same kind of failure.
+//! Shrinks a failing history: removes everything that is not needed for the same kind of failure.
 //!
-//! Deterministic, and bounded by a number of runs, never by time. A change moves the dice of everything after it, so a
-//! smaller history that no longer fails is tried with a few other seeds before it is given up.
+//! Shrinking is deterministic. It is bounded by a number of runs, not by time. A change alters all later draws, so a
+//! smaller history that no longer fails is also tried with a few other seeds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,34 +11,34 @@ use crate::encode::remade;
 use crate::plan::{CrashOnce, MINUTE, Order, Plan};
 use crate::report::History;
 
-/// Runs tried when nothing else is said.
+/// Default number of runs to try.
 pub const RUNS: u32 = 400;
-/// Seeds with which a smaller history is tried, its own included.
+/// Number of seeds with which a smaller history is tried, including its own.
 const SEEDS_TRIED: u64 = 3;
-/// Seeds tried at the end for a shorter history.
+/// Number of seeds tried at the end to find a shorter history.
 const SEEDS_SHORTER: u64 = 8;
-/// Words of a violation that tell its kind.
+/// Number of words of a violation that define its kind.
 const WORDS: usize = 6;
 
-/// How large a history is.
+/// The size of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Kinds of faults.
+    /// Number of kinds of faults.
     pub faults: usize,
-    /// Tunings.
+    /// Number of tunings.
     pub cases: usize,
-    /// Events.
+    /// Number of events.
     pub events: u64,
 }
 
-/// What shrinking came to.
+/// The result of shrinking.
 #[derive(Debug, Clone)]
 pub struct Shrunk {
     /// The smallest history found that fails in the same way.
     pub run: Run,
     /// Its violation.
     pub violation: String,
-    /// Histories tried.
+    /// Number of histories tried.
     pub runs: u32,
     /// Size before.
     pub from: Size,
@@ -46,7 +46,7 @@ pub struct Shrunk {
     pub to: Size,
 }
 
-/// Makes the history of `run`; a panic of the system or of the simulator is a violation.
+/// Plays the history of `run`. A panic of the system or of the simulator becomes a violation.
 pub fn history(run: &Run) -> History {
     catch_unwind(AssertUnwindSafe(|| run.clone().history())).unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<String>().cloned();
@@ -55,7 +55,7 @@ pub fn history(run: &Run) -> History {
     })
 }
 
-/// The kind of a violation: the promise it breaks and the first words, without names and numbers.
+/// Returns the kind of a violation: the promise and the first words, without names and numbers.
 pub fn kind(violation: &str) -> String {
     let promise = (1..=9).filter_map(|n| violation.find(&format!("P{n}: "))).min();
     let text = violation.get(promise.unwrap_or(0)..).unwrap_or_default();
@@ -66,7 +66,8 @@ pub fn kind(violation: &str) -> String {
     words.take(WORDS).fold(label.to_owned(), |kind, word| kind + " " + word).trim().to_owned()
 }
 
-/// Shrinks `run`, whose history was `failed`, in at most `runs_max` further runs; `None` if it did not fail.
+/// Shrinks `run`, whose history was `failed`, in at most `runs_max` further runs. Returns `None` if the history has no
+/// violation.
 pub fn shrink(run: &Run, failed: &History, runs_max: u32) -> Option<Shrunk> {
     let violation = failed.violations.first()?.clone();
     let from = size(run, failed.events);
@@ -90,7 +91,7 @@ pub fn shrink(run: &Run, failed: &History, runs_max: u32) -> Option<Shrunk> {
         }
     }
     best.lower_rates();
-    best.shorter();
+    best.try_shorter_seeds();
     let Best { run, violation, events, runs, .. } = best;
     Some(Shrunk { violation, runs, from, to: size(&run, events), run })
 }
@@ -111,7 +112,7 @@ struct Best {
 }
 
 impl Best {
-    /// Makes the history of `run`, if there is a run left; its violation of the same kind and its length.
+    /// Plays the history of `run`, if a run is left. Returns its violation of the same kind and its number of events.
     fn fails(&mut self, run: &Run) -> Option<(String, u64)> {
         if self.runs >= self.runs_max {
             return None;
@@ -128,8 +129,8 @@ impl Best {
         self.events = events;
     }
 
-    /// Tries the present history with a change; whether it still fails.
-    fn without(&mut self, change: impl FnOnce(&mut Run)) -> bool {
+    /// Applies a change to the history and keeps it if the history still fails. Returns whether it does.
+    fn try_change(&mut self, change: impl FnOnce(&mut Run)) -> bool {
         let mut smaller = self.run.clone();
         change(&mut smaller);
         if smaller == self.run {
@@ -145,28 +146,28 @@ impl Best {
         false
     }
 
-    /// Every change once.
+    /// Tries every change once.
     fn round(&mut self) {
         for index in (0..self.run.cases.len()).rev() {
             if self.run.cases.len() > 1 {
-                self.without(|run| _ = run.cases.remove(index));
+                self.try_change(|run| _ = run.cases.remove(index));
             }
         }
         self.fewer_faults();
         for simpler in PLAN {
-            self.without(|run| simpler(&mut run.plan));
+            self.try_change(|run| simpler(&mut run.plan));
         }
-        while self.run.plan.safety_ms >= 2 * MINUTE && self.without(|run| run.plan.safety_ms /= 2) {}
+        while self.run.plan.safety_ms >= 2 * MINUTE && self.try_change(|run| run.plan.safety_ms /= 2) {}
         for index in 0..self.run.cases.len() {
             self.simpler_case(index);
         }
     }
 
-    /// Lower rates, once nothing else can be taken away.
+    /// Halves the rates, after nothing else can be removed.
     fn lower_rates(&mut self) {
         let kinds: Vec<_> = self.run.plan.rates.keys().copied().collect();
         for kind in kinds {
-            self.without(|run| {
+            self.try_change(|run| {
                 if let Some(rate) = run.plan.rates.get_mut(&kind).filter(|rate| **rate > 0.01) {
                     *rate = (*rate * 5_000.0).ceil() / 10_000.0;
                 }
@@ -174,14 +175,14 @@ impl Best {
         }
     }
 
-    /// Takes away all kinds of faults, halves, quarters, and so on down to single ones.
+    /// Removes all kinds of faults, then halves, quarters, and so on down to single kinds.
     fn fewer_faults(&mut self) {
         let mut chunk = self.run.plan.rates.len();
         while chunk > 0 {
             let mut at = 0;
             while at < self.run.plan.rates.len() {
                 let chosen: Vec<_> = self.run.plan.rates.keys().copied().skip(at).take(chunk).collect();
-                if !self.without(|run| run.plan.rates.retain(|kind, _| !chosen.contains(kind))) {
+                if !self.try_change(|run| run.plan.rates.retain(|kind, _| !chosen.contains(kind))) {
                     at += chunk;
                 }
             }
@@ -190,27 +191,27 @@ impl Best {
     }
 
     fn simpler_case(&mut self, index: usize) {
-        self.without(|run| run.cases[index].stop_at = None);
-        self.without(|run| {
+        self.try_change(|run| run.cases[index].stop_at = None);
+        self.try_change(|run| {
             let case = &mut run.cases[index];
             case.stop_at = case.stop_at.map(|at| at - case.submit_at);
             case.submit_at = 0;
         });
-        self.without(|run| {
+        self.try_change(|run| {
             let Case { submit_at, stop_at, changes, name, choices, .. } = &run.cases[index];
             let (submit_at, stop_at, changes) = (*submit_at, *stop_at, changes.clone());
             run.cases[index] = Case { submit_at, stop_at, changes, ..Case::of(name, choices) };
         });
         for change in (0..self.run.cases[index].changes.len()).rev() {
-            self.without(|run| _ = run.cases[index].changes.remove(change));
-            self.without(|run| {
+            self.try_change(|run| _ = run.cases[index].changes.remove(change));
+            self.try_change(|run| {
                 if let Some(change) = run.cases[index].changes.get_mut(change) {
                     change.pause_ms = None;
                 }
             });
         }
         for simpler in CHOICES {
-            while self.without(|run| {
+            while self.try_change(|run| {
                 let case = &mut run.cases[index];
                 let mut choices = case.choices.clone();
                 simpler(&mut choices);
@@ -221,8 +222,8 @@ impl Best {
         }
     }
 
-    /// Another seed may fail sooner.
-    fn shorter(&mut self) {
+    /// Tries other seeds, which may fail after fewer events.
+    fn try_shorter_seeds(&mut self) {
         let first = self.run.seed;
         for n in 1..=SEEDS_SHORTER {
             let run = Run { seed: first.wrapping_add(n), ..self.run.clone() };
@@ -233,7 +234,7 @@ impl Best {
     }
 }
 
-/// What makes a plan simpler.
+/// Changes that simplify a plan.
 const PLAN: &[fn(&mut Plan)] = &[
     |plan| plan.stream_outage = None,
     |plan| plan.crash_once = CrashOnce::Never,
@@ -246,7 +247,7 @@ const PLAN: &[fn(&mut Plan)] = &[
     |plan| plan.epoch_ms = Plan::calm().epoch_ms,
 ];
 
-/// What makes a request simpler; asked again as long as it helps, so each leads to a point where it changes nothing.
+/// Changes that simplify a request. Each is repeated while it succeeds, so each must reach a fixed point.
 const CHOICES: &[fn(&mut Choices)] = &[
     |choices| choices.max_jobs = choices.max_jobs.div_ceil(2),
     |choices| choices.max_jobs = choices.max_jobs.saturating_sub(1).max(1),

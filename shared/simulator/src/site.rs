@@ -1,38 +1,38 @@
-//! Where a fault strikes: the functions, what they call, and which of them calls what.
+//! The sites where faults strike: the functions and their calls.
 //!
-//! The table of calls is the report's list of what can happen: a call that is made but is not in it is a violation, one
-//! that is in it and never hit is missing.
+//! [`calls`] lists every call of every function. A call that is not in the list is a violation; the report names
+//! listed calls that no fault has hit.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The functions.
+/// The Lambda functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Function {
-    /// Takes requests of users.
+    /// Handles the requests of users.
     Api,
-    /// Takes state changes of training jobs.
+    /// Records state changes of training jobs.
     JobEvents,
-    /// Takes lines of their logs.
+    /// Records log lines of training jobs.
     JobLogs,
-    /// Decides.
+    /// Folds facts, makes rulings and writes steps.
     Decider,
-    /// Performs what was ordered.
+    /// Performs ordered actions.
     Actuator,
-    /// Heals once a minute.
+    /// Repairs, once a minute, what lost events left open.
     Sweeper,
 }
 
-/// What a call does.
+/// The operation of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Op {
-    /// Reads a row.
+    /// Reads a table row.
     Get,
-    /// Reads rows in order.
+    /// Reads table rows in order.
     Query,
-    /// Writes a row.
+    /// Writes a table row.
     Write,
-    /// Writes several, or none.
+    /// Writes several rows, or none of them.
     Transact,
     /// `CreateTrainingJob`.
     Create,
@@ -50,11 +50,11 @@ pub enum Op {
     ReadLog,
     /// `PutEvents`.
     Publish,
-    /// The price list.
+    /// Reads the price list.
     Price,
 }
 
-/// Where a fault strikes.
+/// A place where a fault strikes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Site {
     /// Outside the functions.
@@ -65,22 +65,22 @@ pub enum Site {
     Call(Function, Op),
 }
 
-/// Which calls a kind of fault may strike.
+/// The sites that a kind of fault can strike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// No call: it happens in the world.
+    /// The world, no call.
     World,
-    /// Functions as a whole.
+    /// All functions as a whole.
     Functions,
-    /// Functions that can run for longer than their limit.
+    /// Functions that can run longer than their time limit.
     LongFunctions,
-    /// Every call.
+    /// All calls.
     Calls,
     /// Calls to the table.
     Table,
     /// Calls to the training service.
     Training,
-    /// Calls of one kind.
+    /// Calls with this operation.
     Only(Op),
 }
 
@@ -94,7 +94,7 @@ pub const FUNCTIONS: [Function; 6] = [
     Function::Sweeper,
 ];
 
-/// Every call that a function makes.
+/// Returns every operation that a function calls.
 pub fn calls(function: Function) -> &'static [Op] {
     match function {
         Function::Api => &[Op::Get, Op::Query, Op::Write, Op::Transact, Op::Price],
@@ -130,7 +130,7 @@ pub fn calls(function: Function) -> &'static [Op] {
     }
 }
 
-/// Every call of every function.
+/// Returns every call of every function.
 pub(crate) fn all_calls() -> impl Iterator<Item = (Function, Op)> {
     FUNCTIONS.into_iter().flat_map(|function| calls(function).iter().map(move |op| (function, *op)))
 }
@@ -155,7 +155,7 @@ impl Op {
 }
 
 impl Reach {
-    /// All sites within it.
+    /// Returns all sites within reach.
     pub(crate) fn sites(self) -> Vec<Site> {
         match self {
             Self::World => vec![Site::World],

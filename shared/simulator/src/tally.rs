@@ -1,35 +1,36 @@
-//! What each function used in a history: invocations, their time, requests to the table, events published, bytes logged.
+//! The resources that each function uses in a history: invocations, their duration, table requests, published events,
+//! log bytes.
 //!
-//! For whoever works out what the controller itself costs. Counts only, knows no price. What is used once everything is at
-//! rest is counted apart, so that an idle stack can be told from a busy one.
+//! `tests/cost` multiplies these counts by prices. Use after all tunings have ended is counted separately, as that of
+//! an idle stack.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::AddAssign;
 
-use service::decide::Decided;
-use service::job_events::{About, RecordError, Recorded};
-use service::memory::Usage;
-use service::perform::Acts;
-use service::store::StoreError;
-use service::sweep::Swept;
+use use_cases::decide::Decided;
+use use_cases::job_events::{About, RecordError, Recorded};
+use use_cases::memory::Usage;
+use use_cases::perform::Acts;
+use use_cases::store::StoreError;
+use use_cases::sweep::Swept;
 
 use crate::site::Function;
 
-/// What a function used.
+/// The resources that a function used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {
-    /// Invocations.
+    /// Number of invocations.
     pub invocations: u64,
-    /// Their time, ms: what the calls they made took. They compute in no time.
+    /// Total duration of the invocations, in ms: the time of their calls. Computing takes no virtual time.
     pub ms: u64,
-    /// Asked of the table.
+    /// Requests to the table.
     pub usage: Usage,
-    /// Calls of the training service, its logs and the price list.
+    /// Calls to the training service, to its logs and to the price list.
     pub calls: u64,
-    /// Events published.
+    /// Number of published events.
     pub published: u64,
-    /// Bytes that its [`Teller`] wrote.
+    /// Bytes that its [`LogWriter`] wrote.
     pub log_bytes: u64,
 }
 
@@ -44,64 +45,64 @@ impl AddAssign for Work {
     }
 }
 
-/// Rows that are left at the end of a history.
+/// Table rows at the end of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kept {
-    /// Rows.
+pub struct StoredRows {
+    /// Number of rows.
     pub rows: u64,
-    /// Their bytes, without what DynamoDB adds to each.
+    /// Their size in bytes, without the overhead that DynamoDB adds to each row.
     pub bytes: u64,
 }
 
-/// What all functions used in a history.
+/// The resources that all functions used in a history.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Until everything was at rest.
+    /// Use until the stack was idle.
     pub busy: BTreeMap<Function, Work>,
-    /// From then on.
+    /// Use of the idle stack.
     pub idle: BTreeMap<Function, Work>,
-    /// Time until everything was at rest, ms.
+    /// Time until the stack was idle, in ms.
     pub busy_ms: i64,
-    /// Log lines of training jobs that were delivered, other hosts' too, and deliveries of them.
+    /// Delivered log lines of training jobs, of all hosts.
     pub lines: u64,
-    /// Deliveries of log lines.
+    /// Number of deliveries of log lines.
     pub batches: u64,
-    /// Rows left, by kind of partition, those that expire apart.
-    pub kept: BTreeMap<(String, bool), Kept>,
-    pub(crate) at_rest: bool,
+    /// Rows at the end, by kind of partition and by whether they expire.
+    pub stored: BTreeMap<(String, bool), StoredRows>,
+    pub(crate) is_idle: bool,
 }
 
 impl Tally {
-    /// The counts of `function`, now.
+    /// Returns the counts of `function` for the current phase.
     pub(crate) fn of(&mut self, function: Function) -> &mut Work {
-        let side = if self.at_rest { &mut self.idle } else { &mut self.busy };
+        let side = if self.is_idle { &mut self.idle } else { &mut self.busy };
         side.entry(function).or_default()
     }
 
-    /// From now on everything is at rest; it took so long.
-    pub(crate) fn rests(&mut self, ms: i64) {
-        (self.at_rest, self.busy_ms) = (true, ms);
+    /// Counts from now on as idle; `ms` is the time until then.
+    pub(crate) fn begin_idle(&mut self, ms: i64) {
+        (self.is_idle, self.busy_ms) = (true, ms);
     }
 }
 
-/// What an invocation came to.
+/// The result of an invocation, as a function logs it.
 #[derive(Debug)]
-pub enum Told<'a> {
-    /// A state change of a job or a batch of its log.
+pub enum InvocationResult<'a> {
+    /// Of a state change of a job, or of a batch of log lines.
     Recorded(&'a Result<Recorded, RecordError>, &'a About),
-    /// A batch of facts.
+    /// Of a batch of facts.
     Decided(&'a Decided),
-    /// A batch of actions.
+    /// Of a batch of actions.
     Acts(&'a Acts),
-    /// A sweep, and how long it took, ms.
+    /// Of a sweep, with its duration in ms.
     Swept(&'a Result<Swept, StoreError>, i64),
 }
 
-/// Writes what functions tell, as it is deployed.
-pub trait Teller: Debug + Send {
-    /// The bytes that the log of an invocation of `function` takes; `now` in ms since the epoch.
-    fn bytes(&mut self, function: Function, now: i64, told: Told<'_>) -> u64;
+/// Writes the logs of the functions, as the deployed functions do.
+pub trait LogWriter: Debug + Send {
+    /// Writes the log of an invocation and returns its size in bytes; `now` in ms since the epoch.
+    fn write(&mut self, function: Function, now: i64, result: InvocationResult<'_>) -> u64;
 
-    /// From now on everything is at rest.
-    fn rests(&mut self) {}
+    /// Called when the stack becomes idle.
+    fn begin_idle(&mut self) {}
 }

@@ -1,22 +1,22 @@
-//! The trace of a history: a line for everything that happens. Lines are made only when they are wanted.
+//! The trace of a history: one line for everything that happens. Without `--trace` no line is built.
 
 use std::fmt::Write;
 
-/// The trace.
+/// The text of the trace; none when tracing is off.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     text: Option<String>,
 }
 
 impl Trace {
-    pub(crate) fn new(wanted: bool) -> Self {
-        Self { text: wanted.then(String::new) }
+    pub(crate) fn new(on: bool) -> Self {
+        Self { text: on.then(String::new) }
     }
 
-    /// A line.
+    /// Appends a line with the time since the start, in ms.
     pub(crate) fn line(&mut self, now: i64, line: impl FnOnce() -> String) {
         if let Some(text) = &mut self.text {
-            // Writing to memory does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{:>12} {}", now - crate::world::START, line());
         }
     }

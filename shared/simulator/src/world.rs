@@ -1,10 +1,10 @@
-//! The world: virtual time, the table and its stream, the training service, deliveries, and the checkers that watch it.
+//! The world: virtual time, the table and its stream, the training service, deliveries, and the checkers.
 //!
-//! Holds no code of the system under test but the in-memory table. Changes only inside [`Event`]s, which the runner takes
-//! from the queue one by one.
+//! Contains no code of the system under test except the in-memory table. The world changes only inside [`Event`]s,
+//! which the runner takes from the queue one by one.
 //!
-//! Reads of the table are strong, as they are in the cloud: the table has no secondary index (tunings are found by rows of
-//! their own, in the table itself), and the port has no other read. So there is no eventually consistent read to play.
+//! Table reads are strongly consistent, as in the cloud: the port has no other reads, and the table has no secondary
+//! index (index rows in the same table map names to tunings).
 
 pub(crate) mod call;
 mod capacity;
@@ -27,8 +27,8 @@ pub(crate) mod watch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use service::memory::MemoryTable;
-use service::ports::table::TableError;
+use use_cases::memory::MemoryTable;
+use use_cases::ports::table::TableError;
 
 use crate::access::{Accesses, Right};
 use crate::case::Case;
@@ -37,20 +37,20 @@ use crate::dice::Dice;
 use crate::fault::Faults;
 use crate::plan::Plan;
 use crate::site::Function;
-use crate::tally::{Tally, Teller, Told};
+use crate::tally::{InvocationResult, LogWriter, Tally};
 use crate::trace::Trace;
 use queue::{Event, Queue};
 use stream::{Consumer, Shard};
 use training::Training;
 use watch::Watch;
 
-/// The world, as processes share it. One thread: the lock is never waited for.
+/// The world, shared by all processes. There is one thread, so locking never blocks.
 pub(crate) type Shared = Arc<Mutex<World>>;
 
-/// The time at which every history begins, ms since the epoch.
+/// Start time of every history, in ms since the epoch.
 pub(crate) const START: i64 = 1_790_000_000_000;
 
-/// The world.
+/// The world of one history.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) seed: u64,
@@ -60,36 +60,37 @@ pub(crate) struct World {
     pub(crate) now: i64,
     pub(crate) queue: Queue,
     pub(crate) table: MemoryTable,
-    /// What the functions used until the checkers read it.
+    /// The tally without the use of the checkers at the end.
     pub(crate) tally_at_end: Tally,
     pub(crate) tally: Tally,
-    /// Writes the functions' logs, if somebody wants them counted.
-    pub(crate) teller: Option<Box<dyn Teller>>,
+    /// Writes the logs of the functions, if log bytes are counted.
+    pub(crate) log_writer: Option<Box<dyn LogWriter>>,
     pub(crate) shards: [Vec<Shard>; 2],
     pub(crate) training: Training,
     pub(crate) faults: Faults,
     pub(crate) faults_on: bool,
-    /// Latencies, cuts and the like.
+    /// Draws latencies, batch boundaries and similar values.
     pub(crate) dice: Dice,
     pub(crate) check: Checker,
     pub(crate) watch: Watch,
     pub(crate) trace: Trace,
-    /// The process that runs, and which function it is.
+    /// The running process.
     pub(crate) task: u64,
+    /// The function of the running process.
     pub(crate) function: Function,
-    /// Set when it dies.
+    /// Whether the running process has crashed.
     pub(crate) dead: bool,
-    /// For how long processes were frozen, by process, since their time limit last counted it.
+    /// Time that each process was frozen since its time limit was last extended by it, in ms.
     pub(crate) frozen_ms: BTreeMap<u64, i64>,
-    /// Calls that killed their process once.
+    /// Calls that have already killed their process once.
     pub(crate) crashed: BTreeSet<String>,
-    /// What each function did to the table.
+    /// Table accesses of each function.
     pub(crate) accesses: Accesses,
     pub(crate) records_lost: u64,
-    pub(crate) given_up: u64,
+    pub(crate) deliveries_dropped: u64,
 }
 
-/// The world, for a moment.
+/// Locks the world.
 pub(crate) fn lock(world: &Shared) -> MutexGuard<'_, World> {
     world.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -111,7 +112,7 @@ impl World {
             table: MemoryTable::recording(),
             tally_at_end: Tally::default(),
             tally: Tally::default(),
-            teller: None,
+            log_writer: None,
             training: Training::default(),
             faults,
             faults_on: true,
@@ -124,15 +125,15 @@ impl World {
             crashed: BTreeSet::new(),
             accesses: Accesses::new(),
             records_lost: 0,
-            given_up: 0,
+            deliveries_dropped: 0,
         }
     }
 
-    /// The liveness phase begins.
+    /// Ends all faults: the liveness phase begins.
     pub(crate) fn faults_end(&mut self) {
         self.faults_on = false;
         self.faults.end();
-        // What was delayed for a day comes now.
+        // Long-delayed batches arrive now.
         for consumer in [Consumer::Decider, Consumer::Actuator] {
             for shard in 0..self.shards[0].len() {
                 self.queue.push(self.now + 100, Event::Pump(consumer, shard));
@@ -140,7 +141,7 @@ impl World {
         }
     }
 
-    /// Does something to the table for the function that runs, and counts what that takes.
+    /// Runs a table operation for the running function and counts its use.
     pub(crate) fn on_table<R>(&mut self, act: impl FnOnce(&MemoryTable) -> R) -> R {
         let before = self.table.usage();
         let result = act(&self.table);
@@ -149,22 +150,22 @@ impl World {
         result
     }
 
-    /// The function that runs tells what came of its invocation.
-    pub(crate) fn log_of(&mut self, told: Told<'_>) {
+    /// Counts the log bytes of the running function's invocation.
+    pub(crate) fn count_log(&mut self, result: InvocationResult<'_>) {
         let (function, now) = (self.function, self.now);
-        let bytes = self.teller.as_mut().map_or(0, |teller| teller.bytes(function, now, told));
+        let bytes = self.log_writer.as_mut().map_or(0, |writer| writer.write(function, now, result));
         self.tally.of(function).log_bytes += bytes;
     }
 
-    /// The function that runs uses a right in a kind of partition.
+    /// Records that the running function used a right in a kind of partition.
     pub(crate) fn accessed(&mut self, right: Right, kind: String) {
         self.accesses.insert((self.function, right, kind));
     }
 
-    /// A write was tried: what it changed is checked and enters the stream.
+    /// Handles the result of a write: its changes are checked and enter the stream.
     pub(crate) fn table_written(&mut self, result: &Result<(), TableError>) {
         if let Err(TableError::Refused(reason)) = result {
-            let message = format!("{:?} sent a write that the table refuses: {reason}", self.function);
+            let message = format!("{:?} sent an invalid write: {reason}", self.function);
             self.check.violation(self.now, &message);
         }
         let changes = self.table.changes();

@@ -1,4 +1,4 @@
-//! A history as text: nothing of it is lost, and it is short where it is as usual.
+//! A history as text keeps every parameter, and leaves out default values.
 
 use simulator::Run;
 use simulator::case::{Case, Choices};
@@ -18,14 +18,14 @@ fn a_text_gives_the_same_run() {
 fn a_text_gives_the_same_history_byte_for_byte() {
     for seed in [0, 5] {
         let run = Run { trace: true, ..Run::drawn(seed) };
-        let again = Run { trace: true, ..parse(&text(&run)).expect("its own text") };
+        let again = Run { trace: true, ..parse(&text(&run)).expect("the text of a run") };
         assert!(run.history() == again.history(), "seed {seed}");
     }
 }
 
-/// Every field of a plan and of a tuning may be unusual.
+/// Every field of the plan and of the tuning has an unusual value.
 #[test]
-fn every_field_is_told() {
+fn every_field_survives_the_text() {
     let plan = Plan {
         safety_ms: 1,
         shards: 9,
@@ -44,12 +44,12 @@ fn every_field_is_told() {
     let mut case = Case { stop_at: Some(8), cap: Some(12), base: 3, ..Case::of("sim0", &choices) };
     case.request["Controller"]["Sampler"] = "Random".into();
     let run = Run { seed: u64::MAX, plan, cases: vec![case], trace: false };
-    let told = text(&run);
-    assert_eq!(parse(&told), Ok(run), "{told}");
+    let text = text(&run);
+    assert_eq!(parse(&text), Ok(run), "{text}");
 }
 
 #[test]
-fn what_is_usual_is_not_told() {
+fn default_values_are_left_out() {
     let run =
         Run { seed: 7, plan: Plan::calm(), cases: vec![Case::of("sim0", &Choices::plain())], trace: false };
     assert_eq!(text(&run), r#"{"cases":[{"name":"sim0"}],"plan":{},"seed":7}"#);

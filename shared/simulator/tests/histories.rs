@@ -1,7 +1,7 @@
-//! Histories drawn from pinned seeds: every promise holds in each, together they hit every kind of fault at every call and
+//! Histories drawn from pinned seeds: no promise is broken, together they hit every kind of fault at every call and
 //! every decision rule, and a seed always gives the same history.
 //!
-//! The seeds are run in parts, each once, whichever test asks for it first.
+//! The seeds are divided into parts. Each part is played once, by the first test that needs it.
 
 use std::sync::OnceLock;
 
@@ -12,13 +12,13 @@ use simulator::plan::{HOUR, MINUTE, Plan};
 use simulator::report::Report;
 use simulator::site::{Op, Site};
 
-/// As many as fit the time of a test run; the program runs as many as one likes.
+/// Number of parts that fit into a test run. The program plays any number of seeds.
 const PARTS: usize = 10;
 const SEEDS_PER_PART: usize = 30;
-/// Where these leave something out, the seeds after them are run up to this one, with faults at the place that is missing.
+/// Up to this seed, further seeds are played if something was never hit, with faults at the missing site.
 const SEEDS_MAX: usize = 400;
 
-/// The report of part `n`.
+/// Returns the report of part `n`.
 fn part(n: usize) -> &'static Report {
     static REPORTS: [OnceLock<Report>; PARTS] = [const { OnceLock::new() }; PARTS];
     REPORTS[n].get_or_init(|| {
@@ -53,7 +53,7 @@ fn check(n: usize) {
     assert_eq!(report.violations, 0);
 }
 
-/// One test a part, so that they run at the same time.
+/// Defines one test per part, so that the parts run in parallel.
 macro_rules! parts {
     ($($name:ident $n:literal,)*) => {
         $(#[test] fn $name() { check($n); })*
@@ -73,18 +73,18 @@ parts! {
     no_promise_is_broken_in_the_last_pinned_seeds 9,
 }
 
-/// A fault that never strikes, at a call that can fail, or a rule that is never used: it would be tested by nothing.
+/// A fault that never strikes at a call, or a rule that is never used, would not be tested at all.
 #[test]
 fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     let mut report = whole();
     add(&mut report, &month_without_money());
     add(&mut report, &ranks_after_interruptions());
-    add(&mut report, &no_room_for_an_hour());
+    add(&mut report, &account_quota_of_one_job());
     for seed in 0..4 {
         add(&mut report, &programs_that_ignore_their_epochs(seed));
     }
     for seed in 0..12 {
-        add(&mut report, &stopped_while_it_is_interrupted(seed));
+        add(&mut report, &stopped_while_a_job_is_interrupted(seed));
     }
     for seed in 0..CLOCKS_THAT_DIFFER {
         add(&mut report, &changes_by_clocks_that_differ(seed));
@@ -105,15 +105,15 @@ fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
-/// One tuning wants more than the month has, and nobody gives anything back: that is seldom drawn.
+/// A tuning needs more than the monthly cap, and no money is returned. This is seldom drawn.
 fn month_without_money() -> Run {
     let plan = Plan { monthly_cap: Some(600_000), ..Plan::calm() };
     let choices = Choices { max_jobs: 100, ..Choices::plain() };
     Run { seed: 0, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
 }
 
-/// One tuning has the only job that the account allows, for more than an hour, and another one wants three.
-fn no_room_for_an_hour() -> Run {
+/// The account allows one job. One tuning uses it for more than an hour while another tuning needs three.
+fn account_quota_of_one_job() -> Run {
     let plan = Plan { account_jobs: Some(1), epoch_ms: 600_000, ..Plan::calm() };
     let one = Case::of("sim0", &Choices { max_parallel: 1, max_jobs: 2, ..Choices::plain() });
     let mut other = Case::of("sim1", &Choices { max_jobs: 4, ..Choices::plain() });
@@ -121,17 +121,17 @@ fn no_room_for_an_hour() -> Run {
     Run { seed: 0, plan, cases: vec![one, other], trace: false }
 }
 
-/// How many histories of the following kind are played.
+/// Number of histories of the following kind.
 const CLOCKS_THAT_DIFFER: u64 = 8;
 
-/// Its user changes the jobs at once again and again, through processes whose clocks differ: that a change is overtaken by
-/// one that was made before it, as the clocks have it, is seldom drawn.
+/// The user changes the number of parallel jobs many times, through processes whose clocks differ, so that a change
+/// can be superseded by an earlier one. This is seldom drawn.
 fn changes_by_clocks_that_differ(seed: u64) -> Run {
     let plan = Plan { skew_ms_max: 20_000, ..Plan::calm() }.with(Kind::ColdStart, 1.0);
     let mut case = Case::of("sim0", &Choices::plain());
     let change = |n: u32| {
         let (at, jobs) = (i64::from(n) * 5_000 + MINUTE, 1 + n % 3);
-        // One that is overtaken in all it says is not recorded; so every second says something that the others do not.
+        // A change that is superseded in all its limits is not recorded. So every second change also sets the cap.
         let cap = (n % 2 == 1).then_some(500_000_000 + u64::from(n) * 10_000);
         Change { at, cap, max_parallel: Some(jobs), pause_ms: None }
     };
@@ -139,19 +139,19 @@ fn changes_by_clocks_that_differ(seed: u64) -> Run {
     Run { seed, plan, cases: vec![case], trace: false }
 }
 
-/// It needs little luck: a few such histories have it.
 #[test]
-fn a_change_may_be_overtaken_by_a_later_one() {
-    let mut overtaken = 0;
+fn a_change_can_be_superseded_by_a_later_one() {
+    let mut superseded = 0;
     for seed in 0..CLOCKS_THAT_DIFFER {
         let history = changes_by_clocks_that_differ(seed).history();
         assert!(history.violations.is_empty(), "{:#?}", history.violations);
-        overtaken += history.rulings.get("LimitsChanged, overtaken by a later change").copied().unwrap_or(0);
+        superseded +=
+            history.rulings.get("LimitsChanged, superseded by a later change").copied().unwrap_or(0);
     }
-    assert!(overtaken > 0);
+    assert!(superseded > 0);
 }
 
-/// Lines are counted by their rank, and the jobs are interrupted.
+/// Log lines have no epoch, and the jobs are interrupted.
 fn ranks_after_interruptions() -> Run {
     let plan = Plan { epoch_ms: 120_000, ..Plan::calm() }.with(Kind::JobInterrupted, 0.9);
     let choices = Choices {
@@ -164,7 +164,7 @@ fn ranks_after_interruptions() -> Run {
     Run { seed: 0, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
 }
 
-/// Programs that train on beyond their level, of which some lines are never seen because no log can be read.
+/// Programs train beyond their level, and some log lines are lost because logs can hardly be read.
 fn programs_that_ignore_their_epochs(seed: u64) -> Run {
     let faults = [(Kind::ProgramIgnoresEpochs, 1.0), (Kind::LogLost, 0.4), (Kind::TrainingThrottled, 0.9)];
     let plan = faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate));
@@ -173,14 +173,14 @@ fn programs_that_ignore_their_epochs(seed: u64) -> Run {
     Run { seed, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
 }
 
-/// A tuning that keeps the instances of its jobs: seldom drawn, and each is let go once only.
+/// A tuning that keeps the instances of its jobs. This is seldom drawn, and each pool is released only once.
 fn keeping(name: &str) -> Case {
     let choices = Choices { keep_alive_seconds: 300, max_parallel: 4, ..Choices::plain() };
     Case::of(name, &choices)
 }
 
-/// A tuning is stopped while a job is being stopped for its interruptions.
-fn stopped_while_it_is_interrupted(seed: u64) -> Run {
+/// The user stops a tuning while a job is being stopped because of its interruptions.
+fn stopped_while_a_job_is_interrupted(seed: u64) -> Run {
     let faults = [(Kind::JobInterrupted, 1.0), (Kind::StopSlow, 1.0)];
     let plan = faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate));
     let choices = Choices {
@@ -194,26 +194,25 @@ fn stopped_while_it_is_interrupted(seed: u64) -> Run {
     Run { seed, plan, cases: vec![case], trace: false }
 }
 
-/// "The month's cap of a stack (UTC) is spent through grants." When it is spent, the tuning waits for an hour, and ends.
+/// When the monthly cap is used up, a tuning waits for an hour and ends.
 #[test]
-fn a_tuning_ends_when_the_month_has_no_money() {
+fn a_tuning_ends_when_the_monthly_cap_is_used_up() {
     let history = month_without_money().history();
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
     assert_eq!(history.ended, [("sim0".to_owned(), "CostCap".to_owned())]);
     assert!(history.jobs > 2 && history.virtual_ms > HOUR, "{} jobs", history.jobs);
 }
 
-/// Histories in which little is reached would test little.
+/// Histories whose tunings end early would test little.
 #[test]
 fn most_tunings_complete_with_a_trial_at_max_resource() {
     let report = whole();
     assert!(report.percent_reached() >= 80, "{}", report.text());
 }
 
-/// P5: "replay gives the same decisions, on any machine"; here the whole history, byte for byte.
-/// A synchronous rung that had closed promoted again; a trial that was left out was owed a job; a stream that was heard of
-/// late was placed at the beginning; the rest of a cap went unused; a job that had run, unheard, and was deleted was called
-/// off, or taken as refused, because the facts that proved it were folded later.
+/// The failures: a closed synchronous rung promoted again; a job was reserved for a trial that could not join; a log
+/// stream that became known late was placed first; the rest of a cap stayed unused; a job that had run and was deleted
+/// was cancelled or taken for refused, because the facts that showed it were folded later.
 #[test]
 fn seeds_that_once_broke_a_promise_break_none() {
     let mut report = Report::default();
@@ -222,11 +221,11 @@ fn seeds_that_once_broke_a_promise_break_none() {
     }
 }
 
-/// The search went on after the best was trained once more; the last job was ordered and stopped at once; one interruption
-/// counted twice; nobody was told that a lowered cap pays nothing more; a job whose stop was just accepted was settled as if
-/// it had been silent for hours; a lowered cap ended a tuning although it had been raised again before anybody decided.
+/// The failures: the search continued after the refit; a refit job was ordered and stopped at once; one interruption
+/// counted twice; no notice reported that a lowered cap was used up; a job was settled in full right after its stop
+/// was accepted; a lowered cap ended a tuning although the cap was raised again before the decision.
 #[test]
-fn seeds_with_fall_backs_and_changed_limits_that_once_broke_a_promise_break_none() {
+fn seeds_with_fallbacks_and_changed_limits_that_once_broke_a_promise_break_none() {
     let mut report = Report::default();
     for seed in [79, 222, 353, 645, 882, 5_833, 6_092] {
         add(&mut report, &Run::drawn(seed));
@@ -240,6 +239,7 @@ fn regression_a_stop_between_the_target_and_the_refit_is_published_as_stopping()
     add(&mut Report::default(), &Run::drawn(324_983_060));
 }
 
+/// P5: replay gives the same decisions on any machine; here the whole history is the same, byte for byte.
 #[test]
 fn one_seed_gives_one_history() {
     let traced = || Run { trace: true, ..Run::drawn(11) }.history();

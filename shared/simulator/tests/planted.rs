@@ -1,7 +1,8 @@
-//! The checkers must see: every planted mutation is found, and nothing is found where nothing is planted.
+//! Tests of the checkers: they find every planted mutation, and find nothing without one.
 //!
-//! `cargo test --release -p simulator --features planted --test planted -- --nocapture` prints the table: the mutation, the
-//! seed that found it, and what was violated. What is missed shows a hole in the checkers or in the world.
+//! `cargo test --release -p simulator --features planted --test planted -- --nocapture` prints a table with each
+//! mutation, the seed that found it, and the violation. A mutation that is not found shows a gap in the checkers or in
+//! the world.
 
 use simulator::Run;
 use simulator::case::{Case, Choices, Epochs, Rungs};
@@ -11,12 +12,13 @@ use simulator::plan::{HOUR, MINUTE, Plan};
 use simulator::shrink::{history, kind, shrink};
 use tuning::planted::{Mutation, plant, struck};
 
-/// Seeds tried for a mutation.
+/// Number of seeds tried for a mutation.
 const SEEDS: u64 = 1_000;
-/// Seeds tried for what is known to be out of reach.
+/// Number of seeds tried for a mutation that is known to be out of reach.
 const SEEDS_OUT_OF_REACH: u64 = 60;
 
-/// The situation in which a mutation shows, where drawn histories seldom come to it.
+/// Returns a history in which a mutation has an effect. Drawn histories seldom reach some situations, so those are
+/// chosen.
 fn situation(mutation: Mutation, seed: u64) -> Run {
     let plan = |faults: &[(Kind, f64)]| {
         faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate))
@@ -38,24 +40,24 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
             let faults = [(Kind::CreateRefused, 0.5), (Kind::CrashAfter, 0.1), (Kind::StreamDuplicated, 1.0)];
             made(plan(&faults), &capped)
         }
-        Mutation::CallOffAtOnce | Mutation::ExpiredClaimGood => {
+        Mutation::CancelAtOnce | Mutation::ExpiredClaimGood => {
             let mut run = made(plan(&[(Kind::Freeze, 0.2)]), &Choices::plain());
             run.cases[0].stop_at = Some(i64::try_from(seed % 12).expect("a small number") * 20_000);
             run
         }
-        // Bills are stored while the decider hears nothing; then everything comes at once.
+        // Bills are stored during a stream outage; then all records arrive at once.
         Mutation::BillHourByFacts => {
             let stream_outage = Some((10 * MINUTE, 4 * HOUR));
             let faults = [(Kind::TrainingThrottled, 0.6)];
             made(Plan { stream_outage, ..plan(&faults) }, &Choices::plain())
         }
-        // Longer than the job may last.
-        Mutation::SignOfLifeUntold => {
+        // Jobs wait longer than their running-time limit.
+        Mutation::SignOfLifeUnreported => {
             let waits =
                 Choices { max_runtime_seconds: 600, max_pending_seconds: Some(14_400), ..Choices::plain() };
             made(plan(&[(Kind::JobPends, 1.0)]), &waits)
         }
-        // Long enough for the whole reservation of a job with a long limit to be taken.
+        // Long enough to book the whole reservation of a job with a long limit.
         Mutation::SilentJobIgnored => {
             let faults = [(Kind::EventLost, 0.5), (Kind::LogLost, 0.5)];
             let long = Choices { max_runtime_seconds: 21_600, ..Choices::plain() };
@@ -73,8 +75,8 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
             };
             made(plan, &ranked)
         }
-        // Nothing but the time says that the tuning's own time is up.
-        Mutation::DeadlineNeverTold => {
+        // Only the time shows that the tuning reached its MaxRuntimeInSeconds.
+        Mutation::DeadlineUnreported => {
             let limited = Choices {
                 max_parallel: 1,
                 max_runtime_seconds: 21_600,
@@ -84,7 +86,7 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
             };
             made(Plan { epoch_ms: HOUR, ..Plan::calm() }, &limited)
         }
-        // Nothing need go wrong.
+        // No fault is needed.
         Mutation::SweeperBillsNothing => made(Plan::calm(), &Choices::plain()),
         _ => situation_of_money_or_silence(mutation, seed),
     }
@@ -95,20 +97,20 @@ fn situation_of_money_or_silence(mutation: Mutation, seed: u64) -> Run {
         faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate))
     };
     match mutation {
-        // The user stops the tuning while its new jobs do not show yet.
-        Mutation::CallOffStarted => {
+        // The user stops the tuning while its new jobs are invisible.
+        Mutation::CancelStarted => {
             let mut case = Case::of("sim0", &Choices { max_parallel: 6, ..Choices::plain() });
             case.stop_at = Some(i64::try_from(seed % 40).expect("a small number") * 500);
             let plan = plan(&[(Kind::NotVisibleYet, 1.0)]);
             Run { seed, plan, cases: vec![case], trace: false }
         }
-        // Jobs are promoted, and their checkpoints are gone.
-        Mutation::RepeatUntold => {
+        // Trials are promoted after their checkpoints were lost.
+        Mutation::RepeatUnreported => {
             let promoting = Choices { rungs: Rungs::Asynchronous, ..Choices::plain() };
             let plan = plan(&[(Kind::CheckpointLost, 0.5)]);
             Run { seed, plan, cases: vec![Case::of("sim0", &promoting)], trace: false }
         }
-        // Several tunings want more than the month has.
+        // Several tunings need more than the monthly cap.
         Mutation::GrantAnsweredTwice
         | Mutation::GrantAboveCap
         | Mutation::ReturnForgotten
@@ -118,7 +120,7 @@ fn situation_of_money_or_silence(mutation: Mutation, seed: u64) -> Run {
             let cases = ["sim0", "sim1", "sim2"].map(|name| Case::of(name, &Choices::plain()));
             Run { seed, plan, cases: cases.into(), trace: false }
         }
-        // Lines come hours late, or never.
+        // Log lines are lost, and logs can hardly be read.
         Mutation::SilenceNotLooked | Mutation::SilenceNeverEnds => {
             let faults = [(Kind::LogLost, 0.8), (Kind::TrainingThrottled, 0.9), (Kind::ProgramSilent, 0.3)];
             let watched = Choices {
@@ -133,7 +135,7 @@ fn situation_of_money_or_silence(mutation: Mutation, seed: u64) -> Run {
     }
 }
 
-/// Instances that are short, and what is done at the end and by a user.
+/// Like [`situation`], for capacity shortages, fallbacks and refits.
 fn situation_of_launches(mutation: Mutation, seed: u64) -> Run {
     let made = |plan: Plan, choices: &Choices| Run {
         seed,
@@ -143,12 +145,12 @@ fn situation_of_launches(mutation: Mutation, seed: u64) -> Run {
     };
     let spot = Choices { max_wait_seconds: Some(5_400), spot_fallback: true, ..Choices::plain() };
     let several = Choices { others: vec![2, 1], cap_jobs: Some(6.0), ..Choices::plain() };
-    // The search ends early, and jobs are left.
+    // The search ends early and leaves jobs.
     let refit =
         Choices { refit: true, extra: vec![("not_improving", 3.into())], max_jobs: 20, ..Choices::plain() };
     match mutation {
         Mutation::RefitTwice => made(Plan::calm(), &refit),
-        // Just enough for the search, or for the last job too.
+        // A cap that pays the search, or the search and the refit.
         Mutation::RefitMoneySpent | Mutation::SearchAfterRefit => {
             let tenths = u32::try_from(seed % 30).expect("a small number");
             let cap_jobs = Some(1.0 + f64::from(tenths) / 10.0);
@@ -166,18 +168,18 @@ fn situation_of_launches(mutation: Mutation, seed: u64) -> Run {
     }
 }
 
-/// Why a mutation cannot be found: what does not happen in the simulated world.
+/// Returns the reason why a mutation cannot be found: the simulated world lacks the situation that it needs.
 fn out_of_reach(mutation: Mutation) -> Option<&'static str> {
     match mutation {
-        Mutation::ZeroBillBelieved => Some("an ended job never shows without its times and its bill"),
-        Mutation::CalledOffThoughSeen => Some("a start is called off only when nothing can be under way"),
-        Mutation::UndoForgotten => Some("no create takes longer than a claim before it takes effect"),
-        Mutation::ForeignJobAdopted => Some("nobody else has a job of the very name of our next one"),
+        Mutation::ZeroBillBelieved => Some("an ended job always shows its times and its bill"),
+        Mutation::CancelledThoughSeen => Some("a start is cancelled only when no call can be under way"),
+        Mutation::UndoForgotten => Some("every create takes effect before its claim expires"),
+        Mutation::ForeignJobAdopted => Some("no foreign job has the name of the next job of a tuning"),
         _ => None,
     }
 }
 
-/// The first run that finds the mutation, with what was violated.
+/// Returns the first run that finds the mutation, and its violation.
 fn found(mutation: Mutation, seeds: u64) -> Option<(Run, String)> {
     plant(Some(mutation));
     (0..seeds).find_map(|seed| {
@@ -216,13 +218,13 @@ fn every_mutation_is_found() {
 }
 
 #[test]
-fn nothing_is_found_where_nothing_is_planted() {
+fn without_a_planted_mutation_nothing_is_found() {
     plant(None);
     for seed in 0..200 {
         let broken = history(&Run::drawn(seed)).violations;
         assert!(broken.is_empty(), "seed {seed}: {broken:#?}");
     }
-    // The chosen situations are no violations by themselves.
+    // The chosen situations cause no violations by themselves.
     for mutation in Mutation::ALL {
         for seed in 0..6 {
             let run = situation(*mutation, seed);
@@ -235,18 +237,18 @@ fn nothing_is_found_where_nothing_is_planted() {
     }
 }
 
-/// A failure is made smaller, stays the same failure, and its command gives it again, byte for byte.
+/// A shrunk history fails in the same way, and its text reproduces it byte for byte.
 #[test]
-fn a_planted_failure_is_made_smaller() {
+fn a_planted_failure_is_shrunk() {
     for mutation in [Mutation::RingIgnored, Mutation::CapWithoutReservations, Mutation::CountEpochTwice] {
-        let (run, violation) = found(mutation, SEEDS).expect("it is found");
+        let (run, violation) = found(mutation, SEEDS).expect("the mutation is found");
         let failed = history(&run);
-        let shrunk = shrink(&run, &failed, 60).expect("it failed");
+        let shrunk = shrink(&run, &failed, 60).expect("the history failed");
         let (from, to) = (shrunk.from, shrunk.to);
         assert!(shrunk.runs <= 60);
         assert_eq!(kind(&shrunk.violation), kind(&violation), "{}", mutation.name());
         assert!(to.faults < from.faults && to.cases <= from.cases, "{}: {from:?} {to:?}", mutation.name());
-        let again = encode::parse(&encode::text(&shrunk.run)).expect("its own text");
+        let again = encode::parse(&encode::text(&shrunk.run)).expect("the text of a run");
         let again = history(&Run { trace: true, ..again });
         assert!(again.violations.contains(&shrunk.violation), "{}", mutation.name());
         assert_eq!(again.trace, history(&Run { trace: true, ..shrunk.run }).trace, "{}", mutation.name());

@@ -1,68 +1,83 @@
-//! The paths of the service: `POST /` for every operation, `GET /ping` for scripts that wait for it.
+//! The routes of the service: `POST /` for every operation, `GET /ping` for scripts that wait for the service.
 //!
-//! Requests are not authenticated, signed or not. Must never do what a web page of elsewhere asks in a person's browser.
+//! Requests are not authenticated, signed or not. Requests of web pages are refused, so that no page can start a
+//! program through a user's browser.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 
-use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN};
-use http::{Method, Response, StatusCode};
-use http_server::{Limits, Request, Unread};
+use axum::extract::State;
+use axum::http::header::{HeaderName, HeaderValue, ORIGIN};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Extension, Router, middleware};
 use local::training::TrainingService;
 use tokio::net::TcpListener;
 
 use crate::operations;
 use crate::protocol::{self, Answer, ApiError};
+use crate::server::{self, Limits, Unread, WholeBody};
 
-/// Above the largest request that SageMaker takes: a hundred hyperparameters of 2,500 characters, escaped.
+/// Above the largest request that SageMaker accepts: 100 hyperparameters of 2,500 characters, escaped.
 const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
 
-/// Answers until `until`.
+/// Serves `training` on `listener` until `until` completes.
 pub(crate) async fn serve(listener: TcpListener, training: TrainingService, until: impl Future<Output = ()>) {
     let limits = Limits { body_bytes: BODY_BYTES_MAX, ..Limits::default() };
-    let handler = move |request| answer(training.clone(), request);
-    http_server::serve(listener, limits, handler, until).await;
+    let router = Router::new()
+        .route("/", post(operation))
+        .route("/ping", get("ok\n"))
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_found)
+        .layer(middleware::map_response(add_request_id))
+        .with_state(training);
+    server::serve(listener, limits, router, until).await;
 }
 
-async fn answer(training: TrainingService, request: Request) -> http_server::Response {
-    let mut response = match (request.method(), request.uri().path()) {
-        (&Method::GET | &Method::HEAD, "/ping") => Response::new(Bytes::from_static(b"ok\n")),
-        (&Method::POST, "/") => protocol::response(operation(&training, &request).await),
-        _ => {
-            let mut response = Response::new(Bytes::from_static(b"POST / and GET /ping are all there is\n"));
-            *response.status_mut() = StatusCode::NOT_FOUND;
-            response
-        }
-    };
-    if !response.headers().contains_key(CONTENT_TYPE) {
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+async fn not_found() -> (StatusCode, &'static str) {
+    (StatusCode::NOT_FOUND, "not found: this service has POST / and GET /ping\n")
+}
+
+async fn operation(
+    State(training): State<TrainingService>,
+    headers: HeaderMap,
+    Extension(body): Extension<WholeBody>,
+) -> Response {
+    protocol::response(perform(&training, &headers, body).await)
+}
+
+async fn perform(
+    training: &TrainingService,
+    headers: &HeaderMap,
+    body: WholeBody,
+) -> Result<Answer, ApiError> {
+    if headers.contains_key(ORIGIN) {
+        return Err(ApiError::denied("requests from web pages are not allowed"));
     }
+    let name = protocol::operation(headers)?;
+    let body = body.map_err(|unread| match unread {
+        Unread::TooLarge => ApiError::too_large(BODY_BYTES_MAX),
+        Unread::TooSlow | Unread::Broken => {
+            ApiError::serialization("The request body did not arrive in full")
+        }
+    })?;
+    operations::perform(training, name, &protocol::read(&body)?).await
+}
+
+async fn add_request_id(mut response: Response) -> Response {
     if let Ok(id) = HeaderValue::from_str(&request_id()) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response
 }
 
-async fn operation(training: &TrainingService, request: &Request) -> Result<Answer, ApiError> {
-    let headers = request.headers();
-    if headers.contains_key(ORIGIN) {
-        return Err(ApiError::denied("requests of web pages are not answered"));
-    }
-    let name = protocol::operation(headers)?;
-    let body = request.body().as_ref().map_err(|unread| match unread {
-        Unread::TooLarge => ApiError::too_large(BODY_BYTES_MAX),
-        Unread::TooSlow | Unread::Broken => ApiError::serialization("the request's body did not arrive"),
-    })?;
-    operations::perform(training, name, &protocol::read(body)?).await
-}
-
-/// An id in the form of a UUID, different for every request.
+/// Returns a random ID in the form of a UUID.
 fn request_id() -> String {
-    // Each state has keys of its own.
-    let drawn = || RandomState::new().hash_one("request");
-    let (high, low) = (drawn(), drawn());
+    // Each `RandomState` has its own random keys.
+    let random = || RandomState::new().hash_one("request");
+    let (high, low) = (random(), random());
     format!(
         "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
         high >> 32,

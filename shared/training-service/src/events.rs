@@ -1,74 +1,75 @@
-//! Changes of state, told on the event bus: at least once, in order per job, and never at a job's expense.
+//! Sends state change events to the event bus: at least once, in order per job, without delaying any job.
 //!
-//! A job's next event waits for the one before; jobs do not wait for each other. What cannot be delivered after its tries
-//! is given up and told; whoever needs it heals by looking. Must never keep more events than its bound, nor stop reading
-//! the feed.
+//! Each event of a job waits for the previous one. Jobs do not wait for each other. An event that cannot be delivered
+//! is dropped after [`ATTEMPTS`] attempts and reported; receivers recover by describing the job. At most
+//! [`WAITING_MAX`] events wait, and the feed is always read.
 
-use std::collections::BTreeMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use eventbridge::{Event, EventBus};
+use aws::event_bus::{Event, EventBus};
 use serde_json::Value;
-use service::ports::BusError;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use use_cases::ports::BusError;
 
-use crate::{EventsTo, Tell};
+use crate::{EventsTo, Report};
 
 /// The bus that AWS services use.
 const BUS: &str = "default";
-/// Calls under way at once.
+/// The maximum number of concurrent calls.
 const CALLS_MAX: usize = 8;
-/// Events that wait. A job has about five.
+/// The maximum number of waiting events. A job has about five.
 const WAITING_MAX: usize = 10_000;
-/// Tries of one event, the pauses between them twice as long each.
-const TRIES: u32 = 6;
+/// The maximum number of attempts to send one event.
+const ATTEMPTS: u32 = 6;
+/// The pause after the first attempt. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Carries the feed to the bus until it ends, and what waits then.
-pub(crate) async fn carry(mut feed: mpsc::Receiver<Value>, to: Option<EventsTo>, tell: Tell) {
+/// Sends the events of the feed until it ends, then the waiting events.
+pub(crate) async fn forward(mut feed: mpsc::Receiver<Value>, to: Option<EventsTo>, report: Report) {
     let Some(EventsTo { account, source }) = to else {
         while let Some(event) = feed.recv().await {
-            tell(&line(&event));
+            report(&line(&event));
         }
         return;
     };
     let sender = Sender {
         bus: EventBus::new(&account, BUS.to_owned()),
         source,
-        room: Semaphore::new(CALLS_MAX),
-        tell,
+        calls: Semaphore::new(CALLS_MAX),
+        report,
     };
     let mut queues =
-        Queues { sender: Arc::new(sender), waiting: BTreeMap::new(), count: 0, at_work: JoinSet::new() };
+        Queues { sender: Arc::new(sender), waiting: BTreeMap::new(), count: 0, sending: JoinSet::new() };
     loop {
         tokio::select! {
             event = feed.recv() => match event {
-                Some(event) => queues.take(event),
+                Some(event) => queues.push(event),
                 None => break,
             },
-            Some(sent) = queues.at_work.join_next() => queues.next(sent.ok()),
+            Some(sent) = queues.sending.join_next() => queues.send_next(sent.ok()),
         }
     }
-    while let Some(sent) = queues.at_work.join_next().await {
-        queues.next(sent.ok());
+    while let Some(sent) = queues.sending.join_next().await {
+        queues.send_next(sent.ok());
     }
 }
 
-/// The events of each job that has one under way.
+/// The waiting events of each job whose previous event is being sent.
 struct Queues {
     sender: Arc<Sender>,
     waiting: BTreeMap<String, VecDeque<Value>>,
+    /// The number of waiting events of all jobs.
     count: usize,
-    at_work: JoinSet<String>,
+    sending: JoinSet<String>,
 }
 
 impl Queues {
-    fn take(&mut self, event: Value) {
-        (self.sender.tell)(&line(&event));
+    fn push(&mut self, event: Value) {
+        (self.sender.report)(&line(&event));
         let job = text(&event, "/detail/TrainingJobName").to_owned();
         match self.waiting.get_mut(&job) {
             None => {
@@ -76,7 +77,8 @@ impl Queues {
                 self.send(job, event);
             }
             Some(_) if self.count >= WAITING_MAX => {
-                (self.sender.tell)(&format!("an event of {job} was not sent: {WAITING_MAX} others wait"));
+                let text = format!("dropped an event of {job}: {WAITING_MAX} events are waiting already");
+                (self.sender.report)(&text);
             }
             Some(waiting) => {
                 self.count += 1;
@@ -85,9 +87,9 @@ impl Queues {
         }
     }
 
-    /// An event of `job` is out of the way.
-    fn next(&mut self, job: Option<String>) {
-        // A sender that panicked would leave its job silent; there is none.
+    /// Sends the next waiting event of `job`, after the previous one was sent or dropped.
+    fn send_next(&mut self, job: Option<String>) {
+        // `None` means that a sender panicked. No sender does.
         let Some(job) = job else { return };
         match self.waiting.get_mut(&job).and_then(VecDeque::pop_front) {
             Some(event) => {
@@ -102,7 +104,7 @@ impl Queues {
 
     fn send(&mut self, job: String, event: Value) {
         let sender = Arc::clone(&self.sender);
-        self.at_work.spawn(async move {
+        self.sending.spawn(async move {
             sender.send(&job, &event).await;
             job
         });
@@ -112,22 +114,22 @@ impl Queues {
 struct Sender {
     bus: EventBus,
     source: String,
-    room: Semaphore,
-    tell: Tell,
+    calls: Semaphore,
+    report: Report,
 }
 
 impl Sender {
-    /// Sends an event, or gives it up.
+    /// Sends an event. Drops and reports it when it is refused or all attempts fail.
     async fn send(&self, job: &str, envelope: &Value) {
         let mut pause = FIRST_PAUSE;
-        for attempt in 1..=TRIES {
+        for attempt in 1..=ATTEMPTS {
             let error = match self.put(envelope).await {
                 Ok(()) => return,
                 Err(error) => error,
             };
-            if matches!(error, BusError::Refused(_)) || attempt == TRIES {
+            if matches!(error, BusError::Refused(_)) || attempt == ATTEMPTS {
                 let state = text(envelope, "/detail/SecondaryStatus");
-                (self.tell)(&format!("the event {state} of {job} was not delivered: {error}"));
+                (self.report)(&format!("dropped the event {state} of {job}: {error}"));
                 return;
             }
             sleep(pause).await;
@@ -136,7 +138,7 @@ impl Sender {
     }
 
     async fn put(&self, envelope: &Value) -> Result<(), BusError> {
-        let _room = self.room.acquire().await;
+        let _call = self.calls.acquire().await;
         let resources = envelope["resources"].as_array().into_iter().flatten();
         let event = Event {
             source: &self.source,
@@ -153,7 +155,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The event for a person.
+/// Formats an event as a line of text.
 fn line(event: &Value) -> String {
     let mut line = format!(
         "{} {} {} {}",

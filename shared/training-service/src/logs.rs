@@ -1,7 +1,8 @@
-//! What jobs print, brought to CloudWatch Logs: in order per stream, in batches, within a second or so.
+//! Sends the log lines of jobs to CloudWatch Logs: in order per stream, in batches, within about a second.
 //!
-//! A line may arrive twice when an answer is lost. While the endpoint is away, lines are kept up to a bound; then the
-//! oldest go, and are counted. Must never stop reading the feed: a full feed holds the training processes back.
+//! A line may arrive twice when an answer is lost. While the endpoint is unavailable, up to [`WAITING_BYTES_MAX`] bytes
+//! of lines wait; beyond that, the oldest are dropped and counted. The feed is always read, because a full feed blocks
+//! the training processes.
 
 mod buffer;
 mod outlet;
@@ -14,38 +15,39 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use wire::events::logs::LogBatch;
 
-use crate::{LogsTo, Tell};
+use crate::{LogsTo, Report};
 use buffer::Buffer;
 use outlet::{Outlet, Sent};
 
-/// Lines that are kept, in bytes.
-const KEPT_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Time between two rounds; with so long a pause a line has at most two calls a second to itself.
+/// The maximum size of waiting lines.
+const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// The pause between two rounds. It limits each stream to about two calls per second.
 const ROUND_EVERY: Duration = Duration::from_millis(500);
-/// The longest pause while the endpoint is away.
+/// The longest pause while the endpoint is unavailable.
 const PAUSE_MAX: Duration = Duration::from_secs(15);
-/// Streams at once.
+/// The maximum number of concurrent calls.
 const CALLS_MAX: usize = 8;
 
-/// Carries the feed to the log group until it ends, and what is kept then.
-pub(crate) async fn carry(mut feed: mpsc::Receiver<Vec<u8>>, to: Option<LogsTo>, tell: Tell) {
+/// Sends the lines of the feed until it ends, then the waiting lines.
+pub(crate) async fn forward(mut feed: mpsc::Receiver<Vec<u8>>, to: Option<LogsTo>, report: Report) {
     let Some(to) = to else {
-        // The lines are in the jobs' folder.
+        // The lines are also in the jobs' folders.
         while feed.recv().await.is_some() {}
         return;
     };
-    let kept = Arc::new(Kept { buffer: Mutex::new(Buffer::new(KEPT_BYTES_MAX)), ended: Notify::new() });
-    // Ends with this future, too.
+    let waiting =
+        Arc::new(Waiting { buffer: Mutex::new(Buffer::new(WAITING_BYTES_MAX)), ended: Notify::new() });
+    // A set, because dropping it aborts the task.
     let mut writer = JoinSet::new();
-    writer.spawn(write(Outlet::new(to), Arc::clone(&kept), Arc::clone(&tell)));
+    writer.spawn(write(Outlet::new(to), Arc::clone(&waiting), Arc::clone(&report)));
     while let Some(delivery) = feed.recv().await {
         match read(&delivery) {
-            Ok(batch) => kept.lock().push(batch.log_stream, batch.events),
-            Err(reason) => tell(&format!("lines of a log were lost: {reason}")),
+            Ok(batch) => waiting.lock().push(batch.log_stream, batch.events),
+            Err(reason) => report(&format!("dropped an unreadable batch of log lines: {reason}")),
         }
     }
-    kept.lock().end();
-    kept.ended.notify_one();
+    waiting.lock().end();
+    waiting.ended.notify_one();
     writer.join_next().await;
 }
 
@@ -54,69 +56,73 @@ fn read(delivery: &[u8]) -> Result<LogBatch, String> {
     LogBatch::parse(&delivery).map_err(|error| error.to_string())
 }
 
-struct Kept {
+struct Waiting {
     buffer: Mutex<Buffer>,
     ended: Notify,
 }
 
-impl Kept {
+impl Waiting {
     fn lock(&self) -> MutexGuard<'_, Buffer> {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Writes what is kept, round by round, until all is written and no more will come.
-async fn write(outlet: Outlet, kept: Arc<Kept>, tell: Tell) {
+/// Writes the waiting lines in rounds, until the feed has ended and no line waits.
+async fn write(outlet: Outlet, waiting: Arc<Waiting>, report: Report) {
     let outlet = Arc::new(outlet);
-    let room = Arc::new(Semaphore::new(CALLS_MAX));
+    let permits = Arc::new(Semaphore::new(CALLS_MAX));
     let mut pause = ROUND_EVERY;
-    let mut away = false;
+    let mut failing = false;
     loop {
         tokio::select! {
             () = sleep(pause) => {}
-            () = kept.ended.notified() => {}
+            () = waiting.ended.notified() => {}
         }
-        let trouble = round(&outlet, &kept, &room).await;
-        let lost = kept.lock().take_lost();
-        if lost > 0 {
-            tell(&format!(
-                "{lost} lines of logs were lost: they were not taken, or more waited than can be kept"
+        let error = write_round(&outlet, &waiting, &permits).await;
+        let dropped = waiting.lock().take_dropped();
+        if dropped > 0 {
+            report(&format!(
+                "dropped {dropped} log lines: CloudWatch Logs refused them, or too many were waiting"
             ));
         }
-        if let Some(trouble) = trouble {
-            if !std::mem::replace(&mut away, true) {
-                tell(&format!("logs are not written: {trouble}"));
+        if let Some(error) = error {
+            if !std::mem::replace(&mut failing, true) {
+                report(&format!("cannot write logs: {error}"));
             }
             pause = pause.saturating_mul(2).min(PAUSE_MAX);
         } else {
-            if std::mem::take(&mut away) {
-                tell("logs are written again");
+            if std::mem::take(&mut failing) {
+                report("writing logs again");
             }
             pause = ROUND_EVERY;
         }
-        if kept.lock().is_over() {
+        if waiting.lock().is_done() {
             return;
         }
     }
 }
 
-/// Writes what is kept now; what hindered it.
-async fn round(outlet: &Arc<Outlet>, kept: &Arc<Kept>, room: &Arc<Semaphore>) -> Option<String> {
+/// Writes the lines that wait now. Returns the last error, if any.
+async fn write_round(
+    outlet: &Arc<Outlet>,
+    waiting: &Arc<Waiting>,
+    permits: &Arc<Semaphore>,
+) -> Option<String> {
     let mut calls = JoinSet::new();
-    let taken = kept.lock().take();
+    let taken = waiting.lock().take();
     for (stream, lines) in taken {
-        let (outlet, room) = (Arc::clone(outlet), Arc::clone(room));
+        let (outlet, permits) = (Arc::clone(outlet), Arc::clone(permits));
         calls.spawn(async move {
-            let _room = room.acquire().await;
+            let _permit = permits.acquire().await;
             let sent = outlet.send(&stream, lines).await;
             (stream, sent)
         });
     }
-    let mut hindered = None;
+    let mut last_error = None;
     while let Some(done) = calls.join_next().await {
-        let Ok((stream, Sent { left, written_bytes, lost, trouble })) = done else { continue };
-        kept.lock().give_back(stream, left, written_bytes, lost);
-        hindered = trouble.or(hindered);
+        let Ok((stream, Sent { left, settled_bytes, dropped, error })) = done else { continue };
+        waiting.lock().give_back(stream, left, settled_bytes, dropped);
+        last_error = error.or(last_error);
     }
-    hindered
+    last_error
 }

@@ -1,6 +1,6 @@
-//! The operations, each one on the local training service.
+//! The operations, performed on the local training service.
 //!
-//! Assumes members that are not checked yet. Must never answer with a member that SageMaker's answer does not have.
+//! Checks the members of each request. Answers have only members that SageMaker's answers have.
 
 mod listing;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use local::training::TrainingService;
 use serde_json::{Value, json};
-use service::ports::training::TrainingJobs;
+use use_cases::ports::training::TrainingJobs;
 
 use crate::protocol::{Answer, ApiError, required, whole};
 
@@ -21,7 +21,7 @@ pub(crate) async fn perform(
     match name {
         "CreateTrainingJob" => {
             training.create(members).await?;
-            Ok(Some(named(training, members)?))
+            Ok(Some(job_arn(training, members)?))
         }
         "DescribeTrainingJob" => {
             Ok(Some(training.describe_json(required(members, "TrainingJobName")?).await?))
@@ -33,53 +33,56 @@ pub(crate) async fn perform(
         "UpdateTrainingJob" => update(training, members).await,
         "ListTrainingJobs" => listing::list(training, members).await,
         "AddTags" => {
-            let tags = training.add_tags(job(training, members)?, members).await?;
+            let tags = training.add_tags(job_name(training, members)?, members).await?;
             Ok(Some(tag_list(&tags)))
         }
         "ListTags" => {
-            let tags = training.tags(job(training, members)?).await?;
+            let tags = training.tags(job_name(training, members)?).await?;
             Ok(Some(tag_list(&tags)))
         }
         other => Err(ApiError::unknown_operation(other)),
     }
 }
 
-/// The only change of a job that can be made here is to keep its instances no longer.
+/// Releases the warm pool of a job, the only supported update.
 async fn update(training: &TrainingService, members: &Value) -> Result<Answer, ApiError> {
     let name = required(members, "TrainingJobName")?;
     let resources = members.get("ResourceConfig").cloned().unwrap_or_default();
-    let asked = whole(&resources, "KeepAlivePeriodInSeconds")?;
+    let keep_alive = whole(&resources, "KeepAlivePeriodInSeconds")?;
     let others = members.as_object().into_iter().flatten();
     let other = others
         .map(|(member, _)| member)
         .find(|member| !matches!(member.as_str(), "TrainingJobName" | "ResourceConfig"));
     if let Some(other) = other {
-        return Err(ApiError::validation(format!("{other} of a training job cannot be updated here")));
+        return Err(ApiError::validation(format!(
+            "This training service does not support updates of {other}"
+        )));
     }
-    if asked != Some(0) {
-        let message = "ResourceConfig.KeepAlivePeriodInSeconds can only be updated to 0 here";
+    if keep_alive != Some(0) {
+        let message = "Invalid ResourceConfig.KeepAlivePeriodInSeconds: this training service supports only updates to 0";
         return Err(ApiError::validation(message));
     }
-    // So that a job that there is not is told from one whose instances are not kept.
+    // A missing job gets another error than a job without a warm pool.
     training.describe(name).await?;
     training.release(name).await?;
-    Ok(Some(named(training, members)?))
+    Ok(Some(job_arn(training, members)?))
 }
 
-fn named(training: &TrainingService, members: &Value) -> Result<Value, ApiError> {
+fn job_arn(training: &TrainingService, members: &Value) -> Result<Value, ApiError> {
     Ok(json!({ "TrainingJobArn": training.arn(required(members, "TrainingJobName")?) }))
 }
 
-/// The job that `ResourceArn` names.
-fn job<'a>(training: &TrainingService, members: &'a Value) -> Result<&'a str, ApiError> {
+/// Returns the name of the job that `ResourceArn` identifies.
+fn job_name<'a>(training: &TrainingService, members: &'a Value) -> Result<&'a str, ApiError> {
     let arn = required(members, "ResourceArn")?;
-    let rule = "name a training job of this account and Region, such as";
-    training.named_by(arn).ok_or_else(|| {
-        ApiError::constraint(arn, "resourceArn", &format!("{rule} {}", training.arn("my-job")))
+    training.name_of(arn).ok_or_else(|| {
+        let example = training.arn("my-job");
+        let rule = format!("identify a training job of this account and Region, for example {example}");
+        ApiError::constraint(arn, "resourceArn", &rule)
     })
 }
 
-/// All of them: a job has 50 at most, which is the least that a page holds.
+/// Returns all tags on one page: a job has at most 50 tags, and a page of `ListTags` holds at least 50.
 fn tag_list(tags: &BTreeMap<String, String>) -> Value {
     let tags: Vec<Value> = tags.iter().map(|(key, value)| json!({ "Key": key, "Value": value })).collect();
     json!({ "Tags": tags })

@@ -1,24 +1,21 @@
-//! AWS JSON 1.1: which operation, its members, and the shape of answers and errors.
+//! AWS JSON 1.1: the operation and members of a request, and the form of answers and errors.
 //!
-//! Assumes nothing of what comes in. Must never answer an error without `__type`: clients know errors by nothing else.
+//! Requests are untrusted. Every error has `__type`, the only member by which clients distinguish errors.
 
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
-use service::ports::training::TrainingJobsError;
+use use_cases::ports::training::TrainingJobsError;
 
 const CONTENT: &str = "application/x-amz-json-1.1";
 const TARGET: &str = "x-amz-target";
 const PREFIX: &str = "SageMaker.";
 
-/// The members of a request.
-pub(crate) type Members = Map<String, Value>;
-
-/// What an operation answers; some answer nothing.
+/// The JSON answer of an operation; `None` for an empty body.
 pub(crate) type Answer = Option<Value>;
 
-/// An error as its caller sees it.
+/// An error as the client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
     status: StatusCode,
@@ -31,23 +28,23 @@ impl ApiError {
         Self { status, code: code.to_owned(), message: message.into() }
     }
 
-    /// There is no such operation here.
+    /// The operation is not supported.
     pub(crate) fn unknown_operation(name: &str) -> Self {
-        let message = format!("The operation {name} is not one of this training service's");
+        let message = format!("This training service does not support the operation '{name}'");
         Self::new(StatusCode::BAD_REQUEST, "UnknownOperationException", message)
     }
 
-    /// The request is not what the protocol says.
+    /// The request violates the protocol.
     pub(crate) fn serialization(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "SerializationException", message)
     }
 
-    /// A member is not what the operation says.
+    /// A member is invalid for the operation.
     pub(crate) fn validation(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "ValidationException", message)
     }
 
-    /// A member's value is out of its bounds.
+    /// The value of a member violates a constraint. Worded as AWS does.
     pub(crate) fn constraint(value: &str, member: &str, rule: &str) -> Self {
         let start: String = value.chars().take(200).collect();
         Self::validation(format!(
@@ -55,14 +52,14 @@ impl ApiError {
         ))
     }
 
-    /// The caller may not.
+    /// The client has no permission.
     pub(crate) fn denied(message: &str) -> Self {
         Self::new(StatusCode::FORBIDDEN, "AccessDeniedException", message)
     }
 
-    /// The body is above the limit.
+    /// The body is larger than `limit` bytes.
     pub(crate) fn too_large(limit: usize) -> Self {
-        let message = format!("The request has more than {limit} bytes");
+        let message = format!("The request body is too large: expected at most {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLargeException", message)
     }
 }
@@ -85,54 +82,55 @@ impl From<TrainingJobsError> for ApiError {
     }
 }
 
-/// The operation that a request's head names.
+/// Returns the operation that the headers name.
 pub(crate) fn operation(headers: &HeaderMap) -> Result<&str, ApiError> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let target = text(TARGET);
     let name = target.strip_prefix(PREFIX).ok_or_else(|| ApiError::unknown_operation(target))?;
     let content = text(CONTENT_TYPE.as_str());
     if !content.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(CONTENT)) {
-        return Err(ApiError::serialization(format!("The content type must be {CONTENT}, not '{content}'")));
+        let message = format!("Invalid Content-Type '{content}': expected {CONTENT}");
+        return Err(ApiError::serialization(message));
     }
     Ok(name)
 }
 
-/// The members of a body; none of an empty one.
-pub(crate) fn read(body: &Bytes) -> Result<Value, ApiError> {
+/// Reads the members of a request from its body. An empty body has no members.
+pub(crate) fn read(body: &[u8]) -> Result<Value, ApiError> {
     if body.is_empty() {
-        return Ok(Value::Object(Members::new()));
+        return Ok(Value::Object(Map::new()));
     }
     match serde_json::from_slice(body) {
         Ok(Value::Object(members)) => Ok(Value::Object(members)),
-        Ok(_) => Err(ApiError::serialization("The request must be a JSON object")),
-        Err(error) => Err(ApiError::serialization(format!("The request is not JSON: {error}"))),
+        Ok(other) => {
+            let message = format!("Invalid request: expected a JSON object, not {}", kind(&other));
+            Err(ApiError::serialization(message))
+        }
+        Err(error) => Err(ApiError::serialization(format!("Invalid JSON in the request: {error}"))),
     }
 }
 
-/// The response of an answer or an error.
-pub(crate) fn response(answer: Result<Answer, ApiError>) -> Response<Bytes> {
+/// Formats an answer or an error as an HTTP response.
+pub(crate) fn response(answer: Result<Answer, ApiError>) -> Response {
     let (status, body) = match answer {
         Ok(answer) => (StatusCode::OK, answer.map(|answer| answer.to_string()).unwrap_or_default()),
         Err(ApiError { status, code, message }) => {
             (status, json!({ "__type": code, "message": message }).to_string())
         }
     };
-    let mut response = Response::new(Bytes::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(CONTENT));
-    response
+    (status, [(CONTENT_TYPE, CONTENT)], body).into_response()
 }
 
-/// A member that is a text, if there is one.
+/// Reads an optional string member.
 pub(crate) fn text<'a>(members: &'a Value, name: &str) -> Result<Option<&'a str>, ApiError> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(ApiError::serialization(format!("{name} must be a string, not {}", kind(other)))),
+        Some(other) => Err(wrong_type(name, "a string", other)),
     }
 }
 
-/// A member that must be there.
+/// Reads a required string member.
 pub(crate) fn required<'a>(members: &'a Value, name: &str) -> Result<&'a str, ApiError> {
     text(members, name)?.ok_or_else(|| {
         let member = lower_first(name);
@@ -142,27 +140,30 @@ pub(crate) fn required<'a>(members: &'a Value, name: &str) -> Result<&'a str, Ap
     })
 }
 
-/// A member that is a whole number, if there is one.
+/// Reads an optional integer member.
 pub(crate) fn whole(members: &Value, name: &str) -> Result<Option<i64>, ApiError> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => value.as_i64().map(Some).ok_or_else(|| {
-            ApiError::serialization(format!("{name} must be a whole number, not {}", kind(value)))
-        }),
+        Some(value) => value.as_i64().map(Some).ok_or_else(|| wrong_type(name, "an integer", value)),
     }
 }
 
-/// A member that is a moment, in milliseconds since the epoch, if there is one; on the wire it is seconds.
-pub(crate) fn moment(members: &Value, name: &str) -> Result<Option<f64>, ApiError> {
+/// Reads an optional time member, sent in seconds. Returns milliseconds since the epoch.
+pub(crate) fn time(members: &Value, name: &str) -> Result<Option<f64>, ApiError> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => value.as_f64().map(|seconds| Some(seconds * 1_000.0)).ok_or_else(|| {
-            ApiError::serialization(format!("{name} must be a number of seconds, not {}", kind(value)))
-        }),
+        Some(value) => value
+            .as_f64()
+            .map(|seconds| Some(seconds * 1_000.0))
+            .ok_or_else(|| wrong_type(name, "a number of seconds", value)),
     }
 }
 
-/// `trainingJobName` of `TrainingJobName`, as messages name members.
+fn wrong_type(name: &str, expected: &str, found: &Value) -> ApiError {
+    ApiError::serialization(format!("Invalid {name}: expected {expected}, not {}", kind(found)))
+}
+
+/// Lowers the first letter, as in AWS's validation messages: `trainingJobName`.
 pub(crate) fn lower_first(name: &str) -> String {
     let mut letters = name.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()

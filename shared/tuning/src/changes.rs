@@ -1,5 +1,5 @@
-//! What a tuning's user has changed since it was submitted. Of each limit the latest change stands, by the time at which it
-//! was made, however late and in whatever order the changes arrive.
+//! Limits that the user of a tuning has changed since its submission. The latest change of each limit, by the time at
+//! which the user made it, is in force, in whatever order the changes arrive.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ pub struct Changes {
     /// The hard cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<Change<MicroUsd>>,
-    /// Most jobs at once.
+    /// The maximum of jobs that run at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<Change<u32>>,
-    /// Whether no further job is started.
+    /// Whether starts are paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Change<bool>>,
-    /// The most jobs at once that were ever allowed by a change.
+    /// The highest `max_parallel` that any change has set.
     #[serde(default)]
     pub most_parallel: u32,
 }
@@ -25,7 +25,7 @@ pub struct Changes {
 /// A change of one limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change<T> {
-    /// When it was made, ms, and the key of its fact: of two at one time the greater key is the later.
+    /// When the user made the change (ms since the epoch), and the key of its fact, which breaks ties.
     pub made: (i64, String),
     /// The new limit.
     pub value: T,
@@ -37,8 +37,8 @@ impl Changes {
     }
 }
 
-/// Puts a change in place of an earlier one; whether it was later.
-pub(crate) fn put<T>(place: &mut Option<Change<T>>, made: (i64, &str), value: T) -> bool {
+/// Replaces an earlier change; returns whether the new change was later.
+pub(crate) fn replace_if_later<T>(place: &mut Option<Change<T>>, made: (i64, &str), value: T) -> bool {
     let later = place.as_ref().is_none_or(|old| (old.made.0, old.made.1.as_str()) < made);
     let later = later || crate::planted!(OlderChangeStands);
     if later {

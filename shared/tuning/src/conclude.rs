@@ -1,7 +1,7 @@
 //! The end of a job and of a trial: what each kind of end means for the trial.
 //!
-//! Reads only. A job is concluded when all is known of it (its end and its bill); then either its trial waits for a
-//! further attempt, or the trial is over.
+//! Reads the state and changes nothing. A job is concluded when its end and its bill are known. Its trial then waits
+//! for a further attempt, arrives at its rung, or is finished.
 
 use hyperband::ranking::improves;
 
@@ -14,10 +14,10 @@ use crate::runtime::{epochs_of, runtime_seconds};
 use crate::state::{Job, State, Status, Trial};
 use crate::summary::JobSummary;
 
-/// Points of a curve kept in a summary.
+/// The number of curve points kept in a summary.
 const CURVE_POINTS_KEPT: usize = 200;
 
-/// The ruling that concludes the job of trial `number`, if it is closed.
+/// Returns the ruling that concludes the job of trial `number`; `None` while the job is not closed.
 pub(crate) fn conclusion(
     definition: &Definition,
     state: &State,
@@ -26,7 +26,7 @@ pub(crate) fn conclusion(
 ) -> Option<Ruling> {
     let finished = |job: Option<JobKey>, how| Some(Ruling::TrialFinished { job, trial: number, how });
     let active = state.status == Status::Active;
-    let closed = trial.job.as_ref().is_none_or(|job| job.is_closed() && !called_off(job));
+    let closed = trial.job.as_ref().is_none_or(|job| job.is_closed() && !never_ran(job));
     if active
         && closed
         && let Some(arrival) = promote::arrival(definition, trial, trial.job.as_ref())
@@ -34,14 +34,14 @@ pub(crate) fn conclusion(
         return Some(rung_reached(definition, number, trial, arrival));
     }
     let Some(job) = trial.job.as_ref() else {
-        // Lines of its last job came late: it needs no further attempt.
-        let needless =
-            trial.out.or_else(|| has_all_epochs(definition, trial).then_some(StopWhy::MaxResource));
-        if let Some(why) = needless {
+        // Late lines of its last job completed the trial: it needs no further attempt.
+        let done =
+            trial.stop_why.or_else(|| has_all_epochs(definition, trial).then_some(StopWhy::MaxResource));
+        if let Some(why) = done {
             return finished(None, TrialEnd::Stopped(why));
         }
-        return waits_in_vain(definition, state, trial)
-            .then(|| finished(None, last_words(trial, state)))
+        return has_no_further_attempt(definition, state, trial)
+            .then(|| finished(None, end_without_attempt(trial, state)))
             .flatten();
     };
     let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
@@ -50,7 +50,9 @@ pub(crate) fn conclusion(
         return None;
     }
     let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
-    if let Some(why) = elsewhere_or_later(job).filter(|_| job.never_started && refit::goes_on(state, trial)) {
+    if let Some(why) =
+        retry_after_cancel(job).filter(|_| job.never_started && refit::can_continue(state, trial))
+    {
         return retry(why, state.now);
     }
     if job.never_started {
@@ -63,7 +65,7 @@ pub(crate) fn conclusion(
         return retry(why, state.now.saturating_add(wait));
     }
     let how = match (job.end, job.stop) {
-        // Completed before the stop landed = completed.
+        // A job that completed before its stop took effect counts as completed.
         (Some(JobEnd::Completed), _) => TrialEnd::Completed,
         (_, Some(why)) => TrialEnd::Stopped(why),
         (Some(JobEnd::Stopped), None) => TrialEnd::StoppedOutside,
@@ -72,13 +74,13 @@ pub(crate) fn conclusion(
             Some(JobEnd::MaxWait | JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError)
             | None,
             None,
-        ) => TrialEnd::Failed(job.message.clone().unwrap_or_else(|| unexplained(job))),
+        ) => TrialEnd::Failed(job.message.clone().unwrap_or_else(|| default_message(job))),
     };
     finished(Some(key), how)
 }
 
-/// Why the trial of a job that was called off for a quota is tried again.
-fn elsewhere_or_later(job: &Job) -> Option<RetryWhy> {
+/// Returns the retry reason of a trial whose job was cancelled for a quota.
+fn retry_after_cancel(job: &Job) -> Option<RetryWhy> {
     match job.stop? {
         StopWhy::NextInstances => Some(RetryWhy::NextInstances),
         StopWhy::Quota => Some(RetryWhy::Quota),
@@ -91,7 +93,8 @@ fn elsewhere_or_later(job: &Job) -> Option<RetryWhy> {
     }
 }
 
-fn called_off(job: &Job) -> bool {
+/// Returns whether the job never ran: it was cancelled or refused.
+fn never_ran(job: &Job) -> bool {
     job.never_started || job.refused.is_some()
 }
 
@@ -118,40 +121,40 @@ fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
     trial.resource() >= trial.goal(definition)
 }
 
-/// Whether a trial waits for a further attempt that will never come: the tuning ends, all jobs were launched, nothing
-/// runs that could free the money it needs, or the month's cap was waited for in vain.
-fn waits_in_vain(definition: &Definition, state: &State, trial: &Trial) -> bool {
+/// Returns whether a trial waits for an attempt that can never start: the tuning is ending, all jobs were launched, no
+/// running job can free the money it needs, or the wait for the month's cap has expired.
+fn has_no_further_attempt(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
     let epochs = trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, rung));
     let seconds = runtime_seconds(definition, state, trial.full_limit, epochs);
     let limits = definition.limits_of(seconds, trial.on_demand);
     let worst = definition.worst_case_on(limits, spot::choice(definition, state));
-    let too_dear = worst.is_some_and(|amount| !refit::fits_cap(definition, state, amount));
-    !refit::goes_on(state, trial)
+    let exceeds_cap = worst.is_some_and(|amount| !refit::fits_cap(definition, state, amount));
+    !refit::can_continue(state, trial)
         || state.jobs_left(definition) == 0
         || state.ledger.overrun
-        || (too_dear && state.jobs().next().is_none() && state.pools.is_empty())
-        || grant::is_in_vain(state)
+        || (exceeds_cap && state.jobs().next().is_none() && state.pools.is_empty())
+        || grant::has_expired(state)
 }
 
-fn unexplained(job: &Job) -> String {
+fn default_message(job: &Job) -> String {
     match job.end {
         Some(JobEnd::MaxWait) => "no spot capacity within MaxWaitTimeInSeconds".to_owned(),
         Some(_) | None => "the training job failed without a reason".to_owned(),
     }
 }
 
-fn last_words(trial: &Trial, state: &State) -> TrialEnd {
-    // One that was promoted has not failed: there is nothing left to train it on with.
+fn end_without_attempt(trial: &Trial, state: &State) -> TrialEnd {
+    // A promoted trial without a further job has not failed: there was no money or job left to train it on.
     if trial.next_rung > 0 && trial.attempts <= trial.past_attempts {
         return TrialEnd::Stopped(StopWhy::TuningEnding);
     }
     let message = state.last_failure.clone();
-    let text = message.unwrap_or_else(|| format!("no further attempt after {}", trial.attempts));
+    let text = message.unwrap_or_else(|| format!("no further attempt after attempt {}", trial.attempts));
     TrialEnd::Failed(text)
 }
 
-/// Whether the trial is tried again, why, and how long to wait first (ms).
+/// Returns why the trial is retried and how long it waits first, in ms; `None` if it is not retried.
 fn further_attempt(
     definition: &Definition,
     state: &State,
@@ -160,12 +163,12 @@ fn further_attempt(
 ) -> Option<(RetryWhy, i64)> {
     let elsewhere = match job.stop {
         Some(StopWhy::Interruptions { .. }) => Some(RetryWhy::OnDemand),
-        _ => elsewhere_or_later(job),
+        _ => retry_after_cancel(job),
     };
-    // What its program did before the stop landed stands.
+    // What the program did before the stop took effect stands.
     let by_itself = matches!(job.end, Some(JobEnd::Completed | JobEnd::AlgorithmError));
-    let over = (trial.out.is_some() || job.stop.is_some()) && elsewhere.is_none();
-    if !refit::goes_on(state, trial) || over || has_all_epochs(definition, trial) {
+    let over = (trial.stop_why.is_some() || job.stop.is_some()) && elsewhere.is_none();
+    if !refit::can_continue(state, trial) || over || has_all_epochs(definition, trial) {
         return None;
     }
     if let Some(why) = elsewhere.filter(|_| !by_itself) {
@@ -174,7 +177,7 @@ fn further_attempt(
     let asked = definition.spot_fallback || crate::planted!(OnDemandUnasked);
     let fallback = definition.job.spot && asked && !job.on_demand;
     let why = match job.end? {
-        JobEnd::CapacityError if spot::moves_on(definition, state, trial, job) => {
+        JobEnd::CapacityError if spot::can_switch_instances(definition, state, trial, job) => {
             return Some((RetryWhy::NextInstances, 0));
         }
         JobEnd::CapacityError => RetryWhy::Capacity,
@@ -193,10 +196,10 @@ fn further_attempt(
     may.then_some((why, wait))
 }
 
-/// The summary of a job of `trial` as it now is.
+/// Returns the summary of a job of `trial` as the job is now, without its best value.
 pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
     let never_started = job.never_started || job.refused.is_some();
-    // The values of a trial are not those of an attempt that never ran, or emitted nothing.
+    // The values of a trial do not belong to an attempt that never ran or logged nothing.
     let emitted = !never_started && trial.last_line_attempt == job.attempt;
     let last_value = trial.last_line.as_ref().and_then(|(_, _, value)| *value).filter(|_| emitted);
     JobSummary {
@@ -232,14 +235,14 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
     }
 }
 
-/// The epochs with which a job went on from its trial's checkpoint, once a line of it shows that it did.
+/// Returns the epoch from which a job resumed its checkpoint, once a line of the job shows that it did.
 fn resumed_from(trial: &Trial, job: &Job) -> Option<u32> {
     let mut own = trial.streams.iter().filter(|stream| stream.attempt == job.attempt && !stream.unplaced);
     let shown = own.any(|stream| stream.span.is_some());
-    (job.had > 0 && job.repeats_from.is_none() && shown).then_some(job.had)
+    (job.checkpoint_epochs > 0 && job.repeats_from.is_none() && shown).then_some(job.checkpoint_epochs)
 }
 
-/// The summary with its best value, which depends on the direction.
+/// Like [`summary`], but with the best value, which depends on the direction of the objective.
 pub fn full_summary(definition: &Definition, key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
     let direction = definition.direction();
     let best = trial.curve.values().flatten().copied().fold(None, |best: Option<f64>, value| {

@@ -1,6 +1,7 @@
-//! What was asked for: the immutable part of a tuning, made from the request when it is submitted.
+//! The definition of a tuning: its immutable part, made from the request at submission.
 //!
-//! Everything the decider needs and nothing else; what is merely passed on to SageMaker stays in the stored request.
+//! It holds what the decider needs and nothing else. Fields that are only passed on to SageMaker stay in the stored
+//! request.
 
 use hyperband::plan::{BracketPlan, Plan};
 use hyperband::ranking::Direction;
@@ -10,31 +11,31 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 use crate::money::{MicroUsd, Rate};
 
-/// The rules that new tunings are submitted under. A tuning keeps the version it was submitted under for its life.
+/// The rules version of new tunings. A tuning keeps the version under which it was submitted.
 ///
-/// 1: the first. 2: people are told when half, four fifths and all of the cap are used; what is left at the end of a
-/// cap still pays a job whose limit is cut to it; a job that is settled in full is not ordered to stop.
+/// Version 1: the first. Version 2: publishes a notice at 50 %, 80 % and 100 % of the cap, spends the rest of a cap on
+/// a job with a shortened limit, and does not order the stop of a job that is settled in full.
 pub const RULES_VERSION: u32 = 2;
 
 /// The immutable definition of a tuning job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Definition {
-    /// Version of the rules that decide, see [`RULES_VERSION`].
+    /// The version of the rules that decide, see [`RULES_VERSION`].
     pub rules_version: u32,
-    /// Tuning job name.
+    /// The name of the tuning job.
     pub name: String,
-    /// Six base-36 characters that tell this tuning from an earlier one of the same name.
+    /// Six base-36 characters that distinguish this tuning from an earlier one with the same name.
     pub incarnation: String,
-    /// When it was submitted, ms since the epoch.
+    /// When it was submitted, in ms since the epoch.
     pub created: i64,
-    /// Root of the seed tree.
+    /// The root of the seed tree.
     pub seed: u64,
-    /// How resources are given.
+    /// How resources are given to trials.
     pub strategy: Strategy,
-    /// How a trial goes from rung to rung.
+    /// How rungs are executed.
     #[serde(default, skip_serializing_if = "RungExecution::is_stop")]
     pub rungs: RungExecution,
-    /// Whether more is better.
+    /// The direction of the objective metric.
     pub objective: Objective,
     /// The search space.
     pub space: Space,
@@ -44,61 +45,63 @@ pub struct Definition {
     pub limits: Limits,
     /// What one training job runs on.
     pub job: JobShape,
-    /// Hard cap of the whole tuning.
+    /// The hard cap of the whole tuning; `None` = unlimited.
     pub cap: Option<MicroUsd>,
-    /// How the log tells the epoch.
+    /// How the log gives the epoch.
     pub epochs: EpochRule,
     /// Our own further attempts of one trial after a lack of capacity or an interruption.
     pub max_interruptions: u32,
-    /// Whether a job that spot capacity fails too often is tried again on demand.
+    /// Whether a job that spot capacity fails too often is retried on demand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spot_fallback: bool,
-    /// Whether the best configuration is trained once more at the end, to its best resource.
+    /// Whether the best configuration is trained once more at the end, to the epoch of its best value.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refit: bool,
-    /// When a job that emits nothing is ended.
+    /// When a silent job is stopped.
     #[serde(default)]
     pub silence: Silence,
-    /// Whether money comes in grants out of the stack's month's cap.
+    /// Whether money comes in grants from the stack's monthly cap.
     #[serde(default)]
     pub grants: bool,
 }
 
-/// When a training job that emits no value of the objective is ended: all its money would be lost.
+/// When a training job that logs no value of the objective is stopped: all its money would be wasted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Silence {
     /// Never.
     #[default]
     Never,
-    /// After a multiple of what epochs have taken so far; before any is known, after half of the running-time limit.
+    /// After a multiple of the usual time of an epoch; before any epoch is timed, after half of the running-time
+    /// limit.
     Adaptive,
-    /// After so many seconds.
+    /// After this many seconds.
     After(u64),
 }
 
 /// How resources are given to trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Strategy {
-    /// Hyperband, stopping running jobs at rungs.
+    /// Hyperband: trials are compared at rungs.
     Hyperband {
-        /// First epoch at which a trial may be stopped.
+        /// The first epoch at which a trial may be stopped.
         min_resource: u32,
-        /// Epochs of a trial that is never stopped.
+        /// The epochs of a trial that is never stopped.
         max_resource: u32,
-        /// Reduction factor.
+        /// The reduction factor.
         eta: u32,
     },
     /// Every trial runs to its own end.
     Random,
 }
 
-/// How a trial goes from rung to rung.
+/// How rungs are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum RungExecution {
-    /// One job for all: it is stopped at a rung unless it is among the best.
+    /// One job for all rungs: it is stopped at a rung unless its trial is among the best.
     #[default]
     Stop,
-    /// A job for each rung: it runs just to the rung's level, and the best are started again from their checkpoints.
+    /// One job for each rung: it trains to the level of the rung, and the best trials are started again from their
+    /// checkpoints.
     Promote(Scheduling),
 }
 
@@ -112,13 +115,13 @@ impl RungExecution {
 /// When a rung promotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scheduling {
-    /// Whenever an instance is free and somebody is among the best of those that have ended (ASHA).
+    /// Whenever a job can start and a waiting trial is among the best of those that have ended (ASHA).
     Asynchronous,
-    /// When all of a round have ended (successive halving).
+    /// When all trials of a round have ended (successive halving).
     Synchronous,
 }
 
-/// Direction of the objective metric.
+/// The direction of the objective metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Objective {
     /// More is better.
@@ -130,11 +133,11 @@ pub enum Objective {
 /// Bounds and completion criteria.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// `MaxNumberOfTrainingJobs`: jobs launched, further attempts included.
+    /// `MaxNumberOfTrainingJobs`: launched jobs, further attempts included.
     pub max_jobs: u32,
     /// `MaxParallelTrainingJobs`.
     pub max_parallel: u32,
-    /// `MaxRuntimeInSeconds` of the tuning: wall clock since it was submitted.
+    /// `MaxRuntimeInSeconds` of the tuning: wall-clock seconds since its submission.
     pub max_runtime_seconds: Option<u64>,
     /// `MaxInstances`: sum of instances over running jobs.
     pub max_instances: Option<u32>,
@@ -149,17 +152,17 @@ pub struct Limits {
 pub struct JobShape {
     /// Instances of one job.
     pub instance_count: u32,
-    /// Volume of each instance.
+    /// The volume of each instance, in GiB.
     pub volume_gib: u32,
-    /// Price; `None` = unknown, allowed only without a cap.
+    /// The price; `None` = unknown, allowed only without a cap.
     pub rate: Option<Rate>,
-    /// Managed spot training.
+    /// Whether jobs use managed spot training.
     pub spot: bool,
     /// `StoppingCondition.MaxRuntimeInSeconds`.
     pub max_runtime_seconds: u64,
     /// `StoppingCondition.MaxWaitTimeInSeconds` (spot only).
     pub max_wait_seconds: Option<u64>,
-    /// What it may run on instead, in this order, when there is no capacity for what comes before.
+    /// Further instance choices, in the order in which they are tried when those before lack capacity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<Instances>,
     /// `ResourceConfig.KeepAlivePeriodInSeconds`: how long its instances are kept for the next job; 0 = not at all.
@@ -167,26 +170,26 @@ pub struct JobShape {
     pub keep_alive_seconds: u64,
 }
 
-/// Instances of one job.
+/// The instances of one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instances {
     /// How many.
     pub count: u32,
-    /// Volume of each.
+    /// The volume of each, in GiB.
     pub volume_gib: u32,
-    /// Price; `None` = unknown, allowed only without a cap.
+    /// The price; `None` = unknown, allowed only without a cap.
     pub rate: Option<Rate>,
 }
 
 impl Instances {
-    /// The cost of `seconds` of them; `None` when no price is known.
+    /// Returns the cost of `seconds` of them; `None` when the price is unknown.
     pub fn cost(self, seconds: u64) -> Option<MicroUsd> {
         self.rate.map(|rate| rate.cost(seconds, self.count, self.volume_gib))
     }
 }
 
 impl JobShape {
-    /// The instances of choice `index`: 0 is the first, beyond the last the last.
+    /// Returns the instances of choice `index`: 0 is the first; an index beyond the last gives the last.
     pub fn instances(&self, index: u32) -> Instances {
         let first = Instances { count: self.instance_count, volume_gib: self.volume_gib, rate: self.rate };
         let Some(other) = index.checked_sub(1) else { return first };
@@ -194,24 +197,24 @@ impl JobShape {
         other.or(self.fallbacks.last()).copied().unwrap_or(first)
     }
 
-    /// How many choices there are.
+    /// Returns the number of instance choices.
     pub fn choices(&self) -> u32 {
         u32::try_from(self.fallbacks.len()).unwrap_or(u32::MAX).saturating_add(1)
     }
 }
 
-/// How the log tells the epoch (DESIGN: one unit of resource is one emission on one host's log).
+/// How the log gives the epoch: one unit of resource is one metric line on the log of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochRule {
-    /// Whether the epoch is captured from the line; else it is the line's rank in its stream.
+    /// Whether the epoch is captured from the line; otherwise it is the rank of the line in its stream.
     pub captured: bool,
-    /// Index of the first epoch in the log (0 or 1), when captured.
+    /// The index of the first epoch in the log (0 or 1), when captured.
     pub base: u32,
     /// Whether the index starts again after a restart.
     pub per_attempt: bool,
 }
 
-/// The limits sent with one job and the most it can cost under them.
+/// The limits sent with one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobLimits {
     /// `MaxRuntimeInSeconds` to send.
@@ -229,8 +232,10 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Definition {
-    /// The plan of brackets and rungs. (A definition is made only from a plan that exists; should a stored one not be
-    /// readable as such, the tuning runs without stopping.)
+    /// Returns the plan of brackets and rungs.
+    ///
+    /// A definition is made only from valid numbers. If a stored one is invalid all the same, the tuning runs without
+    /// early stopping.
     pub fn plan(&self) -> Plan {
         match self.strategy {
             Strategy::Hyperband { min_resource, max_resource, eta } => {
@@ -241,7 +246,7 @@ impl Definition {
         }
     }
 
-    /// How the trials of a bracket are promoted; `None` where running jobs are stopped instead.
+    /// Returns how the trials of a bracket are promoted; `None` where running jobs are stopped instead.
     pub fn promotes(&self) -> Option<Scheduling> {
         match (self.rungs, self.strategy) {
             (RungExecution::Promote(scheduling), Strategy::Hyperband { .. }) => Some(scheduling),
@@ -249,7 +254,7 @@ impl Definition {
         }
     }
 
-    /// The level of a rung of a bracket, in epochs; the largest resource beyond the last one.
+    /// Returns the level of a rung of a bracket, in epochs; beyond the last rung the largest resource.
     pub fn level(&self, bracket: u32, rung: u32) -> u32 {
         let plan = self.plan();
         let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
@@ -257,12 +262,12 @@ impl Definition {
         rungs.and_then(|rungs| rungs.get(index(rung))).map_or(plan.max_resource(), |rung| rung.resource)
     }
 
-    /// Epochs that a trial has when it is promoted to a rung; nothing at the first, or where trials are not promoted.
+    /// Returns the epochs that a trial has when it is promoted to a rung; 0 at the first rung.
     pub fn level_below(&self, bracket: u32, rung: u32) -> u32 {
         rung.checked_sub(1).map_or(0, |below| self.level(bracket, below))
     }
 
-    /// The last rung of a bracket, at the largest resource.
+    /// Returns the last rung of a bracket, which is at the largest resource.
     pub fn last_rung(&self, bracket: u32) -> u32 {
         let plan = self.plan();
         let index = usize::try_from(bracket).unwrap_or(usize::MAX);
@@ -270,12 +275,12 @@ impl Definition {
         u32::try_from(rungs).unwrap_or(u32::MAX).saturating_sub(1)
     }
 
-    /// The epochs at which the job of a trial of `bracket` that was started for `rung` is done.
+    /// Returns the epoch at which the job of a trial of `bracket`, started for `rung`, is done.
     pub fn goal(&self, bracket: u32, rung: u32) -> u32 {
         if self.promotes().is_some() { self.level(bracket, rung) } else { self.plan().max_resource() }
     }
 
-    /// Direction for the ranking.
+    /// Returns the direction for the ranking.
     pub fn direction(&self) -> Direction {
         match self.objective {
             Objective::Maximize => Direction::Maximize,
@@ -283,22 +288,22 @@ impl Definition {
         }
     }
 
-    /// Name and incarnation: the id under which everything of this tuning is stored.
+    /// Returns name and incarnation: the ID under which the tuning is stored.
     pub fn id(&self) -> String {
         format!("{}-{}", self.name, self.incarnation)
     }
 
-    /// The configuration of a new trial.
+    /// Returns the configuration of a new trial.
     pub fn configuration(&self, trial: u32) -> Configuration {
         search::suggest(&self.space, self.sampler, self.seed, trial)
     }
 
-    /// The limits to send for a job that may run `runtime_seconds` (never above the user's).
+    /// Returns the limits to send with a job that may run `runtime_seconds`, at most the user's limit.
     pub fn limits_for(&self, runtime_seconds: u64) -> JobLimits {
         self.limits_of(runtime_seconds, false)
     }
 
-    /// The same, with `on_demand` for one that runs on demand although the request asks for spot.
+    /// Like [`Definition::limits_for`]; with `on_demand`, for a job on demand although the request asks for spot.
     pub fn limits_of(&self, runtime_seconds: u64, on_demand: bool) -> JobLimits {
         let max_runtime_seconds = runtime_seconds.min(self.job.max_runtime_seconds).max(1);
         let spot = self.job.spot && !on_demand;
@@ -308,13 +313,13 @@ impl Definition {
         JobLimits { max_runtime_seconds, max_wait_seconds, keep_alive_seconds: 0 }
     }
 
-    /// The most a job can cost under `limits`: its running time (for spot the waiting time bounds it), the grace of a
-    /// stop and the upload, and its instances kept afterwards. `None` when no price is known.
+    /// Returns the most that a job can cost under `limits`: its running time (for spot, its waiting time, which bounds
+    /// it), the grace of a stop, the upload, and its kept instances. `None` when the price is unknown.
     pub fn worst_case(&self, limits: JobLimits) -> Option<MicroUsd> {
         self.worst_case_on(limits, 0)
     }
 
-    /// The same on the instances of choice `index`.
+    /// Like [`Definition::worst_case`], but on the instances of choice `index`.
     pub fn worst_case_on(&self, limits: JobLimits, index: u32) -> Option<MicroUsd> {
         let running = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
         let seconds = running.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
@@ -323,15 +328,15 @@ impl Definition {
         self.job.instances(index).cost(seconds).map(|running| running.plus(kept))
     }
 
-    /// The longest running time from `least` to `most` seconds with which a job on the instances of choice `index` costs
-    /// at most `amount`.
+    /// Returns the longest running time, from `least` to `most` seconds, with which a job on the instances of choice
+    /// `index` costs at most `amount`.
     pub fn longest_within(&self, amount: MicroUsd, (least, most): (u64, u64), index: u32) -> Option<u64> {
         let worst = |seconds| self.worst_case_on(self.limits_for(seconds), index);
         let fits = |seconds| worst(seconds).is_some_and(|worst| worst <= amount);
         if least > most || !fits(least) {
             return None;
         }
-        // Costs rise with the time: halve between what fits and what does not.
+        // Costs rise with the time, so bisect.
         let (mut good, mut bad) = (least, most.saturating_add(1));
         while bad.saturating_sub(good) > 1 {
             let middle = good.midpoint(bad);
@@ -340,8 +345,8 @@ impl Definition {
         Some(good)
     }
 
-    /// The least cap under which one job may start, whatever it runs on: below it the request is refused. Where the best
-    /// configuration is to be trained once more, two. `None` when a price is not known.
+    /// Returns the least cap under which one job can start on any instance choice; with a refit, two jobs. A request
+    /// with a lower cap is refused. `None` when a price is unknown.
     pub fn least_cap(&self) -> Option<MicroUsd> {
         let limits = self.limits_for(self.job.max_runtime_seconds);
         let mut choices = (0..self.job.choices()).map(|index| self.worst_case_on(limits, index));

@@ -1,6 +1,6 @@
-//! Facts: what happened, in the past tense. They arrive late, twice, out of order or never.
+//! Facts: what happened, in the past tense. A fact may arrive late, twice, out of order or never.
 //!
-//! A fact says what was seen and nothing of what it means; only [`crate::fold`] gives it a meaning.
+//! A fact records what was observed. Only [`crate::fold`] gives it a meaning.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::money::MicroUsd;
 use crate::pool::Retained;
 
-/// A training job of a tuning: trial, rung at which it was started (0 when it runs through), attempt (from 1).
+/// The key of a training job within its tuning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobKey {
     /// Trial number, from 0.
     pub trial: u32,
-    /// Rung it was started for.
+    /// The rung for which the job was started; 0 where one job runs through all rungs.
     pub rung: u32,
     /// Attempt, from 1.
     pub attempt: u32,
@@ -26,53 +26,53 @@ impl fmt::Display for JobKey {
     }
 }
 
-/// A fact with its natural key (unique in its tuning) and the time at which it was true.
+/// A fact with its natural key (unique in its tuning) and its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// Natural key: the same event gives the same key.
+    /// The natural key: the same event gives the same key.
     pub key: String,
-    /// Milliseconds since the epoch.
+    /// When the fact was true, in ms since the epoch.
     pub at: i64,
     /// What happened.
     pub fact: Fact,
 }
 
-/// What happened.
+/// What happened. All times are in ms since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Fact {
     /// The tuning was submitted.
     TuningSubmitted,
-    /// Its user asked to stop it.
+    /// The user asked to stop the tuning.
     StopRequested,
-    /// Its user changed its limits; what is absent stays as it is.
+    /// The user changed limits; an absent limit stays as it is.
     LimitsChanged {
         /// The new hard cap.
         cap: Option<MicroUsd>,
-        /// The new most jobs at once.
+        /// The new maximum of jobs that run at once.
         max_parallel: Option<u32>,
-        /// Whether no further job is started.
+        /// Whether starts are paused.
         paused: Option<bool>,
     },
-    /// A deadline of the state has passed.
+    /// The sweeper reported the time, since a deadline of the state had passed.
     TimePassed,
-    /// The training service said that a job changed its state.
+    /// The training service reported a new state of a job.
     JobStateChanged {
         /// The job.
         job: JobKey,
-        /// The state it entered.
+        /// The state that the job entered.
         phase: JobPhase,
-        /// When its instances began to run, if they have.
+        /// When the instances began to run; `None` = not yet.
         started: Option<i64>,
-        /// When they ceased to run, if they have.
+        /// When the instances stopped running; `None` = not yet.
         ended: Option<i64>,
-        /// Failure reason, cut to [`crate::limits::MAX_MESSAGE_CHARS`].
+        /// The failure reason, cut to [`crate::limits::MAX_MESSAGE_CHARS`].
         message: Option<String>,
     },
-    /// Lines with the objective metric were found in a job's log.
+    /// The log of a job has new lines with the objective metric.
     MetricsLogged {
         /// The job.
         job: JobKey,
-        /// Log stream; a restart opens a new one.
+        /// The log stream; each restart opens a new one.
         stream: String,
         /// The lines, at most [`crate::limits::MAX_LINES_PER_FACT`].
         lines: Vec<MetricLine>,
@@ -81,53 +81,53 @@ pub enum Fact {
     JobDescribed {
         /// The job.
         job: JobKey,
-        /// How it ended.
+        /// How the job ended.
         end: JobEnd,
-        /// When its instances began to run, if they ever did.
+        /// When the instances began to run; `None` = they never ran.
         started: Option<i64>,
-        /// When they ceased to run.
+        /// When the instances stopped running.
         ended: Option<i64>,
-        /// Seconds billed (of one cluster).
+        /// Billed seconds of one cluster.
         billable_seconds: u64,
-        /// Failure reason.
+        /// The failure reason.
         message: Option<String>,
-        /// How often it was interrupted.
+        /// How many times the job was interrupted.
         interruptions: u32,
     },
-    /// A job's stored log was read from its beginning; what it holds is in facts put before this one.
+    /// The stored log of a job was read from its beginning. Its lines are in facts put before this one.
     LogRead {
         /// The job.
         job: JobKey,
-        /// How many log streams its trial was known to have when this was ordered.
+        /// How many log streams of the trial were known when the read was ordered.
         streams: u32,
     },
-    /// A job that had been silent was looked at, and its stored log read: what was found is in facts put before this
+    /// A look at a silent job, which also reads its stored log, is done. Its findings are in facts put before this
     /// one.
     SilenceSeen {
         /// The job.
         job: JobKey,
-        /// Since when it had been silent, as it was known when the look was ordered, ms.
+        /// The beginning of the silence when the look was ordered, in ms since the epoch.
         since: i64,
     },
-    /// The month's cap was asked for money.
+    /// The month's cap answered a request for money.
     BudgetGranted {
-        /// The asking's number.
+        /// The number of the request.
         n: u32,
-        /// The month (UTC) it was taken from, such as `2026-11`.
+        /// The month (UTC) that the money is taken from, such as `2026-11`.
         month: String,
-        /// How much; nothing when the month has less left than was needed.
+        /// The granted amount; 0 when the month has less left than was needed.
         amount: MicroUsd,
-        /// The share of the month's cap, in percent, that this reached first: people are to be told.
+        /// The share of the month's cap, in percent, that this grant reached first: a notice is due.
         reached: Option<u32>,
     },
-    /// Unused money was given back to its month.
+    /// Unused money was returned to its month.
     GrantReturned {
-        /// The return's number.
+        /// The number of the return.
         n: u32,
     },
-    /// A notice went out.
+    /// A notice was published.
     NoticeGiven {
-        /// The action that ordered it.
+        /// The action that ordered the notice.
         notice: String,
     },
     /// The training service accepted a job.
@@ -135,60 +135,62 @@ pub enum Fact {
         /// The job.
         job: JobKey,
     },
-    /// A job of which nothing was heard for long is still there: the training service was asked.
+    /// The training service still shows a job that no other fact reported for long.
     JobSeen {
         /// The job.
         job: JobKey,
     },
-    /// The training service will never accept a job.
+    /// The training service refused a job for good.
     StartRefused {
         /// The job.
         job: JobKey,
-        /// Its answer.
+        /// The answer of the service.
         message: String,
     },
-    /// A job that was ordered will never start (cancelled in time).
+    /// An ordered job was cancelled before it started and will never start.
     JobNeverStarted {
         /// The job.
         job: JobKey,
     },
-    /// The training service accepted the order to stop a job.
+    /// The training service accepted the stop of a job.
     StopAccepted {
         /// The job.
         job: JobKey,
     },
-    /// The instances kept after a job were still there.
+    /// The warm pool of a job still existed when it was read.
     PoolSeen {
         /// The job.
         job: JobKey,
-        /// The reading's number.
+        /// The number of the read.
         n: u32,
     },
-    /// The instances kept after a job are kept no more.
+    /// The warm pool of a job has ended.
     PoolOver {
         /// The job.
         job: JobKey,
-        /// How long they were kept.
+        /// How long the instances were kept.
         retained: Retained,
     },
-    /// An ordered action could not be done yet.
+    /// An ordered action could not be performed yet.
     ActionDeferred {
-        /// The job it concerns.
+        /// The job of the action.
         job: JobKey,
-        /// Not to be tried before this time.
+        /// The action is not performed before this time.
         not_before: i64,
-        /// Why.
+        /// Why the action is deferred.
         reason: String,
-        /// Whether a quota of the account is used up: other instances may be had.
+        /// Whether a quota of the account is used up: other instances may be available.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        limited: bool,
+        quota_exceeded: bool,
     },
 }
 
 impl Fact {
-    /// Whether it says that all there is of its job was put before it: then all stored facts of that job are to be
-    /// folded first, since nothing else orders them. So is one that a job never started or was refused: what was stored
-    /// before may prove that it did start, and that somebody has deleted it since.
+    /// Returns whether all other stored facts of the job must be folded before this one, since nothing else orders
+    /// them.
+    ///
+    /// This holds for facts that report all there is of a job up to then. It also holds for a job that never started
+    /// or was refused: an earlier fact may prove that the job did start and was deleted since.
     pub fn completes(&self) -> bool {
         matches!(
             self,
@@ -200,7 +202,7 @@ impl Fact {
         )
     }
 
-    /// The job it concerns, if one.
+    /// Returns the job that the fact is about; `None` for facts about the tuning.
     pub fn job(&self) -> Option<JobKey> {
         match self {
             Self::TuningSubmitted
@@ -227,54 +229,54 @@ impl Fact {
     }
 }
 
-/// One log line with the objective metric.
+/// A log line with the objective metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricLine {
-    /// Event id, unique in its stream; sortable among lines of one time.
+    /// The event ID: unique in its stream, and sortable among lines of the same time.
     pub id: String,
-    /// Time of the line, ms since the epoch.
+    /// The time of the line, in ms since the epoch.
     pub at: i64,
-    /// Epoch index as captured from the line, raw.
+    /// The epoch index captured from the line, as logged.
     pub index: Option<u64>,
     /// The value; `None` = NaN or an infinity.
     pub value: Option<f64>,
 }
 
-/// State of a training job.
+/// The state of a training job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobPhase {
-    /// Instances are being found and prepared.
+    /// Instances are being launched and prepared.
     Starting,
-    /// Data or image is being downloaded.
+    /// Data or the image is being downloaded.
     Downloading,
     /// The program runs.
     Training,
-    /// Spot instances were taken away; it waits for others.
+    /// Spot instances were taken away; the job waits for others.
     Interrupted,
-    /// It was told to stop.
+    /// The job was ordered to stop.
     Stopping,
     /// The model is being uploaded.
     Uploading,
-    /// A state this version does not know; the job has not ended.
+    /// A state that this version does not know; the job has not ended.
     Other,
-    /// It has ended.
+    /// The job has ended.
     Ended(JobEnd),
 }
 
 /// How a training job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobEnd {
-    /// Its program ended well.
+    /// The program exited with 0.
     Completed,
-    /// It was stopped by an order.
+    /// The job was stopped by a request.
     Stopped,
-    /// It ran to `MaxRuntimeInSeconds`.
+    /// The job ran up to `MaxRuntimeInSeconds`.
     MaxRuntime,
-    /// It waited for spot capacity until `MaxWaitTimeInSeconds`.
+    /// The job waited for spot capacity up to `MaxWaitTimeInSeconds`.
     MaxWait,
-    /// Its program failed.
+    /// The program failed.
     AlgorithmError,
-    /// No instances could be had.
+    /// No instances were available.
     CapacityError,
     /// The service failed.
     ServiceError,

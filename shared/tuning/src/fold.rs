@@ -1,13 +1,13 @@
-//! Gives facts their meaning: folds one fact into the state. Never fails and never decides.
+//! Folds one fact into the state: gives each fact its meaning. Never fails and never decides.
 //!
-//! Idempotent from the state alone: a fact taken twice, late or out of order changes nothing the second time. A fact of
-//! a job that has left the state changes nothing at all. Returns whether anything changed, so that facts without effect
-//! are not recorded.
+//! Folding is idempotent: a fact that comes twice, late or out of order changes nothing the second time, and a fact
+//! about a job that has left the state changes nothing at all. [`fold`] returns whether the state changed, so that
+//! facts without an effect are not recorded.
 
 mod grants;
 mod metrics;
 
-use crate::changes::put;
+use crate::changes::replace_if_later;
 use crate::decide::{must_end_at, spot};
 use crate::definition::Definition;
 use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
@@ -19,7 +19,7 @@ use crate::state::{Bill, Job, State, Status};
 
 pub(crate) use metrics::place_streams;
 
-/// Folds `recorded` into `state`; whether anything changed.
+/// Folds `recorded` into `state`; returns whether the state changed.
 pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
     let at = recorded.at;
     let changed = match &recorded.fact {
@@ -72,22 +72,22 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         }),
         Fact::StopAccepted { job } => stop_accepted(state, *job, at),
         Fact::StartRefused { job, message } => {
-            called_off(state, *job, |job| job.refused = Some(cut(message)))
+            never_started(state, *job, |job| job.refused = Some(cut(message)))
         }
-        Fact::JobNeverStarted { job } => called_off(state, *job, |job| job.never_started = true),
+        Fact::JobNeverStarted { job } => never_started(state, *job, |job| job.never_started = true),
         Fact::PoolSeen { job, n } => {
-            pool(state, *job, |pool| pool.read == *n && std::mem::replace(&mut pool.reading, false))
+            with_pool(state, *job, |pool| pool.read == *n && std::mem::replace(&mut pool.reading, false))
         }
         Fact::PoolOver { job, retained } => {
-            pool(state, *job, |pool| pool.over.is_none() && pool.over.replace(*retained).is_none())
+            with_pool(state, *job, |pool| pool.over.is_none() && pool.over.replace(*retained).is_none())
         }
-        Fact::ActionDeferred { job, not_before, reason, limited } => {
-            deferred(definition, state, *job, (at, *not_before, reason, *limited))
+        Fact::ActionDeferred { job, not_before, reason, quota_exceeded } => {
+            action_deferred(definition, state, *job, (at, *not_before, reason, *quota_exceeded))
         }
     };
     if changed {
         state.now = state.now.max(at);
-        state.let_go();
+        state.clear_hold();
     }
     changed
 }
@@ -97,7 +97,7 @@ fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> boo
     trial.and_then(|trial| trial.job.as_mut()).filter(|job| job.is(key)).is_some_and(change)
 }
 
-fn pool(state: &mut State, key: JobKey, change: impl FnOnce(&mut Pool) -> bool) -> bool {
+fn with_pool(state: &mut State, key: JobKey, change: impl FnOnce(&mut Pool) -> bool) -> bool {
     state.pools.iter_mut().find(|pool| pool.job == key).is_some_and(change)
 }
 
@@ -107,12 +107,13 @@ fn time_passed(state: &mut State, at: i64) -> bool {
     }
     state.clock = at;
     for job in state.trials.values_mut().filter_map(|trial| trial.job.as_mut()) {
-        // A time from before the order, told hours late, says nothing of how long the bill has stayed away.
+        // A reported time from before the order, delivered late, says nothing about how long the bill has been
+        // missing.
         if job.bill_ordered && job.bill_awaited_since.is_none() && at >= job.bill_ordered_at {
             job.bill_awaited_since = Some(at);
         }
-        // Likewise one that came hours late, with signs of life that came before it was folded, says nothing of how long the
-        // job has been gone: the sweeper looks at it from now on.
+        // Likewise, a late time that comes after newer signs of life does not show how long the job has been gone:
+        // count from this report on.
         if must_end_at(job).is_some_and(|end| at >= end && job.overdue_since < Some(end)) {
             job.overdue_since = Some(at);
         }
@@ -121,21 +122,20 @@ fn time_passed(state: &mut State, at: i64) -> bool {
 }
 
 fn stop_requested(definition: &Definition, state: &mut State) -> bool {
-    // One that is ending keeps its reason, and the message of a failure; its jobs are being stopped already. But one that
-    // would train its best configuration once more does not.
-    let goes_on = matches!(&state.status, Status::Ending(why) if crate::decide::refit::is_followed(why));
-    if state.status == Status::Active || (goes_on && definition.refit && state.refit.is_none()) {
+    // An ending tuning keeps its reason and its failure message, and its jobs are being stopped already. The exception
+    // is a search that ended by itself: the refit that follows must not start, or must stop.
+    let can_refit = matches!(&state.status, Status::Ending(why) if crate::decide::refit::allows_refit(why));
+    if state.status == Status::Active || (can_refit && definition.refit && state.refit.is_none()) {
         state.status = Status::Ending(EndReason::Stopped);
         return true;
     }
-    // The best configuration is trained once more: that is called off.
-    let refit = state.refit.filter(|_| goes_on).and_then(|job| state.trials.get_mut(&job.trial));
-    let Some(trial) = refit.filter(|trial| trial.out.is_none()) else { return false };
-    trial.out = Some(StopWhy::TuningEnding);
+    let refit = state.refit.filter(|_| can_refit).and_then(|job| state.trials.get_mut(&job.trial));
+    let Some(trial) = refit.filter(|trial| trial.stop_why.is_none()) else { return false };
+    trial.stop_why = Some(StopWhy::TuningEnding);
     true
 }
 
-/// The limits that a user changed: of each the latest stands.
+/// Folds limits that the user changed: the latest change of each limit is in force.
 fn limits_changed(
     state: &mut State,
     made: (i64, &str),
@@ -143,15 +143,15 @@ fn limits_changed(
 ) -> bool {
     let changes = &mut state.changes;
     let mut any = false;
-    if let Some(cap) = cap.filter(|cap| put(&mut changes.cap, made, *cap)) {
+    if let Some(cap) = cap.filter(|cap| replace_if_later(&mut changes.cap, made, *cap)) {
         state.ledger.change_cap(cap);
         any = true;
     }
-    if let Some(most) = max_parallel.filter(|most| put(&mut changes.max_parallel, made, *most)) {
+    if let Some(most) = max_parallel.filter(|most| replace_if_later(&mut changes.max_parallel, made, *most)) {
         changes.most_parallel = changes.most_parallel.max(most);
         any = true;
     }
-    any | paused.is_some_and(|paused| put(&mut changes.paused, made, paused))
+    any | paused.is_some_and(|paused| replace_if_later(&mut changes.paused, made, paused))
 }
 
 fn job_state_changed(
@@ -174,10 +174,11 @@ fn job_state_changed(
             job.end_at = at;
         }
     } else if job.end.is_none()
-        && ((at, place(phase)) > (job.phase_at, place(job.phase))
+        && ((at, phase_order(phase)) > (job.phase_at, phase_order(job.phase))
             || (at == job.phase_at && crate::planted!(InterruptionTwice)))
     {
-        // Every return to `Interrupted` is one interruption. The same one seen by another way may have another time.
+        // Each return to `Interrupted` is one interruption. The same interruption reported by another source may have
+        // another time.
         let again = job.phase == JobPhase::Interrupted && !crate::planted!(InterruptionTwice);
         if phase == JobPhase::Interrupted && !again {
             job.interruptions = job.interruptions.saturating_add(1);
@@ -187,8 +188,8 @@ fn job_state_changed(
     }
 }
 
-/// The usual order of states: events carry whole seconds, so that two states may have one time.
-fn place(phase: JobPhase) -> u8 {
+/// The usual order of the states: events carry whole seconds, so two states can have the same time.
+fn phase_order(phase: JobPhase) -> u8 {
     match phase {
         JobPhase::Other => 0,
         JobPhase::Starting => 1,
@@ -201,7 +202,7 @@ fn place(phase: JobPhase) -> u8 {
     }
 }
 
-/// The bill: the only thing that settles a reservation.
+/// Folds the bill of a job, the only fact that settles its reservation.
 fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i64) -> bool {
     let Fact::JobDescribed { job: key, end, started, ended, billable_seconds, message, interruptions } = fact
     else {
@@ -218,7 +219,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         let before = job.clone();
         job_state_changed(job, at, JobPhase::Ended(*end), (*started, *ended), message.as_deref());
         job.interruptions = job.interruptions.max(*interruptions);
-        // A bill of nothing for a job that was seen to run is no bill; without one it is settled in full later.
+        // A bill of 0 seconds for a job that ran is not final: without a better one the job is settled in full later.
         let no_bill = *billable_seconds == 0 && started.is_none() && (job.started.is_some() || emitted);
         let no_bill = no_bill && !crate::planted!(ZeroBillBelieved);
         if !job.is_closed() && !no_bill {
@@ -228,7 +229,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         }
         *job != before
     });
-    // The part of the reservation for instances that are kept stays reserved.
+    // The part of the reservation that pays for kept instances stays reserved.
     if let Some(pool) = kept {
         settled = settled.map(|reservation| reservation.minus(pool.reservation));
         state.pools.push(pool);
@@ -243,7 +244,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
     changed
 }
 
-/// The instances that are kept after a job, if it had any.
+/// Returns the warm pool of a job that kept its instances.
 fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: i64) -> Option<Pool> {
     let never_ran = job.started.is_none() && job.bill.is_none_or(|bill| bill.seconds == Some(0));
     if job.limits.keep_alive_seconds == 0 || never_ran || crate::planted!(PoolForgotten) {
@@ -256,7 +257,7 @@ fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: i64) -> O
 fn stop_accepted(state: &mut State, key: JobKey, at: i64) -> bool {
     let mut freed = MicroUsd::ZERO;
     let changed = with_job(state, key, |job| {
-        // What can be stopped exists, even if nobody heard that it was created.
+        // A job that can be stopped exists, even if no fact reported that it was created.
         let changed = !job.stop_accepted || !job.accepted;
         if changed {
             job.seen_at = job.seen_at.max(at);
@@ -279,12 +280,12 @@ fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {
     true
 }
 
-/// A job that will never run: its reservation is free at once.
-fn called_off(state: &mut State, key: JobKey, mark: impl FnOnce(&mut Job)) -> bool {
+/// Folds that a job will never run: its reservation is free at once.
+fn never_started(state: &mut State, key: JobKey, mark: impl FnOnce(&mut Job)) -> bool {
     let mut released = None;
     let changed = with_job(state, key, |job| {
-        // Whatever else was seen of it proves that it did start.
-        if job.is_closed() || ((job.accepted || job.end.is_some()) && !crate::planted!(CalledOffThoughSeen)) {
+        // Any other sign of the job proves that it started.
+        if job.is_closed() || ((job.accepted || job.end.is_some()) && !crate::planted!(CancelledThoughSeen)) {
             return false;
         }
         mark(job);
@@ -297,36 +298,36 @@ fn called_off(state: &mut State, key: JobKey, mark: impl FnOnce(&mut Job)) -> bo
     changed
 }
 
-fn deferred(
+fn action_deferred(
     definition: &Definition,
     state: &mut State,
     key: JobKey,
-    (at, not_before, reason, limited): (i64, i64, &str, bool),
+    (at, not_before, reason, quota_exceeded): (i64, i64, &str, bool),
 ) -> bool {
-    let mut holds = false;
-    let mut short = None;
+    let mut not_started = false;
+    let mut lacking = None;
     let changed = with_job(state, key, |job| {
         let later = job.deferred.as_ref().is_none_or(|(until, _)| *until < not_before);
         if !later || job.is_closed() {
             return false;
         }
-        holds = !job.accepted;
-        if limited && holds {
-            job.limited = true;
-            short = Some(job.instances);
+        not_started = !job.accepted;
+        if quota_exceeded && not_started {
+            job.quota_exceeded = true;
+            lacking = Some(job.instances);
         }
         job.deferred = Some((not_before, cut(reason)));
         true
     });
-    if let Some(choice) = short {
-        state.lacks_capacity(definition, choice, state.now.max(at));
+    if let Some(choice) = lacking {
+        state.note_lack_of_capacity(definition, choice, state.now.max(at));
     }
-    if holds {
-        state.put_off(at, limited.then(|| cut(reason)));
+    if not_started {
+        state.note_deferred_start(at, quota_exceeded.then(|| cut(reason)));
     }
-    // What one choice of instances lacks, another may have: others go first.
-    let another = short.is_some() && spot::is_to_be_had(definition, state, spot::choice(definition, state));
-    if holds && !another {
+    // Another instance choice may have what this one lacks: the next job starts on it.
+    let another = lacking.is_some() && spot::is_available(definition, state, spot::choice(definition, state));
+    if not_started && !another {
         let until = state.hold_starts_until.map_or(not_before, |until| until.max(not_before));
         state.hold_starts_until = Some(until);
     }
@@ -337,7 +338,7 @@ fn cut(message: &str) -> String {
     message.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
-/// Counts the end of a job among AMT's counters.
+/// Counts the end of a job in the counters of AMT.
 pub(crate) fn count_end(state: &mut State, end: Option<JobEnd>) {
     let counters = &mut state.counters;
     let counter = match end {

@@ -1,9 +1,9 @@
-//! Money out of the stack's month's cap, as one tuning holds it.
+//! Money from the stack's monthly cap, as one tuning holds it.
 //!
-//! The month's cap is one row for the whole stack; a tuning asks it for an amount, and only what was granted may be
-//! reserved. So tunings need not agree with one another, and the decider stays a pure function: a grant is a fact. A
-//! grant counts for the month in which it was given, whenever it is spent. Amounts here are kept by month, so that what
-//! is given back goes where it came from; [`crate::ledger::Ledger::granted`] is their sum.
+//! The monthly cap is one row for the whole stack. A tuning requests an amount from it, and can reserve only what was
+//! granted. Tunings therefore need no agreement with each other, and the decider stays a pure function: a grant is a
+//! fact. A grant counts for the month in which it was given, whenever it is spent. Amounts are kept by month, so that
+//! unused money returns to the month it came from; [`crate::ledger::Ledger::granted`] is their sum.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,43 +11,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::money::MicroUsd;
 
-/// What a tuning holds of the months' caps.
+/// The money that a tuning holds of the monthly caps.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Grants {
-    /// How often it asked.
+    /// The number of requests so far.
     pub asked: u32,
-    /// The asking that has no answer yet.
+    /// The number of the request that has no answer yet.
     pub open: Option<u32>,
-    /// Granted less given back, by month.
+    /// Granted money without what was returned, by month.
     pub by_month: BTreeMap<String, MicroUsd>,
-    /// How often it gave back.
+    /// The number of returns so far.
     pub returned: u32,
-    /// Returns that are not known to be booked.
+    /// The numbers of the returns that are not known to be booked.
     pub returns: BTreeSet<u32>,
-    /// That the month had nothing left when last asked.
+    /// Set while the month had nothing left at the last request.
     pub denied: Option<Denied>,
-    /// Shares of months' caps (month, percent) that its grants reached and nobody was told of yet.
-    pub reached: BTreeSet<(String, u32)>,
-    /// Those of which people were told.
-    pub told: BTreeSet<(String, u32)>,
+    /// Levels of monthly caps (month, percent) that its grants reached and whose notice was not ordered yet.
+    pub unpublished: BTreeSet<(String, u32)>,
+    /// Levels of monthly caps whose notice was ordered.
+    pub published: BTreeSet<(String, u32)>,
 }
 
-/// The month's cap had nothing left.
+/// The monthly cap had nothing left. Times are in ms since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
-    /// When that was first so, since the last grant, ms.
+    /// The first denial since the last grant.
     pub since: i64,
-    /// It is asked again then, ms.
+    /// When the next request may be made.
     pub retry_at: i64,
 }
 
 impl Grants {
-    /// All that is held.
+    /// Returns all money held.
     pub fn total(&self) -> MicroUsd {
         self.by_month.values().fold(MicroUsd::ZERO, |sum, amount| sum.plus(*amount))
     }
 
-    /// Whether every asking was answered and every return booked.
+    /// Returns whether every request was answered and every return booked.
     pub fn is_settled(&self) -> bool {
         self.open.is_none() && self.returns.is_empty()
     }
@@ -57,7 +57,7 @@ impl Grants {
         self.open = Some(n);
     }
 
-    pub(crate) fn give_back(&mut self, n: u32, month: &str, amount: MicroUsd) {
+    pub(crate) fn order_return(&mut self, n: u32, month: &str, amount: MicroUsd) {
         self.returned = n;
         self.returns.insert(n);
         if let Some(held) = self.by_month.get_mut(month) {
@@ -65,9 +65,9 @@ impl Grants {
         }
     }
 
-    pub(crate) fn told(&mut self, month: &str, percent: u32) {
+    pub(crate) fn mark_published(&mut self, month: &str, percent: u32) {
         let level = (month.to_owned(), percent);
-        self.reached.remove(&level);
-        self.told.insert(level);
+        self.unpublished.remove(&level);
+        self.published.insert(level);
     }
 }

@@ -1,24 +1,26 @@
-//! Starts that are put off while nothing of a tuning runs: since when, and whether a quota of the account is why.
+//! Starts that are deferred while no job of a tuning runs: since when, and whether a quota of the account is the
+//! reason.
 //!
-//! A tuning that waits for others takes little from them: after a while it keeps one job ordered, as a probe, and the money
-//! for it; and it does not wait for ever for what only a person can change. When the service accepts a job all that is over.
+//! A tuning that waits must not block other tunings. After a while it keeps only one job ordered, as a probe, and
+//! the money for it. Only a person can raise a quota, so the wait for one expires. The hold ends when the service
+//! accepts a job.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{IDLE_MS, QUOTA_PATIENCE_MS};
 use crate::state::State;
 
-/// Nothing runs, and starts are put off.
+/// No job runs, and starts are deferred. Times are in ms since the epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// When the first of them was, ms.
+    /// When a start was first deferred.
     pub since: i64,
-    /// When that was first for a quota, ms.
+    /// When a start was first deferred for a quota; `None` = no quota is exceeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limited_since: Option<i64>,
-    /// What the training service said of the quota last.
+    pub quota_since: Option<i64>,
+    /// The latest answer of the training service about the quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub words: Option<String>,
+    pub last_answer: Option<String>,
 }
 
 impl State {
@@ -26,43 +28,45 @@ impl State {
         self.jobs().any(|(_, _, job)| job.accepted && job.holds_slot())
     }
 
-    /// A start was put off at `at`; `limited` = for a quota, in these words.
-    pub(crate) fn put_off(&mut self, at: i64, limited: Option<String>) {
+    /// Records that a start was deferred at `at`; `quota_answer` = for a quota, with this answer of the service.
+    pub(crate) fn note_deferred_start(&mut self, at: i64, quota_answer: Option<String>) {
         if self.runs() {
             return;
         }
-        let held = self.held.get_or_insert(Held { since: at, limited_since: None, words: None });
-        if limited.is_some() {
-            held.limited_since = held.limited_since.or(Some(at));
-            held.words = limited;
+        let held = self.held.get_or_insert(Held { since: at, quota_since: None, last_answer: None });
+        if quota_answer.is_some() {
+            held.quota_since = held.quota_since.or(Some(at));
+            held.last_answer = quota_answer;
         }
     }
 
-    /// Something has happened: if a job runs now, nothing is held.
-    pub(crate) fn let_go(&mut self) {
+    /// Ends the hold if a job runs now.
+    pub(crate) fn clear_hold(&mut self) {
         if self.held.is_some() && self.runs() {
             self.held = None;
         }
     }
 
-    /// When starts will have been put off for long.
-    pub(crate) fn held_long_at(&self) -> Option<i64> {
+    /// Returns when the hold counts as long, in ms since the epoch.
+    pub(crate) fn long_hold_at(&self) -> Option<i64> {
         self.held.as_ref().map(|held| held.since.saturating_add(IDLE_MS))
     }
 
-    /// Whether they have been.
+    /// Returns whether starts have been deferred for long.
     pub(crate) fn is_held_long(&self) -> bool {
-        self.held_long_at().is_some_and(|at| at <= self.now)
+        self.long_hold_at().is_some_and(|at| at <= self.now)
     }
 
-    /// When a quota that is used up will have been waited for in vain.
-    pub(crate) fn quota_in_vain_at(&self) -> Option<i64> {
-        let since = self.held.as_ref().and_then(|held| held.limited_since);
+    /// Returns when the wait for a quota expires, in ms since the epoch.
+    pub(crate) fn quota_expires_at(&self) -> Option<i64> {
+        let since = self.held.as_ref().and_then(|held| held.quota_since);
         since.map(|since| since.saturating_add(QUOTA_PATIENCE_MS))
     }
 
-    /// Whether it has been: by the time that the sweeper told, since a start may have been accepted and not be folded yet.
-    pub(crate) fn quota_is_in_vain(&self) -> bool {
-        self.quota_in_vain_at().is_some_and(|at| at <= self.clock)
+    /// Returns whether the wait for a quota has expired.
+    ///
+    /// Counts by the time that the sweeper reports: a stored fact that a job was accepted may not be folded yet.
+    pub(crate) fn quota_has_expired(&self) -> bool {
+        self.quota_expires_at().is_some_and(|at| at <= self.clock)
     }
 }

@@ -1,67 +1,70 @@
-//! Invariants that must hold after every step. A broken one stops that tuning, not the service, and says so.
+//! Invariants that hold after every step. A broken invariant fails that tuning with a message, and the service
+//! continues.
 
 use crate::definition::Definition;
 use crate::money::MicroUsd;
 use crate::ruling::Ruling;
 use crate::state::{Cohort, State, Status};
 
-/// The first invariant that `state` breaks, in words.
+/// Returns a description of the first invariant that `state` breaks.
 pub fn broken(definition: &Definition, state: &State) -> Option<String> {
     let ledger = &state.ledger;
-    // P1. An overrun is the service's breach (it billed more than a job's limits allow); it is flagged and nothing more
-    // is started, but the books then tell the truth.
+    // P1. After an overrun (the service billed more than the limits of a job allow) the sums may exceed the cap: they
+    // stay true, and no further job starts.
     if !ledger.within_cap() && !ledger.overrun {
-        return Some(format!("spent {} + reserved {} is above the cap", ledger.spent, ledger.reserved));
+        return Some(format!("spent {} plus reserved {} exceeds the cap", ledger.spent, ledger.reserved));
     }
     let granted = ledger.granted.map(|_| state.grants.total());
     if granted != ledger.granted {
-        return Some(format!("grants are {granted:?}, the ledger says {:?}", ledger.granted));
+        return Some(format!("the grants sum to {granted:?}, but the ledger has {:?}", ledger.granted));
     }
     let open = state.jobs().filter(|(_, _, job)| !job.is_closed());
     let jobs = open.fold(MicroUsd::ZERO, |sum, (_, _, job)| sum.plus(job.reservation));
     let sum = state.pools.iter().fold(jobs, |sum, pool| sum.plus(pool.reservation));
     if sum != ledger.reserved {
         return Some(format!(
-            "reservations of open jobs and kept instances are {sum}, the ledger says {}",
+            "the reservations of open jobs and warm pools sum to {sum}, but the ledger has {}",
             ledger.reserved
         ));
     }
     for cohort in &state.cohorts {
         if let Some(rung) = cohort.overfull(definition) {
             let Cohort { bracket, round, .. } = cohort;
-            return Some(format!("rung {rung} of bracket {bracket}, round {round}, promoted too many"));
+            return Some(format!(
+                "rung {rung} of bracket {bracket}, round {round}, promoted too many trials"
+            ));
         }
     }
-    // Jobs that run when the limit is lowered run on.
+    // Jobs that run when the limit is lowered keep running.
     if state.running() > definition.limits.max_parallel.max(state.changes.most_parallel) {
-        return Some(format!("{} jobs run at once", state.running()));
+        return Some(format!("{} jobs run at once, more than allowed", state.running()));
     }
     if state.launched > definition.limits.max_jobs {
-        return Some(format!("{} jobs were launched", state.launched));
+        return Some(format!("{} jobs were launched, more than allowed", state.launched));
     }
     if state.is_ended() && !(state.trials.is_empty() && state.waiting.is_empty() && state.pools.is_empty()) {
-        return Some("the tuning has ended with live trials".to_owned());
+        return Some("the tuning ended with live trials".to_owned());
     }
     None
 }
 
-/// The first promise that a ruling breaks when it is made in `state`, in words.
+/// Returns a description of the first promise that `ruling` breaks when it is made in `state`.
 pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
     match ruling {
-        // P6: never more than allowed, never a failure.
-        Ruling::TrialJudged { trial, value, verdict, .. } if verdict.goes_on => {
+        // P6: never more trials than allowed, and never a failed one.
+        Ruling::TrialJudged { trial, value, verdict, .. } if verdict.continues => {
             (verdict.rank >= verdict.allowed || value.is_none())
-                .then(|| format!("trial {trial} may not go on"))
+                .then(|| format!("trial {trial} must not continue"))
         }
         Ruling::TrialPromoted { trial, rung, value, verdict, .. } => {
             let waits = state.waiting.get(trial).is_some_and(|trial| trial.next_rung == *rung);
-            let may = verdict.goes_on && verdict.rank < verdict.allowed && value.is_some() && waits;
-            (!may).then(|| format!("trial {trial} may not be promoted"))
+            let may = verdict.continues && verdict.rank < verdict.allowed && value.is_some() && waits;
+            (!may).then(|| format!("trial {trial} must not be promoted"))
         }
         Ruling::StartOrdered { job, reservation, launch, .. } => {
             let open = state.status == Status::Active || (launch.refit && !state.is_ended());
             let fits = state.ledger.fits(*reservation) && open;
-            (!fits).then(|| format!("job {job} may not start"))
+            (!fits).then(|| format!("job {job} must not start"))
         }
         Ruling::TrialJudged { .. }
         | Ruling::RungReached { .. }

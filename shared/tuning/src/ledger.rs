@@ -1,49 +1,50 @@
-//! The ledger: `spent + reserved <= cap`, always, and no more than was granted where money comes in grants.
+//! The ledger: keeps `spent + reserved <= cap` at all times, and both within what was granted.
 //!
-//! A job's worst case is reserved before it is ordered and freed only when its bill is known (or when it is certain that
-//! it never started). Amounts of single jobs are kept with the jobs; here are the sums.
+//! A job's worst case is reserved before the job is ordered. The reservation is freed only when the bill is known, or
+//! when it is certain that the job never started. The ledger holds sums; the amounts of single jobs are kept with the
+//! jobs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::money::MicroUsd;
 
-/// Sums of a tuning's money.
+/// The sums of a tuning's money.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// Hard cap; `None` = unlimited.
+    /// The hard cap; `None` = unlimited.
     pub cap: Option<MicroUsd>,
     /// Settled bills.
     pub spent: MicroUsd,
-    /// Worst cases of jobs whose bill is not known.
+    /// Worst cases of jobs and warm pools whose bill is not known.
     pub reserved: MicroUsd,
     /// Whether a bill was above its reservation: then no further job is ordered.
     pub overrun: bool,
-    /// What was spent and reserved when the cap was lowered below it: that much stands, nothing more is reserved.
+    /// The sum of `spent` and `reserved` when the cap was lowered below it: it stands, but no more is reserved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<MicroUsd>,
-    /// Granted out of the stack's month's cap, less what was given back; `None` = there is no such cap.
+    /// Granted from the month's cap, without what was returned; `None` = the stack has no such cap.
     #[serde(default)]
     pub granted: Option<MicroUsd>,
 }
 
 impl Ledger {
-    /// An empty ledger under `cap`; with `grants`, only what is granted may be reserved.
+    /// Returns an empty ledger under `cap`. With `grants`, only granted money can be reserved.
     pub fn new(cap: Option<MicroUsd>, grants: bool) -> Self {
         let granted = grants.then_some(MicroUsd::ZERO);
         Self { cap, spent: MicroUsd::ZERO, reserved: MicroUsd::ZERO, overrun: false, standing: None, granted }
     }
 
-    /// What may still be reserved; `None` = unlimited.
+    /// Returns how much can still be reserved under the cap; `None` = unlimited.
     pub fn available(&self) -> Option<MicroUsd> {
         self.cap.map(|cap| cap.minus(self.spent).minus(self.reserved))
     }
 
-    /// Whether `amount` more may be reserved: cap and grants allow it.
+    /// Returns whether cap and grants allow `amount` more.
     pub fn fits(&self, amount: MicroUsd) -> bool {
         self.fits_cap(amount) && self.unused().is_none_or(|unused| amount <= unused)
     }
 
-    /// Whether the cap allows `amount` more, whatever is granted.
+    /// Returns whether the cap alone allows `amount` more.
     pub fn fits_cap(&self, amount: MicroUsd) -> bool {
         if crate::planted!(CapWithoutReservations) {
             return self.cap.is_none_or(|cap| amount <= cap.minus(self.spent));
@@ -51,12 +52,12 @@ impl Ledger {
         self.available().is_none_or(|available| amount <= available)
     }
 
-    /// What is granted and neither spent nor reserved; `None` = money does not come in grants.
+    /// Returns the granted money that is neither spent nor reserved; `None` = there are no grants.
     pub fn unused(&self) -> Option<MicroUsd> {
         self.granted.map(|granted| granted.minus(self.spent).minus(self.reserved))
     }
 
-    /// Changes the cap. What is spent and reserved already stands, even above it.
+    /// Changes the cap. Amounts already spent and reserved stand, even above it.
     pub fn change_cap(&mut self, cap: MicroUsd) {
         if crate::planted!(LoweredCapIgnored) && self.cap.is_some_and(|old| cap < old) {
             return;
@@ -66,12 +67,12 @@ impl Ledger {
         self.standing = (total > cap).then_some(total);
     }
 
-    /// Reserves `amount` (which the caller knows to fit).
+    /// Reserves `amount`; the caller has checked that it fits.
     pub fn reserve(&mut self, amount: MicroUsd) {
         self.reserved = self.reserved.plus(amount);
     }
 
-    /// Frees a reservation and books the bill that took its place.
+    /// Frees a reservation and books its bill.
     pub fn settle(&mut self, reservation: MicroUsd, bill: MicroUsd) {
         self.reserved = self.reserved.minus(reservation);
         self.spent = self.spent.plus(bill);
@@ -85,7 +86,7 @@ impl Ledger {
         self.reserved = self.reserved.minus(reservation);
     }
 
-    /// Whether the books are within the cap and the grants.
+    /// Returns whether the sums are within the cap and the grants.
     pub fn within_cap(&self) -> bool {
         let total = self.spent.plus(self.reserved);
         let within = |bound: Option<MicroUsd>| bound.is_none_or(|bound| total <= bound);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_the_cap_and_no_more_may_be_reserved() {
+    fn only_the_rest_of_the_cap_can_be_reserved() {
         let ledger = ledger(100, 30, 50);
         assert_eq!(ledger.available(), Some(MicroUsd(20)));
         assert!(ledger.fits(MicroUsd(20)));
@@ -115,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_cap_everything_fits() {
+    fn every_amount_fits_without_a_cap() {
         let ledger = Ledger::new(None, false);
         assert_eq!(ledger.available(), None);
         assert!(ledger.fits(MicroUsd(u64::MAX)) && ledger.within_cap());
     }
 
     #[test]
-    fn a_bill_takes_the_place_of_its_reservation() {
+    fn a_bill_replaces_its_reservation() {
         let mut ledger = ledger(100, 0, 0);
         ledger.reserve(MicroUsd(40));
         ledger.reserve(MicroUsd(40));
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_lowered_below_what_is_booked_lets_that_stand_and_nothing_more() {
+    fn a_lowered_cap_keeps_booked_amounts_and_allows_no_more() {
         let mut ledger = ledger(100, 30, 50);
         ledger.change_cap(MicroUsd(60));
         assert!(ledger.within_cap() && !ledger.fits(MicroUsd(1)));
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_books_may_reach_the_cap_and_not_exceed_it() {
+    fn the_sums_may_reach_but_not_exceed_the_cap() {
         assert!(ledger(100, 50, 50).within_cap());
         assert!(!ledger(100, 50, 51).within_cap());
     }

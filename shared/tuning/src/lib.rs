@@ -1,13 +1,13 @@
-//! The decider: facts go in, rulings come out.
+//! The decider: takes facts and makes rulings.
 //!
-//! A tuning job's life is a list of [`step::Step`]s. A step takes facts (what happened, in any order, perhaps twice),
-//! folds them into the [`state::State`], and decides: [`decide::next`] names one [`ruling::Ruling`] at a time until
-//! nothing is left to decide. Rulings that need something done outside (start a job, stop it, read its bill, tell
-//! people) are performed by others, later, perhaps twice.
+//! The life of a tuning job is a list of [`step::Step`]s. A step takes facts (what happened, in any order, possibly
+//! twice), folds them into the [`state::State`], and decides: [`decide::next`] returns one [`ruling::Ruling`] at a
+//! time until nothing is left to decide. Some rulings order an action outside (start a job, stop it, read its bill,
+//! publish a notice). Another component performs the action later, possibly twice.
 //!
-//! Everything here is a synchronous function of values. No clock (time is a field of facts), no randomness (seeds are a
-//! field of the [`definition::Definition`]), no I/O, no map with a random order: replaying the same facts gives the same
-//! rulings on every machine, byte for byte.
+//! Everything here is a synchronous function of values. The crate reads no clock (time is a field of facts), draws no
+//! random numbers (the seed is a field of the [`definition::Definition`]), does no I/O and uses no map with a random
+//! order. Replaying the same facts gives the same rulings on every machine, byte for byte.
 #![warn(missing_docs)]
 #![cfg_attr(
     not(test),

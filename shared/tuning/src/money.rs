@@ -1,4 +1,4 @@
-//! Money: whole micro-dollars, checked arithmetic, rounded up. Never a float.
+//! Money: whole micro-dollars, saturating arithmetic, rounded up. Never a float.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 pub struct MicroUsd(pub u64);
 
 impl MicroUsd {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// The sum, or the largest amount if it does not fit (which then exceeds every cap).
+    /// Returns the sum; the largest amount if it overflows, which exceeds every cap.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, or nothing if `other` is more.
+    /// Returns the difference, or zero if `other` is larger.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -27,7 +27,7 @@ impl MicroUsd {
 }
 
 impl fmt::Display for MicroUsd {
-    /// Dollars with four decimals, rounded up so that what is shown is never less than what is owed.
+    /// Formats dollars with four decimals, rounded up: the text never shows less than the amount.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hundredths_of_cents = self.0.div_ceil(100);
         let dollars = hundredths_of_cents.checked_div(10_000).unwrap_or(0);
@@ -36,17 +36,17 @@ impl fmt::Display for MicroUsd {
     }
 }
 
-/// Price of one training job per hour of its cluster, in its parts.
+/// The hourly price of one training job, in its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
-    /// One instance, micro-dollars an hour.
+    /// Price of one instance, in micro-dollars per hour.
     pub instance_hour: u64,
-    /// Volume, micro-dollars per 1,000 GiB-hours.
+    /// Price of the volume, in micro-dollars per 1,000 GiB-hours.
     pub volume_kilo_gib_hour: u64,
 }
 
 impl Rate {
-    /// The cost of `seconds` of `instances` instances with `volume_gib` each, rounded up to a micro-dollar.
+    /// Returns the cost of `seconds` of `instances` instances with `volume_gib` each, rounded up to a micro-dollar.
     ///
     /// ```
     /// use tuning::money::{MicroUsd, Rate};
@@ -67,21 +67,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_that_does_not_fit_exceeds_every_cap() {
+    fn an_overflowing_sum_exceeds_every_cap() {
         assert_eq!(MicroUsd(u64::MAX).plus(MicroUsd(1)), MicroUsd(u64::MAX));
         let rate = Rate { instance_hour: u64::MAX, volume_kilo_gib_hour: 0 };
         assert_eq!(rate.cost(u64::MAX, 100, 0), MicroUsd(u64::MAX));
     }
 
     #[test]
-    fn volume_is_part_of_the_cost() {
+    fn the_cost_includes_the_volume() {
         // 0.14 USD per GB-month of 730 h is 191.78 micro-dollars per GiB-hour.
         let rate = Rate { instance_hour: 0, volume_kilo_gib_hour: 191_781 };
         assert_eq!(rate.cost(3_600, 2, 30), MicroUsd(11_507));
     }
 
     #[test]
-    fn display_rounds_up() {
+    fn the_formatted_amount_is_rounded_up() {
         assert_eq!(MicroUsd(1_000_001).to_string(), "1.0001");
         assert_eq!(MicroUsd(5_000_000).to_string(), "5.0000");
     }

@@ -1,9 +1,10 @@
-//! Warm pools: instances that the service keeps after the end of a job on demand, so that the next one starts at once.
+//! Warm pools: instances that the service keeps after the end of an on-demand job, so that the next job starts at
+//! once.
 //!
-//! Kept instances cost money until another job takes them or their time is over, and no event tells of either. So what a
-//! pool can cost is reserved with its job, stays reserved when the job is billed, and is settled only when the service
-//! was read to say how long it was kept. Here is what is known of the pools of one tuning; when they are read and
-//! released: [`crate::decide`].
+//! Kept instances cost money until another job takes them or their time is over, and no event reports either. So the
+//! most that a pool can cost is reserved with its job, stays reserved when the job is billed, and is settled only when
+//! the service reports how long the pool lasted. This module holds what is known of the pools; [`crate::decide`]
+//! decides when they are read and released.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,45 +13,45 @@ use crate::fact::JobKey;
 use crate::limits::POOL_ALLOWANCE_SECONDS;
 use crate::money::MicroUsd;
 
-/// The instances kept after one job.
+/// The instances kept after one job. Times are in ms since the epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
     /// The job.
     pub job: JobKey,
-    /// Which of the request's choices of instances it ran on.
+    /// The index of its instance choice.
     #[serde(default)]
     pub instances: u32,
-    /// What keeping them may cost, reserved until it is known.
+    /// The most that keeping the instances can cost; reserved until the cost is known.
     pub reservation: MicroUsd,
-    /// When its job ended, ms.
+    /// When the job ended.
     pub since: i64,
-    /// When its time is over, ms, an allowance included.
+    /// When the time of the pool is over, including an allowance.
     pub until: i64,
-    /// Readings ordered so far.
+    /// Reads ordered so far.
     pub read: u32,
-    /// Whether one is on its way.
+    /// Whether a read has no outcome yet.
     pub reading: bool,
-    /// The latest start of a job that was known when it was last ordered to be read: that job may have taken the
-    /// instances.
+    /// The latest start of a job known when the last read was ordered: that job may have taken the instances.
     pub read_at: i64,
-    /// Whether it was ordered to be released.
+    /// Whether the pool was ordered to be released.
     pub released: bool,
-    /// What the service said in the end.
+    /// How long the pool lasted; `None` while it is not known to have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Retained>,
 }
 
-/// How long instances were kept, in the end.
+/// How long instances were kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Retained {
-    /// So many seconds.
+    /// In seconds.
     Seconds(u64),
-    /// Nobody can tell any more: the job was deleted.
+    /// Unknown for good: the job was deleted.
     Unknown,
 }
 
 impl Definition {
-    /// The most that keeping the instances of choice `index` after a job with `limits` can cost.
+    /// Returns the most that keeping the instances of choice `index` can cost after a job with `limits`; `None` when
+    /// the price is unknown.
     pub fn pool_worst_case(&self, limits: JobLimits, index: u32) -> Option<MicroUsd> {
         match limits.keep_alive_seconds {
             0 => Some(MicroUsd::ZERO),
@@ -60,7 +61,7 @@ impl Definition {
 }
 
 impl Pool {
-    /// The pool of a job that ended at `since`, ms.
+    /// Returns the pool of a job that ended at `since` (ms since the epoch).
     pub fn new(
         job: JobKey,
         (instances, reservation): (u32, MicroUsd),
@@ -83,7 +84,8 @@ impl Pool {
         }
     }
 
-    /// What it cost, once it is over: its seconds, if they are known, and the amount to book.
+    /// Returns the seconds that the pool lasted, if known, and the amount to book; `None` while the pool has not
+    /// ended.
     pub fn bill(&self, definition: &Definition) -> Option<(Option<u64>, MicroUsd)> {
         Some(match self.over? {
             Retained::Seconds(seconds) => {

@@ -1,7 +1,8 @@
-//! Rulings: what the decider decided, with the numbers it rests on. They are the log that can be read and replayed.
+//! Rulings: the decisions of the decider, with the numbers they rest on. They form the log that can be read and
+//! replayed.
 //!
-//! Each ruling changes the state in one way ([`crate::state::State::apply`]). Some also order an action outside; it is
-//! performed later, perhaps twice, under the name [`Ruling::action`] gives.
+//! Each ruling changes the state in one way ([`crate::state::State::apply`]). Some also order an action outside, which
+//! is performed later, possibly twice, under the name that [`Ruling::action`] returns.
 
 use hyperband::rung::Verdict as RungVerdict;
 use search::Configuration;
@@ -11,20 +12,20 @@ use crate::definition::JobLimits;
 use crate::fact::JobKey;
 use crate::money::MicroUsd;
 
-/// A decision.
+/// A decision. All times are in ms since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ruling {
-    /// A trial arrived at a rung and was compared with all that had arrived.
+    /// A running trial arrived at a rung and was compared with all trials that arrived there before.
     TrialJudged {
         /// The trial.
         trial: u32,
-        /// Its bracket (0 = the most exploring).
+        /// The bracket of the trial; 0 = the one that explores most.
         bracket: u32,
-        /// The rung in the bracket (0 = lowest).
+        /// The rung in the bracket; 0 = the lowest.
         rung: u32,
-        /// The rung's level, in epochs.
+        /// The level of the rung, in epochs.
         level: u32,
-        /// The epoch whose value was compared: the level, the first one above it (late), or the last one (ended).
+        /// The epoch of the compared value: the level, the first epoch above it (late), or the last one (ended below).
         resource: u32,
         /// The value; `None` = not a number.
         value: Option<f64>,
@@ -35,198 +36,200 @@ pub enum Ruling {
     StartOrdered {
         /// The job.
         job: JobKey,
-        /// The bracket its trial belongs to.
+        /// The bracket of its trial.
         bracket: u32,
-        /// Its hyperparameters.
+        /// The hyperparameters.
         configuration: Configuration,
         /// The limits to send.
         limits: JobLimits,
-        /// Its worst case, reserved.
+        /// The reserved worst case.
         reservation: MicroUsd,
-        /// The round of its bracket that its trial belongs to, where rungs close (0 elsewhere).
+        /// The round of the bracket, where rungs close; 0 elsewhere.
         #[serde(default, skip_serializing_if = "is_zero")]
         round: u32,
-        /// What else is not as the request says.
+        /// How else the job differs from the request.
         #[serde(default, skip_serializing_if = "Launch::is_usual")]
         launch: Launch,
     },
-    /// A job has brought its trial to the level of its rung; the trial waits there to be promoted.
+    /// A job has trained its trial to the level of its rung; the trial waits there to be promoted.
     RungReached {
-        /// The job that is over; `None` if the trial was waiting for a further attempt when it was seen to be there.
+        /// The concluded job; `None` if the trial was waiting for a further attempt when late lines completed the
+        /// rung.
         job: Option<JobKey>,
         /// The trial.
         trial: u32,
-        /// Its bracket.
+        /// The bracket of the trial.
         bracket: u32,
-        /// The round of its bracket.
+        /// The round of the bracket.
         round: u32,
         /// The rung.
         rung: u32,
-        /// The rung's level, in epochs.
+        /// The level of the rung, in epochs.
         level: u32,
-        /// The epoch whose value counts: the level, the first one above it (late), or the last one (ended before).
+        /// The epoch of the value that counts: the level, the first epoch above it (late), or the last one (ended
+        /// below).
         resource: u32,
         /// The value; `None` = not a number.
         value: Option<f64>,
     },
-    /// A trial is let go on to the next rung, in a job of its own.
+    /// A trial is promoted to the next rung, in a job of its own.
     TrialPromoted {
         /// The trial.
         trial: u32,
-        /// Its bracket.
+        /// The bracket of the trial.
         bracket: u32,
-        /// The round of its bracket.
+        /// The round of the bracket.
         round: u32,
-        /// The rung at which it waited.
+        /// The rung at which the trial waited.
         rung: u32,
-        /// The level of the next one, in epochs.
+        /// The level of the next rung, in epochs.
         level: u32,
-        /// The value with which it waited.
+        /// The value with which the trial waited.
         value: Option<f64>,
         /// Rank and counts.
         verdict: Verdict,
     },
-    /// A job that was to go on from a checkpoint did not: what the trial had already is trained, and paid, again.
+    /// A promoted job did not resume its checkpoint: it trains, and pays for, epochs that its trial already had.
     ResourceRepeated {
         /// The job.
         job: JobKey,
         /// Epochs that the trial had when it was promoted.
         had: u32,
-        /// Epochs that the job began with: 0 = at the beginning.
+        /// The last epoch before the first that the job trained; 0 = it started from the beginning.
         from: u32,
     },
     /// A training job is to be stopped.
     StopOrdered {
         /// The job.
         job: JobKey,
-        /// Why.
+        /// The reason.
         why: StopWhy,
     },
-    /// An ended job's bill and the rest of its log are to be read.
+    /// The bill and the rest of the log of an ended job are to be read.
     BillOrdered {
         /// The job.
         job: JobKey,
     },
-    /// A restarted job's stored log is to be read before its trial is judged: a line whose delivery was lost would give
-    /// all later ones too low a rank.
+    /// The stored log of a restarted job is to be read before its trial is judged: a lost line would give all later
+    /// lines too low a rank.
     LogReadOrdered {
         /// The job.
         job: JobKey,
-        /// Log streams of its trial so far.
+        /// Log streams of the trial so far.
         streams: u32,
     },
-    /// A job that has emitted nothing for long is to be looked at, and its stored log read, before it is ended for that.
+    /// A silent job is to be looked at, and its stored log read, before it is stopped for its silence.
     LookOrdered {
         /// The job.
         job: JobKey,
-        /// Since when it has been silent, ms.
+        /// The beginning of the silence.
         since: i64,
     },
-    /// Money is asked of the month's cap.
+    /// Money is requested from the month's cap.
     GrantOrdered {
-        /// The asking's number, from 1.
+        /// The number of the request, from 1.
         n: u32,
-        /// What is needed for the next job: less is of no use.
+        /// What the next job needs: a smaller grant is of no use.
         least: MicroUsd,
-        /// What all free slots could use.
+        /// What all free slots can use.
         wanted: MicroUsd,
     },
-    /// Unused money goes back to its month.
+    /// Unused money is returned to its month.
     ReturnOrdered {
-        /// The return's number, from 1.
+        /// The number of the return, from 1.
         n: u32,
-        /// The month it came from.
+        /// The month that the money came from.
         month: String,
-        /// How much.
+        /// The amount.
         amount: MicroUsd,
     },
-    /// So much of the tuning's cap is spent; at 100, what is left pays no further job. People are told.
+    /// A level of the tuning's cap is spent: a notice is published. At 100, the rest pays for no further job.
     CapReached {
         /// 50, 80 or 100.
         percent: u32,
     },
-    /// So much of a month's cap is granted: people are told.
+    /// A level of a month's cap is granted: a notice is published.
     MonthCapReached {
         /// The month.
         month: String,
         /// 50, 80 or 100.
         percent: u32,
     },
-    /// The instances kept after a job are to be looked at: they may have been taken, or their time is over.
+    /// The warm pool of a job is to be read: its instances may have been taken, or its time is over.
     PoolReadOrdered {
         /// The job.
         job: JobKey,
-        /// The reading's number, from 1.
+        /// The number of the read, from 1.
         n: u32,
-        /// Whether their time is over: then it is read until they are gone.
+        /// Whether the time of the pool is over: then it is read until it is gone.
         last: bool,
     },
-    /// The instances kept after a job are of no more use: they are to be let go.
+    /// The warm pool of a job is of no more use and is to be released.
     PoolReleaseOrdered {
         /// The job.
         job: JobKey,
     },
-    /// What it cost to keep the instances after a job is booked.
+    /// The cost of the warm pool of a job is booked.
     PoolClosed {
         /// The job.
         job: JobKey,
-        /// For how long they were kept; `None` = nobody can tell: the whole reservation is taken.
+        /// For how long the instances were kept; `None` = unknown: the whole reservation is booked.
         seconds: Option<u64>,
         /// The amount.
         amount: MicroUsd,
     },
-    /// An ended job's bill never came: its whole reservation is taken as spent.
+    /// The bill of a job never came: its whole reservation is booked as spent.
     SettledInFull {
         /// The job.
         job: JobKey,
         /// The amount.
         amount: MicroUsd,
     },
-    /// A job is over; its trial waits for a further attempt.
+    /// A job is concluded, and its trial waits for a further attempt.
     AttemptAwaited {
-        /// The job that is over.
+        /// The concluded job.
         job: JobKey,
-        /// Why it is tried again.
+        /// Why the trial is retried.
         why: RetryWhy,
-        /// Not before this time.
+        /// The earliest start of the next attempt.
         not_before: i64,
     },
-    /// A trial is over, and its job with it.
+    /// A trial is finished, and its job with it.
     TrialFinished {
-        /// Its last job; `None` if it was waiting for a further attempt.
+        /// The last job of the trial; `None` if the trial was waiting.
         job: Option<JobKey>,
         /// The trial.
         trial: u32,
-        /// How.
+        /// How the trial ended.
         how: TrialEnd,
     },
-    /// A bill was above its reservation: people are told, and no further job is started.
+    /// A bill was above its reservation: a notice is published, and no further job is started.
     OverrunSeen,
-    /// No further job is started; running ones are stopped.
+    /// The tuning is ending: no further job is started, and running jobs are stopped.
     TuningEnding {
-        /// Why.
+        /// The reason.
         why: EndReason,
     },
-    /// The tuning is over.
+    /// The tuning has ended.
     TuningEnded {
-        /// Why.
+        /// The reason.
         why: EndReason,
     },
 }
 
-/// How a job differs from what the request says.
+/// How a job differs from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Launch {
-    /// The level to which it trains, in epochs: the value of the hyperparameter that sets them. `None` = the largest.
+    /// The level to which the job trains, in epochs: the value of the resource hyperparameter. `None` = the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<u32>,
-    /// It runs on demand although the request asks for spot.
+    /// Whether the job runs on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
-    /// Which of the request's choices of instances it runs on: 0 = the first.
+    /// The index of the instance choice; 0 = the first.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub instances: u32,
-    /// It trains the best configuration once more, when the search is over; it is compared with no other.
+    /// Whether the job is the refit: it trains the best configuration once more and is compared with no trial.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refit: bool,
 }
@@ -242,92 +245,93 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// An arrival's rank and counts ([`hyperband::rung::Verdict`] as it is stored).
+/// The rank and the counts of an arrival ([`hyperband::rung::Verdict`] in stored form).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// 0 = best.
+    /// Rank among the arrivals; 0 = best.
     pub rank: u32,
     /// Arrivals, this one included.
     pub seen: u32,
-    /// How many of them may go on.
+    /// How many of the arrivals may continue.
     pub allowed: u32,
-    /// Whether this one does.
-    pub goes_on: bool,
+    /// Whether this trial continues.
+    pub continues: bool,
 }
 
 impl From<RungVerdict> for Verdict {
     fn from(verdict: RungVerdict) -> Self {
-        let RungVerdict { rank, seen, allowed, goes_on } = verdict;
-        Self { rank, seen, allowed, goes_on }
+        let RungVerdict { rank, seen, allowed, continues } = verdict;
+        Self { rank, seen, allowed, continues }
     }
 }
 
 /// Why a job is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopWhy {
-    /// Its trial was not among the best at this rung.
+    /// The trial was not among the best at this rung.
     Rung {
         /// The rung in its bracket.
         rung: u32,
     },
-    /// Its trial has all its epochs.
+    /// The trial has all its epochs.
     MaxResource,
-    /// It goes on beyond its rung's level: it does not heed the hyperparameter that sets the epochs.
+    /// The job trains past the level of its rung: its program ignores the resource hyperparameter.
     PastLevel {
         /// The level, in epochs.
         level: u32,
     },
     /// The tuning is ending.
     TuningEnding,
-    /// Its spot instances were taken away too often: its trial goes on on demand.
+    /// Spot instances were taken away too often: the trial continues on demand.
     Interruptions {
-        /// So often.
+        /// The number of interruptions.
         count: u32,
     },
-    /// It was not started for a quota of the account: its trial goes on on other instances.
+    /// A quota of the account blocks the job: the trial continues on other instances.
     NextInstances,
-    /// A quota of the account keeps it from starting, and nothing runs for long: another job stays ordered, its trial waits.
+    /// A quota of the account blocks the job and nothing runs for long: another job stays ordered, and the trial
+    /// waits.
     Quota,
-    /// It emitted no value of the objective for so long.
+    /// The job logged no value of the objective for too long.
     NoObjective {
-        /// So many seconds.
+        /// The allowed silence, in seconds.
         seconds: u64,
     },
 }
 
-/// Why a trial is tried again.
+/// Why a trial is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RetryWhy {
-    /// No capacity.
+    /// There was no capacity.
     Capacity,
-    /// Spot capacity did not come within the wait.
+    /// Spot capacity did not come within `MaxWaitTimeInSeconds`.
     MaxWait,
     /// The service failed.
     ServiceError,
-    /// No capacity; there are other instances to choose from.
+    /// There was no capacity; the next attempt uses other instances.
     NextInstances,
-    /// A quota of the account kept it from starting; it waits for room.
+    /// A quota of the account blocked the job; the trial waits for room.
     Quota,
-    /// Spot capacity failed it; the next attempt is on demand.
+    /// Spot capacity failed; the next attempt runs on demand.
     OnDemand,
-    /// Its running time had been cut too short; the next attempt gets the user's limit.
+    /// The running-time limit had been shortened too much; the next attempt gets the user's limit.
     RuntimeCutTooShort,
 }
 
 /// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TrialEnd {
-    /// Its program ended well.
+    /// The program completed.
     Completed,
-    /// It was stopped by our order.
+    /// The decider stopped the trial.
     Stopped(StopWhy),
-    /// Somebody else stopped its job.
+    /// A request from outside the tuning stopped the job.
     StoppedOutside,
-    /// It ran to its running-time limit.
+    /// The job ran up to its running-time limit.
     MaxRuntime,
-    /// It failed for good, with the last message.
+    /// The trial failed for good; holds the last message.
     Failed(String),
-    /// Its job was called off before it started.
+    /// The job was cancelled before it started.
     NeverStarted,
 }
 
@@ -340,18 +344,18 @@ pub enum EndReason {
     MaxJobs,
     /// The target value was reached.
     Target,
-    /// Too many trials in a row brought nothing better.
+    /// Too many trials in a row did not improve the best value.
     NotImproving,
-    /// The tuning's own time is up.
+    /// The running time of the tuning is over.
     MaxRuntime,
-    /// Its user stopped it.
+    /// The user stopped the tuning.
     Stopped,
-    /// It cannot succeed, and why.
+    /// The tuning cannot succeed; holds the reason.
     Failed(String),
 }
 
 impl EndReason {
-    /// The word in `Controller.EndReason`.
+    /// Returns the value of `Controller.EndReason`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::CostCap => "CostCap",
@@ -366,7 +370,8 @@ impl EndReason {
 }
 
 impl Ruling {
-    /// The natural id of the action this ruling orders, unique in its tuning: the key of its row in the outbox.
+    /// Returns the natural ID of the action that this ruling orders, unique in its tuning: the key of its row in the
+    /// outbox.
     pub fn action(&self) -> Option<String> {
         match self {
             Self::StartOrdered { job, .. } => Some(format!("start-{job}")),
@@ -394,7 +399,7 @@ impl Ruling {
         }
     }
 
-    /// The job that leaves the state with this ruling, and so gets its summary row.
+    /// Returns the job that leaves the state with this ruling and gets its summary row.
     pub fn concludes(&self) -> Option<JobKey> {
         match self {
             Self::AttemptAwaited { job, .. } => Some(*job),

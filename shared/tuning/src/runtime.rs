@@ -1,8 +1,9 @@
-//! How long a job needs: the running-time limit sent with it, so that a small cap can start jobs at all and the service
-//! itself enforces the cap.
+//! Running-time limits: how long a job needs. A limit close to that lets a small cap start jobs at all, and the
+//! service itself enforces the cap.
 //!
-//! A job's limit cannot be changed later. Once enough jobs are timed it is three times the 95th percentile of seconds per
-//! epoch for the epochs left, plus start-up; never above the user's. A job so ended is tried once more at the user's.
+//! The limit of a running job cannot be changed. Once enough jobs are timed, the limit is three times the 95th
+//! percentile of the seconds per epoch for the epochs left, plus start-up, and at most the user's limit. A job that
+//! reaches such a limit is retried once with the user's limit.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +14,14 @@ use crate::state::{Job, State, Trial};
 /// Timings of concluded jobs, the latest last.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Timings {
-    /// Milliseconds per epoch, one per job.
+    /// Milliseconds per epoch, one entry per job.
     pub epoch_ms: Vec<u64>,
-    /// Milliseconds from the start of billing to the first epoch's line, one per job.
+    /// Milliseconds from the start of billing to the line of the first epoch, one entry per job.
     pub startup_ms: Vec<u64>,
 }
 
 impl Timings {
-    /// Takes the timing of a concluded job, if it showed two epochs or more.
+    /// Adds the timing of a concluded job that logged at least two epochs.
     pub fn record(&mut self, trial: &Trial, job: &Job) {
         let mut streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
         let Some(stream) = streams.next_back() else { return };
@@ -28,7 +29,7 @@ impl Timings {
         let epochs = i64::from(last).saturating_sub(i64::from(first));
         let Some(per_epoch) = last_at.saturating_sub(first_at).checked_div(epochs) else { return };
         push(&mut self.epoch_ms, per_epoch);
-        // After an interruption the first line of the last run says nothing about the start-up.
+        // After an interruption the first line of the last run does not show the start-up time.
         if let (Some(started), None) = (job.started, streams.next()) {
             push(&mut self.startup_ms, first_at.saturating_sub(started));
         }
@@ -42,7 +43,7 @@ fn push(list: &mut Vec<u64>, milliseconds: i64) {
     list.push(u64::try_from(milliseconds).unwrap_or(0));
 }
 
-/// The 95th percentile by nearest rank; 0 of nothing.
+/// Returns the 95th percentile by nearest rank; 0 for an empty list.
 fn p95(list: &[u64]) -> u64 {
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
@@ -50,22 +51,22 @@ fn p95(list: &[u64]) -> u64 {
     sorted.get(rank).copied().unwrap_or(0)
 }
 
-/// Epochs that the job of a trial of `bracket` for `rung` has before it.
+/// Returns how many epochs the job of a trial of `bracket` trains for `rung`.
 pub fn epochs_of(definition: &Definition, bracket: u32, rung: u32) -> u32 {
     definition.goal(bracket, rung).saturating_sub(definition.level_below(bracket, rung))
 }
 
-/// Epochs of the longest job there is.
+/// Returns the epochs of the longest job.
 pub(crate) fn most_epochs(definition: &Definition) -> u32 {
     definition.plan().max_resource()
 }
 
-/// Epochs of the shortest job there is.
+/// Returns the epochs of the shortest job.
 pub(crate) fn fewest_epochs(definition: &Definition) -> u32 {
     definition.goal(0, 0)
 }
 
-/// Running time to send with a job that has `epochs` before it, in seconds.
+/// Returns the running-time limit to send with a job that trains `epochs` epochs, in seconds.
 pub fn runtime_seconds(definition: &Definition, state: &State, full_limit: bool, epochs: u32) -> u64 {
     let user = definition.job.max_runtime_seconds;
     let Strategy::Hyperband { .. } = definition.strategy else { return user };
@@ -77,9 +78,10 @@ pub fn runtime_seconds(definition: &Definition, state: &State, full_limit: bool,
     training.saturating_add(startup).div_ceil(1_000).max(MIN_RUNTIME_SECONDS).min(user)
 }
 
-/// The least running time, in seconds, that is worth sending when money runs out: what a usual job needs for `epochs`
-/// epochs (twice that while few were timed); never above the user's. `None` while no epoch was timed, or where jobs run
-/// to an end of their own.
+/// Returns the least running time worth sending when money runs out, in seconds: what a usual job needs for `epochs`
+/// epochs (twice that while few jobs were timed), at most the user's limit.
+///
+/// `None` while no epoch was timed, or where every trial runs to its own end.
 pub fn least_seconds(definition: &Definition, state: &State, epochs: u32) -> Option<u64> {
     let Strategy::Hyperband { .. } = definition.strategy else { return None };
     let timings = &state.timings;
@@ -96,7 +98,7 @@ pub fn least_seconds(definition: &Definition, state: &State, epochs: u32) -> Opt
     Some(usual.div_ceil(1_000).max(MIN_RUNTIME_SECONDS).min(user))
 }
 
-/// Usual milliseconds of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
+/// Returns the usual milliseconds of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
 pub(crate) fn usual_ms(state: &State) -> Option<(u64, u64)> {
     let Timings { epoch_ms, startup_ms } = &state.timings;
     (epoch_ms.len() >= TIMED_JOBS_NEEDED).then(|| (p95(epoch_ms), p95(startup_ms)))
@@ -107,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentile_is_by_nearest_rank() {
+    fn the_percentile_uses_the_nearest_rank() {
         assert_eq!(p95(&[]), 0);
         assert_eq!(p95(&[7]), 7);
         let hundred: Vec<u64> = (1..=100).rev().collect();
@@ -115,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_hundred_timings_are_kept() {
+    fn only_the_latest_hundred_timings_are_kept() {
         let mut list = Vec::new();
         for milliseconds in 0..=100 {
             push(&mut list, milliseconds);
         }
         assert_eq!((list.len(), list[0], list[99]), (100, 1, 100));
         push(&mut list, -5);
-        assert_eq!(list[99], 0, "clocks that disagree cost no time");
+        assert_eq!(list[99], 0, "a negative time counts as 0");
     }
 }

@@ -1,24 +1,23 @@
-//! How large facts and rulings are when stored: estimates on the safe side, so that a step always fits a row.
+//! The stored size of facts and rulings: upper estimates, so that a step always fits its row.
 
 use crate::fact::{Fact, Recorded};
 use crate::ruling::{EndReason, Ruling, TrialEnd};
 
-/// Room for names, numbers and punctuation of one fact or ruling.
+/// Bytes for names, numbers and punctuation of one fact or ruling.
 const FRAME_BYTES: usize = 400;
-/// Room for how long instances are kept.
+/// Bytes for the keep-alive period of a job.
 const KEPT_BYTES: usize = 50;
-/// Most bytes of JSON that one byte of text becomes (a control character, escaped).
+/// The most bytes of JSON for one byte of text (an escaped control character).
 const ESCAPED: usize = 6;
 
 fn text(text: &str) -> usize {
-    // Most text is plain; what is not takes up to six bytes.
+    // A printable character takes one byte, or two if it is a quote or a backslash; any other byte takes up to six.
     let plain = text.bytes().filter(|byte| byte.is_ascii_graphic() || *byte == b' ').count();
     let other = text.len().saturating_sub(plain);
-    // A quote or a backslash is graphic and takes two.
     plain.saturating_mul(2).saturating_add(other.saturating_mul(ESCAPED))
 }
 
-/// At most so many bytes of JSON.
+/// Returns an upper bound of the JSON size of a fact, in bytes.
 pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
     let content = match &recorded.fact {
         Fact::MetricsLogged { stream, lines, .. } => {
@@ -49,7 +48,7 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
     FRAME_BYTES.saturating_add(text(&recorded.key)).saturating_add(content)
 }
 
-/// At most so many bytes of JSON.
+/// Returns an upper bound of the JSON size of a ruling, in bytes.
 pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
     let content =
         match ruling {
@@ -92,16 +91,16 @@ mod tests {
 
     const JOB: JobKey = JobKey { trial: u32::MAX, rung: u32::MAX, attempt: u32::MAX };
 
-    /// The worst text there is: every byte of it becomes six.
+    /// Returns the worst text: each of its bytes takes six in JSON.
     fn worst(length: usize) -> String {
         "\u{1}".repeat(length)
     }
 
     #[test]
-    fn plain_text_counts_twice_and_what_must_be_escaped_six_times() {
+    fn plain_bytes_count_twice_and_escaped_bytes_six_times() {
         assert_eq!(text("plain text, \"quoted\""), 2 * 20);
         assert_eq!(text("\u{1}"), 6);
-        assert_eq!(text("\u{e4}"), 12, "of each of its bytes");
+        assert_eq!(text("\u{e4}"), 12, "each of its two bytes counts six");
         assert_eq!(text(""), 0);
     }
 
@@ -116,7 +115,12 @@ mod tests {
         };
         let facts = [
             Fact::StartRefused { job: JOB, message: worst(1_000) },
-            Fact::ActionDeferred { job: JOB, not_before: i64::MIN, reason: worst(1_000), limited: true },
+            Fact::ActionDeferred {
+                job: JOB,
+                not_before: i64::MIN,
+                reason: worst(1_000),
+                quota_exceeded: true,
+            },
             Fact::MetricsLogged { job: JOB, stream: worst(512), lines: vec![line; 500] },
             Fact::JobStateChanged {
                 job: JOB,
@@ -184,7 +188,7 @@ mod tests {
                 rung: u32::MAX,
                 level: u32::MAX,
                 value: Some(-1.234_567_890_123e-300),
-                verdict: Verdict { rank: u32::MAX, seen: u32::MAX, allowed: u32::MAX, goes_on: false },
+                verdict: Verdict { rank: u32::MAX, seen: u32::MAX, allowed: u32::MAX, continues: false },
             },
             Ruling::ResourceRepeated { job: JOB, had: u32::MAX, from: u32::MAX },
             Ruling::TrialFinished { job: Some(JOB), trial: u32::MAX, how: TrialEnd::Failed(message.clone()) },
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_text_counts_as_its_frame() {
+    fn a_fact_or_ruling_without_text_counts_as_its_frame() {
         let recorded = Recorded { key: String::new(), at: 0, fact: Fact::TimePassed };
         assert_eq!(fact_bytes(&recorded), FRAME_BYTES);
         assert_eq!(ruling_bytes(&Ruling::OverrunSeen), FRAME_BYTES);

@@ -1,4 +1,5 @@
-//! A step: the facts it took, the rulings that followed. Steps are the log of a tuning; the state is their sum.
+//! Steps: each holds the facts that it took and the rulings that followed. The steps are the log of a tuning; their
+//! sum is its state.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,28 +20,28 @@ use crate::summary::JobSummary;
 pub struct Step {
     /// Its number, from 1, without gaps.
     pub n: u64,
-    /// The state's time after it.
+    /// The time of the state after it, in ms since the epoch.
     pub at: i64,
-    /// The facts that changed something, in the order they were folded.
+    /// The facts that changed the state, in the order they were folded.
     pub facts: Vec<Recorded>,
     /// The rulings, in order.
     pub rulings: Vec<Ruling>,
 }
 
-/// What [`advance`] made of some facts.
+/// The result of [`advance`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advance {
-    /// The step; `None` if the facts changed nothing and nothing was owed.
+    /// The step; `None` if no fact changed the state and no ruling was made.
     pub step: Option<Step>,
     /// Jobs that left the state.
     pub concluded: Vec<JobSummary>,
-    /// How many of the given facts were looked at; call again with the rest.
+    /// How many of the given facts were processed; call [`advance`] again with the rest.
     pub taken: usize,
-    /// Whether more rulings are owed: call again even without facts.
-    pub owed: bool,
+    /// Whether the step was full before all rulings were made: call [`advance`] again, even without facts.
+    pub has_more: bool,
 }
 
-/// Folds facts into `state` and decides, as step `n`. Bounded: takes as many facts as fit one step.
+/// Folds facts into `state` and decides, as step `n`. Takes at most as many facts as fit one step.
 pub fn advance(definition: &Definition, state: &mut State, n: u64, facts: &[Recorded]) -> Advance {
     let mut step = Step { n, at: state.now, facts: Vec::new(), rulings: Vec::new() };
     let mut taken = 0_usize;
@@ -56,13 +57,13 @@ pub fn advance(definition: &Definition, state: &mut State, n: u64, facts: &[Reco
         }
     }
     let mut concluded = Vec::new();
-    let owed = rule(definition, state, bytes, &mut step.rulings, &mut concluded);
+    let has_more = rule(definition, state, bytes, &mut step.rulings, &mut concluded);
     step.at = state.now;
     let empty = step.facts.is_empty() && step.rulings.is_empty();
-    Advance { step: (!empty).then_some(step), concluded, taken, owed }
+    Advance { step: (!empty).then_some(step), concluded, taken, has_more }
 }
 
-/// Rules until nothing is left to decide or the step is full; whether it was full.
+/// Makes rulings until none is left or the step is full; returns whether it was full.
 fn rule(
     definition: &Definition,
     state: &mut State,
@@ -77,13 +78,13 @@ fn rule(
         }
         let failed_already = matches!(state.status, Status::Ending(EndReason::Failed(_)));
         let ruling = match invariant::forbids(state, &ruling) {
-            // The tuning is being stopped for a broken promise already: nothing more is decided.
+            // A tuning that is already failing for a broken promise decides nothing more.
             Some(_) if failed_already => return false,
             Some(message) => failed(&message),
             None => ruling,
         };
         let larger = bytes.saturating_add(ruling_bytes(&ruling));
-        // One ruling alone always fits: a step without facts then takes it.
+        // A single ruling always fits: a following step without facts takes it.
         if bytes > 0 && larger > STEP_BYTES_MAX {
             return true;
         }
@@ -101,7 +102,7 @@ fn rule(
     false
 }
 
-/// Stops the tuning if its state breaks an invariant, be it by facts or by a ruling.
+/// Fails the tuning if its state breaks an invariant, whether by a fact or by a ruling.
 fn check(definition: &Definition, state: &mut State, rulings: &mut Vec<Ruling>) {
     let failed_already = matches!(state.status, Status::Ending(EndReason::Failed(_)) | Status::Ended { .. });
     if let Some(message) = invariant::broken(definition, state).filter(|_| !failed_already) {
@@ -112,10 +113,12 @@ fn check(definition: &Definition, state: &mut State, rulings: &mut Vec<Ruling>) 
 }
 
 fn failed(message: &str) -> Ruling {
-    Ruling::TuningEnding { why: EndReason::Failed(format!("a promise would have been broken: {message}")) }
+    Ruling::TuningEnding {
+        why: EndReason::Failed(format!("internal error, a promise would be broken: {message}")),
+    }
 }
 
-/// Brings `state` from before `step` to after it, as it was recorded; decides nothing.
+/// Applies a recorded `step` to the state before it. Decides nothing.
 pub fn load(definition: &Definition, state: &mut State, step: &Step) {
     for recorded in &step.facts {
         fold(definition, state, recorded);
@@ -125,7 +128,7 @@ pub fn load(definition: &Definition, state: &mut State, step: &Step) {
     }
 }
 
-/// Decides `step` anew from its facts; the rulings made now, to be compared with those recorded.
+/// Decides `step` again from its facts and returns the rulings, to be compared with the recorded ones.
 pub fn replay(definition: &Definition, state: &mut State, step: &Step) -> Vec<Ruling> {
     let advance = advance(definition, state, step.n, &step.facts);
     advance.step.map(|step| step.rulings).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The summary of a training job, as it is stored when the job leaves the state, and as describe shows a running one.
+//! The summary of a training job: stored when the job leaves the state, and computed for Describe while it runs.
 
 use search::Configuration;
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,12 @@ use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::money::MicroUsd;
 use crate::ruling::StopWhy;
 
-/// A training job at a glance.
+/// The summary of a training job. Times are in ms since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobSummary {
     /// The job.
     pub job: JobKey,
-    /// Bracket of its trial.
+    /// The bracket of its trial.
     pub bracket: u32,
     /// Its tuned hyperparameters.
     pub configuration: Configuration,
@@ -21,60 +21,60 @@ pub struct JobSummary {
     pub phase: JobPhase,
     /// How it ended; `None` while it runs, or when it never started.
     pub end: Option<JobEnd>,
-    /// When it was ordered, ms.
+    /// When it was ordered.
     pub ordered: i64,
     /// When its instances began to run.
     pub started: Option<i64>,
-    /// When they ceased to.
+    /// When its instances stopped running.
     pub ended: Option<i64>,
-    /// Why we stopped it.
+    /// Why the decider stopped it.
     pub stop: Option<StopWhy>,
-    /// Failure or refusal.
+    /// The reason of a failure or refusal.
     pub message: Option<String>,
     /// Whether it never started.
     pub never_started: bool,
-    /// The last value it emitted.
+    /// The last value that it logged.
     pub last_value: Option<f64>,
-    /// The best value it emitted.
+    /// The best value of its trial.
     pub best_value: Option<f64>,
-    /// Epochs its trial has reached.
+    /// The highest epoch that its trial has reached.
     pub resource: u32,
-    /// Rungs its trial has passed.
+    /// How many rungs its trial has passed.
     pub rungs_passed: u32,
-    /// The epochs to which it trains or trained, where trials are promoted; `None` = the largest.
+    /// The epoch up to which it trains, where trials are promoted; `None` = the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
-    /// The epochs with which it went on, where its trial had been promoted; `None` before its first value, and if it did
-    /// not go on from there.
+    /// The epoch from which it resumed, where its trial had been promoted; `None` before its first value, or if it did
+    /// not resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_from: Option<u32>,
-    /// The epochs with which it began although its trial had been promoted with more: these were trained again.
+    /// The epoch from which it started again although its trial had more: the epochs in between were trained twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats_from: Option<u32>,
-    /// Limits sent.
+    /// The limits sent.
     pub limits: JobLimits,
     /// Whether it ran on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
-    /// Which of the request's choices of instances it ran on: 0 = the first.
+    /// The index of its instance choice; 0 = the first.
     #[serde(default)]
     pub instances: u32,
-    /// What it may cost at most; what it costs once billed.
+    /// Its reserved worst case.
     pub reservation: MicroUsd,
-    /// Seconds billed, once known.
+    /// Billed seconds; `None` = not known yet.
     pub billable_seconds: Option<u64>,
-    /// What it cost, once known.
+    /// Its cost; `None` = not known yet.
     pub cost: Option<MicroUsd>,
-    /// Seconds for which its instances were kept afterwards, once known.
+    /// For how many seconds its instances were kept after its end; `None` = not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retained_seconds: Option<u64>,
-    /// What that cost, once booked; without seconds it is the whole reservation for it.
+    /// The booked cost of keeping them; without `retained_seconds` it is the whole reservation for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retained_cost: Option<MicroUsd>,
-    /// Whether the bill never came and the reservation was taken in full.
+    /// Whether its bill never came and the whole reservation was booked.
     pub settled_in_full: bool,
     /// Interruptions so far.
     pub interruptions: u32,
-    /// (epoch, value) of its trial, thinned to at most 200 points when the job is over.
+    /// The (epoch, value) points of its trial, thinned to at most 201 points.
     pub curve: Vec<(u32, Option<f64>)>,
 }

@@ -1,11 +1,12 @@
-//! SageMaker's built-in algorithms: one table of what they log, count and leave behind.
+//! SageMaker's built-in algorithms: a table of their metrics, log lines, epochs and models.
 //!
-//! A request names a built-in by `AlgorithmName`, by the repository of its `TrainingImage` or, for those that run as a
-//! script, by SageMaker's own archive of the script. What the request leaves out is then filled in from the row: the
-//! objective's pattern, the epoch's, the hyperparameter that sets the epochs. Sources: SageMaker's developer guide, the
-//! containers' code, and what Describe shows; what none of them settles is named in [`Algorithm::unsure`].
+//! A request selects a built-in algorithm by `AlgorithmName`, by the repository of its `TrainingImage` or, if the
+//! algorithm runs as a script, by SageMaker's archive of the script. The row of the algorithm supplies the defaults of
+//! the request: the pattern of the objective, the pattern of the epoch, and the hyperparameter that sets the number of
+//! epochs. Sources: SageMaker's developer guide, the code of the containers, and responses of Describe.
+//! [`Algorithm::unverified`] lists the properties that no source confirms.
 //!
-//! Must never: take from a row what it reads of a log. Tunings that run are read by it.
+//! Never remove a log line that a row matches: running tuning jobs depend on it.
 
 use std::fmt;
 
@@ -15,103 +16,103 @@ mod table;
 
 pub use table::ALGORITHMS;
 
-/// A number, as training programs print them.
+/// Pattern of a number in a log line.
 const NUMBER: &str = r"([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|inf(?:inity)?))";
-/// The value and the epoch of sample lines.
+/// The value and the epoch in the lines of [`Metric::sample`].
 pub const SAMPLE: (f64, u64) = (0.25, 7);
 
 /// One built-in algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Algorithm {
-    /// Its name in the guide.
+    /// Name in the developer guide.
     pub title: &'static str,
-    /// `AlgorithmName`s, repositories of the image, folders of the script's archive.
+    /// Values of `AlgorithmName`, repositories of the image, and folders of the script archive.
     pub names: &'static [&'static str],
-    /// The metrics that can be an objective; empty = it tunes itself.
+    /// The metrics that can be an objective; empty = the algorithm tunes itself.
     pub metrics: &'static [Metric],
-    /// How a line tells its epoch; `None` = it does not, and lines are counted.
+    /// How a log line contains its epoch; `None` = it does not, and lines are counted.
     pub epochs: Option<Epochs>,
-    /// The hyperparameter that sets how often the objective is told; `None` = there is none.
+    /// The hyperparameter that sets how many times the algorithm logs the objective; `None` = there is none.
     pub resource: Option<Resource>,
-    /// What a checkpoint is good for.
+    /// Whether training resumes from a checkpoint.
     pub resume: Resume,
     /// Whether a stopped job leaves a model.
     pub stopped_model: StoppedModel,
-    /// What of this row no source settles.
-    pub unsure: &'static [Unsure],
+    /// Properties of this row that no source confirms.
+    pub unverified: &'static [Unverified],
 }
 
 /// A metric that can be an objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Name, as `MetricName` gives it.
+    /// Name, as in `MetricName`.
     pub name: &'static str,
-    /// The direction in which it is better.
+    /// The direction of improvement.
     pub objective: Objective,
-    /// When it is in the log.
-    pub told: Told,
+    /// When the algorithm logs the metric.
+    pub emission: Emission,
     line: Line,
 }
 
-/// When a metric is in the log.
+/// When an algorithm logs a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
-    /// Once an epoch or round.
+pub enum Emission {
+    /// Once per epoch or round.
     EveryEpoch,
-    /// Once a checkpoint of the algorithm's own, which is no epoch.
+    /// Once per checkpoint of the algorithm, which differs from an epoch.
     EveryCheckpoint,
-    /// Once, at the end: Hyperband has nothing to compare before.
+    /// Once, at the end, so Hyperband has nothing to compare at rungs.
     AtEnd,
 }
 
-/// The form of a metric's line.
+/// The format of a metric's log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     /// `[7]<tab>train-auc:0.5<tab>validation-auc:0.25`, from the evaluation monitor.
     Monitor,
     /// `#quality_metric: host=algo-1, epoch=7, validation mAP <score>=(0.25)`.
     Quality,
-    /// The same under the name of the loss function.
+    /// Like [`Line::Quality`], but with the name of the loss function.
     QualityOfLoss,
-    /// The same, or `Epoch[7] Validation-accuracy=0.25`.
+    /// [`Line::Quality`], or `Epoch[7] Validation-accuracy=0.25`.
     QualityOrEpoch,
     /// `auc: 0.25`, after the metric's own name.
     Named,
     /// `metrics={'r2': 0.25, 'mse': 0.5}`.
     Dictionary,
-    /// Whatever stands before the number, as a pattern, and a line of it up to the number.
+    /// A pattern of the text before the number, and a sample of that text.
     After(&'static str, &'static str),
 }
 
-/// How a line tells its epoch.
+/// How a log line contains its epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Epochs {
-    /// Pattern with one group.
+    /// Pattern with one group, which captures the epoch.
     pub pattern: &'static str,
     /// Index of the first epoch.
     pub base: u32,
-    /// Whether the index begins again after a restart. Where that is not known it is taken to: an index that in truth
-    /// goes on is read rightly all the same, since nothing proves that it is to be moved.
+    /// Whether the index restarts with each attempt. `true` if unknown: a continuing index is still read correctly,
+    /// because the controller shifts an index only if the log proves that it restarted.
     pub per_attempt: bool,
 }
 
-/// The hyperparameter that sets epochs.
+/// The hyperparameter that sets the number of epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resource {
     /// Name.
     pub name: &'static str,
-    /// What the algorithm takes without it; `None` = it is required, or its default is not known.
+    /// The default; `None` = the hyperparameter is required, or its default is unknown.
     pub default: Option<u32>,
 }
 
-/// What a checkpoint is good for.
+/// Whether training resumes from a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
-    /// Training goes on from it.
+    /// Training resumes from the checkpoint.
     Works,
-    /// The container keeps checkpoints, and its current images do not find them again.
+    /// The container writes checkpoints, but its current images do not find them on restart.
     Broken,
-    /// The algorithm keeps none.
+    /// The algorithm writes no checkpoints.
     None,
 }
 
@@ -120,34 +121,34 @@ pub enum Resume {
 pub enum StoppedModel {
     /// Not documented.
     Unknown,
-    /// It leaves none.
+    /// It leaves no model.
     None,
-    /// Only with this hyperparameter set to `true`, which is done unless the request says otherwise.
+    /// It leaves a model only if this hyperparameter is `true`, which is the default of the controller.
     With(&'static str),
 }
 
-/// What no source settles about a row.
+/// A property of a row that no source confirms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unsure {
-    /// The exact form of the line.
+pub enum Unverified {
+    /// The exact format of the log line.
     Line,
-    /// Whether it is recognised by these names only.
+    /// Whether the list of names is complete.
     Names,
-    /// Whether the index of the first epoch is as given.
+    /// The index of the first epoch.
     Base,
-    /// Whether the deployed images behave like the code that was read.
+    /// Whether the deployed images behave like the published code.
     Images,
 }
 
 impl Algorithm {
-    /// The metric of that name.
+    /// Returns the metric with this name.
     pub fn metric(&self, name: &str) -> Option<&'static Metric> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
 
-    /// Whether any metric is told while the job runs.
-    pub fn tells_while_running(&self) -> bool {
-        self.metrics.iter().any(|metric| metric.told != Told::AtEnd)
+    /// Returns whether the algorithm logs any metric before the end of training.
+    pub fn emits_while_running(&self) -> bool {
+        self.metrics.iter().any(|metric| metric.emission != Emission::AtEnd)
     }
 }
 
@@ -158,7 +159,7 @@ impl fmt::Display for Algorithm {
 }
 
 impl Metric {
-    /// The pattern whose first group is the value.
+    /// Returns the pattern whose first group is the value.
     pub fn pattern(&self) -> String {
         let (phase, measure) = self.parts();
         let before = match self.line {
@@ -179,10 +180,10 @@ impl Metric {
         format!("{before}{NUMBER}")
     }
 
-    /// A line with [`SAMPLE`] as the algorithm prints it.
+    /// Returns a log line of the algorithm with the value and the epoch of [`SAMPLE`].
     pub fn sample(&self) -> String {
         let ((phase, measure), (value, epoch)) = (self.parts(), SAMPLE);
-        let at = if self.told == Told::AtEnd { String::new() } else { format!("epoch={epoch}, ") };
+        let at = if self.emission == Emission::AtEnd { String::new() } else { format!("epoch={epoch}, ") };
         match self.line {
             Line::Monitor => format!("[{epoch}]\ttrain-{measure}:0.5\t{phase}-{measure}:{value}"),
             Line::Quality | Line::QualityOrEpoch => {
@@ -197,31 +198,31 @@ impl Metric {
         }
     }
 
-    /// `validation:auc` is measure `auc` of phase `validation`.
+    /// Returns phase and measure: `validation:auc` is measure `auc` of phase `validation`.
     fn parts(&self) -> (&'static str, &'static str) {
         self.name.split_once(':').unwrap_or(("validation", self.name))
     }
 }
 
-/// The algorithm of an `AlgorithmName`, a name or an ARN.
+/// Returns the algorithm with this `AlgorithmName`, a name or an ARN.
 pub fn named(name: &str) -> Option<&'static Algorithm> {
     let name = name.rsplit('/').next().unwrap_or(name);
     ALGORITHMS.iter().find(|algorithm| algorithm.names.contains(&name))
 }
 
-/// The algorithm of a `TrainingImage`.
+/// Returns the algorithm of a `TrainingImage`.
 pub fn of_image(image: &str) -> Option<&'static Algorithm> {
     let repository = image.rsplit('/').next().unwrap_or(image);
     named(repository.split([':', '@']).next().unwrap_or(repository))
 }
 
-/// The algorithm of a script that SageMaker keeps itself, by the place of its archive.
+/// Returns the algorithm of a script in SageMaker's own bucket, by the URI of its archive.
 pub fn of_script(uri: &str) -> Option<&'static Algorithm> {
     let folders = uri.contains("jumpstart-cache").then(|| uri.split('/'));
     folders.into_iter().flatten().find_map(named)
 }
 
-/// SageMaker's XGBoost: whoever prints lines like its evaluation monitor's counts rounds as it does.
+/// Returns SageMaker's XGBoost. Programs that print the same lines also number their rounds in the same way.
 pub(crate) fn xgboost() -> Option<&'static Algorithm> {
     named("xgboost")
 }

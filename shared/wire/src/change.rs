@@ -1,29 +1,29 @@
-//! The body of `PATCH /tuning-jobs/{name}`: limits that are changed while a tuning runs.
+//! The body of `PATCH /tuning-jobs/{name}`, which changes the limits of a running tuning job.
 //!
-//! What is absent (or null) stays as it is; at least one limit must be there; nothing else may.
+//! A limit that is absent or null keeps its value. At least one limit must be present; other fields are rejected.
 
 use serde_json::{Map, Value, json};
 use tuning::limits::MAX_PARALLEL_JOBS;
 use tuning::money::MicroUsd;
 
 use crate::constraint;
-use crate::request::{RequestError, Violation, micro_usd_down, read_body, usd};
+use crate::request::{RequestError, Violation, micro_usd_down, read_body, shortened, usd};
 
-/// A change of limits.
+/// New limits; `None` keeps the current value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LimitsChange {
-    /// The new `MaxCostUsd`, rounded down.
+    /// The new `MaxCostUsd`, rounded down to whole micro-dollars.
     pub cap: Option<MicroUsd>,
     /// The new `MaxParallelTrainingJobs`.
     pub max_parallel: Option<u32>,
-    /// `paused`: whether no further job is started.
+    /// `paused`: `true` starts no further training jobs, `false` resumes.
     pub paused: Option<bool>,
 }
 
 impl LimitsChange {
-    /// Reads and checks a body.
+    /// Reads and validates a body.
     pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
-        let Value::Object(members) = read_body(body)? else { return Err(nothing()) };
+        let Value::Object(members) = read_body(body)? else { return Err(empty_change()) };
         let mut violations = Vec::new();
         let change = Self {
             cap: member(&members, "MaxCostUsd", &mut violations, amount),
@@ -33,16 +33,17 @@ impl LimitsChange {
         let known = ["MaxCostUsd", "MaxParallelTrainingJobs", "paused"];
         for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
             let name: String = name.chars().take(100).collect();
-            let message = format!("'{name}' cannot be changed; these can: {}", known.join(", "));
+            let message =
+                format!("Invalid field '{name}': it cannot be changed; expected one of {}", known.join(", "));
             violations.push(Violation { path: name, message });
         }
         if !violations.is_empty() {
             return Err(RequestError::validation(violations));
         }
-        if change == Self::default() { Err(nothing()) } else { Ok(change) }
+        if change == Self::default() { Err(empty_change()) } else { Ok(change) }
     }
 
-    /// The body that asks for it.
+    /// Returns the body that requests this change.
     pub fn body(&self) -> Value {
         let mut members = Map::new();
         members.extend(self.cap.map(|cap| ("MaxCostUsd".to_owned(), usd(cap))));
@@ -52,12 +53,13 @@ impl LimitsChange {
     }
 }
 
-fn nothing() -> RequestError {
-    let message = "the request changes nothing: give MaxCostUsd, MaxParallelTrainingJobs or paused";
+fn empty_change() -> RequestError {
+    let message = "The request changes nothing: expected MaxCostUsd, MaxParallelTrainingJobs or paused, for example \
+                   {\"paused\": true}";
     RequestError::validation(vec![Violation { path: String::new(), message: message.to_owned() }])
 }
 
-/// A member that is there, read by `read`, which says what is allowed.
+/// Returns member `name`, or `None` if it is absent, null or invalid. The error of `read` is the expectation.
 fn member<T>(
     members: &Map<String, Value>,
     name: &str,
@@ -66,26 +68,29 @@ fn member<T>(
 ) -> Option<T> {
     let value = members.get(name).filter(|value| !value.is_null())?;
     read(value)
-        .map_err(|allowed| {
-            let message = format!("{name} must be {allowed} (at '{name}')");
+        .map_err(|expected| {
+            let shown = shortened(&value.to_string());
+            let message = format!("Invalid {name} {shown}: expected {expected} (at '{name}')");
             violations.push(Violation { path: name.to_owned(), message });
         })
         .ok()
 }
 
 fn amount(value: &Value) -> Result<MicroUsd, String> {
-    // As in a submission.
+    // The same bound as in a new request.
     let row = constraint::rows().find(|row| row.path == "Controller.MaxCostUsd");
     let most = row.and_then(|row| u64::try_from(row.max?).ok()).unwrap_or(u64::MAX);
     let bounds = 1..=most.saturating_mul(1_000_000);
     let micro = value.as_number().and_then(micro_usd_down).filter(|micro| bounds.contains(micro));
-    micro.map(MicroUsd).ok_or_else(|| format!("an amount of dollars above 0, at most {most}"))
+    micro
+        .map(MicroUsd)
+        .ok_or_else(|| format!("a number of US dollars above 0 and at most {most}, for example 20"))
 }
 
 fn parallel(value: &Value) -> Result<u32, String> {
     let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
     let number = number.filter(|number| (1..=MAX_PARALLEL_JOBS).contains(number));
-    number.ok_or_else(|| format!("a whole number from 1 to {MAX_PARALLEL_JOBS}"))
+    number.ok_or_else(|| format!("a whole number from 1 to {MAX_PARALLEL_JOBS}, for example 4"))
 }
 
 fn flag(value: &Value) -> Result<bool, String> {
@@ -101,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_changed_and_the_rest_is_not() {
+    fn only_the_given_limits_change() {
         let all =
             LimitsChange::parse(br#"{"MaxCostUsd": 12.5, "MaxParallelTrainingJobs": 8, "paused": false}"#);
         let expect =
@@ -115,26 +120,25 @@ mod tests {
     }
 
     #[test]
-    fn regression_a_cap_is_bounded_as_in_a_submission() {
+    fn regression_a_changed_cap_has_the_bound_of_a_new_request() {
         let most = LimitsChange::parse(br#"{"MaxCostUsd": 1000000000}"#).unwrap();
         assert_eq!(most.cap, Some(MicroUsd(1_000_000_000_000_000)));
         for above in ["1000000000.01", "1000000001", "1.8e13"] {
-            let told = refused(&format!(r#"{{"MaxCostUsd": {above}}}"#));
-            assert!(told.contains("at most 1000000000 (at 'MaxCostUsd')"), "{told}");
+            let message = refused(&format!(r#"{{"MaxCostUsd": {above}}}"#));
+            assert!(message.contains("at most 1000000000, for example 20 (at 'MaxCostUsd')"), "{message}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_is_allowed() {
+    fn each_error_names_the_field_and_the_expectation() {
         assert!(refused("{}").contains("changes nothing"));
         assert!(refused("[]").contains("must be a JSON object"));
-        assert!(
-            refused(r#"{"MaxParallelTrainingJobs": 101}"#)
-                .contains("from 1 to 100 (at 'MaxParallelTrainingJobs')")
-        );
+        assert!(refused(r#"{"MaxParallelTrainingJobs": 101}"#).contains(
+            "101: expected a whole number from 1 to 100, for example 4 (at 'MaxParallelTrainingJobs')"
+        ));
         assert!(refused(r#"{"MaxCostUsd": 0}"#).contains("above 0"));
         assert!(refused(r#"{"MaxCostUsd": "5"}"#).contains("above 0"));
         assert!(refused(r#"{"paused": "yes"}"#).contains("true or false"));
-        assert!(refused(r#"{"MaxJobs": 4}"#).contains("'MaxJobs' cannot be changed"));
+        assert!(refused(r#"{"MaxJobs": 4}"#).contains("Invalid field 'MaxJobs': it cannot be changed"));
     }
 }

@@ -1,12 +1,13 @@
-//! The constraint table: every field of a request, its type, its bounds and the rules it takes part in.
+//! The constraint table: the type, the bounds and the rules of every field of a request.
 //!
-//! Data, not code: it drives the check of requests, and whatever else describes them (an API document, `check`) reads the
-//! same rows. A path is made of member names; `[]` stands for an element of a list, `{}` for a value and `{key}` for a key
-//! of a map. Sources: the service model of `CreateHyperParameterTuningJob` and, for `Controller`, CONTRACT.md.
+//! The table is data. It drives the validation of requests, and everything else that describes a request (the API
+//! document, `check`) reads the same rows. A path consists of member names; `[]` stands for an element of a list, `{}`
+//! for a value and `{key}` for a key of a map. Sources: the service model of `CreateHyperParameterTuningJob` and, for
+//! `Controller`, CONTRACT.md.
 //!
-//! Never changes a request, never stops at the first thing wrong.
+//! Validation never changes a request and reports all violations, not only the first.
 
-use crate::request::{ErrorCode, Request, RequestError, Violation, name_sources};
+use crate::request::{ErrorCode, Request, RequestError, Violation, append_sources};
 
 mod rules;
 mod table;
@@ -14,42 +15,43 @@ mod walk;
 
 pub use rules::{RULES, Rule};
 
-/// Most violations told in one answer.
+/// Maximum number of violations listed in one response.
 pub const MAX_VIOLATIONS: usize = 20;
 
-/// One row: what one field may be.
+/// One row of the table: the constraints on one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constraint {
     /// Path of the field.
     pub path: &'static str,
     /// Its JSON type.
     pub kind: Kind,
-    /// Whether the structure it belongs to must have it.
+    /// Whether the parent structure must contain the field.
     pub required: bool,
-    /// Least value of a number, least length of a text (in characters), list or map.
+    /// Minimum value of a number, or minimum length of a string (in characters), list or map. `None` = no minimum; for
+    /// an integer, `i32::MIN`.
     pub min: Option<i64>,
-    /// Greatest value or length. An integer without one is of 32 bits.
+    /// Maximum value or length. `None` = no maximum; for an integer, `i32::MAX`.
     pub max: Option<i64>,
-    /// Regular expression that the whole text matches.
+    /// Regular expression that the whole string must match.
     pub pattern: Option<&'static str>,
-    /// The only texts allowed; empty = any.
+    /// The allowed strings; empty = any.
     pub values: &'static [&'static str],
-    /// Path of a structure whose members this one has as well.
+    /// Path of another structure that has the same members.
     pub like: Option<&'static str>,
-    /// What is part of the API and not supported yet.
-    pub later: Option<Later>,
-    /// Names of the [`RULES`] that read this field; they are asked only when all fields they read are well formed.
+    /// Values of SageMaker's API that the controller does not support yet.
+    pub unsupported: Option<Unsupported>,
+    /// Names of the [`RULES`] that read this field. A rule runs only if all fields that name it are well formed.
     pub rules: &'static [&'static str],
 }
 
 /// The JSON type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Object with the members that the table names.
+    /// Object with the members that the table lists.
     Structure,
     /// Array.
     List,
-    /// Object with keys of the user's.
+    /// Object with keys that the user chooses.
     Map,
     /// String.
     Text,
@@ -57,22 +59,22 @@ pub enum Kind {
     Integer,
     /// Number.
     Number,
-    /// Number greater than 0.
+    /// Amount of US dollars: a number greater than 0.
     Dollars,
-    /// Truth value.
+    /// `true` or `false`.
     Boolean,
 }
 
-/// Values that are refused until we support them.
+/// Values that validation rejects because the controller does not support them yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Later {
-    /// The values; empty = the field as such (an empty list is allowed).
+pub struct Unsupported {
+    /// The values; empty = the whole field (an empty list is allowed).
     pub values: &'static [&'static str],
-    /// What to do instead.
+    /// The supported alternative.
     pub advice: &'static str,
 }
 
-/// All rows.
+/// Returns all rows.
 pub fn rows() -> impl Iterator<Item = &'static Constraint> {
     [table::TUNING, table::JOB, table::RESOURCES, table::CONTROLLER].into_iter().flatten()
 }
@@ -81,19 +83,19 @@ pub fn rows() -> impl Iterator<Item = &'static Constraint> {
 pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
     let walked = walk::Walk::over(request.body());
     let mut violations = Vec::new();
-    if walked.more == 0 {
-        let open = RULES.iter().filter(|rule| !walked.touches(rule.name));
-        violations = open.flat_map(|rule| (rule.check)(request)).collect();
+    if walked.omitted == 0 {
+        let ready = RULES.iter().filter(|rule| !walked.breaks_input_of(rule.name));
+        violations = ready.flat_map(|rule| (rule.check)(request)).collect();
     }
     let mut all = walked.violations();
     all.append(&mut violations);
-    name_sources(request, &mut all);
-    if all.is_empty() { Ok(()) } else { Err(report(all, walked.more)) }
+    append_sources(request, &mut all);
+    if all.is_empty() { Ok(()) } else { Err(report(all, walked.omitted)) }
 }
 
-/// The error that tells of violations; `more` were found besides.
-pub(crate) fn report(mut violations: Vec<Violation>, more: usize) -> RequestError {
-    let count = violations.len().saturating_add(more);
+/// Returns the error that lists `violations`. `omitted` further violations are only counted.
+pub(crate) fn report(mut violations: Vec<Violation>, omitted: usize) -> RequestError {
+    let count = violations.len().saturating_add(omitted);
     violations.truncate(MAX_VIOLATIONS);
     let mut texts: Vec<String> = violations.iter().map(|violation| violation.message.clone()).collect();
     if count > violations.len() {
@@ -115,7 +117,7 @@ impl Constraint {
             pattern: None,
             values: &[],
             like: None,
-            later: None,
+            unsupported: None,
             rules: &[],
         }
     }
@@ -154,8 +156,8 @@ impl Constraint {
         self
     }
 
-    const fn later(mut self, values: &'static [&'static str], advice: &'static str) -> Self {
-        self.later = Some(Later { values, advice });
+    const fn unsupported(mut self, values: &'static [&'static str], advice: &'static str) -> Self {
+        self.unsupported = Some(Unsupported { values, advice });
         self
     }
 
@@ -164,7 +166,7 @@ impl Constraint {
         self
     }
 
-    /// Path of the structure, list or map that the field belongs to; empty for the request itself.
+    /// Returns the path of the structure, list or map that contains the field; empty for a top-level field.
     pub fn parent(&self) -> &'static str {
         let inner = ["[]", "{}", "{key}"].iter().find_map(|suffix| self.path.strip_suffix(suffix));
         inner.unwrap_or_else(|| self.path.rsplit_once('.').map_or("", |(parent, _)| parent))

@@ -1,166 +1,167 @@
-//! The ledger of a tuning against its training jobs, a page of jobs at a time.
+//! The ledger of a tuning job compared with the bills of its training jobs, one page of training jobs at a time.
 //!
-//! Plain data, to be filled by whoever reads the table and asks the training service. Money is in dollars.
+//! This module only has the data types; the use case that reads the table and the training service fills them. Money is
+//! in dollars.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tuning::money::MicroUsd;
 
-use crate::shape::{dollars, maybe_dollars};
+use crate::shape::{dollars, optional_dollars};
 
-/// One page of a tuning's training jobs, with the ledger as of the same step.
+/// One page of training jobs, with the ledger as of the same step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct CostPage {
-    /// Name of the tuning.
+    /// Name of the tuning job.
     #[serde(rename = "HyperParameterTuningJobName")]
     pub tuning: String,
-    /// The step whose state this is: pages of different steps are of different moments.
+    /// Number of the step of the ledger. Pages with different steps show different moments.
     pub step: u64,
-    /// The ledger.
+    /// The ledger as of that step.
     pub ledger: LedgerView,
-    /// The training jobs, by trial and attempt.
+    /// The training jobs, in order of trial and attempt.
     pub training_jobs: Vec<JobCost>,
-    /// Where the next page begins; absent on the last one.
+    /// Token of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_token: Option<String>,
 }
 
-/// The ledger.
+/// The ledger of a tuning job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct LedgerView {
-    /// Hard cap; absent = none.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// The hard cap; absent = no cap.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub cap_usd: Option<MicroUsd>,
-    /// Booked bills.
+    /// Sum of the booked bills.
     #[serde(with = "dollars")]
     pub spent_usd: MicroUsd,
-    /// Worst cases of jobs whose bill is not booked.
+    /// Sum of the reservations: the maximum cost of each job without a booked bill.
     #[serde(with = "dollars")]
     pub reserved_usd: MicroUsd,
-    /// What the cap leaves; absent without one.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// The cap less spent and reserved amounts; absent without a cap.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub available_usd: Option<MicroUsd>,
-    /// Whether a bill was above what its job could cost.
+    /// Whether a bill exceeded the reservation of its job.
     pub overrun: bool,
-    /// Granted out of the stack's month's cap, less what was given back; absent where there is no such cap.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// Amount granted from the monthly cap of the stack, less returned grants; absent without a monthly cap.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub granted_usd: Option<MicroUsd>,
-    /// The same by month.
+    /// Granted amounts by month, such as `2026-11`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub granted_usd_by_month: BTreeMap<String, Dollars>,
-    /// Whether the request gives a price: without one only seconds are known.
+    /// Whether the price is known; otherwise only seconds are.
     pub priced: bool,
-    /// Managed spot training: billed seconds may be fewer than training seconds.
+    /// Whether the jobs use managed spot training, where billed seconds may be fewer than training seconds.
     pub spot: bool,
 }
 
-/// An amount by itself.
+/// An amount in dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Dollars(#[serde(with = "dollars")] pub MicroUsd);
 
-/// What a training job cost by our books and by the training service's.
+/// The cost of a training job by the ledger and by the training service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct JobCost {
-    /// Its name.
+    /// Name of the training job.
     pub training_job_name: String,
-    /// Its trial.
+    /// Number of the trial.
     pub trial: u32,
-    /// Which attempt of the trial it is.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Instance type.
     pub instance_type: String,
-    /// Instances.
+    /// Number of instances.
     pub instance_count: u32,
-    /// Price of one instance; absent = unknown.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// Price of one instance for one hour; absent = unknown.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub price_usd_per_hour: Option<MicroUsd>,
-    /// `TrainingJobStatus` now; absent = the service does not know the job.
+    /// Current `TrainingJobStatus`; absent = the training service does not know the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training_job_status: Option<String>,
-    /// `BillableTimeInSeconds` now; absent while there is none.
+    /// Current `BillableTimeInSeconds`; absent until the training service reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billable_seconds: Option<u64>,
-    /// Seconds from the start of training to its end, where the service tells both.
+    /// Seconds from the start to the end of training; absent unless the training service reports both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training_seconds: Option<u64>,
-    /// Billable seconds that were booked; absent where none were.
+    /// Booked billable seconds; absent if none are booked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub booked_seconds: Option<u64>,
-    /// Seconds for which its instances were kept afterwards, as the service says now; absent until that is over.
+    /// Seconds for which the training service kept the instances after the job; absent until they are released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retained_seconds: Option<u64>,
-    /// The same, as they were booked.
+    /// Booked seconds of kept instances; absent if none are booked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub booked_retained_seconds: Option<u64>,
-    /// Amount that was booked; absent while none is.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// Booked amount; absent if none is booked.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub booked_usd: Option<MicroUsd>,
-    /// Amount that is reserved because none is booked, or for its instances while they are kept.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// Reserved amount: for a job without a booked bill, or for instances that are kept.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub reserved_usd: Option<MicroUsd>,
-    /// What the service's billable seconds cost at the price, with those for which its instances were kept.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// Cost of the training service's billable seconds and kept seconds at the price.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub computed_usd: Option<MicroUsd>,
-    /// Booked less computed, where both are known.
+    /// Booked less computed amount; absent unless both are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference_usd: Option<SignedUsd>,
-    /// What there is to say of it.
+    /// State of the bill; absent if it is booked and unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,
-    /// The same in a sentence.
+    /// The note as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
-    /// Whether the two books differ.
+    /// Whether ledger and training service differ.
     pub differs: bool,
 }
 
-/// What there is to say of a job's bill.
+/// State of a training job's bill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
-    /// It is ordered, and the service has not made it yet: its worst case is reserved.
+    /// The job is ordered but does not exist yet; its maximum cost is reserved.
     Ordered,
-    /// It has not ended: its worst case is reserved.
+    /// The job has not ended; its maximum cost is reserved.
     Running,
-    /// It has ended, and its bill is not booked yet.
+    /// The job has ended, but its bill is not booked yet.
     BillAwaited,
-    /// It was called off: it never started and costs nothing.
+    /// The order was canceled; the job never started and costs nothing.
     NeverStarted,
-    /// Its bill never came: the whole reservation was booked.
+    /// No bill arrived, so the whole reservation was booked.
     SettledInFull,
-    /// Its instances are kept for the next job: what that may cost is reserved.
+    /// The instances are kept for the next job; the maximum cost of that is reserved.
     InstancesKept,
-    /// Nobody could tell how long its instances were kept: the whole reservation for that was booked.
+    /// The time for which the instances were kept is unknown, so the whole reservation for it was booked.
     KeptSettledInFull,
-    /// It was taken as never started, and the service has billed it.
+    /// The ledger treats the job as never started, but the training service billed it.
     BilledThoughNeverStarted,
-    /// The service no longer knows it.
+    /// The training service does not know the job any more.
     UnknownToService,
-    /// The service tells other billable seconds than it did when they were booked.
+    /// The training service changed the billable seconds after they were booked.
     BillChanged,
 }
 
-/// A difference of two amounts: micro-dollars with a sign.
+/// A signed amount in micro-dollars, the difference of two amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct SignedUsd {
-    /// Whether it is below zero.
+    /// Whether the amount is below zero.
     pub negative: bool,
-    /// How much.
+    /// The absolute amount.
     pub amount: MicroUsd,
 }
 
 impl SignedUsd {
-    /// `one` less `other`.
+    /// Returns `one` less `other`.
     pub fn between(one: MicroUsd, other: MicroUsd) -> Self {
         let negative = one < other;
         Self { negative, amount: if negative { other.minus(one) } else { one.minus(other) } }
     }
 
-    /// The sum.
+    /// Returns the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         if self.negative == other.negative {
@@ -170,7 +171,7 @@ impl SignedUsd {
         Self::between(up.amount, down.amount)
     }
 
-    /// Whether it is nothing.
+    /// Returns whether the amount is zero.
     pub fn is_zero(self) -> bool {
         self.amount == MicroUsd::ZERO
     }
@@ -193,7 +194,8 @@ impl<'de> Deserialize<'de> for SignedUsd {
         let number: serde_json::Number =
             text.trim_start_matches('-').parse().map_err(serde::de::Error::custom)?;
         let micro = crate::request::micro_usd_down(&number);
-        let amount = micro.ok_or_else(|| serde::de::Error::custom("an amount in dollars is wanted"))?;
+        let amount = micro
+            .ok_or_else(|| serde::de::Error::custom("expected an amount in US dollars, for example -0.02"))?;
         Ok(Self { negative: negative && amount > 0, amount: MicroUsd(amount) })
     }
 }
@@ -202,32 +204,33 @@ impl<'de> Deserialize<'de> for SignedUsd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct CostTotals {
-    /// Training jobs.
+    /// Number of training jobs.
     pub training_jobs: u64,
-    /// Booked.
+    /// Booked amount.
     #[serde(with = "dollars")]
     pub booked_usd: MicroUsd,
-    /// Reserved for those that are not booked.
+    /// Reserved amount.
     #[serde(with = "dollars")]
     pub reserved_usd: MicroUsd,
-    /// What the service's billable seconds cost.
+    /// Cost of the training service's billable seconds.
     #[serde(with = "dollars")]
     pub computed_usd: MicroUsd,
-    /// The service's billable seconds.
+    /// Billable seconds by the training service.
     pub billable_seconds: u64,
-    /// Seconds for which the service kept instances after jobs, where that is over.
+    /// Seconds for which the training service kept instances that are now released.
     #[serde(default)]
     pub retained_seconds: u64,
-    /// Training seconds of the jobs that have billable ones.
+    /// Training seconds of the jobs that have billable seconds.
     pub training_seconds: u64,
-    /// What managed spot training saved of them, whole percent; absent where nothing was trained on spot instances.
+    /// Share of the training seconds that managed spot training saved, in whole percent; absent without spot instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spot_savings_percent: Option<u64>,
-    /// Jobs of which the two books differ.
+    /// Number of jobs for which ledger and training service differ.
     pub differing_jobs: u64,
-    /// Sum of the differences where both amounts are known: booked less computed.
+    /// Booked less computed amount, summed over the jobs with both.
     pub difference_usd: SignedUsd,
-    /// Spent and reserved by the ledger, less what the jobs add up to; absent if the tuning went on while it was read.
+    /// Spent and reserved amount of the ledger less the sum over the jobs; absent if a step was written between the
+    /// pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger_difference_usd: Option<SignedUsd>,
 }
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_add_up_across_zero() {
+    fn sums_of_differences_can_cross_zero() {
         assert_eq!(signed(7, 5).plus(signed(1, 4)), signed(0, 1));
         assert_eq!(signed(5, 7).plus(signed(4, 1)), signed(1, 0));
         assert_eq!(signed(5, 7).plus(signed(1, 4)), signed(0, 5));
@@ -250,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_dollars_with_a_sign() {
+    fn a_difference_is_written_as_signed_dollars() {
         for (difference, text) in [
             (signed(0, 28_750), "-0.02875"),
             (signed(28_750, 0), "0.02875"),

@@ -1,9 +1,9 @@
-//! The response shapes: Describe of a tuning, summaries of tunings and of training jobs, with AMT's members and one
-//! object `Controller` more.
+//! The responses of Describe and List: tuning jobs and training jobs, with AMT's members and one more object,
+//! `Controller`.
 //!
-//! Holds plain views to be filled by whoever knows the state, and turns them into JSON. Absent members are omitted,
-//! times are epoch seconds, dollars have at most six decimals. Values that JSON has not (NaN, infinities) are omitted.
-//! Never reads a clock, never decides.
+//! The use cases fill the views of this module, which converts them to JSON. Times are epoch seconds, and dollars have
+//! at most six decimals. Absent members are omitted, and so are values that JSON lacks (NaN and infinities). This
+//! module reads no clock and makes no decisions.
 
 use std::collections::BTreeMap;
 
@@ -15,50 +15,50 @@ use crate::request::{Request, usd};
 
 mod echo;
 
-pub use echo::{difference, first_difference, request_of};
+pub use echo::{difference, first_difference, request_from_description};
 
-/// Largest detail of an event that we publish, in bytes; EventBridge takes 256 KB with all that is around it.
+/// Maximum size of the detail of a published event, in bytes. EventBridge accepts 256 KB including the envelope.
 const EVENT_BYTES_MAX: usize = 200_000;
 
-/// A tuning job, as Describe and List show it.
+/// A tuning job in the responses of Describe and List.
 #[derive(Debug, Clone)]
 pub struct TuningView<'a> {
-    /// What was asked for.
+    /// The request that created it.
     pub request: &'a Request,
     /// ARN of the tuning job.
     pub arn: &'a str,
     /// `HyperParameterTuningJobStatus`.
     pub status: &'a str,
-    /// When it was submitted, ms since the epoch.
+    /// Time of submission, in ms since the epoch.
     pub created_ms: i64,
-    /// When it ended.
+    /// Time of its end, in ms since the epoch; `None` while it runs.
     pub ended_ms: Option<i64>,
-    /// When it last changed.
+    /// Time of its last change, in ms since the epoch.
     pub modified_ms: i64,
     /// Training jobs by status.
     pub counters: JobCounters,
-    /// Training jobs by what is known of their objective.
+    /// Training jobs by status of their objective.
     pub objectives: ObjectiveCounters,
     /// The best training job so far.
     pub best: Option<JobView<'a>>,
-    /// Why it failed.
+    /// Reason of a failure.
     pub failure_reason: Option<&'a str>,
-    /// Training jobs since the last that improved the objective.
+    /// Number of training jobs since the last that improved the objective.
     pub not_improving: Option<u32>,
-    /// What AMT does not tell.
+    /// The data that AMT's response lacks.
     pub controller: ControllerView<'a>,
 }
 
 /// `TrainingJobStatusCounters`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JobCounters {
-    /// Ended by themselves.
+    /// Completed.
     pub completed: u32,
-    /// Not ended.
+    /// Not ended yet.
     pub in_progress: u32,
-    /// Failed, and tried again.
+    /// Failed, with a further attempt.
     pub retryable_error: u32,
-    /// Failed for good.
+    /// Failed, without a further attempt.
     pub non_retryable_error: u32,
     /// Stopped by a decision, a user or a time limit.
     pub stopped: u32,
@@ -67,75 +67,75 @@ pub struct JobCounters {
 /// `ObjectiveStatusCounters`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ObjectiveCounters {
-    /// Final objective known.
+    /// Ended with a final objective value.
     pub succeeded: u32,
-    /// Running.
+    /// Not ended yet.
     pub pending: u32,
-    /// Ended without a value.
+    /// Ended without an objective value.
     pub failed: u32,
 }
 
-/// The controller's own part of a tuning.
+/// The data of a tuning job that the controller adds to AMT's response.
 #[derive(Debug, Clone, Default)]
 pub struct ControllerView<'a> {
-    /// Spent and settled.
+    /// Sum of the booked bills.
     pub spent: MicroUsd,
-    /// Reserved for what runs.
+    /// Sum of the reservations.
     pub reserved: MicroUsd,
-    /// The hard cap.
+    /// The hard cap; `None` = no cap.
     pub cap: Option<MicroUsd>,
-    /// Granted out of the stack's month's cap, if there is one.
+    /// Amount granted from the monthly cap of the stack; `None` = no monthly cap.
     pub granted: Option<MicroUsd>,
-    /// Whether nobody knows what its instances cost, so that what is spent counts as nothing.
+    /// Whether the price of the instances is unknown, so that every bill is booked as 0.
     pub price_unknown: bool,
-    /// Training jobs launched.
+    /// Number of training jobs launched.
     pub launched: u32,
-    /// The best value seen at any epoch.
+    /// The best value of the objective at any epoch.
     pub best_seen: Option<BestSeen>,
-    /// Why the tuning ended.
+    /// Reason of the end.
     pub end_reason: Option<&'a str>,
-    /// Why it is ending, before it has ended.
+    /// Reason of the coming end, while running training jobs stop.
     pub ending_reason: Option<&'a str>,
-    /// Trials started.
+    /// Number of trials started.
     pub trials_started: u32,
-    /// Trials that have a training job now; `None` where a trial has only one.
+    /// Number of trials that have a running training job; `None` without promotion, where a trial has only one job.
     pub trials_training: Option<u32>,
-    /// Most jobs at once, where its user has changed it.
+    /// `MaxParallelTrainingJobs` if the user changed it while the tuning job runs.
     pub max_parallel: Option<u32>,
-    /// Whether no further job is started for now.
+    /// Whether the user paused the start of further training jobs.
     pub paused: bool,
-    /// Name of the training job that trains the best configuration once more.
+    /// Name of the training job that trains the best configuration again.
     pub refit: Option<&'a str>,
-    /// Whether the best training job left a model, see [`Model`].
+    /// Whether the best training job left a model; `None` without a best job.
     pub best_model: Option<Model>,
     /// Brackets, most exploring first.
     pub brackets: Vec<BracketView>,
 }
 
-/// The best value of the objective seen at any epoch.
+/// The best value of the objective at any epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BestSeen {
     /// The value.
     pub value: f64,
-    /// Whose it is.
+    /// The trial that emitted the value.
     pub trial: u32,
-    /// At which epoch.
+    /// The epoch of the value.
     pub resource: u32,
 }
 
 /// Whether a training job left a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
-    /// It ended well, or its algorithm saves one when it is stopped.
+    /// It completed, or its algorithm saves a model when it is stopped.
     Left,
-    /// It failed, or its algorithm saves none when it is stopped.
+    /// It failed, or its algorithm saves no model when it is stopped.
     None,
-    /// It was stopped: it left one if its program saved one by then.
+    /// It was stopped and left a model only if its program had saved one.
     IfSaved,
 }
 
 impl Model {
-    /// The word in `Controller.Model` of the best training job.
+    /// Returns the value of `Controller.Model` of the best training job.
     pub fn word(self) -> &'static str {
         match self {
             Self::Left => "Left",
@@ -148,93 +148,93 @@ impl Model {
 /// A bracket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BracketView {
-    /// Trials that joined it.
+    /// Number of trials that joined the bracket.
     pub trials_started: u32,
-    /// Its rungs, lowest first.
+    /// The rungs, lowest first.
     pub rungs: Vec<RungView>,
 }
 
 /// A rung.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RungView {
-    /// Its epochs.
+    /// The level of the rung, in epochs.
     pub resource: u32,
-    /// Who was compared there; `None` at a bracket's last rung, which compares nobody.
+    /// The compared trials; `None` at the last rung of a bracket, which compares no trials.
     pub compared: Option<ComparedView>,
 }
 
-/// The trials that are compared at a rung.
+/// Numbers of trials that a rung compares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ComparedView {
-    /// Trials that arrived.
+    /// Number of trials that arrived.
     pub arrived: u32,
-    /// Trials that went on.
+    /// Number of trials that continued.
     pub went_on: u32,
-    /// Trials that wait there to be promoted; `None` where running jobs are stopped instead.
+    /// Number of trials that wait for their promotion; `None` without promotion, where rungs stop running jobs.
     pub waiting: Option<u32>,
 }
 
-/// A training job's part in the promotion of its trial.
+/// The rung of a training job of a promoted trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PromotionView {
-    /// The rung that it trains to.
+    /// The rung at which the training job ends.
     pub rung: u32,
-    /// That rung's epochs.
+    /// The level of that rung, in epochs.
     pub level: u32,
-    /// The epochs with which it went on from its trial's checkpoint.
+    /// The epochs of the checkpoint from which it resumed.
     pub resumed_from: Option<u32>,
-    /// The epochs with which it began although its trial had been promoted with more.
+    /// The epochs at which it began, if that is fewer than its trial had reached when it was promoted.
     pub repeated_from: Option<u32>,
 }
 
-/// A training job.
+/// A training job in the responses of Describe and List.
 #[derive(Debug, Clone)]
 pub struct JobView<'a> {
-    /// Its name.
+    /// `TrainingJobName`.
     pub name: &'a str,
-    /// Its ARN.
+    /// `TrainingJobArn`.
     pub arn: &'a str,
     /// `TrainingJobStatus`.
     pub status: &'a str,
-    /// The same in more words: how it ended, or what it does now.
+    /// The detailed status: how it ended, or its current phase.
     pub state: &'a str,
-    /// When it was created, ms since the epoch.
+    /// Time of creation, in ms since the epoch.
     pub created_ms: i64,
-    /// When training (and billing) began.
+    /// Time when training and billing began, in ms since the epoch.
     pub started_ms: Option<i64>,
-    /// When training (and billing) ended.
+    /// Time when training and billing ended, in ms since the epoch.
     pub ended_ms: Option<i64>,
-    /// Its configuration.
+    /// The tuned hyperparameters, by name.
     pub tuned: &'a BTreeMap<String, String>,
-    /// The objective's last value.
+    /// The last value of the objective.
     pub final_value: Option<f64>,
-    /// Why it failed.
+    /// Reason of a failure.
     pub failure_reason: Option<&'a str>,
     /// `ObjectiveStatus`.
     pub objective_status: &'a str,
-    /// Its trial.
+    /// The trial.
     pub trial: u32,
-    /// Which attempt of the trial it is.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// The trial's bracket.
+    /// The bracket of the trial.
     pub bracket: u32,
-    /// Epochs the trial has used.
+    /// The epochs that the trial has trained.
     pub resource: u32,
-    /// Where trials are promoted: what of it this job is for.
+    /// The rung of the training job; `None` without promotion.
     pub promotion: Option<PromotionView>,
     /// `BillableTimeInSeconds`, once known.
     pub billable_seconds: Option<u64>,
-    /// Best value so far.
+    /// The best value of the objective so far.
     pub best_value: Option<f64>,
-    /// Why it was stopped.
+    /// Reason of a stop.
     pub stop_reason: Option<&'a str>,
-    /// What is reserved for it.
+    /// The reservation for its bill.
     pub reserved: Option<MicroUsd>,
-    /// What it cost, once settled.
+    /// The booked cost; `None` until the bill is booked.
     pub cost: Option<MicroUsd>,
 }
 
-/// The answer of `DescribeHyperParameterTuningJob`.
+/// Returns the response of `DescribeHyperParameterTuningJob`.
 pub fn tuning_job(view: &TuningView<'_>) -> Value {
     let mut members = common(view);
     let request = view.request;
@@ -263,8 +263,8 @@ pub fn tuning_job(view: &TuningView<'_>) -> Value {
     Value::Object(members)
 }
 
-/// The detail of the event that a tuning job's status has changed: as Describe, but times are milliseconds, what is absent is
-/// null, and the user's tags are a map. A request that is too large for an event is left out.
+/// Returns the detail of the event for a changed status. Like the response of Describe, but times are in milliseconds,
+/// absent members are null, and the user's tags are a map. A request that is too large for an event is omitted.
 pub fn tuning_job_event(view: &TuningView<'_>) -> Value {
     let mut detail = tuning_job(view);
     let times = [
@@ -298,7 +298,7 @@ pub fn tuning_job_event(view: &TuningView<'_>) -> Value {
     detail
 }
 
-/// One element of `HyperParameterTuningJobSummaries`.
+/// Returns one element of `HyperParameterTuningJobSummaries`.
 pub fn tuning_job_summary(view: &TuningView<'_>) -> Value {
     let mut members = common(view);
     members.insert("Strategy".to_owned(), json!(view.request.strategy()));
@@ -309,25 +309,25 @@ pub fn tuning_job_summary(view: &TuningView<'_>) -> Value {
     Value::Object(members)
 }
 
-/// A tuning job of which no more is known than what its row in the index and its head say.
+/// A tuning job of which only the index row and the head are readable.
 #[derive(Debug, Clone, Copy)]
-pub struct UnreadView<'a> {
-    /// Its name.
+pub struct UnreadableTuningView<'a> {
+    /// `HyperParameterTuningJobName`.
     pub name: &'a str,
-    /// Its ARN.
+    /// `HyperParameterTuningJobArn`.
     pub arn: &'a str,
-    /// Its status.
+    /// `HyperParameterTuningJobStatus`.
     pub status: &'a str,
-    /// When it was submitted.
+    /// Time of submission, in ms since the epoch.
     pub created_ms: i64,
-    /// When it changed.
+    /// Time of its last change, in ms since the epoch.
     pub modified_ms: i64,
-    /// Why the rest cannot be read.
+    /// Reason why the other rows are unreadable.
     pub why: &'a str,
 }
 
-/// One element of `HyperParameterTuningJobSummaries` for a tuning job that cannot be read.
-pub fn unread_tuning_job(view: &UnreadView<'_>) -> Value {
+/// Returns one element of `HyperParameterTuningJobSummaries` for an unreadable tuning job.
+pub fn unreadable_tuning_summary(view: &UnreadableTuningView<'_>) -> Value {
     json!({
         "HyperParameterTuningJobName": view.name,
         "HyperParameterTuningJobArn": view.arn,
@@ -338,19 +338,19 @@ pub fn unread_tuning_job(view: &UnreadView<'_>) -> Value {
     })
 }
 
-/// One element of `TrainingJobSummaries`.
+/// Returns one element of `TrainingJobSummaries`.
 pub fn training_job_summary(job: &JobView<'_>, request: &Request) -> Value {
     job_summary(job, request.objective_metric(), None)
 }
 
-/// Epoch seconds, with a fraction of milliseconds.
+/// Converts ms since the epoch to seconds with up to three decimals.
 pub fn epoch_seconds(ms: i64) -> Value {
     let negative = ms < 0;
     let magnitude = crate::request::decimal(ms.unsigned_abs(), 1_000, 3).as_f64().unwrap_or(0.0);
     json!(if negative { -magnitude } else { magnitude })
 }
 
-/// What Describe and List have in common.
+/// Returns the members that Describe and List share.
 fn common(view: &TuningView<'_>) -> Map<String, Value> {
     let mut members = Map::new();
     members.insert("HyperParameterTuningJobName".to_owned(), json!(view.request.name()));
@@ -378,7 +378,7 @@ fn common(view: &TuningView<'_>) -> Map<String, Value> {
     members
 }
 
-/// A training job's summary; AMT gives the objective's direction with the best job only.
+/// Returns the summary of a training job. AMT shows the direction of the objective only for the best job.
 fn job_summary(job: &JobView<'_>, metric: &str, direction: Option<Objective>) -> Value {
     let mut members = Map::new();
     members.insert("TrainingJobName".to_owned(), json!(job.name));
@@ -419,7 +419,7 @@ fn job_summary(job: &JobView<'_>, metric: &str, direction: Option<Objective>) ->
     Value::Object(members)
 }
 
-/// The settings of the request's `Controller`, and what became of them.
+/// Returns `Controller` of the request with the state of the tuning job.
 fn controller(view: &TuningView<'_>) -> Value {
     let own = &view.controller;
     let mut members = view.request.object("Controller").cloned().unwrap_or_default();
@@ -450,7 +450,7 @@ fn controller(view: &TuningView<'_>) -> Value {
     Value::Object(members)
 }
 
-/// What List shows as well.
+/// Returns the members of `Controller` that List shows too.
 fn totals(own: &ControllerView<'_>) -> Map<String, Value> {
     let mut members = Map::new();
     members.insert("SpentUsd".to_owned(), usd(own.spent));
@@ -466,7 +466,7 @@ fn totals(own: &ControllerView<'_>) -> Map<String, Value> {
     members
 }
 
-/// A failure reason, cut to AMT's length.
+/// Returns a failure reason, cut to AMT's maximum length.
 fn failure(reason: &str) -> Value {
     const CHARACTERS_MAX: usize = 1_024;
     Value::String(reason.chars().take(CHARACTERS_MAX).collect())

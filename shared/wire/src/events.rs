@@ -1,8 +1,8 @@
-//! What AWS delivers to a Lambda function, and what it wants back.
+//! The payloads that AWS delivers to Lambda functions, and their responses.
 //!
-//! Every parser here is pure and total: any bytes give a value or an [`EventError`], within bounds of memory and time,
-//! and never a panic. The local host and the simulators feed the same parsers through the encoders beside them.
-//! Nothing here decides what an event means for a tuning.
+//! Every parser is a pure function that accepts any bytes: it returns a value or an [`EventError`] within bounds of
+//! memory and time, and never panics. The local host and the simulator use the encoders of this module to feed the same
+//! parsers. This module does not decide what an event means for a tuning.
 
 mod field;
 pub mod http;
@@ -19,53 +19,54 @@ use serde_json::Value;
 use serde_json::error::Category;
 use thiserror::Error;
 
-/// Largest payload of an invocation that is read, in bytes: Lambda's own limit.
+/// Maximum size of an invocation's payload, in bytes. This is Lambda's own limit.
 pub const MAX_PAYLOAD_BYTES: usize = 6 * 1024 * 1024;
 
-/// Why a payload gave no event.
+/// Why a payload yields no event.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EventError {
-    /// A sound event, but not one for this reader. Drop it and succeed.
-    #[error("not an event for this reader: {0}")]
+    /// The event is valid, but meant for another reader. Drop it and report success.
+    #[error("event for another reader: {0}")]
     NotOurs(String),
-    /// It cannot be read, now or later. Count it and send it to the failure queue; do not retry. From HTTP: 400.
+    /// The payload is permanently unreadable. Count it and send it to the failure queue; do not retry it. HTTP status
+    /// 400.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// It is larger than anything AWS sends. As [`EventError::Unreadable`]; from HTTP: 413.
+    /// The payload exceeds the sizes that AWS sends. Handle it like [`EventError::Unreadable`]. HTTP status 413.
     #[error("{what} is larger than {limit_bytes} bytes")]
     TooLarge {
-        /// Which part.
+        /// The part that is too large.
         what: &'static str,
-        /// The bound.
+        /// The maximum size of the part, in bytes.
         limit_bytes: usize,
     },
 }
 
-/// What is wrong with a payload. It carries the decoders' words, since callers keep the text alone.
+/// Why a payload is unreadable. It contains the decoder's message, because callers only keep the text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unreadable {
-    /// It is no JSON, or not of the shape wanted.
-    #[error("not the JSON expected: {0}")]
+    /// The payload is not JSON, or has unexpected fields.
+    #[error("invalid JSON: {0}")]
     NotJson(String),
-    /// A field is missing or of another kind.
-    #[error("{path}: expected {expected}")]
+    /// A field is missing or invalid.
+    #[error("invalid {path}: expected {expected}")]
     Field {
-        /// Where in the payload.
+        /// Path of the field.
         path: &'static str,
-        /// What should be there.
+        /// The expected value.
         expected: &'static str,
     },
-    /// Its base64 or its compression is broken.
-    #[error("{path}: {reason}")]
+    /// The base64 or the compression of a field is invalid.
+    #[error("invalid {path}: {reason}")]
     Encoding {
-        /// Where in the payload.
+        /// Path of the field.
         path: &'static str,
-        /// The decoder's words.
+        /// The message of the decoder.
         reason: String,
     },
 }
 
-/// The JSON of an invocation's payload, which all parsers here take.
+/// Reads the JSON of an invocation's payload. All parsers of this module take it.
 pub fn payload(bytes: &[u8]) -> Result<Value, EventError> {
     if bytes.len() > MAX_PAYLOAD_BYTES {
         return Err(EventError::TooLarge { what: "the payload", limit_bytes: MAX_PAYLOAD_BYTES });
@@ -73,21 +74,24 @@ pub fn payload(bytes: &[u8]) -> Result<Value, EventError> {
     Ok(serde_json::from_slice(bytes).map_err(|error| not_json(&error))?)
 }
 
-/// What is wrong with JSON, and where. Of a value of another kind only the place is told: serde's words repeat the value,
-/// which may be a user's data.
+/// Returns the error for invalid JSON. For a value of an unexpected type it contains only the position, because serde's
+/// message repeats the value, which may be a user's data.
 fn not_json(error: &serde_json::Error) -> Unreadable {
     Unreadable::NotJson(match error.classify() {
-        Category::Data => format!("another shape at line {} column {}", error.line(), error.column()),
+        Category::Data => {
+            format!("unexpected type or missing field at line {} column {}", error.line(), error.column())
+        }
         Category::Io | Category::Syntax | Category::Eof => field::cut(&error.to_string(), 200),
     })
 }
 
-/// Bytes in base64 at `path`.
+/// Decodes the base64 text of the field at `path`.
 fn decode_base64(text: &str, path: &'static str) -> Result<Vec<u8>, Unreadable> {
     STANDARD.decode(text).map_err(|error| Unreadable::Encoding { path, reason: error.to_string() })
 }
 
-/// Refuses an EventBridge event that is not of one of `sources` (of any, if there are none) and of `detail_type`.
+/// Rejects an EventBridge event with another `detail-type`, or with a source that is not in `sources` (empty = any
+/// source).
 fn expect_kind(event: &Value, sources: &[&str], detail_type: &str) -> Result<(), EventError> {
     let source = field::text(event, "source", "source")?;
     let kind = field::text(event, "detail-type", "detail-type")?;

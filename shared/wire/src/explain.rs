@@ -1,154 +1,154 @@
-//! The explanation of one trial: everything that was decided about it, with the numbers it rests on, in order of time.
+//! The explanation of one trial: every event and decision in order of time, with the numbers behind it.
 //!
-//! Plain data, to be filled by whoever reads the log. Times are epoch seconds, money is in dollars, values that are not
-//! numbers are null. Never decides, and holds no rule of its own.
+//! This module only has the data types; the use case that reads the event log fills them. Times are epoch seconds,
+//! money is in dollars, and values that are not finite numbers are null.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tuning::money::MicroUsd;
 
-use crate::shape::{maybe_dollars, maybe_seconds, seconds};
+use crate::shape::{optional_dollars, optional_seconds, seconds};
 
-/// One trial explained.
+/// The explanation of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Explanation {
-    /// Name of the tuning.
+    /// Name of the tuning job.
     #[serde(rename = "HyperParameterTuningJobName")]
     pub tuning: String,
-    /// The trial.
+    /// Number of the trial.
     pub trial: u32,
-    /// Its bracket (0 = the most exploring).
+    /// Bracket of the trial; 0 is the bracket that starts the most trials.
     pub bracket: u32,
-    /// Levels (epochs) at which the trials of its bracket are compared, lowest first; none without Hyperband.
+    /// Levels of the rungs of the bracket, in epochs, lowest first; empty without Hyperband.
     pub rungs: Vec<u32>,
-    /// Its hyperparameters.
+    /// Tuned hyperparameters, by name.
     pub tuned_hyper_parameters: BTreeMap<String, String>,
-    /// The objective metric.
+    /// Name of the objective metric.
     pub metric_name: String,
     /// `Maximize` or `Minimize`.
     #[serde(rename = "Type")]
     pub direction: String,
-    /// Its training jobs, in order.
+    /// Training jobs of the trial, in order.
     pub training_jobs: Vec<ExplainedJob>,
-    /// What happened and what was decided, in order.
+    /// Events and decisions, in order of time.
     pub entries: Vec<Entry>,
-    /// How things stand, while the trial is not over.
+    /// The current state in a sentence; absent once the trial is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
 }
 
-/// A training job of the trial, as far as it is known.
+/// A training job of the trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ExplainedJob {
-    /// Its name.
+    /// Name of the training job.
     pub training_job_name: String,
-    /// Which attempt it is.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Rung it was started for.
+    /// Rung for which it was started.
     pub rung: u32,
-    /// When it was ordered.
+    /// Time of the order.
     #[serde(with = "seconds")]
     pub ordered_time: i64,
-    /// Why there is this attempt.
+    /// Reason of this attempt.
     pub why: String,
-    /// `MaxRuntimeInSeconds` sent.
+    /// `MaxRuntimeInSeconds` of the training job.
     pub max_runtime_in_seconds: u64,
-    /// `MaxWaitTimeInSeconds` sent (spot only).
+    /// `MaxWaitTimeInSeconds` of the training job (spot only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_wait_time_in_seconds: Option<u64>,
-    /// What was reserved for it; absent without a price.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// Reservation; absent without a price.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub reserved_usd: Option<MicroUsd>,
-    /// When its instances began to run.
-    #[serde(with = "maybe_seconds", default, skip_serializing_if = "Option::is_none")]
+    /// Time when its instances began to run.
+    #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
     pub training_start_time: Option<i64>,
-    /// When they ceased to.
-    #[serde(with = "maybe_seconds", default, skip_serializing_if = "Option::is_none")]
+    /// Time when its instances stopped.
+    #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
     pub training_end_time: Option<i64>,
-    /// How often its instances were taken away.
+    /// Number of spot interruptions.
     pub interruptions: u32,
-    /// How it ended; absent while it is not known to have ended.
+    /// How it ended; absent until its end is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
-    /// Failure or refusal.
+    /// Reason of a failure, or of a rejected `CreateTrainingJob`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
-    /// Seconds billed, once known.
+    /// Billed seconds; absent until the bill is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billable_seconds: Option<u64>,
-    /// What it cost, once booked.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// Cost; absent until it is booked.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<MicroUsd>,
-    /// Whether the bill never came and the whole reservation was booked.
+    /// Whether the whole reservation was booked because no bill arrived.
     pub settled_in_full: bool,
 }
 
-/// One thing that happened or was decided.
+/// One event or decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Entry {
-    /// The step that took or made it; absent for what came too late for any step.
+    /// Number of the step that recorded it; absent for results that arrived too late for any step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
-    /// When: the time of that step.
+    /// Time of that step.
     #[serde(with = "seconds")]
     pub time: i64,
-    /// What kind of thing.
+    /// Kind of the entry.
     pub kind: Kind,
-    /// It and its reason in one sentence.
+    /// The event or decision and its reason in one sentence.
     pub says: String,
-    /// The training job it concerns.
+    /// Name of the training job; absent if the entry concerns the whole trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training_job_name: Option<String>,
-    /// The comparison at a rung.
+    /// The comparison at a rung; absent for other entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rung: Option<Box<Comparison>>,
-    /// Values that came after the decision and changed nothing.
+    /// Values that arrived after the decision and had no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_values: Vec<EpochValue>,
 }
 
-/// What kind of thing an entry is.
+/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// A training job was ordered.
     JobOrdered,
-    /// Its instances began to run.
+    /// The instances of a training job began to run.
     JobStarted,
-    /// Its instances were taken away.
+    /// A spot interruption took the instances of a training job.
     JobInterrupted,
-    /// An order could not be carried out yet.
+    /// An action was deferred.
     Deferred,
     /// The trial was compared with others at a rung.
     Judged,
-    /// The trial came to its rung's level and waits there.
+    /// The trial reached the level of its rung and waits for promotion.
     RungReached,
-    /// The trial was promoted: it goes on at the next rung, in a training job of its own.
+    /// The trial was promoted to the next rung, in a new training job.
     Promoted,
-    /// A training job did not go on from the trial's checkpoint.
+    /// A training job did not resume from the checkpoint of the trial.
     ResourceRepeated,
     /// A training job was ordered to stop.
     StopOrdered,
-    /// A stored log was ordered to be read.
+    /// A read of the stored log of a training job was ordered.
     LogReadOrdered,
-    /// A bill was ordered to be read.
+    /// A read of the bill of a training job was ordered.
     BillOrdered,
-    /// A bill never came: the reservation was booked in full.
+    /// No bill arrived, so the whole reservation was booked.
     SettledInFull,
-    /// What keeping its instances cost was booked, or they are to be let go.
+    /// The cost of a warm pool was booked, or the release of its instances was ordered.
     InstancesKept,
-    /// A training job is over, and its trial waits for a further attempt.
+    /// A training job ended, and its trial waits for a further attempt.
     AttemptAwaited,
-    /// Results came after the decision.
+    /// Results arrived after the decision.
     LateResults,
     /// The trial is over.
     TrialFinished,
 }
 
-/// The trial among those that had arrived at a rung.
+/// The comparison of the trial with the others that had arrived at a rung.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Comparison {
@@ -160,34 +160,34 @@ pub struct Comparison {
     pub level: u32,
     /// The epoch whose value was compared.
     pub epoch: u32,
-    /// How that epoch lies to the level.
+    /// Relation of that epoch to the level.
     pub compared: Compared,
-    /// The value; null = not a number.
+    /// The compared value; null = not a finite number.
     pub value: Option<f64>,
     /// 1 = best.
     pub rank: u32,
     /// Trials that had arrived, this one included.
     pub arrived: u32,
-    /// How many of them go on.
+    /// Number of arrived trials that may continue.
     pub allowed: u32,
-    /// Whether this one went on.
+    /// Whether this trial continued.
     pub went_on: bool,
-    /// The rule with its numbers.
+    /// The rule of the comparison, with its numbers.
     pub rule: String,
-    /// All that had arrived, best first, this one among them.
+    /// All trials that had arrived, best first, this one included.
     pub arrivals: Vec<ArrivalView>,
-    /// What the trial had cost until then.
+    /// Cost of the trial up to the comparison.
     pub cost: CostSoFar,
 }
 
 /// The epoch whose value was compared at a rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Compared {
-    /// That of the level.
+    /// The epoch of the level.
     AtLevel,
-    /// The first one above it.
+    /// The first epoch above the level.
     Late,
-    /// The last one: the program had ended before the level.
+    /// The last epoch: the program ended before the level.
     LastBeforeEnd,
 }
 
@@ -197,28 +197,28 @@ pub enum Compared {
 pub struct ArrivalView {
     /// 1 = best.
     pub rank: u32,
-    /// The trial.
+    /// Number of the trial.
     pub trial: u32,
-    /// Its value; null = not a number.
+    /// Value of the trial; null = not a finite number.
     pub value: Option<f64>,
-    /// Whether it went on.
+    /// Whether the trial continued.
     pub went_on: bool,
 }
 
-/// What a trial has cost.
+/// Cost of a trial up to a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct CostSoFar {
-    /// Seconds that were billed.
+    /// Billed seconds of ended jobs.
     pub billed_seconds: u64,
-    /// Booked for jobs that had ended; absent without a price.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// Booked cost of ended jobs; absent without a price.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub billed_usd: Option<MicroUsd>,
-    /// The job that was not billed yet: an estimate of its seconds.
+    /// Estimated seconds of the job without a bill; absent if every job has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_seconds: Option<u64>,
-    /// An estimate of what they cost.
-    #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+    /// Estimated cost of those seconds; absent without a price.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     pub estimated_usd: Option<MicroUsd>,
 }
 
@@ -226,10 +226,10 @@ pub struct CostSoFar {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct EpochValue {
-    /// The epoch; absent where the line's place is not known.
+    /// The epoch; absent if the log line has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u32>,
-    /// The value; null = not a number.
+    /// The value; null = not a finite number.
     pub value: Option<f64>,
 }
 
@@ -239,9 +239,9 @@ mod tests {
 
     use super::*;
 
-    /// The names are a contract with whoever reads the JSON.
+    /// Readers of the JSON depend on these names.
     #[test]
-    fn the_members_are_named_as_elsewhere() {
+    fn members_have_their_names_in_json() {
         let compared = Comparison {
             bracket: 0,
             rung: 1,

@@ -1,20 +1,20 @@
-//! One row of the table, as every store holds it: a key of two strings and a flat map of attributes.
+//! One row of the table: a key of two strings and a flat map of attributes.
 //!
-//! Holds only shapes. A row is at most [`MAX_ITEM_BYTES`]; nested data is JSON text in one attribute, so that any
-//! DynamoDB tool shows it. Numbers are whole: a metric (which may be NaN) is stored as text.
+//! A row has at most [`MAX_ITEM_BYTES`]. Nested data is JSON text in one attribute, which any DynamoDB tool can show.
+//! Numbers are whole; a metric, which may be NaN, is stored as text.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Largest row we ever write, in bytes of names and values; DynamoDB refuses above 400 KB.
+/// Maximum size of a written row, in bytes of names and values. DynamoDB rejects rows above 400 KB.
 pub const MAX_ITEM_BYTES: usize = 300 * 1024;
 
 /// Name of the partition key attribute.
 pub const PK: &str = "pk";
 /// Name of the sort key attribute.
 pub const SK: &str = "sk";
-/// Name of the attribute with the epoch second after which a fact row may be removed by time-to-live.
+/// Name of the attribute with the epoch second after which DynamoDB's time to live may remove a fact row.
 pub const EXPIRES_AT: &str = "expires_at";
 
 /// The primary key of a row.
@@ -27,7 +27,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key from its two parts.
+    /// Returns a key from its two parts.
     pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
         Self { pk: pk.into(), sk: sk.into() }
     }
@@ -42,12 +42,12 @@ pub enum Attr {
     N(i64),
     /// Bytes.
     B(Vec<u8>),
-    /// Truth value.
+    /// Boolean.
     Bool(bool),
 }
 
 impl Attr {
-    /// Bytes that DynamoDB counts for this value (numbers: an upper bound).
+    /// Returns the size that DynamoDB counts for this value, in bytes. For numbers it is an upper bound.
     pub fn size_bytes(&self) -> usize {
         match self {
             Self::S(text) => text.len(),
@@ -63,24 +63,24 @@ impl Attr {
 pub struct Item {
     /// The primary key.
     pub key: Key,
-    /// All attributes but the key's.
+    /// All attributes except the key.
     pub attributes: BTreeMap<String, Attr>,
 }
 
 impl Item {
-    /// A row without attributes.
+    /// Returns a row without attributes.
     pub fn new(key: Key) -> Self {
         Self { key, attributes: BTreeMap::new() }
     }
 
-    /// The row with one more attribute (or that attribute replaced).
+    /// Returns the row with attribute `name` added or replaced.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Attr>) -> Self {
         self.attributes.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The text of attribute `name`, if it is there and text.
+    /// Returns the text of attribute `name`, or `None` if it is missing or has another type.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.attributes.get(name) {
             Some(Attr::S(text)) => Some(text),
@@ -88,7 +88,7 @@ impl Item {
         }
     }
 
-    /// The number in attribute `name`, if it is there and a number.
+    /// Returns the number in attribute `name`, or `None` if it is missing or has another type.
     pub fn number(&self, name: &str) -> Option<i64> {
         match self.attributes.get(name) {
             Some(Attr::N(number)) => Some(*number),
@@ -96,7 +96,7 @@ impl Item {
         }
     }
 
-    /// The bytes in attribute `name`, if it is there and bytes.
+    /// Returns the bytes in attribute `name`, or `None` if it is missing or has another type.
     pub fn bytes(&self, name: &str) -> Option<&[u8]> {
         match self.attributes.get(name) {
             Some(Attr::B(bytes)) => Some(bytes),
@@ -104,7 +104,7 @@ impl Item {
         }
     }
 
-    /// Size as DynamoDB counts it: names and values (an upper bound).
+    /// Returns the size of names and values that DynamoDB counts, in bytes. It is an upper bound.
     pub fn size_bytes(&self) -> usize {
         let key = PK.len() + self.key.pk.len() + SK.len() + self.key.sk.len();
         self.attributes.iter().fold(key, |sum, (name, value)| sum + name.len() + value.size_bytes())

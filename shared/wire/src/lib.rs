@@ -1,4 +1,4 @@
-//! Every serialised shape, versioned: requests and responses of AMT, events, stored rows.
+//! Every serialized format, with versions: requests and responses of AMT, events, stored rows.
 #![warn(missing_docs)]
 
 pub mod algorithm;

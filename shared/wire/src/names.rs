@@ -1,32 +1,33 @@
-//! Names and tags that tie a training job, its log streams and its decision to a tuning.
+//! Names and tags that link a training job and its log streams to a tuning job.
 //!
-//! A training job's name is computed from its tuning and key and read back from the right, so dashes in a tuning's
-//! name do no harm. Assumes tuning names of at most 32 characters (constraint table). Never trusts a name alone: a
-//! name that parses may belong to another stack; the tags decide.
+//! The name of a training job consists of tuning ID and job key. It is parsed from the right, so the name of the tuning
+//! job may contain dashes. Tuning names have at most 32 characters (constraint table). A name alone proves nothing: a
+//! valid name may belong to another stack, so the callers compare the tags.
 
 use sha2::{Digest, Sha256};
 use tuning::fact::JobKey;
 
-/// Tag with the stack's id.
+/// Tag with the stack ID.
 pub const TAG_STACK: &str = "hyperband:stack";
-/// Tag with the tuning's id, `<tuning>-<inc6>`.
+/// Tag with the tuning ID, `<tuning>-<inc6>`.
 pub const TAG_TUNING: &str = "hyperband:tuning";
-/// Tag with the job's key, `<trial>-<rung>-<attempt>`.
+/// Tag with the job key, `<trial>-<rung>-<attempt>`.
 pub const TAG_DECISION: &str = "hyperband:decision";
 
-/// Longest training job name that SageMaker takes.
+/// Maximum length of a training job name, by SageMaker's limit.
 pub const MAX_JOB_NAME_CHARS: usize = 63;
-/// Longest tuning name that AMT takes.
+/// Maximum length of a tuning job name, by AMT's limit.
 pub const MAX_TUNING_NAME_CHARS: usize = 32;
-/// Characters of an incarnation.
+/// Length of an incarnation, in characters.
 pub const INCARNATION_CHARS: usize = 6;
 
 /// Digits of base 36.
 const BASE_36: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Name of a job of the tuning `tuning_id` (`<tuning>-<inc6>`): `<tuning>-<inc6>-<trial>-<rung>-<attempt>`.
+/// Returns the name of a training job: `<tuning>-<inc6>-<trial>-<rung>-<attempt>`, where `tuning_id` is
+/// `<tuning>-<inc6>`.
 ///
-/// At most [`MAX_JOB_NAME_CHARS`] long for every job that [`tuning::limits`] allows.
+/// The name has at most [`MAX_JOB_NAME_CHARS`] for every job within [`tuning::limits`].
 ///
 /// ```
 /// # use tuning::fact::JobKey;
@@ -37,7 +38,8 @@ pub fn training_job_name(tuning_id: &str, key: JobKey) -> String {
     format!("{tuning_id}-{key}")
 }
 
-/// The tuning id and the key in a training job's name; `None` for a name that [`training_job_name`] never gives.
+/// Returns the tuning ID and the job key of a training job name, or `None` for a name that [`training_job_name`] never
+/// returns.
 pub fn parse_training_job_name(name: &str) -> Option<(String, JobKey)> {
     if name.len() > MAX_JOB_NAME_CHARS {
         return None;
@@ -53,7 +55,7 @@ pub fn parse_training_job_name(name: &str) -> Option<(String, JobKey)> {
     Some((tuning_id.to_owned(), JobKey { trial, rung, attempt }))
 }
 
-/// The key in the text of [`TAG_DECISION`], `<trial>-<rung>-<attempt>`.
+/// Returns the job key in the value of [`TAG_DECISION`], `<trial>-<rung>-<attempt>`.
 pub fn parse_job_key(text: &str) -> Option<JobKey> {
     let mut parts = text.split('-');
     let trial = canonical_number(parts.next()?)?;
@@ -62,14 +64,14 @@ pub fn parse_job_key(text: &str) -> Option<JobKey> {
     (parts.next().is_none() && attempt > 0).then_some(JobKey { trial, rung, attempt })
 }
 
-/// 32 hexadecimal characters that stand for some bytes.
+/// Returns the first 128 bits of the SHA-256 of `bytes` as 32 hexadecimal characters.
 pub fn digest(bytes: &[u8]) -> String {
     let nibble = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
     let digest = Sha256::digest(bytes);
     digest.iter().take(16).flat_map(|byte| [nibble(byte >> 4), nibble(byte & 15)]).collect()
 }
 
-/// Six base-36 characters of the SHA-256 of `input`, which tell two tunings of one name apart.
+/// Returns six base-36 characters of the SHA-256 of `input`. They distinguish tuning jobs with the same name.
 pub fn incarnation(input: &[u8]) -> String {
     let digest = Sha256::digest(input);
     let mut number = digest.iter().take(8).fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
@@ -82,20 +84,20 @@ pub fn incarnation(input: &[u8]) -> String {
     text
 }
 
-/// A training job's log stream, `<job>/<host>-<digits>`.
+/// The name of a training job's log stream, `<job>/<host>-<digits>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogStream {
     /// Training job name.
     pub job: String,
-    /// Host, `algo-1`.
+    /// Host, such as `algo-1`.
     pub host: String,
-    /// When the host started: digits of seconds or milliseconds, both are seen.
+    /// Start time of the host, as the digits of epoch seconds or milliseconds.
     pub started_digits: String,
 }
 
-/// Takes the name of a log stream apart; `None` when it is not a training job's host.
+/// Parses the name of a log stream. Returns `None` unless it belongs to a host of a training job.
 ///
-/// Cheap, so that the lines of other users of the log group are dropped before anything else is done with them.
+/// This check is cheap, so callers use it first to drop the log streams of other users of the log group.
 pub fn log_stream(name: &str) -> Option<LogStream> {
     let (job, rest) = name.split_once('/')?;
     let (host, started_digits) = rest.rsplit_once('-')?;
@@ -109,7 +111,7 @@ pub fn log_stream(name: &str) -> Option<LogStream> {
     })
 }
 
-/// `<tuning>-<inc6>` with a tuning name that AMT takes.
+/// Returns whether `id` is `<tuning>-<inc6>` with a valid tuning name.
 fn is_tuning_id(id: &str) -> bool {
     let Some((name, incarnation)) = id.rsplit_once('-') else { return false };
     incarnation.len() == INCARNATION_CHARS
@@ -117,7 +119,7 @@ fn is_tuning_id(id: &str) -> bool {
         && is_name(name, MAX_TUNING_NAME_CHARS)
 }
 
-/// `[a-zA-Z0-9](-*[a-zA-Z0-9])*` of at most `limit` characters.
+/// Returns whether `name` matches `[a-zA-Z0-9](-*[a-zA-Z0-9])*` and has at most `limit` characters.
 fn is_name(name: &str, limit: usize) -> bool {
     (1..=limit).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
@@ -125,7 +127,7 @@ fn is_name(name: &str, limit: usize) -> bool {
         && !name.ends_with('-')
 }
 
-/// A number as `Display` writes it: digits only, no zero in front.
+/// Parses a number in the form that `Display` writes: digits only, without leading zeros.
 fn canonical_number(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let canonical = digits && (text == "0" || !text.starts_with('0'));
@@ -137,19 +139,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check_refused(name: &str) {
+    fn assert_invalid(name: &str) {
         assert_eq!(parse_training_job_name(name), None, "{name}");
     }
 
     #[test]
-    fn a_name_of_the_samples_is_read() {
+    fn a_name_from_the_samples_is_parsed() {
         let key = JobKey { trial: 7, rung: 1, attempt: 1 };
         assert_eq!(parse_training_job_name("hb1-3fa1c2-7-1-1"), Some(("hb1-3fa1c2".to_owned(), key)));
         assert_eq!(parse_job_key("7-1-1"), Some(key));
     }
 
     #[test]
-    fn names_that_we_never_give_are_refused() {
+    fn invalid_names_are_rejected() {
         for name in [
             "",
             "-",
@@ -168,14 +170,14 @@ mod tests {
             "hb1-3fa1c2-7-1-1-",
             "hbé-3fa1c2-7-1-1",
         ] {
-            check_refused(name);
+            assert_invalid(name);
         }
-        check_refused(&format!("{}-3fa1c2-7-1-1", "a".repeat(33)));
-        check_refused(&format!("{}-3fa1c2-4294967295-4294967295-4294967295", "a".repeat(32)));
+        assert_invalid(&format!("{}-3fa1c2-7-1-1", "a".repeat(33)));
+        assert_invalid(&format!("{}-3fa1c2-4294967295-4294967295-4294967295", "a".repeat(32)));
     }
 
     #[test]
-    fn the_longest_name_within_the_limits_fits_sagemaker() {
+    fn the_longest_name_is_within_sagemakers_limit() {
         let key = JobKey { trial: tuning::limits::MAX_TRAINING_JOBS, rung: 999, attempt: u32::MAX };
         let id = format!("{}-abc123", "a".repeat(MAX_TUNING_NAME_CHARS));
         let name = training_job_name(&id, key);
@@ -184,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn an_incarnation_depends_on_its_input_alone() {
-        // Pinned: a change would give running tunings other names.
+    fn an_incarnation_depends_only_on_its_input() {
+        // Running tunings depend on this value.
         assert_eq!(incarnation(b""), "gt33ue");
         assert_ne!(incarnation(b"a"), incarnation(b"b"));
     }
 
     #[test]
-    fn only_streams_of_hosts_are_read() {
+    fn only_log_streams_of_hosts_are_parsed() {
         let stream = log_stream("hb1-3fa1c2-7-1-1/algo-12-1789000000123");
         let parts = stream.map(|s| [s.job, s.host, s.started_digits]);
         assert_eq!(parts, Some(["hb1-3fa1c2-7-1-1", "algo-12", "1789000000123"].map(str::to_owned)));
@@ -215,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_name_is_read_as_it_was_given(
+        fn a_name_parses_to_its_parts(
             name in "[a-zA-Z0-9](-{0,2}[a-zA-Z0-9]){0,10}",
             input in any::<Vec<u8>>(),
             trial in 0_u32..=10_000,
@@ -232,14 +234,14 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_written_the_same(name in "[a-z0-9]{1,4}-[a-z0-9]{5,7}-[0-9]{1,3}-[0-9]{1,3}-[0-9]{1,3}") {
+        fn a_parsed_name_is_written_unchanged(name in "[a-z0-9]{1,4}-[a-z0-9]{5,7}-[0-9]{1,3}-[0-9]{1,3}-[0-9]{1,3}") {
             if let Some((id, key)) = parse_training_job_name(&name) {
                 prop_assert_eq!(training_job_name(&id, key), name);
             }
         }
 
         #[test]
-        fn any_text_is_safe(text in any::<String>()) {
+        fn no_text_causes_a_panic(text in any::<String>()) {
             let _ = (parse_training_job_name(&text), parse_job_key(&text), log_stream(&text));
         }
     }

@@ -1,9 +1,9 @@
-//! The request: JSON of `CreateHyperParameterTuningJob` with one more object, `Controller`.
+//! The request: the JSON of `CreateHyperParameterTuningJob` and one more object, `Controller`.
 //!
-//! Holds the checked JSON as it came (it is stored and echoed), with what belongs in `Controller` there, and reads it. A [`Request`] from [`Request::parse`]
-//! keeps every row and rule of [`crate::constraint`]; one from [`Request::from_stored`] kept those of its day.
-//! Reading is total: what is not there, or has another type, is absent or takes its default. Never panics, never does
-//! I/O.
+//! A [`Request`] holds the JSON as the client sent it, for storage and for Describe. Only fields that tags or variables
+//! set are copied into `Controller`. A request from [`Request::parse`] satisfies every row and rule of
+//! [`crate::constraint`]; one from [`Request::from_stored`] satisfied those of the release that accepted it. The
+//! accessors never fail: a field that is missing or has the wrong type counts as absent or takes its default.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,22 +25,22 @@ mod usd;
 
 pub use define::PriceAnswer;
 pub use job::TrainingJob;
-pub(crate) use lift::{Source, is_tag, name_sources, violations as lift_violations};
+pub(crate) use lift::{Source, append_sources, is_controller_tag, violations as lift_violations};
 pub use metric::{PatternError, compile_pattern};
 pub(crate) use metric::{SMALL_BYTES, compile_measured, shortened};
 pub(crate) use ranges::parameters;
 pub(crate) use usd::decimal;
 pub use usd::{micro_usd_down, micro_usd_up, usd};
 
-/// Largest request body in bytes.
+/// Maximum size of a request body, in bytes.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
-/// Deepest nesting of a request body; the deepest field of the table is at 8.
+/// Maximum nesting of a request body, in levels. The deepest field of the constraint table is at level 8.
 pub const MAX_DEPTH: usize = 32;
-/// Tags that we add to each training job.
+/// Number of tags that the controller adds to each training job.
 pub const OWN_TAGS: usize = 3;
-/// The hyperparameter that the service adds, with the name of the objective metric.
+/// The hyperparameter that the service sets to the name of the objective metric.
 pub const OBJECTIVE_HYPERPARAMETER: &str = "_tuning_objective_metric";
-/// Static hyperparameters that tell `MaxResource` when the request does not: AMT's five, then ours.
+/// Static hyperparameters from which `MaxResource` is inferred, in this order: the five of AMT, then more common names.
 pub const RESOURCE_NAMES: &[&str] = &[
     "epochs",
     "numepochs",
@@ -57,43 +57,43 @@ pub const RESOURCE_NAMES: &[&str] = &[
 const DEFINITION: &str = "TrainingJobDefinition";
 const DEFAULT_RUNTIME_SECONDS: u64 = 86_400;
 
-/// A request that was checked.
+/// A validated request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     body: Value,
 }
 
-/// One choice of what a job runs on.
+/// One choice of instances for a training job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstanceChoice<'a> {
     /// `InstanceType`.
     pub instance_type: &'a str,
     /// `InstanceCount`.
     pub count: u32,
-    /// `VolumeSizeInGB` of each.
+    /// `VolumeSizeInGB`: the volume of each instance, in GiB.
     pub volume_gib: u32,
 }
 
-/// One thing wrong with a request.
+/// One violation in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Path of the field, as in the request; empty for the request as a whole.
     pub path: String,
-    /// What is wrong and what is allowed, the path included.
+    /// The message, with the path, the invalid value, the expectation and a fix.
     pub message: String,
 }
 
 /// The code of an error, as AWS names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// The request says something that is not allowed.
+    /// The request violates a constraint.
     ValidationException,
-    /// The body is not the JSON of a request.
+    /// The body is not a JSON object.
     SerializationException,
 }
 
 impl ErrorCode {
-    /// The name on the wire.
+    /// Returns the name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ValidationException => "ValidationException",
@@ -108,31 +108,32 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// Why a request is refused. Answer it with HTTP status 400, `code` and `message`; nothing is to be stored. The same
-/// request will always be refused.
+/// Why a request is rejected. Return it with HTTP status 400, `code` and `message`, and store nothing. A retry of the
+/// same request fails in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RequestError {
-    /// Code of the answer.
+    /// Error code of the response.
     pub code: ErrorCode,
-    /// Message of the answer.
+    /// Message of the response.
     pub message: String,
-    /// What the message is made of, for programs; empty for a [`ErrorCode::SerializationException`].
+    /// The listed violations, for programs. Empty for [`ErrorCode::SerializationException`].
     pub violations: Vec<Violation>,
 }
 
-/// A body as JSON, with the bounds of a request.
+/// Reads a body as JSON within the bounds of a request.
 pub(crate) fn read_body(body: &[u8]) -> Result<Value, RequestError> {
     json::read(body).map_err(RequestError::serialization)
 }
 
 impl RequestError {
-    /// The error for one wrong field, or for several.
+    /// Returns the error for one or more violations.
     pub fn validation(violations: Vec<Violation>) -> Self {
         constraint::report(violations, 0)
     }
 
-    /// The error for one wrong field: `message` says what is wrong and what is allowed.
+    /// Returns the error for one field. `message` names the invalid value, the expectation and a fix; the path is
+    /// appended.
     pub fn field(path: &str, message: &str) -> Self {
         let message = format!("{message} (at '{path}')");
         Self::validation(vec![Violation { path: path.to_owned(), message }])
@@ -144,13 +145,13 @@ impl RequestError {
 }
 
 impl Request {
-    /// Reads and checks a request.
+    /// Reads and validates a request.
     pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
         let body = json::read(body).map_err(RequestError::serialization)?;
         Self::check(body)
     }
 
-    /// Checks a request that is JSON already.
+    /// Validates a request that is already JSON.
     pub fn check(mut body: Value) -> Result<Self, RequestError> {
         lift::lift(&mut body);
         let mut request = Self { body };
@@ -159,18 +160,18 @@ impl Request {
         Ok(request)
     }
 
-    /// Takes back what [`Request::body`] gave and was stored, without checking it again: a tuning keeps the rules
-    /// that it was submitted under.
+    /// Restores a request from the stored [`Request::body`]. It is not validated again, since a tuning job keeps the
+    /// rules of the release that accepted it.
     pub fn from_stored(body: Value) -> Self {
         Self { body }
     }
 
-    /// The JSON, to be stored.
+    /// Returns the JSON for storage.
     pub fn body(&self) -> &Value {
         &self.body
     }
 
-    /// The value at a path of member names, if it is there and not null.
+    /// Returns the value at a path of member names, unless it is missing or null.
     pub fn at(&self, path: &str) -> Option<&Value> {
         path.split('.')
             .try_fold(&self.body, |value, member| value.get(member))
@@ -185,7 +186,7 @@ impl Request {
         self.at(path).and_then(Value::as_i64)
     }
 
-    /// `KeepAlivePeriodInSeconds`: how long the instances of a job are kept for the next one; 0 = not at all.
+    /// Returns `KeepAlivePeriodInSeconds`, the seconds for which instances are kept for the next job; 0 = not kept.
     pub fn keep_alive_seconds(&self) -> u64 {
         let seconds = self.integer("TrainingJobDefinition.ResourceConfig.KeepAlivePeriodInSeconds");
         seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|_| !self.is_spot()).unwrap_or(0)
@@ -211,28 +212,28 @@ impl Request {
         self.at(path).and_then(Value::as_object)
     }
 
-    /// `HyperParameterTuningJobName`.
+    /// Returns `HyperParameterTuningJobName`.
     pub fn name(&self) -> &str {
         self.text("HyperParameterTuningJobName").unwrap_or_default()
     }
 
-    /// `Strategy`.
+    /// Returns `Strategy`.
     pub fn strategy(&self) -> &str {
         self.text("HyperParameterTuningJobConfig.Strategy").unwrap_or_default()
     }
 
-    /// Whether the strategy is Hyperband.
+    /// Returns whether the strategy is Hyperband.
     pub fn is_hyperband(&self) -> bool {
         self.strategy() == "Hyperband"
     }
 
-    /// Name of the objective metric.
+    /// Returns the name of the objective metric.
     pub fn objective_metric(&self) -> &str {
         self.text("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.MetricName")
             .unwrap_or_default()
     }
 
-    /// Direction of the objective metric.
+    /// Returns the direction of the objective metric.
     pub fn objective(&self) -> Objective {
         match self.text("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.Type") {
             Some("Minimize") => Objective::Minimize,
@@ -240,13 +241,13 @@ impl Request {
         }
     }
 
-    /// `MinResource`, 1 if absent.
+    /// Returns `MinResource`; the default is 1.
     pub fn min_resource(&self) -> u32 {
         self.count(&config("StrategyConfig.HyperbandStrategyConfig.MinResource")).unwrap_or(1)
     }
 
-    /// `MaxResource`, or what the static hyperparameters or the built-in algorithm tell of it; `None` if they do not, or
-    /// for another strategy than Hyperband.
+    /// Returns `MaxResource`, else the number from the static hyperparameters, else the built-in algorithm's default.
+    /// `None` if none of them has a number, or if the strategy is not Hyperband.
     pub fn max_resource(&self) -> Option<u32> {
         if !self.is_hyperband() {
             return None;
@@ -257,35 +258,35 @@ impl Request {
             .or_else(|| self.default_max_resource().map(|(_, number)| number))
     }
 
-    /// The static hyperparameter that tells the largest resource, and the number it tells.
+    /// Returns the static hyperparameter from which `MaxResource` is inferred, and its number.
     pub(crate) fn inferred_max_resource(&self) -> Option<(&str, u32)> {
         let own = self.built_in().and_then(|algorithm| algorithm.resource).map(|resource| resource.name);
         let names = self.resource_hyperparameter().into_iter().chain(RESOURCE_NAMES.iter().copied());
         names.chain(own).find_map(|name| Some((name, self.static_epochs(name)?)))
     }
 
-    /// The number in a static hyperparameter that sets epochs.
+    /// Returns the number of epochs in a static hyperparameter.
     pub fn static_epochs(&self, name: &str) -> Option<u32> {
-        // A framework estimator sends each value as JSON, so a text arrives in quotes.
+        // Framework estimators send each value as JSON, so a string arrives in quotes.
         let value = self.static_hyperparameter(name)?.trim().trim_matches('"');
         value.parse().ok().filter(|number| *number > 0)
     }
 
-    /// The hyperparameter of a built-in algorithm that sets the epochs and that the request leaves at its default, and
-    /// that default.
+    /// Returns the hyperparameter that sets the epochs of the built-in algorithm, with its default value, if the
+    /// request does not set it.
     pub(crate) fn default_max_resource(&self) -> Option<(&'static str, u32)> {
-        let algorithm = self.built_in().filter(|algorithm| algorithm.tells_while_running())?;
+        let algorithm = self.built_in().filter(|algorithm| algorithm.emits_while_running())?;
         let resource = algorithm.resource?;
-        let said = self.is_tuned(resource.name) || self.static_hyperparameter(resource.name).is_some();
-        resource.default.filter(|_| !said).map(|default| (resource.name, default))
+        let given = self.is_tuned(resource.name) || self.static_hyperparameter(resource.name).is_some();
+        resource.default.filter(|_| !given).map(|default| (resource.name, default))
     }
 
-    /// `ReductionFactor`, 3 if absent.
+    /// Returns `ReductionFactor`; the default is 3.
     pub fn reduction_factor(&self) -> u32 {
         self.count("Controller.ReductionFactor").unwrap_or(3)
     }
 
-    /// The plan of brackets and rungs; `None` when its numbers allow none.
+    /// Returns the plan of brackets and rungs, or `None` if the resources or the reduction factor are invalid.
     pub fn plan(&self) -> Option<Plan> {
         if self.is_hyperband() {
             Plan::hyperband(self.min_resource(), self.max_resource()?, self.reduction_factor()).ok()
@@ -294,7 +295,8 @@ impl Request {
         }
     }
 
-    /// `MaxNumberOfTrainingJobs`, or one full set of brackets; where trials are promoted, each promotion is a job.
+    /// Returns `MaxNumberOfTrainingJobs`. The default is the number of jobs of one full set of brackets, in which each
+    /// promotion is one job, plus one for the refit.
     pub fn max_jobs(&self) -> u32 {
         let given = self.count(&config("ResourceLimits.MaxNumberOfTrainingJobs"));
         let set = |plan: Plan| if self.promotes() { plan.jobs() } else { plan.trials() };
@@ -302,22 +304,23 @@ impl Request {
         given.or_else(set).unwrap_or(1).min(MAX_TRAINING_JOBS)
     }
 
-    /// Whether the best configuration is trained once more at the end.
+    /// Returns whether the best configuration is trained again at the end.
     pub fn refits(&self) -> bool {
         self.text("Controller.Refit") == Some("Best")
     }
 
-    /// Whether trials are promoted from rung to rung in jobs of their own, instead of being stopped.
+    /// Returns whether each promotion of a trial to the next rung starts a new job, instead of jobs being stopped at a
+    /// rung.
     pub fn promotes(&self) -> bool {
         self.is_hyperband() && self.text("Controller.RungExecution") == Some("Promote")
     }
 
-    /// `MaxParallelTrainingJobs`.
+    /// Returns `MaxParallelTrainingJobs`.
     pub fn max_parallel(&self) -> u32 {
         self.count(&config("ResourceLimits.MaxParallelTrainingJobs")).unwrap_or(1)
     }
 
-    /// A static hyperparameter's value.
+    /// Returns the value of a static hyperparameter.
     pub fn static_hyperparameter(&self, name: &str) -> Option<&str> {
         self.static_hyperparameters()?.get(name).and_then(Value::as_str)
     }
@@ -326,12 +329,12 @@ impl Request {
         self.object("TrainingJobDefinition.StaticHyperParameters")
     }
 
-    /// The hyperparameter that each training job gets with its number of epochs: `Controller.ResourceHyperParameter`,
-    /// else that of a built-in algorithm. What the request tunes, or sets itself for jobs that run to their end, is left
-    /// as it is; a promoted trial's jobs end at their rungs, so there it is set.
+    /// Returns the hyperparameter in which each training job gets its number of epochs:
+    /// `Controller.ResourceHyperParameter`, else that of the built-in algorithm. The latter is `None` if the request
+    /// tunes it, or sets it and does not use `RungExecution` `Promote`, whose jobs must end at their rungs.
     pub fn resource_hyperparameter(&self) -> Option<&str> {
         self.text("Controller.ResourceHyperParameter").or_else(|| {
-            let algorithm = self.built_in().filter(|algorithm| algorithm.tells_while_running())?;
+            let algorithm = self.built_in().filter(|algorithm| algorithm.emits_while_running())?;
             let name = algorithm.resource?.name;
             let promotes = self.text("Controller.RungExecution") == Some("Promote");
             let set = self.static_hyperparameter(name).is_some() && !promotes;
@@ -339,15 +342,15 @@ impl Request {
         })
     }
 
-    /// Whether a range of the request has this name.
+    /// Returns whether a range of the request has this name.
     pub fn is_tuned(&self, name: &str) -> bool {
         let lists = ["IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges"];
         let mut ranges = lists.iter().flat_map(|list| self.list(&config(&format!("ParameterRanges.{list}"))));
         ranges.any(|range| range.get("Name").and_then(Value::as_str) == Some(name))
     }
 
-    /// What a job may run on, in the order of preference: the entries of `InstanceConfigs`, else the flat fields of either
-    /// resource configuration. Never empty.
+    /// Returns the choices of instances in order of preference: the entries of `InstanceConfigs`, else the flat fields
+    /// of either resource configuration. Never empty.
     pub fn instance_choices(&self) -> Vec<InstanceChoice<'_>> {
         let configs = self.list("TrainingJobDefinition.HyperParameterTuningResourceConfig.InstanceConfigs");
         let count = |index: usize, member: &str| {
@@ -362,7 +365,7 @@ impl Request {
         (0..configs.len().max(1)).map(choice).collect()
     }
 
-    /// Path of the field that names the instance type of choice `index`.
+    /// Returns the path of the field with the instance type of choice `index`.
     pub fn instance_type_path(&self, index: usize) -> String {
         let tuning = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
         if !self.list(&format!("{tuning}.InstanceConfigs")).is_empty() {
@@ -374,7 +377,7 @@ impl Request {
         }
     }
 
-    /// What a job runs on: an entry of `InstanceConfigs`, else the flat fields of either resource configuration.
+    /// Returns a field of entry `index` of `InstanceConfigs`, else of the flat fields of either resource configuration.
     fn resources(&self, index: usize, member: &str) -> Option<&Value> {
         let tuning = self.at("TrainingJobDefinition.HyperParameterTuningResourceConfig");
         let configured = tuning.and_then(|tuning| tuning.get("InstanceConfigs")?.get(index)?.get(member));
@@ -384,63 +387,64 @@ impl Request {
             .filter(|value| !value.is_null())
     }
 
-    /// Instance type of a job: the first choice.
+    /// Returns the instance type of the first choice.
     pub fn instance_type(&self) -> &str {
         self.resources(0, "InstanceType").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Instances of a job.
+    /// Returns the number of instances of the first choice.
     pub fn instance_count(&self) -> u32 {
         let count = self.resources(0, "InstanceCount").and_then(Value::as_u64);
         count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1)
     }
 
-    /// Volume of each instance.
+    /// Returns the volume of each instance of the first choice, in GiB.
     pub fn volume_gib(&self) -> u32 {
         let size = self.resources(0, "VolumeSizeInGB").and_then(Value::as_u64);
         size.and_then(|size| u32::try_from(size).ok()).unwrap_or(0)
     }
 
-    /// Whether jobs run on managed spot instances.
+    /// Returns whether jobs run on managed spot instances.
     pub fn is_spot(&self) -> bool {
         self.flag("TrainingJobDefinition.EnableManagedSpotTraining")
     }
 
-    /// `StoppingCondition.MaxRuntimeInSeconds` of a job, a day if absent.
+    /// Returns `StoppingCondition.MaxRuntimeInSeconds`; the default is one day.
     pub fn max_runtime_seconds(&self) -> u64 {
         self.seconds("TrainingJobDefinition.StoppingCondition.MaxRuntimeInSeconds")
             .unwrap_or(DEFAULT_RUNTIME_SECONDS)
     }
 
-    /// `StoppingCondition.MaxWaitTimeInSeconds` of a job.
+    /// Returns `StoppingCondition.MaxWaitTimeInSeconds`.
     pub fn max_wait_seconds(&self) -> Option<u64> {
         self.seconds("TrainingJobDefinition.StoppingCondition.MaxWaitTimeInSeconds")
     }
 
-    /// `CheckpointConfig.S3Uri` as the user gave it: the prefix below which each trial has its own.
+    /// Returns `CheckpointConfig.S3Uri` of the request. Each trial has its own prefix below it.
     pub fn checkpoint_uri(&self) -> Option<&str> {
         self.text("TrainingJobDefinition.CheckpointConfig.S3Uri")
     }
 
-    /// The host whose log counts.
+    /// Returns `MetricHost`, the host whose log contains the objective; the default is `algo-1`.
     pub fn metric_host(&self) -> &str {
         self.text("Controller.MetricHost").unwrap_or("algo-1")
     }
 
-    /// The user's tags that training jobs get.
+    /// Returns the user's tags that training jobs get.
     pub(crate) fn job_tags(&self) -> impl Iterator<Item = &Value> {
-        let is_ours = |tag: &Value| tag.get("Key").and_then(Value::as_str).is_some_and(is_tag);
-        self.list("Tags").iter().filter(move |tag| !is_ours(tag))
+        let is_controller =
+            |tag: &Value| tag.get("Key").and_then(Value::as_str).is_some_and(is_controller_tag);
+        self.list("Tags").iter().filter(move |tag| !is_controller(tag))
     }
 
-    /// The user's tags by key.
+    /// Returns the user's tags by key.
     pub fn tags(&self) -> BTreeMap<String, String> {
         let text = |tag: &Value, member: &str| tag.get(member).and_then(Value::as_str).map(str::to_owned);
         self.job_tags().filter_map(|tag| Some((text(tag, "Key")?, text(tag, "Value")?))).collect()
     }
 }
 
-/// Path of a member of `HyperParameterTuningJobConfig`.
+/// Returns the path of a member of `HyperParameterTuningJobConfig`.
 fn config(member: &str) -> String {
     format!("HyperParameterTuningJobConfig.{member}")
 }

@@ -1,11 +1,11 @@
-//! How times and money stand in the JSON of shapes that serde writes and reads: epoch seconds, dollars.
+//! Serde modules for times in epoch seconds and money in dollars, for use with `#[serde(with = "…")]`.
 //!
-//! For `#[serde(with = "…")]`. What was written is read back to the same millisecond and micro-dollar.
+//! A written value reads back to the same millisecond or micro-dollar.
 
 #![expect(
     clippy::trivially_copy_pass_by_ref,
     clippy::ref_option,
-    reason = "serde hands over references to fields"
+    reason = "serde passes references to fields"
 )]
 
 use serde::de::Error;
@@ -19,18 +19,20 @@ use crate::request::{micro_usd_down, usd};
 fn ms_of<E: Error>(seconds: f64) -> Result<i64, E> {
     let ms = (seconds * 1_000.0).round();
     if !(-9.0e15..=9.0e15).contains(&ms) {
-        return Err(E::custom("a time in seconds since 1970 is wanted"));
+        return Err(E::custom("expected a time in seconds since 1970, for example 1789000000.5"));
     }
-    #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+    #[expect(clippy::cast_possible_truncation, reason = "the value is whole and below 2^53")]
     let whole = ms as i64;
     Ok(whole)
 }
 
 fn micro_of<E: Error>(dollars: &Number) -> Result<MicroUsd, E> {
-    micro_usd_down(dollars).map(MicroUsd).ok_or_else(|| E::custom("an amount in dollars is wanted"))
+    micro_usd_down(dollars)
+        .map(MicroUsd)
+        .ok_or_else(|| E::custom("expected an amount in US dollars of at least 0, for example 4.21"))
 }
 
-/// Milliseconds since the epoch, as seconds.
+/// Writes milliseconds since the epoch as seconds.
 pub(crate) mod seconds {
     use super::{Deserialize, Deserializer, Serialize, Serializer, epoch_seconds, ms_of};
 
@@ -43,8 +45,8 @@ pub(crate) mod seconds {
     }
 }
 
-/// The same, where there may be none.
-pub(crate) mod maybe_seconds {
+/// Like [`seconds`], but for an optional time.
+pub(crate) mod optional_seconds {
     use super::{Deserialize, Deserializer, Serialize, Serializer, epoch_seconds, ms_of};
 
     pub(crate) fn serialize<S: Serializer>(ms: &Option<i64>, to: S) -> Result<S::Ok, S::Error> {
@@ -56,7 +58,7 @@ pub(crate) mod maybe_seconds {
     }
 }
 
-/// Micro-dollars, as dollars.
+/// Writes micro-dollars as dollars.
 pub(crate) mod dollars {
     use super::{Deserialize, Deserializer, MicroUsd, Number, Serialize, Serializer, micro_of, usd};
 
@@ -69,8 +71,8 @@ pub(crate) mod dollars {
     }
 }
 
-/// The same, where there may be none.
-pub(crate) mod maybe_dollars {
+/// Like [`dollars`], but for an optional amount.
+pub(crate) mod optional_dollars {
     use super::{Deserialize, Deserializer, MicroUsd, Number, Serialize, Serializer, micro_of, usd};
 
     pub(crate) fn serialize<S: Serializer>(amount: &Option<MicroUsd>, to: S) -> Result<S::Ok, S::Error> {
@@ -93,16 +95,16 @@ mod tests {
     struct Shape {
         #[serde(with = "seconds")]
         at: i64,
-        #[serde(with = "maybe_seconds", default, skip_serializing_if = "Option::is_none")]
+        #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
         ended: Option<i64>,
         #[serde(with = "dollars")]
         cost: MicroUsd,
-        #[serde(with = "maybe_dollars", default, skip_serializing_if = "Option::is_none")]
+        #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
         cap: Option<MicroUsd>,
     }
 
     #[test]
-    fn times_are_seconds_and_money_is_dollars() {
+    fn times_are_written_in_seconds_and_money_in_dollars() {
         let shape = Shape {
             at: 1_790_000_000_250,
             ended: None,
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_and_no_amount_is_refused() {
+    fn invalid_times_and_amounts_are_rejected() {
         for text in [r#"{"at":1e300,"cost":0}"#, r#"{"at":0,"cost":-1}"#, r#"{"at":0,"cost":1,"cap":1e40}"#] {
             assert!(serde_json::from_str::<Shape>(text).is_err(), "{text}");
         }
@@ -124,7 +126,7 @@ mod tests {
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_is_written_is_read_back(
+        fn a_written_value_reads_back_unchanged(
             at in 0_i64..253_402_300_800_000,
             ended in proptest::option::of(0_i64..253_402_300_800_000),
             cost in 0_u64..1_000_000_000_000,

@@ -1,4 +1,4 @@
-//! The rows of the table: keys, and how each kind of row is written and read.
+//! The rows of the table: their keys, and how each kind of row is written and read.
 //!
 //! | row | partition key | sort key |
 //! |---|---|---|
@@ -7,14 +7,14 @@
 //! | action (outbox) | `A#<id>` | `<action>` |
 //! | definition, head, steps, snapshots, job summaries | `T#<id>` | `META`, `HEAD`, `STEP#…`, `SNAP#…`, `JOB#…` |
 //! | names of all tunings | `INDEX` | `<name in lower case>` |
-//! | tunings that are not at rest | `ACTIVE` | `<id>` |
-//! | what of a month's cap is granted | `BUDGET` | `<year>-<month>` |
-//! | prices of the price list | `PRICE` | `<instance type>`, `volume` |
-//! | the sweeper's lease and cursors | `ACTIVE` | `#SWEEP`, before every id |
+//! | active tunings | `ACTIVE` | `<id>` |
+//! | grants from a month's cap | `BUDGET` | `<year>-<month>` |
+//! | prices from the price list | `PRICE` | `<instance type>`, `volume` |
+//! | the sweeper's lease and cursors | `ACTIVE` | `#SWEEP`, which sorts before every id |
 //!
-//! `<id>` is `<name>-<incarnation>`. Facts and state lie in different partitions. Every row carries `type` and `version`;
-//! a version this code does not know is an error to be tried again by newer code, never a guess. Snapshots alone are
-//! compressed; all else reads as text in any DynamoDB tool.
+//! `<id>` is `<name>-<incarnation>`. Facts and state are in different partitions. Every row has `type` and `version`. A
+//! row with an unknown version yields an error, so that a newer release can retry it. Only snapshots are compressed;
+//! any DynamoDB tool shows the other rows as text.
 
 mod action;
 mod budget;
@@ -40,115 +40,123 @@ pub use sweep::{FENCE, FullListing, LookedAt, SweepCursor, SweepRow};
 
 use crate::item::{EXPIRES_AT, Item, Key};
 
-/// Version of every row written by this code.
+/// Version of every row that this release writes.
 pub const ROW_VERSION: i64 = 1;
 
 /// Partition of the index of names.
 pub const INDEX: &str = "INDEX";
-/// Partition of tunings that are not at rest, and of the sweeper's own row.
+/// Partition of active tunings and of the sweeper's row.
 pub const ACTIVE: &str = "ACTIVE";
-/// Prefix of fact partitions, for stream filters.
+/// Prefix of fact partitions. Stream filters depend on it.
 pub const FACT_PREFIX: &str = "F#";
-/// Prefix of ring partitions, for stream filters.
+/// Prefix of ring partitions. Stream filters depend on it.
 pub const RING_PREFIX: &str = "R#";
-/// Prefix of action partitions, for stream filters.
+/// Prefix of action partitions. Stream filters depend on it.
 pub const ACTION_PREFIX: &str = "A#";
 /// Sort key of the head.
 pub const HEAD: &str = "HEAD";
 /// Sort key of the definition.
 pub const META: &str = "META";
-/// Attribute that holds a row's JSON.
+/// Attribute with the JSON of a row.
 pub const DATA: &str = "data";
-/// Attribute with the number of the last step, on the head.
+/// Attribute of the head with the number of the last step.
 pub const STEP_NUMBER: &str = "step";
 
-/// Days a fact row is kept after it was put, unless a stack keeps them for longer or shorter; steps, which embed the facts that
-/// mattered, are kept for ever.
+/// Default number of days for which a fact row is kept. Steps, which contain the facts that had an effect, never
+/// expire.
 pub const FACT_DAYS: i64 = 30;
 
-/// Longest reason why a row cannot be read.
+/// Maximum length of the reason in [`StoredError::Unreadable`], in characters.
 const REASON_CHARS_MAX: usize = 200;
 
-/// A stored row that cannot be read.
+/// An unreadable row.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StoredError {
-    /// Written by newer code: leave it to newer code, try again later.
-    #[error("row {key} has version {version}, this code reads up to {ROW_VERSION}")]
+    /// A newer release wrote the row. Leave it to the newer release and retry later.
+    #[error(
+        "unsupported version {version} of row {key}: this release reads versions up to {ROW_VERSION}; use a newer \
+         release"
+    )]
     Newer {
-        /// Its key.
+        /// Partition key and sort key of the row.
         key: String,
-        /// Its version.
+        /// Version of the row.
         version: i64,
     },
-    /// Damaged, or not a row of this kind.
-    #[error("row {key} cannot be read: {reason}")]
+    /// The row is damaged, or is a row of another kind.
+    #[error("unreadable row {key}: {reason}")]
     Unreadable {
-        /// Its key.
+        /// Partition key and sort key of the row.
         key: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
 
 impl StoredError {
-    /// A decoder's words may repeat what is in the row: they are cut, so that they fit a log.
+    /// Returns the error with a shortened reason, since a decoder's message may repeat the content of the row.
     fn unreadable(key: &Key, reason: impl Into<String>) -> Self {
         let reason = reason.into().chars().take(REASON_CHARS_MAX).collect();
         Self::Unreadable { key: format!("{}/{}", key.pk, key.sk), reason }
     }
+
+    /// Returns the error for a row without a valid `attribute`.
+    fn missing(key: &Key, attribute: &str) -> Self {
+        Self::unreadable(key, format!("missing or invalid attribute {attribute:?}"))
+    }
 }
 
-/// Partition of the state of tuning `id`.
+/// Returns the partition of the state of tuning `id`.
 pub fn tuning_partition(id: &str) -> String {
     format!("T#{id}")
 }
 
-/// Partition of the facts of tuning `id`.
+/// Returns the partition of the facts of tuning `id`.
 pub fn fact_partition(id: &str) -> String {
     format!("{FACT_PREFIX}{id}")
 }
 
-/// Partition of the actions of tuning `id`.
+/// Returns the partition of the actions of tuning `id`.
 pub fn action_partition(id: &str) -> String {
     format!("{ACTION_PREFIX}{id}")
 }
 
-/// Prefix of the sort keys of the facts of `job`, or of those that concern no job.
+/// Returns the prefix of the sort keys of the facts of `job`; `None` = of the facts that belong to no job.
 pub fn fact_prefix(job: Option<JobKey>) -> String {
     job.map_or_else(|| "-#".to_owned(), |job| format!("{job}#"))
 }
 
-/// The key of the ring of tuning `id`.
+/// Returns the key of the ring of tuning `id`.
 pub fn ring_key(id: &str) -> Key {
     Key::new(format!("{RING_PREFIX}{id}"), "RING")
 }
 
-/// The key of the head of tuning `id`.
+/// Returns the key of the head of tuning `id`.
 pub fn head_key(id: &str) -> Key {
     Key::new(tuning_partition(id), HEAD)
 }
 
-/// The key of the definition of tuning `id`.
+/// Returns the key of the definition of tuning `id`.
 pub fn meta_key(id: &str) -> Key {
     Key::new(tuning_partition(id), META)
 }
 
-/// The key of step `n` of tuning `id`.
+/// Returns the key of step `n` of tuning `id`.
 pub fn step_key(id: &str, n: u64) -> Key {
     Key::new(tuning_partition(id), format!("STEP#{n:010}"))
 }
 
-/// The key of the summary of `job`.
+/// Returns the key of the summary of `job` of tuning `id`.
 pub fn job_key(id: &str, job: JobKey) -> Key {
     Key::new(tuning_partition(id), format!("JOB#{:06}-{:02}-{:03}", job.trial, job.rung, job.attempt))
 }
 
-/// The key of an action's row.
+/// Returns the key of an action of tuning `id`.
 pub fn action_key(id: &str, action: &str) -> Key {
     Key::new(action_partition(id), action)
 }
 
-/// The id a partition key of kind `prefix` belongs to.
+/// Returns the tuning ID in a partition key with `prefix`; `None` for another kind of key.
 pub fn id_of<'a>(key: &'a Key, prefix: &str) -> Option<&'a str> {
     key.pk.strip_prefix(prefix)
 }
@@ -164,21 +172,21 @@ fn checked<'a>(item: &'a Item, kind: &str) -> Result<&'a Item, StoredError> {
     }
     match item.text("type") {
         Some(found) if found == kind => Ok(item),
-        found => Err(StoredError::unreadable(&item.key, format!("its type is {found:?}, not {kind}"))),
+        found => Err(StoredError::unreadable(&item.key, format!("expected type {kind:?}, found {found:?}"))),
     }
 }
 
 fn json<T: Serialize>(value: &T) -> String {
-    // Our own types have string keys and finite or absent numbers only: writing them as JSON cannot fail.
+    // Serialization cannot fail: the types have string keys and finite or absent numbers.
     serde_json::to_string(value).unwrap_or_default()
 }
 
 fn data<T: DeserializeOwned>(item: &Item, attribute: &str) -> Result<T, StoredError> {
-    let text = item.text(attribute).ok_or_else(|| StoredError::unreadable(&item.key, "no data"))?;
+    let text = item.text(attribute).ok_or_else(|| StoredError::missing(&item.key, attribute))?;
     serde_json::from_str(text).map_err(|error| StoredError::unreadable(&item.key, error.to_string()))
 }
 
-/// The row of a fact of tuning `id`, to be put only if it does not exist.
+/// Returns the row of a fact of tuning `id`. Put it only if it does not exist.
 pub fn fact_row(id: &str, recorded: &Recorded) -> Item {
     let sk = format!("{}{}", fact_prefix(recorded.fact.job()), recorded.key);
     let expires_at = (recorded.at / 1_000).saturating_add(FACT_DAYS * 86_400);
@@ -189,57 +197,58 @@ pub fn fact_row(id: &str, recorded: &Recorded) -> Item {
         .with(EXPIRES_AT, expires_at)
 }
 
-/// The fact in a row.
+/// Reads the fact in a row.
 pub fn fact(item: &Item) -> Result<Recorded, StoredError> {
     let item = checked(item, "fact")?;
-    let key = item.text("key").ok_or_else(|| StoredError::unreadable(&item.key, "no key"))?;
-    let at = item.number("at").ok_or_else(|| StoredError::unreadable(&item.key, "no time"))?;
+    let key = item.text("key").ok_or_else(|| StoredError::missing(&item.key, "key"))?;
+    let at = item.number("at").ok_or_else(|| StoredError::missing(&item.key, "at"))?;
     Ok(Recorded { key: key.to_owned(), at, fact: data::<Fact>(item, DATA)? })
 }
 
-/// The row of step `step` of tuning `id`.
+/// Returns the row of a step of tuning `id`.
 pub fn step_row(id: &str, step: &Step) -> Item {
     row(step_key(id, step.n), "step").with("at", step.at).with(DATA, json(step))
 }
 
-/// The step in a row.
+/// Reads the step in a row.
 pub fn step(item: &Item) -> Result<Step, StoredError> {
     data(checked(item, "step")?, DATA)
 }
 
-/// The row of a concluded job's summary.
+/// Returns the row with the summary of a concluded job.
 pub fn job_row(id: &str, summary: &JobSummary) -> Item {
     row(job_key(id, summary.job), "job").with(DATA, json(summary))
 }
 
-/// The summary in a row.
+/// Reads the summary in a row.
 pub fn job(item: &Item) -> Result<JobSummary, StoredError> {
     data(checked(item, "job")?, DATA)
 }
 
-/// The row of a tuning's definition and of the request it was made from (JSON text).
+/// Returns the row with the definition of a tuning and its request (JSON text).
 pub fn meta_row(definition: &Definition, request: &str) -> Item {
     row(meta_key(&definition.id()), "tuning").with("definition", json(definition)).with("request", request)
 }
 
-/// The definition and the request (JSON text) in a row.
+/// Reads the definition and the request (JSON text) in a row.
 pub fn meta(item: &Item) -> Result<(Definition, String), StoredError> {
     let item = checked(item, "tuning")?;
-    let request = item.text("request").ok_or_else(|| StoredError::unreadable(&item.key, "no request"))?;
+    let request = item.text("request").ok_or_else(|| StoredError::missing(&item.key, "request"))?;
     Ok((data(item, "definition")?, request.to_owned()))
 }
 
-/// The row of a ring; `nonce` makes two rings in a row different changes.
+/// Returns the row of a ring. A new `nonce` makes each ring a change of the row, and so a stream record.
 pub fn ring_row(id: &str, nonce: i64) -> Item {
     row(ring_key(id), "ring").with("nonce", nonce)
 }
 
-/// The row that marks a tuning as not at rest.
+/// Returns the row that marks a tuning as active.
 pub fn active_row(id: &str) -> Item {
     row(Key::new(ACTIVE, id), "active")
 }
 
-/// The id in a row of partition [`ACTIVE`]; `None` for the sweeper's own row, which lies there too.
+/// Returns the tuning ID in a row of partition [`ACTIVE`]; `None` for the sweeper's row, which is in the same
+/// partition.
 pub fn active_id(item: &Item) -> Option<&str> {
     (item.key.sk != sweep::SWEEP).then_some(item.key.sk.as_str())
 }

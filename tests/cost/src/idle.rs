@@ -1,6 +1,6 @@
-//! What a stack costs a month in which nobody tunes: each standing charge, its count and its price.
+//! The monthly cost of an idle stack: each standing charge with its count and price.
 //!
-//! What is deployed is read from the template, what the sweeper does is counted. Free tiers are left out.
+//! The resources come from the template; the work of the sweeper is counted. Free tiers are not considered.
 
 use simulator::site::Function;
 use stack_template::Template;
@@ -8,28 +8,28 @@ use stack_template::Template;
 use crate::job::{Counted, number};
 use crate::price;
 
-/// Minutes at rest that a history counts.
+/// Idle minutes that a history counts.
 const MINUTES: f64 = 120.0;
-/// For so long DynamoDB uses a key of KMS without asking again, for each role, minutes.
+/// Time for which DynamoDB caches a KMS key per role, in minutes.
 const KEY_CACHED_MINUTES: f64 = 5.0;
 
 /// A standing charge.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Charge {
-    /// What is charged.
+    /// Name of the charge.
     pub what: String,
-    /// USD a month.
+    /// Amount, in USD per month.
     pub month: f64,
-    /// The parameter that turns it off, or what else does.
+    /// The parameter that turns the charge off, or `no`.
     pub off: &'static str,
 }
 
-/// A row of the list.
+/// Returns a charge.
 fn charge(what: String, month: f64, off: &'static str) -> Charge {
     Charge { what, month, off }
 }
 
-/// All standing charges of a stack at rest.
+/// Returns all standing charges of an idle stack.
 pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
     let resources = |kind: &str| template.of_type(kind).len();
     let (alarms, boards) = (resources("AWS::CloudWatch::Alarm"), resources("AWS::CloudWatch::Dashboard"));
@@ -47,10 +47,10 @@ pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
             of(names.len(), price::METRIC),
             "no",
         ),
-        charge("the sweeper's ticks".to_owned(), bill.other * months, "no"),
-        charge("its invocations".to_owned(), bill.functions * months, "no"),
-        charge("its requests to the table".to_owned(), (bill.writes + bill.reads) * months, "no"),
-        charge("its log".to_owned(), bill.logs * months, "no"),
+        charge("ticks of the sweeper".to_owned(), bill.other * months, "no"),
+        charge("invocations of the sweeper".to_owned(), bill.functions * months, "no"),
+        charge("table requests of the sweeper".to_owned(), (bill.writes + bill.reads) * months, "no"),
+        charge("log of the sweeper".to_owned(), bill.logs * months, "no"),
         charge(format!("{keys:.0} uses of the table's key"), keys * price::KMS_REQUEST, "no"),
     ]
 }

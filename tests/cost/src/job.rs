@@ -1,7 +1,7 @@
-//! What a training job costs: a tuning played to its end, its counts, and their price.
+//! The controller's cost per training job: plays a tuning to its end, counts its use, and computes the price.
 //!
-//! What cannot be counted is assumed here, on the dear side: lines that Lambda writes of its own, computing beside calls, a
-//! table call of 10 ms and a SageMaker call of 160 ms in the mean (the simulator's), the access log of the API.
+//! High estimates replace use that cannot be counted: Lambda's own log lines, computing time beside calls, and the
+//! API's access log. The simulator's calls take 10 ms (table) and 160 ms (SageMaker) on average.
 
 use std::collections::BTreeMap;
 
@@ -15,90 +15,90 @@ use simulator::site::Function;
 use simulator::tally::Work;
 use stack_template::Template;
 
+use crate::logs::{LogMeter, MetricNames};
 use crate::price;
-use crate::tell::{Logs, Names};
 
-/// Instances of each training job; all write logs.
+/// Number of instances of each training job; all write logs.
 pub const HOSTS: u32 = 3;
-/// Epochs of a training job at most, each a line of the log with a value.
+/// Maximum number of epochs of a training job; each logs a line with a value.
 pub const EPOCHS: u32 = 81;
-/// Training jobs at once.
+/// Number of parallel training jobs.
 const PARALLEL: u32 = 10;
-/// Times that somebody looks at the tuning and at all its training jobs.
+/// Number of times that a user describes the tuning and lists its training jobs.
 const LOOKS: u32 = 5;
-/// What Lambda writes of each invocation: START, END and REPORT.
+/// Log bytes that Lambda itself writes for each invocation: START, END and REPORT.
 const LAMBDA_LOG_BYTES: u64 = 300;
-/// A line of the API's access log.
+/// Bytes of a line in the API's access log.
 const ACCESS_LOG_BYTES: u64 = 450;
-/// State changes of a job that SageMaker may send. The simulator's jobs have fewer; each that is missing is taken for an
-/// invocation of its own of the function that records it and of the decider.
+/// Number of state changes that SageMaker can send for a job. The simulator sends fewer. Each missing one counts as an
+/// invocation of `job-events` and of the decider.
 const STATE_CHANGES: u64 = 8;
-/// Computing of an invocation beside its calls, ms; billed time is rounded up, too.
+/// Computing time of an invocation beside its calls, in ms, including the rounding up of billed time.
 const COMPUTING_MS: u64 = 5;
-/// Months that rows are paid for here. Those that are kept for ever go on after that.
+/// Number of months of storage that are counted. Rows without expiry cost more after that.
 const MONTHS_KEPT: f64 = 12.0;
 
-/// What a training job may cost at most, all told: USD.
+/// Upper bound of the cost per training job, in USD.
 pub const GOAL: f64 = 0.001;
-/// How much more a job of a tuning of 10,000 may cost than one of a tuning of 100.
+/// Highest ratio of the cost per job in a tuning of 10,000 jobs to that in a tuning of 100 jobs.
 pub const GROWTH_MAX: f64 = 1.2;
 
-/// How tunings use their jobs.
+/// The kind of tuning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
-    /// Hyperband: most jobs are stopped at a rung.
+    /// Hyperband: most jobs stop at a rung.
     Hyperband,
-    /// Random search: every job runs to its end, its log in at most 20 deliveries a host.
-    Whole,
-    /// The same, and each line of the log is a delivery by itself.
+    /// Random search: every job runs to its end, with at most 20 log deliveries per host.
+    FullLength,
+    /// Like [`Self::FullLength`], but each log line is a delivery of its own.
     LineByLine,
 }
 
 impl Workload {
-    /// As the document calls it.
+    /// Returns its name in the tables of the documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hyperband => "Hyperband",
-            Self::Whole => "every job to its end",
-            Self::LineByLine => "the same, a delivery a line",
+            Self::FullLength => "every job to its end",
+            Self::LineByLine => "every job to its end, a delivery per line",
         }
     }
 }
 
-/// A tuning's counts.
+/// The counts of a tuning.
 #[derive(Debug)]
 pub struct Counted {
-    /// How it used its jobs.
+    /// The kind of tuning.
     pub workload: Workload,
-    /// Its training jobs.
+    /// Number of training jobs.
     pub jobs: u32,
-    /// The history.
+    /// The history of the simulated tuning.
     pub history: History,
-    /// The metrics that were written.
-    pub metrics: Names,
-    /// Memory of each function, GB.
+    /// Names of the metrics that the functions wrote.
+    pub metrics: MetricNames,
+    /// Memory of each function, in GB.
     memory: BTreeMap<Function, f64>,
 }
 
-/// USD.
+/// Costs by part, in USD.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Bill {
-    /// Requests to the table: writes.
+    /// Write requests to the table.
     pub writes: f64,
-    /// And reads.
+    /// Read requests to the table.
     pub reads: f64,
-    /// Invocations and their time.
+    /// Invocations of functions and their duration.
     pub functions: f64,
     /// Logs of the functions and of the API.
     pub logs: f64,
-    /// Events, requests of the API, ticks of the scheduler.
+    /// Events, API requests, ticks of the scheduler.
     pub other: f64,
-    /// Rows, for as many months as `cost` assumes they are kept (facts: one).
+    /// Rows: a year of storage, facts one month.
     pub storage: f64,
 }
 
 impl Bill {
-    /// All of it.
+    /// Returns the sum of all parts.
     pub fn sum(self) -> f64 {
         self.writes + self.reads + self.functions + self.logs + self.other + self.storage
     }
@@ -126,7 +126,7 @@ impl Bill {
     }
 }
 
-/// The name of the program of a function.
+/// Returns the program name of a function.
 pub fn program(function: Function) -> &'static str {
     match function {
         Function::Api => "api",
@@ -162,7 +162,7 @@ fn mapping(template: &Template, name: &str) -> Mapping {
     }
 }
 
-/// A tuning of `jobs` training jobs without a fault.
+/// Returns a tuning of `jobs` training jobs without faults.
 fn run(template: &Template, workload: Workload, jobs: u32) -> Run {
     let choices = Choices {
         hyperband: (workload == Workload::Hyperband).then_some((1, EPOCHS, 3)),
@@ -173,20 +173,20 @@ fn run(template: &Template, workload: Workload, jobs: u32) -> Run {
     };
     let mut case = Case::of("sim0", &choices);
     case.program_epochs = EPOCHS;
-    // A cap that does not bind: money is reserved, granted and booked for every job.
+    // A cap that does not bind, so that money is reserved and booked for every job.
     let cap = u64::from(jobs) * 1_000;
     case.cap = Some(cap * 1_000_000);
     case.request["Controller"]["MaxCostUsd"] = json!(cap);
     case.looks_at = (1..=i64::from(LOOKS)).map(|n| n * 10 * MINUTE).collect();
     let plan = Plan {
         safety_ms: 0,
-        // The facts of a tuning are one partition, its actions another.
+        // The facts of a tuning are in one partition, its actions in another.
         shards: 1,
         batches: Batches::As {
             decider: mapping(template, "DeciderStream"),
             actuator: mapping(template, "ActuatorStream"),
         },
-        // Epochs of 2 to 8 s; a delivery holds at least five of them, or one.
+        // Epochs take 2 to 8 s. A delivery has at least five lines, or one.
         epoch_ms: 4_000,
         log_gather_ms: if workload == Workload::LineByLine { (500, 1_500) } else { (32_000, 40_000) },
         ..Plan::calm().with(Kind::ProgramAllHosts, 1.0)
@@ -198,8 +198,8 @@ impl Counted {
     /// Plays a tuning.
     pub fn play(workload: Workload, jobs: u32) -> Self {
         let template = Template::read();
-        let (logs, names) = Logs::new();
-        let history = run(&template, workload, jobs).history_told(Box::new(logs));
+        let (meter, names) = LogMeter::new();
+        let history = run(&template, workload, jobs).history_with_logs(Box::new(meter));
         assert_eq!(history.violations, [""; 0]);
         assert_eq!(history.ended, [("sim0".to_owned(), "MaxJobs".to_owned())]);
         assert_eq!(u32::try_from(history.jobs), Ok(jobs));
@@ -208,7 +208,7 @@ impl Counted {
         Self { workload, jobs, history, metrics, memory: memory.into() }
     }
 
-    /// What a function used until the tuning was at rest; the API's shows are two requests each.
+    /// Returns the use of a function until the tuning ended. Each look of the user is two API requests.
     pub fn work(&self, function: Function) -> Work {
         let mut work = self.history.tally.busy.get(&function).copied().unwrap_or_default();
         if function == Function::Api {
@@ -218,7 +218,7 @@ impl Counted {
         work
     }
 
-    /// What all functions used.
+    /// Returns the use of all functions.
     pub fn all(&self) -> Work {
         let mut sum = Work::default();
         for function in FUNCTIONS {
@@ -227,7 +227,7 @@ impl Counted {
         sum
     }
 
-    /// What a function used, priced.
+    /// Returns the cost of a function's use.
     pub fn bill_of(&self, function: Function, work: Work) -> Bill {
         let gb_seconds = self.memory[&function] * number(work.ms + COMPUTING_MS * work.invocations) / 1_000.0;
         let called = match function {
@@ -246,29 +246,29 @@ impl Counted {
         }
     }
 
-    /// Bytes of rows per training job: those kept for ever, and facts.
+    /// Returns the bytes of rows per training job: rows without expiry, and facts.
     pub fn stored(&self) -> (f64, f64) {
         let bytes = |expires: bool| -> u64 {
-            let kept = self.history.tally.kept.iter().filter(|((_, expiring), _)| *expiring == expires);
-            kept.map(|(_, kept)| kept.bytes + kept.rows * price::ROW_OVERHEAD).sum()
+            let stored = self.history.tally.stored.iter().filter(|((_, expiring), _)| *expiring == expires);
+            stored.map(|(_, stored)| stored.bytes + stored.rows * price::ROW_OVERHEAD).sum()
         };
         (number(bytes(false)) / f64::from(self.jobs), number(bytes(true)) / f64::from(self.jobs))
     }
 
-    /// What a training job costs.
+    /// Returns the cost per training job.
     pub fn per_job(&self) -> Bill {
         let mut sum = Bill::default();
         for function in FUNCTIONS {
             sum = sum.plus(self.bill_of(function, self.work(function)));
         }
-        let told = self.work(Function::JobEvents).invocations;
-        let untold = number((STATE_CHANGES * u64::from(self.jobs)).saturating_sub(told));
+        let counted = self.work(Function::JobEvents).invocations;
+        let missing = number((STATE_CHANGES * u64::from(self.jobs)).saturating_sub(counted));
         for function in [Function::JobEvents, Function::Decider] {
             let work = self.work(function);
-            sum = sum.plus(self.bill_of(function, work).scaled(untold / number(work.invocations)));
+            sum = sum.plus(self.bill_of(function, work).scaled(missing / number(work.invocations)));
         }
-        let (for_ever, facts) = self.stored();
-        let gb_months = (for_ever * MONTHS_KEPT + facts) / price::GB;
+        let (permanent, facts) = self.stored();
+        let gb_months = (permanent * MONTHS_KEPT + facts) / price::GB;
         Bill {
             storage: gb_months * (price::STORED_GB + price::BACKUP_GB),
             ..sum.scaled(1.0 / f64::from(self.jobs))
@@ -276,7 +276,7 @@ impl Counted {
     }
 }
 
-/// A count as a number.
+/// Returns a count as a floating-point number. Counts above `u32::MAX` are rounded to thousands.
 pub fn number(count: u64) -> f64 {
     u32::try_from(count).map_or_else(|_| f64::from(u32::try_from(count / 1_000).unwrap()) * 1e3, f64::from)
 }

@@ -1,12 +1,12 @@
-//! What the controller itself costs: tunings are played in virtual time through the use cases as they are, all that AWS
-//! charges for is counted, and the counts are priced.
+//! The cost of the controller itself. Simulates tunings in virtual time with the real use cases, counts everything that
+//! AWS charges for, and multiplies the counts by prices.
 //!
-//! Sizes and windows of the functions are those of the stack's template. Assumes the prices in [`price`], and what the
-//! functions' ports and AWS add that cannot be counted here, which [`job`] names one by one. Must never hold a result.
-#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of tests fail with their test")]
+//! Memory sizes and batching windows come from the stack's template. [`price`] has the prices. [`job`] lists the
+//! assumptions about use that cannot be counted here. This crate must never contain a measured result.
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "test helpers may panic")]
 
 pub mod idle;
 pub mod job;
+pub mod logs;
 pub mod price;
 pub mod show;
-pub mod tell;

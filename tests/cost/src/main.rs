@@ -1,8 +1,9 @@
-//! `cargo run --release -p cost`: plays all tunings of docs/COST.md and prints the figures of its tables; minutes.
+//! `cargo run --release -p cost` plays all tunings of docs/COST.md and prints the rows of its tables. This takes
+//! minutes.
 //!
-//! A number leaves out tunings of more training jobs. With `--check`, exit 1 when docs/COST.md or docs/PERFORMANCE.md does not have a line
-//! that is printed, or README.md says something else.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to a person")]
+//! A number as argument skips tunings with more training jobs. With `--check`, the exit code is 1 if docs/COST.md or
+//! docs/PERFORMANCE.md lacks a printed row, or if README.md lacks a printed sentence.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
 
 use std::process::ExitCode;
 
@@ -16,10 +17,10 @@ fn main() -> ExitCode {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap_or_default();
     let documents = [read("docs/COST.md"), read("docs/PERFORMANCE.md")].concat();
     let mut missing = 0;
-    let mut tell = |line: &str| {
+    let mut report = |line: &str| {
         println!("{line}");
-        if check && !documents.lines().any(|told| told == line) {
-            eprintln!("not in the documents: {line}");
+        if check && !documents.lines().any(|known| known == line) {
+            eprintln!("missing in docs/COST.md and docs/PERFORMANCE.md: {line}");
             missing += 1;
         }
     };
@@ -27,20 +28,20 @@ fn main() -> ExitCode {
     let (mut sums, mut words) = (Vec::new(), Vec::new());
     for (workload, sizes) in [
         (Workload::Hyperband, [10, 100, 1_000, 10_000].as_slice()),
-        (Workload::Whole, &[10, 100]),
+        (Workload::FullLength, &[10, 100]),
         (Workload::LineByLine, &[10, 100]),
     ] {
         for jobs in sizes.iter().filter(|jobs| **jobs <= up_to) {
             let counted = Counted::play(workload, *jobs);
             let sum = counted.per_job().sum();
             sums.push(sum * 1_000.0);
-            tell(&show::jobs(&counted));
-            assert!(sum < GOAL, "{sum}");
+            report(&show::jobs(&counted));
+            assert!(sum < GOAL, "a training job costs {sum} USD, the goal is below {GOAL} USD");
             if *jobs == 100 {
-                tell(&show::stored(&counted));
+                report(&show::stored(&counted));
             }
             if workload == Workload::Hyperband {
-                tell(&show::units(&counted));
+                report(&show::units(&counted));
                 match jobs {
                     100 => at_100 = sum,
                     10_000 => at_10_000 = sum,
@@ -53,19 +54,22 @@ fn main() -> ExitCode {
                 rows.extend(show::idle(&template, &counted));
                 words.extend(show::standing(&template, &counted));
                 for line in rows {
-                    tell(&line);
+                    report(&line);
                 }
             }
         }
     }
     words.extend(["README.md", "docs/COST.md"].map(|path| (path, show::range(&sums))));
-    for (path, said) in words {
-        println!("{path}: {said}");
-        if check && !show::says(&read(path), &said) {
-            eprintln!("not in {path}: {said}");
+    for (path, sentence) in words {
+        println!("{path}: {sentence}");
+        if check && !show::contains(&read(path), &sentence) {
+            eprintln!("missing in {path}: {sentence}");
             missing += 1;
         }
     }
-    assert!(up_to < 10_000 || at_10_000 <= at_100 * GROWTH_MAX, "{at_10_000} {at_100}");
+    assert!(
+        up_to < 10_000 || at_10_000 <= at_100 * GROWTH_MAX,
+        "a job costs {at_100} USD in a tuning of 100 jobs, but {at_10_000} USD in a tuning of 10,000"
+    );
     if missing > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -1,4 +1,5 @@
-//! The tables of docs/COST.md and docs/PERFORMANCE.md, line by line, and what README.md and docs/COST.md say of them in words.
+//! The rows of the tables in docs/COST.md and docs/PERFORMANCE.md, and the sentences about them in README.md and
+//! docs/COST.md.
 
 use stack_template::Template;
 
@@ -6,12 +7,12 @@ use crate::idle::charges;
 use crate::job::{Counted, FUNCTIONS, number, program};
 use crate::price;
 
-/// Months and thousands of jobs are shown in USD with so many digits.
+/// Formats an amount in USD with three decimals.
 fn usd(amount: f64) -> String {
     format!("{amount:.3}")
 }
 
-/// The standing charges.
+/// Returns the rows of the standing charges.
 pub fn idle(template: &Template, counted: &Counted) -> Vec<String> {
     let charges = charges(template, counted);
     let row = |what: &str, month: f64, off: &str| format!("| {what} | {} | {off} |", usd(month));
@@ -25,7 +26,7 @@ pub fn idle(template: &Template, counted: &Counted) -> Vec<String> {
     rows
 }
 
-/// The standing charges in words, of README.md and of docs/COST.md.
+/// Returns the sentences about the standing charges, for README.md and docs/COST.md.
 pub fn standing(template: &Template, counted: &Counted) -> [(&'static str, String); 2] {
     let charges = charges(template, counted);
     let sum = |fixed: bool| -> f64 {
@@ -38,32 +39,32 @@ pub fn standing(template: &Template, counted: &Counted) -> [(&'static str, Strin
         (
             "docs/COST.md",
             format!(
-                "{all} USD a month stands while nobody tunes, {} USD without dashboard and alarms",
+                "An idle stack costs {all} USD a month, {} USD without dashboard and alarms",
                 cents(fixed)
             ),
         ),
     ]
 }
 
-/// What 1,000 training jobs cost, from the cheapest to the dearest workload, in the words of README.md and docs/COST.md.
+/// Returns the sentence on the cost of 1,000 training jobs, from the cheapest to the most expensive workload.
 pub fn range(sums: &[f64]) -> String {
     let least = sums.iter().copied().fold(f64::INFINITY, f64::min);
     let most = sums.iter().copied().fold(0.0, f64::max);
     format!("1,000 training jobs cost {} to {} USD on top", cents(least), cents(most))
 }
 
-/// USD in cents, rounded from what the tables show of it.
+/// Formats an amount in USD with two decimals, rounded from the three decimals of the tables.
 fn cents(amount: f64) -> String {
     let thousandths = (amount * 1_000.0).round();
     format!("{:.2}", (thousandths / 10.0).round() / 100.0)
 }
 
-/// Whether a document says so, wherever its lines break.
-pub fn says(document: &str, words: &str) -> bool {
-    document.split_whitespace().collect::<Vec<_>>().join(" ").contains(words)
+/// Returns whether a document contains a sentence, wherever its lines break.
+pub fn contains(document: &str, sentence: &str) -> bool {
+    document.split_whitespace().collect::<Vec<_>>().join(" ").contains(sentence)
 }
 
-/// A workload's row: USD of 1,000 training jobs.
+/// Returns the row of a workload: USD per 1,000 training jobs.
 pub fn jobs(counted: &Counted) -> String {
     let bill = counted.per_job();
     let parts = [bill.writes, bill.reads, bill.functions, bill.logs, bill.other, bill.storage, bill.sum()];
@@ -71,7 +72,7 @@ pub fn jobs(counted: &Counted) -> String {
     format!("| {} | {} | {} |", counted.workload.name(), counted.jobs, cells.join(" | "))
 }
 
-/// What each function uses, per training job.
+/// Returns a row per function: its use per training job.
 pub fn functions(counted: &Counted) -> Vec<String> {
     let jobs = f64::from(counted.jobs);
     let row = |function| {
@@ -92,14 +93,14 @@ pub fn functions(counted: &Counted) -> Vec<String> {
     FUNCTIONS.map(row).to_vec()
 }
 
-/// What is stored for a training job.
+/// Returns the row on the storage per training job.
 pub fn stored(counted: &Counted) -> String {
-    let (for_ever, facts) = counted.stored();
-    let year = for_ever * 1_000.0 / price::GB * (price::STORED_GB + price::BACKUP_GB) * 12.0;
-    format!("| {} | {:.1} | {:.1} | {} |", counted.workload.name(), for_ever / 1e3, facts / 1e3, usd(year))
+    let (permanent, facts) = counted.stored();
+    let year = permanent * 1_000.0 / price::GB * (price::STORED_GB + price::BACKUP_GB) * 12.0;
+    format!("| {} | {:.1} | {:.1} | {} |", counted.workload.name(), permanent / 1e3, facts / 1e3, usd(year))
 }
 
-/// Requests and units per training job.
+/// Returns the row on requests and units per training job.
 pub fn units(counted: &Counted) -> String {
     let (all, jobs) = (counted.all(), u64::from(counted.jobs));
     format!(

@@ -1,8 +1,9 @@
-//! A training job costs less than a tenth of a cent, however large its tuning; and the documents say what is counted.
+//! The controller costs less than a tenth of a cent per training job in a tuning of any size. The documents contain
+//! the counted figures.
 //!
-//! Tunings of 10,000 jobs take minutes: their row is held against the promise as the document has it, and against the
-//! count by `cargo run --release -p cost -- --check` at night.
-#![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
+//! Tunings of 10,000 jobs take minutes, so the tests check only their row in the document against the goal. The nightly
+//! run of `cargo run --release -p cost -- --check` compares the row with the count.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,54 +13,54 @@ use cost::{idle, show};
 use simulator::site::Function;
 use stack_template::{Template, root};
 
-/// Deliveries of a host's log at most, but where each line is one.
+/// Maximum number of deliveries of a host's log, unless each line is a delivery.
 const DELIVERIES_MAX: u64 = 20;
 
-fn assert_told(path: &str, line: &str) {
+fn assert_has_line(path: &str, line: &str) {
     let document = fs::read_to_string(root().join(path)).unwrap();
-    assert!(document.lines().any(|told| told == line), "{path} needs the line\n{line}");
+    assert!(document.lines().any(|known| known == line), "missing line in {path}:\n{line}");
 }
 
-fn assert_said(path: &str, words: &str) {
+fn assert_has_sentence(path: &str, sentence: &str) {
     let document = fs::read_to_string(root().join(path)).unwrap();
-    assert!(show::says(&document, words), "{path} needs the words\n{words}");
+    assert!(show::contains(&document, sentence), "missing sentence in {path}:\n{sentence}");
 }
 
-/// A tuning, below the goal and as the document has it.
-fn played(workload: Workload, jobs: u32) -> Counted {
+/// Plays a tuning and checks its cost against the goal and the document.
+fn play_and_check(workload: Workload, jobs: u32) -> Counted {
     let counted = Counted::play(workload, jobs);
     let bill = counted.per_job();
     let parts = [bill.writes, bill.reads, bill.functions, bill.logs, bill.other, bill.storage];
     assert!(parts.iter().all(|part| *part > 0.0), "{bill:?}");
     assert!(bill.sum() < GOAL, "{bill:?}");
-    assert_told("docs/COST.md", &show::jobs(&counted));
+    assert_has_line("docs/COST.md", &show::jobs(&counted));
     counted
 }
 
 #[test]
-fn a_job_of_a_tuning_of_ten() {
-    assert_told("docs/PERFORMANCE.md", &show::units(&played(Workload::Hyperband, 10)));
+fn a_job_in_a_tuning_of_10_jobs_costs_what_the_documents_say() {
+    assert_has_line("docs/PERFORMANCE.md", &show::units(&play_and_check(Workload::Hyperband, 10)));
 }
 
 #[test]
-fn a_job_of_a_tuning_of_a_hundred_and_a_stack_at_rest() {
-    let counted = played(Workload::Hyperband, 100);
-    assert_told("docs/PERFORMANCE.md", &show::units(&counted));
-    assert_told("docs/COST.md", &show::stored(&counted));
+fn a_job_in_a_tuning_of_100_jobs_and_an_idle_stack_cost_what_the_documents_say() {
+    let counted = play_and_check(Workload::Hyperband, 100);
+    assert_has_line("docs/PERFORMANCE.md", &show::units(&counted));
+    assert_has_line("docs/COST.md", &show::stored(&counted));
     for line in show::functions(&counted) {
-        assert_told("docs/COST.md", &line);
+        assert_has_line("docs/COST.md", &line);
     }
     let template = Template::read();
     for line in show::idle(&template, &counted) {
-        assert_told("docs/COST.md", &line);
+        assert_has_line("docs/COST.md", &line);
     }
     for (path, words) in show::standing(&template, &counted) {
-        assert_said(path, &words);
+        assert_has_sentence(path, &words);
     }
-    // At rest the sweeper alone is at work: a query a minute, a listing an hour and what keeps its place.
-    let rest = counted.history.tally.idle[&Function::Sweeper];
-    assert_eq!((rest.invocations, rest.usage.queries, rest.calls), (120, 120, 2));
-    assert!(rest.usage.requests() <= 130, "{rest:?}");
+    // In an idle stack only the sweeper works: a query a minute, a listing an hour, and the writes of its own row.
+    let idle_work = counted.history.tally.idle[&Function::Sweeper];
+    assert_eq!((idle_work.invocations, idle_work.usage.queries, idle_work.calls), (120, 120, 2));
+    assert!(idle_work.usage.requests() <= 130, "{idle_work:?}");
     let charges = idle::charges(&template, &counted);
     let parameters = charges.iter().filter(|charge| charge.off != "no");
     let named: BTreeSet<&str> =
@@ -69,18 +70,18 @@ fn a_job_of_a_tuning_of_a_hundred_and_a_stack_at_rest() {
 }
 
 #[test]
-fn a_job_of_a_tuning_of_a_thousand_costs_no_more() {
-    let thousand = played(Workload::Hyperband, 1_000);
-    assert_told("docs/PERFORMANCE.md", &show::units(&thousand));
+fn a_job_in_a_tuning_of_1000_jobs_costs_no_more_than_in_one_of_100() {
+    let thousand = play_and_check(Workload::Hyperband, 1_000);
+    assert_has_line("docs/PERFORMANCE.md", &show::units(&thousand));
     let hundred = Counted::play(Workload::Hyperband, 100);
     let [most, least] = [&thousand, &hundred].map(|counted| counted.per_job().sum());
-    assert!(most <= least * GROWTH_MAX, "{most} {least}");
+    assert!(most <= least * GROWTH_MAX, "{most} USD with 1,000 jobs, {least} USD with 100");
 }
 
 #[test]
-fn a_job_that_runs_to_its_end() {
+fn a_job_that_runs_to_its_end_costs_what_the_documents_say() {
     for jobs in [10, 100] {
-        let counted = played(Workload::Whole, jobs);
+        let counted = play_and_check(Workload::FullLength, jobs);
         let tally = &counted.history.tally;
         assert_eq!(tally.lines, u64::from(HOSTS * EPOCHS * jobs));
         assert!(tally.batches <= DELIVERIES_MAX * u64::from(HOSTS * jobs), "{}", tally.batches);
@@ -88,32 +89,32 @@ fn a_job_that_runs_to_its_end() {
 }
 
 #[test]
-fn a_job_whose_lines_come_one_by_one() {
-    let counted = played(Workload::LineByLine, 10);
+fn a_job_with_one_delivery_per_line_costs_what_the_documents_say() {
+    let counted = play_and_check(Workload::LineByLine, 10);
     assert_eq!(counted.history.tally.batches, counted.history.tally.lines);
 }
 
-/// The sums of the rows of a workload as the document has them, by training jobs.
-fn told(document: &str, workload: Workload) -> BTreeMap<u32, f64> {
+/// Returns the sums in the document's rows of a workload, by number of training jobs.
+fn documented_sums(document: &str, workload: Workload) -> BTreeMap<u32, f64> {
     let begin = format!("| {} | ", workload.name());
     let rows = document.lines().filter_map(|line| line.strip_prefix(&begin)?.strip_suffix(" |"));
     let cells = rows.map(|row| row.split(" | ").collect::<Vec<_>>()).filter(|cells| cells.len() == 8);
     cells.map(|cells| (cells[0].parse().unwrap(), cells[7].parse().unwrap())).collect()
 }
 
-/// What is counted at night only is held to the promise as the document has it; all else is counted above.
+/// The row for 10,000 jobs is counted only at night; here its figures in the document are checked against the goal.
 #[test]
-fn the_documents_agree_on_what_jobs_cost() {
+fn the_documents_agree_on_the_cost_of_training_jobs() {
     let document = fs::read_to_string(root().join("docs/COST.md")).unwrap();
-    let hyperband = told(&document, Workload::Hyperband);
+    let hyperband = documented_sums(&document, Workload::Hyperband);
     assert_eq!(hyperband.keys().copied().collect::<Vec<_>>(), [10, 100, 1_000, 10_000]);
     let [hundred, most] = [hyperband[&100], hyperband[&10_000]];
     assert!(most < GOAL * 1_000.0 && most <= hundred * GROWTH_MAX, "{most} {hundred}");
-    let workloads = [Workload::Hyperband, Workload::Whole, Workload::LineByLine];
+    let workloads = [Workload::Hyperband, Workload::FullLength, Workload::LineByLine];
     let sums: Vec<f64> =
-        workloads.iter().flat_map(|workload| told(&document, *workload).into_values()).collect();
+        workloads.iter().flat_map(|workload| documented_sums(&document, *workload).into_values()).collect();
     assert_eq!(sums.len(), 8);
     for path in ["README.md", "docs/COST.md"] {
-        assert_said(path, &show::range(&sums));
+        assert_has_sentence(path, &show::range(&sums));
     }
 }

@@ -1,7 +1,7 @@
-//! As much of an HTTP/1.1 server as an AWS SDK and the Lambda runtime need: requests with a length, connections kept.
+//! A minimal HTTP/1.1 server for AWS SDKs and the Lambda runtime: requests with a length or in chunks, and keep-alive.
 //!
-//! For tests only, on loopback. Must never be reached from another machine.
-#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of tests fail with their test")]
+//! For tests only, on loopback. Must never be reachable from another machine.
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a failing helper fails its test")]
 
 mod service;
 
@@ -12,44 +12,44 @@ use std::thread;
 
 pub use service::{Answer, Call, Service};
 
-/// A request.
+/// An HTTP request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Its method.
+    /// Method.
     pub method: String,
-    /// Its path, with its query.
+    /// Path, with its query.
     pub path: String,
     headers: Vec<(String, String)>,
-    /// Its body.
+    /// Body.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// A header's value, by its name in lower case.
+    /// Returns the value of a header; `name` is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|header| header.0 == name).map(|header| header.1.as_str())
     }
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Debug)]
 pub struct Response {
-    /// Its status; 0 = none comes, and the connection ends.
+    /// Status; 0 = no response, and the connection is closed.
     pub status: u16,
-    /// Its headers, but for its length.
+    /// Additional headers.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// Body.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// No answer: the connection is cut.
+    /// Returns the response that closes the connection without an answer.
     pub fn cut() -> Self {
         Self { status: 0, headers: Vec::new(), body: Vec::new() }
     }
 }
 
-/// Answers requests in threads of their own until the test's process ends.
+/// Serves each connection in its own thread until the process ends.
 pub fn serve(listener: TcpListener, answer: impl Fn(&Request) -> Response + Send + Sync + 'static) {
     let answer = Arc::new(answer);
     thread::spawn(move || {

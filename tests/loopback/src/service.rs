@@ -1,4 +1,4 @@
-//! A service of AWS that speaks its JSON protocol, played on loopback: it keeps what was sent and answers by a rule.
+//! An emulated AWS service with the JSON protocol: records its calls and responds by a rule.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -7,23 +7,23 @@ use serde_json::Value;
 
 use crate::{Request, Response, serve};
 
-/// One call as it arrived.
+/// A received call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     /// `X-Amz-Target`, such as `SageMaker.StopTrainingJob`.
     pub target: String,
-    /// The body.
+    /// Body.
     pub body: Value,
 }
 
 impl Call {
-    /// The operation's name.
+    /// Returns the name of the operation.
     pub fn operation(&self) -> &str {
         self.target.rsplit('.').next().unwrap_or_default()
     }
 }
 
-/// What is answered.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: u16,
@@ -31,33 +31,33 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// It was done.
+    /// Returns a success.
     pub fn done(body: &Value) -> Self {
         Self { status: 200, body: body.to_string() }
     }
 
-    /// An error with its code and message.
+    /// Returns an error with a code and a message.
     pub fn error(status: u16, code: &str, message: &str) -> Self {
         let body = serde_json::json!({"__type": code, "message": message});
         Self { status, body: body.to_string() }
     }
 
-    /// Anything else.
+    /// Returns a response with any body.
     pub fn text(status: u16, body: &str) -> Self {
         Self { status, body: body.to_owned() }
     }
 }
 
-/// A service.
+/// A running service.
 #[derive(Debug)]
 pub struct Service {
-    /// Where it is.
+    /// URL of the service.
     pub endpoint: String,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Service {
-    /// A service that answers each call by `rule`.
+    /// Starts a service that responds to each call by `rule`.
     pub fn start(rule: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -72,12 +72,12 @@ impl Service {
         Self { endpoint, requests }
     }
 
-    /// The calls so far.
+    /// Returns the calls so far.
     pub fn calls(&self) -> Vec<Call> {
         self.requests().iter().map(call).collect()
     }
 
-    /// The same, as they came over the wire.
+    /// Returns the HTTP requests of the calls so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }

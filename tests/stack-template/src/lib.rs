@@ -1,8 +1,8 @@
-//! The stack's template, for the tests that hold it against the code.
+//! The stack's template, for tests that compare it with the code.
 //!
-//! Reads YAML with the tags of `CloudFormation` into JSON as the service itself would (`!Ref x` is `{"Ref": "x"}`). Assumes that
-//! cfn-lint has checked the template's form. Must never know a name of the code: that is what the tests bring.
-#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of tests fail with their test")]
+//! Converts YAML with `CloudFormation` tags to JSON as the service does (`!Ref x` becomes `{"Ref": "x"}`). Assumes that
+//! cfn-lint has checked the template. Must never contain a name from the code; the tests provide those.
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a failing helper fails its test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde_json::{Map, Value, json};
 
-/// The project's folder.
+/// Returns the root folder of the project.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
@@ -20,39 +20,39 @@ pub fn root() -> PathBuf {
 #[derive(Debug)]
 pub struct Template(pub Value);
 
-/// One statement of a role: an effect of `Allow`, what it allows, on what, and when.
+/// One action that a statement of a role allows.
 #[derive(Debug, Clone)]
 pub struct Grant {
     /// The action, such as `dynamodb:GetItem`.
     pub action: String,
-    /// The resource, as the template says it.
+    /// The resource, as in the template.
     pub resource: Value,
-    /// The condition, null if there is none.
+    /// The condition, or null.
     pub condition: Value,
 }
 
 impl Template {
-    /// `infra/template.yaml`.
+    /// Reads `infra/template.yaml`.
     pub fn read() -> Self {
         let text = fs::read_to_string(root().join("infra/template.yaml")).unwrap();
         Self(plain(&Yaml::load_from_str(&text).unwrap()[0]))
     }
 
-    /// The names and values of all resources of this type.
+    /// Returns the properties of all resources of a type, by name.
     pub fn of_type(&self, kind: &str) -> BTreeMap<&str, &Value> {
         let resources = self.0["Resources"].as_object().unwrap().iter();
         let found = resources.filter(|(_, resource)| resource["Type"] == kind);
         found.map(|(name, resource)| (name.as_str(), &resource["Properties"])).collect()
     }
 
-    /// The properties of resource `name`.
+    /// Returns the properties of resource `name`.
     pub fn properties(&self, name: &str) -> &Value {
         let properties = &self.0["Resources"][name]["Properties"];
-        assert!(properties.is_object(), "the template has no {name}");
+        assert!(properties.is_object(), "the template has no resource {name}");
         properties
     }
 
-    /// All that a function's environment has.
+    /// Returns the names of a function's environment variables.
     pub fn variables(&self, function: &str) -> BTreeSet<&str> {
         let global = &self.0["Globals"]["Function"]["Environment"]["Variables"];
         let own = &self.properties(function)["Environment"]["Variables"];
@@ -60,12 +60,12 @@ impl Template {
         names.map(String::as_str).collect()
     }
 
-    /// The name of the role of `function`.
+    /// Returns the name of the role of `function`.
     pub fn role(&self, function: &str) -> &str {
         self.properties(function)["Role"]["Fn::GetAtt"][0].as_str().unwrap()
     }
 
-    /// The managed policies that a role has when all that is optional is there: each of this template.
+    /// Returns the managed policies of a role with all options enabled. Panics if one is not in this template.
     pub fn managed(&self, role: &str) -> Vec<&str> {
         let arns = &self.properties(role)["ManagedPolicyArns"];
         let arns = arns.get("Fn::If").map_or(arns, |choice| &choice[1]);
@@ -73,7 +73,7 @@ impl Template {
         named.map(|arn| arn["Ref"].as_str().unwrap_or_else(|| panic!("{role} has {arn}"))).collect()
     }
 
-    /// What the role of `function` grants, an action each: by its own policies and by managed ones.
+    /// Returns the grants of the role of `function`, from inline and managed policies.
     pub fn grants(&self, function: &str) -> Vec<Grant> {
         let role = self.role(function);
         let own = self.properties(role)["Policies"].as_array().unwrap().iter();
@@ -91,7 +91,7 @@ impl Template {
     }
 }
 
-/// A list, or the only one of it.
+/// Returns the elements of a list, or a value that is not a list as the only element.
 pub fn list(value: &Value) -> Vec<&Value> {
     value.as_array().map_or_else(|| vec![value], |values| values.iter().collect())
 }

@@ -1,5 +1,5 @@
-//! What is written for whoever deploys and runs the stack says all that the template has, and nothing that it has not.
-#![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
+//! Compares the documents for operators with the template: every parameter, output, alarm and right, and no other.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,19 +9,19 @@ use serde_json::Value;
 use stack_template::{Template, root};
 use wire::request::Request;
 
-/// What each section of the runbook answers, in this order.
-const ANSWERS: [&str; 5] = ["Means", "Urgency", "Look", "Do", "Not"];
+/// The labels of each section of the runbook, in order.
+const ANSWERS: [&str; 5] = ["Means", "Urgency", "Check", "Do", "Safe"];
 
 fn document(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// The names of the members of a part of the template.
+/// Returns the names of the members of a part of the template.
 fn names<'a>(template: &'a Template, part: &str) -> BTreeSet<&'a str> {
     template.0[part].as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// The part of a document below the heading `title`, up to the next heading of its level or above.
+/// Returns the part of a document below the heading `title`, up to the next heading of its level or above.
 fn below<'a>(text: &'a str, title: &str) -> &'a str {
     let start = text.find(&format!("\n{title}\n")).unwrap_or_else(|| panic!("no heading '{title}'"));
     let rest = &text[start + title.len() + 2..];
@@ -30,7 +30,7 @@ fn below<'a>(text: &'a str, title: &str) -> &'a str {
     &rest[..ends.min().unwrap_or(rest.len())]
 }
 
-/// The sections of the runbook by alarm.
+/// Returns the sections of the runbook by alarm.
 fn sections(runbook: &str) -> BTreeMap<&str, &str> {
     let alarms = below(runbook, "## Alarms").split("\n### ").skip(1);
     let named = alarms.map(|section| {
@@ -54,7 +54,7 @@ fn every_alarm_has_its_section_in_the_runbook() {
     }
 }
 
-/// The rows of the first table below a heading: what is in their first cell, and in the second.
+/// Returns the first and second cells of the rows below a heading.
 fn rows<'a>(text: &'a str, title: &str) -> BTreeMap<&'a str, &'a str> {
     let row = Regex::new(r"(?m)^\| `(\w+)` \| ([^|]+) \|").unwrap();
     let found = row.captures_iter(below(text, title));
@@ -62,7 +62,7 @@ fn rows<'a>(text: &'a str, title: &str) -> BTreeMap<&'a str, &'a str> {
     cells.collect()
 }
 
-/// The default of a parameter as the document shows it.
+/// Returns the default of a parameter in the format of the document.
 fn default(parameter: &Value) -> String {
     match &parameter["Default"] {
         Value::Null => "required".to_owned(),
@@ -83,7 +83,7 @@ fn every_parameter_has_its_row_with_its_default() {
 }
 
 #[test]
-fn every_output_is_told() {
+fn every_output_has_its_row() {
     let (template, text) = (Template::read(), document("docs/DEPLOY.md"));
     let third_step = below(&text, "### 3. The stack");
     let listed: String = third_step.lines().filter(|line| line.starts_with("| `")).collect();
@@ -95,7 +95,7 @@ fn every_output_is_told() {
 }
 
 #[test]
-fn what_is_named_is_there() {
+fn every_resource_that_the_documents_name_exists() {
     let template = Template::read();
     let known: BTreeSet<&str> = ["Resources", "Parameters", "Outputs", "Conditions"]
         .iter()
@@ -109,7 +109,7 @@ fn what_is_named_is_there() {
     for path in ["docs/OPERATIONS.md", "docs/DEPLOY.md", "docs/SECURITY.md", "docs/UNVERIFIED.md"] {
         let text = document(path);
         for found in named.find_iter(&text) {
-            // Names of IAM's own: actions come behind their service, and properties of resources with a colon.
+            // IAM's own names: an action follows its service and a colon; `UpdateReplacePolicy` is a property.
             let of_iam = text[..found.start()].ends_with(':') || found.as_str() == "UpdateReplacePolicy";
             assert!(of_iam || known.contains(found.as_str()), "{path} names {}", found.as_str());
             seen += 1;
@@ -119,7 +119,7 @@ fn what_is_named_is_there() {
 }
 
 #[test]
-fn all_functions_are_built_and_their_concurrency_is_added_up() {
+fn all_functions_are_built_and_the_document_has_the_sum_of_their_concurrency() {
     let (template, text) = (Template::read(), document("docs/DEPLOY.md"));
     // The list that build.sh builds and release.sh packs.
     let packing = document("infra/pack.py");
@@ -131,16 +131,16 @@ fn all_functions_are_built_and_their_concurrency_is_added_up() {
     assert_eq!(built, deployed);
     let reserved = |function: &&Value| function["ReservedConcurrentExecutions"]["Fn::If"][1].as_i64();
     let sum: i64 = functions.values().map(|function| reserved(function).unwrap()).sum();
-    let shown = format!("sets {sum} concurrent executions aside");
+    let shown = format!("reserves {sum} concurrent executions");
     assert!(text.contains(&shown), "{shown}");
-    let quota = format!("quota must be {} or more", sum + 100);
+    let quota = format!("quota must be at least {}", sum + 100);
     assert!(text.contains(&quota), "{quota}");
 }
 
 #[test]
 fn the_first_request_is_valid() {
     let text = document("docs/DEPLOY.md");
-    // The file that the documents submit.
+    // The document submits this file three times.
     assert_eq!(below(&text, "### 4. The first tuning").matches("examples/first.json").count(), 3);
     let request = Request::parse(document("examples/first.json").as_bytes()).unwrap();
     assert_eq!(request.name(), "first");
@@ -149,16 +149,16 @@ fn the_first_request_is_valid() {
     assert_eq!(request.at("TrainingJobDefinition.RoleArn").unwrap().as_str(), Some(role));
 }
 
-/// The role that the document has written into the settings.
+/// Returns the role that the document writes into the settings.
 fn deployed_role(text: &str) -> &str {
     let role = below(text, "### 3. The stack").split("ExecutionRoleArns=").nth(1).unwrap();
     role.split('"').next().unwrap()
 }
 
-/// Rights as `docs/SECURITY.md` has them: an action of IAM and, of rows, the partition.
+/// Rights in the format of `docs/SECURITY.md`: an IAM action and, for rows, the partition.
 type Rights = BTreeSet<(String, String)>;
 
-/// The functions that a first cell of the table of rights stands for.
+/// Returns the functions that a first cell of the table of rights names.
 fn functions_of(cell: &str) -> Vec<&str> {
     let all = ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"];
     match cell.split_once("all") {
@@ -168,7 +168,7 @@ fn functions_of(cell: &str) -> Vec<&str> {
     }
 }
 
-/// The rights in a cell such as "`GetItem`, `Query` on `T#`, `F#`" or "`logs:A`, `B` on their own log group".
+/// Returns the rights in a cell such as "`GetItem`, `Query` on `T#`, `F#`" or "`logs:A`, `B` on their own log group".
 fn rights_of(cell: &str) -> Rights {
     let code = Regex::new("`([^`]+)`").unwrap();
     let codes =
@@ -191,9 +191,9 @@ fn rights_of(cell: &str) -> Rights {
 const ROWS: [&str; 4] = ["GetItem", "Query", "PutItem", "DeleteItem"];
 
 #[test]
-fn the_table_of_rights_is_that_of_the_roles() {
+fn the_table_of_rights_equals_the_roles() {
     let (template, text) = (Template::read(), document("docs/SECURITY.md"));
-    let mut told: BTreeMap<&str, Rights> = BTreeMap::new();
+    let mut documented: BTreeMap<&str, Rights> = BTreeMap::new();
     let mut functions = Vec::new();
     for row in
         below(&text, "### What each function may do").lines().filter(|line| line.starts_with('|')).skip(2)
@@ -203,13 +203,13 @@ fn the_table_of_rights_is_that_of_the_roles() {
             functions = functions_of(cells[0]);
         }
         for function in &functions {
-            told.entry(function).or_default().extend(rights_of(cells[1]));
+            documented.entry(function).or_default().extend(rights_of(cells[1]));
         }
     }
     let mut granted: BTreeMap<&str, Rights> = BTreeMap::new();
     for (name, function) in template.of_type("AWS::Serverless::Function") {
         let program = function["CodeUri"].as_str().unwrap().rsplit('/').nth(1).unwrap();
-        // The key of the owner's has a sentence of its own below the table.
+        // A sentence below the table covers the owner's KMS key.
         let grants = template.grants(name).into_iter().filter(|grant| !grant.action.starts_with("kms:"));
         let rights = grants.flat_map(|grant| {
             let keys = grant.condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].as_array().cloned();
@@ -220,5 +220,5 @@ fn the_table_of_rights_is_that_of_the_roles() {
         });
         granted.insert(program, rights.collect());
     }
-    assert_eq!(told, granted);
+    assert_eq!(documented, granted);
 }

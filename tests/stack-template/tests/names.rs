@@ -1,5 +1,6 @@
-//! Names that the template and the code share: environment, table, filters, events, metrics, programs, limits of time.
-#![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
+//! Names and values that the template and the code share: environment, table, filters, events, metrics, programs,
+//! time-outs.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,19 +8,19 @@ use std::path::Path;
 
 use regex::Regex;
 use serde_json::{Value, json};
-use service::perform::CLAIM_MS;
-use service::ports::SOURCE;
-use service::sweep::Limits;
 use stack_template::{Template, list, root};
+use use_cases::perform::CLAIM_MS;
+use use_cases::ports::SOURCE;
+use use_cases::sweep::Limits;
 use wire::events::stream::parse;
 use wire::item::{EXPIRES_AT, PK, SK};
 use wire::names::TAG_STACK;
 use wire::stored::{ACTION_PREFIX, FACT_PREFIX, RING_PREFIX};
 
-/// What Lambda itself puts into the environment.
+/// Prefix of the environment variables that Lambda sets.
 const OF_LAMBDA: &str = "AWS_";
 
-/// The text of all sources below `folder`, without their tests.
+/// Returns the text of all sources below `folder`, without tests.
 fn sources(folder: &Path) -> String {
     let mut text = String::new();
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -34,13 +35,13 @@ fn sources(folder: &Path) -> String {
     text
 }
 
-/// The text of a source, without its tests.
+/// Returns the text of a source, without its tests.
 fn source(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap();
     text.split("#[cfg(test)]").next().unwrap().to_owned()
 }
 
-/// The functions of the template: logical id, and the program it runs.
+/// Returns the functions of the template: logical ID and program.
 fn programs(template: &Template) -> Vec<(String, String)> {
     let functions = template.of_type("AWS::Serverless::Function");
     let programs = functions.iter().map(|(name, function)| {
@@ -53,41 +54,40 @@ fn programs(template: &Template) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_function_of_the_template_is_a_program_and_every_program_a_function() {
+fn the_template_deploys_every_program() {
     let template = Template::read();
     let deployed: BTreeSet<String> = programs(&template).into_iter().map(|(_, program)| program).collect();
     let folders = fs::read_dir(root().join("functions")).unwrap();
-    let mut built: BTreeSet<String> =
+    let built: BTreeSet<String> =
         folders.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    assert!(built.remove("cli"));
     assert_eq!(deployed, built);
 }
 
 #[test]
-fn a_function_is_told_what_it_reads_and_nothing_else() {
+fn a_functions_environment_has_exactly_the_variables_that_it_reads() {
     let template = Template::read();
     let quoted = Regex::new(r#""([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)""#).unwrap();
     for (function, program) in programs(&template) {
         let folder = root().join("functions").join(&program);
         let mut text = sources(&folder.join("src"));
-        text += &source(&root().join("shared/dynamodb/src/aws.rs"));
-        if fs::read_to_string(folder.join("Cargo.toml")).unwrap().contains("\ncloud.workspace") {
-            text += &sources(&root().join("shared/cloud/src"));
+        if fs::read_to_string(folder.join("Cargo.toml")).unwrap().contains("\nsagemaker.workspace") {
+            text += &sources(&root().join("shared/sagemaker/src/actuator"));
         }
-        if text.contains("monthly_cap(") {
-            text += &sources(&root().join("shared/aws-connection/src"));
-        }
+        let has_cap = text.contains("monthly_cap(");
+        text += &source(&root().join("shared/lambda/src/settings.rs"));
         let read: BTreeSet<&str> = quoted
             .captures_iter(&text)
             .map(|found| found.get(1).unwrap().as_str())
             .filter(|name| !name.starts_with(OF_LAMBDA))
+            // Every function links the reader of this setting, but only functions with a cap call it.
+            .filter(|name| has_cap || *name != "MONTHLY_CAP_USD")
             .collect();
         assert_eq!(template.variables(&function), read, "{function}");
     }
 }
 
 #[test]
-fn the_table_has_the_keys_the_stream_and_the_expiry_that_the_code_uses() {
+fn the_table_has_the_keys_stream_and_expiry_of_the_code() {
     let template = Template::read();
     let table = template.properties("Table");
     let keys =
@@ -103,7 +103,7 @@ fn the_table_has_the_keys_the_stream_and_the_expiry_that_the_code_uses() {
 }
 
 #[test]
-fn regression_what_a_failed_first_deployment_leaves_is_in_no_way_of_the_next() {
+fn regression_a_failed_first_deployment_does_not_block_the_next() {
     let template = Template::read();
     let mut kept = 0;
     for (name, resource) in template.0["Resources"].as_object().unwrap() {
@@ -111,7 +111,7 @@ fn regression_what_a_failed_first_deployment_leaves_is_in_no_way_of_the_next() {
         if policy.is_null() {
             continue;
         }
-        // What has a name of its own goes with the deployment that made it; a made-up name may stay.
+        // A retained resource with a fixed name would block the next deployment, so a failed one must delete it.
         let named = resource["Properties"].as_object().unwrap().keys().any(|key| key.ends_with("Name"));
         assert_eq!(policy, if named { "RetainExceptOnCreate" } else { "Retain" }, "{name}");
         assert_eq!(resource["UpdateReplacePolicy"], "Retain", "{name}");
@@ -120,7 +120,7 @@ fn regression_what_a_failed_first_deployment_leaves_is_in_no_way_of_the_next() {
     assert_eq!(kept, 2);
 }
 
-/// The prefixes of keys that a stream mapping lets through, each with the kinds of change.
+/// Returns the key prefixes that a stream mapping passes, each with its kinds of change.
 fn filters(template: &Template, mapping: &str) -> Vec<(String, Value)> {
     let filters = template.properties(mapping)["FilterCriteria"]["Filters"].as_array().unwrap();
     let read = |filter: &Value| {
@@ -132,13 +132,13 @@ fn filters(template: &Template, mapping: &str) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn the_streams_filters_pass_what_decider_and_actuator_take() {
+fn the_stream_filters_pass_the_rows_of_decider_and_actuator() {
     let template = Template::read();
     let facts =
         [(FACT_PREFIX.to_owned(), json!(["INSERT"])), (RING_PREFIX.to_owned(), json!(["INSERT", "MODIFY"]))];
     assert_eq!(filters(&template, "DeciderStream"), facts);
     assert_eq!(filters(&template, "ActuatorStream"), [(ACTION_PREFIX.to_owned(), json!(["INSERT"]))]);
-    // The place of the key in a record is the one that the code reads.
+    // The filters and the code read the key at the same path of a record.
     let sample =
         fs::read_to_string(root().join("events/aws.dynamodb/stream-records.other-tables.json")).unwrap();
     let sample: Value = serde_json::from_str(&sample).unwrap();
@@ -147,12 +147,9 @@ fn the_streams_filters_pass_what_decider_and_actuator_take() {
     for mapping in ["DeciderStream", "ActuatorStream"] {
         let mapping = template.properties(mapping);
         assert_eq!(mapping["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
-        assert_eq!(mapping["ParallelizationFactor"], 1, "above it a tuning's rows are out of order");
+        assert_eq!(mapping["ParallelizationFactor"], 1, "a higher factor reorders a tuning's rows");
         for bounded in ["MaximumRetryAttempts", "MaximumRecordAgeInSeconds"] {
-            assert!(
-                mapping[bounded].as_i64().unwrap() > 0,
-                "a record that cannot be taken must not stop its shard"
-            );
+            assert!(mapping[bounded].as_i64().unwrap() > 0, "an unreadable record must not block its shard");
         }
     }
 }
@@ -175,7 +172,7 @@ fn the_rule_passes_the_state_changes_of_our_jobs() {
 }
 
 #[test]
-fn the_log_group_is_the_one_that_is_read_again() {
+fn the_log_group_is_the_one_that_the_code_reads() {
     let template = Template::read();
     let source = sources(&root().join("shared/sagemaker/src"));
     let group =
@@ -186,10 +183,10 @@ fn the_log_group_is_the_one_that_is_read_again() {
 }
 
 #[test]
-fn functions_end_before_what_they_hold_runs_out() {
+fn functions_time_out_before_their_claims_and_leases_expire() {
     let template = Template::read();
     let ms = |function: &str| template.properties(function)["Timeout"].as_i64().unwrap() * 1_000;
-    assert!(ms("ActuatorFunction") < CLAIM_MS, "an action would be taken up while it is being performed");
+    assert!(ms("ActuatorFunction") < CLAIM_MS, "a claim would expire while its action is performed");
     let Limits { time_ms, lease_ms, .. } = Limits::CLOUD;
     assert!(time_ms < ms("SweeperFunction") && ms("SweeperFunction") < lease_ms);
     assert!(ms("ApiFunction") < template.properties("ApiIntegration")["TimeoutInMillis"].as_i64().unwrap());
@@ -197,7 +194,7 @@ fn functions_end_before_what_they_hold_runs_out() {
 }
 
 #[test]
-fn charts_and_alarms_show_metrics_that_there_are() {
+fn charts_and_alarms_use_existing_metrics() {
     let template = Template::read();
     let dashboard = template.properties("Dashboard")["DashboardBody"]["Fn::Sub"].as_str().unwrap();
     let body: Value = serde_json::from_str(dashboard).unwrap();
@@ -220,19 +217,19 @@ fn charts_and_alarms_show_metrics_that_there_are() {
         })
         .collect();
     for metric in &watched {
-        assert!(shown.contains(metric), "{metric} has an alarm and no chart");
+        assert!(shown.contains(metric), "{metric} has an alarm but no chart");
     }
-    let emitted = root().join("shared/telemetry/src");
+    let emitted = root().join("shared/lambda/src/telemetry");
     if emitted.is_dir() {
         let source = sources(&emitted);
         for name in shown.iter().chain(&watched).chain(&["Hyperband", "Stack"]) {
-            assert!(source.contains(&format!("\"{name}\"")), "shared/telemetry does not know {name}");
+            assert!(source.contains(&format!("\"{name}\"")), "shared/lambda does not emit {name}");
         }
     }
 }
 
 #[test]
-fn every_function_and_every_queue_has_its_alarms() {
+fn every_function_and_every_queue_has_alarms() {
     let template = Template::read();
     let alarms = template.of_type("AWS::CloudWatch::Alarm");
     let watched = |metric: &str, dimension: &Value| {
@@ -254,7 +251,7 @@ fn every_function_and_every_queue_has_its_alarms() {
     }
 }
 
-/// The alarm `name`, by what it is called on: metric, seconds, of how many periods, what missing data is.
+/// Returns an alarm: metric, period in seconds, (data points, periods), treatment of missing data.
 fn watched(template: &Template, name: &str) -> (String, i64, (i64, i64), String) {
     let alarm = template.properties(name);
     let text = |key: &str| alarm[key].as_str().unwrap().to_owned();
@@ -264,7 +261,7 @@ fn watched(template: &Template, name: &str) -> (String, i64, (i64, i64), String)
 }
 
 #[test]
-fn regression_a_function_that_is_not_called_at_all_rings() {
+fn regression_a_sweeper_without_invocations_raises_an_alarm() {
     let template = Template::read();
     let silent = watched(&template, "SweeperSilentAlarm");
     assert_eq!(silent, ("Invocations".to_owned(), 300, (3, 3), "breaching".to_owned()));
@@ -282,19 +279,19 @@ fn regression_a_function_that_is_not_called_at_all_rings() {
 }
 
 #[test]
-fn regression_slow_sweeps_ring_though_each_takes_the_place_of_the_next() {
+fn regression_slow_sweeps_raise_an_alarm_although_they_block_later_ticks() {
     let template = Template::read();
     let (metric, seconds, (of_them, periods), _) = watched(&template, "SweeperSlowAlarm");
     assert_eq!(metric, "Duration");
     let timeout = template.properties("SweeperFunction")["Timeout"].as_i64().unwrap();
     let threshold = template.properties("SweeperSlowAlarm")["Threshold"].as_i64().unwrap();
-    assert!(threshold < timeout * 1_000, "no sweep is longer");
-    // A tick that finds the lease taken counts as a sweep of no length, and a metric's minute may have none but that.
+    assert!(threshold < timeout * 1_000, "the time-out ends longer sweeps");
+    // A tick that finds the lease taken ends at once. A minute may have only such invocations.
     assert!(seconds > 2 * timeout && of_them < periods, "{of_them} of {periods} times {seconds} s");
 }
 
 #[test]
-fn the_routes_are_those_of_the_api_and_each_asks_for_a_signature() {
+fn the_routes_are_those_of_the_api_and_require_a_signature() {
     let template = Template::read();
     let routes = template.of_type("AWS::ApiGatewayV2::Route");
     assert!(routes.values().all(|route| route["AuthorizationType"] == "AWS_IAM"), "{routes:?}");

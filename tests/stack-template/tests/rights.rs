@@ -1,9 +1,8 @@
-//! The role of each function grants the calls it makes, and no other.
+//! The role of each function grants exactly the calls that the function makes.
 //!
-//! What a function does to the table is seen in histories of the fault simulator, which run the use cases as the functions
-//! do; what else it calls, the simulator lists and holds to be complete. That the clients of AWS call just that is read in
-//! their sources.
-#![expect(clippy::unwrap_used, reason = "a test fails where it stands")]
+//! Histories of the fault simulator, which runs the same use cases as the functions, show the accesses to the table.
+//! The simulator lists all other calls. The sources of the AWS clients show that they make exactly these calls.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,18 +16,18 @@ use simulator::site::{FUNCTIONS, Function, Op, calls};
 use stack_template::{Grant, Template, list, root};
 use wire::names::TAG_STACK;
 
-/// Histories that show, together, everything that is granted.
+/// Number of histories, enough to exercise every grant.
 const SEEDS: u64 = 60;
 
-/// Its logical id in the template.
+/// Returns the logical ID of a function in the template.
 fn logical(function: Function) -> String {
     format!("{function:?}Function")
 }
 
-/// The actions of IAM that an operation of the ports takes, those of the table aside.
+/// Returns the IAM actions that an operation of a port needs, except those on the table.
 fn actions(op: Op) -> &'static [&'static str] {
     match op {
-        // A job is created with tags and with a role.
+        // A new job has tags and a role.
         Op::Create => &["sagemaker:CreateTrainingJob", "sagemaker:AddTags", "iam:PassRole"],
         Op::Stop => &["sagemaker:StopTrainingJob"],
         Op::Release => &["sagemaker:UpdateTrainingJob"],
@@ -58,7 +57,7 @@ const ALL_OPS: [Op; 13] = [
     Op::Price,
 ];
 
-/// What Lambda does in the name of a function's role, by what the template connects it with.
+/// Returns the actions of Lambda itself with a function's role, from the function's triggers in the template.
 fn of_lambda(template: &Template, function: &str) -> BTreeSet<String> {
     let mut actions = vec!["logs:CreateLogStream", "logs:PutLogEvents"];
     let reference = json!({ "Ref": function });
@@ -77,7 +76,7 @@ fn of_lambda(template: &Template, function: &str) -> BTreeSet<String> {
     actions.into_iter().chain(OF_THE_KEY).map(str::to_owned).collect()
 }
 
-/// What DynamoDB does with a key of the owner's in the name of whoever reads or writes the table.
+/// Actions that DynamoDB performs with the owner's KMS key on behalf of a role that reads or writes the table.
 const OF_THE_KEY: [&str; 6] = [
     "kms:Decrypt",
     "kms:DescribeKey",
@@ -88,7 +87,7 @@ const OF_THE_KEY: [&str; 6] = [
 ];
 
 #[test]
-fn every_function_may_use_a_key_of_the_owner_s_through_the_table_and_no_role_has_a_policy_from_elsewhere() {
+fn every_function_may_use_the_owners_key_through_the_table_and_no_role_has_another_managed_policy() {
     let template = Template::read();
     for function in FUNCTIONS {
         let role = template.role(&logical(function)).to_owned();
@@ -118,7 +117,7 @@ fn is_of_rows(action: &str) -> bool {
 }
 
 #[test]
-fn a_role_grants_the_calls_of_its_function_and_no_other() {
+fn a_role_grants_exactly_the_calls_of_its_function() {
     let template = Template::read();
     for function in FUNCTIONS {
         let name = logical(function);
@@ -131,12 +130,12 @@ fn a_role_grants_the_calls_of_its_function_and_no_other() {
     }
 }
 
-/// What all functions do to the table in the histories.
+/// Returns the accesses of all functions to the table in the histories.
 fn seen() -> Accesses {
     (0..SEEDS).flat_map(|seed| Run::drawn(seed).history().accesses).chain(beside()).collect()
 }
 
-/// What histories leave out: lists of all tunings and of those that are not over, and the rows that keep what the price list said.
+/// Returns accesses that histories lack: lists of all and of active tunings, and rows with listed prices.
 fn beside() -> Vec<(Function, Right, String)> {
     let api = |right, kind: &str| (Function::Api, right, kind.to_owned());
     vec![
@@ -148,7 +147,7 @@ fn beside() -> Vec<(Function, Right, String)> {
 }
 
 #[test]
-fn a_role_opens_the_rows_that_its_function_touches_and_no_other() {
+fn a_role_grants_exactly_the_rows_that_its_function_accesses() {
     let template = Template::read();
     let seen = seen();
     let mut wrong = Vec::new();
@@ -177,15 +176,15 @@ fn a_role_opens_the_rows_that_its_function_touches_and_no_other() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The calls in the sources below `folder`, as AWS names its operations: whatever begins a request, on whatever client. Each
-/// request that is sent must be one of them.
+/// Returns the AWS operations that the sources below `folder` call, on any client. Asserts that each `send()` belongs
+/// to one of them.
 fn called(folder: &Path) -> BTreeSet<String> {
     let verbs =
         "add|batch|create|delete|describe|execute|filter|get|list|put|query|scan|start|stop|transact|update";
     let call = Regex::new(&format!(r"\.\s*((?:{verbs})(?:_[a-z_]+)?)\(\)")).unwrap();
     let mut made = BTreeSet::new();
     for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        // The table is created by its tests; in an account, by the template.
+        // Only tests create the table. In an account, the template does.
         if file.ends_with("schema.rs") || file.ends_with("embedded.rs") || file.ends_with("embedded") {
             continue;
         }
@@ -204,7 +203,7 @@ fn called(folder: &Path) -> BTreeSet<String> {
     made
 }
 
-/// The packages that have a client of a service of AWS, and which services.
+/// Returns the packages with clients of AWS services, and the services.
 fn clients() -> BTreeMap<String, Vec<String>> {
     let service = Regex::new(r"(?m)^aws-sdk-([a-z]+)\b").unwrap();
     let packages = ["shared", "functions"].map(|group| fs::read_dir(root().join(group)).unwrap());
@@ -220,29 +219,28 @@ fn clients() -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn the_clients_of_aws_make_just_these_calls() {
+fn the_aws_clients_make_exactly_the_known_calls() {
     let mut clients = clients();
-    // A service of one machine, which sends lines to CloudWatch Logs; no function has it.
+    // A local service that sends lines to CloudWatch Logs. No function contains it.
     assert!(clients.remove("shared/training-service").is_some());
     let made: BTreeMap<&str, BTreeSet<String>> =
         clients.keys().map(|package| (package.as_str(), called(&root().join(package).join("src")))).collect();
     let of = |services: &[&str]| -> BTreeSet<String> {
         let all = ALL_OPS.iter().flat_map(|op| actions(*op)).map(|action| action.split_once(':').unwrap());
-        // It is asked for by CreateTrainingJob, and is no call.
+        // CreateTrainingJob needs this permission, but it is no call.
         let calls = all.filter(|(service, call)| services.contains(service) && *call != "AddTags");
         calls.map(|(_, call)| call.to_owned()).collect()
     };
     let rows = ["GetItem", "Query", "PutItem", "DeleteItem", "TransactWriteItems"].map(str::to_owned);
     let known = BTreeMap::from([
         ("shared/dynamodb", BTreeSet::from(rows)),
-        ("shared/eventbridge", of(&["events"])),
-        ("shared/pricing", of(&["pricing"])),
+        ("shared/aws", of(&["events", "pricing"])),
         ("shared/sagemaker", of(&["sagemaker", "logs"])),
     ]);
     assert_eq!(made, known);
 }
 
-/// The only grant of `action`.
+/// Returns the only grant of `action`.
 fn grant(template: &Template, function: Function, action: &str) -> Grant {
     let mut grants = template.grants(&logical(function));
     grants.retain(|grant| grant.action == action);
@@ -251,7 +249,7 @@ fn grant(template: &Template, function: Function, action: &str) -> Grant {
 }
 
 #[test]
-fn training_jobs_of_others_are_out_of_reach() {
+fn a_role_cannot_change_training_jobs_of_others() {
     let template = Template::read();
     let stack = json!({"Ref": "AWS::StackName"});
     for function in [Function::Actuator, Function::Sweeper] {
@@ -273,7 +271,7 @@ fn training_jobs_of_others_are_out_of_reach() {
 }
 
 #[test]
-fn only_what_has_no_resource_is_granted_on_all() {
+fn only_actions_without_resources_are_granted_on_all_resources() {
     let template = Template::read();
     let of_all = |function: Function| {
         let grants = template.grants(&logical(function)).into_iter();

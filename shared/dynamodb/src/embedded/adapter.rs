@@ -1,7 +1,7 @@
-//! The SDK's HTTP client that asks the engine instead of the network.
+//! An HTTP client for the SDK that calls the engine instead of the network.
 //!
-//! Assumes DynamoDB's JSON protocol: the operation in `X-Amz-Target`, the request in a body that is in memory. It must
-//! never open a socket, nor run the engine on a thread of the async runtime.
+//! Expects DynamoDB's JSON protocol: the operation in `X-Amz-Target` and the request in an in-memory body. Opens no
+//! socket, and runs the engine on blocking threads only.
 
 use std::sync::Arc;
 
@@ -23,7 +23,6 @@ pub(super) struct Adapter {
 }
 
 impl Adapter {
-    /// Answers from `engine`.
     pub(super) fn new(engine: Arc<Engine>) -> Self {
         Self { engine }
     }
@@ -45,9 +44,8 @@ impl HttpConnector for Adapter {
             let answered = tokio::task::spawn_blocking(move || {
                 engine.answer(&operation, body.bytes().unwrap_or_default())
             });
-            // The engine panicked or the runtime ends: whether it wrote is not known.
-            let (status, body) =
-                answered.await.map_err(|stopped| ConnectorError::other(stopped.into(), None))?;
+            // The engine panicked or the runtime is shutting down, so the outcome of a write is unknown.
+            let (status, body) = answered.await.map_err(|error| ConnectorError::other(error.into(), None))?;
             let status =
                 StatusCode::try_from(status).map_err(|error| ConnectorError::other(error.into(), None))?;
             let mut response = HttpResponse::new(status, SdkBody::from(body));

@@ -1,9 +1,11 @@
-//! The engine, its file, and the upkeep that it does not do itself.
+//! The engine, its file, and the maintenance that the engine lacks.
 //!
-//! The engine numbers a change by the greatest number among its stream records, and reads records by number: without an
-//! index both walk all records, on every write. So a second connection to the same database adds the index, and removes
-//! old records, which the engine never does. One mutex orders the two connections. It must never remove the last
-//! record: the numbers would begin again from the clock, and a reader's place would be lost if that had gone back.
+//! The engine derives the number of a change from the greatest number among its stream records, and reads records by
+//! number. Without an index, both scan all records on every write. A second connection to the same database therefore
+//! adds an index and removes old records, which the engine never does. One mutex serializes the two connections.
+//!
+//! The last record is never removed. Without it, numbers would restart from the clock, and a reader would lose its
+//! position if the clock had gone back.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -27,19 +29,19 @@ use super::{Failure, OpenError, Swept, TABLE_NAME, fault};
 
 /// How long DynamoDB keeps a stream record.
 const RETENTION: Duration = Duration::from_hours(24);
-/// How long a statement of upkeep waits for a foreign reader of the file.
+/// How long a maintenance statement waits for another process that reads the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The order in which the engine looks at stream records.
+/// Indexes stream records in the order in which the engine reads them.
 const INDEX: &str = "CREATE INDEX IF NOT EXISTS hyperband_stream_order ON _stream_records \
                      (table_name, CAST(sequence_number AS INTEGER))";
 const TRIM: &str = "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <= ?2 \
                     AND id < (SELECT MAX(id) FROM _stream_records)";
 
-/// The engine on one database.
+/// The engine with one open database.
 pub(super) struct Engine {
-    // Fields are dropped in this order: the lock on the file goes last.
+    // Fields are dropped in this order: the lock on the file is released last.
     database: Database,
-    upkeep: Mutex<Connection>,
+    maintenance: Mutex<Connection>,
     path: Option<PathBuf>,
     written: watch::Sender<u64>,
     _lock: Option<File>,
@@ -52,23 +54,23 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Opens or makes the file.
+    /// Opens the file, or creates it.
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
         let access = |source| OpenError::Access { path: path.to_owned(), source };
-        // An absolute path is never taken for a URI or for a name like ":memory:".
+        // SQLite never takes an absolute path for a URI or for a name like ":memory:".
         let absolute = std::path::absolute(path).map_err(access)?;
         let Some(name) = absolute.to_str() else {
             return Err(access(io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8")));
         };
         let lock = lock(&absolute)?;
         if std::fs::metadata(&absolute).is_ok_and(|file| file.len() > 0) {
-            inspect(&absolute)?;
+            check_file(&absolute)?;
         }
-        Self::on(name, Some(absolute.clone()), Some(lock))
+        Self::connect(name, Some(absolute.clone()), Some(lock))
             .map_err(|reason| OpenError::new(&absolute, &reason))
     }
 
-    /// Opens a file that is there, beside whoever has its lock: `SQLite` orders the processes.
+    /// Opens an existing file without taking its lock. `SQLite` serializes the processes.
     pub(super) fn attach(path: &Path) -> Result<Self, OpenError> {
         let access = |source| OpenError::Access { path: path.to_owned(), source };
         let absolute = std::path::absolute(path).map_err(access)?;
@@ -76,41 +78,41 @@ impl Engine {
             return Err(access(io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8")));
         };
         if std::fs::metadata(&absolute).map_err(access)?.len() == 0 {
-            return Err(OpenError::NotYet { path: absolute });
+            return Err(OpenError::NoTable { path: absolute });
         }
-        inspect(&absolute)?;
-        // Were the owner still making its table, a guest that made it too would be in its way.
-        if !is_made(&absolute)? {
-            return Err(OpenError::NotYet { path: absolute });
+        check_file(&absolute)?;
+        // Creating the table here too would make the owner's own creation fail.
+        if !has_table(&absolute)? {
+            return Err(OpenError::NoTable { path: absolute });
         }
-        Self::on(name, Some(absolute.clone()), None).map_err(|reason| OpenError::new(&absolute, &reason))
+        Self::connect(name, Some(absolute.clone()), None).map_err(|reason| OpenError::new(&absolute, &reason))
     }
 
-    /// Makes an empty database in memory.
+    /// Creates an empty database in memory.
     pub(super) fn memory() -> Result<Self, OpenError> {
-        // Two connections reach one database in memory by a name, which nothing else in this process may have.
+        // Two connections share an in-memory database by its name, which must be unique in this process.
         let name = format!(
             "file:hyperband-{:016x}?mode=memory&cache=shared",
             RandomState::new().build_hasher().finish()
         );
-        Self::on(&name, None, None).map_err(|reason| OpenError::new(Path::new("(memory)"), &reason))
+        Self::connect(&name, None, None).map_err(|reason| OpenError::new(Path::new("(memory)"), &reason))
     }
 
-    fn on(name: &str, path: Option<PathBuf>, lock: Option<File>) -> Result<Self, String> {
+    fn connect(name: &str, path: Option<PathBuf>, lock: Option<File>) -> Result<Self, String> {
         let database = Database::new(name).map_err(|error| error.to_string())?;
         let prepare = || -> rusqlite::Result<Connection> {
-            let upkeep = Connection::open(name)?;
-            upkeep.busy_timeout(BUSY_TIMEOUT)?;
-            upkeep.execute_batch(INDEX)?;
-            Ok(upkeep)
+            let maintenance = Connection::open(name)?;
+            maintenance.busy_timeout(BUSY_TIMEOUT)?;
+            maintenance.execute_batch(INDEX)?;
+            Ok(maintenance)
         };
-        let upkeep = prepare().map_err(|error| error.to_string())?;
-        Ok(Self { database, upkeep: Mutex::new(upkeep), path, written: watch::Sender::new(0), _lock: lock })
+        let maintenance = Mutex::new(prepare().map_err(|error| error.to_string())?);
+        Ok(Self { database, maintenance, path, written: watch::Sender::new(0), _lock: lock })
     }
 
-    /// Answers one request of DynamoDB's JSON protocol with a status and a body.
+    /// Performs one request of DynamoDB's JSON protocol and returns HTTP status and body.
     pub(super) fn answer(&self, operation: &str, body: &[u8]) -> (u16, Vec<u8>) {
-        let alone = self.alone();
+        let guard = self.lock_database();
         let database = &self.database;
         let result = match operation {
             "GetItem" => reply(body, |request| database.get_item(request)),
@@ -129,17 +131,17 @@ impl Engine {
             "UpdateTimeToLive" => reply(body, |request| database.update_time_to_live(request)),
             "DescribeTimeToLive" => reply(body, |request| database.describe_time_to_live(request)),
             _ => Err(DynoxideError::ValidationException(format!(
-                "the embedded table does not know {operation}"
+                "the embedded table does not support the operation {operation}"
             ))),
         };
-        drop(alone);
+        drop(guard);
         match result {
             Ok(body) => {
                 if matches!(
                     operation,
                     "PutItem" | "DeleteItem" | "UpdateItem" | "TransactWriteItems" | "BatchWriteItem"
                 ) {
-                    self.wake();
+                    self.wake_readers();
                 }
                 (200, body)
             }
@@ -147,23 +149,23 @@ impl Engine {
         }
     }
 
-    /// A receiver that sees every write from now on.
+    /// Returns a receiver that changes with every later write.
     pub(super) fn writes(&self) -> watch::Receiver<u64> {
         self.written.subscribe()
     }
 
-    /// The name of the stream.
+    /// Returns the ARN of the stream.
     pub(super) fn stream_arn(&self) -> Result<String, Failure> {
-        let _alone = self.alone();
+        let _guard = self.lock_database();
         let table = self.database.get_table_metadata(TABLE_NAME).map_err(|error| self.failure(&error))?;
         let label = table.and_then(|table| table.stream_label).unwrap_or_default();
         Ok(dynoxide::streams::stream_arn(TABLE_NAME, &label))
     }
 
-    /// An iterator of the stream's only shard.
+    /// Returns an iterator of the stream's only shard.
     pub(super) fn iterator(&self, start: &StreamStart) -> Result<String, Failure> {
         let stream_arn = self.stream_arn()?;
-        let _alone = self.alone();
+        let _guard = self.lock_database();
         let (kind, sequence_number) = match start {
             StreamStart::TrimHorizon => ("TRIM_HORIZON", None),
             StreamStart::Latest => ("LATEST", None),
@@ -179,49 +181,49 @@ impl Engine {
         Ok(answer.shard_iterator.unwrap_or_default())
     }
 
-    /// At most `limit` records from the iterator on.
+    /// Returns at most `limit` records, starting at the iterator.
     pub(super) fn records(
         &self,
         shard_iterator: String,
         limit: usize,
     ) -> Result<GetRecordsResponse, Failure> {
-        let _alone = self.alone();
+        let _guard = self.lock_database();
         let request = GetRecordsRequest { shard_iterator, limit: Some(limit) };
         self.database.get_records(request).map_err(|error| self.failure(&error))
     }
 
-    /// Removes the records up to this sequence number.
+    /// Removes the records up to and including this sequence number.
     pub(super) fn trim_through(&self, sequence: &str) -> Result<usize, Failure> {
         let iterator = self.iterator(&StreamStart::After(sequence.to_owned()))?;
         let (_, _, stored) = decode_shard_iterator(&iterator).unwrap_or_default();
         self.trim(stored)
     }
 
-    /// Removes the records that DynamoDB would have removed.
+    /// Removes the records older than [`RETENTION`].
     pub(super) fn trim_old(&self) -> Result<usize, Failure> {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        // The engine numbers changes by microseconds since 1970, or by one more than the last.
+        // The number of a change is the time in microseconds since 1970, or one more than the last number.
         let oldest = now.saturating_sub(RETENTION).as_micros();
         self.trim(i64::try_from(oldest).unwrap_or_default())
     }
 
-    /// Removes what is past its time.
+    /// Removes expired rows and old stream records.
     pub(super) fn sweep(&self) -> Result<Swept, Failure> {
-        let alone = self.alone();
+        let guard = self.lock_database();
         let rows = self.database.sweep_ttl().map_err(|error| self.failure(&error))?;
-        drop(alone);
+        drop(guard);
         if rows > 0 {
-            self.wake();
+            self.wake_readers();
         }
         Ok(Swept { rows, records: self.trim_old()? })
     }
 
     fn trim(&self, through: i64) -> Result<usize, Failure> {
-        let removed = self.alone().execute(TRIM, (TABLE_NAME, through));
+        let removed = self.lock_database().execute(TRIM, (TABLE_NAME, through));
         removed.map_err(|error| fault::failure(&error.to_string(), self.path.as_deref()))
     }
 
-    fn wake(&self) {
+    fn wake_readers(&self) {
         self.written.send_modify(|count| *count = count.wrapping_add(1));
     }
 
@@ -229,9 +231,9 @@ impl Engine {
         fault::of_engine(error, self.path.as_deref())
     }
 
-    /// Keeps the two connections from working at once: in memory they would refuse each other instead of waiting.
-    fn alone(&self) -> MutexGuard<'_, Connection> {
-        self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Serializes the two connections. In memory, a busy connection makes the other fail instead of wait.
+    fn lock_database(&self) -> MutexGuard<'_, Connection> {
+        self.maintenance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -241,11 +243,11 @@ fn reply<Q: DeserializeOwned, A: Serialize>(
 ) -> dynoxide::Result<Vec<u8>> {
     let unreadable = |error: serde_json::Error| DynoxideError::SerializationException(error.to_string());
     let answer = run(serde_json::from_slice(body).map_err(unreadable)?)?;
-    // An answer that cannot be written is no refusal: the write is done.
+    // A server error, not a refusal: the write was performed.
     serde_json::to_vec(&answer).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }
 
-/// Takes the lock file and writes this process's number into it.
+/// Locks the lock file and writes this process's ID into it.
 fn lock(path: &Path) -> Result<File, OpenError> {
     let access = |source| OpenError::Access { path: path.to_owned(), source };
     let mut name = path.as_os_str().to_owned();
@@ -256,7 +258,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // Only to tell who: any failure leaves it untold.
+            // For the message only, so an unreadable file is ignored.
             let _ = file.read_to_string(&mut holder);
             let holder = holder.trim();
             let holder =
@@ -265,14 +267,14 @@ fn lock(path: &Path) -> Result<File, OpenError> {
         }
         Err(TryLockError::Error(source)) => return Err(access(source)),
     }
-    // The number is a courtesy: a full disk is told when the table itself is written.
+    // The ID is for messages only. A full disk is reported when the table itself is written.
     let _ =
         file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
     Ok(file)
 }
 
-/// Makes sure that a file with content is ours and whole, before the engine writes to it.
-fn inspect(path: &Path) -> Result<(), OpenError> {
+/// Checks that a non-empty file is an undamaged table file, before the engine writes to it.
+fn check_file(path: &Path) -> Result<(), OpenError> {
     let look = || -> rusqlite::Result<(u32, u32, String)> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
@@ -296,19 +298,19 @@ fn inspect(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Whether the table is in the file.
-fn is_made(path: &Path) -> Result<bool, OpenError> {
+/// Returns whether the file has the table.
+fn has_table(path: &Path) -> Result<bool, OpenError> {
     let look = || -> rusqlite::Result<u32> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        // The owner makes the database first and the table in it second.
+        // The owner creates the database first, then the table in it.
         let ready = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = '_tables'";
         if connection.query_row(ready, [], |row| row.get::<_, u32>(0))? == 0 {
             return Ok(0);
         }
-        let made = "SELECT COUNT(*) FROM _tables WHERE table_name = ?1";
-        connection.query_row(made, [TABLE_NAME], |row| row.get(0))
+        let tables = "SELECT COUNT(*) FROM _tables WHERE table_name = ?1";
+        connection.query_row(tables, [TABLE_NAME], |row| row.get(0))
     };
     Ok(look().map_err(|error| OpenError::new(path, &error))? > 0)
 }

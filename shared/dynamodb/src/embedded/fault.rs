@@ -1,7 +1,7 @@
-//! What kind of trouble SQLite has with a file, by its message.
+//! Classifies SQLite's errors by their messages.
 //!
-//! The engine passes messages on, not codes. The messages are constants of SQLite (`sqlite3ErrStr`) and of the engine;
-//! a message that is not known here must stay a server fault, never become a promise that nothing was written.
+//! The engine passes on messages, not codes. The messages are constants of SQLite (`sqlite3ErrStr`) and of the engine.
+//! An unknown message stays a server error, which does not promise that nothing was written.
 
 use std::path::Path;
 
@@ -9,23 +9,23 @@ use dynoxide::DynoxideError;
 
 use super::{DAMAGED, Failure};
 
-/// What is wrong.
+/// The kind of an SQLite error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// No space on the disk.
     Full,
-    /// The file is not SQLite's, or another program's.
+    /// The file is not an SQLite database, or belongs to another program.
     Foreign,
-    /// The file's content is broken.
+    /// The content of the file is damaged.
     Damaged,
-    /// No right to read or write it, or no such directory.
+    /// Read or write permission is missing, or the directory does not exist.
     Denied,
-    /// Something else.
+    /// Any other error.
     Other,
 }
 
 impl Fault {
-    /// The kind of trouble that `message` tells.
+    /// Classifies an error message.
     pub(super) fn of(message: &str) -> Self {
         let has = |text| message.contains(text);
         if has("disk is full") {
@@ -42,7 +42,7 @@ impl Fault {
     }
 }
 
-/// The engine's error as an answer of DynamoDB: its own errors as they are, SQLite's with the file and a way out.
+/// Formats the engine's error as an HTTP status and body of DynamoDB. An SQLite error gets the file and a remedy.
 pub(super) fn answer(error: &DynoxideError, path: Option<&Path>) -> (u16, Vec<u8>) {
     let status = error.status_code();
     if status < 500 {
@@ -53,7 +53,7 @@ pub(super) fn answer(error: &DynoxideError, path: Option<&Path>) -> (u16, Vec<u8
     (failure.status, body.to_string().into_bytes())
 }
 
-/// The engine's error for a caller in this crate.
+/// Converts the engine's error for a caller in this crate.
 pub(super) fn of_engine(error: &DynoxideError, path: Option<&Path>) -> Failure {
     match error.status_code() {
         status if status < 500 => {
@@ -64,22 +64,22 @@ pub(super) fn of_engine(error: &DynoxideError, path: Option<&Path>) -> Failure {
     }
 }
 
-/// Trouble with SQLite, told with the file and a way out.
+/// Converts an SQLite error message. Adds the file and a remedy.
 pub(super) fn failure(message: &str, path: Option<&Path>) -> Failure {
     let path = path.map_or_else(|| "the table in memory".to_owned(), |path| path.display().to_string());
-    let (status, code, way_out) = match Fault::of(message) {
+    let (status, code, remedy) = match Fault::of(message) {
         Fault::Full => (500, "InternalServerError", "free some space on its disk"),
         Fault::Foreign | Fault::Damaged => {
             (400, DAMAGED, "stop, and restore a copy of the file or move it away")
         }
         Fault::Denied => {
-            (500, "InternalServerError", "make sure that the file and its directory may be written")
+            (500, "InternalServerError", "check the write permission of the file and its directory")
         }
         Fault::Other => {
-            (500, "InternalServerError", "look at the file's disk, and start again if it stays so")
+            (500, "InternalServerError", "check the file's disk, and start again if the error persists")
         }
     };
-    Failure { status, code: code.to_owned(), message: format!("{path}: {message} ({way_out})") }
+    Failure { status, code: code.to_owned(), message: format!("{path}: {message} ({remedy})") }
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_sqlite_are_known() {
+    fn sqlite_messages_are_classified() {
         assert_eq!(Fault::of("database or disk is full"), Fault::Full);
         assert_eq!(Fault::of("file is not a database"), Fault::Foreign);
         assert_eq!(Fault::of("database disk image is malformed"), Fault::Damaged);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_may_get_better_and_a_damaged_file_does_not() {
+    fn a_full_disk_is_a_server_error_and_a_damaged_file_a_client_error() {
         let full = failure("database or disk is full", Some(Path::new("/d/t.db")));
         assert!(
             full.status == 500

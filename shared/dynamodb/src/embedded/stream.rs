@@ -1,27 +1,27 @@
-//! The changes of the embedded table, as the JSON in which Lambda gets a DynamoDB stream.
+//! The changes of the embedded table, in the JSON form in which Lambda receives a DynamoDB stream.
 //!
-//! One stream is one consumer with its own place. Whoever reads must finish with a batch before the next, as Lambda
-//! does; a place outlives the process only by the sequence number of the last record that was finished. A write wakes
-//! the reader at once; only for the writes of an attached process it looks by itself, once a second.
+//! Each stream is one consumer with its own position. Like Lambda, a reader finishes a batch before it reads the next.
+//! To resume in a new process, the reader stores the sequence number of the last finished record. A write wakes the
+//! reader immediately. Writes of an attached process are found by polling once a second.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dynoxide::actions::get_records::Record;
 use serde_json::{Map, Value};
-use service::ports::table::TableError;
 use tokio::sync::watch;
+use use_cases::ports::table::TableError;
 
 use super::engine::Engine;
 use super::{Failure, REGION, blocking};
 
-/// How long a reader waits for a wake-up before it looks by itself.
-const FALLBACK: Duration = Duration::from_secs(1);
+/// The polling interval of a reader that no write wakes.
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// Where a stream begins.
+/// Where a stream starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamStart {
-    /// At the oldest record that is kept.
+    /// At the oldest stored record.
     TrimHorizon,
     /// After the newest record.
     Latest,
@@ -29,7 +29,7 @@ pub enum StreamStart {
     After(String),
 }
 
-/// The changes from some place on.
+/// A consumer of the table's changes.
 #[derive(Debug)]
 pub struct ChangeStream {
     engine: Arc<Engine>,
@@ -46,22 +46,22 @@ impl ChangeStream {
         Ok(Self { engine, writes, iterator, arn: arn.replace(dynoxide::streams::LOCAL_REGION, REGION) })
     }
 
-    /// The next records, 1 to `max_records` (at least 1, at most 1000) of them, in order; waits until there is one.
-    /// Dropping the future loses no record.
+    /// Waits for the next records and returns 1 to `max_records` of them, in order. `max_records` is capped to 1 to
+    /// 1000. Dropping the future loses no record.
     pub async fn next_batch(&mut self, max_records: usize) -> Result<Vec<Value>, TableError> {
         loop {
             let records = self.ready(max_records).await?;
             if !records.is_empty() {
                 return Ok(records);
             }
-            // The sender lives in `self.engine`, so `changed` cannot fail; a timeout only means to look again.
-            let _ = tokio::time::timeout(FALLBACK, self.writes.changed()).await;
+            // The sender lives in `self.engine`, so `changed` cannot fail. After the time-out, poll again.
+            let _ = tokio::time::timeout(POLL_EVERY, self.writes.changed()).await;
         }
     }
 
-    /// The next records that are there already, at most `max_records`; may be none.
+    /// Returns at most `max_records` of the next records without waiting; may return none.
     pub async fn ready(&mut self, max_records: usize) -> Result<Vec<Value>, TableError> {
-        // Before the read: a write that comes after it must wake the next wait.
+        // Before the read, so that a write after the read ends the next wait.
         self.writes.mark_unchanged();
         let (iterator, arn, limit) = (self.iterator.clone(), self.arn.clone(), max_records.max(1));
         let read = move |engine: &Engine| -> Result<(Vec<Value>, Option<String>), Failure> {
@@ -79,7 +79,7 @@ impl ChangeStream {
     }
 }
 
-/// The Lambda event that delivers these records.
+/// Returns the Lambda event that delivers these records.
 pub fn event(records: Vec<Value>) -> Value {
     Value::Object(Map::from_iter([("Records".to_owned(), Value::Array(records))]))
 }
@@ -88,9 +88,9 @@ fn to_json(record: &Record, arn: &str) -> Value {
     let mut json = serde_json::to_value(record).unwrap_or_default();
     json["awsRegion"] = REGION.into();
     json["eventSourceARN"] = arn.into();
-    // Whole seconds, as Lambda sends them; the engine has no more either.
+    // Whole seconds, as in Lambda's events.
     if let Some(time) = json.pointer_mut("/dynamodb/ApproximateCreationDateTime") {
-        *time = whole(time);
+        *time = whole_seconds(time);
     }
     json
 }
@@ -100,6 +100,6 @@ fn to_json(record: &Record, arn: &str) -> Value {
     clippy::cast_possible_truncation,
     reason = "`as` saturates; a time is far below 2^53"
 )]
-fn whole(number: &Value) -> Value {
+fn whole_seconds(number: &Value) -> Value {
     number.as_f64().map_or_else(|| number.clone(), |seconds| Value::from(seconds as i64))
 }

@@ -1,4 +1,4 @@
-//! Each error that DynamoDB or the SDK can give, and what it must become.
+//! Tests the mapping of each error of DynamoDB and of the SDK.
 
 use aws_sdk_dynamodb::error::ErrorMetadata;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
@@ -17,7 +17,7 @@ fn service(code: &str, status: u16) -> TableError {
     let metadata = ErrorMetadata::builder().code(code).message("why").build();
     let put = request(SdkError::service_error(PutItemError::generic(metadata.clone()), answer(status)));
     let transact = SdkError::service_error(TransactWriteItemsError::generic(metadata), answer(status));
-    assert_eq!(transaction(transact), put, "the same for a transaction");
+    assert_eq!(transaction(transact), put, "a transaction maps to the same error");
     put
 }
 
@@ -35,7 +35,7 @@ fn a_failed_condition_is_a_conflict() {
 }
 
 #[test]
-fn throttles_and_other_transactions_at_work_are_throttled() {
+fn throttling_and_contention_are_throttled() {
     for code in [
         "ProvisionedThroughputExceededException",
         "ReplicatedWriteConflictException",
@@ -48,23 +48,23 @@ fn throttles_and_other_transactions_at_work_are_throttled() {
     ] {
         assert_eq!(service(code, 400), TableError::Throttled, "{code}");
     }
-    assert_eq!(service("Unheard", 429), TableError::Throttled);
+    assert_eq!(service("UnknownCode", 429), TableError::Throttled);
 }
 
 #[test]
 fn server_faults_are_unavailable() {
-    for (code, status) in [("InternalServerError", 500), ("ServiceUnavailable", 503), ("Unheard", 502)] {
+    for (code, status) in [("InternalServerError", 500), ("ServiceUnavailable", 503), ("UnknownCode", 502)] {
         assert_eq!(service(code, status), TableError::Unavailable(format!("{code}: why")));
     }
 }
 
 #[test]
-fn an_answer_of_success_that_cannot_be_read_does_not_say_that_nothing_was_written() {
+fn an_unreadable_success_is_unavailable() {
     assert_eq!(service("no code", 200), TableError::Unavailable("no code: why".to_owned()));
 }
 
 #[test]
-fn what_will_never_be_done_is_refused_with_code_and_message() {
+fn permanent_errors_are_refused_with_code_and_message() {
     for code in [
         "AccessDeniedException",
         "IdempotentParameterMismatchException",
@@ -72,14 +72,14 @@ fn what_will_never_be_done_is_refused_with_code_and_message() {
         "UnrecognizedClientException",
         "ValidationException",
         DAMAGED,
-        "Unheard",
+        "UnknownCode",
     ] {
         assert_eq!(service(code, 400), TableError::Refused(format!("{code}: why")));
     }
 }
 
 #[test]
-fn without_an_answer_the_table_is_unavailable_and_the_cause_is_told() {
+fn a_missing_answer_is_unavailable_and_the_message_has_its_cause() {
     let dispatch = ConnectorError::io("connection reset".into());
     let errors: [SdkError<PutItemError, HttpResponse>; 4] = [
         SdkError::timeout_error("after 2 s"),
@@ -101,7 +101,7 @@ fn without_an_answer_the_table_is_unavailable_and_the_cause_is_told() {
 }
 
 #[test]
-fn a_canceled_transaction_tells_which_conditions_failed() {
+fn a_canceled_transaction_lists_the_failed_conditions() {
     assert_eq!(
         canceled(&["None", "ConditionalCheckFailed", "None", "ConditionalCheckFailed"]),
         TableError::Conflict(vec![1, 3])
@@ -119,10 +119,10 @@ fn a_transaction_canceled_by_contention_is_throttled() {
 }
 
 #[test]
-fn a_transaction_canceled_for_good_is_refused() {
+fn a_transaction_canceled_for_a_permanent_reason_is_refused() {
     for code in ["ValidationError", "ItemCollectionSizeLimitExceeded", "AccessDenied"] {
         let refused = TableError::Refused(format!("write 1: {code}: why"));
         assert_eq!(canceled(&["ConditionalCheckFailed", code, "TransactionConflict"]), refused);
     }
-    assert!(matches!(canceled(&[]), TableError::Refused(_)), "no reason at all");
+    assert!(matches!(canceled(&[]), TableError::Refused(_)), "no reasons at all");
 }

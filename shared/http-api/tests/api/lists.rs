@@ -1,15 +1,15 @@
-//! Lists: their orders, filters and pages, and what cannot be read among them.
+//! Lists: their orders, filters and pages, and unreadable rows.
 
 use serde_json::{Value, json};
-use service::describe;
-use service::ports::table::{Condition, Table, Write};
 use tuning::fact::{JobEnd, JobKey};
+use use_cases::describe;
+use use_cases::ports::table::{Condition, Table, Write};
 use wire::item::Key;
 use wire::stored::{self, IndexRow};
 
 use super::{TestApi, amz, decided, get, open, place, rest, submitted};
 
-/// The names on a page.
+/// Returns the names on a page.
 fn names(page: &Value) -> Vec<String> {
     let jobs = page["HyperParameterTuningJobSummaries"].as_array().unwrap().iter();
     jobs.map(|job| job["HyperParameterTuningJobName"].as_str().unwrap().to_owned()).collect()
@@ -19,7 +19,7 @@ async fn write(api: &TestApi, write: Write) {
     api.submit.store.table.write(write).await.unwrap();
 }
 
-/// Makes a row one of a version that is not known yet.
+/// Makes a row unreadable: sets a version from the future.
 async fn damage(api: &TestApi, id: &str, key: &Key) {
     let row = api.submit.store.table.get(key).await.unwrap().unwrap().with("version", 1_000);
     write(api, Write::Put(row, Condition::Always)).await;
@@ -27,7 +27,7 @@ async fn damage(api: &TestApi, id: &str, key: &Key) {
 }
 
 #[tokio::test]
-async fn training_jobs_come_in_pages_and_in_the_order_asked_for() {
+async fn training_jobs_are_listed_in_pages_and_in_the_requested_order() {
     let api = open();
     let id = submitted(&api, "hb1").await;
     decided(&api, &id).await;
@@ -56,7 +56,7 @@ async fn training_jobs_come_in_pages_and_in_the_order_asked_for() {
 }
 
 #[tokio::test]
-async fn tuning_jobs_are_listed_by_name_and_by_time_page_by_page() {
+async fn tuning_jobs_are_listed_in_every_order_with_every_filter_and_page_size() {
     let api = open();
     for name in ["b-2", "a-1", "C-3", "a-4"] {
         submitted(&api, name).await;
@@ -97,7 +97,7 @@ async fn tuning_jobs_are_listed_by_name_and_by_time_page_by_page() {
 }
 
 #[tokio::test]
-async fn regression_one_tuning_job_that_cannot_be_read_hides_no_other() {
+async fn regression_an_unreadable_tuning_job_hides_no_other() {
     let api = open();
     let mut ids = Vec::new();
     for name in ["a", "b", "c", "d"] {
@@ -119,23 +119,27 @@ async fn regression_one_tuning_job_that_cannot_be_read_hides_no_other() {
             assert_eq!(job["Controller"].get("Unreadable").is_some(), unread, "{job}");
         }
     }
-    assert_eq!(rest(&api, "POST", "/tuning-jobs/b/stop", &Value::Null).await.0, 200, "it can be stopped");
+    assert_eq!(
+        rest(&api, "POST", "/tuning-jobs/b/stop", &Value::Null).await.0,
+        200,
+        "an unreadable tuning job can be stopped"
+    );
     let (_, page) = get(&api, "/tuning-jobs?StatusEquals=Stopping").await;
     assert_eq!(names(&page), ["b"]);
-    let active = service::active::active(&api.submit.store).await.unwrap();
+    let active = use_cases::active::active(&api.submit.store).await.unwrap();
     let known: Vec<_> = active.tunings.iter().map(|one| (one.name.as_str(), one.stopping)).collect();
     assert_eq!(known, [("a", false), ("b", true), ("d", false)]);
     let unread: Vec<_> = active.unread.iter().map(|one| one.name.as_str()).collect();
-    assert_eq!(unread, ["c"], "whether it is over is in the row that cannot be read");
+    assert_eq!(unread, ["c"], "the unreadable head contains the status");
 }
 
 #[tokio::test]
-async fn regression_those_that_are_not_over_are_found_without_reading_all_others() {
+async fn regression_active_tuning_jobs_are_listed_without_reading_the_ended_ones() {
     let api = open();
     let over = submitted(&api, "over").await;
     submitted(&api, "runs").await;
     write(&api, Write::Delete(stored::active_row(&over).key, Condition::Always)).await;
-    // Whoever reads it fails, or shows it.
+    // A list that reads this head fails or includes the tuning job.
     damage(&api, &over, &stored::head_key(&over)).await;
     for order in ["Name", "CreationTime", "Status"] {
         let (status, page) = get(&api, &format!("/tuning-jobs?StatusEquals=InProgress&SortBy={order}")).await;
@@ -168,14 +172,17 @@ async fn regression_names_and_tokens_are_bounded_over_both_protocols() {
         let (status, answer) = get(&api, &format!("/{list}NextToken={wrong}")).await;
         assert_eq!((status, &answer["__type"]), (400, &json!("ValidationException")), "{list}");
         assert!(
-            answer["message"].as_str().unwrap().contains("one that a page of this list gave"),
+            answer["message"]
+                .as_str()
+                .unwrap()
+                .contains("expected the NextToken of the previous page of this list"),
             "{answer}"
         );
     }
     let body = json!({"NextToken": long}).to_string();
     assert_eq!(amz(&api, "ListHyperParameterTuningJobs", &body).await.0, 400);
     let (status, page) = amz(&api, "ListHyperParameterTuningJobs", r#"{"NextToken": ""}"#).await;
-    assert_eq!((status, names(&page).len()), (200, 2), "an empty one is none");
+    assert_eq!((status, names(&page).len()), (200, 2), "an empty token counts as missing");
     for list in ["tuning-jobs", "tuning-jobs/a/training-jobs", "tuning-jobs/a/decisions"] {
         assert_eq!(get(&api, &format!("/{list}?NextToken=")).await.0, 200, "{list}");
     }
@@ -186,7 +193,7 @@ async fn regression_a_page_of_training_jobs_reads_its_own_rows_only() {
     let api = open();
     let id = submitted(&api, "hb1").await;
     decided(&api, &id).await;
-    // Beside the two that run, some that have ended: between them, and behind them.
+    // Adds ended jobs between and after the two running ones.
     let (_, live) = describe::summaries(&api.submit.store, &id).await.unwrap().unwrap();
     let keys = (2..9).map(|trial| JobKey { trial, rung: 0, attempt: 1 });
     for job in keys.chain([JobKey { trial: 0, rung: 1, attempt: 1 }]) {
@@ -227,16 +234,16 @@ async fn regression_a_page_of_training_jobs_reads_its_own_rows_only() {
 }
 
 #[tokio::test]
-async fn regression_however_many_there_are_they_are_listed_in_order_of_their_times() {
+async fn regression_ten_thousand_tuning_jobs_are_listed_in_order_of_time() {
     let api = open();
-    // Of what is only in the index, nothing is shown.
+    // A tuning job that has only an index row is not listed.
     for number in 0..10_100 {
         let name = format!("n-{number:05}");
         let row = IndexRow { id: format!("{name}-abc123"), name, created: number };
         write(&api, Write::Put(row.row(), Condition::Always)).await;
     }
     submitted(&api, "last").await;
-    // More than are kept at once come before it.
+    // More rows precede it than the list keeps in memory.
     for query in ["NameContains=last", "CreationTimeAfter=9", "SortOrder=Descending"] {
         let (mut shown, mut token) = (Vec::new(), String::new());
         loop {
@@ -244,7 +251,7 @@ async fn regression_however_many_there_are_they_are_listed_in_order_of_their_tim
             let (status, page) = get(&api, &list).await;
             assert_eq!(status, 200, "{page}");
             shown.extend(names(&page));
-            // The first of all that come after it.
+            // In descending order, all other rows follow it.
             let done = query == "SortOrder=Descending" && !shown.is_empty();
             let Some(next) = page["NextToken"].as_str().filter(|_| !done) else { break };
             token = format!("&NextToken={next}");
@@ -253,5 +260,5 @@ async fn regression_however_many_there_are_they_are_listed_in_order_of_their_tim
     }
     let (status, answer) = get(&api, "/tuning-jobs?SortBy=Status").await;
     assert_eq!((status, &answer["__type"]), (400, &json!("ValidationException")));
-    assert!(answer["message"].as_str().unwrap().contains("ask for fewer with NameContains"), "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("filter with NameContains"), "{answer}");
 }

@@ -1,5 +1,5 @@
-//! The API over the table in memory: both protocols, lists and their pages, errors in AWS's shapes.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+//! The API on the in-memory table: both protocols, lists and their pages, errors in AWS's format.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod lists;
 
@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use http_api::{Answered, Api, ApiError, Cause, ROUTES};
 use serde_json::{Value, json};
-use service::decide::Decider;
-use service::describe::Place;
-use service::memory::MemoryTable;
-use service::ports::table::Table;
-use service::ports::{Clock, Prices, PricesError};
-use service::store::Store;
-use service::submit::{AllowList, Guardrails, Submit};
 use tuning::fact::{Fact, Recorded};
+use use_cases::decide::Decider;
+use use_cases::describe::Place;
+use use_cases::memory::MemoryTable;
+use use_cases::ports::table::Table;
+use use_cases::ports::{Clock, Prices, PricesError};
+use use_cases::store::Store;
+use use_cases::submit::{AllowList, Guardrails, Submit};
 use wire::events::http::HttpRequest;
 
-/// A second later at every look.
+/// A clock that advances by a second with every reading.
 #[derive(Default)]
 struct Ticking(AtomicI64);
 
@@ -28,7 +28,7 @@ impl Clock for Ticking {
     }
 }
 
-/// Knows one instance type; `None` = does not answer.
+/// A price list with one instance type; `None` = unavailable.
 struct Listed(Option<&'static str>);
 
 impl Prices for Listed {
@@ -88,7 +88,7 @@ async fn send(api: &TestApi, request: HttpRequest) -> (u16, Value, Answered) {
     (answered.response.status, body, answered)
 }
 
-/// Asks over REST; what follows `?` are the parameters.
+/// Sends a REST request. The path may have a query.
 async fn rest(api: &TestApi, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -107,7 +107,7 @@ async fn get(api: &TestApi, path: &str) -> (u16, Value) {
     rest(api, "GET", path, &Value::Null).await
 }
 
-/// Asks in AWS JSON.
+/// Sends a request in AWS JSON.
 async fn amz(api: &TestApi, operation: &str, body: &str) -> (u16, Value) {
     let headers = [("x-amz-target", format!("SageMaker.{operation}"))];
     let request = HttpRequest {
@@ -125,10 +125,10 @@ async fn amz(api: &TestApi, operation: &str, body: &str) -> (u16, Value) {
 async fn submitted(api: &TestApi, name: &str) -> String {
     let (status, body) = rest(api, "POST", "/tuning-jobs", &request(name)).await;
     assert_eq!(status, 201, "{body}");
-    service::lookup::find(&api.submit.store, name).await.unwrap().id
+    use_cases::lookup::find(&api.submit.store, name).await.unwrap().id
 }
 
-/// Lets the decider start the tuning's first jobs.
+/// Runs the decider, which starts the tuning's first jobs.
 async fn decided(api: &TestApi, id: &str) {
     let decider = Decider { store: Arc::clone(&api.submit.store) };
     let fact = Recorded { key: "submitted".to_owned(), at: 1_790_000_000_000, fact: Fact::TuningSubmitted };
@@ -136,12 +136,12 @@ async fn decided(api: &TestApi, id: &str) {
 }
 
 #[tokio::test]
-async fn a_tuning_job_is_started_shown_and_stopped() {
+async fn a_tuning_job_is_created_described_and_stopped() {
     let api = open();
     let (status, body) = rest(&api, "POST", "/tuning-jobs", &request("Hb1")).await;
     let arn = "arn:aws:sagemaker:us-east-1:111122223333:hyper-parameter-tuning-job/hb1";
     assert_eq!((status, body), (201, json!({"HyperParameterTuningJobArn": arn})));
-    // At once, before anything was decided; the name without regard to case.
+    // Describe works before the first step. Names are case-insensitive.
     let (status, shown) = get(&api, "/tuning-jobs/hB1").await;
     assert_eq!((status, &shown["HyperParameterTuningJobName"]), (200, &json!("Hb1")));
     assert_eq!(shown["HyperParameterTuningJobStatus"], "InProgress");
@@ -151,7 +151,7 @@ async fn a_tuning_job_is_started_shown_and_stopped() {
 }
 
 #[tokio::test]
-async fn regression_whoever_tells_of_an_answer_knows_the_id_of_the_tuning_job() {
+async fn regression_every_response_has_the_id_of_its_tuning_job() {
     let api = open();
     let asked = |method: &str, path: &str, body: Value| HttpRequest {
         method: method.to_owned(),
@@ -160,7 +160,7 @@ async fn regression_whoever_tells_of_an_answer_knows_the_id_of_the_tuning_job() 
         ..HttpRequest::default()
     };
     let (_, _, created) = send(&api, asked("POST", "/tuning-jobs", request("hb1"))).await;
-    let id = service::lookup::find(&api.submit.store, "hb1").await.unwrap().id;
+    let id = use_cases::lookup::find(&api.submit.store, "hb1").await.unwrap().id;
     assert_eq!(created.id.as_ref(), Some(&id));
     for (method, path) in
         [("GET", "/tuning-jobs/hb1"), ("POST", "/tuning-jobs/HB1/stop"), ("PATCH", "/tuning-jobs/hb1")]
@@ -173,11 +173,11 @@ async fn regression_whoever_tells_of_an_answer_knows_the_id_of_the_tuning_job() 
 }
 
 #[tokio::test]
-async fn every_route_is_answered_and_no_other_method_of_its_path() {
+async fn every_route_is_supported_and_no_other_method_of_its_path() {
     let api = open();
     for route in ROUTES {
         let (method, path) = route.split_once(' ').unwrap();
-        let path = path.replace("{name}", "nobody");
+        let path = path.replace("{name}", "missing");
         let unknown = |body: &Value| body["__type"] == "UnknownOperationException";
         if path == "/" {
             let (_, body) = amz(&api, "ListHyperParameterTuningJobs", "{}").await;
@@ -186,7 +186,8 @@ async fn every_route_is_answered_and_no_other_method_of_its_path() {
         }
         assert!(!unknown(&rest(&api, method, &path, &Value::Null).await.1), "{route}");
         for other in ["GET", "POST", "PATCH", "PUT", "DELETE"] {
-            let is_route = ROUTES.contains(&format!("{other} {}", path.replace("nobody", "{name}")).as_str());
+            let is_route =
+                ROUTES.contains(&format!("{other} {}", path.replace("missing", "{name}")).as_str());
             let (status, body) = rest(&api, other, &path, &Value::Null).await;
             assert_eq!(unknown(&body), !is_route, "{other} {path}: {status}");
         }
@@ -194,7 +195,7 @@ async fn every_route_is_answered_and_no_other_method_of_its_path() {
 }
 
 #[tokio::test]
-async fn the_same_over_aws_json() {
+async fn a_tuning_job_is_created_described_listed_and_stopped_over_aws_json() {
     let api = open();
     let (status, body) = amz(&api, "CreateHyperParameterTuningJob", &request("hb1").to_string()).await;
     assert_eq!(status, 200, "{body}");
@@ -209,7 +210,7 @@ async fn the_same_over_aws_json() {
 }
 
 #[tokio::test]
-async fn decisions_are_the_steps_that_are_stored() {
+async fn decisions_are_the_stored_steps() {
     let api = open();
     let id = submitted(&api, "hb1").await;
     assert_eq!(get(&api, "/tuning-jobs/hb1/decisions").await, (200, json!({"Decisions": []})));
@@ -221,7 +222,7 @@ async fn decisions_are_the_steps_that_are_stored() {
 }
 
 #[tokio::test]
-async fn limits_are_changed_while_it_runs() {
+async fn limits_of_a_running_tuning_job_are_changed() {
     let api = open();
     let id = submitted(&api, "hb1").await;
     assert_eq!(rest(&api, "PATCH", "/tuning-jobs/hb1", &json!({"paused": true})).await, (200, json!({})));
@@ -232,7 +233,7 @@ async fn limits_are_changed_while_it_runs() {
 }
 
 #[tokio::test]
-async fn an_error_has_the_code_of_aws_and_the_path_of_the_field() {
+async fn an_error_has_the_aws_code_and_the_path_of_the_field() {
     let api = open();
     submitted(&api, "hb1").await;
     let mut wrong = request("hb2");
@@ -246,7 +247,7 @@ async fn an_error_has_the_code_of_aws_and_the_path_of_the_field() {
     let taken = request("HB1");
     let cases = [
         ("POST", "/tuning-jobs", &taken, 409, "ResourceInUse"),
-        ("GET", "/tuning-jobs/nobody", &Value::Null, 404, "ResourceNotFound"),
+        ("GET", "/tuning-jobs/missing", &Value::Null, 404, "ResourceNotFound"),
         ("GET", "/tuning-jobs/a b", &Value::Null, 404, "ResourceNotFound"),
         ("DELETE", "/tuning-jobs", &Value::Null, 405, "UnknownOperationException"),
         ("GET", "/tuning-job", &Value::Null, 404, "UnknownOperationException"),
@@ -264,7 +265,7 @@ async fn an_error_has_the_code_of_aws_and_the_path_of_the_field() {
         let answer = rest(&api, method, path, body).await;
         assert_eq!((answer.0, &answer.1["__type"]), (status, &json!(code)), "{method} {path}: {}", answer.1);
     }
-    let name = r#"{"HyperParameterTuningJobName": "nobody"}"#;
+    let name = r#"{"HyperParameterTuningJobName": "missing"}"#;
     for (operation, body, code) in [
         ("CreateHyperParameterTuningJob", taken.to_string().as_str(), "ResourceInUse"),
         ("DescribeHyperParameterTuningJob", name, "ResourceNotFound"),
@@ -281,7 +282,7 @@ async fn an_error_has_the_code_of_aws_and_the_path_of_the_field() {
 }
 
 #[tokio::test]
-async fn what_the_stack_does_not_allow_is_refused_whole_and_nothing_is_stored() {
+async fn a_request_outside_the_guardrails_is_refused_with_all_violations_and_not_stored() {
     let guardrails = Guardrails {
         require_cost_cap: true,
         instance_types: AllowList::read("ml.g5.*"),
@@ -306,13 +307,13 @@ async fn what_the_stack_does_not_allow_is_refused_whole_and_nothing_is_stored() 
         "TrainingJobDefinition.VpcConfig",
     ];
     assert_eq!(paths, expected);
-    assert!(answer["message"].as_str().unwrap().contains("only ml.g5.*"), "{answer}");
-    assert!(answer["message"].as_str().unwrap().contains("as the tag 'hyperband:MaxCostUsd'"), "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("allowed are ml.g5.*"), "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("the tag 'hyperband:MaxCostUsd'"), "{answer}");
     assert!(api.submit.store.all("INDEX", "").await.unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn regression_a_refused_instance_type_names_the_field_it_was_read_from() {
+async fn regression_a_refused_instance_type_has_the_path_of_its_field() {
     let guardrails = Guardrails { instance_types: AllowList::read("ml.m5.large"), ..Guardrails::default() };
     let api = api(Listed(Some("ml.m5.large")), guardrails);
     let on = |kind: &str| json!({"InstanceType": kind, "InstanceCount": 1, "VolumeSizeInGB": 1});
@@ -334,20 +335,20 @@ async fn regression_a_refused_instance_type_names_the_field_it_was_read_from() {
 }
 
 #[tokio::test]
-async fn regression_a_client_that_cannot_send_controller_gives_its_cap_by_tag_or_environment() {
+async fn regression_a_tag_or_an_environment_variable_can_set_the_cap() {
     let guardrails = Guardrails { require_cost_cap: true, ..Guardrails::default() };
     let api = api(Listed(Some("ml.m5.large")), guardrails);
     let mut tagged = request("tagged");
     tagged.as_object_mut().unwrap().remove("Controller");
-    let mut told = tagged.clone();
+    let mut variable = tagged.clone();
     tagged["Tags"] = json!([{"Key": "hyperband:MaxCostUsd", "Value": "5"}]);
     let (status, answer) = amz(&api, "CreateHyperParameterTuningJob", &tagged.to_string()).await;
     assert_eq!(status, 200, "{answer}");
-    told["HyperParameterTuningJobName"] = json!("told");
-    told["TrainingJobDefinition"]["Environment"] = json!({"HYPERBAND_MaxCostUsd": "5"});
-    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &told).await;
+    variable["HyperParameterTuningJobName"] = json!("variable");
+    variable["TrainingJobDefinition"]["Environment"] = json!({"HYPERBAND_MaxCostUsd": "5"});
+    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &variable).await;
     assert_eq!(status, 201, "{answer}");
-    for name in ["tagged", "told"] {
+    for name in ["tagged", "variable"] {
         let (_, described) = get(&api, &format!("/tuning-jobs/{name}")).await;
         assert_eq!(described["Controller"]["MaxCostUsd"], 5, "{described}");
         assert_eq!(described["Controller"]["CapUsd"], 5, "{described}");
@@ -355,27 +356,27 @@ async fn regression_a_client_that_cannot_send_controller_gives_its_cap_by_tag_or
 }
 
 #[tokio::test]
-async fn a_price_that_is_not_known_is_refused_and_one_that_cannot_be_had_is_for_later() {
+async fn a_request_with_an_unknown_price_is_refused_and_an_unavailable_price_list_is_a_503() {
     let unknown = api(Listed(Some("ml.c5.large")), Guardrails::default());
     let (status, body) = rest(&unknown, "POST", "/tuning-jobs", &request("hb1")).await;
     assert_eq!((status, &body["__type"]), (400, &json!("ValidationException")));
     assert!(body["message"].as_str().unwrap().contains("ml.m5.large"), "{body}");
-    let silent = api(Listed(None), Guardrails::default());
-    let (status, body) = rest(&silent, "POST", "/tuning-jobs", &request("hb1")).await;
+    let unavailable = api(Listed(None), Guardrails::default());
+    let (status, body) = rest(&unavailable, "POST", "/tuning-jobs", &request("hb1")).await;
     assert_eq!((status, &body["__type"]), (503, &json!("ServiceUnavailable")));
-    // To send it again is of no use: a right is missing.
+    // A retry cannot succeed without the permission.
     let refused = ApiError::from(PricesError::Refused("AccessDeniedException: m".to_owned()));
     assert_eq!((refused.status, refused.code), (400, "ValidationException"));
     assert!(refused.message.contains("InstancePricesUsdPerHour"), "{}", refused.message);
 }
 
 #[tokio::test]
-async fn what_went_wrong_inside_is_for_the_log_and_not_for_the_caller() {
+async fn the_cause_of_an_internal_failure_is_hidden_from_the_caller() {
     let api = open();
     let id = submitted(&api, "hb1").await;
     let mut head = api.submit.store.table.get(&wire::stored::head_key(&id)).await.unwrap().unwrap();
     head = head.with("type", "no head");
-    let write = service::ports::table::Write::Put(head, service::ports::table::Condition::Always);
+    let write = use_cases::ports::table::Write::Put(head, use_cases::ports::table::Condition::Always);
     api.submit.store.table.write(write).await.unwrap();
     let request = HttpRequest {
         method: "GET".to_owned(),

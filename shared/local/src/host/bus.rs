@@ -1,29 +1,30 @@
-//! The event bus of one machine: a file with one JSON event a line.
+//! The local event bus: a file with one JSON event per line.
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use service::ports::{Bus, BusError, Clock, SOURCE};
+use use_cases::ports::{Bus, BusError, Clock, SOURCE};
 
 use super::SystemClock;
 
-/// Appends events to a file.
+/// A bus that appends events to a file.
 #[derive(Debug)]
 pub struct EventFile {
     path: PathBuf,
-    turn: Mutex<()>,
+    /// Serializes the appends.
+    append: Mutex<()>,
 }
 
 impl EventFile {
-    /// A bus that appends to `path`.
+    /// Returns a bus that appends to `path`.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, turn: Mutex::new(()) }
+        Self { path, append: Mutex::new(()) }
     }
 
     fn append(&self, line: &str) -> std::io::Result<()> {
-        let _turn = self.turn.lock();
+        let _guard = self.append.lock();
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&self.path)?;
         file.write_all(line.as_bytes())
     }

@@ -1,7 +1,7 @@
-//! The pumps between the parts: they carry, deliver again what was not taken, and decide nothing.
+//! The pumps that deliver records between the use cases, with retries.
 //!
-//! What cannot be read goes to a file, as it would to a failure queue. What is lost here all the same is found again by
-//! the sweeper.
+//! Unreadable records go to a file, as they go to a failure queue on AWS. The sweeper recovers from deliveries that
+//! fail for good.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -11,29 +11,29 @@ use std::time::Duration;
 
 use dynamodb::{ChangeStream, DynamoTable, Embedded, event};
 use serde_json::Value;
-use service::batch::Batch;
-use service::decide::{Decided, Decider};
-use service::job_events::{About, JobEvents, RecordError, Recorded};
-use service::job_logs::JobLogs;
-use service::perform::Acts;
-use service::sweep::Sweeper;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
+use use_cases::batch::Batch;
+use use_cases::decide::{Decided, Decider};
+use use_cases::job_events::{About, JobEvents, RecordError, Recorded};
+use use_cases::job_logs::JobLogs;
+use use_cases::perform::Acts;
+use use_cases::sweep::Sweeper;
 use wire::stored::{ACTION_PREFIX, FACT_PREFIX, RING_PREFIX};
 
 use super::{EventFile, LocalActuator, SystemClock};
 use crate::training::TrainingService;
 
-/// Records handed over at once.
+/// The maximum number of records in a batch.
 const BATCH_RECORDS: usize = 100;
-/// Batches waiting for the decider; the stream itself holds what comes after.
+/// Batches that wait for the decider or the actuator. Further records stay in the stream.
 const BATCHES_WAITING_MAX: usize = 16;
-/// Actions performed at once.
-const ACTIONS_AT_ONCE: usize = 8;
-/// How often a delivery is tried before it is left to the sweeper.
+/// The maximum number of concurrent actions.
+const ACTIONS_MAX: usize = 8;
+/// The maximum number of deliveries of a record. After that, the sweeper recovers it.
 const DELIVERIES_MAX: u32 = 5;
-/// Wait before the second delivery; it doubles.
+/// The pause before the second delivery. It doubles with each further delivery.
 const REDELIVERY_WAIT: Duration = Duration::from_millis(50);
 
 /// Starts the pumps from the table to decider and actuator.
@@ -51,7 +51,7 @@ pub(super) fn table(
     pumps.spawn(perform(for_actuator, actuator));
 }
 
-/// Sorts stream records by their key's prefix, as the filters of the event source mappings do.
+/// Routes stream records by the prefix of their key, like the filters of the event source mappings.
 async fn records(
     mut stream: ChangeStream,
     decider: mpsc::Sender<Vec<Value>>,
@@ -59,7 +59,7 @@ async fn records(
 ) {
     loop {
         let Ok(batch) = stream.next_batch(BATCH_RECORDS).await else {
-            // The records stay in the stream.
+            // A failed read loses no record.
             sleep(Duration::from_millis(200)).await;
             continue;
         };
@@ -101,11 +101,11 @@ async fn decide(
 }
 
 async fn perform(mut batches: mpsc::Receiver<Vec<Value>>, actuator: Arc<LocalActuator>) {
-    let places = Arc::new(Semaphore::new(ACTIONS_AT_ONCE));
+    let permits = Arc::new(Semaphore::new(ACTIONS_MAX));
     let mut running = JoinSet::new();
     while let Some(batch) = batches.recv().await {
         for record in batch {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
             let actuator = Arc::clone(&actuator);
             running.spawn(async move {
                 let mut batch = vec![record];
@@ -118,14 +118,14 @@ async fn perform(mut batches: mpsc::Receiver<Vec<Value>>, actuator: Arc<LocalAct
                     }
                     sleep(REDELIVERY_WAIT * 2_u32.pow(delivery)).await;
                 }
-                drop(place);
+                drop(permit);
             });
             while running.try_join_next().is_some() {}
         }
     }
 }
 
-/// The records of `batch` that are not done.
+/// Returns the records of `batch` that failed.
 fn failed<D>(done: &Batch<D>, batch: Vec<Value>) -> Vec<Value> {
     let failures: BTreeSet<&str> = done.failed().collect();
     let sequence =
@@ -133,17 +133,17 @@ fn failed<D>(done: &Batch<D>, batch: Vec<Value>) -> Vec<Value> {
     batch.into_iter().filter(|record| failures.contains(sequence(record).as_str())).collect()
 }
 
-/// Why the table cannot be worked with, while that is so.
-pub(super) type Trouble = watch::Sender<Option<String>>;
+/// Holds the current table error; `None` while the table works.
+pub(super) type TableErrors = watch::Sender<Option<String>>;
 
-/// Where ingest puts what it cannot read, and whom it tells of trouble.
+/// Where ingest reports unreadable records and table errors.
 #[derive(Debug, Clone)]
 pub(super) struct Failures {
     pub(super) unreadable: PathBuf,
-    pub(super) trouble: Trouble,
+    pub(super) table_error: TableErrors,
 }
 
-/// Carries state changes to ingest.
+/// Delivers state changes to ingest.
 pub(super) async fn events(
     mut feed: mpsc::Receiver<Value>,
     ingest: JobEvents<DynamoTable, SystemClock>,
@@ -151,7 +151,7 @@ pub(super) async fn events(
 ) {
     while let Some(event) = feed.recv().await {
         for delivery in 0..DELIVERIES_MAX {
-            if failures.taken(ingest.handle(&event, &mut About::default()).await, &event) {
+            if failures.is_settled(ingest.handle(&event, &mut About::default()).await, &event) {
                 break;
             }
             sleep(REDELIVERY_WAIT * 2_u32.pow(delivery)).await;
@@ -159,7 +159,7 @@ pub(super) async fn events(
     }
 }
 
-/// Carries log batches to ingest.
+/// Delivers log batches to ingest.
 pub(super) async fn logs(
     mut feed: mpsc::Receiver<Vec<u8>>,
     ingest: JobLogs<DynamoTable, SystemClock>,
@@ -168,7 +168,7 @@ pub(super) async fn logs(
     while let Some(batch) = feed.recv().await {
         let event = serde_json::from_slice(&batch).unwrap_or(Value::Null);
         for delivery in 0..DELIVERIES_MAX {
-            if failures.taken(ingest.handle(&event, &mut About::default()).await, &event) {
+            if failures.is_settled(ingest.handle(&event, &mut About::default()).await, &event) {
                 break;
             }
             sleep(REDELIVERY_WAIT * 2_u32.pow(delivery)).await;
@@ -177,55 +177,56 @@ pub(super) async fn logs(
 }
 
 impl Failures {
-    /// Whether a delivery is done with; if not, it is to be made again.
-    fn taken(&self, result: Result<Recorded, RecordError>, event: &Value) -> bool {
+    /// Reports the result of a delivery. Returns false when the delivery must be retried.
+    fn is_settled(&self, result: Result<Recorded, RecordError>, event: &Value) -> bool {
         match result {
             Ok(recorded) => {
                 if recorded == Recorded::Stored {
-                    tell(&self.trouble, None);
+                    set_table_error(&self.table_error, None);
                 }
                 true
             }
             Err(RecordError::Unreadable(reason)) => {
                 let line = serde_json::json!({"reason": reason, "event": event});
                 let file = std::fs::OpenOptions::new().create(true).append(true).open(&self.unreadable);
-                // A disk that refuses this too leaves nothing more to be done.
+                // If this write fails too, the record is dropped.
                 let _ = file.and_then(|mut file| writeln!(file, "{line}"));
                 true
             }
             Err(RecordError::Store(error)) => {
-                tell(&self.trouble, Some(error.to_string()));
+                set_table_error(&self.table_error, Some(error.to_string()));
                 false
             }
         }
     }
 }
 
-fn tell(trouble: &Trouble, news: Option<String>) {
-    trouble.send_if_modified(|trouble| {
-        let changed = *trouble != news;
-        *trouble = news;
+fn set_table_error(errors: &TableErrors, error: Option<String>) {
+    errors.send_if_modified(|current| {
+        let changed = *current != error;
+        *current = error;
         changed
     });
 }
 
-/// Time between two removals of old rows and stream records from the embedded table.
+/// The time between two removals of expired rows and old stream records from the embedded table.
 const CLEAN_EVERY: Duration = Duration::from_hours(1);
 
-/// Wakes the sweeper: at once, again when the claims of a process that was killed have run out, then every `every`.
-pub(super) async fn minutes(
+/// Runs the sweeper at once, again after `claim`, when the claims of a killed process have expired, then every `every`.
+pub(super) async fn sweeps(
     sweeper: Sweeper<DynamoTable, TrainingService, EventFile, SystemClock>,
     table: Embedded,
     every: Duration,
     claim: Duration,
-    trouble: Trouble,
+    errors: TableErrors,
 ) {
     let mut cleaned = Instant::now();
     let mut wait = claim.min(every);
     loop {
-        // What failed is swept again the next time. A sweep that had nothing to write proves nothing.
+        // The next sweep retries. A sweep without an error does not clear the table error, because it may have written
+        // nothing.
         if let Some(error) = sweeper.sweep().await.map_or_else(Some, |swept| swept.last_error) {
-            tell(&trouble, Some(error.to_string()));
+            set_table_error(&errors, Some(error.to_string()));
         }
         if cleaned.elapsed() >= CLEAN_EVERY {
             let _ = table.sweep().await;

@@ -1,13 +1,13 @@
-//! What the API of an account asks beyond the ports: every job in short, ARNs, tags that are added.
+//! Operations of the account's API beyond the ports: listing all jobs, ARNs, adding tags.
 //!
-//! Assumes names as they come from outside. Must never change a job that an ARN of another account or Region names.
+//! Names and ARNs are untrusted. An ARN of another account or Region matches no job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use service::ports::Millis;
-use service::ports::training::TrainingJobsError;
+use use_cases::ports::Millis;
+use use_cases::ports::training::TrainingJobsError;
 
 use super::config::DamagedRecord;
 use super::describe::Owner;
@@ -17,7 +17,7 @@ use super::record::{Secondary, Status};
 use super::request::{self, Invalid, TAGS_MAX};
 use super::{Entry, TrainingService, clock, ports};
 
-/// A job as a listing shows it.
+/// The summary of a job in a listing. Times are milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// `TrainingJobName`.
@@ -32,9 +32,9 @@ pub struct Summary {
     pub created: Millis,
     /// `LastModifiedTime`.
     pub modified: Millis,
-    /// `TrainingEndTime`.
+    /// `TrainingEndTime`; `None` before the end.
     pub ended: Option<Millis>,
-    /// `WarmPoolStatus`.
+    /// `WarmPoolStatus`; `None` without a warm pool.
     pub warm_pool: Option<Value>,
 }
 
@@ -66,7 +66,7 @@ impl Summary {
         }
     }
 
-    /// The same as `ListTrainingJobs` answers, times as seconds.
+    /// Returns the entry of `ListTrainingJobs`, with times in seconds.
     pub fn json(&self) -> Value {
         let mut summary = json!({
             "TrainingJobName": self.name,
@@ -87,7 +87,7 @@ impl Summary {
 }
 
 impl TrainingService {
-    /// All jobs in order of their names.
+    /// Returns all jobs, sorted by name.
     pub async fn summaries(&self) -> Vec<Summary> {
         let (owner, now) = (&self.inner.shared.owner, clock::now());
         let mut found = Vec::new();
@@ -100,24 +100,24 @@ impl TrainingService {
         found
     }
 
-    /// ARN of the training job `name`, whether there is one or not.
+    /// Returns the ARN of the training job `name`, which need not exist.
     pub fn arn(&self, name: &str) -> String {
         self.inner.shared.owner.arn(name)
     }
 
-    /// Name of the training job that `arn` names, if it is one of this account and Region.
-    pub fn named_by<'a>(&self, arn: &'a str) -> Option<&'a str> {
+    /// Returns the job name in `arn`, or `None` if it is not the ARN of a training job of this account and Region.
+    pub fn name_of<'a>(&self, arn: &'a str) -> Option<&'a str> {
         arn.strip_prefix(self.arn("").as_str()).filter(|name| !name.is_empty())
     }
 
-    /// Adds the `Tags` of an `AddTags` request to the job, in place of those with the same keys; all that it has then.
+    /// Adds the `Tags` of an `AddTags` request to the job, replacing tags with the same keys. Returns all tags.
     pub async fn add_tags(
         &self,
         name: &str,
         request: &Value,
     ) -> Result<BTreeMap<String, String>, TrainingJobsError> {
-        let none = serde_json::Map::new();
-        let tags = request::tags(request.as_object().unwrap_or(&none))
+        let empty = serde_json::Map::new();
+        let tags = request::tags(request.as_object().unwrap_or(&empty))
             .map_err(|Invalid(message)| ports::refused(message))?;
         let shared = &self.inner.shared;
         let job = match self.inner.jobs.lock().await.get(name) {
@@ -133,7 +133,7 @@ impl TrainingService {
                 let record = job.record().await;
                 Ok(super::describe::tags(&record, &job.request))
             }
-            Ok(false) => Err(ports::refused(format!("A resource has {TAGS_MAX} tags at most"))),
+            Ok(false) => Err(ports::refused(format!("Too many tags: a resource has at most {TAGS_MAX}"))),
             Err(error) => Err(TrainingJobsError::Unavailable(error.to_string())),
         }
     }

@@ -1,32 +1,33 @@
-//! Where the data of an input channel is on this machine.
+//! Locates the data of input channels on this machine.
 //!
-//! `file:///dir` and `file://dir` are folders (or single files) here; every other address is elsewhere. Blocks.
+//! `file:///dir` and `file://dir` name local folders or files. Data at any other address is not available. The
+//! functions block.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Files that one sharded channel may have; more is taken for a mistake, such as the root folder.
+/// The maximum number of files in a sharded channel. More files hint at a mistake, such as the root folder.
 const FILES_MAX: usize = 1_000_000;
 
-/// Where a channel's data is.
+/// The location of a channel's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// On this machine.
-    Here(PathBuf),
-    /// Out of reach.
-    Elsewhere,
+    /// A path on this machine.
+    Local(PathBuf),
+    /// Not on this machine.
+    Remote,
 }
 
-/// Understands an `S3Uri`.
+/// Parses an `S3Uri`.
 pub(crate) fn source(uri: &str) -> Source {
     match uri.strip_prefix("file://") {
-        Some(path) if !path.is_empty() => Source::Here(PathBuf::from(path)),
-        _ => Source::Elsewhere,
+        Some(path) if !path.is_empty() => Source::Local(PathBuf::from(path)),
+        _ => Source::Remote,
     }
 }
 
-/// Every file below `folder`, relative to it, sorted by name as S3 sorts keys.
+/// Returns every file below `folder`, relative to it, sorted by path like S3 keys.
 pub(crate) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
@@ -40,7 +41,7 @@ pub(crate) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
                 found.push(path);
             }
             if found.len() > FILES_MAX {
-                return Err(io::Error::other(format!("there are more than {FILES_MAX} files")));
+                return Err(io::Error::other(format!("too many files: expected at most {FILES_MAX}")));
             }
         }
     }

@@ -1,39 +1,39 @@
-//! Time as the training service shows it.
+//! The clock of the training service, and time formats.
 //!
-//! Assumes a clock after 1970. The only place of this module tree that asks for the time of day.
+//! Only this module reads the system time. Expects a clock after 1970.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use service::ports::Millis;
+use use_cases::ports::Millis;
 
-/// Now, in milliseconds since the epoch.
+/// Returns the current time in milliseconds since the epoch.
 pub(crate) fn now() -> Millis {
     millis(SystemTime::now())
 }
 
-/// A moment in milliseconds since the epoch; 0 before it.
+/// Converts a time to milliseconds since the epoch; 0 before the epoch.
 pub(crate) fn millis(time: SystemTime) -> Millis {
     time.duration_since(UNIX_EPOCH).map_or(0, |passed| Millis::try_from(passed.as_millis()).unwrap_or(0))
 }
 
-/// A length of time in milliseconds.
+/// Converts a duration to milliseconds.
 pub(crate) fn length(duration: Duration) -> Millis {
     Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
 }
 
-/// The length of time from `from` to `to`; zero when it is negative.
+/// Returns the duration from `from` to `to`, or zero if it is negative.
 pub(crate) fn between(from: Millis, to: Millis) -> Duration {
     Duration::from_millis(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
 }
 
-/// Seconds since the epoch with a fraction, as the API writes times.
+/// Converts milliseconds to fractional seconds since the epoch, the API's form of times.
 pub(crate) fn seconds(time: Millis) -> f64 {
     let whole = u32::try_from(time.div_euclid(1000)).unwrap_or(u32::MAX);
     let rest = u32::try_from(time.rem_euclid(1000)).unwrap_or(0);
     f64::from(whole) + f64::from(rest) / 1000.0
 }
 
-/// `2026-09-10T00:26:01Z`, as events carry it.
+/// Formats a time as in events: `2026-09-10T00:26:01Z`.
 pub(crate) fn iso8601(time: Millis) -> String {
     let second = time.div_euclid(1000);
     let (days, rest) = (second.div_euclid(86_400), second.rem_euclid(86_400));
@@ -41,7 +41,7 @@ pub(crate) fn iso8601(time: Millis) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
-/// Year, month and day of a day since the epoch (Howard Hinnant's `civil_from_days`).
+/// Returns year, month and day of a number of days since the epoch (Howard Hinnant's `civil_from_days`).
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -57,7 +57,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn times_are_written_as_the_service_writes_them() {
+    fn times_are_formatted_like_sagemakers() {
         assert_eq!(super::iso8601(1_789_000_000_999), "2026-09-10T00:26:40Z");
         assert_eq!(super::iso8601(951_782_400_000), "2000-02-29T00:00:00Z");
         assert_eq!(super::iso8601(0), "1970-01-01T00:00:00Z");

@@ -1,6 +1,6 @@
-//! What a training service is opened with, and why it may not open.
+//! The settings of a training service, and the errors of opening it.
 //!
-//! Assumes nothing; [`Config::check`] is called by `open`. Must never read the environment or the disk.
+//! `open` validates the settings with [`Config::check`]. This module reads neither the environment nor the disk.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,33 +10,33 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Everything a [`super::TrainingService`] needs to know.
+/// The settings of a [`super::TrainingService`].
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Folder that holds jobs, logs and checkpoints. One service at a time.
+    /// The folder of jobs, logs and checkpoints. Only one service at a time can use it.
     pub root: PathBuf,
-    /// Program and arguments that every host of every job runs.
+    /// The program and arguments that every host of every job runs.
     pub command: Vec<OsString>,
-    /// Program and arguments that end in [`super::shim::shim_main`], such as `[current_exe, "__host"]`.
+    /// The program and arguments that call [`super::shim::shim_main`], for example `[current_exe, "__host"]`.
     pub shim: Vec<OsString>,
-    /// Time between SIGTERM and SIGKILL when a job is stopped or interrupted.
+    /// The time between SIGTERM and SIGKILL when a job is stopped or interrupted.
     pub grace: Duration,
-    /// Rate of made-up spot interruptions of a running spot job, per job-hour; 0 for none.
+    /// The rate of simulated interruptions of a running spot job, per job-hour; 0 means none.
     pub spot_interruptions_per_hour: f64,
-    /// Seed of those interruptions.
+    /// The seed of the simulated interruptions.
     pub seed: u64,
-    /// How many instances may run.
+    /// The limits on running instances.
     pub quota: Quota,
-    /// Time that SageMaker would take and this machine does not.
+    /// Artificial delays, for steps that take time on SageMaker.
     pub delays: Delays,
-    /// Account id of ARNs and events, 12 digits.
+    /// The account ID in ARNs and events, 12 digits.
     pub account: String,
-    /// Region of ARNs and events.
+    /// The Region in ARNs and events.
     pub region: String,
 }
 
 impl Config {
-    /// A configuration with the defaults: 120 s grace, no interruptions, no quota, restart after 2 s.
+    /// Returns the default settings: 120 s grace, no interruptions, no quota, restart after 2 s.
     pub fn new(root: PathBuf, command: Vec<OsString>, shim: Vec<OsString>) -> Self {
         Self {
             root,
@@ -52,7 +52,7 @@ impl Config {
         }
     }
 
-    /// Refuses what could never work.
+    /// Validates the settings.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if self.command.is_empty() {
             return Err(OpenError::NoCommand);
@@ -68,30 +68,30 @@ impl Config {
     }
 }
 
-/// Service limits on instances in use by jobs that have not ended.
+/// Limits on the instances of jobs that have not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Instances of a type; spot and on-demand count together.
+    /// The limit of each named instance type, for spot and on-demand jobs together.
     pub instances: BTreeMap<String, u32>,
-    /// Limit of each type that is not named above; `None` for no limit.
+    /// The limit of every other instance type; `None` means no limit.
     pub default_instances: Option<u32>,
 }
 
 impl Quota {
-    /// The limit of `instance_type`.
+    /// Returns the limit of `instance_type`; `None` means no limit.
     pub fn limit(&self, instance_type: &str) -> Option<u32> {
         self.instances.get(instance_type).copied().or(self.default_instances)
     }
 }
 
-/// Artificial waiting times.
+/// Artificial delays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delays {
-    /// In `Starting`, before anything runs.
+    /// The time in `Starting`, before any process runs.
     pub start: Duration,
-    /// In `Uploading`.
+    /// The time in `Uploading`.
     pub upload: Duration,
-    /// In `Interrupted`, before the job starts again.
+    /// The time in `Interrupted`, before the job restarts.
     pub restart: Duration,
 }
 
@@ -101,40 +101,41 @@ impl Default for Delays {
     }
 }
 
-/// Why the service did not open. Nothing was started; what is on disk is as before, but for clean-up.
+/// Why the service did not open. No job was started, and the folder is unchanged except for removed leftovers.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// [`Config::command`] is empty: ask for a command.
-    #[error("no training command was given")]
+    /// [`Config::command`] is empty.
+    #[error("missing training command: expected a program and its arguments")]
     NoCommand,
-    /// [`Config::shim`] is empty: a programming error.
-    #[error("no host shim was given")]
+    /// [`Config::shim`] is empty, which is a programming error.
+    #[error("missing host shim: expected a program and its arguments")]
     NoShim,
-    /// The interruption rate is negative or not a number: refuse it.
-    #[error("spot interruptions per hour must be a number of at least 0, not {0}")]
+    /// The interruption rate is negative or not a number.
+    #[error("invalid rate of spot interruptions per hour {0}: expected a number of at least 0")]
     BadRate(f64),
-    /// The folder cannot be used: tell the person the path.
+    /// The folder cannot be used.
     #[error("cannot {doing} {}", path.display())]
     Io {
-        /// What was tried, such as "read".
+        /// The failed operation, such as "read".
         doing: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// What went wrong.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// Another controller uses the folder: end it first or take another folder.
-    #[error("{} is in use by process {pid}", root.display())]
+    /// Another controller uses the folder.
+    #[error("{} is in use by process {pid}: stop that process or use another folder", root.display())]
     InUse {
         /// The folder.
         root: PathBuf,
-        /// Process id of the other controller, as it wrote it.
+        /// The process ID in the lock file.
         pid: String,
     },
-    /// A host process of an earlier controller does not end: it must be ended by hand.
+    /// A host process of an earlier controller does not end. The user must kill it.
     #[error(
-        "process {pid} (host {host} of training job {job}) of an earlier controller is still alive; it holds {}",
+        "process {pid} (host {host} of training job {job}) of an earlier controller is still running and holds {}: kill \
+         the process",
         lock.display()
     )]
     HostAlive {
@@ -142,23 +143,23 @@ pub enum OpenError {
         job: String,
         /// The host, such as `algo-1`.
         host: String,
-        /// Process id of the host's shim, as it wrote it.
+        /// The process ID of the host's shim, from the lock file.
         pid: String,
-        /// The lock file that it holds.
+        /// The lock file that the process holds.
         lock: PathBuf,
     },
 }
 
-/// A job whose record cannot be read. Its name stays taken and it is shown as failed; other jobs are not affected.
+/// A job with an unreadable record. Its name stays taken, and the job is shown as failed. Other jobs are not affected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the record {} is damaged: {reason}", path.display())]
 pub struct DamagedRecord {
-    /// Training job name (its folder).
+    /// The training job name, which is the name of its folder.
     pub name: String,
-    /// The file.
+    /// The record's file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Why the record is unreadable.
     pub reason: String,
-    /// When the file was last written, milliseconds since the epoch.
+    /// The time when the file was last written, in milliseconds since the epoch.
     pub modified: i64,
 }

@@ -1,7 +1,7 @@
-//! What a host finds when it starts: its folder in the shape of /opt/ml, and its environment.
+//! Prepares a host: its folder in the layout of /opt/ml, and its environment.
 //!
-//! Follows the SageMaker training toolkit. Blocks. Must never write outside the job's folder and the checkpoint folder,
-//! nor follow a link when it clears a folder.
+//! Follows the SageMaker training toolkit. Writes only to the job's folder and to the checkpoint folder, and follows no
+//! link when it clears a folder. The functions block.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use super::store::Layout;
 
 /// Name of the only instance group of a homogeneous cluster.
 const GROUP: &str = "homogeneousCluster";
-/// Longest `NAME=value` that Linux passes to a program.
+/// The longest `NAME=value` that Linux passes to a program.
 const VARIABLE_BYTES_MAX: usize = 128 * 1024 - 1;
 
 /// One start of a job.
@@ -26,21 +26,21 @@ const VARIABLE_BYTES_MAX: usize = 128 * 1024 - 1;
 pub(crate) struct RunPlan {
     pub(crate) arn: String,
     pub(crate) attempt: String,
-    /// Host names and their loopback addresses.
+    /// The loopback address of each host.
     pub(crate) addresses: BTreeMap<String, String>,
 }
 
-/// A host that is ready to start.
+/// A prepared host.
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) host: String,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) lock: PathBuf,
-    /// Lines for the head of its log.
+    /// Lines for the start of its log.
     pub(crate) notes: Vec<String>,
 }
 
-/// Why a host could not be made ready; the text becomes the job's failure reason.
+/// Why a host could not be prepared. The message becomes the job's failure reason.
 #[derive(Debug, Error)]
 pub(crate) enum ContainerError {
     #[error("InternalServerError: cannot prepare {}: {source}", path.display())]
@@ -49,7 +49,7 @@ pub(crate) enum ContainerError {
     Data { channel: String, path: PathBuf, source: io::Error },
 }
 
-/// Makes every host of a run ready; what an earlier run left is removed, but for checkpoints.
+/// Prepares every host of a run. Removes the files of an earlier run, except checkpoints.
 pub(crate) fn prepare(
     layout: &Layout,
     request: &JobRequest,
@@ -75,9 +75,11 @@ pub(crate) fn prepare(
         write_config(&folder, "hyperparameters", &json!(request.hyperparameters))?;
         write_config(&folder, "resourceconfig", &resources)?;
         write_config(&folder, "inputdataconfig", &input_data_config(request))?;
-        let (environment, left_out) = environment(request, plan, &folder, host, &resources);
-        notes.extend(left_out.into_iter().map(|name| {
-            format!("[hyperband] environment variable {name} is left out: it is longer than Linux allows")
+        let (environment, skipped) = environment(request, plan, &folder, host, &resources);
+        notes.extend(skipped.into_iter().map(|name| {
+            format!(
+                "[hyperband] skipped environment variable {name}: it is longer than Linux allows (128 KiB)"
+            )
         }));
         let lock = layout.locks(&request.name).join(host);
         ready.push(Container { host: host.clone(), environment, lock, notes });
@@ -110,7 +112,7 @@ fn write_config(folder: &Path, name: &str, value: &Value) -> Result<(), Containe
     fs::write(&path, value.to_string()).map_err(io_error(&path))
 }
 
-/// Puts a channel's data in place; a note when it cannot be had on this machine.
+/// Links a channel's data. Returns a note when the data is not on this machine.
 fn fill_channel(
     folder: &Path,
     channel: &Channel,
@@ -118,12 +120,10 @@ fn fill_channel(
     hosts: usize,
 ) -> Result<Option<String>, ContainerError> {
     let place = folder.join("input/data").join(&channel.name);
-    let Source::Here(source) = channel::source(&channel.uri) else {
+    let Source::Local(source) = channel::source(&channel.uri) else {
         make_folder(&place)?;
         let (name, uri) = (&channel.name, &channel.uri);
-        return Ok(Some(format!(
-            "[hyperband] channel {name}: {uri} is not read on this machine, it is empty"
-        )));
+        return Ok(Some(format!("[hyperband] channel {name} is empty: {uri} is not on this machine")));
     };
     let data = |source_error| ContainerError::Data {
         channel: channel.name.clone(),
@@ -182,7 +182,7 @@ fn input_data_config(request: &JobRequest) -> Value {
     Value::Object(request.channels.iter().map(channel).collect())
 }
 
-/// The variables of a host, and the names of those that are too long. Ours win over the request's.
+/// Returns the variables of a host, and the names of those that are too long. Own variables override the request's.
 fn environment(
     request: &JobRequest,
     plan: &RunPlan,
@@ -198,7 +198,7 @@ fn environment(
     let mut hyperparameters = serde_json::Map::new();
     for (name, text) in &request.hyperparameters {
         let value = serde_json::from_str(text).unwrap_or_else(|_| json!(text));
-        put(&format!("SM_HP_{}", name.to_uppercase()), plain(&value));
+        put(&format!("SM_HP_{}", name.to_uppercase()), variable_value(&value));
         hyperparameters.insert(name.clone(), value);
     }
     put("SM_HPS", Value::Object(hyperparameters).to_string());
@@ -226,14 +226,14 @@ fn environment(
     put("TRAINING_JOB_NAME", request.name.clone());
     put("TRAINING_JOB_ARN", plan.arn.clone());
     let fits = |name: &str, value: &str| name.len() + value.len() < VARIABLE_BYTES_MAX;
-    let passable = |text: &str| !text.contains('\0');
-    let left_out =
+    let is_valid = |text: &str| !text.contains('\0');
+    let skipped =
         found.iter().filter(|(name, value)| !fits(name, value)).map(|(name, _)| name.clone()).collect();
-    found.retain(|name, value| fits(name, value) && passable(name) && passable(value) && !name.contains('='));
-    (found.into_iter().collect(), left_out)
+    found.retain(|name, value| fits(name, value) && is_valid(name) && is_valid(value) && !name.contains('='));
+    (found.into_iter().collect(), skipped)
 }
 
-/// A hyperparameter as the toolkit puts it in a variable: strings bare, the rest as JSON.
-fn plain(value: &Value) -> String {
+/// Formats a hyperparameter for a variable, like the toolkit: strings as they are, other values as JSON.
+fn variable_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }

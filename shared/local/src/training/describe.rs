@@ -1,13 +1,13 @@
-//! A job as others see it: state change events, `DescribeTrainingJob`, the port's description.
+//! The views of a job: state change events, `DescribeTrainingJob`, and the description of the port.
 //!
-//! Pure functions of the record. Must never show a field that `SageMaker` does not have.
+//! Pure functions of the record. They show only fields that `SageMaker` has.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use service::ports::Millis;
-use service::ports::training::Description;
+use use_cases::ports::Millis;
+use use_cases::ports::training::Description;
 
 use super::clock;
 use super::config::DamagedRecord;
@@ -16,7 +16,7 @@ use super::record::{Record, Secondary, Status};
 use super::request::JobRequest;
 use super::seeded;
 
-/// Fields that are echoed from the request, absent ones as null.
+/// Fields copied from the request; absent fields become null.
 const ECHOED: [&str; 12] = [
     "AlgorithmSpecification",
     "RoleArn",
@@ -31,7 +31,7 @@ const ECHOED: [&str; 12] = [
     "RetryStrategy",
     "TensorBoardOutputConfig",
 ];
-/// Fields that a job of this service never has.
+/// Fields that are always null in this service.
 const ALWAYS_NULL: [&str; 6] = [
     "TuningJobArn",
     "LabelingJobArn",
@@ -43,7 +43,7 @@ const ALWAYS_NULL: [&str; 6] = [
 const FLAGS: [&str; 3] =
     ["EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining"];
 
-/// Whose jobs these are.
+/// The account and Region of the jobs.
 #[derive(Debug, Clone)]
 pub(crate) struct Owner {
     pub(crate) account: String,
@@ -51,19 +51,21 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// ARN of a training job.
+    /// Returns the ARN of a training job.
     pub(crate) fn arn(&self, job: &str) -> String {
         format!("arn:aws:sagemaker:{}:{}:training-job/{job}", self.region, self.account)
     }
 }
 
-/// The `EventBridge` envelope of the record's last change.
+/// Returns the `EventBridge` event of the record's last change.
 pub(crate) fn event(owner: &Owner, record: &Record, request: &JobRequest, model: &Path) -> Value {
     let arn = owner.arn(&request.name);
     let mut detail = fields(owner, record, request, model, |time| json!(time));
-    detail
-        .insert("WarmPoolStatus".to_owned(), Pool::at_change(record).map_or(Value::Null, |pool| pool.json()));
-    // Not in the captured events.
+    detail.insert(
+        "WarmPoolStatus".to_owned(),
+        Pool::at_last_change(record).map_or(Value::Null, |pool| pool.json()),
+    );
+    // SageMaker's events lack this field.
     detail.remove("TensorBoardOutputConfig");
     detail.insert("Tags".to_owned(), json!(tags(record, request)));
     json!({
@@ -79,7 +81,7 @@ pub(crate) fn event(owner: &Owner, record: &Record, request: &JobRequest, model:
     })
 }
 
-/// The answer of `DescribeTrainingJob`.
+/// Returns the answer of `DescribeTrainingJob`.
 pub(crate) fn describe_json(
     owner: &Owner,
     record: &Record,
@@ -151,7 +153,7 @@ fn fields(
     fields
 }
 
-/// An object of the request with a field that the service fills in; null when the object is absent.
+/// Returns an object of the request, with a default for one field; null when the object is absent.
 fn with_default(record: &Record, name: &str, field: &str, default: Value) -> Value {
     let mut value = record.request.get(name).cloned().unwrap_or(Value::Null);
     if let Some(object) = value.as_object_mut() {
@@ -168,14 +170,14 @@ fn stopping_condition(record: &Record, request: &JobRequest) -> Value {
     }
 }
 
-/// The tags of a job: those of its request, and what was added since.
+/// Returns the tags of a job: those of its request and those added later.
 pub(crate) fn tags(record: &Record, request: &JobRequest) -> BTreeMap<String, String> {
     let mut tags = request.tags.clone();
     tags.extend(record.added_tags.clone());
     tags
 }
 
-/// The port's view of a job.
+/// Returns the description of the port.
 pub(crate) fn description(record: &Record, name: &str, now: Millis) -> Description {
     Description {
         name: name.to_owned(),
@@ -192,7 +194,7 @@ pub(crate) fn description(record: &Record, name: &str, now: Millis) -> Descripti
     }
 }
 
-/// The port's view of a job whose record cannot be read.
+/// Like [`description`], but for a job with an unreadable record.
 pub(crate) fn damaged(job: &DamagedRecord) -> Description {
     Description {
         name: job.name.clone(),
@@ -209,7 +211,7 @@ pub(crate) fn damaged(job: &DamagedRecord) -> Description {
     }
 }
 
-/// `DescribeTrainingJob` of a job whose record cannot be read: only what is required of an answer.
+/// Like [`describe_json`], but for a job with an unreadable record: only the required fields.
 pub(crate) fn damaged_json(owner: &Owner, job: &DamagedRecord) -> Value {
     json!({
         "TrainingJobName": job.name,

@@ -1,7 +1,7 @@
-//! Takes one job from its present state to its end: starts, watches, stops and restarts its hosts.
+//! Drives one job from its current state to its end: starts, watches, stops and restarts its hosts.
 //!
-//! Assumes to be the job's only driver. Between two states it always listens for a stop and for the service's
-//! shutdown. Must never leave a process behind, nor panic: whatever goes wrong is the job's failure reason.
+//! A job has one driver. In every state, the driver reacts to a stop and to the shutdown of the service. It leaves no
+//! process behind and does not panic: every error becomes the job's failure reason.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,28 +15,31 @@ use super::clock;
 use super::container::{self, RunPlan};
 use super::failure;
 use super::hosts::{HostExit, Hosts};
-use super::job::{Job, NotMoved, Shared};
+use super::job::{Job, Shared, UpdateError};
 use super::record::{End, Run, Secondary, StopCause};
 use super::seeded;
 
-/// Grace of hosts whose job has failed on another host: there is nothing to save.
+/// The longest grace period after another host has failed: there is nothing to save.
 const FAILED_GRACE_MAX: Duration = Duration::from_secs(30);
-/// Grace at a shutdown of the service, when somebody waits at the terminal.
+/// The longest grace period at a shutdown, because the user waits at the terminal.
 const SHUTDOWN_GRACE_MAX: Duration = Duration::from_secs(3);
-/// Attempts to write the record of an ended job, a second and then twice as long apart.
+/// The maximum number of attempts to write the record of an ended job. The first pause is 1 s, and each further pause
+/// is twice as long, up to 64 s.
 const SAVE_ATTEMPTS_MAX: u32 = 12;
-/// A timer that is not set.
+/// The duration of a disabled timer.
 const NEVER: Duration = Duration::from_hours(10 * 365 * 24);
 
 /// How a run ended.
 enum RunEnd {
-    Over(End),
+    /// The job ends too.
+    Ended(End),
+    /// The job restarts later.
     Interrupted,
     /// The service shuts down.
     Suspended,
 }
 
-/// What made the driver stop watching.
+/// Why the driver stopped watching a run.
 #[derive(Debug)]
 enum Verdict {
     AllDone,
@@ -53,10 +56,10 @@ enum Verdict {
 pub(crate) async fn drive(shared: Arc<Shared>, job: Arc<Job>) {
     let driver =
         Driver { stopping: job.stopping(), closing: shared.closing.subscribe(), shared: &shared, job: &job };
-    if let Some(end) = driver.live().await {
+    if let Some(end) = driver.run_to_end().await {
         let saved = job.finish(&shared, end).await;
         if saved.is_err() {
-            driver.keep_saving().await;
+            driver.retry_save().await;
         }
     }
 }
@@ -69,8 +72,9 @@ struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// Runs the job as often as it takes; `None` when the service shuts down first.
-    async fn live(&self) -> Option<End> {
+    /// Runs the job, with restarts after interruptions, until it ends. Returns `None` when the service shuts down
+    /// first.
+    async fn run_to_end(&self) -> Option<End> {
         loop {
             if self.job.record().await.secondary == Secondary::Interrupted {
                 match self.wait(self.shared.config.delays.restart).await {
@@ -79,28 +83,28 @@ impl Driver<'_> {
                     Some(_) => return Some(End::Completed),
                     None => {}
                 }
-                if let Err(not_moved) = self.job.enter(self.shared, Secondary::Starting).await {
-                    return Some(end_of(not_moved));
+                if let Err(error) = self.job.enter(self.shared, Secondary::Starting).await {
+                    return Some(end_after(error));
                 }
             }
             let ended = match self.run().await {
                 Ok(ended) => ended,
-                Err(not_moved) => RunEnd::Over(end_of(not_moved)),
+                Err(error) => RunEnd::Ended(end_after(error)),
             };
             match ended {
-                RunEnd::Over(end) => return Some(end),
+                RunEnd::Ended(end) => return Some(end),
                 RunEnd::Suspended => return self.suspend().await,
                 RunEnd::Interrupted => {
-                    if let Err(not_moved) = self.job.interrupt(self.shared).await {
-                        return Some(end_of(not_moved));
+                    if let Err(error) = self.job.interrupt(self.shared).await {
+                        return Some(end_after(error));
                     }
                 }
             }
         }
     }
 
-    /// What is noted when the service shuts down: a stop is over, a spot job waits, an on-demand job is lost when the
-    /// service opens again.
+    /// Records the shutdown of the service. A stopping job ends, a spot job is interrupted, and an on-demand job fails
+    /// when the service opens again.
     async fn suspend(&self) -> Option<End> {
         if *self.stopping.borrow() {
             return Some(End::Completed);
@@ -115,38 +119,39 @@ impl Driver<'_> {
             self.job.end_run(self.shared).await
         };
         match saved {
-            Err(NotMoved::Stopping) => Some(End::Completed),
-            // The record on disk says that the run was cut, which is as good.
-            Ok(()) | Err(NotMoved::Unsaved(_)) => None,
+            Err(UpdateError::Stopping) => Some(End::Completed),
+            // Without this save, the next open finds an unfinished run and settles the job in the same way.
+            Ok(()) | Err(UpdateError::Unsaved(_)) => None,
         }
     }
 
-    /// One start of the job, from `Starting` to the last process's end.
-    async fn run(&self) -> Result<RunEnd, NotMoved> {
+    /// Runs the job once, from `Starting` to the end of its last process.
+    async fn run(&self) -> Result<RunEnd, UpdateError> {
         if let Some(verdict) = self.wait(self.shared.config.delays.start).await {
-            return Ok(without_instances(&verdict));
+            return Ok(end_of_wait(&verdict));
         }
         let run = self.job.begin_run(self.shared).await?;
         self.job.enter(self.shared, Secondary::Downloading).await?;
         let containers = match self.prepare(&run).await {
             Ok(containers) => containers,
-            Err(reason) => return Ok(RunEnd::Over(End::Failed(reason))),
+            Err(reason) => return Ok(RunEnd::Ended(End::Failed(reason))),
         };
-        let (tell, mut troubles) = mpsc::unbounded_channel();
-        let started = Hosts::start(self.shared, &self.job.request.name, &run, containers, &tell);
-        drop(tell);
+        let (errors, mut log_errors) = mpsc::unbounded_channel();
+        let started = Hosts::start(self.shared, &self.job.request.name, &run, containers, &errors);
+        // Only the hosts' pumps hold senders now.
+        drop(errors);
         let mut hosts = match started {
             Ok(hosts) => hosts,
-            Err(reason) => return Ok(RunEnd::Over(End::Failed(format!("InternalServerError: {reason}")))),
+            Err(reason) => return Ok(RunEnd::Ended(End::Failed(format!("InternalServerError: {reason}")))),
         };
         let verdict = match self.job.enter(self.shared, Secondary::Training).await {
-            Ok(()) => self.watch(&mut hosts, &mut troubles, &run).await,
-            Err(NotMoved::Stopping) => Verdict::Stop,
-            Err(NotMoved::Unsaved(error)) => Verdict::Broken(error),
+            Ok(()) => self.watch(&mut hosts, &mut log_errors, &run).await,
+            Err(UpdateError::Stopping) => Verdict::Stop,
+            Err(UpdateError::Unsaved(error)) => Verdict::Broken(error),
         };
         self.stop(&mut hosts, &verdict).await;
         hosts.finish_logs().await;
-        self.conclude(verdict, &mut troubles).await
+        self.conclude(verdict, &mut log_errors).await
     }
 
     async fn prepare(&self, run: &Run) -> Result<Vec<container::Container>, String> {
@@ -168,7 +173,7 @@ impl Driver<'_> {
     async fn watch(
         &self,
         hosts: &mut Hosts,
-        troubles: &mut mpsc::UnboundedReceiver<String>,
+        log_errors: &mut mpsc::UnboundedReceiver<String>,
         run: &Run,
     ) -> Verdict {
         let (max_runtime, max_wait, interruption) = self.deadlines(run).await;
@@ -178,7 +183,7 @@ impl Driver<'_> {
                 biased;
                 _ = stopping.wait_for(|stop| *stop) => return Verdict::Stop,
                 _ = closing.wait_for(|closing| *closing) => return Verdict::Shutdown,
-                Some(trouble) = troubles.recv() => return Verdict::Broken(trouble),
+                Some(error) = log_errors.recv() => return Verdict::Broken(error),
                 exit = hosts.next_exit() => match exit {
                     None => return Verdict::AllDone,
                     Some((_, HostExit::Code(0))) => {}
@@ -191,7 +196,7 @@ impl Driver<'_> {
         }
     }
 
-    /// When the run is stopped at the latest, when the job has waited too long, when it is interrupted.
+    /// Returns the ends of the maximum runtime and of the maximum wait time, and the time of a simulated interruption.
     async fn deadlines(&self, run: &Run) -> (Instant, Instant, Instant) {
         let (now, time) = (Instant::now(), clock::now());
         let request = &self.job.request;
@@ -213,7 +218,7 @@ impl Driver<'_> {
         })
     }
 
-    /// Waits without instances; what ended the waiting early.
+    /// Waits for `delay` without instances. Returns what ended the wait early, if anything.
     async fn wait(&self, delay: Duration) -> Option<Verdict> {
         let wait_left = self.wait_left(self.job.created, clock::now());
         let (mut stopping, mut closing) = (self.stopping.clone(), self.closing.clone());
@@ -226,55 +231,56 @@ impl Driver<'_> {
         }
     }
 
-    /// Ends what still runs, with as much grace as the reason deserves.
+    /// Ends the remaining hosts, with a grace period that depends on the verdict.
     async fn stop(&self, hosts: &mut Hosts, verdict: &Verdict) {
         let grace = self.shared.config.grace;
         let grace = match verdict {
             Verdict::AllDone => return,
             Verdict::HostFailed(..) | Verdict::Broken(_) => grace.min(FAILED_GRACE_MAX),
             Verdict::Shutdown => grace.min(SHUTDOWN_GRACE_MAX),
-            Verdict::MaxRuntime => self.note_stop(StopCause::MaxRuntime).await,
-            Verdict::MaxWait => self.note_stop(StopCause::MaxWait).await,
+            Verdict::MaxRuntime => self.record_stop(StopCause::MaxRuntime).await,
+            Verdict::MaxWait => self.record_stop(StopCause::MaxWait).await,
             Verdict::Stop | Verdict::Interruption => grace,
         };
         let mut closing = self.closing.clone();
-        let hurried = !matches!(verdict, Verdict::Shutdown);
+        let may_close = !matches!(verdict, Verdict::Shutdown);
         tokio::select! {
             () = hosts.stop(grace) => return,
-            _ = closing.wait_for(|closing| *closing), if hurried => {}
+            // A shutdown during the grace period shortens it.
+            _ = closing.wait_for(|closing| *closing), if may_close => {}
         }
         hosts.stop(grace.min(SHUTDOWN_GRACE_MAX)).await;
     }
 
-    /// A limit stops the job; somebody else's stop that came first stands.
-    async fn note_stop(&self, cause: StopCause) -> Duration {
+    /// Records that a limit stops the job, unless a stop is recorded already. Returns the grace period.
+    async fn record_stop(&self, cause: StopCause) -> Duration {
         let _ = self.job.stop(self.shared, cause).await;
         self.shared.config.grace
     }
 
-    /// What the end of the run means for the job.
+    /// Returns how the run ended, after an upload if every host succeeded.
     async fn conclude(
         &self,
         verdict: Verdict,
-        troubles: &mut mpsc::UnboundedReceiver<String>,
-    ) -> Result<RunEnd, NotMoved> {
+        log_errors: &mut mpsc::UnboundedReceiver<String>,
+    ) -> Result<RunEnd, UpdateError> {
         match verdict {
             Verdict::Interruption => Ok(RunEnd::Interrupted),
             Verdict::Shutdown => Ok(RunEnd::Suspended),
-            Verdict::Broken(trouble) => Err(NotMoved::Unsaved(trouble)),
-            // A stop that was noted decides.
-            Verdict::Stop | Verdict::MaxRuntime | Verdict::MaxWait => Ok(RunEnd::Over(End::Completed)),
+            Verdict::Broken(error) => Err(UpdateError::Unsaved(error)),
+            // The recorded stop decides the status.
+            Verdict::Stop | Verdict::MaxRuntime | Verdict::MaxWait => Ok(RunEnd::Ended(End::Completed)),
             Verdict::HostFailed(index, exit) => {
-                Ok(RunEnd::Over(End::Failed(self.failure(index, exit).await)))
+                Ok(RunEnd::Ended(End::Failed(self.failure(index, exit).await)))
             }
             Verdict::AllDone => {
-                if let Ok(trouble) = troubles.try_recv() {
-                    return Err(NotMoved::Unsaved(trouble));
+                if let Ok(error) = log_errors.try_recv() {
+                    return Err(UpdateError::Unsaved(error));
                 }
                 self.job.enter(self.shared, Secondary::Uploading).await?;
                 match self.upload().await {
-                    Some(Verdict::Shutdown) | None => Ok(RunEnd::Over(End::Completed)),
-                    Some(other) => Ok(without_instances(&other)),
+                    Some(Verdict::Shutdown) | None => Ok(RunEnd::Ended(End::Completed)),
+                    Some(other) => Ok(end_of_wait(&other)),
                 }
             }
         }
@@ -297,11 +303,11 @@ impl Driver<'_> {
         let reading = spawn_blocking(move || failure::reason(&host, &exit, Path::new(&file)));
         reading
             .await
-            .unwrap_or_else(|error| format!("InternalServerError: the failure cannot be read: {error}"))
+            .unwrap_or_else(|error| format!("InternalServerError: cannot read the failure reason: {error}"))
     }
 
-    /// The end of the job is true even if the disk is full; it is written as soon as there is room.
-    async fn keep_saving(&self) {
+    /// Retries writing the record of the ended job, for example until the disk has space again.
+    async fn retry_save(&self) {
         let mut closing = self.closing.clone();
         for attempt in 0..SAVE_ATTEMPTS_MAX {
             let delay = Duration::from_secs(1 << attempt.min(6));
@@ -313,20 +319,20 @@ impl Driver<'_> {
     }
 }
 
-/// The end of a job that could not be moved on.
-fn end_of(not_moved: NotMoved) -> End {
-    match not_moved {
-        // The stop decides how the job ends.
-        NotMoved::Stopping => End::Completed,
-        NotMoved::Unsaved(error) => End::Failed(format!("InternalServerError: {error}")),
+/// Returns the end of a job whose record could not be updated.
+fn end_after(error: UpdateError) -> End {
+    match error {
+        // The recorded stop decides the status.
+        UpdateError::Stopping => End::Completed,
+        UpdateError::Unsaved(error) => End::Failed(format!("InternalServerError: {error}")),
     }
 }
 
-/// The end of a wait that was cut short.
-fn without_instances(verdict: &Verdict) -> RunEnd {
+/// Returns the end of a run whose wait ended early.
+fn end_of_wait(verdict: &Verdict) -> RunEnd {
     match verdict {
         Verdict::Shutdown => RunEnd::Suspended,
-        Verdict::MaxWait => RunEnd::Over(End::MaxWait),
-        _ => RunEnd::Over(End::Completed),
+        Verdict::MaxWait => RunEnd::Ended(End::MaxWait),
+        _ => RunEnd::Ended(End::Completed),
     }
 }

@@ -1,6 +1,6 @@
-//! Why a job failed, in SageMaker's words.
+//! The failure reason of a job, in SageMaker's form.
 //!
-//! Blocks. Must never read more of what a program wrote than it shows.
+//! Reads at most as much of the program's failure file as it shows. The functions block.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,41 +8,41 @@ use std::path::Path;
 
 use super::hosts::HostExit;
 
-/// `SageMaker`'s limit of a failure reason.
+/// `SageMaker`'s limit on the length of a failure reason.
 const REASON_CHARS_MAX: usize = 1024;
-/// A character has at most four bytes.
+/// Enough for [`REASON_CHARS_MAX`] characters of at most four bytes each.
 const READ_BYTES_MAX: u64 = 4 * 1024;
 
-/// `FailureReason` of a job whose `host` ended with `exit`; `file` is where the program may have written why.
+/// Returns the `FailureReason` of a job whose `host` ended with `exit`. `file` is the failure file of the program.
 pub(crate) fn reason(host: &str, exit: &HostExit, file: &Path) -> String {
     let code = match exit {
         HostExit::Code(code) => *code,
         HostExit::Lost(how) => return format!("InternalServerError: host {host} was lost: {how}"),
     };
-    let written = written(file);
-    let told = if written.is_empty() { how_it_ended(host, code) } else { written };
+    let written = read_failure_file(file);
+    let cause = if written.is_empty() { describe_exit(host, code) } else { written };
     let (start, end) = ("AlgorithmError: ", format!(", exit code: {code}"));
     let room = REASON_CHARS_MAX.saturating_sub(start.len()).saturating_sub(end.len());
-    let told: String = told.chars().take(room).collect();
-    format!("{start}{told}{end}")
+    let cause: String = cause.chars().take(room).collect();
+    format!("{start}{cause}{end}")
 }
 
-fn how_it_ended(host: &str, code: i32) -> String {
+fn describe_exit(host: &str, code: i32) -> String {
     match code.checked_sub(128) {
         Some(signal) if (1..=64).contains(&signal) => format!("host {host} was ended by signal {signal}"),
         _ => format!("host {host} ended with exit code {code}"),
     }
 }
 
-fn written(file: &Path) -> String {
+fn read_failure_file(file: &Path) -> String {
     let mut bytes = Vec::new();
-    // The file is the user's to write; without it the exit code tells what there is.
-    let _ = regular(file).map(|opened| opened.take(READ_BYTES_MAX).read_to_end(&mut bytes));
+    // The file is optional: without it, the reason has the exit code.
+    let _ = open_regular(file).map(|opened| opened.take(READ_BYTES_MAX).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).trim().to_owned()
 }
 
-/// Opens a regular file only: a pipe of that name would block for ever.
-fn regular(file: &Path) -> Option<File> {
+/// Opens the file if it is a regular file. A named pipe would block forever.
+fn open_regular(file: &Path) -> Option<File> {
     file.metadata().ok()?.is_file().then(|| File::open(file).ok())?
 }
 
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_program_wrote_is_cut_to_the_service_s_limit() {
+    fn a_reason_has_the_failure_file_cut_to_the_limit_or_the_exit_code() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("failure");
         let none = reason("algo-2", &HostExit::Code(3), &file);

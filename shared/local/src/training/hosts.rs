@@ -1,7 +1,7 @@
-//! The running processes of one start of a job: started under shims, stopped, waited for.
+//! The host processes of one run of a job: starts them under shims, stops them and waits for their ends.
 //!
-//! Assumes the shim's protocol (`shim.rs`). Dropping this ends every process, since the shims' pipes close. Must never
-//! wait for logs to be read before it stops a process.
+//! Uses the shim's protocol (`shim.rs`). Dropping [`Hosts`] ends every process, because the shims' pipes close. A stop
+//! never waits until logs are read.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,21 +23,21 @@ use super::processes;
 use super::record::Run;
 use super::shim;
 
-/// How long a killed host may take to be gone.
+/// How long a stop waits for a killed host to end.
 const KILL_WAIT: Duration = Duration::from_secs(10);
-/// How long the end of a job waits for its last lines to be delivered.
+/// How long the end of a run waits for the delivery of its last lines.
 const LOG_WAIT: Duration = Duration::from_secs(5);
 
 /// How a host ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HostExit {
-    /// Exit code of the command; 128 + signal when one ended it.
+    /// The exit code of the command; 128 + signal when a signal ended it.
     Code(i32),
-    /// The shim itself was ended, so the host is lost.
+    /// The shim itself was killed. The text says how.
     Lost(String),
 }
 
-/// The hosts of a run.
+/// The running hosts of a run.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     attempt: String,
@@ -45,18 +45,18 @@ pub(crate) struct Hosts {
     shims: Vec<Pid>,
     exits: JoinSet<(usize, io::Result<ExitStatus>)>,
     pumps: Vec<JoinHandle<()>>,
-    /// A shim did not end by itself; its processes must be looked for.
+    /// A shim was killed or failed, so its processes must be searched for.
     lost: bool,
 }
 
 impl Hosts {
-    /// Starts the shims of all hosts. On an error those that run are ended by the shims.
+    /// Starts the shims of all hosts. On an error, the started shims end their hosts.
     pub(crate) fn start(
         shared: &Shared,
         job: &str,
         run: &Run,
         containers: Vec<Container>,
-        troubles: &mpsc::UnboundedSender<String>,
+        errors: &mpsc::UnboundedSender<String>,
     ) -> Result<Self, String> {
         let mut hosts = Self {
             attempt: run.attempt.clone(),
@@ -82,7 +82,7 @@ impl Hosts {
                 owner: shared.owner.account.clone(),
                 feed: shared.logs.clone(),
                 closing: shared.closing.subscribe(),
-                troubles: troubles.clone(),
+                errors: errors.clone(),
             };
             hosts.pumps.push(tokio::spawn(pump(out, err, stream, outlets, container.notes)));
             hosts.inputs.push(input);
@@ -92,7 +92,7 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// Waits for the next host to end; `None` when all have. May be dropped half-way.
+    /// Waits for the next host to end; returns `None` when all have ended. Cancel safe.
     pub(crate) async fn next_exit(&mut self) -> Option<(usize, HostExit)> {
         let (index, exit) = match self.exits.join_next().await? {
             Ok((index, Ok(status))) => match (status.code(), status.signal()) {
@@ -103,10 +103,8 @@ impl Hosts {
                     (index, HostExit::Lost(format!("its shim was ended by {signal}")))
                 }
             },
-            Ok((index, Err(error))) => {
-                (index, HostExit::Lost(format!("its shim cannot be waited for: {error}")))
-            }
-            Err(error) => (0, HostExit::Lost(format!("its shim cannot be waited for: {error}"))),
+            Ok((index, Err(error))) => (index, HostExit::Lost(format!("cannot wait for its shim: {error}"))),
+            Err(error) => (0, HostExit::Lost(format!("cannot wait for its shim: {error}"))),
         };
         self.lost |= match exit {
             HostExit::Code(code) => code == i32::from(shim::EXIT_SHIM),
@@ -115,13 +113,13 @@ impl Hosts {
         Some((index, exit))
     }
 
-    /// SIGTERM, up to `grace`, SIGKILL; returns when every process is gone.
+    /// Sends SIGTERM, waits up to `grace`, sends SIGKILL, and returns when every process has ended.
     pub(crate) async fn stop(&mut self, grace: Duration) {
-        self.tell(shim::TERMINATE).await;
+        self.order(shim::TERMINATE).await;
         if !self.all_ended_by(Instant::now() + grace).await {
-            self.tell(shim::KILL).await;
+            self.order(shim::KILL).await;
             if !self.all_ended_by(Instant::now() + KILL_WAIT).await {
-                // A process that even SIGKILL does not end at once (the disk hangs): the shims go, the job goes on.
+                // SIGKILL does not end a process in uninterruptible I/O. Kill the shims, so that the job can end.
                 self.lost = true;
                 for shim in &self.shims {
                     let _ = kill_process(*shim, Signal::KILL);
@@ -135,19 +133,19 @@ impl Hosts {
         }
     }
 
-    /// Waits until everything that was printed has been stored and delivered, within limits.
+    /// Waits up to [`LOG_WAIT`] until all lines are stored and delivered.
     pub(crate) async fn finish_logs(self) {
         let Self { pumps, .. } = self;
         let deadline = Instant::now() + LOG_WAIT;
         for pumped in pumps {
-            // Late lines still go their way.
+            // After the time-out, the pump continues in the background.
             let _ = timeout_at(deadline, pumped).await;
         }
     }
 
-    async fn tell(&mut self, order: u8) {
+    async fn order(&mut self, order: u8) {
         for input in &mut self.inputs {
-            // A host that has ended hears nothing.
+            // Fails for a host that has ended.
             let _ = input.write_all(&[order]).await;
         }
     }
@@ -163,7 +161,7 @@ impl Hosts {
     }
 }
 
-/// What every process of an attempt has in its environment.
+/// Returns the environment entry that marks every process of an attempt.
 pub(crate) fn mark(attempt: &str) -> String {
     format!("SM_ATTEMPT_ID={attempt}")
 }
@@ -183,7 +181,7 @@ fn command(shared: &Shared, container: &Container) -> Command {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // Ctrl-C on the terminal is for the controller.
+        // In its own group, so that Ctrl-C on the terminal reaches only the controller.
         .process_group(0);
     command
 }

@@ -1,7 +1,7 @@
-//! One job in memory: its record behind a lock, and the only ways to change it, each saved and announced.
+//! One job in memory: its record behind a lock, and the functions that change, save and announce it.
 //!
-//! Assumes one driver a job; stops come from elsewhere and win over the driver. Must never announce a change before it
-//! was saved (or saving it has failed, which the driver then treats as the job's failure).
+//! A job has one driver. A stop by the user takes precedence over the driver's changes. A change is announced only
+//! after the attempt to save it; the driver treats a failed save as the job's failure.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use serde_json::Value;
-use service::ports::Millis;
 use tokio::sync::{Mutex, MutexGuard, mpsc, watch};
+use use_cases::ports::Millis;
 
 use super::clock;
 use super::config::Config;
@@ -20,47 +20,47 @@ use super::request::{JobRequest, TAGS_MAX};
 use super::seeded;
 use super::store::{self, Layout};
 
-/// What all jobs share.
+/// The state that all jobs share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) layout: Layout,
     pub(crate) owner: Owner,
-    /// Unbounded, so that a slow reader never delays a stop; a job has few changes.
+    /// Unbounded, so that a slow reader never delays a stop. A job has few changes.
     pub(crate) events: mpsc::UnboundedSender<Value>,
     pub(crate) logs: mpsc::Sender<Vec<u8>>,
     /// Becomes true when the service shuts down.
     pub(crate) closing: watch::Sender<bool>,
-    /// Number of the next loopback address.
+    /// The number of the next loopback address.
     pub(crate) next_address: AtomicU32,
-    /// Tells this service's attempts apart from those of any other.
+    /// Part of the attempt IDs of this service, different for every open service.
     pub(crate) mark: u64,
 }
 
 impl Shared {
-    /// `count` loopback addresses that no running job has: there are 16 million before they come again.
+    /// Returns `count` loopback addresses. They repeat after 16 million, so no running job has them.
     pub(crate) fn addresses(&self, count: u32) -> Vec<String> {
         let first = self.next_address.fetch_add(count, Ordering::Relaxed);
         (0..count).map(|index| address(first.wrapping_add(index))).collect()
     }
 }
 
-/// 127.x.y.z without x = 0 and without z = 0 and 255.
+/// Returns address 127.x.y.z, where x is not 0 and z is neither 0 nor 255.
 fn address(number: u32) -> String {
     let (low, rest) = (number % 254 + 1, number / 254);
     format!("127.{}.{}.{low}", rest / 256 % 254 + 1, rest % 256)
 }
 
-/// Why the driver could not move the job on.
+/// Why the driver could not update the job.
 #[derive(Debug)]
-pub(crate) enum NotMoved {
-    /// Somebody asked the job to stop.
+pub(crate) enum UpdateError {
+    /// A stop was requested.
     Stopping,
     /// The record could not be written.
     Unsaved(String),
 }
 
-/// A job.
+/// A job and its stored record.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) request: JobRequest,
@@ -83,12 +83,12 @@ impl Job {
         })
     }
 
-    /// Whether it uses no instance any more.
+    /// Returns whether the job has ended.
     pub(crate) fn ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Whether its status is `InProgress`.
+    /// Returns whether the status is `InProgress`.
     pub(crate) fn in_progress(&self) -> bool {
         self.in_progress.load(Ordering::Acquire)
     }
@@ -97,12 +97,12 @@ impl Job {
         self.record.lock().await
     }
 
-    /// Becomes true when the job is to stop.
+    /// Returns a receiver that becomes true when a stop is requested.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.stopping.subscribe()
     }
 
-    /// Asks the job to stop; `Err` with its status when it has ended.
+    /// Requests a stop. Returns the status as an error when the job has ended.
     pub(crate) async fn stop(&self, shared: &Shared, cause: StopCause) -> Result<(), Status> {
         let mut record = self.record.lock().await;
         match record.status {
@@ -110,7 +110,7 @@ impl Job {
             Status::Stopping => Ok(()),
             Status::InProgress => {
                 record.request_stop(cause, clock::now());
-                // Stopped in memory even if this fails: after a crash the job then counts as interrupted.
+                // The stop counts even if it cannot be saved. After a crash, the job then counts as interrupted.
                 let _ = self.settle(shared, &mut record).await;
                 self.stopping.send_replace(true);
                 Ok(())
@@ -118,51 +118,51 @@ impl Job {
         }
     }
 
-    /// Notes that processes are about to start.
-    pub(crate) async fn begin_run(&self, shared: &Shared) -> Result<Run, NotMoved> {
-        let mut record = self.moving().await?;
+    /// Records the start of a run.
+    pub(crate) async fn begin_run(&self, shared: &Shared) -> Result<Run, UpdateError> {
+        let mut record = self.lock_in_progress().await?;
         let name = &self.request.name;
         let mark = shared.mark;
         let attempt = |number: usize, stream| format!("{name}-{number}-{stream}-{mark:016x}");
         let run = record.begin_run(attempt, clock::now()).clone();
-        self.save(shared, &record).await.map_err(|error| NotMoved::Unsaved(error.to_string()))?;
+        self.save(shared, &record).await.map_err(|error| UpdateError::Unsaved(error.to_string()))?;
         Ok(run)
     }
 
-    /// Moves the job on to its next state.
-    pub(crate) async fn enter(&self, shared: &Shared, secondary: Secondary) -> Result<(), NotMoved> {
-        let mut record = self.moving().await?;
+    /// Enters the next state.
+    pub(crate) async fn enter(&self, shared: &Shared, secondary: Secondary) -> Result<(), UpdateError> {
+        let mut record = self.lock_in_progress().await?;
         record.enter(secondary, clock::now());
         self.settle(shared, &mut record).await
     }
 
-    /// Notes that the job lost its instances and waits.
-    pub(crate) async fn interrupt(&self, shared: &Shared) -> Result<(), NotMoved> {
-        let mut record = self.moving().await?;
+    /// Records an interruption: the job waits for capacity.
+    pub(crate) async fn interrupt(&self, shared: &Shared) -> Result<(), UpdateError> {
+        let mut record = self.lock_in_progress().await?;
         record.interrupt(clock::now());
         self.settle(shared, &mut record).await
     }
 
-    /// Notes that no process runs, without a change of state.
-    pub(crate) async fn end_run(&self, shared: &Shared) -> Result<(), NotMoved> {
+    /// Records the end of a run, without a change of state.
+    pub(crate) async fn end_run(&self, shared: &Shared) -> Result<(), UpdateError> {
         let mut record = self.record.lock().await;
         record.end_run(clock::now());
-        self.save(shared, &record).await.map_err(|error| NotMoved::Unsaved(error.to_string()))
+        self.save(shared, &record).await.map_err(|error| UpdateError::Unsaved(error.to_string()))
     }
 
-    /// Ends the job.
-    pub(crate) async fn finish(&self, shared: &Shared, end: End) -> Result<(), NotMoved> {
+    /// Records the end of the job.
+    pub(crate) async fn finish(&self, shared: &Shared, end: End) -> Result<(), UpdateError> {
         let mut record = self.record.lock().await;
         record.finish(end, clock::now());
         self.settle(shared, &mut record).await
     }
 
-    /// Lets the instances that are kept after the job go, to another job or for good; `false` when none are. They are
-    /// kept on if that cannot be written.
-    pub(crate) async fn let_go(&self, shared: &Shared, to: Option<&str>) -> io::Result<bool> {
+    /// Releases the warm pool to the job `to`, or for good. Returns false if no pool is available. If the release
+    /// cannot be saved, the pool stays available.
+    pub(crate) async fn release_instances(&self, shared: &Shared, to: Option<&str>) -> io::Result<bool> {
         let mut record = self.record.lock().await;
         let mut changed = record.clone();
-        if !changed.let_go(to.map(ToOwned::to_owned), clock::now()) {
+        if !changed.release_pool(to.map(ToOwned::to_owned), clock::now()) {
             return Ok(false);
         }
         self.save(shared, &changed).await?;
@@ -170,7 +170,7 @@ impl Job {
         Ok(true)
     }
 
-    /// Adds tags, if it then has no more than it may have; whether it did.
+    /// Adds tags. Returns false, without a change, if the job would have more than [`TAGS_MAX`].
     pub(crate) async fn add_tags(&self, shared: &Shared, tags: BTreeMap<String, String>) -> io::Result<bool> {
         let mut record = self.record.lock().await;
         let mut changed = record.clone();
@@ -183,35 +183,35 @@ impl Job {
         Ok(true)
     }
 
-    /// Tries again to write what could not be written.
+    /// Retries a failed save.
     pub(crate) async fn save_again(&self, shared: &Shared) -> io::Result<()> {
         let record = self.record.lock().await;
         self.save(shared, &record).await
     }
 
-    /// Sends the event of the last change (again).
+    /// Sends the event of the last change, possibly again.
     pub(crate) async fn announce(&self, shared: &Shared) {
         let record = self.record.lock().await;
         self.send(shared, &record);
     }
 
-    async fn moving(&self) -> Result<MutexGuard<'_, Record>, NotMoved> {
+    async fn lock_in_progress(&self) -> Result<MutexGuard<'_, Record>, UpdateError> {
         let record = self.record.lock().await;
-        if record.status == Status::InProgress { Ok(record) } else { Err(NotMoved::Stopping) }
+        if record.status == Status::InProgress { Ok(record) } else { Err(UpdateError::Stopping) }
     }
 
     /// Saves and announces a change.
-    async fn settle(&self, shared: &Shared, record: &mut Record) -> Result<(), NotMoved> {
+    async fn settle(&self, shared: &Shared, record: &mut Record) -> Result<(), UpdateError> {
         let saved = self.save(shared, record).await;
         self.in_progress.store(record.status == Status::InProgress, Ordering::Release);
         self.ended.store(record.status.ended(), Ordering::Release);
         self.send(shared, record);
-        saved.map_err(|error| NotMoved::Unsaved(error.to_string()))
+        saved.map_err(|error| UpdateError::Unsaved(error.to_string()))
     }
 
     fn send(&self, shared: &Shared, record: &Record) {
         let model = shared.layout.model(&self.request.name);
-        // Nobody listens when this fails.
+        // Fails only when the feed is closed.
         let _ = shared.events.send(describe::event(&shared.owner, record, &self.request, &model));
     }
 
@@ -225,7 +225,7 @@ impl Job {
     }
 }
 
-/// A number that no other service has, from where and when it was opened.
+/// Returns a number that is unique to this open service, from its folder, its process and the time.
 pub(crate) fn service_mark(layout: &Layout) -> u64 {
     let root = layout.root().as_os_str().as_encoded_bytes();
     let process = std::process::id().to_le_bytes();
@@ -235,7 +235,7 @@ pub(crate) fn service_mark(layout: &Layout) -> u64 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn addresses_are_different_and_usable() {
+    fn addresses_are_distinct_and_usable() {
         let all: std::collections::BTreeSet<String> = (0..70_000).map(super::address).collect();
         assert_eq!(all.len(), 70_000);
         for number in [0, 253, 254, u32::MAX] {

@@ -1,35 +1,35 @@
-//! Splits what a process prints into lines, in bounded memory.
+//! Splits the output of a process into lines, in bounded memory.
 //!
-//! A line ends at a line feed; a longer line than [`LINE_BYTES_MAX`] is cut into pieces; what is no UTF-8 is replaced.
-//! Empty lines are left out, as CloudWatch leaves them out.
+//! A line ends at a line feed. A line longer than [`LINE_BYTES_MAX`] is split, and invalid UTF-8 is replaced. Empty
+//! lines are dropped, as in CloudWatch Logs.
 
-/// Longest line, as in CloudWatch Logs.
+/// The longest line, as in CloudWatch Logs.
 pub(crate) const LINE_BYTES_MAX: usize = 256 * 1024;
 
-/// The part of a stream that is no whole line yet.
+/// Collects bytes and returns complete lines.
 #[derive(Debug, Default)]
 pub(crate) struct LineSplitter {
     buffer: Vec<u8>,
-    /// Bytes at the start of the buffer that were given out.
+    /// The number of bytes at the start of the buffer that were returned.
     taken: usize,
-    /// Bytes after `taken` that are known to hold no line feed.
+    /// The number of bytes after `taken` without a line feed.
     searched: usize,
 }
 
 impl LineSplitter {
-    /// Adds what was read. Take all lines out before adding more, or memory grows.
+    /// Adds bytes. Take all lines before the next call, or the buffer grows.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.taken);
         self.taken = 0;
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole line (or full piece of one) without its end.
+    /// Returns the next complete line, or full piece of a long line, without its line end.
     pub(crate) fn next_line(&mut self) -> Option<String> {
         loop {
             let rest = self.buffer.get(self.taken..)?;
-            let unseen = rest.get(self.searched..)?;
-            let end = unseen.iter().position(|byte| *byte == b'\n').map(|at| at + self.searched);
+            let unsearched = rest.get(self.searched..)?;
+            let end = unsearched.iter().position(|byte| *byte == b'\n').map(|at| at + self.searched);
             let (length, skip) = match end {
                 Some(end) if end <= LINE_BYTES_MAX => (end, 1),
                 _ if rest.len() > LINE_BYTES_MAX => (cut(rest), 0),
@@ -47,7 +47,7 @@ impl LineSplitter {
         }
     }
 
-    /// What is left when the stream ends.
+    /// Returns the rest at the end of the stream.
     pub(crate) fn last_line(&mut self) -> Option<String> {
         let line = text(self.buffer.get(self.taken..)?);
         self.buffer.clear();
@@ -57,7 +57,7 @@ impl LineSplitter {
     }
 }
 
-/// Where to cut a line that is too long: not inside a character.
+/// Returns where to split a line that is too long, but not inside a character.
 fn cut(line: &[u8]) -> usize {
     let inside = |at: usize| line.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
     (0..4).map(|back| LINE_BYTES_MAX - back).find(|at| !inside(*at)).unwrap_or(LINE_BYTES_MAX)
@@ -85,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_found_across_chunks_and_empty_ones_left_out() {
+    fn lines_span_chunks_and_empty_lines_are_dropped() {
         assert_eq!(split(&[b"on", b"e\r\n\ntwo\nthr", b"ee"]), ["one", "two", "three"]);
         assert_eq!(split(&[b"\xff\n"]), ["\u{fffd}"]);
         assert_eq!(split(&[b""]), Vec::<String>::new());
     }
 
     #[test]
-    fn a_long_line_is_cut_between_characters() {
+    fn a_long_line_is_split_between_characters() {
         let line = "é".repeat(LINE_BYTES_MAX);
         let chunks: Vec<&[u8]> = line.as_bytes().chunks(65_537).collect();
         let pieces = split(&chunks);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_exactly_the_longest_length_stays_whole() {
+    fn a_line_of_the_longest_length_is_not_split() {
         let line = [vec![b'x'; LINE_BYTES_MAX], b"\nnext\n".to_vec()].concat();
         let lengths: Vec<usize> = split(&[&line]).iter().map(String::len).collect();
         assert_eq!(lengths, [LINE_BYTES_MAX, 4]);

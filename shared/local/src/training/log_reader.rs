@@ -1,20 +1,21 @@
-//! Reads stored log streams, a page at a time, in bounded memory.
+//! Reads stored log streams page by page, in bounded memory.
 //!
-//! Assumes what [`super::log_stream`] wrote: one JSON object a line, times that never decrease within a stream. A torn
-//! last line (the controller was killed while writing) is left out. A page token is `<stream digits>:<byte offset>`.
+//! Expects the format of [`super::log_stream`]: one JSON object per line, with times that never decrease within a
+//! stream. Skips an incomplete last line, which a killed controller can leave. A page token is
+//! `<stream digits>:<byte offset>`.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
-use service::ports::Millis;
-use service::ports::training::{LogLine, Paged};
+use use_cases::ports::Millis;
+use use_cases::ports::training::{LogLine, Paged};
 
 use super::log_stream::{LogEvent, stream_name};
 
-/// Lines of a page.
+/// The maximum number of lines of a page.
 const PAGE_LINES_MAX: usize = 10_000;
-/// Text of a page, but for one line.
+/// A page ends with the line that reaches this size.
 const PAGE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Why a page could not be read.
@@ -30,7 +31,7 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// One page of the lines of all streams of `host` with a time of at least `from`, older streams first.
+/// Reads one page of the lines of all streams of `host` with a time of at least `from`, oldest stream first.
 pub(crate) fn read(
     folder: &Path,
     job: &str,
@@ -63,7 +64,7 @@ fn parse_token(token: &str) -> Option<(Millis, Option<u64>)> {
     Some((stream.parse().ok()?, Some(offset.parse().ok()?)))
 }
 
-/// Starts of the streams of `host`, oldest first.
+/// Returns the start times of the streams of `host`, oldest first.
 fn streams(folder: &Path, host: &str) -> io::Result<Vec<Millis>> {
     let mut found = Vec::new();
     let entries = match fs::read_dir(folder) {
@@ -79,14 +80,14 @@ fn streams(folder: &Path, host: &str) -> io::Result<Vec<Millis>> {
     Ok(found)
 }
 
-/// What is collected for a page.
+/// A page that is being filled.
 struct Page {
     items: Vec<LogLine>,
     bytes: usize,
 }
 
 impl Page {
-    /// Adds lines from `start` on; the offset to go on from when the page is full before the stream ends.
+    /// Adds lines from offset `start`. Returns the offset of the next line when the page is full.
     fn fill(&mut self, mut file: File, start: u64, stream: &str, from: Millis) -> io::Result<Option<u64>> {
         file.seek(SeekFrom::Start(start))?;
         let mut reader = BufReader::with_capacity(64 * 1024, file);
@@ -113,10 +114,10 @@ impl Page {
     }
 }
 
-/// An offset of a line's start before which no line has a time of at least `from`, by bisection.
+/// Finds, by bisection, the offset of a line before which all lines are older than `from`.
 fn seek_time(file: &mut File, from: Millis) -> io::Result<u64> {
     let (mut low, mut high) = (0_u64, file.metadata()?.len());
-    // Below this, reading on is as quick as another step.
+    // Below this size, reading is as fast as another step.
     while high.saturating_sub(low) > 64 * 1024 {
         let middle = low + (high - low) / 2;
         match line_after(file, middle)? {
@@ -127,7 +128,7 @@ fn seek_time(file: &mut File, from: Millis) -> io::Result<u64> {
     Ok(low)
 }
 
-/// Start, end and time of the first whole line that starts after `offset`.
+/// Returns start, end and time of the first complete line that starts after `offset`.
 fn line_after(file: &mut File, offset: u64) -> io::Result<Option<(u64, u64, Millis)>> {
     file.seek(SeekFrom::Start(offset))?;
     let mut reader = BufReader::new(&mut *file);
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_hold_every_line_once_in_order_and_no_torn_one() {
+    fn pages_have_every_complete_line_once_in_order() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), 1_000_000, 25_000, true);
         write(folder.path(), 2_000_000, 3, false);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_time_is_found_whatever_it_is() {
+    fn reading_starts_at_any_given_time() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), 1_000_000, 25_000, false);
         for from in [0, 1_000_000, 1_000_001, 1_001_234, 1_003_571, 1_003_572] {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stored_is_an_empty_page_and_a_bad_token_is_refused() {
+    fn a_missing_log_is_an_empty_page_and_a_bad_token_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         assert!(read(&folder.path().join("none"), "job", "algo-1", 0, None).unwrap().items.is_empty());
         assert!(matches!(read(folder.path(), "job", "algo-1", 0, Some("x")), Err(ReadError::BadToken)));

@@ -1,8 +1,8 @@
-//! One log stream: what one host of one run printed, stored line by line and delivered in batches.
+//! One log stream: the output of one host in one run, stored line by line and delivered in batches.
 //!
-//! Stored before it is delivered, so the feed never knows a line that the store does not (until the cap). When the
-//! feed is full the process is held back by its full pipe. Must never hold more than one batch and one read buffer
-//! per pipe in memory, and must end when the service is shutting down even if nobody reads the feed.
+//! Lines are stored before they are delivered, so every delivered line is also stored, up to the size limit. While the
+//! feed is full, the full pipe blocks the process. Memory holds at most one batch, and one read buffer per pipe. At a
+//! shutdown the stream ends even if the feed is not read.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,26 +14,26 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use service::ports::Millis;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
+use use_cases::ports::Millis;
 
 use super::clock;
 use super::lines::LineSplitter;
 use super::seeded;
 
-/// How long the first line of a batch waits for others.
+/// How long the first line of a batch waits for further lines.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
 const BATCH_LINES_MAX: usize = 1000;
 const BATCH_BYTES_MAX: usize = 256 * 1024;
-/// What one stream may take on disk; later lines are delivered only.
+/// The size limit of a stored stream. Later lines are delivered, but not stored.
 pub(crate) const STORED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 const LOG_GROUP: &str = "/aws/sagemaker/TrainingJobs";
 const SUBSCRIPTION_FILTER: &str = "hb-metrics";
 
-/// One line as it is stored and as it is delivered.
+/// One stored and delivered line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogEvent {
     pub(crate) id: String,
@@ -41,17 +41,17 @@ pub(crate) struct LogEvent {
     pub(crate) message: String,
 }
 
-/// Name of a stream.
+/// Returns the name of a stream.
 pub(crate) fn stream_name(job: &str, host: &str, started: Millis) -> String {
     format!("{job}/{host}-{started}")
 }
 
-/// Id of a line: the stream's start, its hash, the line's number, so that ids of a stream increase.
+/// Returns the ID of a line: the stream's start, the hash of its name, and the line's number. IDs of a stream increase.
 pub(crate) fn line_id(stream: &str, started: Millis, line: u64) -> String {
     format!("{started:016}{:020}{line:020}", seeded::hash(&[b"stream", stream.as_bytes()]))
 }
 
-/// The stored side of a stream, and its numbering.
+/// The file of a stream, and the numbers and times of its lines.
 #[derive(Debug)]
 pub(crate) struct LogStream {
     name: String,
@@ -82,7 +82,7 @@ impl LogStream {
         })
     }
 
-    /// Gives a line its id and time.
+    /// Adds ID and time to a line.
     fn event(&mut self, message: String) -> LogEvent {
         self.last = self.last.max(clock::now());
         let id = line_id(&self.name, self.started, self.lines);
@@ -90,7 +90,7 @@ impl LogStream {
         LogEvent { id, timestamp: self.last, message }
     }
 
-    /// Appends lines until the cap, then one notice. After an error nothing more is stored.
+    /// Appends lines up to the size limit, then a notice. Stores nothing after an error.
     fn store(&mut self, events: &[LogEvent]) -> io::Result<()> {
         let Some(file) = self.file.as_mut() else { return Ok(()) };
         let mut bytes = Vec::new();
@@ -117,8 +117,10 @@ impl LogStream {
     }
 
     fn store_notice(&mut self) -> io::Result<()> {
-        let notice =
-            format!("[hyperband] the log has reached {} bytes; later lines are not stored", self.stored_max);
+        let notice = format!(
+            "[hyperband] the log has reached its limit of {} bytes: later lines are not stored",
+            self.stored_max
+        );
         let event = self.event(notice);
         let Some(mut file) = self.file.take() else { return Ok(()) };
         let mut bytes = serde_json::to_vec(&event)?;
@@ -127,17 +129,17 @@ impl LogStream {
     }
 }
 
-/// Where lines and troubles go.
+/// The receivers of lines and errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Outlets {
     pub(crate) owner: String,
     pub(crate) feed: mpsc::Sender<Vec<u8>>,
     pub(crate) closing: watch::Receiver<bool>,
-    /// Told once when lines cannot be stored.
-    pub(crate) troubles: mpsc::UnboundedSender<String>,
+    /// Receives one error when lines cannot be stored.
+    pub(crate) errors: mpsc::UnboundedSender<String>,
 }
 
-/// Carries `notes` and then both pipes of a host to the store and the feed, until both are closed.
+/// Stores and delivers `notes`, then the lines of both pipes of a host until both are closed.
 pub(crate) async fn pump<O, E>(out: O, err: E, stream: LogStream, outlets: Outlets, notes: Vec<String>)
 where
     O: AsyncRead + Unpin,
@@ -152,8 +154,8 @@ where
         let due = batch.due.unwrap_or_else(Instant::now);
         tokio::select! {
             () = sleep_until(due), if batch.due.is_some() => batch.flush().await,
-            () = out.read(), if out.open => out.give(&mut batch).await,
-            () = err.read(), if err.open => err.give(&mut batch).await,
+            () = out.read(), if out.open => out.add_lines(&mut batch).await,
+            () = err.read(), if err.open => err.add_lines(&mut batch).await,
         }
     }
     batch.flush().await;
@@ -174,13 +176,13 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         Self { reader, buffer, length: 0, lines: LineSplitter::default(), open: true }
     }
 
-    /// Reads once; may be dropped half-way without loss.
+    /// Reads once. Cancel safe.
     async fn read(&mut self) {
         self.length = self.reader.read(&mut self.buffer).await.unwrap_or(0);
         self.open = self.length > 0;
     }
 
-    async fn give(&mut self, batch: &mut Batch) {
+    async fn add_lines(&mut self, batch: &mut Batch) {
         self.lines.push(self.buffer.get(..self.length).unwrap_or_default());
         while let Some(line) = self.lines.next_line() {
             batch.add(line);
@@ -196,9 +198,9 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
     }
 }
 
-/// Lines that are not delivered yet.
+/// Lines that are not yet delivered.
 struct Batch {
-    /// Absent only while its file is being written.
+    /// `None` only while its file is being written.
     stream: Option<LogStream>,
     outlets: Outlets,
     events: Vec<LogEvent>,
@@ -232,11 +234,11 @@ impl Batch {
             let delivery = delivery(&owner, &stream.name, &events);
             (stream, stored, delivery)
         });
-        // The runtime is going away when this fails: nothing is left to do.
+        // Fails only when the runtime shuts down.
         let Ok((stream, stored, delivery)) = written.await else { return };
         if let Err(error) = stored {
-            let trouble = format!("cannot store the log {}: {error}", stream.path.display());
-            let _ = self.outlets.troubles.send(trouble);
+            let error = format!("cannot store the log {}: {error}", stream.path.display());
+            let _ = self.outlets.errors.send(error);
         }
         self.stream = Some(stream);
         if let Ok(delivery) = delivery {
@@ -244,7 +246,7 @@ impl Batch {
         }
     }
 
-    /// Waits for room in the feed, but not for ever once the service is shutting down; the store has the lines.
+    /// Waits for space in the feed until the service shuts down. After that, undelivered lines are only in the store.
     async fn deliver(&mut self, delivery: Vec<u8>) {
         let feed = self.outlets.feed.clone();
         tokio::select! {
@@ -255,7 +257,7 @@ impl Batch {
     }
 }
 
-/// The decoded payload of a delivery.
+/// The content of a delivery.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Payload<'a> {
@@ -267,7 +269,7 @@ struct Payload<'a> {
     log_events: &'a [LogEvent],
 }
 
-/// What CloudWatch Logs would send to a subscribed function. Not really compressed: it stays in this process.
+/// Returns a delivery in the form of CloudWatch Logs. Uses gzip without compression, because it stays in this process.
 fn delivery(owner: &str, stream: &str, events: &[LogEvent]) -> io::Result<Vec<u8>> {
     let payload = Payload {
         message_type: "DATA_MESSAGE",

@@ -1,54 +1,54 @@
-//! Warm pools: the instances that `SageMaker` keeps after the end of a job, for the next one that asks for the same.
+//! Warm pools: the instances that `SageMaker` retains after a job, for a later job with the same instances.
 //!
-//! On one machine nothing is kept; the states and the bill are true. Whether instances are still kept follows from the times
-//! in the record, so no timer is needed and nothing is forgotten while no controller runs. Must never let go twice what
-//! was kept once.
+//! On this machine no instances exist, but the states and the billed times are SageMaker's. The state of a pool follows
+//! from the times in the record, so no timer is needed, and pools expire even while no controller runs. A pool is
+//! released at most once.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use service::ports::Millis;
-use service::ports::training::WarmPool;
+use use_cases::ports::Millis;
+use use_cases::ports::training::WarmPool;
 
 use super::record::{Record, seconds_up};
 
-/// How the keeping ended before its time.
+/// The release of a warm pool before its expiry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LetGo {
+pub(crate) struct Release {
     pub(crate) at: Millis,
-    /// The job that took the instances; none if they were released.
+    /// The job that reuses the instances; `None` if they were given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<String>,
 }
 
-/// The instances that a job leaves, or will leave, as others see them.
+/// The state of a job's warm pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pool {
-    /// The job itself runs on them.
+    /// The job itself runs on the instances.
     InUse,
-    /// They are kept for another job.
+    /// The instances wait for another job.
     Available,
-    /// Another job took them, after so many seconds.
+    /// Another job reuses the instances: the retained seconds and the job's name.
     Reused(u64, String),
-    /// They were kept for so many seconds.
+    /// The instances were released: the retained seconds.
     Terminated(u64),
 }
 
 impl Pool {
-    /// The pool of `record`'s job, if it has one.
+    /// Returns the warm pool of the job at `now`, or `None` if it has none.
     pub(crate) fn of(record: &Record, now: Millis) -> Option<Self> {
-        let Some((since, until)) = kept(record) else { return Self::at_change(record) };
-        let seconds = |over: Millis| seconds_up(over.clamp(since, until) - since);
-        Some(match &record.let_go {
-            Some(LetGo { at, to: Some(job) }) => Self::Reused(seconds(*at), job.clone()),
-            Some(LetGo { at, to: None }) => Self::Terminated(seconds(*at)),
+        let Some((since, until)) = retention(record) else { return Self::at_last_change(record) };
+        let seconds = |end: Millis| seconds_up(end.clamp(since, until) - since);
+        Some(match &record.pool_release {
+            Some(Release { at, to: Some(job) }) => Self::Reused(seconds(*at), job.clone()),
+            Some(Release { at, to: None }) => Self::Terminated(seconds(*at)),
             None if now < until => Self::Available,
             None => Self::Terminated(seconds(until)),
         })
     }
 
-    /// The same at the moment of the job's last change of state, when nobody can have taken it yet.
-    pub(crate) fn at_change(record: &Record) -> Option<Self> {
-        // Only then does it have instances, and did it have any.
+    /// Like [`Pool::of`], but at the time of the job's last state change, before any release.
+    pub(crate) fn at_last_change(record: &Record) -> Option<Self> {
+        // A job that never started never had instances.
         record.started.filter(|_| keep_alive(record) > 0)?;
         Some(if record.status.ended() { Self::Available } else { Self::InUse })
     }
@@ -69,7 +69,7 @@ impl Pool {
         }
     }
 
-    /// `WarmPoolStatus`.
+    /// Returns `WarmPoolStatus` of the API.
     pub(crate) fn json(&self) -> Value {
         let mut status = json!({ "Status": self.status() });
         if let Some(seconds) = self.seconds() {
@@ -81,7 +81,7 @@ impl Pool {
         status
     }
 
-    /// The port's view.
+    /// Converts the pool to the type of the port.
     pub(crate) fn port(&self) -> WarmPool {
         WarmPool { status: self.status().to_owned(), retained_seconds: self.seconds() }
     }
@@ -92,30 +92,30 @@ fn keep_alive(record: &Record) -> u64 {
     asked.and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// From when until when at most instances are kept after the job; none if it has not ended or never had any.
-fn kept(record: &Record) -> Option<(Millis, Millis)> {
+/// Returns start and latest end of the warm pool; `None` if the job has not ended or retains no instances.
+fn retention(record: &Record) -> Option<(Millis, Millis)> {
     let since = record.ended.filter(|_| record.status.ended() && keep_alive(record) > 0)?;
     let length = i64::try_from(keep_alive(record)).unwrap_or(Millis::MAX).saturating_mul(1_000);
     Some((since, since.saturating_add(length)))
 }
 
 impl Record {
-    /// Since when instances have been kept after the job, if they still are.
-    pub(crate) fn kept_since(&self, now: Millis) -> Option<Millis> {
-        let (since, until) = kept(self)?;
-        (self.let_go.is_none() && now < until).then_some(since)
+    /// Returns the start of the warm pool if it is available at `now`.
+    pub(crate) fn pool_available_since(&self, now: Millis) -> Option<Millis> {
+        let (since, until) = retention(self)?;
+        (self.pool_release.is_none() && now < until).then_some(since)
     }
 
-    /// Lets the kept instances go, to another job or for good; whether there were any.
-    pub(crate) fn let_go(&mut self, to: Option<String>, now: Millis) -> bool {
-        let Some(since) = self.kept_since(now) else { return false };
-        self.let_go = Some(LetGo { at: now.max(since), to });
+    /// Releases the warm pool to the job `to`, or for good. Returns false if no pool is available.
+    pub(crate) fn release_pool(&mut self, to: Option<String>, now: Millis) -> bool {
+        let Some(since) = self.pool_available_since(now) else { return false };
+        self.pool_release = Some(Release { at: now.max(since), to });
         true
     }
 }
 
-/// Whether a job of the request `next` may take what is kept after one of the request `ended`.
-pub(crate) fn fits(ended: &Value, next: &Value) -> bool {
+/// Returns whether a job of the request `next` can reuse the warm pool of a job of the request `ended`.
+pub(crate) fn can_reuse(ended: &Value, next: &Value) -> bool {
     const SAME: [&str; 6] = [
         "/RoleArn",
         "/ResourceConfig/InstanceType",
@@ -136,7 +136,7 @@ mod tests {
     use super::super::record::{End, Secondary};
     use super::*;
 
-    /// A job that ran from second 2 to 10, whose request asks to keep its instances for `seconds`.
+    /// Returns a job that ran from second 2 to 10 and retains its instances for `seconds`.
     fn ended(seconds: u64) -> Record {
         let request = json!({"ResourceConfig": {"KeepAlivePeriodInSeconds": seconds}});
         let mut record = Record::new(request, false, 1_000);
@@ -151,57 +151,64 @@ mod tests {
     }
 
     #[test]
-    fn instances_are_kept_for_their_time_and_no_longer() {
+    fn a_pool_expires_after_its_keep_alive_period() {
         let record = ended(60);
         assert_eq!(shown(&record, 10_000), json!({"Status": "Available"}));
         assert_eq!(shown(&record, 69_999), json!({"Status": "Available"}));
         let over = json!({"Status": "Terminated", "ResourceRetainedBillableTimeInSeconds": 60});
         assert_eq!(shown(&record, 70_000), over);
         assert_eq!(shown(&record, Millis::MAX), over);
-        assert_eq!((record.kept_since(69_999), record.kept_since(70_000)), (Some(10_000), None));
+        assert_eq!(
+            (record.pool_available_since(69_999), record.pool_available_since(70_000)),
+            (Some(10_000), None)
+        );
     }
 
     #[test]
-    fn what_was_let_go_is_billed_to_that_moment_in_seconds_begun() {
+    fn a_released_pool_is_billed_until_its_release_in_started_seconds() {
         for (at, seconds) in [(10_000, 0), (10_001, 1), (11_000, 1), (11_001, 2), (69_999, 60)] {
             let mut record = ended(60);
-            assert!(record.let_go(None, at));
+            assert!(record.release_pool(None, at));
             let over = json!({"Status": "Terminated", "ResourceRetainedBillableTimeInSeconds": seconds});
             assert_eq!((shown(&record, at), shown(&record, 100_000)), (over.clone(), over), "{at}");
         }
     }
 
     #[test]
-    fn what_another_job_took_shows_who() {
+    fn a_reused_pool_names_the_job_that_reuses_it() {
         let mut record = ended(60);
-        assert!(record.let_go(Some("next".to_owned()), 12_500));
+        assert!(record.release_pool(Some("next".to_owned()), 12_500));
         let taken =
             json!({"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 3, "ReusedByJob": "next"});
         assert_eq!((shown(&record, 12_500), shown(&record, 100_000)), (taken.clone(), taken));
         let port = Pool::of(&record, 12_500).unwrap().port();
         assert_eq!(port, WarmPool { status: "Reused".to_owned(), retained_seconds: Some(3) });
-        assert_eq!(Pool::at_change(&record), Some(Pool::Available), "when it ended nobody had it");
+        assert_eq!(
+            Pool::at_last_change(&record),
+            Some(Pool::Available),
+            "the event of the end shows the pool before its reuse"
+        );
     }
 
     #[test]
-    fn what_is_kept_no_more_cannot_be_let_go() {
+    fn an_expired_or_released_pool_cannot_be_released() {
         let mut record = ended(60);
-        assert!(!record.clone().let_go(None, 70_000));
-        assert!(record.let_go(Some("next".to_owned()), 20_000));
+        assert!(!record.clone().release_pool(None, 70_000));
+        assert!(record.release_pool(Some("next".to_owned()), 20_000));
         let taken = record.clone();
-        assert!(!record.let_go(None, 21_000) && !record.let_go(Some("third".to_owned()), 21_000));
+        assert!(!record.release_pool(None, 21_000) && !record.release_pool(Some("third".to_owned()), 21_000));
         assert_eq!(record, taken);
     }
 
     #[test]
-    fn a_clock_that_goes_back_bills_nothing_less_than_nothing() {
+    fn a_clock_that_goes_back_bills_zero_seconds() {
         let mut record = ended(60);
-        assert!(record.let_go(None, 4_000));
+        assert!(record.release_pool(None, 4_000));
         assert_eq!(Pool::of(&record, 4_000).unwrap().port().retained_seconds, Some(0));
     }
 
     #[test]
-    fn a_job_that_asks_for_none_or_never_had_instances_leaves_none() {
+    fn a_job_without_keep_alive_or_without_instances_has_no_pool() {
         assert_eq!(Pool::of(&ended(0), 10_000), None);
         let request = json!({"ResourceConfig": {"KeepAlivePeriodInSeconds": 60}});
         let mut record = Record::new(request, false, 1_000);
@@ -209,24 +216,24 @@ mod tests {
         let mut runs = record.clone();
         runs.enter(Secondary::Downloading, 2_000);
         assert_eq!(shown(&runs, 2_000), json!({"Status": "InUse"}));
-        assert!(!runs.let_go(None, 2_000), "it is its own while it runs");
+        assert!(!runs.release_pool(None, 2_000), "a running job's instances are not available");
         record.finish(End::Completed, 5_000);
-        assert!(Pool::of(&record, 5_000).is_none() && !record.let_go(None, 5_000));
+        assert!(Pool::of(&record, 5_000).is_none() && !record.release_pool(None, 5_000));
     }
 
     #[test]
-    fn a_record_of_an_earlier_version_reads_as_kept() {
+    fn a_record_without_a_release_has_an_available_pool() {
         let mut old = serde_json::to_value(ended(60)).unwrap();
         assert!(
-            old.as_object_mut().unwrap().remove("let_go").is_none(),
-            "absent until there is something to say"
+            old.as_object_mut().unwrap().remove("pool_release").is_none(),
+            "the field is absent before a release"
         );
         let read: Record = serde_json::from_value(old).unwrap();
         assert_eq!(read, ended(60));
     }
 
     #[test]
-    fn only_the_same_instances_fit() {
+    fn only_a_request_with_the_same_instances_reuses_a_pool() {
         let request = |change: &dyn Fn(&mut Value)| {
             let mut request = json!({
                 "RoleArn": "role",
@@ -239,14 +246,14 @@ mod tests {
             request
         };
         let kept = request(&|_| {});
-        assert!(fits(&kept, &kept));
+        assert!(can_reuse(&kept, &kept));
         let keeps_shorter = request(&|next| next["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(5));
-        assert!(fits(&kept, &keeps_shorter));
+        assert!(can_reuse(&kept, &keeps_shorter));
         let says_the_default = request(&|next| {
             next["EnableNetworkIsolation"] = json!(false);
             next["VpcConfig"] = Value::Null;
         });
-        assert!(fits(&kept, &says_the_default));
+        assert!(can_reuse(&kept, &says_the_default));
         for (path, value) in [
             ("/RoleArn", json!("other")),
             ("/ResourceConfig/InstanceType", json!("ml.m5.xlarge")),
@@ -261,7 +268,7 @@ mod tests {
                 let (object, field) = path.rsplit_once('/').unwrap();
                 next.pointer_mut(object).unwrap()[field] = value.clone();
             });
-            assert!(!fits(&kept, &next) && !fits(&next, &kept), "{path}");
+            assert!(!can_reuse(&kept, &next) && !can_reuse(&next, &kept), "{path}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! The service behind the ports of the use cases.
+//! Implements the ports of the use cases for the local training service.
 //!
-//! Answers with the errors and messages of the real service. Must never do more than validate, look up and hand over.
+//! Errors and messages are SageMaker's. This module only validates and delegates.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use serde_json::Value;
-use service::ports::Millis;
-use service::ports::training::{
+use tokio::task::spawn_blocking;
+use use_cases::ports::Millis;
+use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use tokio::task::spawn_blocking;
 
 use super::channel::{self, Source};
 use super::clock;
@@ -24,10 +24,10 @@ use super::request::{Invalid, JobRequest};
 use super::store;
 use super::{Entry, TrainingService};
 
-/// Jobs of a page of the listing.
+/// The maximum number of jobs on a page of the listing.
 const LIST_PAGE_MAX: usize = 100;
 
-/// The answer for a job that does not exist.
+/// Returns the error for a job that does not exist.
 pub(super) fn not_found() -> TrainingJobsError {
     TrainingJobsError::NotFound("Requested resource not found.".to_owned())
 }
@@ -41,7 +41,7 @@ pub(super) fn shutting_down() -> TrainingJobsError {
 }
 
 fn no_pool(name: &str) -> TrainingJobsError {
-    refused(format!("Unable to update training job {name}: its instances are not kept"))
+    refused(format!("Unable to update training job {name}: it has no available warm pool"))
 }
 
 fn already_ended(status: &str) -> TrainingJobsError {
@@ -61,12 +61,12 @@ impl TrainingJobs for TrainingService {
             return Err(shutting_down());
         }
         check_quota(shared, &parsed, jobs.values())?;
-        let kept = kept_longest(&jobs, &parsed, request).await;
+        let pool_owner = oldest_warm_pool(&jobs, &parsed, request).await;
         let record = Record::new(request.clone(), parsed.spot, clock::now());
-        write(shared, &parsed, record.clone()).await?;
-        if let Some(kept) = kept {
-            // After the job is there: if this is not written, its own instances are new and the others are kept on.
-            let _ = kept.let_go(shared, Some(&parsed.name)).await;
+        write_new_job(shared, &parsed, record.clone()).await?;
+        if let Some(owner) = pool_owner {
+            // After the job exists. If this write fails, the job gets new instances and the warm pool stays available.
+            let _ = owner.release_instances(shared, Some(&parsed.name)).await;
         }
         let job = Job::new(parsed, record);
         jobs.insert(job.request.name.clone(), Entry::Job(Arc::clone(&job)));
@@ -96,7 +96,7 @@ impl TrainingJobs for TrainingService {
         if *shared.closing.borrow() {
             return Err(shutting_down());
         }
-        match job.let_go(shared, None).await {
+        match job.release_instances(shared, None).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(no_pool(name)),
             Err(error) => Err(TrainingJobsError::Unavailable(error.to_string())),
@@ -183,8 +183,8 @@ impl JobLogs for TrainingService {
     }
 }
 
-/// The ended job whose instances have been kept the longest of those that a job of `request` may take.
-async fn kept_longest(
+/// Returns the ended job with the oldest warm pool that a job of `request` can reuse.
+async fn oldest_warm_pool(
     jobs: &BTreeMap<String, Entry>,
     parsed: &JobRequest,
     request: &Value,
@@ -193,21 +193,21 @@ async fn kept_longest(
         return None;
     }
     let now = clock::now();
-    let mut longest: Option<(Millis, &Arc<Job>)> = None;
+    let mut oldest: Option<(Millis, &Arc<Job>)> = None;
     for entry in jobs.values() {
         let Entry::Job(job) = entry else { continue };
         if job.request.keep_alive_seconds == 0 || !job.ended() {
             continue;
         }
         let record = job.record().await;
-        if let Some(since) = record.kept_since(now)
-            && longest.is_none_or(|(longest, _)| since < longest)
-            && pool::fits(&record.request, request)
+        if let Some(since) = record.pool_available_since(now)
+            && oldest.is_none_or(|(oldest, _)| since < oldest)
+            && pool::can_reuse(&record.request, request)
         {
-            longest = Some((since, job));
+            oldest = Some((since, job));
         }
     }
-    longest.map(|(_, job)| Arc::clone(job))
+    oldest.map(|(_, job)| Arc::clone(job))
 }
 
 fn name_taken(shared: &Shared, name: &str) -> TrainingJobsError {
@@ -246,14 +246,18 @@ fn check_quota<'a>(
     )))
 }
 
-/// Checks the request's folders and puts the job on disk.
-async fn write(shared: &Shared, request: &JobRequest, record: Record) -> Result<(), TrainingJobsError> {
+/// Checks that the request's local data exists, and writes the job to disk.
+async fn write_new_job(
+    shared: &Shared,
+    request: &JobRequest,
+    record: Record,
+) -> Result<(), TrainingJobsError> {
     let (layout, request) = (shared.layout.clone(), request.clone());
     let region = shared.owner.region.clone();
     let arn = shared.owner.arn(&request.name);
     let written = spawn_blocking(move || {
         for channel in &request.channels {
-            if let Source::Here(path) = channel::source(&channel.uri)
+            if let Source::Local(path) = channel::source(&channel.uri)
                 && !path.exists()
             {
                 return Err(refused(format!(

@@ -1,17 +1,16 @@
-//! Finds processes by kinship or by a mark in their environment, and kills them.
+//! Finds processes by ancestry or by a mark in their environment, and kills them.
 //!
-//! Assumes Linux's /proc. Must never kill a process that is neither a descendant of the caller nor marked with an
-//! attempt id of this service.
+//! Needs Linux's /proc. Kills only descendants of the caller and processes marked with an attempt ID of this service.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-/// Rounds of looking and killing before giving up on processes that fork faster than they die.
+/// The maximum number of search-and-kill rounds, in case processes fork faster than they are killed.
 const ROUNDS_MAX: u32 = 100;
 
-/// Living descendants of `ancestor`, orphans it has inherited as subreaper included.
+/// Returns the living descendants of `ancestor`, including orphans that it inherited as a subreaper.
 pub(crate) fn descendants(ancestor: Pid) -> Vec<Pid> {
     let table: Vec<(i32, i32)> = living().filter_map(|pid| Some((pid, parent_if_alive(pid)?))).collect();
     let mut family = BTreeSet::from([ancestor.as_raw_nonzero().get()]);
@@ -30,7 +29,7 @@ pub(crate) fn descendants(ancestor: Pid) -> Vec<Pid> {
     family.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// Kills every process whose environment holds one of `marks` (`NAME=value`), until none is left. How many it met.
+/// Kills every process whose environment has one of `marks` (`NAME=value`), until none is left. Returns their number.
 pub(crate) fn kill_marked(marks: &BTreeSet<String>) -> usize {
     let mut killed = BTreeSet::new();
     for _ in 0..ROUNDS_MAX {
@@ -45,12 +44,12 @@ pub(crate) fn kill_marked(marks: &BTreeSet<String>) -> usize {
     killed.len()
 }
 
-/// Sends SIGKILL to each; how many took it.
+/// Sends SIGKILL to each process. Returns how many calls succeeded.
 pub(crate) fn kill(found: &[Pid]) -> usize {
     found.iter().filter(|pid| kill_process(**pid, Signal::KILL).is_ok()).count()
 }
 
-/// Numbers in /proc.
+/// Returns the process IDs in /proc.
 fn living() -> impl Iterator<Item = i32> {
     fs::read_dir("/proc")
         .into_iter()
@@ -59,17 +58,18 @@ fn living() -> impl Iterator<Item = i32> {
         .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()))
 }
 
-/// Parent of a process that is not a zombie.
+/// Returns the parent of a process, or `None` for a zombie.
 fn parent_if_alive(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything, brackets and spaces too.
+    // The name in brackets can contain brackets and spaces.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     (!matches!(state, "Z" | "X" | "x")).then_some(parent)
 }
 
-/// Whether the process has a mark in its environment; a zombie's is empty, another user's cannot be read.
+/// Returns whether the process has a mark in its environment. The environment of a zombie is empty, and that of another
+/// user's process is unreadable.
 fn is_marked(pid: i32, marks: &BTreeSet<String>) -> bool {
     if pid == getpid().as_raw_nonzero().get() {
         return false;

@@ -1,17 +1,17 @@
-//! The record of one training job: what is on disk, and the only functions that change it.
+//! The stored record of one training job, and the only functions that change it.
 //!
-//! Pure: time comes in as an argument. Assumes that the caller saves after each change. An ended job never changes, but for the
-//! note that what was kept after it was let go, and tags.
+//! Pure: time is an argument. The caller saves the record after each change. The record of an ended job changes only
+//! when its warm pool is released or tags are added.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use service::ports::Millis;
+use use_cases::ports::Millis;
 
-use super::pool::LetGo;
+use super::pool::Release;
 
-/// Version of the stored form.
+/// The version of the stored form.
 pub(crate) const VERSION: u32 = 1;
 
 /// `TrainingJobStatus`.
@@ -76,7 +76,7 @@ impl Secondary {
         }
     }
 
-    /// `StatusMessage` while it lasts.
+    /// Returns the `StatusMessage` of this state.
     fn message(self) -> &'static str {
         match self {
             Self::Starting => "Launching requested ML instances",
@@ -111,32 +111,32 @@ pub(crate) enum StopCause {
     MaxWait,
 }
 
-/// One start of the job's processes.
+/// One run of the job's processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Run {
     /// `SM_ATTEMPT_ID` of its processes.
     pub(crate) attempt: String,
-    /// Digits of its log streams' names.
+    /// The digits in the names of its log streams: its start, made unique.
     pub(crate) stream: Millis,
-    /// Start of billing: when its download began.
+    /// The start of billing, when the download began.
     pub(crate) started: Option<Millis>,
     pub(crate) ended: Option<Millis>,
 }
 
-/// How a job ended, if nobody asked it to stop.
+/// How a job ends, unless a stop was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Completed,
     Failed(String),
-    /// Spot capacity did not come back in time.
+    /// Spot capacity did not return in time.
     MaxWait,
 }
 
-/// Everything that is known of a job.
+/// The stored state of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) version: u32,
-    /// Number of changes so far; identifies events.
+    /// The number of changes so far. Identifies events.
     pub(crate) sequence: u64,
     pub(crate) status: Status,
     pub(crate) secondary: Secondary,
@@ -151,16 +151,16 @@ pub(crate) struct Record {
     pub(crate) transitions: Vec<Transition>,
     pub(crate) runs: Vec<Run>,
     pub(crate) request: Value,
-    /// When the instances that were kept after it were let go, if that was before their time.
+    /// The release of the warm pool; `None` if it was not released before its expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) let_go: Option<LetGo>,
-    /// Tags that were added after its creation.
+    pub(crate) pool_release: Option<Release>,
+    /// Tags added after the creation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) added_tags: BTreeMap<String, String>,
 }
 
 impl Record {
-    /// A job that was just created.
+    /// Returns the record of a new job.
     pub(crate) fn new(request: Value, spot: bool, now: Millis) -> Self {
         let mut record = Self {
             version: VERSION,
@@ -178,14 +178,14 @@ impl Record {
             transitions: Vec::new(),
             runs: Vec::new(),
             request,
-            let_go: None,
+            pool_release: None,
             added_tags: BTreeMap::new(),
         };
         record.enter(Secondary::Starting, now);
         record
     }
 
-    /// Moves a job that nobody stops on to its next state.
+    /// Enters the next state.
     pub(crate) fn enter(&mut self, secondary: Secondary, now: Millis) {
         let now = now.max(self.modified);
         if let Some(last) = self.transitions.last_mut() {
@@ -207,7 +207,7 @@ impl Record {
         self.sequence = self.sequence.saturating_add(1);
     }
 
-    /// Notes that processes are about to start; `attempt` tells their starts apart.
+    /// Starts a run. `attempt` returns the attempt ID for the number of the run and its stream digits.
     pub(crate) fn begin_run(&mut self, attempt: impl FnOnce(usize, Millis) -> String, now: Millis) -> &Run {
         let stream = self.runs.last().map_or(now, |last| now.max(last.stream.saturating_add(1)));
         let number = self.runs.len().saturating_add(1);
@@ -216,7 +216,7 @@ impl Record {
         self.runs.last().expect("just pushed")
     }
 
-    /// Notes that no process of the job runs any more.
+    /// Ends the current run: no process of the job is left.
     pub(crate) fn end_run(&mut self, at: Millis) {
         if let Some(run) = self.runs.last_mut() {
             let at = at.max(run.started.unwrap_or(run.stream));
@@ -224,13 +224,13 @@ impl Record {
         }
     }
 
-    /// The job waits for capacity.
+    /// Interrupts the job: it waits for capacity.
     pub(crate) fn interrupt(&mut self, now: Millis) {
         self.end_run(now);
         self.enter(Secondary::Interrupted, now);
     }
 
-    /// A stop was asked for.
+    /// Requests a stop.
     pub(crate) fn request_stop(&mut self, cause: StopCause, now: Millis) {
         self.status = Status::Stopping;
         self.stop_cause = Some(cause);
@@ -240,7 +240,7 @@ impl Record {
         }
     }
 
-    /// The job ends; a stop that was asked for decides how.
+    /// Ends the job. A requested stop decides the status, otherwise `end` does.
     pub(crate) fn finish(&mut self, end: End, now: Millis) {
         let now = now.max(self.modified);
         self.end_run(now);
@@ -258,7 +258,7 @@ impl Record {
         };
         self.status = status;
         if self.started.is_some() {
-            // An interrupted job's instances ended with its last run.
+            // The instances of an interrupted job ended with its last run.
             let last_run = self.runs.last().and_then(|run| run.ended).unwrap_or(now);
             self.ended = Some(last_run);
             self.billable_seconds = Some(self.billable(last_run));
@@ -273,29 +273,30 @@ impl Record {
         }
     }
 
-    /// Milliseconds of running in all ended runs.
+    /// Returns the total duration of all ended runs, in milliseconds.
     pub(crate) fn ran(&self) -> Millis {
         self.runs.iter().filter_map(|run| Some(run.ended? - run.started?)).map(|length| length.max(0)).sum()
     }
 
-    /// `TrainingTimeInSeconds`, once the job has ended.
+    /// Returns `TrainingTimeInSeconds`, or `None` before the end.
     pub(crate) fn training_seconds(&self) -> Option<u64> {
         Some(seconds_up(self.ended? - self.started?))
     }
 
-    /// How often the job was interrupted.
+    /// Returns the number of interruptions.
     pub(crate) fn interruptions(&self) -> usize {
         self.transitions.iter().filter(|transition| transition.status == Secondary::Interrupted).count()
     }
 
-    /// Spot: the time its instances ran; on-demand: from start to end.
+    /// Returns the billable seconds: the time of all runs for a spot job, the time from start to end for an on-demand
+    /// job.
     fn billable(&self, ended: Millis) -> u64 {
         let whole = ended - self.started.unwrap_or(ended);
         seconds_up(if self.spot { self.ran() } else { whole })
     }
 }
 
-/// Whole seconds, a started one counts.
+/// Converts milliseconds to seconds, rounded up.
 pub(crate) fn seconds_up(length: Millis) -> u64 {
     u64::try_from(length.max(0)).unwrap_or(0).div_ceil(1000)
 }

@@ -1,36 +1,35 @@
-//! The training jobs of a folder as they are on disk, for whoever only looks, beside a service at work or after it.
+//! Read-only access to the training jobs of a folder, during or after the run of its service.
 //!
-//! Takes no lock and changes nothing: a record is replaced whole, so that every look sees one that was true. Must never
-//! create or stop a job.
+//! Takes no lock and changes nothing. Records are replaced atomically, so every read is consistent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
-use service::ports::training::{Description, TrainingJobs, TrainingJobsError};
 use tokio::task::spawn_blocking;
+use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError};
 
 use super::clock;
 use super::describe;
 use super::ports::not_found;
 use super::store::{self, Found, Layout};
 
-/// Training jobs to look at.
+/// The training jobs of a folder, read-only.
 #[derive(Debug, Clone)]
 pub struct JobRecords {
     layout: Layout,
 }
 
 impl JobRecords {
-    /// Those in the folder `root` of a service; it need not exist.
+    /// Returns the jobs in the folder `root` of a service. The folder may be missing.
     pub fn at(root: &Path) -> Self {
         Self { layout: Layout::at(root) }
     }
 
     async fn find(&self, name: &str) -> Result<Found, TrainingJobsError> {
-        // Never out of the folder, and not into one that is being made.
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
-        if name.starts_with('-') || !name.chars().all(plain) {
+        // Excludes paths out of the folder, and the `.new-` folders of jobs that are being created.
+        let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        if name.starts_with('-') || !name.chars().all(is_allowed) {
             return Err(not_found());
         }
         let (layout, name) = (self.layout.clone(), name.to_owned());
@@ -39,22 +38,22 @@ impl JobRecords {
     }
 }
 
-fn only_looks() -> TrainingJobsError {
-    let message = "these training jobs can only be looked at here".to_owned();
+fn read_only() -> TrainingJobsError {
+    let message = "these training jobs are read-only".to_owned();
     TrainingJobsError::Refused { code: "AccessDeniedException".to_owned(), message }
 }
 
 impl TrainingJobs for JobRecords {
     async fn create(&self, _: &Value) -> Result<(), TrainingJobsError> {
-        Err(only_looks())
+        Err(read_only())
     }
 
     async fn stop(&self, _: &str) -> Result<(), TrainingJobsError> {
-        Err(only_looks())
+        Err(read_only())
     }
 
     async fn release(&self, _: &str) -> Result<(), TrainingJobsError> {
-        Err(only_looks())
+        Err(read_only())
     }
 
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {

@@ -1,11 +1,11 @@
-//! What an earlier controller left behind, and what becomes of it.
+//! Recovers the jobs of an earlier controller.
 //!
-//! Assumes that the folder is claimed. First no process of an earlier controller may be left, then each job that had
-//! not ended is settled: its run was cut at the last sign of life. Must never touch a job that has ended.
+//! Needs the lock of the folder. First ends the processes of the earlier controller, then settles each unfinished job:
+//! its run ended at the last heartbeat. Ended jobs do not change.
 
 use std::collections::BTreeSet;
 
-use service::ports::Millis;
+use use_cases::ports::Millis;
 
 use super::config::OpenError;
 use super::hosts::mark;
@@ -13,27 +13,27 @@ use super::processes;
 use super::record::{End, Record, Secondary, Status};
 use super::store::{self, Found, Layout};
 
-/// Failure reason of an on-demand job that was cut.
+/// The failure reason of an on-demand job whose controller ended.
 const LOST: &str = "InternalServerError: the host was lost when the controller on this machine ended.";
-/// A job that changed so shortly before the last sign of life may not have been heard of: its last event is repeated.
-pub(crate) const UNHEARD: Millis = 5_000;
+/// The event of a change this close to the last heartbeat may have been lost, so it is sent again. In milliseconds.
+pub(crate) const RECENT_MS: Millis = 5_000;
 
-/// What the service has to do with a job that it found.
+/// What the service must do with a job that it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// It has ended, long ago.
+    /// Nothing: the job ended long ago.
     Old,
-    /// Its last event may be unheard.
+    /// Announce: the event of the job's end may have been lost.
     Recent,
-    /// It ends now: save and announce.
-    EndedNow,
-    /// It goes on from its present state, which was announced perhaps.
-    GoesOn,
-    /// It goes on; it is interrupted now: save and announce.
+    /// Save and announce: the job ends now.
+    JustEnded,
+    /// Announce and drive: the job continues from its current state.
+    Continues,
+    /// Save, announce and drive: the job is interrupted now.
     Interrupted,
 }
 
-/// Makes sure that no process of an earlier controller is left. Blocks for a few seconds at most.
+/// Ends the processes of an earlier controller. Blocks for a few seconds at most.
 pub(crate) fn end_old_processes(layout: &Layout, found: &[Found]) -> Result<(), OpenError> {
     let mut marks = BTreeSet::new();
     for job in found {
@@ -48,37 +48,38 @@ pub(crate) fn end_old_processes(layout: &Layout, found: &[Found]) -> Result<(), 
         }
     }
     if !marks.is_empty() {
-        // Only if a shim was killed too can anything be found here.
+        // Finds processes only if their shim was killed too.
         processes::kill_marked(&marks);
     }
     Ok(())
 }
 
-/// Settles one job, `alive` being the last sign of life of the controller that had it.
-pub(crate) fn settle(record: &mut Record, alive: Option<Millis>, now: Millis) -> Settled {
-    let cut_at =
-        alive.map_or(record.modified, |alive| alive.clamp(record.modified, now.max(record.modified)));
+/// Settles one job. `heartbeat` is the last heartbeat of the earlier controller.
+pub(crate) fn settle(record: &mut Record, heartbeat: Option<Millis>, now: Millis) -> Settled {
+    let run_end = heartbeat
+        .map_or(record.modified, |heartbeat| heartbeat.clamp(record.modified, now.max(record.modified)));
     if record.status.ended() {
-        let unheard = alive.is_some_and(|alive| record.modified.saturating_add(UNHEARD) >= alive);
-        return if unheard { Settled::Recent } else { Settled::Old };
+        let is_recent =
+            heartbeat.is_some_and(|heartbeat| record.modified.saturating_add(RECENT_MS) >= heartbeat);
+        return if is_recent { Settled::Recent } else { Settled::Old };
     }
-    record.end_run(cut_at);
+    record.end_run(run_end);
     if record.status == Status::Stopping {
         record.finish(End::Completed, now);
-        return Settled::EndedNow;
+        return Settled::JustEnded;
     }
     match record.secondary {
-        // Every process had ended well; only the upload, of which there is none, was cut.
+        // Every process had succeeded, and there is no real upload.
         Secondary::Uploading => record.finish(End::Completed, now),
-        Secondary::Interrupted | Secondary::Starting => return Settled::GoesOn,
+        Secondary::Interrupted | Secondary::Starting => return Settled::Continues,
         _ if record.spot => {
             record.interrupt(now);
             return Settled::Interrupted;
         }
-        // Also an on-demand job that a shutdown ended.
+        // On-demand jobs, also after a shutdown.
         _ => record.finish(End::Failed(LOST.to_owned()), now),
     }
-    Settled::EndedNow
+    Settled::JustEnded
 }
 
 #[cfg(test)]
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_spot_job_is_billed_to_the_last_sign_of_life_and_waits() {
+    fn a_running_spot_job_is_billed_until_the_last_heartbeat_and_interrupted() {
         let mut record = training(true);
         assert_eq!(settle(&mut record, Some(9_500), 60_000), Settled::Interrupted);
         assert_eq!((record.status, record.secondary), (Status::InProgress, Secondary::Interrupted));
@@ -106,16 +107,16 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_on_demand_job_has_failed() {
+    fn a_running_on_demand_job_fails() {
         let mut record = training(false);
-        assert_eq!(settle(&mut record, Some(9_500), 60_000), Settled::EndedNow);
+        assert_eq!(settle(&mut record, Some(9_500), 60_000), Settled::JustEnded);
         assert_eq!(record.status, Status::Failed);
         assert_eq!(record.failure_reason.as_deref(), Some(LOST));
         assert_eq!((record.ended, record.billable_seconds), (Some(9_500), Some(8)));
     }
 
     #[test]
-    fn a_sign_of_life_before_the_last_change_or_after_now_is_not_believed() {
+    fn a_heartbeat_is_clamped_between_the_last_change_and_now() {
         let mut record = training(true);
         settle(&mut record, Some(100), 60_000);
         assert_eq!(record.ran(), 1_000);
@@ -125,26 +126,26 @@ mod tests {
     }
 
     #[test]
-    fn a_stopping_job_is_stopped_an_uploading_one_completed_a_starting_one_starts() {
+    fn a_stopping_job_stops_an_uploading_job_completes_and_a_starting_job_starts() {
         let mut record = training(true);
         record.request_stop(super::super::record::StopCause::MaxRuntime, 4_000);
-        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::EndedNow);
+        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::JustEnded);
         assert_eq!((record.status, record.secondary), (Status::Stopped, Secondary::MaxRuntimeExceeded));
 
         let mut record = training(false);
         record.enter(Secondary::Uploading, 4_000);
-        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::EndedNow);
+        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::JustEnded);
         assert_eq!(record.status, Status::Completed);
 
         let mut record = Record::new(json!({}), false, 1_000);
-        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::GoesOn);
+        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::Continues);
         record.begin_run(|number, _| number.to_string(), 1_500);
-        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::GoesOn);
+        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::Continues);
         assert_eq!(record.secondary, Secondary::Starting);
     }
 
     #[test]
-    fn the_last_event_of_a_job_that_has_just_ended_is_repeated() {
+    fn the_last_event_of_a_recently_ended_job_is_repeated() {
         let mut record = training(false);
         record.finish(End::Completed, 4_000);
         assert_eq!(settle(&mut record.clone(), Some(4_500), 60_000), Settled::Recent);

@@ -1,7 +1,6 @@
-//! What the service needs from a `CreateTrainingJob` request, checked the way SageMaker checks it.
+//! Parses a `CreateTrainingJob` request, with the checks and messages of SageMaker.
 //!
-//! Assumes nothing of the JSON. Unknown top-level fields are accepted and kept by the record. Must never touch the
-//! disk.
+//! The JSON is untrusted. Unknown top-level fields are accepted, and the record keeps them. Does not access the disk.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +14,19 @@ const ENVIRONMENT_LENGTH_MAX: usize = 512;
 pub(crate) const TAGS_MAX: usize = 50;
 const CHANNELS_MAX: usize = 20;
 const NAME_LENGTH_MAX: usize = 63;
-/// `SageMaker`'s longest run, 28 days.
+/// `SageMaker`'s longest runtime, 28 days.
 const RUNTIME_SECONDS_MAX: u64 = 2_419_200;
 const RUNTIME_SECONDS_DEFAULT: u64 = 86_400;
-/// `SageMaker` keeps instances for six hours at most.
+/// `SageMaker`'s longest keep-alive period, 6 hours.
 const KEEP_ALIVE_SECONDS_MAX: u64 = 21_600;
-/// Processes of one job; each costs a shim too.
+/// The maximum number of hosts of a job. Each host is a process and its shim.
 const INSTANCES_MAX: u32 = 100;
 
 /// The message of a `ValidationException`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Invalid(pub(crate) String);
 
-/// A checked request.
+/// A validated request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JobRequest {
     pub(crate) name: String,
@@ -37,10 +36,10 @@ pub(crate) struct JobRequest {
     pub(crate) instance_type: String,
     pub(crate) instance_count: u32,
     pub(crate) spot: bool,
-    /// For how long its instances are kept after it; never of spot jobs.
+    /// How long the warm pool is retained after the job; 0 for spot jobs.
     pub(crate) keep_alive_seconds: u64,
     pub(crate) max_runtime_seconds: u64,
-    /// Only of spot jobs.
+    /// `None` for on-demand jobs.
     pub(crate) max_wait_seconds: Option<u64>,
     pub(crate) checkpoint_uri: Option<String>,
     pub(crate) input_mode: String,
@@ -58,7 +57,7 @@ pub(crate) struct Channel {
 }
 
 impl JobRequest {
-    /// Checks the request.
+    /// Validates the request.
     pub(crate) fn parse(request: &Value) -> Result<Self, Invalid> {
         let request =
             request.as_object().ok_or_else(|| Invalid("the request must be an object".to_owned()))?;
@@ -95,7 +94,7 @@ impl JobRequest {
         })
     }
 
-    /// `algo-1`, `algo-2`, …
+    /// Returns the host names: `algo-1`, `algo-2`, …
     pub(crate) fn hosts(&self) -> Vec<String> {
         (1..=self.instance_count).map(|number| format!("algo-{number}")).collect()
     }
@@ -238,7 +237,7 @@ fn environment(request: &Map<String, Value>) -> Result<BTreeMap<String, String>,
     Ok(found)
 }
 
-/// The `Tags` of a request.
+/// Parses the `Tags` of a request.
 pub(crate) fn tags(request: &Map<String, Value>) -> Result<BTreeMap<String, String>, Invalid> {
     let listed = list(request, "Tags", "tags")?;
     if listed.len() > TAGS_MAX {

@@ -1,10 +1,10 @@
-//! Numbers from a seed: hashes for names and ids, and when a spot job is interrupted.
+//! Deterministic numbers: hashes for names and IDs, and the times of simulated spot interruptions.
 //!
-//! The same inputs give the same numbers for ever. Must never ask the clock or the system for randomness.
+//! The same inputs always give the same numbers, in every version. Uses neither the clock nor the system's randomness.
 
 use std::time::Duration;
 
-/// FNV-1a over the parts, each ended by a zero byte.
+/// Returns the FNV-1a hash of the parts, each followed by a zero byte, mixed by [`mix`].
 pub(crate) fn hash(parts: &[&[u8]]) -> u64 {
     let mut state = 0xcbf2_9ce4_8422_2325_u64;
     for part in parts {
@@ -15,7 +15,7 @@ pub(crate) fn hash(parts: &[&[u8]]) -> u64 {
     mix(state)
 }
 
-/// The finaliser of `SplitMix64`: spreads each bit over all bits.
+/// The finalizer of `SplitMix64`: spreads each bit over all bits.
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// An event id in the form of a UUID, from what makes the event unique.
+/// Returns the ID of an event in the form of a UUID, derived from the job's ARN and the number of the change.
 pub(crate) fn event_id(arn: &str, sequence: u64) -> String {
     let sequence = sequence.to_le_bytes();
     let high = hash(&[b"event-high", arn.as_bytes(), &sequence]);
@@ -38,15 +38,16 @@ pub(crate) fn event_id(arn: &str, sequence: u64) -> String {
     )
 }
 
-/// How long run `run` of `job` lasts before it is interrupted, exponential with `rate` per hour; `None` for never.
+/// Returns the time until run `run` of `job` is interrupted, exponentially distributed with `rate` per hour. `None`
+/// means never.
 pub(crate) fn interruption(seed: u64, job: &str, run: usize, rate: f64) -> Option<Duration> {
     if rate <= 0.0 {
         return None;
     }
     let run = u64::try_from(run).unwrap_or(u64::MAX).to_le_bytes();
-    let drawn = hash(&[b"interruption", &seed.to_le_bytes(), job.as_bytes(), &run]);
+    let random = hash(&[b"interruption", &seed.to_le_bytes(), job.as_bytes(), &run]);
     // In (0, 1]: the upper 32 bits, never zero, so that the logarithm is finite.
-    let uniform = (f64::from(u32::try_from(drawn >> 32).unwrap_or(u32::MAX)) + 1.0) / 4_294_967_296.0;
+    let uniform = (f64::from(u32::try_from(random >> 32).unwrap_or(u32::MAX)) + 1.0) / 4_294_967_296.0;
     Duration::try_from_secs_f64(-uniform.ln() / rate * 3600.0).ok()
 }
 
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interruptions_are_repeatable_and_have_the_asked_mean() {
+    fn interruptions_are_reproducible_and_have_the_requested_mean() {
         assert_eq!(interruption(7, "job", 1, 60.0), interruption(7, "job", 1, 60.0));
         assert_ne!(interruption(7, "job", 1, 60.0), interruption(7, "job", 2, 60.0));
         assert_eq!(interruption(7, "job", 1, 0.0), None);
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn event_ids_look_like_uuids() {
+    fn event_ids_have_the_form_of_uuids() {
         let id = event_id("arn", 3);
         assert_eq!(id.len(), 36);
         assert_ne!(id, event_id("arn", 4));

@@ -1,11 +1,14 @@
-//! The process between the controller and a training command: it ends with whatever it started, whoever dies first.
+//! The process between the controller and a training command. It ends all processes of the command when the command or
+//! the controller ends.
 //!
-//! Two stages of one program. The host stage holds the host's lock, starts the guard stage in a process group of its
-//! own, passes on signals that the controller asks for through its standard input, and when that closes (the
-//! controller is gone, even by SIGKILL) kills everything. As subreaper it inherits what the command leaves behind. The
-//! guard stage asks the kernel to be killed with the host stage, then becomes the command.
+//! The program has two stages:
 //!
-//! Must never outlive the controller for longer than a kill takes, nor exit before its descendants.
+//! - The host stage takes the host's lock and starts the guard stage in its own process group. It sends the signals
+//!   that the controller orders through standard input. When standard input closes, the controller has ended, even by
+//!   SIGKILL, and the host stage kills everything. As a subreaper it inherits orphans of the command.
+//! - The guard stage asks the kernel to kill it together with the host stage, then becomes the command.
+//!
+//! The shim does not outlive the controller for longer than a kill takes, and does not exit before its descendants.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -25,42 +28,43 @@ use rustix::process::{
 
 use super::processes;
 
-/// Through standard input: send SIGTERM to the command's process group.
+/// Order on standard input: send SIGTERM to the command's process group.
 pub(crate) const TERMINATE: u8 = b'T';
-/// Through standard input: send SIGKILL to everything.
+/// Order on standard input: send SIGKILL to all descendants.
 pub(crate) const KILL: u8 = b'K';
-/// Exit code when the shim itself could not do its work.
+/// The exit code when the shim itself fails.
 pub(crate) const EXIT_SHIM: u8 = 125;
-/// Exit code when the command was found but could not be started, as shells use it.
+/// The exit code when the command exists but cannot be started, as in shells.
 const EXIT_NOT_STARTED: u8 = 126;
-/// Exit code when there is no such command, as shells use it.
+/// The exit code when the command does not exist, as in shells.
 const EXIT_NOT_FOUND: u8 = 127;
 
-/// Entry of the hidden subcommand; `args` is everything after its name, and must be the end of the process's own
-/// arguments (the shim starts itself again with what stands before).
+/// The entry point of the hidden subcommand. `args` are the arguments after its name, up to the end of the process's
+/// arguments. The shim restarts itself with the arguments before them.
 ///
-/// `--lock FILE --parent PID -- COMMAND ARG…` from the controller, `--guard PID -- COMMAND ARG…` from itself. Returns
-/// the command's exit code, 128 + signal when one ended it, 127 or 126 when it could not be started, 125 for an error
-/// of the shim's own.
+/// The controller passes `--lock FILE --parent PID -- COMMAND ARG…`, the shim itself `--guard PID -- COMMAND ARG…`.
+///
+/// Returns the command's exit code, 128 + signal when a signal ended it, 127 or 126 when it could not be started, and
+/// 125 when the shim failed.
 pub fn shim_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let code = match parse(&args) {
         Some(Stage::Host { lock, parent, command }) => {
             host(&lock, parent, command, &leading_arguments(args.len())).unwrap_or_else(|error| {
-                report(&format!("the host shim failed: {error}"));
+                report_error(&format!("the host shim failed: {error}"));
                 EXIT_SHIM
             })
         }
         Some(Stage::Guard { parent, command }) => guard(parent, command),
         None => {
-            report("the host shim is started by the controller only");
+            report_error("invalid arguments: only the controller starts the host shim");
             EXIT_SHIM
         }
     };
     ExitCode::from(code)
 }
 
-/// Which part this process plays.
+/// The stage of this process.
 enum Stage<'a> {
     Host { lock: PathBuf, parent: i32, command: &'a [OsString] },
     Guard { parent: i32, command: &'a [OsString] },
@@ -82,14 +86,14 @@ fn parse(args: &[OsString]) -> Option<Stage<'_>> {
     }
 }
 
-/// The program's own arguments before the shim's, such as `__host`.
+/// Returns the program's arguments before the shim's, such as `__host`.
 fn leading_arguments(trailing: usize) -> Vec<OsString> {
     let all: Vec<OsString> = env::args_os().skip(1).collect();
     let leading = all.len().saturating_sub(trailing);
     all.into_iter().take(leading).collect()
 }
 
-/// The command's process group, which may be signalled until its leader has been reaped.
+/// The command's process group. It must not be signaled after its leader was reaped, because the ID can be reused.
 struct Group {
     leader: Pid,
     reaped: bool,
@@ -97,9 +101,9 @@ struct Group {
 
 fn host(lock: &Path, parent: i32, command: &[OsString], leading: &[OsString]) -> io::Result<u8> {
     set_child_subreaper(Some(getpid()))?;
-    let _held = hold(lock)?;
-    // With the lock held: a controller that died before this point has been replaced, perhaps, by one that has already
-    // looked at the lock, so nothing may start any more.
+    let _lock = take_lock(lock)?;
+    // Checked after the lock is taken: if the controller has died, its successor may have checked the lock already, so
+    // the command must not start.
     if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
         return Ok(EXIT_SHIM);
     }
@@ -112,22 +116,23 @@ fn host(lock: &Path, parent: i32, command: &[OsString], leading: &[OsString]) ->
         .stdin(Stdio::null())
         .process_group(0)
         .spawn()?;
-    let ended = watch(Pid::from_child(&child));
-    // Whatever went wrong, nothing stays behind.
+    let ended = supervise(Pid::from_child(&child));
+    // Also after an error.
     end_descendants();
     ended.map(exit_code)
 }
 
-/// Obeys the controller until the command has ended.
-fn watch(leader: Pid) -> io::Result<WaitStatus> {
+/// Executes the controller's orders until the command has ended.
+fn supervise(leader: Pid) -> io::Result<WaitStatus> {
     let group = Arc::new(Mutex::new(Group { leader, reaped: false }));
-    let listened = Arc::clone(&group);
-    thread::Builder::new().stack_size(128 * 1024).spawn(move || listen(&listened))?;
+    let ordered = Arc::clone(&group);
+    thread::Builder::new().stack_size(128 * 1024).spawn(move || execute_orders(&ordered))?;
     reap_until_leader_ends(&group)
 }
 
-/// Takes the host's lock and writes who has it. The descriptor is closed on exec, so the command never holds it.
-fn hold(lock: &Path) -> io::Result<File> {
+/// Takes the host's lock and writes the process ID into it. The descriptor closes on exec, so the command does not
+/// inherit the lock.
+fn take_lock(lock: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(lock)?;
     flock(&file, FlockOperation::LockExclusive)?;
     file.set_len(0)?;
@@ -135,8 +140,8 @@ fn hold(lock: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Does what the controller writes, until it is gone.
-fn listen(group: &Mutex<Group>) {
+/// Executes the orders on standard input until the controller has ended.
+fn execute_orders(group: &Mutex<Group>) {
     let mut input = io::stdin().lock();
     let mut byte = [0_u8];
     loop {
@@ -153,7 +158,7 @@ fn listen(group: &Mutex<Group>) {
 fn signal_group(group: &Mutex<Group>, signal: Signal) {
     let group = group.lock().unwrap_or_else(PoisonError::into_inner);
     if !group.reaped {
-        // It may have ended by itself in this moment; then there is nothing to do.
+        // Fails if the group has just ended.
         let _ = kill_process_group(group.leader, signal);
     }
 }
@@ -166,7 +171,7 @@ fn kill_everything(group: &Mutex<Group>) {
 /// Reaps children and inherited orphans until the command itself has ended.
 fn reap_until_leader_ends(group: &Mutex<Group>) -> io::Result<WaitStatus> {
     loop {
-        // Sleeps without reaping, so that reaping happens under the lock: a process id must not be signalled after it.
+        // Waits without reaping. Reaping happens under the lock, because a reaped ID must not be signaled.
         match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             Err(rustix::io::Errno::INTR) => continue,
             other => other?,
@@ -181,7 +186,7 @@ fn reap_until_leader_ends(group: &Mutex<Group>) -> io::Result<WaitStatus> {
     }
 }
 
-/// Kills and reaps until no descendant is left, or only such as may not be killed.
+/// Kills and reaps until no descendant is left, except processes that the shim has no permission to kill.
 fn end_descendants() {
     loop {
         let left = processes::descendants(getpid());
@@ -206,20 +211,20 @@ fn exit_code(status: WaitStatus) -> u8 {
     u8::try_from(code).unwrap_or(EXIT_SHIM)
 }
 
-/// Becomes the command, to be killed with the host stage whatever kills that.
+/// Becomes the command. The kernel kills it when the host stage ends for any reason.
 fn guard(parent: i32, command: &[OsString]) -> u8 {
-    let tied = set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
-    if !tied || getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
+    let is_tied = set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
+    if !is_tied || getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
         return EXIT_SHIM;
     }
     let Some((program, arguments)) = command.split_first() else { return EXIT_SHIM };
     let error = Command::new(program).args(arguments).exec();
-    report(&format!("cannot start the command '{}': {error}", program.display()));
+    report_error(&format!("cannot start the command '{}': {error}", program.display()));
     if error.kind() == io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_NOT_STARTED }
 }
 
-/// Tells the log, and the failure file of the host so that it becomes the job's failure reason.
-fn report(text: &str) {
+/// Writes an error to the log, and to the host's failure file, from which it becomes the job's failure reason.
+fn report_error(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
     if let Some(root) = env::var_os("SM_ROOT") {
         let _ = fs::write(Path::new(&root).join("output/failure"), text);

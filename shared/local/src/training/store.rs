@@ -1,9 +1,10 @@
-//! The folder of the service: where everything is, and job records that survive a crash at any moment.
+//! The folder of the service: its layout, its locks, and job records that survive a crash at any moment.
 //!
-//! `lock` (one service at a time), `alive` (last sign of life), `checkpoints/<uri>/`, and per job
-//! `jobs/<job>/{job.json, logs/, hosts/<host>/, locks/<host>, checkpoints/}`. A job's folder appears at once with its
-//! record in it, so a name is taken exactly when a record exists. Functions block; must never follow a job's name out
-//! of the folder (names are checked before they come here).
+//! The folder has `lock` (one service at a time), `alive` (its modification time is the last heartbeat),
+//! `checkpoints/<uri>/`, and for each job `jobs/<job>/{job.json, logs/, hosts/<host>/, locks/<host>, checkpoints/}`.
+//!
+//! A job's folder is created atomically with its record, so a name is taken exactly when its record exists. Callers
+//! validate job names, so no path leaves the folder. The functions block.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use service::ports::Millis;
+use use_cases::ports::Millis;
 
 use super::clock;
 use super::config::{DamagedRecord, OpenError};
@@ -21,23 +22,23 @@ use super::record::{Record, VERSION};
 use super::request::JobRequest;
 use super::seeded;
 
-/// How long `open` waits for another controller or its processes to be gone.
+/// How long `open` waits for another controller or its processes to end.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_STEP: Duration = Duration::from_millis(10);
-/// Unfinished folders of jobs that were being created.
+/// The prefix of folders of jobs that are being created.
 const NEW_PREFIX: &str = ".new-";
-/// Characters of a checkpoint address that its folder's name shows.
+/// The maximum number of characters of a checkpoint address in its folder's name.
 const ADDRESS_SHOWN_MAX: usize = 100;
 
-/// Paths of the service.
+/// The paths of the folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     root: PathBuf,
 }
 
 impl Layout {
-    /// Makes the folder. Paths are absolute from here on, since processes may change their directory.
-    pub(crate) fn make(root: &Path) -> Result<Self, OpenError> {
+    /// Creates the folder if missing. Makes its path absolute, because training processes can change their directory.
+    pub(crate) fn create(root: &Path) -> Result<Self, OpenError> {
         fs::create_dir_all(root).map_err(open_error("create", root))?;
         let root = fs::canonicalize(root).map_err(open_error("resolve", root))?;
         let jobs = root.join("jobs");
@@ -45,7 +46,7 @@ impl Layout {
         Ok(Self { root })
     }
 
-    /// The folder as it is, to look at.
+    /// Returns the layout of a folder without creating it, for reading.
     pub(crate) fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
@@ -54,7 +55,7 @@ impl Layout {
         &self.root
     }
 
-    pub(crate) fn alive(&self) -> PathBuf {
+    pub(crate) fn heartbeat(&self) -> PathBuf {
         self.root.join("alive")
     }
 
@@ -82,17 +83,18 @@ impl Layout {
         self.job(job).join("hosts").join(host)
     }
 
-    /// The model of the first host, which stands for the job's.
+    /// Returns the model folder of the first host, which is the job's model.
     pub(crate) fn model(&self, job: &str) -> PathBuf {
         self.host(job, "algo-1").join("model")
     }
 
-    /// Shared by all jobs with the same address; private to the job without one.
+    /// Returns the checkpoint folder: one for all jobs with the same address, or the job's own without an address.
     pub(crate) fn checkpoints(&self, job: &str, uri: Option<&str>) -> PathBuf {
         let Some(uri) = uri else { return self.job(job).join("checkpoints") };
         let address = uri.trim_end_matches('/');
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-');
-        let shown: String = address.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
+        let is_safe = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-');
+        let shown: String =
+            address.chars().map(|letter| if is_safe(letter) { letter } else { '_' }).collect();
         let shown = shown.get(shown.len().saturating_sub(ADDRESS_SHOWN_MAX)..).unwrap_or_default();
         let folder = format!("{shown}-{:016x}", seeded::hash(&[b"checkpoints", address.as_bytes()]));
         self.root.join("checkpoints").join(folder)
@@ -104,7 +106,7 @@ fn open_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Ope
     move |source| OpenError::Io { doing, path, source }
 }
 
-/// Makes this process the only service of the folder, until the file is dropped.
+/// Locks the folder for this process until the file is dropped.
 pub(crate) fn claim(layout: &Layout) -> Result<File, OpenError> {
     let path = layout.root.join("lock");
     let mut file = open_lock(&path).map_err(open_error("open", &path))?;
@@ -117,7 +119,7 @@ pub(crate) fn claim(layout: &Layout) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// Waits until no host process of an earlier controller holds a lock of `job`.
+/// Waits until no host process of an earlier controller holds a lock of `job`, for at most [`LOCK_WAIT`] per host.
 pub(crate) fn wait_for_hosts(layout: &Layout, job: &str) -> Result<(), OpenError> {
     let locks = layout.locks(job);
     let entries = match fs::read_dir(&locks) {
@@ -139,7 +141,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).open(path)
 }
 
-/// Whether the lock could be had in time.
+/// Returns whether the lock was acquired in time.
 fn wait_for_lock(file: &File) -> io::Result<bool> {
     let deadline = Instant::now() + LOCK_WAIT;
     loop {
@@ -153,14 +155,14 @@ fn wait_for_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Process id that a lock's holder wrote into it.
+/// Returns the process ID in a lock file, or "unknown".
 fn holder(path: &Path) -> String {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(32).read_to_string(&mut text));
     if read.is_err() || text.trim().is_empty() { "unknown".to_owned() } else { text.trim().to_owned() }
 }
 
-/// Makes a job's folder with its record in it, at once; `AlreadyExists` when the name is taken.
+/// Creates a job's folder with its record, atomically. Fails with `AlreadyExists` when the name is taken.
 pub(crate) fn create(layout: &Layout, job: &str, record: &Record) -> io::Result<()> {
     let new = layout.jobs().join(format!("{NEW_PREFIX}{job}"));
     if new.exists() {
@@ -172,7 +174,7 @@ pub(crate) fn create(layout: &Layout, job: &str, record: &Record) -> io::Result<
         .and_then(|()| write_synced(&new.join("job.json"), record))
         .and_then(|()| fs::rename(&new, layout.job(job)));
     if made.is_err() {
-        // What is left is cleared by the next attempt or the next open.
+        // If this fails, the next attempt or the next open removes the folder.
         let _ = fs::remove_dir_all(&new);
     }
     made.map_err(|error| match error.kind() {
@@ -181,13 +183,13 @@ pub(crate) fn create(layout: &Layout, job: &str, record: &Record) -> io::Result<
     })
 }
 
-/// Replaces a job's record.
+/// Replaces a job's record atomically.
 pub(crate) fn save(layout: &Layout, job: &str, record: &Record) -> io::Result<()> {
     let path = layout.record(job);
     let fresh = path.with_extension("json.new");
     let replaced = write_synced(&fresh, record).and_then(|()| fs::rename(&fresh, &path));
     if replaced.is_err() {
-        // On a full disk even a part of it takes room.
+        // Frees the space of a partial file on a full disk.
         let _ = fs::remove_file(&fresh);
     }
     replaced
@@ -199,14 +201,14 @@ fn write_synced(path: &Path, record: &Record) -> io::Result<()> {
     file.sync_data()
 }
 
-/// A job as it was found on disk.
+/// A job read from disk.
 #[derive(Debug)]
 pub(crate) enum Found {
     Job(Box<Record>, Box<JobRequest>),
     Damaged(DamagedRecord),
 }
 
-/// Reads every job of the folder and removes those that were never quite created.
+/// Reads every job of the folder and removes incompletely created jobs.
 pub(crate) fn load(layout: &Layout) -> Result<Vec<Found>, OpenError> {
     let jobs = layout.jobs();
     let mut found = Vec::new();
@@ -222,7 +224,7 @@ pub(crate) fn load(layout: &Layout) -> Result<Vec<Found>, OpenError> {
     Ok(found)
 }
 
-/// The job of that name, if there is one.
+/// Reads the job `name`, or returns `None` if it does not exist.
 pub(crate) fn find(layout: &Layout, name: &str) -> Option<Found> {
     layout.record(name).exists().then(|| load_job(layout, name))
 }
@@ -244,29 +246,29 @@ fn load_job(layout: &Layout, name: &str) -> Found {
         Err(error) => return damaged(error.to_string()),
     };
     if record.version > VERSION {
-        return damaged(format!("it has version {}, this program knows {VERSION}", record.version));
+        return damaged(format!("unsupported version {}: expected at most {VERSION}", record.version));
     }
     match JobRequest::parse(&record.request) {
         Ok(request) if request.name == name => Found::Job(Box::new(record), Box::new(request)),
-        Ok(request) => damaged(format!("it is the record of training job {}", request.name)),
+        Ok(request) => damaged(format!("the record belongs to training job {}", request.name)),
         Err(invalid) => damaged(invalid.0),
     }
 }
 
-/// The last sign of life of the service that had the folder before.
-pub(crate) fn last_alive(layout: &Layout) -> Option<Millis> {
-    fs::metadata(layout.alive()).and_then(|metadata| metadata.modified()).ok().map(clock::millis)
+/// Returns the last heartbeat of the previous service of the folder.
+pub(crate) fn last_heartbeat(layout: &Layout) -> Option<Millis> {
+    fs::metadata(layout.heartbeat()).and_then(|metadata| metadata.modified()).ok().map(clock::millis)
 }
 
-/// Opens the file of the sign of life.
-pub(crate) fn open_alive(layout: &Layout) -> Result<File, OpenError> {
-    let path = layout.alive();
+/// Opens the heartbeat file and writes a heartbeat.
+pub(crate) fn open_heartbeat(layout: &Layout) -> Result<File, OpenError> {
+    let path = layout.heartbeat();
     let file = open_lock(&path).map_err(open_error("open", &path))?;
     touch(&file).map_err(open_error("write", &path))?;
     Ok(file)
 }
 
-/// Gives a sign of life.
+/// Writes a heartbeat.
 pub(crate) fn touch(file: &File) -> io::Result<()> {
     file.set_modified(SystemTime::now())
 }

@@ -1,5 +1,5 @@
-//! The whole controller on one machine, with real processes.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+//! Tests the whole controller on one machine, with real processes.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod outcomes;
 mod pools;

@@ -1,11 +1,11 @@
-//! What becomes of a tuning when its training command misbehaves: a clear outcome, in every case.
+//! The outcome of a tuning whose training command misbehaves, or that ends early.
 
 use std::time::Duration;
 
 use crate::support::{Fixture, request};
 use serde_json::{Value, json};
 
-/// Nine epochs of a rising value.
+/// Trains nine epochs with a rising value.
 const GOOD: &str = "i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; i=$((i+1)); sleep 0.02; done";
 
 fn failure(described: &Value) -> &str {
@@ -16,15 +16,15 @@ fn failure(described: &Value) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_metric_pattern_that_never_matches_ends_the_tuning_and_names_the_pattern() {
+async fn a_metric_regex_that_never_matches_fails_the_tuning_with_a_hint() {
     let (described, jobs) = Fixture::new("echo nothing of interest").run(&request("mute", 20)).await;
-    assert!(failure(&described).contains("check its Regex"), "{described:#}");
-    assert!(jobs.len() < 20, "it does not pay for all {} jobs", jobs.len());
+    assert!(failure(&described).contains("check the Regex"), "{described:#}");
+    assert!(jobs.len() < 20, "the tuning fails before all {} jobs run", jobs.len());
     assert!(jobs.iter().all(|job| job["ObjectiveStatus"] == "Failed"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_that_fails_at_once_ends_the_tuning_with_its_own_words() {
+async fn a_command_that_fails_at_once_fails_the_tuning_with_its_failure_reason() {
     let script = "echo 'no such table: customers' > $SM_ROOT/output/failure; exit 3";
     let (described, jobs) = Fixture::new(script).run(&request("broken", 20)).await;
     let reason = failure(&described);
@@ -32,16 +32,16 @@ async fn a_command_that_fails_at_once_ends_the_tuning_with_its_own_words() {
         reason.contains("no training job succeeded") && reason.contains("no such table: customers"),
         "{reason}"
     );
-    assert!(jobs.len() < 20, "it does not pay for all {} jobs", jobs.len());
+    assert!(jobs.len() < 20, "the tuning fails before all {} jobs run", jobs.len());
     let failed = jobs.iter().filter(|job| job["TrainingJobStatus"] == "Failed").count();
     assert!(failed >= 5, "{jobs:#?}");
-    // On a busy machine the last to start is stopped before it has failed.
+    // On a busy machine, the last started job may be stopped before it fails.
     let stopped = |job: &Value| job["Controller"]["StopReason"] == "TuningEnding";
     assert!(jobs.iter().all(|job| job["TrainingJobStatus"] == "Failed" || stopped(job)), "{jobs:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_metric_that_is_not_a_number_never_goes_on() {
+async fn a_trial_whose_metric_is_nan_is_never_promoted() {
     let script =
         "i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:nan\"; i=$((i+1)); sleep 0.05; done";
     let (described, jobs) = Fixture::new(script).run(&request("nan", 20)).await;
@@ -49,14 +49,14 @@ async fn a_metric_that_is_not_a_number_never_goes_on() {
     assert!(jobs.len() < 20, "{}", jobs.len());
     for bracket in described["Controller"]["Brackets"].as_array().unwrap() {
         for rung in bracket["Rungs"].as_array().unwrap() {
-            // The last rung compares nobody.
-            assert_eq!(rung.get("WentOn").unwrap_or(&json!(0)), 0, "P6: never a failure");
+            // The last rung compares no trials.
+            assert_eq!(rung.get("WentOn").unwrap_or(&json!(0)), 0, "P6: no failed trial is promoted");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_that_ignores_sigterm_is_killed_after_its_grace() {
+async fn a_command_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let script = "trap '' TERM; i=0; while [ $i -lt 900 ]; do echo \"[$i]#011validation-auc:0.$SM_HP_DEPTH\"; \
                   i=$((i+1)); sleep 0.05; done";
     let mut fixture = Fixture::new(script);
@@ -67,8 +67,8 @@ async fn a_command_that_ignores_sigterm_is_killed_after_its_grace() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spot_jobs_are_interrupted_and_go_on_from_their_checkpoints() {
-    // A checkpoint each epoch; the epochs are absolute, as the request says.
+async fn interrupted_spot_jobs_continue_from_their_checkpoints() {
+    // Writes a checkpoint after each epoch. Epochs are absolute, as in the request.
     let script = "d=$SM_ROOT/checkpoints; i=$(cat $d/at 2>/dev/null || echo 0); while [ $i -lt 9 ]; do \
                   echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; i=$((i+1)); echo $i > $d/at.new; \
                   mv $d/at.new $d/at; sleep 0.2; done";
@@ -91,25 +91,25 @@ async fn spot_jobs_are_interrupted_and_go_on_from_their_checkpoints() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cap_too_small_for_one_job_is_refused_and_the_least_that_would_do_is_named() {
+async fn a_cap_below_the_cost_of_one_job_is_refused_with_the_minimum() {
     let fixture = Fixture::new(GOOD);
     let host = fixture.open().await;
     let mut small = request("poor", 8);
     small["Controller"]["MaxCostUsd"] = json!(0.001);
     let refused = host.submit(small.to_string().as_bytes()).await.unwrap_err().to_string();
     // 900 s of one instance at 0.115 USD an hour are 2.875 cents.
-    assert!(refused.contains("the least that would do is 0.03 USD"), "{refused}");
+    assert!(refused.contains("expected at least 0.03"), "{refused}");
     assert!(matches!(
-        service::lookup::find(host.store(), "poor").await,
-        Err(service::lookup::LookupError::NotFound(_))
+        use_cases::lookup::find(host.store(), "poor").await,
+        Err(use_cases::lookup::LookupError::NotFound(_))
     ));
     host.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cap_ends_the_tuning_before_its_jobs_are_used_up() {
+async fn a_tuning_ends_at_its_cap_before_the_job_limit() {
     let mut request = request("capped", 1_000);
-    // One job may cost 360 s of 0.115 USD an hour, 1.15 cents; the cap leaves room for some seconds of others.
+    // One job costs at most 360 s at 0.115 USD per hour, 1.15 cents. The cap covers some more seconds.
     request["TrainingJobDefinition"]["StoppingCondition"] = json!({"MaxRuntimeInSeconds": 60});
     request["Controller"]["MaxCostUsd"] = json!(0.0117);
     let (described, jobs) = Fixture::new(GOOD).run(&request).await;

@@ -1,26 +1,26 @@
-//! A whole tuning whose jobs leave their instances to one another.
+//! A whole tuning whose jobs reuse each other's warm pools.
 
 use local::host::training_path;
 use local::training::JobRecords;
 use serde_json::json;
-use service::ports::training::{Description, TrainingJobs};
 use tuning::definition::Instances;
 use tuning::money::MicroUsd;
+use use_cases::ports::training::{Description, TrainingJobs};
 
 use crate::support::{Fixture, request};
 
-/// What a job and the instances kept after it cost by the training service's record.
+/// Returns the cost of a job and of its warm pool, from the record of the training service.
 fn billed(instances: Instances, job: &Description) -> MicroUsd {
     let running = instances.cost(job.billable_seconds.unwrap()).unwrap();
     let kept = job.warm_pool.as_ref().map_or(0, |pool| {
-        assert!(pool.retained_seconds.is_some(), "nothing is kept when a tuning has ended: {job:?}");
+        assert!(pool.retained_seconds.is_some(), "no warm pool is available after the tuning: {job:?}");
         pool.retained_seconds.unwrap()
     });
     running.plus(instances.cost(kept).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn instances_are_kept_from_job_to_job_and_all_that_costs_is_booked() {
+async fn jobs_reuse_warm_pools_and_the_ledger_books_the_retained_time() {
     let script = "i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; i=$((i+1)); \
                   sleep 0.02; done";
     let mut body = request("warm", 8);
@@ -38,7 +38,7 @@ async fn instances_are_kept_from_job_to_job_and_all_that_costs_is_booked() {
     );
 
     let host = fixture.open().await;
-    let row = service::lookup::find(host.store(), "warm").await.unwrap();
+    let row = use_cases::lookup::find(host.store(), "warm").await.unwrap();
     let loaded = host.store().load(&row.id).await.unwrap().unwrap();
     let instances = loaded.tuning.definition.job.instances(0);
     let records = JobRecords::at(&training_path(&fixture.data()));
@@ -51,13 +51,13 @@ async fn instances_are_kept_from_job_to_job_and_all_that_costs_is_booked() {
     let many = |status: &str| statuses.iter().filter(|other| *other == status).count();
     assert_eq!(statuses.len(), 8);
     assert!(many("Reused") >= 1, "{statuses:?}");
-    assert!(many("") >= 1, "after the last job nothing is kept: {statuses:?}");
+    assert!(many("") >= 1, "the last jobs have no warm pool: {statuses:?}");
     assert_eq!(many("Reused") + many("Terminated") + many(""), 8, "{statuses:?}");
     assert_eq!((loaded.state.ledger.spent, loaded.state.ledger.reserved), (sum, MicroUsd::ZERO));
     assert!(loaded.state.ledger.within_cap() && loaded.state.pools.is_empty());
 
-    // The books of each job agree with the service's.
-    let page = service::cost::page(host.store(), &records, &row.id, None, 100).await.unwrap().unwrap();
+    // The booked cost of each job equals its bill.
+    let page = use_cases::cost::page(host.store(), &records, &row.id, None, 100).await.unwrap().unwrap();
     assert!(page.training_jobs.iter().all(|job| !job.differs && job.note.is_none()), "{page:#?}");
     let settled = page.training_jobs.iter().filter(|job| job.booked_retained_seconds.is_some()).count();
     assert_eq!(settled, 8 - many(""), "{page:#?}");

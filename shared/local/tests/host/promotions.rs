@@ -1,5 +1,5 @@
-//! Whole tunings in which trials are promoted from rung to rung, with real processes: the plan's jobs run, a promoted trial
-//! trains only the epochs that are missing, and one of every bracket comes to its end.
+//! Whole tunings with promotions and real processes: the planned jobs run, a promoted trial trains only its missing
+//! epochs, and in every bracket a trial reaches the last rung.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Fixture, request};
 
-/// Honours the epochs it is told, keeps its epoch, goes on from it, and logs absolute epochs. `pause` seconds an epoch.
+/// Returns a training script that trains `SM_HP_EPOCHS` epochs of `pause` seconds, writes a checkpoint after each,
+/// continues from the checkpoint, and logs absolute epochs.
 fn program(pause: &str) -> String {
     format!(
         "d=$SM_ROOT/checkpoints; i=$(cat $d/at 2>/dev/null || echo 0); while [ $i -lt $SM_HP_EPOCHS ]; do \
@@ -40,7 +41,7 @@ fn on_spot(mut request: Value) -> Value {
     request
 }
 
-/// A training job as the list of training jobs tells of it, with the epochs that its log shows, in order.
+/// A training job from the list of training jobs, with the epochs in its log, in order.
 struct Trained {
     trial: u64,
     bracket: u64,
@@ -49,7 +50,7 @@ struct Trained {
     resumed_from: Option<u64>,
     repeated_from: Option<u64>,
     epochs: Vec<u64>,
-    /// Starts of its processes.
+    /// The number of runs, one log stream each.
     runs: usize,
 }
 
@@ -82,23 +83,23 @@ fn trained(data: &Path, jobs: &[Value]) -> Vec<Trained> {
     jobs.iter().map(one).collect()
 }
 
-/// What holds of every tuning that was left to run its jobs.
-fn assert_whole(described: &Value, trained: &[Trained]) {
+/// Checks a tuning that ran all its jobs.
+fn assert_completed(described: &Value, trained: &[Trained]) {
     assert_eq!(described["HyperParameterTuningJobStatus"], "Completed", "{described:#}");
     let controller = &described["Controller"];
     assert_eq!(controller["EndReason"], "MaxJobs", "{controller:#}");
     assert_eq!(trained.len(), usize::try_from(JOBS).unwrap());
     assert!(controller["SpentUsd"].as_f64() <= controller["CapUsd"].as_f64(), "P1: {controller}");
     assert_eq!(controller["ReservedUsd"].as_f64(), Some(0.0));
-    let to_the_end: BTreeSet<u64> =
+    let finished: BTreeSet<u64> =
         trained.iter().filter(|job| job.level == 9).map(|job| job.bracket).collect();
-    assert_eq!(to_the_end, BTreeSet::from([0, 1, 2]), "one of every bracket comes to its end");
+    assert_eq!(finished, BTreeSet::from([0, 1, 2]), "a trial of every bracket reaches the last rung");
     for (number, bracket) in (0..).zip(controller["Brackets"].as_array().unwrap()) {
         for (rung, shown) in (0..).zip(bracket["Rungs"].as_array().unwrap()) {
             let here = trained.iter().filter(|job| (job.bracket, job.rung) == (number, rung)).count();
             let next = trained.iter().filter(|job| (job.bracket, job.rung) == (number, rung + 1)).count();
             if shown["Resource"] == 9 {
-                assert_eq!(*shown, json!({"Resource": 9}), "the last rung compares nobody");
+                assert_eq!(*shown, json!({"Resource": 9}), "the last rung compares no trials");
                 continue;
             }
             let expected = (json!(here), json!(next), json!(0));
@@ -110,8 +111,8 @@ fn assert_whole(described: &Value, trained: &[Trained]) {
     }
 }
 
-/// The epochs that a job of this rung is to train, if its trial went on from where it was.
-fn missing(job: &Trained, all: &[Trained]) -> Vec<u64> {
+/// Returns the epochs that a job must train when its trial continues from the previous rung.
+fn missing_epochs(job: &Trained, all: &[Trained]) -> Vec<u64> {
     let below = all.iter().find(|other| other.trial == job.trial && other.rung + 1 == job.rung);
     let had = below.map_or(0, |below| below.level);
     assert_eq!(job.resumed_from, Some(had).filter(|had| *had > 0), "trial {}", job.trial);
@@ -119,68 +120,72 @@ fn missing(job: &Trained, all: &[Trained]) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_synchronous_set_runs_the_plans_jobs_and_trains_no_epoch_twice() {
+async fn synchronous_brackets_run_the_planned_jobs_and_train_no_epoch_twice() {
     let fixture = Fixture::new(&program("0.02"));
     let (described, jobs) = fixture.run(&promoting("halving", "Synchronous")).await;
     let trained = trained(&fixture.data(), &jobs);
-    assert_whole(&described, &trained);
+    assert_completed(&described, &trained);
     let mut table: BTreeMap<(u64, u64), u32> = BTreeMap::new();
     for job in &trained {
         *table.entry((job.bracket, job.level)).or_default() += 1;
-        assert_eq!(job.epochs, missing(job, &trained), "trial {}, rung {}", job.trial, job.rung);
+        assert_eq!(job.epochs, missing_epochs(job, &trained), "trial {}, rung {}", job.trial, job.rung);
     }
     let plan = [((0, 1), 9), ((0, 3), 3), ((0, 9), 1), ((1, 3), 5), ((1, 9), 1), ((2, 9), 3)];
     assert_eq!(table, BTreeMap::from(plan));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_asynchronous_set_uses_its_jobs_and_trains_no_epoch_twice() {
+async fn asynchronous_brackets_run_all_jobs_and_train_no_epoch_twice() {
     let fixture = Fixture::new(&program("0.02"));
     let (described, jobs) = fixture.run(&promoting("asha", "Asynchronous")).await;
     let trained = trained(&fixture.data(), &jobs);
-    assert_whole(&described, &trained);
+    assert_completed(&described, &trained);
     for job in &trained {
-        assert_eq!(job.epochs, missing(job, &trained), "trial {}, rung {}", job.trial, job.rung);
+        assert_eq!(job.epochs, missing_epochs(job, &trained), "trial {}, rung {}", job.trial, job.rung);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn interruptions_cost_a_promoted_trial_no_more_than_an_epoch_each() {
+async fn each_interruption_of_a_promoted_trial_repeats_at_most_one_epoch() {
     for scheduling in ["Asynchronous", "Synchronous"] {
         let mut fixture = Fixture::new(&program("0.1"));
         fixture.spot_interruptions_per_hour = 3_600.0;
         fixture.grace = Duration::from_millis(500);
         let (described, jobs) = fixture.run(&on_spot(promoting("spot", scheduling))).await;
         let trained = trained(&fixture.data(), &jobs);
-        assert_whole(&described, &trained);
+        assert_completed(&described, &trained);
         for job in &trained {
             let mut once = job.epochs.clone();
             once.dedup();
-            assert_eq!(once, missing(job, &trained), "trial {}, rung {}", job.trial, job.rung);
-            // What was shown after the last checkpoint is trained again, and nothing else.
+            assert_eq!(once, missing_epochs(job, &trained), "trial {}, rung {}", job.trial, job.rung);
+            // Only the epoch logged after the last checkpoint is trained again.
             assert!(job.epochs.len() - once.len() < job.runs, "trial {}, rung {}", job.trial, job.rung);
         }
-        assert!(trained.iter().any(|job| job.runs > 1), "somebody was interrupted");
+        assert!(trained.iter().any(|job| job.runs > 1), "at least one job was interrupted");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_trial_whose_checkpoint_is_gone_begins_anew_and_it_is_told() {
-    // No run gives quite the values of another: one that shows the very value of its trial's last epoch may as well have
-    // gone on from there.
+async fn a_promoted_trial_without_its_checkpoint_restarts_and_the_repeat_is_recorded() {
+    // Each run logs different values: a run that repeats the last value of its trial would count as continued.
     let count = "d=$SM_ROOT/checkpoints; n=$(cat $d/runs 2>/dev/null || echo 0); echo $((n+1)) > $d/runs";
     let program = program("0.02").replace("$SM_HP_DEPTH", "$SM_HP_DEPTH$n");
     let program = format!("{count}; {program}; rm $d/at");
     let fixture = Fixture::new(&program);
     let (described, jobs) = fixture.run(&promoting("forgetful", "Asynchronous")).await;
     let trained = trained(&fixture.data(), &jobs);
-    assert_whole(&described, &trained);
+    assert_completed(&described, &trained);
     for job in &trained {
         assert_eq!(job.epochs, (1..=job.level).collect::<Vec<_>>(), "trial {}", job.trial);
         assert_eq!(job.repeated_from, (job.rung > 0).then_some(0), "trial {}", job.trial);
         assert_eq!(job.resumed_from, None);
     }
-    let told = fixture.rulings("forgetful", "ResourceRepeated").await;
-    assert_eq!(told.len(), trained.iter().filter(|job| job.rung > 0).count(), "each is told once");
-    assert!(told.iter().all(|ruling| ruling["from"] == 0 && ruling["had"].as_u64() > Some(0)), "{told:?}");
+    let repeats = fixture.rulings("forgetful", "ResourceRepeated").await;
+    assert_eq!(
+        repeats.len(),
+        trained.iter().filter(|job| job.rung > 0).count(),
+        "one ruling for each repeat"
+    );
+    let restarted = |ruling: &Value| ruling["from"] == 0 && ruling["had"].as_u64() > Some(0);
+    assert!(repeats.iter().all(restarted), "{repeats:?}");
 }

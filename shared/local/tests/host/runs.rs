@@ -1,10 +1,10 @@
-//! Whole tunings on the local host: the real use cases, the embedded table, real processes.
+//! A whole tuning on the local host: the real use cases, the embedded table and real processes.
 
 use crate::support::{Fixture, request};
 use serde_json::Value;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tuning_runs_to_its_end_and_replays_identically() {
+async fn a_tuning_completes_and_its_replay_gives_the_same_decisions() {
     let fixture = Fixture::new(
         "i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; \
                                 i=$((i+1)); sleep 0.02; done",
@@ -23,9 +23,10 @@ async fn a_tuning_runs_to_its_end_and_replays_identically() {
     assert!(described["Controller"]["SpentUsd"].as_f64().unwrap() >= 0.0);
     assert_eq!(described["Controller"]["ReservedUsd"].as_f64(), Some(0.0));
 
-    let replayed = service::replay::replay(host.store(), &definition.id()).await.unwrap().unwrap();
+    let replayed = use_cases::replay::replay(host.store(), &definition.id()).await.unwrap().unwrap();
     assert_eq!(replayed.difference, None);
-    let jobs = service::describe::jobs(host.store(), &local::host::place(), &definition.id()).await.unwrap();
+    let jobs =
+        use_cases::describe::jobs(host.store(), &local::host::place(), &definition.id()).await.unwrap();
     let names: Vec<Value> = jobs.unwrap().iter().map(|job| job["TrainingJobName"].clone()).collect();
     assert_eq!(names.len(), 8);
     host.shutdown().await;

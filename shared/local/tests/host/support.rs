@@ -1,4 +1,4 @@
-//! A host in a temporary folder, and a request for it.
+//! A host in a temporary folder, and a request.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use local::host::{Host, HostConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A data directory and the training command of its host.
+/// A data directory and the settings of its host.
 pub(crate) struct Fixture {
     pub(crate) folder: TempDir,
     pub(crate) grace: Duration,
@@ -16,7 +16,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// A host whose training command is `sh -c script`.
+    /// Returns a fixture whose training command is `sh -c script`.
     pub(crate) fn new(script: &str) -> Self {
         Self {
             folder: TempDir::new().unwrap(),
@@ -26,23 +26,27 @@ impl Fixture {
         }
     }
 
-    /// Runs the request to the end of its tuning; what describe then says, and the jobs.
+    /// Runs a tuning to its end. Returns its description and its jobs.
     pub(crate) async fn run(&self, request: &Value) -> (Value, Vec<Value>) {
         let host = self.open().await;
         let id = host.submit(request.to_string().as_bytes()).await.unwrap().id();
-        tokio::time::timeout(Duration::from_secs(90), host.ended(&id)).await.expect("it ends").unwrap();
+        tokio::time::timeout(Duration::from_secs(90), host.ended(&id))
+            .await
+            .expect("the tuning ends in time")
+            .unwrap();
         let described = host.describe(&id).await.unwrap().unwrap();
-        let jobs = service::describe::jobs(host.store(), &local::host::place(), &id).await.unwrap().unwrap();
-        let replayed = service::replay::replay(host.store(), &id).await.unwrap().unwrap();
-        assert_eq!(replayed.difference, None, "P5: replay gives the same decisions");
+        let jobs =
+            use_cases::describe::jobs(host.store(), &local::host::place(), &id).await.unwrap().unwrap();
+        let replayed = use_cases::replay::replay(host.store(), &id).await.unwrap().unwrap();
+        assert_eq!(replayed.difference, None, "P5: the replay gives the same decisions");
         host.shutdown().await;
         (described, jobs)
     }
 
-    /// The decisions of one kind in the tuning `name`, in order, as they are stored.
+    /// Returns the stored rulings of one kind of the tuning `name`, in order.
     pub(crate) async fn rulings(&self, name: &str, kind: &str) -> Vec<Value> {
         let host = self.open().await;
-        let row = service::lookup::find(host.store(), name).await.unwrap();
+        let row = use_cases::lookup::find(host.store(), name).await.unwrap();
         let steps = wire::stored::tuning_partition(&row.id);
         let steps = host.store().all(&steps, "STEP#").await.unwrap();
         host.shutdown().await;
@@ -70,7 +74,7 @@ impl Fixture {
     }
 }
 
-/// A Hyperband request over `depth` 1 to 99999, at most 9 epochs, two at a time.
+/// Returns a Hyperband request over `depth` 1 to 99999, with at most 9 epochs and two jobs at a time.
 pub(crate) fn request(name: &str, jobs: u32) -> Value {
     json!({
         "HyperParameterTuningJobName": name,

@@ -1,7 +1,8 @@
 //! Test program: the host shim (`__host …`), or a small controller that a test can kill.
 //!
-//! `serve ROOT REQUEST SECONDS_BEFORE_READING_LOGS -- COMMAND ARG…` opens the service on ROOT, creates the job of the
-//! file REQUEST unless it exists, and prints each state of it; at the end `log bytes N` and `peak kB N` and exits.
+//! `serve ROOT REQUEST SECONDS_BEFORE_READING_LOGS -- COMMAND ARG…` opens the service on ROOT, creates the job in the
+//! file REQUEST unless it exists, and prints each state of the job. After its end it prints `log bytes N` and
+//! `peak kB N`, and exits.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use local::training::{Config, TrainingService};
-use service::ports::training::TrainingJobs;
+use use_cases::ports::training::TrainingJobs;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
@@ -20,7 +21,7 @@ fn main() -> ExitCode {
         Some(mode) if mode == "serve" => match serve(&args.collect::<Vec<_>>()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                say(&format!("error {error}"));
+                print_line(&format!("error {error}"));
                 ExitCode::FAILURE
             }
         },
@@ -28,22 +29,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn say(text: &str) {
+fn print_line(text: &str) {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn serve(args: &[OsString]) -> Result<(), Box<dyn Error>> {
-    let [root, request, patience, _, command @ ..] = args else { return Err("usage".into()) };
-    let patience = Duration::from_secs(patience.to_string_lossy().parse()?);
+    let [root, request, read_delay, _, command @ ..] = args else { return Err("usage".into()) };
+    let read_delay = Duration::from_secs(read_delay.to_string_lossy().parse()?);
     let shim = vec![std::env::current_exe()?.into(), "__host".into()];
     let (service, mut feeds) =
         TrainingService::open(Config::new(PathBuf::from(root), command.to_vec(), shim)).await?;
     let request: serde_json::Value = serde_json::from_slice(&std::fs::read(request)?)?;
     let _ = service.create(&request).await;
     let reading = tokio::spawn(async move {
-        tokio::time::sleep(patience).await;
+        tokio::time::sleep(read_delay).await;
         let mut bytes = 0;
         while let Some(batch) = feeds.logs.recv().await {
             bytes += batch.len();
@@ -55,16 +56,16 @@ async fn serve(args: &[OsString]) -> Result<(), Box<dyn Error>> {
             continue;
         }
         let status = event["detail"]["TrainingJobStatus"].as_str().unwrap_or_default();
-        say(event["detail"]["SecondaryStatus"].as_str().unwrap_or_default());
+        print_line(event["detail"]["SecondaryStatus"].as_str().unwrap_or_default());
         if ["Completed", "Failed", "Stopped"].contains(&status) {
             break;
         }
     }
     service.shutdown().await;
     drop(service);
-    say(&format!("log bytes {}", reading.await?));
+    print_line(&format!("log bytes {}", reading.await?));
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-    say(&format!("peak kB {}", peak.trim().trim_end_matches(" kB")));
+    print_line(&format!("peak kB {}", peak.trim().trim_end_matches(" kB")));
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! What a training process finds: its folder and its environment.
+//! The folder and the environment of a training process.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use service::ports::training::{TrainingJobs, TrainingJobsError};
+use use_cases::ports::training::{TrainingJobs, TrainingJobsError};
 
 use crate::world::{World, instances, request};
 
@@ -23,7 +23,7 @@ fn channel(name: &str, uri: &str, distribution: &str) -> Value {
     })
 }
 
-/// Variables of a host, which the script wrote.
+/// Returns the environment of a host, which the script wrote to a file.
 fn environment(world: &World, host: &str) -> Vec<(String, String)> {
     let text = fs::read(world.service.host_folder("job", host).join("output/environment")).unwrap();
     String::from_utf8(text)
@@ -35,7 +35,7 @@ fn environment(world: &World, host: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_host_has_its_files_and_variables() {
+async fn each_host_has_its_files_and_environment_variables() {
     let world = World::new("cp /proc/self/environ $SM_ROOT/output/environment; pwd; cat").await;
     let mut request = instances(request("job"), 2);
     request["Environment"] = json!({"HB_TRIAL": "007", "SM_ROOT": "/not/this"});
@@ -85,11 +85,11 @@ async fn each_host_has_its_files_and_variables() {
     let lines = world.messages("job/");
     let here = std::env::current_dir().unwrap();
     assert_eq!(lines.iter().filter(|line| **line == here.to_str().unwrap()).count(), 2);
-    assert_eq!(lines.iter().filter(|line| line.contains("s3://bucket/x is not read")).count(), 1);
+    assert_eq!(lines.iter().filter(|line| line.contains("s3://bucket/x is not on this machine")).count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn data_on_this_machine_is_replicated_or_sharded_by_file() {
+async fn local_data_is_replicated_or_sharded_by_file() {
     let world = World::new("cd $SM_ROOT/input/data; find -L . -type f | sort | xargs cat; ls | wc -l").await;
     let data = world.folder.path().join("data");
     fs::create_dir_all(data.join("deep")).unwrap();
@@ -113,11 +113,11 @@ async fn data_on_this_machine_is_replicated_or_sharded_by_file() {
         let all = ["a.csv", "a.csv", "c.csv", "d.csv", "deep/b.csv", "e.csv", "2"];
         assert_eq!(world.messages(&format!("whole/{host}-")), all.map(String::from));
     }
-    assert!(data.join("a.csv").is_file(), "the data itself is never touched");
+    assert!(data.join("a.csv").is_file(), "the data is unchanged");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn data_that_is_not_there_is_refused() {
+async fn a_request_with_missing_local_data_is_refused() {
     let world = World::new("exit 0").await;
     let mut missing = request("job");
     missing["InputDataConfig"] = json!([channel("train", "file:///no/such/folder", "FullyReplicated")]);
@@ -128,7 +128,7 @@ async fn data_that_is_not_there_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn checkpoints_belong_to_their_address_and_not_to_the_job() {
+async fn jobs_with_the_same_checkpoint_address_share_checkpoints() {
     let world =
         World::new("cat $SM_ROOT/checkpoints/* ; echo $TRAINING_JOB_NAME > $SM_ROOT/checkpoints/last").await;
     for (job, uri) in [("one", "s3://b/c/1/"), ("two", "s3://b/c/1"), ("three", "s3://b/c/2/")] {
@@ -142,7 +142,7 @@ async fn checkpoints_belong_to_their_address_and_not_to_the_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_jobs_have_different_addresses() {
+async fn concurrent_jobs_have_distinct_addresses() {
     let world = World::new("echo $SM_HOST_ADDRESSES").await;
     for job in ["a", "b"] {
         world.create(&instances(request(job), 2)).await;

@@ -1,4 +1,4 @@
-//! The controller dies at any moment, by SIGKILL; then another opens its folder.
+//! The controller is killed at any moment, then another one opens its folder.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,11 +7,11 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use local::training::{OpenError, TrainingService};
 use serde_json::{Value, json};
-use service::ports::training::TrainingJobs;
+use use_cases::ports::training::TrainingJobs;
 
 use crate::world::{World, config, instances, processes, request, shell, spot, text, until};
 
-/// A controller in its own process that runs one job.
+/// A controller in its own process, which runs one job.
 pub(crate) struct Controller {
     child: Child,
     states: std::io::Lines<BufReader<ChildStdout>>,
@@ -33,7 +33,7 @@ impl Controller {
     }
 
     pub(crate) fn wait_for(&mut self, state: &str) {
-        assert!(self.states.any(|line| line.unwrap() == state), "{state} never came");
+        assert!(self.states.any(|line| line.unwrap() == state), "the job did not reach {state}");
     }
 
     pub(crate) fn kill(mut self) {
@@ -52,16 +52,16 @@ fn progress(folder: &Path) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_controller_leaves_no_process_and_its_spot_job_goes_on() {
+async fn a_killed_controller_leaves_no_process_and_its_spot_job_continues() {
     let folder = tempfile::tempdir().unwrap();
     let mut controller = Controller::start(folder.path(), &instances(spot("crashed"), 2), COUNT);
     controller.wait_for("Training");
     until("it has a checkpoint", || progress(folder.path()) >= 5).await;
     let attempts = processes(&folder.path().join("root"), "crashed");
-    // Two hosts, each a shim, a shell with a child, and an escaped grandchild.
+    // Two hosts, each with a shim, a shell with a child, and a grandchild in its own session.
     assert!(attempts.len() >= 6, "{attempts:?}");
     controller.kill();
-    // `open` itself waits until everything is gone.
+    // `open` waits until all old processes have ended.
     let world = World::open(folder, COUNT, |_| {}).await;
     assert!(world.states("crashed").len() <= 1 || progress(world.folder.path()) < 60);
     let end = world.ended("crashed").await;
@@ -79,7 +79,7 @@ async fn a_killed_controller_leaves_no_process_and_its_spot_job_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_end_when_the_controller_is_killed_even_if_none_follows() {
+async fn processes_end_when_the_controller_is_killed_and_not_restarted() {
     let folder = tempfile::tempdir().unwrap();
     let mut controller = Controller::start(folder.path(), &request("orphaned"), COUNT);
     controller.wait_for("Training");
@@ -90,7 +90,7 @@ async fn processes_end_when_the_controller_is_killed_even_if_none_follows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_on_demand_job_is_lost_with_the_controller() {
+async fn an_on_demand_job_fails_when_its_controller_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let mut controller = Controller::start(folder.path(), &request("lost"), COUNT);
     controller.wait_for("Training");
@@ -103,7 +103,7 @@ async fn an_on_demand_job_is_lost_with_the_controller() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_killed_at_random_moments_always_comes_back() {
+async fn a_job_completes_after_kills_of_the_controller_at_many_moments() {
     let folder = tempfile::tempdir().unwrap();
     let script =
         "c=$SM_ROOT/checkpoints/n; echo x >> $c; sleep 0.05; [ $(wc -l < $c) -ge 4 ] || exec sleep 600";
@@ -113,14 +113,14 @@ async fn a_controller_killed_at_random_moments_always_comes_back() {
         controller.kill();
     }
     let world = World::open(folder, "exit 0", |_| {}).await;
-    // It may never have been created, when every controller died too early.
+    // The job does not exist if every controller was killed too early.
     let _ = world.service.create(&spot("again")).await;
     assert_eq!(world.ended("again").await["TrainingJobStatus"], "Completed");
     assert_eq!(processes(&world.root(), "again"), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_controllers_do_not_share_a_folder() {
+async fn two_controllers_cannot_open_the_same_folder() {
     let world = World::new("exit 0").await;
     let refused = TrainingService::open(config(&world.root(), "exit 0")).await.unwrap_err();
     let OpenError::InUse { pid, .. } = &refused else { panic!("{refused:?}") };
@@ -128,7 +128,7 @@ async fn two_controllers_do_not_share_a_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_process_that_does_not_end_is_named() {
+async fn an_old_process_that_does_not_end_is_named_in_the_error() {
     let world = World::new("exec sleep 600").await;
     world.create(&spot("job")).await;
     until("it trains", || world.states("job").len() == 3).await;
@@ -143,7 +143,7 @@ async fn an_old_process_that_does_not_end_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_record_is_told_and_harms_no_other_job() {
+async fn a_damaged_record_is_reported_and_affects_no_other_job() {
     let world = World::new("exit 0").await;
     for job in ["good", "bad"] {
         world.create(&request(job)).await;
@@ -176,12 +176,12 @@ async fn a_damaged_record_is_told_and_harms_no_other_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_was_created_and_never_started_starts() {
+async fn a_created_job_starts_after_a_restart() {
     let world =
         World::with("exit 0", |config| config.delays.start = std::time::Duration::from_mins(10)).await;
     world.create(&request("job")).await;
     world.service.shutdown().await;
-    // What a crash in the middle of a create leaves.
+    // A crash during a create leaves such a folder.
     fs::create_dir(world.root().join("jobs/.new-half")).unwrap();
     let world = world.reopen("exit 0", |_| {}).await;
     let end = world.ended("job").await;

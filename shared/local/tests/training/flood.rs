@@ -1,19 +1,19 @@
-//! A process that prints without end: memory stays small, and a reader that does not read delays no stop.
+//! A process that prints without end: memory stays small, and an unread feed delays no stop.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use service::ports::training::TrainingJobs;
+use use_cases::ports::training::TrainingJobs;
 
 use crate::world::{World, config, request, until};
 
 #[test]
-fn a_flood_of_100_megabytes_leaves_memory_small() {
+fn printing_100_megabytes_needs_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("request.json");
     std::fs::write(&file, request("flood").to_string()).unwrap();
     let line = "x".repeat(99);
-    // Nobody reads for the first second.
+    // The feed is not read for the first second.
     let output = Command::new(env!("CARGO_BIN_EXE_local-test-host"))
         .args(["serve".as_ref(), folder.path().join("root").as_os_str(), file.as_os_str()])
         .args(["1", "--", "/bin/sh", "-c", &format!("yes {line} | head -c 100000000; echo; echo end")])
@@ -35,7 +35,7 @@ fn a_flood_of_100_megabytes_leaves_memory_small() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_that_nobody_reads_delays_no_stop() {
+async fn an_unread_feed_delays_no_stop() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(&folder.path().join("root"), "exec yes");
     let (service, mut feeds) = local::training::TrainingService::open(config).await.unwrap();
@@ -50,13 +50,13 @@ async fn a_feed_that_nobody_reads_delays_no_stop() {
             break;
         }
     }
-    // The grace, and the few seconds that the last lines get to be delivered.
+    // The grace period, and the few seconds for the delivery of the last lines.
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     service.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_endless_line_and_bytes_that_are_no_text_are_no_trouble() {
+async fn a_very_long_line_is_split_and_invalid_utf_8_is_replaced() {
     let world = World::new("head -c 700000 /dev/zero | tr '\\0' x; printf '\\377\\376\\n'").await;
     world.create(&request("job")).await;
     world.ended("job").await;

@@ -1,10 +1,10 @@
-//! The whole life of a job, as events, logs and descriptions show it.
+//! The life of a job in events, logs and descriptions.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use service::ports::training::{TrainingJobListing, TrainingJobs};
+use use_cases::ports::training::{TrainingJobListing, TrainingJobs};
 
 use crate::world::{World, instances, request, spot, text, until};
 
@@ -43,7 +43,7 @@ async fn a_job_of_three_hosts_goes_through_all_states_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_and_descriptions_have_the_shape_of_the_captured_ones() {
+async fn events_and_descriptions_have_the_form_of_the_samples() {
     let world = World::new("exit 0").await;
     let mut request = spot("job");
     request["CheckpointConfig"] = json!({"S3Uri": "s3://bucket/ckpt/1/"});
@@ -82,13 +82,13 @@ async fn events_and_descriptions_have_the_shape_of_the_captured_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn log_batches_have_the_shape_of_cloudwatch_logs() {
+async fn log_batches_have_the_form_of_cloudwatch_logs() {
     let world = World::new("i=0; while [ $i -lt 2500 ]; do echo line $i; i=$((i+1)); done").await;
     world.create(&request("job")).await;
     world.ended("job").await;
     let sample = sample("aws.logs/data-message.decoded.json");
     let mut ids = Vec::new();
-    for batch in &world.told.lock().unwrap().batches {
+    for batch in &world.received.lock().unwrap().batches {
         assert_eq!(keys(batch), keys(&sample));
         assert_eq!(batch["logGroup"], sample["logGroup"]);
         let events = batch["logEvents"].as_array().unwrap();
@@ -107,20 +107,20 @@ async fn log_batches_have_the_shape_of_cloudwatch_logs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_is_delivered_while_the_job_goes_on() {
+async fn a_line_is_delivered_while_the_job_runs() {
     let world = World::new("while :; do date +%s%3N; sleep 0.05; done").await;
     world.create(&request("job")).await;
-    until("20 lines came", || world.messages("job/").len() >= 20).await;
+    until("20 lines have arrived", || world.messages("job/").len() >= 20).await;
     world.service.stop("job").await.unwrap();
-    let told = world.told.lock().unwrap();
-    let mut delays: Vec<i64> = told
+    let received = world.received.lock().unwrap();
+    let mut delays: Vec<i64> = received
         .batches
         .iter()
-        .zip(&told.times)
-        .map(|(batch, came)| came - text(&batch["logEvents"][0]["message"]).parse::<i64>().unwrap())
+        .zip(&received.times)
+        .map(|(batch, arrival)| arrival - text(&batch["logEvents"][0]["message"]).parse::<i64>().unwrap())
         .collect();
     delays.sort_unstable();
-    // Median; a busy machine may delay single ones.
+    // The median, because a busy machine may delay single lines.
     assert!(delays[delays.len() / 2] < 100, "{delays:?}");
     eprintln!("delays in ms: {delays:?}");
 }

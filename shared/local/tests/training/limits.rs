@@ -1,4 +1,4 @@
-//! Limits of time.
+//! Time limits of jobs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::world::{World, request, spot};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_runs_too_long_is_stopped_as_such() {
+async fn a_job_is_stopped_at_its_maximum_runtime() {
     let world = World::new("exec sleep 600").await;
     let mut short = request("job");
     short["StoppingCondition"]["MaxRuntimeInSeconds"] = json!(1);
@@ -24,8 +24,8 @@ async fn a_job_that_runs_too_long_is_stopped_as_such() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_count_together_towards_the_longest_runtime() {
-    // Interrupted about every 0.2 s of running, so no single run reaches the limit of 1 s.
+async fn all_runs_count_towards_the_maximum_runtime() {
+    // An interruption about every 0.2 s, so no single run reaches the limit of 1 s.
     let world = World::with("exec sleep 600", |config| config.spot_interruptions_per_hour = 18_000.0).await;
     let mut short = spot("job");
     short["StoppingCondition"]["MaxRuntimeInSeconds"] = json!(1);
@@ -36,7 +36,7 @@ async fn runs_count_together_towards_the_longest_runtime() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_spot_job_that_waits_too_long_is_ended_while_it_waits() {
+async fn a_waiting_spot_job_ends_at_its_maximum_wait_time() {
     let world = World::with("exec sleep 600", |config| {
         config.spot_interruptions_per_hour = 360_000.0;
         config.delays.restart = Duration::from_mins(10);

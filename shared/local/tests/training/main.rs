@@ -1,5 +1,5 @@
-//! The training service with real processes.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+//! Tests the training service with real processes.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod contract;
 mod crash;

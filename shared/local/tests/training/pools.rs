@@ -1,23 +1,23 @@
-//! Instances that are kept after a job on demand, for the next one.
+//! Warm pools of on-demand jobs.
 
 use std::path::Path;
 use std::time::Duration;
 
 use local::training::JobRecords;
 use serde_json::{Value, json};
-use service::ports::training::{TrainingJobs, TrainingJobsError, WarmPool};
+use use_cases::ports::training::{TrainingJobs, TrainingJobsError, WarmPool};
 
 use crate::crash::Controller;
 use crate::world::{PATIENCE, World, instances, request, spot, until};
 
-/// A request that asks for its instances to be kept for so many seconds.
+/// Returns a request with a keep-alive period.
 fn keeping(job: &str, seconds: u64) -> Value {
     let mut request = request(job);
     request["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(seconds);
     request
 }
 
-/// `WarmPoolStatus` as describe shows it; the port tells the same.
+/// Returns `WarmPoolStatus` of a job, and checks that the port returns the same.
 async fn shown(world: &World, job: &str) -> Value {
     let described = world.service.describe_json(job).await.unwrap()["WarmPoolStatus"].clone();
     let port = world.service.describe(job).await.unwrap().warm_pool;
@@ -29,8 +29,8 @@ async fn shown(world: &World, job: &str) -> Value {
     described
 }
 
-/// What was let go within the patience of a test: who took it, and that its seconds are those and no more.
-fn let_go(shown: &Value, status: &str) -> Option<String> {
+/// Checks that a pool has the status `status` and plausible retained seconds. Returns the job that reuses it.
+fn reused_by(shown: &Value, status: &str) -> Option<String> {
     assert_eq!(shown["Status"], status, "{shown}");
     let seconds = shown["ResourceRetainedBillableTimeInSeconds"].as_u64().unwrap();
     assert!(Duration::from_secs(seconds) <= PATIENCE, "{shown}");
@@ -52,7 +52,7 @@ fn refused(answer: Result<(), TrainingJobsError>) -> String {
 const AVAILABLE: &str = "Available";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_job_leaves_is_taken_by_the_next_and_by_one_only() {
+async fn a_warm_pool_is_reused_by_the_next_job_only() {
     let world = World::new("[ $SM_HP_NUM_ROUND = 27 ] || exec sleep 600").await;
     run(&world, &keeping("first", 3_600)).await;
     assert_eq!(shown(&world, "first").await, json!({"Status": AVAILABLE}));
@@ -62,23 +62,23 @@ async fn what_a_job_leaves_is_taken_by_the_next_and_by_one_only() {
     let mut long = keeping("second", 3_600);
     long["HyperParameters"]["num_round"] = json!("1");
     world.create(&long).await;
-    assert_eq!(let_go(&shown(&world, "first").await, "Reused").as_deref(), Some("second"));
+    assert_eq!(reused_by(&shown(&world, "first").await, "Reused").as_deref(), Some("second"));
     until("it trains", || world.states("second").len() == 3).await;
     assert_eq!(shown(&world, "second").await, json!({"Status": "InUse"}));
     run(&world, &request("third")).await;
-    assert_eq!(let_go(&shown(&world, "first").await, "Reused").as_deref(), Some("second"));
-    assert_eq!(shown(&world, "third").await, Value::Null, "it does not ask for it");
+    assert_eq!(reused_by(&shown(&world, "first").await, "Reused").as_deref(), Some("second"));
+    assert_eq!(shown(&world, "third").await, Value::Null, "the job has no keep-alive period");
 
     world.service.stop("second").await.unwrap();
     world.ended("second").await;
-    assert_eq!(shown(&world, "second").await, json!({"Status": AVAILABLE}), "a stopped job leaves its own");
-    // The job that takes it need not leave it in its turn.
+    assert_eq!(shown(&world, "second").await, json!({"Status": AVAILABLE}), "a stopped job has a warm pool");
+    // A job without a keep-alive period can reuse a pool.
     run(&world, &request("fourth")).await;
-    assert_eq!(let_go(&shown(&world, "second").await, "Reused").as_deref(), Some("fourth"));
+    assert_eq!(reused_by(&shown(&world, "second").await, "Reused").as_deref(), Some("fourth"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_job_leaves_its_instances_and_one_that_never_had_any_none() {
+async fn a_failed_job_has_a_warm_pool_and_a_job_that_never_started_has_none() {
     let world = World::new("exit 3").await;
     run(&world, &keeping("failed", 3_600)).await;
     assert_eq!(shown(&world, "failed").await, json!({"Status": AVAILABLE}));
@@ -89,21 +89,21 @@ async fn a_failed_job_leaves_its_instances_and_one_that_never_had_any_none() {
     world.service.stop("never").await.unwrap();
     world.ended("never").await;
     assert_eq!(shown(&world, "never").await, Value::Null);
-    assert!(refused(world.service.release("never").await).contains("its instances are not kept"));
+    assert!(refused(world.service.release("never").await).contains("it has no available warm pool"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_released_ends_at_once_and_only_what_is_kept_can_be() {
+async fn a_released_pool_ends_at_once_and_only_an_available_pool_can_be_released() {
     let world = World::new("[ $SM_HP_NUM_ROUND = 27 ] || exec sleep 600").await;
     run(&world, &keeping("job", 3_600)).await;
     world.service.release("job").await.unwrap();
     let over = shown(&world, "job").await;
-    assert_eq!(let_go(&over, "Terminated"), None);
+    assert_eq!(reused_by(&over, "Terminated"), None);
     let message = refused(world.service.release("job").await);
-    assert_eq!(message, "Unable to update training job job: its instances are not kept");
+    assert_eq!(message, "Unable to update training job job: it has no available warm pool");
     assert_eq!(shown(&world, "job").await, over, "a second release bills nothing more");
     run(&world, &keeping("after", 3_600)).await;
-    assert_eq!(shown(&world, "job").await, over, "what was released is taken by nobody");
+    assert_eq!(shown(&world, "job").await, over, "no job reuses a released pool");
 
     let mut runs = keeping("runs", 3_600);
     runs["HyperParameters"]["num_round"] = json!("1");
@@ -113,17 +113,17 @@ async fn what_is_released_ends_at_once_and_only_what_is_kept_can_be() {
     refused(world.service.release("after").await);
     run(&world, &request("keeps-none")).await;
     refused(world.service.release("keeps-none").await);
-    let nobody = world.service.release("nobody").await.unwrap_err();
-    assert_eq!(nobody, TrainingJobsError::NotFound("Requested resource not found.".to_owned()));
+    let missing = world.service.release("missing").await.unwrap_err();
+    assert_eq!(missing, TrainingJobsError::NotFound("Requested resource not found.".to_owned()));
     world.service.shutdown().await;
     assert!(matches!(world.service.release("job").await, Err(TrainingJobsError::Unavailable(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_one_that_was_kept_longest_is_taken_and_only_by_the_same_instances() {
+async fn a_job_reuses_the_oldest_pool_with_the_same_instances() {
     let world = World::new("exit 0").await;
     for job in ["b-first", "a-second"] {
-        // Not at once: the second would take what the first left.
+        // With different roles, so that the second job does not reuse the pool of the first.
         let mut other = keeping(job, 3_600);
         other["RoleArn"] = json!(format!("arn:aws:iam::111122223333:role/{job}"));
         run(&world, &other).await;
@@ -136,9 +136,9 @@ async fn the_one_that_was_kept_longest_is_taken_and_only_by_the_same_instances()
     }
     two["TrainingJobName"] = json!("two-again");
     run(&world, &two).await;
-    assert_eq!(let_go(&shown(&world, "two").await, "Reused").as_deref(), Some("two-again"));
+    assert_eq!(reused_by(&shown(&world, "two").await, "Reused").as_deref(), Some("two-again"));
 
-    // Two of the same, since neither found anything when it began.
+    // Both jobs start before a pool is available, so that two equal pools exist afterwards.
     let gate = world.folder.path().join("gate");
     let script = format!("until [ -e {} ]; do sleep 0.01; done", gate.display());
     let world = world.reopen(&script, |_| {}).await;
@@ -151,12 +151,12 @@ async fn the_one_that_was_kept_longest_is_taken_and_only_by_the_same_instances()
     std::fs::write(&gate, "").unwrap();
     world.ended("y-newer").await;
     run(&world, &keeping("next", 3_600)).await;
-    assert_eq!(let_go(&shown(&world, "z-older").await, "Reused").as_deref(), Some("next"));
+    assert_eq!(reused_by(&shown(&world, "z-older").await, "Reused").as_deref(), Some("next"));
     assert_eq!(shown(&world, "y-newer").await, json!({"Status": AVAILABLE}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn time_ends_it_also_while_no_controller_runs() {
+async fn a_pool_expires_while_no_controller_runs() {
     let world = World::new("exit 0").await;
     run(&world, &keeping("job", 1)).await;
     world.service.shutdown().await;
@@ -169,32 +169,32 @@ async fn time_ends_it_also_while_no_controller_runs() {
     let terminated = json!({"Status": "Terminated", "ResourceRetainedBillableTimeInSeconds": 1});
     assert_eq!(shown(&world, "job").await, terminated);
     run(&world, &keeping("next", 1)).await;
-    assert_eq!(shown(&world, "job").await, terminated, "too late to be taken");
+    assert_eq!(shown(&world, "job").await, terminated, "no job reuses an expired pool");
     refused(world.service.release("job").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_taken_or_released_stays_so_when_the_controller_is_killed() {
+async fn reused_and_released_pools_stay_so_after_a_kill_of_the_controller() {
     let folder = tempfile::tempdir().unwrap();
     let start = |request: &Value, script: &str| Controller::start(folder.path(), request, script);
     let mut one = start(&keeping("one", 3_600), "exit 0");
     one.wait_for("Completed");
     one.kill();
     assert_eq!(on_disk(folder.path(), "one").await.status, AVAILABLE);
-    // Another controller takes it, and dies.
+    // A job of another controller reuses the pool, then the controller is killed.
     let mut two = start(&keeping("two", 3_600), "exec sleep 600");
     two.wait_for("Training");
     two.kill();
     let world = World::open(folder, "exit 0", |_| {}).await;
-    assert_eq!(let_go(&shown(&world, "one").await, "Reused").as_deref(), Some("two"));
+    assert_eq!(reused_by(&shown(&world, "one").await, "Reused").as_deref(), Some("two"));
     assert_eq!(world.ended("two").await["TrainingJobStatus"], "Failed");
     assert_eq!(shown(&world, "two").await, json!({"Status": AVAILABLE}));
     world.service.release("two").await.unwrap();
     let released = shown(&world, "two").await;
-    let_go(&released, "Terminated");
+    reused_by(&released, "Terminated");
     let world = world.reopen("exit 0", |_| {}).await;
     assert_eq!(shown(&world, "two").await, released);
-    assert_eq!(let_go(&shown(&world, "one").await, "Reused").as_deref(), Some("two"));
+    assert_eq!(reused_by(&shown(&world, "one").await, "Reused").as_deref(), Some("two"));
 }
 
 async fn on_disk(folder: &Path, job: &str) -> WarmPool {
@@ -202,22 +202,22 @@ async fn on_disk(folder: &Path, job: &str) -> WarmPool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_written_has_not_happened() {
+async fn a_pool_stays_available_when_its_release_cannot_be_written() {
     let world = World::new("exit 0").await;
     run(&world, &keeping("job", 3_600)).await;
-    let in_the_way = world.root().join("jobs/job/job.json.new");
-    std::fs::create_dir(&in_the_way).unwrap();
-    let trouble = world.service.release("job").await.unwrap_err();
-    assert!(matches!(&trouble, TrainingJobsError::Unavailable(message) if message.contains("job.json")));
+    let obstacle = world.root().join("jobs/job/job.json.new");
+    std::fs::create_dir(&obstacle).unwrap();
+    let error = world.service.release("job").await.unwrap_err();
+    assert!(matches!(&error, TrainingJobsError::Unavailable(message) if message.contains("job.json")));
     run(&world, &request("next")).await;
-    assert_eq!(shown(&world, "job").await, json!({"Status": AVAILABLE}), "the next one runs on its own");
-    std::fs::remove_dir(in_the_way).unwrap();
+    assert_eq!(shown(&world, "job").await, json!({"Status": AVAILABLE}), "the next job gets new instances");
+    std::fs::remove_dir(obstacle).unwrap();
     world.service.release("job").await.unwrap();
-    let_go(&shown(&world, "job").await, "Terminated");
+    reused_by(&shown(&world, "job").await, "Terminated");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn how_long_instances_may_be_kept_is_checked() {
+async fn an_invalid_keep_alive_period_is_refused() {
     let world = World::new("exit 0").await;
     let mut on_spot = spot("job");
     on_spot["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(600);

@@ -1,14 +1,14 @@
-//! The service in this process keeps the contract of every training service.
+//! The local training service fulfills the contract of every training service.
 
 use std::time::Duration;
 
 use local::training::TrainingService;
 use serde_json::Value;
-use service::contract::training::{self as contract, Program, Stage};
+use use_cases::contract::training::{self as contract, Program, Stage};
 
 use crate::world::{World, request};
 
-/// Does what the hyperparameter `program` says.
+/// Ends, fails or sleeps, as the hyperparameter `program` says.
 const SCRIPT: &str =
     "case $SM_HP_PROGRAM in Ends) echo one; echo two;; Fails) exit 3;; *) exec sleep 600;; esac";
 
@@ -35,7 +35,7 @@ impl Stage for World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_service_keeps_the_contract() {
+async fn the_service_fulfills_the_contract() {
     let world = World::new(SCRIPT).await;
     contract::all(&world).await;
     contract::logs(&world, &world.service).await;

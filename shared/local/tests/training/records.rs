@@ -1,12 +1,12 @@
-//! Training jobs can be looked at beside a service at work and after it, and only looked at.
+//! Read-only access to training jobs, during and after the run of their service.
 
 use local::training::JobRecords;
-use service::ports::training::{TrainingJobs, TrainingJobsError};
+use use_cases::ports::training::{TrainingJobs, TrainingJobsError};
 
 use crate::world::{World, request, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_shown_as_the_service_shows_it() {
+async fn records_and_service_return_the_same_description() {
     let world = World::new("while :; do sleep 1; done").await;
     let records = JobRecords::at(&world.root());
     world.create(&request("job")).await;
@@ -28,7 +28,7 @@ async fn a_job_is_shown_as_the_service_shows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_job_is_not_found_and_nothing_is_done() {
+async fn a_missing_job_is_not_found_and_changes_are_refused() {
     let world = World::new("exit 0").await;
     let records = JobRecords::at(&world.root());
     world.create(&request("job")).await;
@@ -45,5 +45,5 @@ async fn what_is_no_job_is_not_found_and_nothing_is_done() {
     assert_eq!((damaged.status.as_str(), damaged.billable_seconds), ("Failed", None));
     let nowhere = JobRecords::at(&world.root().join("nowhere"));
     assert!(matches!(nowhere.describe("job").await, Err(TrainingJobsError::NotFound(_))));
-    assert!(!world.root().join("nowhere").exists(), "looking makes nothing");
+    assert!(!world.root().join("nowhere").exists(), "reading creates nothing");
 }

@@ -1,7 +1,7 @@
-//! What is refused, and in which words.
+//! Refused requests and their messages.
 
 use serde_json::{Value, json};
-use service::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
+use use_cases::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 
 use crate::world::{World, instances, request, spot};
 
@@ -13,7 +13,7 @@ async fn refusal(world: &World, request: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_requests_are_refused_and_leave_nothing() {
+async fn invalid_requests_are_refused_and_create_nothing() {
     let world = World::new("exit 0").await;
     let mut cases = vec![(json!(null), "object"), (json!({}), "trainingJobName")];
     for name in ["", "-a", "a-", "a_b", "../up", "a/b", &"x".repeat(64)] {
@@ -69,7 +69,7 @@ async fn unknown_fields_are_accepted_and_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_is_taken_for_ever_also_after_a_restart() {
+async fn a_name_stays_taken_after_a_restart() {
     let world = World::new("exit 0").await;
     world.create(&request("job")).await;
     world.ended("job").await;
@@ -84,7 +84,7 @@ async fn a_name_is_taken_for_ever_also_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_creates_at_once_one_wins() {
+async fn one_of_two_concurrent_creates_succeeds() {
     let world = World::new("exit 0").await;
     let request = request("job");
     let (one, two) = tokio::join!(world.service.create(&request), world.service.create(&request));
@@ -94,7 +94,7 @@ async fn of_two_creates_at_once_one_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_quota_counts_what_has_not_ended() {
+async fn a_quota_counts_the_jobs_that_have_not_ended() {
     let world = World::with("exec sleep 600", |config| {
         config.quota.instances.insert("ml.m5.large".to_owned(), 3);
     })
@@ -113,7 +113,7 @@ async fn a_quota_counts_what_has_not_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_exist_is_not_found() {
+async fn a_missing_job_is_not_found() {
     let world = World::new("exit 0").await;
     let expected = TrainingJobsError::NotFound("Requested resource not found.".to_owned());
     assert_eq!(world.service.stop("none").await.unwrap_err(), expected);

@@ -1,14 +1,14 @@
-//! Interruptions of spot jobs, made up or by a shutdown of the controller.
+//! Interruptions of spot jobs: simulated, or by a shutdown of the controller.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
-use service::ports::training::{TrainingJobs, TrainingJobsError};
+use use_cases::ports::training::{TrainingJobs, TrainingJobsError};
 
 use crate::world::{World, now, processes, request, spot, text, until};
 
-/// Counts up in its checkpoint to `last`, 20 ms a step, and prints each number and the attempt.
+/// Returns a script that counts to `last` in its checkpoint, 20 ms per step, and prints each number and the attempt.
 fn counting(last: u32) -> String {
     format!(
         "echo attempt $SM_ATTEMPT_ID; c=$SM_ROOT/checkpoints/n; n=$(cat $c 2>/dev/null || echo 0); \
@@ -21,8 +21,8 @@ fn steps(world: &World) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_job_goes_on_from_its_checkpoint_in_a_new_stream() {
-    // This seed interrupts the first two runs after half a second each, and the third never.
+async fn an_interrupted_job_continues_from_its_checkpoint_in_a_new_stream() {
+    // With this seed, the first two runs are interrupted after 0.5 s each, and the third is not.
     let world = World::with(&counting(60), |config| {
         config.spot_interruptions_per_hour = 6_000.0;
         config.seed = 51_363;
@@ -34,7 +34,7 @@ async fn an_interrupted_job_goes_on_from_its_checkpoint_in_a_new_stream() {
     let interruptions = world.states("job").iter().filter(|state| *state == "Interrupted").count();
     assert!(interruptions >= 1, "{:?}", world.states("job"));
     let streams = world.streams("job/").len();
-    // On a busy machine a run may end before it prints.
+    // On a busy machine, a run may end before it prints.
     assert!(streams >= 2 && streams <= interruptions + 1, "{streams} streams, {interruptions} interruptions");
     assert_eq!(steps(&world).len(), 60);
     let attempts: BTreeSet<String> =
@@ -48,8 +48,8 @@ async fn an_interrupted_job_goes_on_from_its_checkpoint_in_a_new_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiting_time_of_a_spot_job_is_not_billed() {
-    // This seed interrupts the first run after 0.3 to 0.4 s and the second never.
+async fn the_wait_time_of_a_spot_job_is_not_billed() {
+    // With this seed, the first run is interrupted after 0.3 to 0.4 s, and the second is not.
     let world = World::with(&counting(25), |config| {
         config.spot_interruptions_per_hour = 3_000.0;
         config.seed = 7_096;
@@ -65,7 +65,7 @@ async fn waiting_time_of_a_spot_job_is_not_billed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_during_the_wait_for_capacity_counts() {
+async fn a_job_that_waits_for_capacity_can_be_stopped() {
     let world = World::with("exec sleep 600", |config| {
         config.spot_interruptions_per_hour = 360_000.0;
         config.delays.restart = Duration::from_mins(10);
@@ -78,7 +78,7 @@ async fn a_stop_during_the_wait_for_capacity_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_shutdown_spot_jobs_go_on_and_on_demand_jobs_have_failed() {
+async fn after_a_shutdown_spot_jobs_continue_and_on_demand_jobs_fail() {
     let world = World::new(&counting(50)).await;
     world.create(&spot("job")).await;
     world.create(&request("on-demand")).await;
@@ -100,5 +100,5 @@ async fn after_a_shutdown_spot_jobs_go_on_and_on_demand_jobs_have_failed() {
     assert_eq!(text(&end["SecondaryStatusTransitions"][3]["Status"]), "Interrupted");
     let first: u32 =
         world.messages("job/").iter().find_map(|line| line.strip_prefix("step ")?.parse().ok()).unwrap();
-    assert!(first > 3, "it went on at {first}");
+    assert!(first > 3, "the job continued at step {first}");
 }

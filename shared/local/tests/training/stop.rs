@@ -1,8 +1,8 @@
-//! Stopping and failing: whatever the processes do, they end, and the job says why.
+//! Stops and failures: all processes end, and the job has the reason.
 
 use std::time::{Duration, Instant};
 
-use service::ports::training::{TrainingJobs, TrainingJobsError};
+use use_cases::ports::training::{TrainingJobs, TrainingJobsError};
 
 use crate::world::{World, instances, processes, request, spot, until};
 
@@ -11,7 +11,7 @@ async fn training(world: &World, job: &str, hosts: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_job_may_save_its_work_and_ends_stopped() {
+async fn a_stopped_job_can_save_its_work_within_the_grace_period() {
     let script = "trap 'echo saved > $SM_ROOT/checkpoints/$SM_CURRENT_HOST; exit 0' TERM; echo up; \
                   while :; do sleep 0.01; done";
     let world = World::with(script, |config| config.grace = Duration::from_secs(30)).await;
@@ -32,7 +32,7 @@ async fn a_stopped_job_may_save_its_work_and_ends_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_ignores_sigterm_is_killed_after_the_grace() {
+async fn a_process_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let world = World::new("trap '' TERM; echo up; while :; do sleep 0.01; done").await;
     world.create(&request("job")).await;
     training(&world, "job", 1).await;
@@ -45,7 +45,7 @@ async fn a_process_that_ignores_sigterm_is_killed_after_the_grace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_at_once_after_the_create_counts() {
+async fn a_job_can_be_stopped_right_after_its_creation() {
     let world = World::with("exec sleep 600", |config| config.delays.start = Duration::from_mins(10)).await;
     world.create(&request("job")).await;
     world.service.stop("job").await.unwrap();
@@ -55,7 +55,7 @@ async fn a_stop_at_once_after_the_create_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn grandchildren_with_their_own_session_end_with_the_job() {
+async fn grandchildren_in_their_own_session_end_with_the_job() {
     let script = "(setsid sleep 611 &) ; setsid -f sh -c 'trap \"\" TERM HUP; sleep 612' ; echo up; $LAST";
     let world = World::new(&format!("MARK=grand; export MARK; {}", script.replace("$LAST", "exit 0"))).await;
     world.create(&request("grand-exit")).await;
@@ -72,7 +72,7 @@ async fn grandchildren_with_their_own_session_end_with_the_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_whose_shim_is_killed_leaves_nothing_behind() {
+async fn a_host_whose_shim_is_killed_leaves_no_process() {
     let world = World::new("setsid -f sleep 614; echo up; exec sleep 615").await;
     world.create(&request("shimless")).await;
     training(&world, "shimless", 1).await;
@@ -87,7 +87,7 @@ async fn a_host_whose_shim_is_killed_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_failed_host_fails_the_job_and_ends_the_others() {
+async fn a_failed_host_fails_the_job_and_ends_the_other_hosts() {
     let script = "if [ $SM_CURRENT_HOST = algo-2 ]; then echo 'loss is nan' > $SM_ROOT/output/failure; exit 7; fi; \
                   exec sleep 600";
     let world = World::new(script).await;
@@ -100,7 +100,7 @@ async fn one_failed_host_fails_the_job_and_ends_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_fails_at_once_or_is_killed_fails_the_job() {
+async fn a_process_that_fails_or_is_killed_fails_the_job() {
     let world = World::new("if [ $SM_HP_NUM_ROUND = 1 ]; then kill -9 $$; fi; exit 3").await;
     let mut killed = request("killed");
     killed["HyperParameters"]["num_round"] = "1".into();
@@ -113,7 +113,7 @@ async fn a_process_that_fails_at_once_or_is_killed_fails_the_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_cannot_be_started_is_named() {
+async fn a_command_that_cannot_be_started_is_the_failure_reason() {
     let world = World::with("", |config| config.command = vec!["/no/such/program".into()]).await;
     world.create(&request("job")).await;
     let end = world.ended("job").await;
@@ -129,7 +129,7 @@ async fn a_command_that_cannot_be_started_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_cannot_be_written_fails_the_job_and_not_the_service() {
+async fn an_unwritable_folder_fails_the_job_but_not_the_service() {
     let world = World::new("exit 0").await;
     std::fs::write(world.root().join("checkpoints"), "in the way").unwrap();
     let mut blocked = spot("blocked");
@@ -137,7 +137,7 @@ async fn a_folder_that_cannot_be_written_fails_the_job_and_not_the_service() {
     world.create(&blocked).await;
     let reason = world.ended("blocked").await["FailureReason"].clone();
     assert!(reason.as_str().unwrap().starts_with("InternalServerError: cannot prepare /"), "{reason}");
-    // A record that cannot be written: a folder is where its new version goes.
+    // The record cannot be written: a folder has the name of its new version.
     let world = World::new("echo up; exec sleep 600").await;
     world.create(&request("full")).await;
     training(&world, "full", 1).await;

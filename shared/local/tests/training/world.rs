@@ -1,4 +1,4 @@
-//! What the tests share: a service in a temporary folder, its feeds collected, and waiting for a condition.
+//! A service in a temporary folder with collected feeds, and helpers to build requests and to wait.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use local::training::{Config, Feeds, TrainingService};
 use serde_json::{Value, json};
-use service::ports::training::{JobLogs, LogLine, TrainingJobs};
 use tempfile::TempDir;
+use use_cases::ports::training::{JobLogs, LogLine, TrainingJobs};
 
-/// Everything ends within this, or the test fails.
+/// The time-out of each wait of a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
 pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) service: TrainingService,
-    pub(crate) told: Arc<Mutex<Told>>,
+    pub(crate) received: Arc<Mutex<Received>>,
 }
 
-/// What the feeds delivered.
+/// Everything that the feeds delivered.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct Received {
     pub(crate) events: Vec<Value>,
     pub(crate) batches: Vec<Value>,
-    /// When each batch came.
+    /// The arrival time of each batch, in milliseconds since the epoch.
     pub(crate) times: Vec<i64>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn shim() -> Vec<OsString> {
     vec![env!("CARGO_BIN_EXE_local-test-host").into(), "__host".into()]
 }
 
-/// A command that runs a shell script.
+/// Returns a command that runs a shell script.
 pub(crate) fn shell(script: &str) -> Vec<OsString> {
     ["/bin/sh", "-c", script].map(OsString::from).to_vec()
 }
@@ -62,10 +62,10 @@ impl World {
         let mut config = config(&folder.path().join("root"), script);
         change(&mut config);
         let (service, feeds) = TrainingService::open(config).await.unwrap();
-        Self { folder, service, told: collect(feeds) }
+        Self { folder, service, received: collect(feeds) }
     }
 
-    /// Ends this service and opens another on its folder.
+    /// Shuts this service down and opens another one on its folder.
     pub(crate) async fn reopen(self, script: &str, change: impl FnOnce(&mut Config)) -> Self {
         self.service.shutdown().await;
         let Self { folder, service, .. } = self;
@@ -81,32 +81,32 @@ impl World {
         self.service.create(request).await.unwrap();
     }
 
-    /// Secondary statuses announced for a job, in order.
+    /// Returns the announced secondary statuses of a job, in order.
     pub(crate) fn states(&self, job: &str) -> Vec<String> {
         self.events(job).iter().map(|event| text(&event["detail"]["SecondaryStatus"])).collect()
     }
 
     pub(crate) fn events(&self, job: &str) -> Vec<Value> {
-        let told = self.told.lock().unwrap();
-        told.events.iter().filter(|event| event["detail"]["TrainingJobName"] == job).cloned().collect()
+        let received = self.received.lock().unwrap();
+        received.events.iter().filter(|event| event["detail"]["TrainingJobName"] == job).cloned().collect()
     }
 
-    /// Messages delivered for streams whose names hold `part`.
+    /// Returns the delivered messages of streams whose names contain `part`.
     pub(crate) fn messages(&self, part: &str) -> Vec<String> {
-        let told = self.told.lock().unwrap();
-        let mine = told.batches.iter().filter(|batch| text(&batch["logStream"]).contains(part));
+        let received = self.received.lock().unwrap();
+        let mine = received.batches.iter().filter(|batch| text(&batch["logStream"]).contains(part));
         mine.flat_map(|batch| batch["logEvents"].as_array().unwrap().clone())
             .map(|event| text(&event["message"]))
             .collect()
     }
 
     pub(crate) fn streams(&self, part: &str) -> std::collections::BTreeSet<String> {
-        let told = self.told.lock().unwrap();
-        let names = told.batches.iter().map(|batch| text(&batch["logStream"]));
+        let received = self.received.lock().unwrap();
+        let names = received.batches.iter().map(|batch| text(&batch["logStream"]));
         names.filter(|name| name.contains(part)).collect()
     }
 
-    /// Waits for the event of a job's end and gives it.
+    /// Waits for the event of a job's end and returns its detail.
     pub(crate) async fn ended(&self, job: &str) -> Value {
         let last = || {
             self.events(job).into_iter().find(|event| {
@@ -125,9 +125,9 @@ impl World {
     }
 }
 
-fn collect(mut feeds: Feeds) -> Arc<Mutex<Told>> {
-    let told = Arc::new(Mutex::new(Told::default()));
-    let (events, logs) = (Arc::clone(&told), Arc::clone(&told));
+fn collect(mut feeds: Feeds) -> Arc<Mutex<Received>> {
+    let received = Arc::new(Mutex::new(Received::default()));
+    let (events, logs) = (Arc::clone(&received), Arc::clone(&received));
     tokio::spawn(async move {
         while let Some(event) = feeds.events.recv().await {
             events.lock().unwrap().events.push(event);
@@ -136,12 +136,12 @@ fn collect(mut feeds: Feeds) -> Arc<Mutex<Told>> {
     tokio::spawn(async move {
         while let Some(batch) = feeds.logs.recv().await {
             let batch = decode(&batch);
-            let mut told = logs.lock().unwrap();
-            told.batches.push(batch);
-            told.times.push(now());
+            let mut received = logs.lock().unwrap();
+            received.batches.push(batch);
+            received.times.push(now());
         }
     });
-    told
+    received
 }
 
 pub(crate) fn now() -> i64 {
@@ -149,7 +149,7 @@ pub(crate) fn now() -> i64 {
     i64::try_from(passed.as_millis()).unwrap()
 }
 
-/// Decodes a delivery as a subscribed function does.
+/// Decodes a delivery like a subscribed function.
 pub(crate) fn decode(delivery: &[u8]) -> Value {
     let delivery: Value = serde_json::from_slice(delivery).unwrap();
     let data = base64::engine::general_purpose::STANDARD.decode(text(&delivery["awslogs"]["data"])).unwrap();
@@ -166,12 +166,12 @@ pub(crate) fn text(value: &Value) -> String {
 pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "waited too long until {what}");
+        assert!(start.elapsed() < PATIENCE, "timed out waiting until {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// A request for one instance.
+/// Returns a request for one instance.
 pub(crate) fn request(job: &str) -> Value {
     json!({
         "TrainingJobName": job,
@@ -185,7 +185,7 @@ pub(crate) fn request(job: &str) -> Value {
     })
 }
 
-/// A request for a spot job.
+/// Returns a request for a spot job.
 pub(crate) fn spot(job: &str) -> Value {
     let mut request = request(job);
     request["EnableManagedSpotTraining"] = json!(true);
@@ -198,7 +198,7 @@ pub(crate) fn instances(mut request: Value, count: u32) -> Value {
     request
 }
 
-/// Processes of hosts of `job` of a service on `root`, zombies apart.
+/// Returns the host processes of `job` of the service on `root`, without zombies.
 pub(crate) fn processes(root: &Path, job: &str) -> Vec<String> {
     let mark = format!("SM_ROOT={}/jobs/{job}/", root.display());
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Each code and message that is known, for each call.
+//! Each known code and message, for each call.
 
 use super::*;
 
@@ -11,7 +11,7 @@ const ABSENT: &str = "Requested resource not found.";
 
 #[track_caller]
 fn check(call: Call, (status, code, message): (u16, &str, &str), expected: &TrainingJobsError) {
-    let found = meaning(call, Failure::by_code(code, message, status));
+    let found = classify(call, Failure::by_code(code, message, status));
     assert_eq!(found, *expected, "{call:?} {status} {code}: {message}");
 }
 
@@ -20,17 +20,17 @@ fn refused(code: &str, message: &str) -> TrainingJobsError {
 }
 
 #[test]
-fn a_create_is_told_of_a_taken_name_and_of_a_quota_and_is_refused_everything_else() {
+fn a_create_distinguishes_a_taken_name_and_a_quota_from_other_refusals() {
     use TrainingJobsError::{LimitExceeded, NameTaken};
     check(Call::Create, (400, "ResourceInUse", TAKEN), &NameTaken(TAKEN.to_owned()));
     check(Call::Create, (400, "ResourceLimitExceeded", QUOTA), &LimitExceeded(QUOTA.to_owned()));
     for (status, code, message) in [
         (400, "ValidationException", "1 validation error detected"),
         (400, "AccessDeniedException", "User is not authorized to perform: sagemaker:CreateTrainingJob"),
-        // Something that the job needs; it does not tell that the job is absent.
+        // A resource that the job needs is missing, not the job.
         (400, "ResourceNotFound", "Experiment e does not exist"),
         (400, "ValidationException", ABSENT),
-        // Of its own data, not of a stop.
+        // The status is that of the data, not of the job.
         (400, "ValidationException", "the data set is in status Failed"),
     ] {
         check(Call::Create, (status, code, message), &refused(code, message));
@@ -38,7 +38,7 @@ fn a_create_is_told_of_a_taken_name_and_of_a_quota_and_is_refused_everything_els
 }
 
 #[test]
-fn a_stop_of_a_job_that_has_ended_is_told_from_one_that_is_refused() {
+fn a_stop_of_an_ended_job_differs_from_a_refused_stop() {
     for message in [
         ENDED,
         "The request was rejected because the training job is in status Failed.",
@@ -48,7 +48,7 @@ fn a_stop_of_a_job_that_has_ended_is_told_from_one_that_is_refused() {
     ] {
         let ended = TrainingJobsError::AlreadyEnded(message.to_owned());
         check(Call::Stop, (400, "ValidationException", message), &ended);
-        // Nothing else is answered with it.
+        // For another call, the message is a refusal.
         check(Call::OfJob, (400, "ValidationException", message), &refused("ValidationException", message));
     }
     for message in ["the training job is in status InProgress", "is in status ", "CompletedJob is no name"] {
@@ -57,7 +57,7 @@ fn a_stop_of_a_job_that_has_ended_is_told_from_one_that_is_refused() {
 }
 
 #[test]
-fn a_job_that_there_is_not_is_told_by_two_codes() {
+fn a_missing_job_has_two_codes_and_a_message() {
     let absent = TrainingJobsError::NotFound(ABSENT.to_owned());
     for call in [Call::Stop, Call::OfJob] {
         check(call, (400, "ValidationException", ABSENT), &absent);
@@ -69,13 +69,13 @@ fn a_job_that_there_is_not_is_told_by_two_codes() {
 }
 
 #[test]
-fn whatever_was_asked_waiting_and_not_knowing_are_the_same() {
+fn throttling_and_server_errors_are_the_same_for_every_call() {
     for call in [Call::Create, Call::Stop, Call::OfJob, Call::List] {
         check(call, (400, "ThrottlingException", "Rate exceeded"), &TrainingJobsError::Throttled);
         let text = |code: &str| TrainingJobsError::Unavailable(format!("{code}: {ABSENT}"));
         check(call, (500, "InternalFailure", ABSENT), &text("InternalFailure"));
         check(call, (503, "ServiceUnavailable", ABSENT), &text("ServiceUnavailable"));
-        // A server's fault does not tell what was done, whatever it is called.
+        // After a server error the effect of the call is unknown with any code.
         check(call, (500, "ValidationException", ABSENT), &text("ValidationException"));
         check(call, (500, "ResourceNotFound", ABSENT), &text("ResourceNotFound"));
     }

@@ -1,4 +1,4 @@
-//! As much of CloudWatch Logs as keeps lines and gives them back, played on loopback.
+//! An emulated CloudWatch Logs that stores and returns lines, on loopback.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -6,13 +6,13 @@ use std::sync::Mutex;
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
 
-/// Lines by stream; a group is a stream without lines.
+/// Lines by stream. A group is stored as a stream without lines.
 type Streams = BTreeMap<String, Vec<Value>>;
 
-/// Lines of a page: so few that there are several.
+/// Lines per page, few enough for several pages.
 const PAGE_LINES: usize = 1;
 
-/// An empty store.
+/// Starts an empty store.
 pub(crate) fn start() -> Service {
     let streams: Mutex<Streams> = Mutex::default();
     Service::start(move |call| answer(&mut streams.lock().unwrap(), call))

@@ -1,22 +1,22 @@
-//! An account whose services are played on loopback.
+//! An account with emulated services on loopback.
 
-use aws_connection::{SdkConfig, limited};
+use aws::{SdkConfig, limited};
 use aws_sdk_sagemaker::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
 use loopback::Service;
 use sagemaker::SageMaker;
-use service::ports::training::TrainingJobsError;
+use use_cases::ports::training::TrainingJobsError;
 
-/// The secret that requests are signed with.
+/// The secret key that signs requests.
 pub(crate) const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
-/// What is said of a job that there is not.
+/// SageMaker's message for a missing job.
 pub(crate) const ABSENT: &str = "Requested resource not found.";
 
-/// The training service and the logs, both played by `service`.
+/// Returns the client of a training service and logs that `service` emulates.
 pub(crate) fn at(service: &Service) -> SageMaker {
     at_endpoint(&service.endpoint)
 }
 
-/// The same, at any address.
+/// Like [`at`], but with any URL.
 pub(crate) fn at_endpoint(endpoint: &str) -> SageMaker {
     let credentials = Credentials::new("AKIDEXAMPLE", SECRET, None, None, "test");
     let account = SdkConfig::builder()

@@ -1,15 +1,15 @@
-//! The request for a training job: sent as it is, signed as it is sent, and once.
+//! The request for a training job is sent unchanged, signed, and only once.
 
 use loopback::{Answer, Service};
 use serde_json::{Value, json};
-use service::ports::training::{TrainingJobs, TrainingJobsError};
+use use_cases::ports::training::{TrainingJobs, TrainingJobsError};
 
 use crate::account::{SECRET, at};
 use crate::signature;
 
 const ARN: &str = "arn:aws:sagemaker:us-east-1:123456789012:training-job/hb1-x-0-0-1";
 
-/// A request with members of every kind, one that no SDK knows yet, and text that JSON must escape.
+/// Returns a request with members of every kind, a member unknown to every SDK, and text that JSON must escape.
 fn request() -> Value {
     json!({
         "TrainingJobName": "hb1-x-0-0-1",
@@ -46,7 +46,7 @@ fn request() -> Value {
 }
 
 #[tokio::test]
-async fn the_request_is_the_body_whole_and_signed() {
+async fn the_body_is_the_whole_request_and_signed() {
     let service = Service::start(|_| Answer::done(&json!({"TrainingJobArn": ARN})));
     at(&service).create(&request()).await.unwrap();
     let calls = service.calls();
@@ -60,7 +60,7 @@ async fn the_request_is_the_body_whole_and_signed() {
 }
 
 #[tokio::test]
-async fn a_create_is_sent_once_whatever_is_answered() {
+async fn a_create_is_sent_once_with_any_response() {
     let taken = "Training job names must be unique within an AWS account and region";
     let quota = "The account-level service limit 'ml.m5.large for training job usage' is 0 Instances";
     let refused = TrainingJobsError::Refused {
@@ -87,7 +87,7 @@ async fn a_create_is_sent_once_whatever_is_answered() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_does_not_say_that_nothing_was_done() {
+async fn an_unreadable_response_is_an_unavailable_service() {
     for (status, text) in [
         (200, "{\"TrainingJobArn\": "),
         (200, "<html>Welcome</html>"),

@@ -1,17 +1,17 @@
-//! One job: stopped, its instances let go, described, its tags.
+//! Calls for one job: stop, release, describe, tags.
 
 use std::collections::BTreeMap;
 
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
-use service::ports::training::{Description, TrainingJobs, TrainingJobsError, WarmPool};
+use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError, WarmPool};
 
 use crate::account::{ABSENT, at, not_found};
 
 const JOB: &str = "hb1-x-0-0-1";
 const ARN: &str = "arn:aws:sagemaker:us-east-1:123456789012:training-job/hb1-x-0-0-1";
 
-/// A job that was interrupted twice and has ended, as the service describes it.
+/// Returns the description of a job that was interrupted twice and has ended.
 fn ended() -> Value {
     let transition =
         |status: &str, start: f64| json!({"Status": status, "StartTime": start, "StatusMessage": "m"});
@@ -44,7 +44,7 @@ fn ended() -> Value {
     })
 }
 
-/// One that has just been created, in a status that this version does not know.
+/// Returns the description of a new job in a status that this version does not know.
 fn young() -> Value {
     json!({
         "TrainingJobName": JOB,
@@ -57,7 +57,7 @@ fn young() -> Value {
 }
 
 #[tokio::test]
-async fn a_job_is_described_in_the_port_s_words() {
+async fn a_job_is_described_with_all_its_fields() {
     let service = Service::start(|_| Answer::done(&ended()));
     let expected = Description {
         name: JOB.to_owned(),
@@ -78,7 +78,7 @@ async fn a_job_is_described_in_the_port_s_words() {
 }
 
 #[tokio::test]
-async fn a_job_that_has_hardly_begun_has_no_times_but_its_creation() {
+async fn a_new_job_has_only_its_creation_time() {
     let service = Service::start(|_| Answer::done(&young()));
     let found = at(&service).describe(JOB).await.unwrap();
     assert_eq!(found.secondary_status, "Defrosting");
@@ -88,23 +88,23 @@ async fn a_job_that_has_hardly_begun_has_no_times_but_its_creation() {
 }
 
 #[tokio::test]
-async fn a_description_without_what_was_promised_is_no_description() {
+async fn a_response_without_a_required_field_is_an_error() {
     for member in ["TrainingJobStatus", "SecondaryStatus", "CreationTime"] {
         let service = Service::start(move |_| {
             let mut answer = young();
             answer.as_object_mut().unwrap().remove(member);
             Answer::done(&answer)
         });
-        let error = TrainingJobsError::Unavailable(format!("the answer has no {member}"));
+        let error = TrainingJobsError::Unavailable(format!("the response has no {member}"));
         assert_eq!(at(&service).describe(JOB).await, Err(error));
     }
     let service = Service::start(|_| Answer::done(&json!({"TrainingJobStatus": "InProgress"})));
-    let error = TrainingJobsError::Unavailable("the answer has no TrainingJobArn".to_owned());
+    let error = TrainingJobsError::Unavailable("the response has no TrainingJobArn".to_owned());
     assert_eq!(at(&service).tags(JOB).await, Err(error));
 }
 
 #[tokio::test]
-async fn stop_and_release_name_the_job_and_read_nothing() {
+async fn stop_and_release_send_the_name_of_the_job() {
     let service = Service::start(|call| match call.operation() {
         "UpdateTrainingJob" => Answer::done(&json!({"TrainingJobArn": ARN})),
         _ => Answer::text(200, ""),
@@ -121,7 +121,7 @@ async fn stop_and_release_name_the_job_and_read_nothing() {
 }
 
 #[tokio::test]
-async fn a_stop_of_an_ended_job_and_of_none_are_told_apart() {
+async fn stops_of_an_ended_job_and_of_a_missing_job_are_different_errors() {
     let message = "The request was rejected because the training job is in status Stopped.";
     let service = Service::start(move |_| Answer::error(400, "ValidationException", message));
     let ended = TrainingJobsError::AlreadyEnded(message.to_owned());
@@ -132,9 +132,9 @@ async fn a_stop_of_an_ended_job_and_of_none_are_told_apart() {
     assert_eq!(at(&service).release(JOB).await, Err(not_found()));
 }
 
-/// A role that may stop jobs with our tag only is refused a job that is not there.
+/// A role that may stop only jobs with our tag gets `AccessDeniedException` for a missing job.
 #[tokio::test]
-async fn a_stop_that_is_forbidden_is_not_found_only_if_the_job_is_not_there() {
+async fn a_forbidden_stop_is_not_found_only_if_the_job_is_missing() {
     const FORBIDDEN: &str = "User is not authorized to perform: sagemaker:StopTrainingJob";
     let forbidden = || Answer::error(400, "AccessDeniedException", FORBIDDEN);
     let service = Service::start(move |call| match call.operation() {
@@ -152,11 +152,11 @@ async fn a_stop_that_is_forbidden_is_not_found_only_if_the_job_is_not_there() {
     });
     assert_eq!(at(&service).stop(JOB).await, Err(refused.clone()));
     let service = Service::start(move |_| forbidden());
-    assert_eq!(at(&service).stop(JOB).await, Err(refused), "whether it is there is not known");
+    assert_eq!(at(&service).stop(JOB).await, Err(refused), "it is unknown whether the job exists");
 }
 
 #[tokio::test]
-async fn tags_are_read_by_the_arn_that_the_job_has_and_to_their_end() {
+async fn all_tags_are_read_by_the_arn_of_the_job() {
     let service = Service::start(|call| match (call.operation(), call.body.get("NextToken")) {
         ("DescribeTrainingJob", _) => Answer::done(&young()),
         ("ListTags", None) => {
@@ -172,7 +172,7 @@ async fn tags_are_read_by_the_arn_that_the_job_has_and_to_their_end() {
 }
 
 #[tokio::test]
-async fn the_tags_of_no_job_are_not_none_and_tags_without_end_are_given_up() {
+async fn tags_of_a_missing_job_and_an_endless_list_of_tags_are_errors() {
     let service = Service::start(|call| match call.operation() {
         "DescribeTrainingJob" => Answer::error(400, "ResourceNotFound", ABSENT),
         _ => Answer::done(&json!({"Tags": []})),

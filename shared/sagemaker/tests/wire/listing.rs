@@ -2,7 +2,7 @@
 
 use loopback::{Answer, Call, Service};
 use serde_json::json;
-use service::ports::training::{Listed, Paged, TrainingJobListing, TrainingJobsError};
+use use_cases::ports::training::{Listed, Paged, TrainingJobListing, TrainingJobsError};
 
 use crate::account::at;
 
@@ -13,7 +13,7 @@ fn listed(name: &str, created: i64) -> Listed {
 }
 
 #[tokio::test]
-async fn a_page_is_asked_for_from_the_second_before_and_holds_nothing_older_than_from() {
+async fn a_page_is_requested_from_a_second_earlier_and_omits_older_jobs() {
     let service = Service::start(|_| {
         let summary = |name: &str, created: f64| {
             json!({
@@ -45,7 +45,7 @@ async fn a_page_is_asked_for_from_the_second_before_and_holds_nothing_older_than
 }
 
 #[tokio::test]
-async fn the_next_page_goes_on_with_the_same_filter_and_the_last_has_no_next() {
+async fn the_next_page_has_the_same_filter_and_the_last_page_has_no_token() {
     let service = Service::start(|_| Answer::done(&json!({"TrainingJobSummaries": []})));
     let page = at(&service).in_progress(FROM, Some("two")).await.unwrap();
     assert_eq!(page, Paged { items: Vec::new(), next: None });
@@ -54,7 +54,7 @@ async fn the_next_page_goes_on_with_the_same_filter_and_the_last_has_no_next() {
 }
 
 #[tokio::test]
-async fn a_listing_that_is_not_allowed_is_refused() {
+async fn a_denied_listing_is_refused() {
     let service = Service::start(|_| Answer::error(400, "AccessDeniedException", "not authorized"));
     let refused = TrainingJobsError::Refused {
         code: "AccessDeniedException".to_owned(),

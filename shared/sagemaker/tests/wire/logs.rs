@@ -1,8 +1,8 @@
-//! The stored log.
+//! Reads of the stored log.
 
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
-use service::ports::training::{JobLogs, LogLine, Paged, TrainingJobsError};
+use use_cases::ports::training::{JobLogs, LogLine, Paged, TrainingJobsError};
 use wire::events::logs::MAX_ID_BYTES;
 
 use crate::account::at;
@@ -26,7 +26,7 @@ fn line(id: &str, timestamp: i64) -> LogLine {
 }
 
 #[tokio::test]
-async fn lines_of_one_host_are_asked_for_and_come_in_order() {
+async fn the_lines_of_one_host_are_returned_in_order() {
     let service = Service::start(|_| {
         let events = [event("2", 1_001), event("9", 1_000), event("10", 1_001), event("1", 1_001)];
         Answer::done(&json!({"events": events, "searchedLogStreams": [], "nextToken": "two"}))
@@ -43,7 +43,7 @@ async fn lines_of_one_host_are_asked_for_and_come_in_order() {
 }
 
 #[tokio::test]
-async fn an_empty_page_may_have_a_next_one_and_a_time_before_the_epoch_is_the_epoch() {
+async fn an_empty_page_may_have_a_next_page_and_a_negative_time_becomes_the_epoch() {
     let service = Service::start(|_| Answer::done(&json!({"events": [], "nextToken": "three"})));
     let page = at(&service).read(JOB, "algo-1", -5, Some("two")).await.unwrap();
     assert_eq!(page, Paged { items: Vec::new(), next: Some("three".to_owned()) });
@@ -52,7 +52,7 @@ async fn an_empty_page_may_have_a_next_one_and_a_time_before_the_epoch_is_the_ep
 }
 
 #[tokio::test]
-async fn a_line_without_a_proper_id_is_left_out_and_the_others_are_not() {
+async fn only_lines_with_a_valid_id_are_returned() {
     let long = "1".repeat(MAX_ID_BYTES);
     let mut nameless = event("5", 5);
     nameless.as_object_mut().unwrap().remove("eventId");
@@ -64,7 +64,7 @@ async fn a_line_without_a_proper_id_is_left_out_and_the_others_are_not() {
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_has_written_yet_is_not_found() {
+async fn a_log_without_lines_is_not_found() {
     let message = "The specified log group does not exist.";
     let service = Service::start(move |_| Answer::error(400, "ResourceNotFoundException", message));
     let read = at(&service).read(JOB, "algo-1", 0, None).await;

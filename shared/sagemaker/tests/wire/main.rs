@@ -1,6 +1,5 @@
-//! What goes over the wire and what is read from it: the real SDK against services played on loopback, with answers in the
-//! shapes of the real ones.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+//! The real SDK against emulated services on loopback: the requests on the wire, and the results for real responses.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod account;
 mod create;

@@ -1,9 +1,9 @@
-//! The signature of a request, computed anew from what arrived (Signature Version 4).
+//! The signature of a request, recomputed from the received request (Signature Version 4).
 
 use loopback::Request;
 use sha2::{Digest, Sha256};
 
-/// Asserts that `request` is signed with `secret`, its body and its length included.
+/// Asserts that `secret` signs `request`, including its body and length.
 #[track_caller]
 pub(crate) fn check(request: &Request, secret: &str) {
     let given = request.header("authorization").unwrap();

@@ -1,15 +1,15 @@
-//! How often a call is made, and what is said when nobody answers.
+//! The number of attempts of each call, and the error for an unreachable service.
 
 use std::net::TcpListener;
 
 use loopback::{Answer, Service};
 use serde_json::json;
-use service::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
+use use_cases::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
 
 use crate::account::{at, at_endpoint};
 
 #[tokio::test]
-async fn what_changes_something_is_sent_once_and_a_read_twice() {
+async fn a_write_is_sent_once_and_a_read_twice() {
     let service = Service::start(|_| Answer::error(503, "ServiceUnavailable", "busy"));
     let jobs = at(&service);
     let unavailable = || TrainingJobsError::Unavailable("ServiceUnavailable: busy".to_owned());
@@ -26,8 +26,8 @@ async fn what_changes_something_is_sent_once_and_a_read_twice() {
 }
 
 #[tokio::test]
-async fn a_service_that_cannot_be_reached_is_unavailable() {
-    // A port that was free a moment ago, and on which nobody listens.
+async fn an_unreachable_service_is_unavailable() {
+    // A free port, on which no program listens.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let stopped = at_endpoint(&format!("http://{address}")).stop("j").await;
     assert!(matches!(stopped, Err(TrainingJobsError::Unavailable(_))), "{stopped:?}");

@@ -1,4 +1,5 @@
-//! What a user changes while a tuning runs: its cap, its jobs at once, and pauses, each of which the user ends.
+//! Changes of limits that a user makes while a tuning runs: the cap, the number of parallel jobs, and pauses. The user
+//! ends each pause.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -7,22 +8,22 @@ use super::{Case, dollars};
 use crate::dice::Dice;
 use crate::plan::{HOUR, MINUTE};
 
-/// A change of limits. What is `None` stays as it is.
+/// A change of limits. Limits that are `None` stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// When, ms since the start.
+    /// Time of the change, ms since the start.
     pub at: i64,
-    /// The new cap, micro-dollars, in whole cents.
+    /// The new cap, in micro-dollars and whole cents.
     pub cap: Option<u64>,
-    /// The new most jobs at once.
+    /// The new maximum number of parallel jobs.
     pub max_parallel: Option<u32>,
-    /// The tuning is paused, and goes on so long after the pause was accepted, ms. (Longer than any two clocks differ, so
-    /// that what was made later is later.)
+    /// Pauses the tuning for this long after the pause was accepted, in ms. Longer than the largest clock skew, so
+    /// that the end of the pause has the later time.
     pub pause_ms: Option<i64>,
 }
 
 impl Change {
-    /// The body of the request; `resumes` = of the one that ends the pause.
+    /// Returns the body of the request; with `resumes`, of the request that ends the pause.
     pub(crate) fn body(&self, resumes: bool) -> Value {
         if resumes {
             return json!({"paused": false});
@@ -40,7 +41,7 @@ impl Change {
         body
     }
 
-    /// Those of `case`, which is tuning `n` of `seed`.
+    /// Draws the changes of `case`, which is tuning `n` of `seed`.
     pub(super) fn drawn(seed: u64, n: u64, case: &Case) -> Vec<Self> {
         let mut dice = Dice::new(seed, "changes", n);
         if !dice.chance(0.3) {
@@ -52,11 +53,11 @@ impl Change {
         let count = dice.count(1, 4);
         let mut changes: Vec<Self> = Vec::new();
         for _ in 0..count {
-            // Now and then two at once: they are made by two clocks, and come in any order.
+            // Sometimes two changes are made at the same time. Their clocks differ, and they arrive in any order.
             let (again, new) = (dice.chance(0.3), case.submit_at + dice.between(0, latest));
             let at = changes.last().filter(|_| again).map_or(new, |last| last.at);
             let (cap, most, pause) = (dice.chance(0.4), dice.chance(0.4), dice.chance(0.4));
-            // From less than a job may cost to what hardly binds.
+            // From less than the worst case of a job to a cap that hardly binds.
             let hundredths = u64::try_from(dice.between(20, 800)).unwrap_or(100);
             let cap = cap.then(|| (one.saturating_mul(hundredths) / 100).div_ceil(10_000) * 10_000);
             let (max_parallel, pause_ms) = (dice.count(1, 8), dice.between(1, 120) * MINUTE);
@@ -72,7 +73,7 @@ impl Change {
 }
 
 impl Case {
-    /// For how long its user pauses it in all, ms, and when the last change is made, ms since the start.
+    /// Returns the total length of all pauses plus the time of the last change, in ms.
     pub(crate) fn paused_ms(&self) -> i64 {
         let pauses: i64 = self.changes.iter().filter_map(|change| change.pause_ms).sum();
         pauses + self.changes.iter().map(|change| change.at).max().unwrap_or(0)

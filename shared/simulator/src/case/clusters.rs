@@ -1,31 +1,31 @@
-//! What the jobs of a tuning may run on: one choice of instances, or several in the order of preference. Their prices, in
-//! whole micro-dollars, are told by the request or by the price list.
+//! The instance configurations of a tuning, in the order of preference. A "choice" is the index of a configuration.
+//! The request or the price list sets the prices, in whole micro-dollars.
 
 use super::{Case, Choices};
 
-/// Instance types of the choices, in their order: what a request says an hour of one costs, and what the price list says
-/// (micro-dollars). What comes next is dearer, or cheaper.
+/// Instance types of the choices, in their order, with the hourly prices of the request and of the price list, in
+/// micro-dollars. The second is more expensive than the first, the third cheaper.
 const TYPES: [(&str, u64, u64); 3] = [
     ("ml.m5.xlarge", 461_000, 230_000),
     ("ml.c5.2xlarge", 816_000, 408_000),
     ("ml.c5.large", 204_000, 102_000),
 ];
 
-/// Most choices besides the first.
+/// Maximum number of choices besides the first.
 pub(crate) const OTHERS_MAX: u32 = 2;
 
-/// What one job runs on.
+/// The instances of one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cluster {
     /// Instance type.
     pub(crate) kind: &'static str,
-    /// How many instances.
+    /// Number of instances.
     pub(crate) count: u32,
-    /// Micro-dollars an hour of one.
+    /// Price of one instance, in micro-dollars per hour.
     pub(crate) instance_hour: u64,
 }
 
-/// What the price list says of an instance type: micro-dollars an hour.
+/// Returns the price of an instance type in the price list, in micro-dollars per hour.
 pub(crate) fn listed(kind: &str) -> Option<u64> {
     TYPES.iter().find(|(name, ..)| *name == kind).map(|(_, _, listed)| *listed)
 }
@@ -35,7 +35,7 @@ fn index(choice: u32) -> usize {
 }
 
 impl Choices {
-    /// Choice number `choice`, the last one beyond it.
+    /// Returns the instances of a choice; beyond the last choice, those of the last.
     pub(super) fn cluster(&self, choice: u32) -> Cluster {
         let choice = index(choice).min(self.others.len());
         let count = choice.checked_sub(1).and_then(|other| self.others.get(other)).copied();
@@ -44,24 +44,24 @@ impl Choices {
         Cluster { kind, count: count.unwrap_or(self.instances), instance_hour }
     }
 
-    /// All of them.
+    /// Returns the instances of all choices.
     pub(super) fn clusters(&self) -> impl Iterator<Item = Cluster> + '_ {
         (0..=u32::try_from(self.others.len()).unwrap_or(0)).map(|choice| self.cluster(choice))
     }
 }
 
 impl Case {
-    /// How many choices of instances there are.
+    /// Returns the number of choices.
     pub(crate) fn clusters(&self) -> u32 {
         u32::try_from(self.choices.others.len()).unwrap_or(0) + 1
     }
 
-    /// What a job of choice number `choice` runs on.
+    /// Returns the instances of a job on a choice.
     pub(crate) fn cluster(&self, choice: u32) -> Cluster {
         self.choices.cluster(choice)
     }
 
-    /// Which choice has this instance type and this number of instances.
+    /// Returns the choice with this instance type and this number of instances.
     pub(crate) fn choice_of(&self, kind: &str, count: u64) -> Option<u32> {
         (0..self.clusters()).find(|choice| {
             let cluster = self.cluster(*choice);
@@ -69,7 +69,7 @@ impl Case {
         })
     }
 
-    /// What `seconds` of a job on choice number `choice` cost, in micro-dollars, rounded up.
+    /// Returns the cost of `seconds` of a job on a choice, in micro-dollars, rounded up.
     pub(crate) fn cost(&self, choice: u32, seconds: i64) -> u64 {
         let Cluster { count, instance_hour, .. } = self.cluster(choice);
         let per_hour =
@@ -79,7 +79,7 @@ impl Case {
         u64::try_from(milli.div_ceil(3_600_000)).unwrap_or(u64::MAX)
     }
 
-    /// The same of the choice that costs most.
+    /// Like [`Self::cost`], but of the most expensive choice.
     pub(crate) fn dearest(&self, seconds: i64) -> u64 {
         (0..self.clusters()).map(|choice| self.cost(choice, seconds)).max().unwrap_or(0)
     }

@@ -1,18 +1,20 @@
-//! The outbox: every ordered action has its row, in the same commit; a row goes through its states in order.
+//! P2, the outbox: every ordered action has a row from the same commit, and a row passes through its states in order.
 
-use service::memory::Change;
+use use_cases::memory::Change;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::Checker;
 
-/// Checks the change of an action's row.
+/// Checks a change of an action's row.
 pub(super) fn changed(id: &str, change: &Change) -> Result<(), String> {
     let name = format!("{id}/{}", change.key.sk);
-    let Some(new) = &change.new else { return Err(format!("P2: the row of {name} was removed")) };
+    let Some(new) = &change.new else { return Err(format!("P2: the row of action {name} was deleted")) };
     let new = ActionRow::read(new).map_err(|error| error.to_string())?;
     let Some(old) = &change.old else {
         let fresh = new.status == ActionStatus::Pending && new.revision == 0 && new.tries == 0;
-        return fresh.then_some(()).ok_or_else(|| format!("P2: {name} begins as {new:?}"));
+        return fresh
+            .then_some(())
+            .ok_or_else(|| format!("P2: the new row of action {name} is not pending: {new:?}"));
     };
     let old = ActionRow::read(old).map_err(|error| error.to_string())?;
     let follows = matches!(
@@ -27,14 +29,14 @@ pub(super) fn changed(id: &str, change: &Change) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "P2: {name} went from {:?} r{} to {:?} r{}",
+            "P2: the row of action {name} went from {:?} (revision {}) to {:?} (revision {})",
             old.status, old.revision, new.status, new.revision
         ))
     }
 }
 
 impl Checker {
-    /// Every ruling that orders something has its row in the same commit, and no row comes without a ruling.
+    /// Checks that every ruling with an action has its row in the same commit, and that no row comes without a ruling.
     pub(super) fn rows_of_rulings(&mut self, now: i64, changes: &[Change]) {
         let mut ordered = Vec::new();
         let mut rows = Vec::new();
@@ -50,7 +52,10 @@ impl Checker {
         ordered.sort();
         rows.sort();
         if ordered != rows {
-            self.violation(now, &format!("P2: ordered {ordered:?}, rows {rows:?}"));
+            self.violation(
+                now,
+                &format!("P2: a commit ordered the actions {ordered:?} but wrote the rows {rows:?}"),
+            );
         }
     }
 }

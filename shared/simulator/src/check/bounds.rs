@@ -1,6 +1,7 @@
-//! Bounds that a user sets (further attempts, instances), and what must be known before a trial is judged by rank.
+//! Bounds that a user sets (`MaxInterruptions`, `MaxInstances`), and the log reads that must precede a judgement by
+//! rank.
 //!
-//! Counted anew from the recorded facts and rulings; reads nothing of the decider's state.
+//! Recounted from the recorded facts and rulings, without the decider's state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +11,19 @@ use tuning::step::Step;
 
 use super::{Book, Money};
 
-/// What is counted of one tuning.
+/// The counts of one tuning.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
-    /// Further attempts of each trial that count against `MaxInterruptions`.
+    /// Further attempts of each trial that count toward `MaxInterruptions`.
     retries: BTreeMap<u32, u32>,
-    /// Log streams of each trial.
+    /// Known log streams of each trial.
     streams: BTreeMap<u32, BTreeSet<String>>,
-    /// How many streams each trial had when its stored log was last read for that.
+    /// Number of streams of each trial that its last complete log read covered.
     read: BTreeMap<u32, u32>,
 }
 
 impl Book {
-    /// The facts of a step, before its rulings are looked at.
+    /// Counts the facts of a step, before its rulings are checked.
     pub(super) fn count_facts(&mut self, step: &Step) {
         for recorded in &step.facts {
             match &recorded.fact {
@@ -38,14 +39,14 @@ impl Book {
         }
     }
 
-    /// A ruling, after it entered the other books.
-    pub(super) fn within_bounds(&mut self, ruling: &Ruling) -> Result<(), String> {
+    /// Checks a ruling that is already in the other books.
+    pub(super) fn check_bounds(&mut self, ruling: &Ruling) -> Result<(), String> {
         match ruling {
             Ruling::AttemptAwaited {
                 why: RetryWhy::RuntimeCutTooShort | RetryWhy::NextInstances | RetryWhy::Quota,
                 ..
             } => Ok(()),
-            // On demand it begins anew.
+            // The count starts again on demand.
             Ruling::AttemptAwaited { why: RetryWhy::OnDemand, job, .. } => {
                 self.bounds.retries.remove(&job.trial);
                 Ok(())
@@ -57,31 +58,34 @@ impl Book {
                 let fine = *retries <= most;
                 fine.then_some(()).ok_or_else(|| {
                     format!(
-                        "MaxInterruptions: trial {} is tried again {retries} times, {most} are allowed",
+                        "MaxInterruptions: trial {} has {retries} further attempts, {most} are allowed",
                         job.trial
                     )
                 })
             }
-            // Each rung has its own.
+            // The count starts again at each rung.
             Ruling::TrialPromoted { trial, .. } => {
                 self.bounds.retries.remove(trial);
                 Ok(())
             }
-            Ruling::StartOrdered { .. } => self.within_instances(),
-            Ruling::TrialJudged { trial, .. } => self.log_was_read(*trial),
+            Ruling::StartOrdered { .. } => self.check_max_instances(),
+            Ruling::TrialJudged { trial, .. } => self.check_log_was_read(*trial),
             _ => Ok(()),
         }
     }
 
-    fn within_instances(&self) -> Result<(), String> {
+    fn check_max_instances(&self) -> Result<(), String> {
         let Some(most) = self.definition.limits.max_instances else { return Ok(()) };
         let running = self.jobs.values().filter(|job| !job.end_seen);
         let instances: u32 = running.map(|job| self.case.cluster(job.launch.instances).count).sum();
-        (instances <= most).then_some(()).ok_or_else(|| format!("MaxInstances: {instances} instances run"))
+        (instances <= most)
+            .then_some(())
+            .ok_or_else(|| format!("MaxInstances: {instances} instances run, {most} are allowed"))
     }
 
-    /// After a restart the ranks of lines hold only if none was lost: an open job's stored log is read first.
-    fn log_was_read(&self, trial: u32) -> Result<(), String> {
+    /// Checks that the stored log of an open job was read after a restart. The ranks of lines are only valid if no
+    /// line was lost.
+    fn check_log_was_read(&self, trial: u32) -> Result<(), String> {
         let streams = self.bounds.streams.get(&trial).map_or(0, BTreeSet::len);
         let read = self.bounds.read.get(&trial).copied().unwrap_or(0);
         let open = self.jobs.iter().any(|(key, job)| key.trial == trial && job.money == Money::Reserved);
@@ -90,7 +94,7 @@ impl Book {
         }
         let fine = usize::try_from(read).is_ok_and(|read| read >= streams);
         fine.then_some(()).ok_or_else(|| {
-            format!("P6: trial {trial} is judged by rank, {streams} streams are known and {read} were read")
+            format!("P6: trial {trial} was judged by rank after {read} of its {streams} known log streams were read")
         })
     }
 }

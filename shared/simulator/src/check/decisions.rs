@@ -1,5 +1,5 @@
-//! Events of trials: what the bus is told was decided, of a job whose order exists, with the numbers of the ruling; and that a
-//! tuning is being stopped.
+//! Published trial events: each must report a decision that a step made, with the numbers of its ruling. Also checks
+//! the status change to `Stopping`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use wire::names::parse_training_job_name;
 
 use super::Checker;
 
-/// What was decided of the trials of one tuning.
+/// The decisions on the trials of one tuning.
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
-    /// Jobs that were to stop at a rung.
+    /// Jobs that were ordered to stop at a rung.
     stopped: BTreeSet<(JobKey, u32)>,
     judged: BTreeMap<(u32, u32), Numbers>,
     promoted: BTreeMap<(u32, u32), Numbers>,
@@ -22,7 +22,7 @@ pub(crate) struct Decisions {
 type Numbers = (Option<f64>, Verdict);
 
 impl Decisions {
-    pub(super) fn ruled(&mut self, ruling: &Ruling) {
+    pub(super) fn record(&mut self, ruling: &Ruling) {
         match ruling {
             Ruling::StopOrdered { job, why: StopWhy::Rung { rung } } => {
                 self.stopped.insert((*job, *rung));
@@ -48,27 +48,33 @@ impl Decisions {
 }
 
 impl Checker {
-    /// The bus was told of a trial.
-    pub(crate) fn decision(&mut self, now: i64, detail: &Value) {
-        if !self.is_true(detail) {
-            self.violation(now, &format!("{detail} went out, no step decided it"));
+    /// Checks a published trial event.
+    pub(crate) fn decision_published(&mut self, now: i64, detail: &Value) {
+        if !self.matches_a_ruling(detail) {
+            self.violation(
+                now,
+                &format!("trial event {detail} was published, but no step made this decision"),
+            );
         }
         let word = detail["Decision"].as_str().unwrap_or_default();
-        *self.decisions_told.entry(word.to_owned()).or_default() += 1;
+        *self.decisions_published.entry(word.to_owned()).or_default() += 1;
     }
 
-    /// It was told that the tuning `name` is being stopped.
-    pub(crate) fn stopping(&mut self, now: i64, name: &str) {
+    /// Checks a published status change to `Stopping` of the tuning `name`.
+    pub(crate) fn stopping_published(&mut self, now: i64, name: &str) {
         let book = self.books.values().find(|book| book.definition.name == name);
         if !book.is_some_and(|book| book.ending == Some(EndReason::Stopped)) {
-            self.violation(now, &format!("{name} was told to be stopping, and nobody has stopped it"));
+            self.violation(
+                now,
+                &format!("status Stopping of {name} was published, but its user has not stopped it"),
+            );
         }
-        *self.decisions_told.entry("Stopping".to_owned()).or_default() += 1;
+        *self.decisions_published.entry("Stopping".to_owned()).or_default() += 1;
     }
 
-    fn is_true(&self, detail: &Value) -> bool {
+    fn matches_a_ruling(&self, detail: &Value) -> bool {
         let number = |name: &str| detail[name].as_u64().and_then(|number| u32::try_from(number).ok());
-        let told = || {
+        let matches = || {
             let (id, job) = parse_training_job_name(detail["TrainingJobName"].as_str()?)?;
             let (word, rung) = (detail["Decision"].as_str()?, number("Rung")?);
             let (value, verdict) = self.books.get(&id)?.decisions.numbers(word, job, rung)?;
@@ -78,9 +84,9 @@ impl Checker {
                     && number("MayGoOn") == Some(verdict.allowed)
                     && detail["ObjectiveValue"].as_f64() == value
             };
-            let goes_on = verdict.goes_on == (word == "Promoted");
+            let goes_on = verdict.continues == (word == "Promoted");
             Some(number("Trial") == Some(job.trial) && goes_on && (detail.get("Rank").is_none() || same()))
         };
-        told().unwrap_or(false)
+        matches().unwrap_or(false)
     }
 }

@@ -1,7 +1,8 @@
-//! The limits in force: the cap, the jobs at once, the pause, as the user changed them. Of each limit the change that was
-//! made last stands, in whatever order changes arrive; none that was taken is lost.
+//! The limits in force: the cap, the maximum number of parallel jobs, and the pause, as the user changed them. The
+//! latest change of each limit is in force, in whatever order changes arrive, and no accepted change is lost.
 //!
-//! Kept from the facts alone: those that the steps hold say what is in force, those that were stored say what should be.
+//! Uses only facts: the facts of the steps define the limits in force, and the stored facts define those that must be
+//! in force.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +11,29 @@ use tuning::fact::{Fact, Recorded};
 use super::Book;
 use crate::case::Case;
 
-/// When a change was made, and the key of its fact: of two at one time the greater key is the later.
+/// Time of a change, in ms, and the key of its fact. Of two changes at the same time, the one with the greater key is
+/// later.
 type Made = (i64, String);
 
-/// What is in force for one tuning, as far as its steps have heard.
+/// The limits in force for one tuning, by the facts of its steps.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// The cap, micro-dollars.
+    /// The cap, in micro-dollars. `None` = no cap.
     pub(crate) cap: Option<u64>,
-    /// The highest there ever was; `None` = there was a time without.
+    /// The highest cap so far, in micro-dollars. `None` = the tuning began without a cap.
     pub(crate) highest_cap: Option<u64>,
-    /// What was booked above a cap when it was lowered: that much stands.
+    /// The amount that was booked above the cap when the cap was lowered, in micro-dollars. It stays booked.
     standing: u64,
-    /// Most jobs at once.
+    /// Maximum number of parallel jobs.
     pub(crate) max_parallel: u32,
-    /// Whether no further job may be ordered.
+    /// Whether the tuning is paused: no job may be ordered.
     pub(crate) paused: bool,
+    /// The latest change of the cap, of the parallel jobs and of the pause.
     made: [Option<Made>; 3],
 }
 
-/// Whether a change that was made then is later than what is in force; if so it is in force now.
-fn later(place: &mut Option<Made>, made: &Made) -> bool {
+/// Puts a change in force if it is later than the one in force. Returns whether it is.
+fn supersede(place: &mut Option<Made>, made: &Made) -> bool {
     let later = place.as_ref().is_none_or(|old| old < made);
     if later {
         *place = Some(made.clone());
@@ -50,16 +53,17 @@ impl Limits {
         }
     }
 
-    /// Takes a change; `booked` is what is spent and reserved. What it changes, for the report.
+    /// Applies a change; `booked` is the spent plus the reserved amount, in micro-dollars. Returns its effects, for
+    /// the report.
     fn change(&mut self, recorded: &Recorded, booked: u64) -> Vec<&'static str> {
         let Fact::LimitsChanged { cap, max_parallel, paused } = &recorded.fact else { return Vec::new() };
         let made = (recorded.at, recorded.key.clone());
         let [cap_made, parallel_made, paused_made] = &mut self.made;
         let mut names = Vec::new();
         if let Some(new) = cap {
-            if later(cap_made, &made) {
+            if supersede(cap_made, &made) {
                 names.push(match self.cap {
-                    _ if booked > new.0 => "LimitsChanged, cap below what is booked",
+                    _ if booked > new.0 => "LimitsChanged, cap below the booked amount",
                     Some(old) if new.0 > old => "LimitsChanged, cap raised",
                     _ => "LimitsChanged, cap lowered",
                 });
@@ -67,30 +71,30 @@ impl Limits {
                 self.highest_cap = self.highest_cap.map(|highest| highest.max(new.0));
                 self.standing = if booked > new.0 { booked } else { 0 };
             } else {
-                names.push("LimitsChanged, overtaken by a later change");
+                names.push("LimitsChanged, superseded by a later change");
             }
         }
         if let Some(new) = max_parallel {
-            if later(parallel_made, &made) {
+            if supersede(parallel_made, &made) {
                 let fewer = *new < self.max_parallel;
                 names.push(if fewer { "LimitsChanged, fewer jobs" } else { "LimitsChanged, more jobs" });
                 self.max_parallel = *new;
             } else {
-                names.push("LimitsChanged, overtaken by a later change");
+                names.push("LimitsChanged, superseded by a later change");
             }
         }
         if let Some(new) = paused {
-            if later(paused_made, &made) {
-                names.push(if *new { "LimitsChanged, paused" } else { "LimitsChanged, goes on" });
+            if supersede(paused_made, &made) {
+                names.push(if *new { "LimitsChanged, paused" } else { "LimitsChanged, resumed" });
                 self.paused = *new;
             } else {
-                names.push("LimitsChanged, overtaken by a later change");
+                names.push("LimitsChanged, superseded by a later change");
             }
         }
         names
     }
 
-    /// Whether a change would change something: some limit of it was last changed before.
+    /// Returns whether a change is missing: one of its limits is not in force and no later change is.
     pub(super) fn misses(&self, recorded: &Recorded) -> bool {
         let Fact::LimitsChanged { cap, max_parallel, paused } = &recorded.fact else { return false };
         let made = (recorded.at, recorded.key.clone());
@@ -103,7 +107,7 @@ impl Limits {
 }
 
 impl Book {
-    /// Takes a change of limits, if the fact is one.
+    /// Applies the fact if it is a change of limits.
     pub(super) fn limits_changed(&mut self, recorded: &Recorded) {
         let (spent, reserved) = self.money();
         for name in self.limits.change(recorded, spent + reserved) {
@@ -111,39 +115,43 @@ impl Book {
         }
     }
 
-    /// P1 after every fact and ruling: what is booked is within the cap, or stood when the cap was lowered.
-    pub(super) fn within_cap(&self) -> Result<(), String> {
+    /// Checks P1: the booked amount is within the cap, or was booked before the cap was lowered.
+    pub(super) fn check_cap(&self) -> Result<(), String> {
         let (spent, reserved) = self.money();
         if self.definition.grants && !self.overrun && spent + reserved > self.granted {
-            return Err(format!("P1: spent {spent} + reserved {reserved} is above {} granted", self.granted));
+            return Err(format!(
+                "P1: spent {spent} + reserved {reserved} exceeds the granted {}",
+                self.granted
+            ));
         }
         match self.limits.cap {
-            // The books tell the truth when the service has broken its word.
+            // After an overrun the books show the true amount, which may exceed the cap.
             Some(cap) if spent + reserved > cap.max(self.limits.standing) && !self.overrun => {
-                Err(format!("P1: spent {spent} + reserved {reserved} is above the cap {cap}"))
+                Err(format!("P1: spent {spent} + reserved {reserved} exceeds the cap {cap}"))
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    /// A job was ordered, and is in these books: whether the limits in force allow that.
-    pub(super) fn allowed_to_start(&self) -> Result<(), String> {
+    /// Checks that the limits in force allow the job that was just ordered and is in these books.
+    pub(super) fn check_start_limits(&self) -> Result<(), String> {
         if self.limits.paused {
-            return Err("Pause: a job is ordered while the tuning is paused".to_owned());
+            return Err("Pause: a job was ordered while the tuning was paused".to_owned());
         }
         let (spent, reserved) = self.money();
         if let Some(cap) = self.limits.cap.filter(|cap| spent + reserved > *cap) {
             return Err(format!(
-                "P1: a job is ordered, spent {spent} + reserved {reserved}, the cap is {cap}"
+                "P1: a job was ordered although spent {spent} + reserved {reserved} exceeds the cap {cap}"
             ));
         }
         let running = self.jobs.values().filter(|job| !job.end_seen).count();
         if running > usize::try_from(self.limits.max_parallel).unwrap_or(usize::MAX) {
-            return Err(format!("MaxParallel: {running} jobs hold slots, {}", self.limits.max_parallel));
+            let most = self.limits.max_parallel;
+            return Err(format!("MaxParallel: {running} jobs are ordered or run, {most} are allowed"));
         }
         Ok(())
     }
 }
 
-/// Changes that were stored, by tuning and key, and when.
+/// Stored changes with the time of their commit, by tuning and key of the fact.
 pub(super) type Stored = BTreeMap<(String, String), (i64, Recorded)>;

@@ -1,26 +1,26 @@
-//! The month's cap: what is granted to all tunings together is never above it, every grant is in exactly one place, and
-//! what was not used is back at the end (P1 for a stack).
+//! P1 for a stack, the monthly cap: the grants of all tunings together never exceed it, every grant is booked in
+//! exactly one place, and unused money is returned at the end.
 
 use std::collections::BTreeMap;
 
-use service::memory::Change;
 use tuning::fact::Fact;
 use tuning::ruling::Ruling;
+use use_cases::memory::Change;
 use wire::stored::{self, BUDGET, FACT_PREFIX, MonthRow};
 
 use super::Checker;
 
-/// The checker's own books of the months.
+/// The checker's books of the months.
 #[derive(Debug, Default)]
 pub(crate) struct Months {
-    /// Granted less given back, by month.
+    /// Granted minus returned money, in micro-dollars, by month.
     granted: BTreeMap<String, u64>,
-    /// Returns that were ordered: (tuning, number) -> month and amount.
+    /// Ordered returns: (tuning, number) -> month and amount.
     ordered: BTreeMap<(String, u32), (String, u64)>,
 }
 
 impl Checker {
-    /// Looks at all changes of one transaction: facts and the month's row must say the same.
+    /// Checks the changes of one transaction: the facts and the month's row must agree.
     pub(super) fn months(&mut self, now: i64, changes: &[Change]) {
         let mut wrong = Vec::new();
         for change in changes {
@@ -35,7 +35,9 @@ impl Checker {
                             let held = self.months.granted.entry(month.clone()).or_default();
                             *held = held.saturating_sub(*amount);
                         }
-                        None => wrong.push(format!("P1: return {n} of {id} is booked, nobody ordered it")),
+                        None => {
+                            wrong.push(format!("P1: return {n} of {id} was booked, but no step ordered it"));
+                        }
                     },
                     _ => {}
                 }
@@ -53,19 +55,19 @@ impl Checker {
         for change in changes.iter().filter(|change| change.key.pk == BUDGET) {
             let row = change.new.as_ref().map(MonthRow::read);
             let Some(Ok(row)) = row else {
-                wrong.push(format!("P1: the row of a month is {row:?}"));
+                wrong.push(format!("P1: the row of a month is missing or unreadable: {row:?}"));
                 continue;
             };
             let counted = self.months.granted.get(&row.month).copied().unwrap_or(0);
             if row.granted.0 != counted {
                 wrong.push(format!(
-                    "P1: {} has {} granted, the facts say {counted}",
+                    "P1: the row of month {} has {} granted, the facts sum to {counted}",
                     row.month, row.granted.0
                 ));
             }
             if self.monthly_cap.is_some_and(|cap| counted > cap) {
                 wrong.push(format!(
-                    "P1: {counted} are granted in {}, above {:?}",
+                    "P1: {counted} granted in month {} exceeds the monthly cap {:?}",
                     row.month, self.monthly_cap
                 ));
             }
@@ -75,7 +77,7 @@ impl Checker {
         }
     }
 
-    /// All that was granted and not spent is back.
+    /// Checks that granted money that was not spent is returned at the end.
     pub(super) fn months_at_end(&self) -> Option<String> {
         let ended = self.books.values().filter(|book| book.definition.grants);
         if ended.clone().any(|book| book.ended.is_none() || book.replica.ledger.overrun) {
@@ -83,6 +85,7 @@ impl Checker {
         }
         let spent: u64 = ended.map(|book| book.money().0).sum();
         let granted: u64 = self.months.granted.values().sum();
-        (granted != spent).then(|| format!("P1: {granted} stay granted at the end, {spent} were spent"))
+        (granted != spent)
+            .then(|| format!("P1: {granted} is still granted at the end, but only {spent} was spent"))
     }
 }

@@ -1,5 +1,5 @@
-//! Instances kept after jobs, by books of their own: what is reserved for them, why they are read or let go, and what is
-//! booked in the end.
+//! Warm pools: the books of instances that are kept after jobs. Checks what is reserved for them, why they are read or
+//! released, and what is booked at the end.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,34 @@ use tuning::ruling::Ruling;
 
 use super::{Book, Money};
 
-/// "An allowance of a minute": for so long instances may be kept beyond what was asked for.
+/// Longest time that instances are kept beyond the requested time, in seconds.
 const ALLOWANCE_SECONDS: i64 = 60;
-/// "An hour after its time."
+/// Time after which an unknown pool is booked in full, in ms.
 const SETTLED_MS: i64 = 3_600_000;
 
-/// What is kept after one job.
+/// The books of the instances kept after one job.
 #[derive(Debug)]
 struct PoolBook {
     choice: u32,
     money: Money,
     reservation: u64,
-    /// When its time is over, ms.
+    /// End of the keep-alive period with its allowance, in ms.
     until: i64,
     read: u32,
     released: bool,
     over: Option<Retained>,
 }
 
-/// All that was kept.
+/// The books of all kept instances of one tuning.
 #[derive(Debug, Default)]
 pub(super) struct Pools {
     by_job: BTreeMap<JobKey, PoolBook>,
-    /// Greatest time that the sweeper told.
+    /// The latest time that the sweeper recorded, in ms.
     clock: i64,
 }
 
 impl Pools {
-    /// Spent and reserved.
+    /// Returns the spent and the reserved amount, in micro-dollars.
     pub(super) fn money(&self) -> (u64, u64) {
         self.by_job.values().fold((0, 0), |(spent, reserved), pool| match pool.money {
             Money::Reserved => (spent, reserved + pool.reservation),
@@ -47,19 +47,20 @@ impl Pools {
 }
 
 impl Book {
-    /// What keeping the instances of a job that asks for `seconds` may cost.
-    pub(super) fn keeping_costs(&self, choice: u32, seconds: u64) -> u64 {
+    /// Returns the worst-case cost of keeping the instances of a job for `seconds`, in micro-dollars.
+    pub(super) fn keeping_cost(&self, choice: u32, seconds: u64) -> u64 {
         match i64::try_from(seconds).unwrap_or(i64::MAX) {
             0 => 0,
             seconds => self.case.cost(choice, seconds + ALLOWANCE_SECONDS),
         }
     }
 
-    /// A job was billed that had instances: what keeping them may cost stays reserved. `ended`, ms.
-    pub(super) fn kept_after(&mut self, key: JobKey, ended: i64) {
+    /// Opens the books of the instances kept after a billed job that ended at `ended` (ms). Their worst case stays
+    /// reserved.
+    pub(super) fn open_pool(&mut self, key: JobKey, ended: i64) {
         let Some(job) = self.jobs.get(&key) else { return };
         let (choice, seconds) = (job.launch.instances, job.keep_seconds);
-        let reservation = self.keeping_costs(choice, seconds);
+        let reservation = self.keeping_cost(choice, seconds);
         if seconds == 0 {
             return;
         }
@@ -76,7 +77,7 @@ impl Book {
         self.pools.by_job.insert(key, pool);
     }
 
-    /// What the service said.
+    /// Records a fact about kept instances.
     pub(super) fn pool_fact(&mut self, recorded: &Recorded) {
         if recorded.fact == Fact::TimePassed {
             self.pools.clock = self.pools.clock.max(recorded.at);
@@ -88,7 +89,7 @@ impl Book {
         }
     }
 
-    /// A ruling about kept instances.
+    /// Checks a ruling about kept instances.
     pub(super) fn pool_ruling(&mut self, ruling: &Ruling) -> Result<(), String> {
         let now = self.pools.clock;
         match ruling {
@@ -96,19 +97,26 @@ impl Book {
                 let pool = self.pool(*job)?;
                 let in_order = std::mem::replace(&mut pool.read, *n) + 1 == *n && !pool.released;
                 let due = !last || now >= pool.until;
-                (in_order && due).then_some(()).ok_or_else(|| format!("P2: reading {n} of what {job} keeps"))
+                (in_order && due).then_some(()).ok_or_else(|| {
+                    format!(
+                        "P2: pool read {n} after job \
+                    {job} was ordered out of order, too early or after its release"
+                    )
+                })
             }
             Ruling::PoolReleaseOrdered { job } => {
                 let pool = self.pool(*job)?;
                 let twice = std::mem::replace(&mut pool.released, true);
-                (!twice).then_some(()).ok_or_else(|| format!("P2: what {job} keeps is let go twice"))
+                (!twice)
+                    .then_some(())
+                    .ok_or_else(|| format!("P2: the pool after job {job} was released twice"))
             }
             Ruling::PoolClosed { job, seconds, amount } => {
                 let case = self.case.clone();
                 let pool = self.pool(*job)?;
                 let expect = match (pool.over, seconds) {
-                    (Some(Retained::Seconds(told)), Some(seconds)) if told == *seconds => {
-                        Some(case.cost(pool.choice, i64::try_from(told).unwrap_or(i64::MAX)))
+                    (Some(Retained::Seconds(kept)), Some(seconds)) if kept == *seconds => {
+                        Some(case.cost(pool.choice, i64::try_from(kept).unwrap_or(i64::MAX)))
                     }
                     (Some(Retained::Unknown), None) => Some(pool.reservation),
                     (None, None) if now >= pool.until + SETTLED_MS => Some(pool.reservation),
@@ -116,7 +124,9 @@ impl Book {
                 };
                 let (reservation, over) = (pool.reservation, pool.over);
                 if pool.money != Money::Reserved || expect != Some(amount.0) {
-                    return Err(format!("P1: {amount} is booked for what {job} kept: {over:?}"));
+                    return Err(format!(
+                        "P1: {amount} was booked for the pool after job {job}, expected {expect:?} ({over:?})"
+                    ));
                 }
                 pool.money = Money::Spent(amount.0);
                 self.overrun |= amount.0 > reservation;
@@ -128,6 +138,6 @@ impl Book {
 
     fn pool(&mut self, key: JobKey) -> Result<&mut PoolBook, String> {
         let pool = self.pools.by_job.get_mut(&key).filter(|pool| pool.money == Money::Reserved);
-        pool.ok_or_else(|| format!("P1: no instances are kept after {key}"))
+        pool.ok_or_else(|| format!("P1: a ruling concerns a pool after job {key}, but there is no open pool"))
     }
 }

@@ -1,6 +1,7 @@
-//! P6 where trials are promoted: who waits, who goes on and with what job, counted anew from the recorded rulings.
+//! P6 with promotion: the trials that wait, those that are promoted, and their jobs, recounted from the recorded
+//! rulings.
 //!
-//! The brackets are computed here from the three numbers of the request; nothing of the decider is asked.
+//! The brackets are computed here from `MinResource`, `MaxResource` and eta, without code of the decider.
 
 use std::collections::BTreeMap;
 
@@ -11,48 +12,49 @@ use tuning::ruling::{EndReason, Ruling, StopWhy, TrialEnd};
 use super::rungs::rank;
 use super::{Arrival, Book, Money};
 
-/// A bracket and its round.
+/// A bracket and a round.
 type Place = (u32, u32);
 
-/// What is counted of one tuning.
+/// The books of one tuning's promotions.
 #[derive(Debug, Default)]
 pub(crate) struct Promotions {
     cohorts: BTreeMap<Place, Cohort>,
     trials: BTreeMap<u32, Standing>,
-    /// Trials that have joined each bracket.
+    /// Number of trials that have joined each bracket.
     joined: BTreeMap<u32, u32>,
-    /// Whether any trial was tried again.
-    pub(super) tried_again: bool,
+    /// Whether any trial had a further attempt.
+    pub(super) has_retries: bool,
 }
 
-/// Trials that are promoted among each other.
+/// A cohort: the trials that compete with each other for promotion.
 #[derive(Debug, Default)]
 struct Cohort {
     joined: usize,
-    /// What has ended at each rung, and how many went on.
+    /// The arrivals at each rung, and the number of promoted trials.
     rungs: BTreeMap<u32, (Vec<Arrival>, usize)>,
-    /// Whether one of them failed.
+    /// Whether a trial of the cohort failed.
     failed: bool,
-    /// Whether a job was started for the last rung.
-    at_the_top: bool,
+    /// Whether a job was ordered for the last rung.
+    has_last_rung_job: bool,
 }
 
-/// Where a trial stands.
+/// The progress of a trial.
 #[derive(Debug)]
 struct Standing {
     place: Place,
     rung: u32,
     stage: Stage,
-    /// Epochs that it was promoted with.
-    had: u32,
+    /// Number of epochs that it was promoted with.
+    promoted_with: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
-    /// It has a job, or is tried again.
+    /// It has a job, or its next attempt is awaited.
     Trains,
-    /// It was promoted; its job is not ordered yet.
+    /// It was promoted, but its job is not ordered yet.
     Promoted,
+    /// It waits at its rung.
     Waits {
         value: Option<f64>,
         resource: u32,
@@ -61,18 +63,18 @@ enum Stage {
 }
 
 impl Standing {
-    /// Whether it may yet come to its rung.
+    /// Returns whether the trial has not reached its rung yet.
     fn is_on_its_way(&self) -> bool {
         matches!(self.stage, Stage::Trains | Stage::Promoted)
     }
 }
 
-/// The brackets of Hyperband, as the article has them.
+/// The brackets of Hyperband, as in the paper (Algorithm 1).
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     max_resource: u32,
     eta: u32,
-    /// Of the most exploring bracket.
+    /// `s` of the bracket with the most trials.
     s_max: u32,
 }
 
@@ -91,21 +93,21 @@ impl Shape {
         self.max_resource / self.eta.pow(self.last_rung(bracket).saturating_sub(rung))
     }
 
-    /// Trials of one round.
+    /// Returns the number of trials in one round of a bracket.
     fn trials(self, bracket: u32) -> u32 {
         let s = self.last_rung(bracket);
         ((self.s_max + 1) * self.eta.pow(s)).div_ceil(s + 1)
     }
 
-    /// How many of `joined` go on from a rung in the end.
-    fn going_on(self, joined: usize, rung: u32) -> usize {
+    /// Returns how many of `joined` trials are promoted from a rung once it is closed.
+    fn promoted_in_total(self, joined: usize, rung: u32) -> usize {
         let share = u64::from(self.eta).pow(rung + 1);
         (joined / usize::try_from(share).unwrap_or(usize::MAX)).max(1)
     }
 }
 
 impl Book {
-    /// The brackets, where trials are promoted.
+    /// Returns the brackets, if trials are promoted.
     fn shape(&self) -> Option<Shape> {
         Shape::of(self.definition.strategy).filter(|_| self.definition.rungs != RungExecution::Stop)
     }
@@ -114,7 +116,7 @@ impl Book {
         self.shape().is_some()
     }
 
-    /// The greatest worst case of a job that was started.
+    /// Returns the largest reservation of a job, in micro-dollars.
     pub(super) fn most_reservation(&self) -> Option<u64> {
         self.jobs.values().map(|job| job.reservation).max()
     }
@@ -123,73 +125,91 @@ impl Book {
         self.definition.rungs == RungExecution::Promote(Scheduling::Synchronous)
     }
 
-    /// Whether a job is for the last rung of its bracket.
+    /// Returns whether a job is for the last rung of its bracket.
     pub(crate) fn is_for_the_last_rung(&self, key: JobKey) -> bool {
         let standing = self.promotions.trials.get(&key.trial).zip(self.shape());
         standing.is_none_or(|(standing, shape)| key.rung >= shape.last_rung(standing.place.0))
     }
 
-    /// A job is ordered: for the rung that its trial is to go to, told the level of that rung.
-    pub(super) fn started_for(&mut self, key: JobKey, place: Place, told: Option<u32>) -> Result<(), String> {
+    /// Checks that an ordered job is for the next rung of its trial, with the level of that rung as its epoch limit.
+    pub(super) fn check_rung_of_start(
+        &mut self,
+        key: JobKey,
+        place: Place,
+        limit: Option<u32>,
+    ) -> Result<(), String> {
         let Some(shape) = self.shape() else {
-            let plain = told.is_none() && key.rung == 0 && place.1 == 0;
-            return plain.then_some(()).ok_or_else(|| format!("P6: job {key} is told {told:?}"));
+            let plain = limit.is_none() && key.rung == 0 && place.1 == 0;
+            return plain.then_some(()).ok_or_else(|| {
+                format!("P6: job {key} has the epoch limit {limit:?} in a tuning without promotion")
+            });
         };
         let level = shape.level(place.0, key.rung);
-        if told != Some(level) {
-            return Err(format!("P6: job {key} is told to train to {told:?}, its rung is at {level}"));
+        if limit != Some(level) {
+            return Err(format!("P6: job {key} has the epoch limit {limit:?}, its rung is at level {level}"));
         }
         if let Some(job) = self.jobs.get_mut(&key) {
-            job.level = told;
-            job.had = self.promotions.trials.get(&key.trial).map_or(0, |standing| standing.had);
+            job.level = limit;
+            job.promoted_with =
+                self.promotions.trials.get(&key.trial).map_or(0, |standing| standing.promoted_with);
         }
         let promotions = &mut self.promotions;
         let cohort = promotions.cohorts.entry(place).or_default();
-        cohort.at_the_top |= key.rung == shape.last_rung(place.0);
+        cohort.has_last_rung_job |= key.rung == shape.last_rung(place.0);
         if let Some(standing) = promotions.trials.get_mut(&key.trial) {
             let due = standing.is_on_its_way() && standing.rung == key.rung && standing.place == place;
             standing.stage = Stage::Trains;
             return due
                 .then_some(())
-                .ok_or_else(|| format!("P6: job {key} is ordered, its trial is not due"));
+                .ok_or_else(|| format!("P6: job {key} was ordered, but its trial is not due at this rung"));
         }
         let joined = promotions.joined.entry(place.0).or_default();
         let round = *joined / shape.trials(place.0);
         *joined += 1;
         cohort.joined += 1;
-        let first = Standing { place, rung: 0, stage: Stage::Trains, had: 0 };
+        let first = Standing { place, rung: 0, stage: Stage::Trains, promoted_with: 0 };
         promotions.trials.insert(key.trial, first);
         let right = key.rung == 0 && place.1 == if self.is_synchronous() { round } else { 0 };
-        right.then_some(()).ok_or_else(|| format!("P6: job {key} begins its trial in round {}", place.1))
-    }
-
-    /// The job that trains the best once more is of no rung: it is told the best resource.
-    pub(super) fn refit_told(&mut self, key: JobKey, told: Option<u32>) -> Result<(), String> {
-        if let Some(job) = self.jobs.get_mut(&key) {
-            job.level = told;
-        }
-        (key.rung == 0 && told.is_some())
+        right
             .then_some(())
-            .ok_or_else(|| format!("Refit: job {key} is told {told:?}"))
+            .ok_or_else(|| format!("P6: job {key} starts its trial in the wrong round {}", place.1))
     }
 
-    /// A trial waits.
-    pub(super) fn rung_reached(&mut self, ruling: &Ruling) -> Result<(), String> {
+    /// Checks the epoch limit of a refit job: it belongs to no rung and needs a limit.
+    pub(super) fn check_refit_limit(&mut self, key: JobKey, limit: Option<u32>) -> Result<(), String> {
+        if let Some(job) = self.jobs.get_mut(&key) {
+            job.level = limit;
+        }
+        (key.rung == 0 && limit.is_some())
+            .then_some(())
+            .ok_or_else(|| format!("Refit: job {key} has the epoch limit {limit:?}"))
+    }
+
+    /// Checks a trial that begins to wait at a rung.
+    pub(super) fn check_rung_reached(&mut self, ruling: &Ruling) -> Result<(), String> {
         let Ruling::RungReached { job, trial, bracket, round, rung, level, resource, value } = ruling else {
             return Ok(());
         };
-        let shape = self.shape().ok_or("P6: a trial waits where none is promoted")?;
-        let standing = self.promotions.trials.get_mut(trial).ok_or("P6: of a trial that never was")?;
+        let shape = self.shape().ok_or("P6: a trial waits in a tuning without promotion")?;
+        let standing = self
+            .promotions
+            .trials
+            .get_mut(trial)
+            .ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         let due = standing.is_on_its_way() && (standing.rung, standing.place) == (*rung, (*bracket, *round));
         if !due || *rung >= shape.last_rung(*bracket) || *level != shape.level(*bracket, *rung) {
-            return Err(format!("P6: trial {trial} waits at rung {rung}, level {level}; it is {standing:?}"));
+            return Err(format!(
+                "P6: trial {trial} waits at rung {rung}, level {level}, but its progress is {standing:?}"
+            ));
         }
         standing.stage = Stage::Waits { value: *value, resource: *resource };
         if let Some(job) = job {
             let last = self.trials.get(trial).is_some_and(|book| book.attempts == job.attempt);
             let failed = self.jobs.get(job).is_some_and(|book| book.failed);
             if failed || !last || job.rung != *rung || job.trial != *trial {
-                return Err(format!("P6: trial {trial} waits after job {job}, which failed or is another's"));
+                return Err(format!(
+                    "P6: trial {trial} waits after job {job}, which failed or does not belong to it"
+                ));
             }
         }
         self.arrive((*bracket, *round), *rung, (*trial, *value));
@@ -202,8 +222,8 @@ impl Book {
         cohort.rungs.entry(rung).or_default().0.push(arrival);
     }
 
-    /// A trial is over. One that was on its way to a rung keeps a place there, without a value.
-    pub(super) fn ended_on_its_way(
+    /// Checks the end of a trial. A trial that had not reached its rung keeps a place there, without a value.
+    pub(super) fn check_trial_end(
         &mut self,
         job: Option<JobKey>,
         trial: u32,
@@ -213,14 +233,19 @@ impl Book {
         if self.refit == Some(trial) {
             return Ok(());
         }
-        let standing = self.promotions.trials.get_mut(&trial).ok_or("P6: of a trial that never was")?;
+        let standing = self
+            .promotions
+            .trials
+            .get_mut(&trial)
+            .ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         let (place, rung) = (standing.place, standing.rung);
         match std::mem::replace(&mut standing.stage, Stage::Over) {
             Stage::Trains | Stage::Promoted => {
-                // One whose program went on beyond its level may have all epochs before it is promoted so far.
+                // A program that trains beyond its level can have all epochs before its trial is promoted to the last
+                // rung.
                 let has_all = *how == TrialEnd::Stopped(StopWhy::MaxResource);
                 if has_all && let Some(cohort) = self.promotions.cohorts.get_mut(&place) {
-                    cohort.at_the_top = true;
+                    cohort.has_last_rung_job = true;
                 }
                 let failed = matches!(how, TrialEnd::Failed(_) | TrialEnd::NeverStarted);
                 if active && rung < shape.last_rung(place.0) {
@@ -237,54 +262,63 @@ impl Book {
                 ) || *how == TrialEnd::Stopped(StopWhy::TuningEnding);
                 (left && job.is_none())
                     .then_some(())
-                    .ok_or_else(|| format!("P6: trial {trial} waits, and ends {how:?}"))
+                    .ok_or_else(|| format!("P6: waiting trial {trial} ended with {how:?}"))
             }
-            Stage::Over => Err(format!("P6: trial {trial} ends twice")),
+            Stage::Over => Err(format!("P6: trial {trial} ended twice")),
         }
     }
 
-    /// A trial goes on: counted anew.
-    pub(super) fn promoted(&mut self, ruling: &Ruling) -> Result<(), String> {
+    /// Checks a promotion against the recounted arrivals.
+    pub(super) fn check_promotion(&mut self, ruling: &Ruling) -> Result<(), String> {
         let Ruling::TrialPromoted { trial, bracket, round, rung, level, value, verdict } = ruling else {
             return Ok(());
         };
-        let shape = self.shape().ok_or("P6: a promotion where there is none")?;
+        let shape = self.shape().ok_or("P6: a trial was promoted in a tuning without promotion")?;
         let place = (*bracket, *round);
-        let standing = self.promotions.trials.get(trial).ok_or("P6: of a trial that never was")?;
+        let standing =
+            self.promotions.trials.get(trial).ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         let Stage::Waits { value: waits_with, resource } = standing.stage else {
-            return Err(format!("P6: trial {trial} is promoted, it does not wait: {standing:?}"));
+            return Err(format!("P6: trial {trial} was promoted, but it does not wait: {standing:?}"));
         };
         let same = waits_with.map(f64::to_bits) == value.map(f64::to_bits);
         if !same || (standing.place, standing.rung) != (place, *rung) || value.is_none() {
-            return Err(format!("P6: trial {trial} is promoted with {value:?}, it is {standing:?}"));
+            return Err(format!(
+                "P6: trial {trial} was promoted with the value {value:?}, but its progress is {standing:?}"
+            ));
         }
         if *level != shape.level(*bracket, *rung + 1) {
-            return Err(format!("P6: trial {trial} is promoted to {level}"));
+            return Err(format!("P6: trial {trial} was promoted to the wrong level {level}"));
         }
-        let cohort = self.promotions.cohorts.get(&place).ok_or("P6: of no cohort")?;
-        let (ended, _) = cohort.rungs.get(rung).ok_or("P6: of a rung at which nobody is")?;
+        let cohort = self
+            .promotions
+            .cohorts
+            .get(&place)
+            .ok_or_else(|| format!("P6: trial {trial} was promoted in the unknown cohort {place:?}"))?;
+        let (ended, _) = cohort.rungs.get(rung).ok_or_else(|| {
+            format!("P6: trial {trial} was promoted from rung {rung}, which no trial has reached")
+        })?;
         let maximize = self.definition.objective == Objective::Maximize;
         let (rank, seen) = (rank(maximize, ended, (*trial, *value)), ended.len());
         let rank = rank.min(seen);
         let open = if self.is_synchronous() { 0 } else { seen / usize::try_from(shape.eta).unwrap_or(1) };
-        let closed = shape.going_on(cohort.joined, *rung);
-        let said =
+        let closed = shape.promoted_in_total(cohort.joined, *rung);
+        let claimed =
             [verdict.rank, verdict.seen, verdict.allowed].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        let early = said == [rank, seen, open] && rank < open;
+        let early = claimed == [rank, seen, open] && rank < open;
         if !early {
-            if said != [rank, seen, closed] || rank >= closed {
+            if claimed != [rank, seen, closed] || rank >= closed {
                 return Err(format!(
-                    "P6: trial {trial} at rung {rung}: rank {rank} of {seen}, {open} may go on, {closed} in the end; \
-                     it says {verdict:?}"
+                    "P6: trial {trial} at rung {rung} has rank {rank} of {seen}, promoted are {open} now and {closed} \
+                    after the rung is closed; the ruling has {verdict:?}"
                 ));
             }
-            self.closed(shape, place, *rung)?;
+            self.check_closed(shape, place, *rung)?;
         }
         let below = shape.level(*bracket, *rung);
         if let Some(standing) = self.promotions.trials.get_mut(trial) {
             standing.stage = Stage::Promoted;
             standing.rung += 1;
-            standing.had = below.min(resource);
+            standing.promoted_with = below.min(resource);
         }
         if let Some((_, promoted)) =
             self.promotions.cohorts.get_mut(&place).and_then(|cohort| cohort.rungs.get_mut(rung))
@@ -294,9 +328,11 @@ impl Book {
         Ok(())
     }
 
-    /// Why a rung is not closed; one is when nobody can come to it any more, or when nothing runs at all.
-    fn closed(&self, shape: Shape, place: Place, rung: u32) -> Result<(), String> {
-        let open = |why: &str| Err(format!("P6: rung {rung} of {place:?} is not closed: {why}"));
+    /// Checks that a rung is closed: no further trial can reach it, or no trial trains at all.
+    fn check_closed(&self, shape: Shape, place: Place, rung: u32) -> Result<(), String> {
+        let open = |why: &str| {
+            Err(format!("P6: a trial was promoted from rung {rung} of {place:?}, which is not closed: {why}"))
+        };
         let trials = &self.promotions.trials;
         if !trials.values().any(Standing::is_on_its_way) {
             return Ok(());
@@ -305,67 +341,73 @@ impl Book {
         if let Some((trial, _)) =
             members.clone().find(|(_, standing)| standing.is_on_its_way() && standing.rung <= rung)
         {
-            return open(&format!("trial {trial} is on its way"));
+            return open(&format!("trial {trial} has not reached it"));
         }
-        let Some(cohort) = self.promotions.cohorts.get(&place) else { return open("nobody joined") };
+        let Some(cohort) = self.promotions.cohorts.get(&place) else { return open("no trial joined") };
         let maximize = self.definition.objective == Objective::Maximize;
         for (trial, standing) in members.filter(|(_, standing)| standing.rung < rung) {
             let Stage::Waits { value, .. } = standing.stage else { continue };
             let Some((ended, promoted)) = cohort.rungs.get(&standing.rung) else { continue };
-            let most = shape.going_on(cohort.joined, standing.rung);
+            let most = shape.promoted_in_total(cohort.joined, standing.rung);
             if value.is_some() && *promoted < most && rank(maximize, ended, (*trial, value)) < most {
-                return open(&format!("trial {trial} waits below and may go on"));
+                return open(&format!("trial {trial} waits below and can be promoted"));
             }
         }
         let slots = usize::try_from(shape.trials(place.0)).unwrap_or(usize::MAX);
-        if self.is_synchronous() && cohort.joined < slots && self.may_surely_join(shape, place) {
-            return open("others may join");
+        if self.is_synchronous() && cohort.joined < slots && self.can_surely_join(shape, place) {
+            return open("more trials can join");
         }
         Ok(())
     }
 
-    /// Whether a new trial may join a cohort even if all that others could ever need is set aside.
-    fn may_surely_join(&self, shape: Shape, place: Place) -> bool {
-        let owed = |(of, cohort): (&Place, &Cohort)| {
+    /// Returns whether a new trial can join a cohort even after reserving all jobs that other cohorts may need.
+    fn can_surely_join(&self, shape: Shape, place: Place) -> bool {
+        let needed = |(of, cohort): (&Place, &Cohort)| {
             let joined = cohort.joined + usize::from(*of == place);
-            (0..shape.last_rung(of.0)).map(|rung| shape.going_on(joined, rung)).sum::<usize>()
+            (0..shape.last_rung(of.0)).map(|rung| shape.promoted_in_total(joined, rung)).sum::<usize>()
         };
-        let owed: usize = self.promotions.cohorts.iter().map(owed).sum();
+        let needed: usize = self.promotions.cohorts.iter().map(needed).sum();
         let launched = self.jobs.values().filter(|job| !(job.money == Money::Released && job.concluded));
         let awaited = self.promotions.trials.values().filter(|standing| standing.is_on_its_way());
-        let all = launched.count() + awaited.count() + owed + 1;
+        let all = launched.count() + awaited.count() + needed + 1;
         let kept = usize::from(self.case.choices.refit && self.refit.is_none());
         !self.overrun && all + kept <= usize::try_from(self.definition.limits.max_jobs).unwrap_or(usize::MAX)
     }
 
-    /// A job is told to repeat what its trial has.
-    pub(super) fn repeated(&mut self, key: JobKey, had: u32, from: u32) -> Result<(), String> {
+    /// Checks the report that a job repeats epochs that its trial already has.
+    pub(super) fn check_repeat(&mut self, key: JobKey, had: u32, from: u32) -> Result<(), String> {
         let below = self.shape().map(|shape| {
             let bracket = self.promotions.trials.get(&key.trial).map_or(0, |standing| standing.place.0);
             key.rung.checked_sub(1).map_or(0, |below| shape.level(bracket, below))
         });
-        let job = self.jobs.get_mut(&key).ok_or("P2: of a job that was never ordered")?;
-        let promoted_with = job.had;
+        let job = self.jobs.get_mut(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
+        let promoted_with = job.promoted_with;
         let twice = job.repeats_from.replace(from).is_some();
-        // A further attempt may have more than the first one at its rung had.
+        // A further attempt can have more epochs than the first attempt at its rung.
         let right = from < had && had >= promoted_with && below.is_some_and(|below| had <= below);
         (right && !twice && !job.concluded).then_some(()).ok_or_else(|| {
-            format!("P6: job {key} is told to begin at {from} instead of {had}, it had {promoted_with}")
+            format!(
+                "P6: job {key} was reported to start at epoch {from} instead of {had}, its trial \
+                was promoted with {promoted_with}"
+            )
         })
     }
 
-    /// Where nothing went wrong, every bracket that anybody joined has a job at its last rung.
-    pub(super) fn short_of_the_top(&self, id: &str) -> Option<String> {
+    /// Returns a violation if nothing failed and a bracket with trials has no job for its last rung.
+    pub(super) fn missing_last_rung(&self, id: &str) -> Option<String> {
         self.shape()?;
         let plain = matches!(self.ended, Some((EndReason::MaxJobs, _)))
             && self.limits.cap.is_none()
             && !self.definition.grants
-            && !self.promotions.tried_again
+            && !self.promotions.has_retries
             && self.jobs.values().all(|job| job.money != Money::Released);
         let mut cohorts = self.promotions.cohorts.iter();
-        let short = cohorts.find(|(_, cohort)| plain && !cohort.failed && !cohort.at_the_top);
+        let short = cohorts.find(|(_, cohort)| plain && !cohort.failed && !cohort.has_last_rung_job);
         short.map(|(place, cohort)| {
-            format!("P6: {} trials joined {place:?} of {id}, none got to its last rung", cohort.joined)
+            format!(
+                "P6: {} trials joined bracket and round {place:?} of {id}, but none reached its last rung",
+                cohort.joined
+            )
         })
     }
 }

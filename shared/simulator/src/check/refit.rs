@@ -1,5 +1,5 @@
-//! The last job: with `Refit` `Best` the best configuration is trained once more, at most once, when the search is over, and
-//! with a job and with money that were kept back for it.
+//! The refit: with `Refit` `Best` the best configuration is trained again, at most once, after the search, with a job
+//! and money that were held back for it.
 
 use search::Configuration;
 use tuning::fact::JobKey;
@@ -12,19 +12,24 @@ use crate::world::World;
 use crate::world::training::Job;
 
 impl Book {
-    /// The job that trains the best configuration once more is ordered.
-    pub(super) fn refit_ordered(&mut self, key: JobKey) -> Result<(), String> {
+    /// Checks the order of a refit job.
+    pub(super) fn check_refit(&mut self, key: JobKey) -> Result<(), String> {
         if !self.case.choices.refit {
-            return Err(format!("Refit: job {key} trains the best once more, nobody asked for that"));
+            return Err(format!("Refit: job {key} is a refit, but the request has no Refit"));
         }
         if *self.refit.get_or_insert(key.trial) != key.trial {
-            return Err(format!("Refit: job {key} trains the best a second time"));
+            return Err(format!("Refit: job {key} starts a second refit"));
         }
         if self.ending.is_some() && !self.search_ended_by_itself() {
-            return Err(format!("Refit: job {key} is ordered, the tuning ends: {:?}", self.ending));
+            return Err(format!(
+                "Refit: job {key} was ordered although the tuning is ending: {:?}",
+                self.ending
+            ));
         }
         let searching = self.trials.iter().find(|(trial, book)| **trial != key.trial && !book.finished);
-        searching.map_or(Ok(()), |(trial, _)| Err(format!("Refit: trial {trial} still searches")))
+        searching.map_or(Ok(()), |(trial, _)| {
+            Err(format!("Refit: job {key} was ordered while trial {trial} of the search is open"))
+        })
     }
 
     /// A recorded stop request ends the search. After a search that ended by itself, it cancels the refit that is not
@@ -40,27 +45,29 @@ impl Book {
         matches!(self.ending, Some(EndReason::Target | EndReason::NotImproving | EndReason::CostCap))
     }
 
-    /// Whether money may be asked for: the tuning goes on, or its best is trained once more.
-    pub(super) fn may_ask(&self) -> bool {
+    /// Returns whether the tuning may request a grant: it continues, or it still has a refit to do.
+    pub(super) fn can_request_money(&self) -> bool {
         self.ending.is_none() || (self.search_ended_by_itself() && self.case.choices.refit)
     }
 
-    /// A job of the search is ordered, and is in these books: one job is left for the refit.
-    pub(super) fn leaves_one(&self) -> Result<(), String> {
+    /// Checks that a job is left for the refit after the search job that was just ordered.
+    pub(super) fn check_job_left_for_refit(&self) -> Result<(), String> {
         if !self.case.choices.refit {
             return Ok(());
         }
         if self.refit.is_some() {
-            return Err("Refit: the search goes on after the best was trained once more".to_owned());
+            return Err("Refit: the search continues after the refit".to_owned());
         }
         let launched = self.jobs.values().filter(|job| job.money != Money::Released).count();
         let most = usize::try_from(self.definition.limits.max_jobs).unwrap_or(usize::MAX);
-        (launched < most).then_some(()).ok_or_else(|| "Refit: no job is left for it".to_owned())
+        (launched < most)
+            .then_some(())
+            .ok_or_else(|| "Refit: the search leaves no job for the refit".to_owned())
     }
 
-    /// Whether a refit is owed at the end: the search came to an end of its own, and nobody changed the limits meanwhile.
-    /// (The month's cap may have nothing left, and a cap that was lowered too.)
-    fn owes_refit(&self) -> bool {
+    /// Returns whether the ended tuning must have had a refit: the search ended by itself, and neither changed limits
+    /// nor the monthly cap can have taken the money.
+    fn needs_refit(&self) -> bool {
         let own = matches!(
             self.ended,
             Some((EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving, _))
@@ -69,7 +76,7 @@ impl Book {
     }
 }
 
-/// The best finite value that a job logged, with its epoch.
+/// Returns the best finite value that a job logged, with its epoch.
 fn best_of(job: &Job, maximize: bool) -> Option<(f64, u32)> {
     let (first, last) = job.logged?;
     let values = (first..=last).filter_map(|epoch| Some((job.program.value(epoch)?, epoch)));
@@ -80,19 +87,20 @@ fn best_of(job: &Job, maximize: bool) -> Option<(f64, u32)> {
 }
 
 impl World {
-    /// The job that trains the best once more is ordered: it is the best, by what the programs logged.
-    pub(crate) fn wrongly_refitted(&self, id: &str, ruling: &Ruling) -> Option<String> {
+    /// Checks a refit job against the program logs. Returns a violation if its configuration is not the best.
+    pub(crate) fn wrong_refit(&self, id: &str, ruling: &Ruling) -> Option<String> {
         let Ruling::StartOrdered { job: key, configuration, launch, .. } = ruling else { return None };
         let book = self.check.books.get(id).filter(|_| launch.refit && key.attempt == 1)?;
         let maximize = book.case.choices.maximize;
         let search: Vec<&Job> = self.training.of(id).filter(|job| job.key.trial != key.trial).collect();
         let of_trial = |job: &Job| book.trials.get(&job.key.trial).map(|trial| &trial.configuration);
         if !search.iter().any(|job| of_trial(job) == Some(configuration)) {
-            return Some(format!("Refit: {id} trains {configuration:?} once more, no trial has that"));
+            return Some(format!("Refit: {id} refits {configuration:?}, which no trial has"));
         }
-        let told = book.case.epochs == Epochs::Absolute && self.faults.rate(Kind::LogReadLag) == 0.0;
-        let unread = |job: &&Job| job.deleted || book.jobs.get(&job.key).is_none_or(|book| book.in_full);
-        if !told || search.iter().any(unread) {
+        let readable = book.case.epochs == Epochs::Absolute && self.faults.rate(Kind::LogReadLag) == 0.0;
+        let unread =
+            |job: &&Job| job.deleted || book.jobs.get(&job.key).is_none_or(|book| book.settled_in_full);
+        if !readable || search.iter().any(unread) {
             return None;
         }
         let bests = search.iter().filter_map(|job| Some((best_of(job, maximize)?, of_trial(job)?)));
@@ -107,16 +115,19 @@ impl World {
                 && job.program.value(resource).map(f64::to_bits) == Some(best.to_bits())
         });
         (!right).then(|| {
-            format!("Refit: {id} trains {configuration:?} to {:?}, the best is {best}", launch.resource)
+            format!(
+                "Refit: {id} refits {configuration:?} to epoch {:?}, but the best value is {best}",
+                launch.resource
+            )
         })
     }
 
-    /// The best is trained once more whenever nothing was in its way.
-    pub(super) fn owed_refit(&self, id: &str) -> Option<String> {
-        let book = self.check.books.get(id).filter(|book| book.owes_refit() && book.refit.is_none())?;
+    /// Returns a violation if a refit is missing at the end of a history without faults.
+    pub(super) fn missing_refit(&self, id: &str) -> Option<String> {
+        let book = self.check.books.get(id).filter(|book| book.needs_refit() && book.refit.is_none())?;
         let maximize = book.case.choices.maximize;
         let any = self.training.of(id).any(|job| best_of(job, maximize).is_some());
-        (any && super::owed::faultless(&self.plan))
-            .then(|| format!("Refit: {id} ended {:?}, its best was not trained once more", book.ended))
+        (any && super::deadlines::is_faultless(&self.plan))
+            .then(|| format!("Refit: {id} ended {:?} without a refit", book.ended))
     }
 }

@@ -1,11 +1,11 @@
-//! The decision rules: every kind of ruling with its reason, by name, for the report. None may be left out, or a rule could
-//! go without a single history that uses it.
+//! The names of the decision rules: every kind of ruling with its reason. The list is complete, so that the report
+//! shows each rule that no history used.
 
 use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd};
 
 macro_rules! rules {
     ($($pattern:pat $(if $guard:expr)? => $name:literal,)*; $never:pat => $not:literal; $($change:literal,)*) => {
-        /// The name of the rule that a ruling follows.
+        /// Returns the name of the rule that a ruling follows.
         pub(crate) fn name(ruling: &Ruling) -> &'static str {
             match ruling {
                 $($pattern $(if $guard)? => $name,)*
@@ -13,23 +13,23 @@ macro_rules! rules {
             }
         }
 
-        /// All of them, and what changes of limits change.
+        /// All rules, and the effects of changes of limits.
         pub(crate) const RULES: &[&str] = &[$($name,)* $($change,)*];
     };
 }
 
 rules! {
-    Ruling::TrialJudged { verdict, .. } if verdict.goes_on => "TrialJudged goes on",
-    Ruling::TrialJudged { value: None, .. } => "TrialJudged out, no number",
+    Ruling::TrialJudged { verdict, .. } if verdict.continues => "TrialJudged continues",
+    Ruling::TrialJudged { value: None, .. } => "TrialJudged out, no value",
     Ruling::TrialJudged { .. } => "TrialJudged out",
-    Ruling::RungReached { resource, level, .. } if resource > level => "RungReached late",
+    Ruling::RungReached { resource, level, .. } if resource > level => "RungReached, beyond its level",
     Ruling::RungReached { resource, level, .. } if resource < level => "RungReached, ended before its level",
-    Ruling::RungReached { value: None, .. } => "RungReached, no number",
+    Ruling::RungReached { value: None, .. } => "RungReached, no value",
     Ruling::RungReached { .. } => "RungReached",
     Ruling::TrialPromoted { .. } => "TrialPromoted",
     Ruling::ResourceRepeated { from: 0, .. } => "ResourceRepeated from the beginning",
     Ruling::ResourceRepeated { .. } => "ResourceRepeated",
-    Ruling::StartOrdered { launch, .. } if launch.refit => "StartOrdered, the best once more",
+    Ruling::StartOrdered { launch, .. } if launch.refit => "StartOrdered refit",
     Ruling::StartOrdered { launch, .. } if launch.on_demand => "StartOrdered on demand",
     Ruling::StartOrdered { launch, .. } if launch.instances > 0 => "StartOrdered on other instances",
     Ruling::StartOrdered { job, .. } if job.attempt > job.rung + 1 => "StartOrdered further attempt",
@@ -55,7 +55,7 @@ rules! {
     Ruling::MonthCapReached { percent: 80, .. } => "MonthCapReached 80",
     Ruling::MonthCapReached { .. } => "MonthCapReached 100",
     Ruling::SettledInFull { .. } => "SettledInFull",
-    Ruling::PoolReadOrdered { last: true, .. } => "PoolReadOrdered, its time is over",
+    Ruling::PoolReadOrdered { last: true, .. } => "PoolReadOrdered, keep-alive period over",
     Ruling::PoolReadOrdered { .. } => "PoolReadOrdered",
     Ruling::PoolReleaseOrdered { .. } => "PoolReleaseOrdered",
     Ruling::PoolClosed { seconds: None, .. } => "PoolClosed in full",
@@ -69,14 +69,19 @@ rules! {
     Ruling::AttemptAwaited { why: RetryWhy::Quota, .. } => "AttemptAwaited Quota",
     Ruling::AttemptAwaited { why: RetryWhy::OnDemand, .. } => "AttemptAwaited OnDemand",
     Ruling::TrialFinished { how: TrialEnd::Completed, .. } => "TrialFinished Completed",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), job: None, .. } => "TrialFinished Stopped Rung, waiting",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), job: None, .. } => "TrialFinished Stopped TuningEnding, waiting",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::PastLevel { .. }), .. } => "TrialFinished Stopped PastLevel",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), job: None, .. } =>
+        "TrialFinished Stopped Rung, waiting",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), job: None, .. } =>
+        "TrialFinished Stopped TuningEnding, waiting",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::PastLevel { .. }), .. } =>
+        "TrialFinished Stopped PastLevel",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. } => "TrialFinished Stopped Rung",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::MaxResource), .. } => "TrialFinished Stopped MaxResource",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), .. } => "TrialFinished Stopped TuningEnding",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NoObjective { .. }), .. } => "TrialFinished Stopped NoObjective",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. } => "TrialFinished Stopped Interruptions",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NoObjective { .. }), .. } =>
+        "TrialFinished Stopped NoObjective",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. } =>
+        "TrialFinished Stopped Interruptions",
     Ruling::TrialFinished { how: TrialEnd::StoppedOutside, .. } => "TrialFinished StoppedOutside",
     Ruling::TrialFinished { how: TrialEnd::MaxRuntime, .. } => "TrialFinished MaxRuntime",
     Ruling::TrialFinished { how: TrialEnd::Failed(_), job: None, .. } => "TrialFinished Failed, no further attempt",
@@ -95,16 +100,16 @@ rules! {
     Ruling::TuningEnded { why: EndReason::Stopped } => "TuningEnded Stopped",
     Ruling::TuningEnded { why: EndReason::Failed(_) } => "TuningEnded Failed",
     ;
-    // Only if the tuning ends just then.
+    // Only if the tuning ends at the same time.
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota), .. } |
-    // These end no tuning before its time.
+    // No tuning ends early for these reasons.
     Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } => "TuningEnding without a rule";
     "LimitsChanged, cap raised",
     "LimitsChanged, cap lowered",
-    "LimitsChanged, cap below what is booked",
+    "LimitsChanged, cap below the booked amount",
     "LimitsChanged, more jobs",
     "LimitsChanged, fewer jobs",
     "LimitsChanged, paused",
-    "LimitsChanged, goes on",
-    "LimitsChanged, overtaken by a later change",
+    "LimitsChanged, resumed",
+    "LimitsChanged, superseded by a later change",
 }

@@ -1,7 +1,7 @@
-//! Jobs that emit no value of the objective: one is ended only if it was silent for as long as its tuning says, and in
-//! calm times none goes on for much longer (its money would be lost).
+//! Jobs without a value of the objective: a job is stopped only if it was silent for `NoObjectiveSeconds`, and without
+//! faults a silent job is stopped soon after, because its money is wasted.
 //!
-//! Reads what the program really logged; the system knows only what reached it.
+//! Uses the real logs of the program. The system knows only the lines that reached it.
 
 use tuning::fact::JobKey;
 
@@ -9,43 +9,44 @@ use crate::plan::MINUTE;
 use crate::world::World;
 use crate::world::training::Job;
 
-/// A line is not seen at once when the log is read, and clocks differ.
+/// Tolerance, in ms: new log lines are not readable at once, and clocks differ.
 const BLUR_MS: i64 = 2 * MINUTE;
-/// From the end of what is allowed to the order to stop: the time is told, a look is ordered and performed, each with the
-/// next sweep or the one after.
+/// Longest time from the end of the allowed silence to the order to stop, in ms: the sweeper records the time, then a
+/// look is ordered and performed, each in the next sweep or the one after.
 const PATIENCE_MS: i64 = 15 * MINUTE;
 
-/// When the program began to run, each time, and when it logged a value where it counts.
+/// Returns the times at which the program started and at which the metric host logged a value, in ms and in order.
 fn signs_of_life(job: &Job) -> Vec<i64> {
-    let begun = job.history.iter().filter(|(_, then)| then.secondary_status == "Training").map(|(at, _)| *at);
+    let starts =
+        job.history.iter().filter(|(_, then)| then.secondary_status == "Training").map(|(at, _)| *at);
     let counted = job.streams.iter().filter(|stream| stream.name.contains("/algo-1-"));
     let lines = counted.flat_map(|stream| &stream.lines).filter(|line| line.message.contains("auc="));
-    let mut signs: Vec<i64> = begun.chain(lines.map(|line| line.timestamp)).collect();
+    let mut signs: Vec<i64> = starts.chain(lines.map(|line| line.timestamp)).collect();
     signs.sort_unstable();
     signs
 }
 
 impl World {
-    /// A job is to be stopped for its silence of `seconds`.
+    /// Checks an order to stop a job that was silent for `seconds`.
     pub(crate) fn check_silence(&mut self, id: &str, key: JobKey, seconds: u64) {
         let Some(job) = self.training.of(id).find(|job| job.key == key) else { return };
         let mut signs = signs_of_life(job);
         signs.push(self.now);
         let longest = signs.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
-        let said = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
-        if longest < said - BLUR_MS {
+        let claimed_ms = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
+        if longest < claimed_ms - BLUR_MS {
             let message = format!(
-                "P3: job {key} of {id} is ended for {seconds} s of silence, it was silent for {longest} ms"
+                "P3: job {key} of {id} was stopped for {seconds} s without a value, but it was silent for {longest} ms"
             );
             self.check.violation(self.now, &message);
         }
     }
 
-    /// In calm times: a job that is silent for long was ordered to stop.
+    /// Checks, without faults, that a silent job was ordered to stop.
     pub(crate) fn watch_silence(&mut self) {
-        // While the decider hears nothing it ends nothing.
-        let deaf_until = self.plan.stream_outage.map_or(0, |(_, to)| self.start + to + PATIENCE_MS);
-        if self.now < deaf_until {
+        // During a stream outage the decider receives nothing and stops nothing.
+        let outage_until = self.plan.stream_outage.map_or(0, |(_, to)| self.start + to + PATIENCE_MS);
+        if self.now < outage_until {
             return;
         }
         let mut wrong = Vec::new();
@@ -60,7 +61,10 @@ impl World {
             let last = signs_of_life(job).last().copied().unwrap_or(self.now);
             if self.now - last > allowed + PATIENCE_MS {
                 let minutes = (self.now - last) / MINUTE;
-                wrong.push(format!("P3: {} emits nothing for {minutes} min and goes on", job.now.name));
+                wrong.push(format!(
+                    "P3: job {} has logged no value for {minutes} min and was not stopped",
+                    job.now.name
+                ));
             }
         }
         for message in wrong {

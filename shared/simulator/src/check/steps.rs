@@ -1,4 +1,4 @@
-//! Reads steps: money (P1), the order of rulings (P2), limits, and that a fact taken twice changes nothing.
+//! Checks each step: money (P1), the order of rulings (P2), the limits, and that a repeated fact changes nothing (P3).
 
 use search::Configuration;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
@@ -9,29 +9,29 @@ use tuning::step::{Step, load};
 use super::{Book, JobBook, Money, TrialBook};
 
 impl Book {
-    /// Takes a step and says what is wrong with it.
-    pub(super) fn take(&mut self, step: &Step) -> Result<(), String> {
+    /// Applies a step to the books. Returns the first violation.
+    pub(super) fn apply_step(&mut self, step: &Step) -> Result<(), String> {
         if step.n != self.steps + 1 {
-            return Err(format!("P5: it follows step {}", self.steps));
+            return Err(format!("P5: the step follows step {}", self.steps));
         }
         self.steps = step.n;
         if self.ended.is_some() && !step.rulings.is_empty() {
-            return Err("P3: rulings after the end".to_owned());
+            return Err("P3: the step has rulings after the end of the tuning".to_owned());
         }
         for recorded in &step.facts {
             self.fact(recorded);
         }
         self.count_facts(step);
         for ruling in &step.rulings {
-            let checked = self.ruling(ruling).and_then(|()| self.turned(ruling));
-            let checked = checked.and_then(|()| self.within_bounds(ruling));
+            let checked = self.ruling(ruling).and_then(|()| self.check_fallback(ruling));
+            let checked = checked.and_then(|()| self.check_bounds(ruling));
             checked.map_err(|wrong| format!("{wrong} ({})", super::rules::name(ruling)))?;
-            // P1 holds at every recorded point, not only between steps.
-            self.within_cap()?;
+            // P1 must hold after every ruling, not only after every step.
+            self.check_cap()?;
         }
-        self.within_cap()?;
+        self.check_cap()?;
         load(&self.definition, &mut self.replica, step);
-        self.idempotent(step)
+        self.check_idempotence(step)
     }
 
     fn fact(&mut self, recorded: &Recorded) {
@@ -42,11 +42,11 @@ impl Book {
             self.stop_requested();
         }
         self.pool_fact(recorded);
-        self.time_told(recorded.at);
+        self.advance_clock(recorded.at);
         self.limits_changed(recorded);
         let Some(key) = recorded.fact.job() else { return };
         let Some(job) = self.jobs.get_mut(&key) else { return };
-        job.show(&recorded.fact);
+        job.record_signs(&recorded.fact);
         let keeping = job.keeping;
         let mut kept = None;
         match &recorded.fact {
@@ -61,16 +61,16 @@ impl Book {
                     self.overrun |= bill > job.reservation - kept.map_or(0, |_| keeping);
                 }
             }
-            // Facts without effect are not recorded, so these are what they say.
+            // Facts without effect are not recorded, so this job never started.
             Fact::StartRefused { .. } | Fact::JobNeverStarted { .. } if job.money == Money::Reserved => {
                 job.money = Money::Released;
                 job.end_seen = true;
-                job.hopeless = true;
+                job.no_retry = true;
             }
-            Fact::ActionDeferred { limited: true, .. } if !job.seen => {
+            Fact::ActionDeferred { quota_exceeded: true, .. } if !job.seen => {
                 job.limited = true;
                 let choice = job.launch.instances;
-                self.lacking(choice);
+                self.mark_short(choice);
             }
             Fact::TuningSubmitted
             | Fact::StopRequested
@@ -93,11 +93,11 @@ impl Book {
             | Fact::ActionDeferred { .. } => {}
         }
         if let Some(ended) = kept {
-            self.kept_after(key, ended);
+            self.open_pool(key, ended);
         }
     }
 
-    /// Spent and reserved, by these books.
+    /// Returns the spent and the reserved amount by these books, in micro-dollars.
     pub(crate) fn money(&self) -> (u64, u64) {
         self.jobs.values().fold(self.pools.money(), |(spent, reserved), job| match job.money {
             Money::Reserved => (spent, reserved + job.reservation),
@@ -107,65 +107,53 @@ impl Book {
     }
 
     fn ruling(&mut self, ruling: &Ruling) -> Result<(), String> {
-        self.decisions.ruled(ruling);
+        self.decisions.record(ruling);
         self.notices.extend(ruling.action().filter(|action| action.starts_with("notice-")));
         match ruling {
             Ruling::GrantOrdered { least, wanted, .. } => {
-                let sound = self.definition.grants && least.0 > 0 && least <= wanted && self.may_ask();
-                sound.then_some(()).ok_or_else(|| format!("P1: {least} to {wanted} are asked for"))
+                let sound =
+                    self.definition.grants && least.0 > 0 && least <= wanted && self.can_request_money();
+                sound
+                    .then_some(())
+                    .ok_or_else(|| format!("P1: an invalid grant of {least} to {wanted} was ordered"))
             }
             Ruling::ReturnOrdered { amount, .. } => {
                 let left = self.granted.checked_sub(amount.0);
-                self.granted = left.ok_or("P1: more is given back than was granted")?;
+                self.granted = left.ok_or("P1: more money was returned than granted")?;
                 Ok(())
             }
             Ruling::CapReached { .. } | Ruling::MonthCapReached { .. } => Ok(()),
-            Ruling::StartOrdered { .. } => self.start(ruling),
-            Ruling::StopOrdered { job, .. } => {
-                let book = self.jobs.get_mut(job).ok_or("P2: of a job that was never ordered")?;
-                if std::mem::replace(&mut book.stop_ordered, true) {
-                    return Err(format!("P2: job {job} is stopped twice"));
-                }
-                (!book.end_seen).then_some(()).ok_or_else(|| format!("P2: job {job} is over"))
-            }
+            Ruling::StartOrdered { .. } => self.check_start(ruling),
+            Ruling::StopOrdered { job, .. } => self.check_stop(*job),
             Ruling::BillOrdered { job } => {
-                let book = self.jobs.get_mut(job).ok_or("P2: of a job that was never ordered")?;
+                let book =
+                    self.jobs.get_mut(job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
                 let twice = std::mem::replace(&mut book.bill_ordered, true);
-                (!twice).then_some(()).ok_or_else(|| format!("P2: the bill of {job} is ordered twice"))
+                (!twice).then_some(()).ok_or_else(|| format!("P2: the bill of job {job} was ordered twice"))
             }
-            Ruling::SettledInFull { job, amount } => {
-                let book = self.jobs.get_mut(job).ok_or("P2: of a job that was never ordered")?;
-                if book.money != Money::Reserved || amount.0 != book.reservation {
-                    return Err(format!("P1: job {job} is {:?}", book.money));
-                }
-                book.money = Money::Spent(amount.0);
-                // It may be presumed to be over; whether it is, is checked against the training service.
-                book.end_seen = true;
-                book.in_full = true;
-                Ok(())
-            }
-            Ruling::LogReadOrdered { job, .. } | Ruling::LookOrdered { job, .. } => self.known(*job),
+            Ruling::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
+            Ruling::LogReadOrdered { job, .. } | Ruling::LookOrdered { job, .. } => self.check_ordered(*job),
             Ruling::PoolReadOrdered { .. }
             | Ruling::PoolReleaseOrdered { .. }
             | Ruling::PoolClosed { .. } => self.pool_ruling(ruling),
             Ruling::OverrunSeen => {
-                let right = self.overrun && !std::mem::replace(&mut self.overrun_told, true);
-                right
-                    .then_some(())
-                    .ok_or_else(|| "P1: no bill is above its reservation, or told twice".to_owned())
+                let right = self.overrun && !std::mem::replace(&mut self.overrun_published, true);
+                right.then_some(()).ok_or_else(|| {
+                    "P1: an overrun was reported twice, or without a bill above its reservation".to_owned()
+                })
             }
             Ruling::AttemptAwaited { job, .. } => {
-                self.promotions.tried_again = true;
-                self.concluded(*job)
+                self.promotions.has_retries = true;
+                self.check_concluded(*job)
             }
-            Ruling::TrialFinished { job, trial, how } => self.trial_finished(*job, *trial, how),
-            Ruling::TrialJudged { .. } => self.judged(ruling),
+            Ruling::TrialFinished { job, trial, how } => self.check_trial_finished(*job, *trial, how),
+            Ruling::TrialJudged { .. } => self.check_judgement(ruling),
             Ruling::RungReached { job, .. } => {
-                job.map_or(Ok(()), |job| self.concluded(job))?;
-                self.rung_reached(ruling)
+                job.map_or(Ok(()), |job| self.check_concluded(job))?;
+                self.check_rung_reached(ruling)
             }
-            Ruling::TrialPromoted { .. } => self.promoted(ruling),
-            Ruling::ResourceRepeated { job, had, from } => self.repeated(*job, *had, *from),
+            Ruling::TrialPromoted { .. } => self.check_promotion(ruling),
+            Ruling::ResourceRepeated { job, had, from } => self.check_repeat(*job, *had, *from),
             Ruling::TuningEnding { why } => {
                 self.ending = Some(why.clone());
                 match why {
@@ -173,49 +161,81 @@ impl Book {
                     _ => Ok(()),
                 }
             }
-            Ruling::TuningEnded { why } => self.tuning_ended(why),
+            Ruling::TuningEnded { why } => self.check_tuning_ended(why),
         }
     }
 
-    fn known(&self, job: JobKey) -> Result<(), String> {
+    fn check_stop(&mut self, job: JobKey) -> Result<(), String> {
+        let book = self.jobs.get_mut(&job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
+        if std::mem::replace(&mut book.stop_ordered, true) {
+            return Err(format!("P2: the stop of job {job} was ordered twice"));
+        }
+        (!book.end_seen)
+            .then_some(())
+            .ok_or_else(|| format!("P2: the stop of job {job} was ordered after its end"))
+    }
+
+    fn check_settled_in_full(&mut self, job: JobKey, amount: u64) -> Result<(), String> {
+        let book = self.jobs.get_mut(&job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
+        if book.money != Money::Reserved || amount != book.reservation {
+            return Err(format!(
+                "P1: job {job} was settled in full with {amount}, but its reservation is {} and its money {:?}",
+                book.reservation, book.money
+            ));
+        }
+        book.money = Money::Spent(amount);
+        // The decider may presume that the job has ended. `world::truth` checks that it has.
+        book.end_seen = true;
+        book.settled_in_full = true;
+        Ok(())
+    }
+
+    fn check_ordered(&self, job: JobKey) -> Result<(), String> {
         let known = self.jobs.contains_key(&job);
         known.then_some(()).ok_or_else(|| format!("P2: job {job} was never ordered"))
     }
 
-    /// A job is ordered.
-    fn start(&mut self, ruling: &Ruling) -> Result<(), String> {
+    /// Checks the order of a job.
+    fn check_start(&mut self, ruling: &Ruling) -> Result<(), String> {
         let Ruling::StartOrdered { job, bracket, configuration, limits, reservation, round, launch } = ruling
         else {
             return Ok(());
         };
-        self.start_ordered(*job, (*bracket, configuration), reservation.0, *launch)?;
-        let keeping = self.keeping_costs(launch.instances, limits.keep_alive_seconds);
+        self.enter_job(*job, (*bracket, configuration), reservation.0, *launch)?;
+        let keeping = self.keeping_cost(launch.instances, limits.keep_alive_seconds);
         if let Some(book) = self.jobs.get_mut(job) {
             (book.keep_seconds, book.keeping) = (limits.keep_alive_seconds, keeping);
         }
-        self.launched(*job, *launch, *limits, reservation.0)?;
+        self.check_launch(*job, *launch, *limits, reservation.0)?;
         if launch.refit {
-            return self.refit_told(*job, launch.resource);
+            return self.check_refit_limit(*job, launch.resource);
         }
-        self.leaves_one()?;
-        self.started_for(*job, (*bracket, *round), launch.resource)
+        self.check_job_left_for_refit()?;
+        self.check_rung_of_start(*job, (*bracket, *round), launch.resource)
     }
 
-    fn trial_finished(&mut self, job: Option<JobKey>, trial: u32, how: &TrialEnd) -> Result<(), String> {
+    fn check_trial_finished(
+        &mut self,
+        job: Option<JobKey>,
+        trial: u32,
+        how: &TrialEnd,
+    ) -> Result<(), String> {
         if let Some(job) = job {
-            self.concluded(job)?;
+            self.check_concluded(job)?;
         }
-        let book = self.trials.get_mut(&trial).ok_or("P6: of a trial that never was")?;
+        let book = self.trials.get_mut(&trial).ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         if std::mem::replace(&mut book.finished, true) {
-            return Err(format!("P6: trial {trial} ends twice"));
+            return Err(format!("P6: trial {trial} ended twice"));
         }
-        self.ended_on_its_way(job, trial, how)?;
+        self.check_trial_end(job, trial, how)?;
         let key = job.filter(|_| matches!(how, TrialEnd::NeverStarted));
         let exists = key.is_some_and(|key| self.jobs.get(&key).is_some_and(|job| job.created));
-        (!exists).then_some(()).ok_or_else(|| format!("P1: trial {trial} had a job"))
+        (!exists)
+            .then_some(())
+            .ok_or_else(|| format!("P1: trial {trial} ended as never started, but its job was created"))
     }
 
-    fn start_ordered(
+    fn enter_job(
         &mut self,
         key: JobKey,
         (bracket, configuration): (u32, &Configuration),
@@ -223,12 +243,12 @@ impl Book {
         launch: Launch,
     ) -> Result<(), String> {
         if self.overrun {
-            return Err(format!("P1: job {key} is ordered after a bill above its reservation"));
+            return Err(format!("P1: job {key} was ordered after a bill above its reservation"));
         }
         if launch.refit {
-            self.refit_ordered(key)?;
+            self.check_refit(key)?;
         } else if self.ending.is_some() {
-            return Err(format!("P3: job {key} is ordered while the tuning ends"));
+            return Err(format!("P3: job {key} was ordered while the tuning was ending"));
         }
         let trial = self.trials.entry(key.trial).or_insert_with(|| TrialBook {
             bracket,
@@ -236,91 +256,101 @@ impl Book {
             ..TrialBook::default()
         });
         if trial.configuration != *configuration {
-            return Err(format!("P6: job {key} has not the configuration of its trial"));
+            return Err(format!("P6: job {key} has another configuration than its trial"));
         }
         if trial.finished || trial.out {
-            return Err(format!("P6: trial {} is over, job {key} is ordered", key.trial));
+            return Err(format!("P6: job {key} was ordered after the end of trial {}", key.trial));
         }
         if key.attempt != trial.attempts + 1 || trial.bracket != bracket {
             return Err(format!(
-                "P2: job {key} follows attempt {} in bracket {}",
+                "P2: job {key} in bracket {bracket} follows attempt {} in bracket {}",
                 trial.attempts, trial.bracket
             ));
         }
         trial.attempts = key.attempt;
         let mut jobs = self.jobs.iter();
         let former = jobs.find(|(job, _)| job.trial == key.trial && job.attempt + 1 == key.attempt);
-        // One that was stopped for its interruptions goes on on demand, one that a quota kept back on other instances.
-        let goes_on = |book: &JobBook| {
-            (book.interrupted || book.elsewhere) && matches!(book.end, None | Some(JobEnd::Stopped))
+        // After a stop because of interruptions the trial continues on demand; after one because of a quota, on other
+        // instances.
+        let continues = |book: &JobBook| {
+            (book.interrupted || book.cancelled_for_quota) && matches!(book.end, None | Some(JobEnd::Stopped))
         };
-        let hopeless = |book: &JobBook| book.hopeless && !goes_on(book);
-        if former.is_some_and(|(job, book)| (job.rung == key.rung && hopeless(book)) || !book.concluded) {
-            return Err(format!("P6: job {key} continues a failure, or what is not over"));
+        let no_retry = |book: &JobBook| book.no_retry && !continues(book);
+        if former.is_some_and(|(job, book)| (job.rung == key.rung && no_retry(book)) || !book.concluded) {
+            return Err(format!("P6: job {key} continues a trial whose last job failed or is not concluded"));
         }
         let limits = (self.limits.cap, self.limits.max_parallel);
         let book = JobBook::ordered(self.jobs.len(), reservation, launch, limits);
         if self.jobs.insert(key, book).is_some() {
-            return Err(format!("P2: the name of job {key} is used twice"));
+            return Err(format!("P2: job {key} was ordered twice"));
         }
-        // The last job trains to the epoch of the best, however few these are.
+        // A refit job trains to the epoch of the best value, which can be a small one.
         if !launch.refit {
             self.least_reservation = Some(self.least_reservation.map_or(reservation, |r| r.min(reservation)));
         }
-        self.allowed_to_start()?;
+        self.check_start_limits()?;
         let limits = &self.definition.limits;
         let launched = self.jobs.values().filter(|job| job.money != Money::Released).count();
         if launched > usize::try_from(limits.max_jobs).unwrap_or(usize::MAX) {
-            return Err(format!("MaxJobs: {launched} jobs were launched"));
+            return Err(format!("MaxJobs: {launched} jobs were launched, {} are allowed", limits.max_jobs));
         }
         Ok(())
     }
 
-    fn concluded(&mut self, key: JobKey) -> Result<(), String> {
-        let job = self.jobs.get_mut(&key).ok_or("P2: of a job that was never ordered")?;
+    fn check_concluded(&mut self, key: JobKey) -> Result<(), String> {
+        let job = self.jobs.get_mut(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
         if job.money == Money::Reserved || !job.end_seen {
-            return Err(format!("P1: job {key} is concluded, its money is {:?}", job.money));
+            return Err(format!(
+                "P1: job {key} was concluded while its money is {:?} (end seen: {})",
+                job.money, job.end_seen
+            ));
         }
         let twice = std::mem::replace(&mut job.concluded, true);
-        (!twice).then_some(()).ok_or_else(|| format!("P2: job {key} is concluded twice"))
+        (!twice).then_some(()).ok_or_else(|| format!("P2: job {key} was concluded twice"))
     }
 
-    /// People were told of the levels of the cap that were reached.
-    fn cap_was_told(&self, why: &EndReason) -> Result<(), String> {
+    /// Checks that a notice was ordered for each level of the cap that was reached.
+    fn check_cap_notices(&self, why: &EndReason) -> Result<(), String> {
         let Some(cap) = self.limits.cap else { return Ok(()) };
-        let told = |percent: u32| self.notices.contains(&format!("notice-cap-{percent}"));
+        let noticed = |percent: u32| self.notices.contains(&format!("notice-cap-{percent}"));
         let spent_at_least = |percent: u64| self.money().0 * 100 >= cap * percent;
         let used_up = *why == EndReason::CostCap && !self.definition.grants && !self.overrun;
-        let untold = (used_up && !told(100))
-            || (spent_at_least(80) && !told(80) && !told(100))
-            || (spent_at_least(50) && !told(50) && !told(80) && !told(100));
-        if untold { Err(format!("P1: nobody was told of the cap of {cap}")) } else { Ok(()) }
+        let missing = (used_up && !noticed(100))
+            || (spent_at_least(80) && !noticed(80) && !noticed(100))
+            || (spent_at_least(50) && !noticed(50) && !noticed(80) && !noticed(100));
+        if missing {
+            Err(format!("P1: no notice reports how much of the cap of {cap} is spent"))
+        } else {
+            Ok(())
+        }
     }
 
-    fn tuning_ended(&mut self, why: &EndReason) -> Result<(), String> {
-        self.cap_was_told(why)?;
+    fn check_tuning_ended(&mut self, why: &EndReason) -> Result<(), String> {
+        self.check_cap_notices(why)?;
         let limited = self.limits.cap.is_some() || self.definition.grants || self.overrun;
         if *why == EndReason::CostCap && !limited {
-            return Err("P3: it ends for want of money, which nothing limits".to_owned());
+            return Err("P3: the tuning ended with CostCap, but nothing limits its money".to_owned());
         }
-        if self.overrun && !self.overrun_told {
-            return Err("P1: nobody was told of a bill above its reservation".to_owned());
+        if self.overrun && !self.overrun_published {
+            return Err("P1: the tuning ended without a report of its overrun".to_owned());
         }
         let open = self.jobs.values().filter(|job| !job.concluded).count();
         let alive = self.trials.values().filter(|trial| !trial.finished).count();
         self.ended = Some((why.clone(), 0));
-        (open + alive == 0).then_some(()).ok_or_else(|| format!("P3: {open} jobs, {alive} trials are open"))
+        (open + alive == 0)
+            .then_some(())
+            .ok_or_else(|| format!("P3: the tuning ended with {open} open jobs and {alive} open trials"))
     }
 
-    /// A fact that was taken changes nothing when it comes again.
-    fn idempotent(&self, step: &Step) -> Result<(), String> {
+    /// Checks that recorded facts change nothing when they come again.
+    fn check_idempotence(&self, step: &Step) -> Result<(), String> {
         if !step.n.is_multiple_of(4) {
             return Ok(());
         }
         let mut state = self.replica.clone();
         for recorded in &step.facts {
             if fold(&self.definition, &mut state, recorded) || state != self.replica {
-                return Err(format!("P3: {} taken again changes the state", recorded.key));
+                return Err(format!("P3: the repeated fact {} changes the state", recorded.key));
             }
         }
         Ok(())
@@ -328,8 +358,8 @@ impl Book {
 }
 
 impl JobBook {
-    /// What a fact shows of its existence and of its instances.
-    fn show(&mut self, fact: &Fact) {
+    /// Records what a fact shows about the existence of the job and its instances.
+    fn record_signs(&mut self, fact: &Fact) {
         self.seen |= matches!(
             fact,
             Fact::JobStateChanged { .. }
@@ -345,7 +375,7 @@ impl JobBook {
         }
     }
 
-    /// One that is ordered, the `order`th.
+    /// Returns the books of a job that is ordered as the `order`th of its tuning.
     fn ordered(order: usize, reservation: u64, launch: Launch, limits: (Option<u64>, u32)) -> Self {
         Self {
             order,
@@ -360,17 +390,17 @@ impl JobBook {
             keeping: 0,
             seen: false,
             limited: false,
-            elsewhere: false,
+            cancelled_for_quota: false,
             money: Money::Reserved,
             stop_ordered: false,
             bill_ordered: false,
             end_seen: false,
-            hopeless: false,
+            no_retry: false,
             failed: false,
             level: None,
-            had: 0,
+            promoted_with: 0,
             repeats_from: None,
-            in_full: false,
+            settled_in_full: false,
             created: false,
             concluded: false,
         }
@@ -381,7 +411,7 @@ impl JobBook {
             self.end_seen = true;
             self.end = Some(end);
             self.failed = end == JobEnd::AlgorithmError;
-            self.hopeless = matches!(end, JobEnd::AlgorithmError | JobEnd::Completed | JobEnd::Stopped);
+            self.no_retry = matches!(end, JobEnd::AlgorithmError | JobEnd::Completed | JobEnd::Stopped);
         }
     }
 }

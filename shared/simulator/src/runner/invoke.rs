@@ -1,34 +1,34 @@
-//! One invocation of a function: the use case with its ports, as its `main` would wire it.
+//! One invocation of a function: the use case with its ports, wired as the `main` of the function does.
 
 use std::sync::Arc;
 
 use serde_json::Value;
-use service::change::{self, ChangeError};
-use service::decide::{Decided, Decider};
-use service::describe::Place;
-use service::job_events::{About, JobEvents, RecordError};
-use service::job_logs::JobLogs;
-use service::lookup::{self, LookupError};
-use service::perform::{ABANDONED_MS, Acts, Actuator, CLAIM_MS, LOG_LAG_MS};
-use service::ports::Clock;
-use service::submit::{Guardrails, Submit, SubmitError};
-use service::sweep::{Limits, Sweeper};
 use tuning::money::MicroUsd;
+use use_cases::change::{self, ChangeError};
+use use_cases::decide::{Decided, Decider};
+use use_cases::describe::Place;
+use use_cases::job_events::{About, JobEvents, RecordError};
+use use_cases::job_logs::JobLogs;
+use use_cases::lookup::{self, LookupError};
+use use_cases::perform::{ABANDONED_MS, Acts, Actuator, CLAIM_MS, LOG_LAG_MS};
+use use_cases::ports::Clock;
+use use_cases::submit::{Guardrails, Submit, SubmitError};
+use use_cases::sweep::{Limits, Sweeper};
 
 use super::look;
 use super::{Outcome, Process, Running, Task};
 use crate::site::Function;
-use crate::tally::Told;
+use crate::tally::InvocationResult;
 use crate::world::lock;
 use crate::world::ports::Port;
 use crate::world::queue::What;
 use crate::world::stream::{Consumer, Record, event_of};
 use crate::world::watch::STACK;
 
-/// As deployed.
+/// The first wait of a deferred action, in ms, as deployed.
 const DEFER_MS: i64 = 5_000;
 
-/// Which function a delivery is for.
+/// Returns the function that a delivery is for.
 pub(super) fn function_of(what: &What) -> Function {
     match what {
         What::JobEvent(_) | What::Junk(_, true) => Function::JobEvents,
@@ -36,7 +36,7 @@ pub(super) fn function_of(what: &What) -> Function {
     }
 }
 
-/// A task in words, for the trace.
+/// Describes a task for the trace.
 pub(super) fn text(task: &Task, batch: Option<&[Record]>) -> String {
     let keys = |record: &Record| {
         let keys = &record.value["dynamodb"]["Keys"];
@@ -63,7 +63,7 @@ pub(super) fn text(task: &Task, batch: Option<&[Record]>) -> String {
     }
 }
 
-/// The future of a task.
+/// Returns the future of a task.
 pub(super) fn invoke(process: Process, task: &Task, batch: Option<&[Record]>) -> Running {
     match task {
         Task::Submit(case) => submit(process, *case),
@@ -98,17 +98,17 @@ fn submit(process: Process, case: usize) -> Running {
             guardrails: Guardrails::default(),
         };
         let outcome = match use_case.submit(body.as_bytes()).await {
-            // A former try may have been done although its answer was lost.
+            // An earlier attempt may have succeeded although its response was lost.
             Ok(_) | Err(SubmitError::NameTaken(_)) => Outcome::Done,
             Err(SubmitError::Request(error)) => {
                 let mut world = lock(&port.world);
                 let now = world.now;
-                world.check.violation(now, &format!("the request was refused: {error}"));
+                world.check.violation(now, &format!("a valid request was refused: {error}"));
                 Outcome::Done
             }
-            // Its user gives up.
+            // The user does not retry.
             Err(SubmitError::MonthlyCap(_)) => {
-                lock(&port.world).check.turned_away += 1;
+                lock(&port.world).check.refused_for_month += 1;
                 Outcome::Done
             }
             Err(SubmitError::Prices(_) | SubmitError::Store(_)) => Outcome::Retry,
@@ -142,7 +142,7 @@ fn user_change(process: Process, case: usize, n: usize, resumes: bool) -> Runnin
             Err(ChangeError::Refused(error)) => {
                 let mut world = lock(&process.port.world);
                 let now = world.now;
-                world.check.violation(now, &format!("the change {body} was refused: {error}"));
+                world.check.violation(now, &format!("the valid change {body} was refused: {error}"));
                 Outcome::Done
             }
             Err(ChangeError::Lookup(LookupError::NotFound(_) | LookupError::Store(_))) => Outcome::Retry,
@@ -153,7 +153,7 @@ fn user_change(process: Process, case: usize, n: usize, resumes: bool) -> Runnin
 
 fn recorded<T>(result: &Result<T, RecordError>) -> Outcome {
     match result {
-        // What cannot be read goes to the failure queue at once.
+        // An unreadable delivery goes to the failure queue at once.
         Ok(_) | Err(RecordError::Unreadable(_)) => Outcome::Done,
         Err(RecordError::Store(_)) => Outcome::Retry,
     }
@@ -165,7 +165,7 @@ fn job_event(process: Process, event: Value) -> Running {
         let use_case = JobEvents { store: Arc::clone(store), clock: port.clone(), stack: STACK.to_owned() };
         let mut about = About::default();
         let result = use_case.handle(&event, &mut about).await;
-        lock(&port.world).log_of(Told::Recorded(&result, &about));
+        lock(&port.world).count_log(InvocationResult::Recorded(&result, &about));
         let outcome = recorded(&result);
         (process, outcome)
     })
@@ -177,7 +177,7 @@ fn job_logs(process: Process, event: Value) -> Running {
         let use_case = JobLogs { store: Arc::clone(store), clock: port.clone() };
         let mut about = About::default();
         let result = use_case.handle(&event, &mut about).await;
-        lock(&port.world).log_of(Told::Recorded(&result, &about));
+        lock(&port.world).count_log(InvocationResult::Recorded(&result, &about));
         let outcome = recorded(&result);
         (process, outcome)
     })
@@ -190,13 +190,13 @@ fn records(process: Process, consumer: Consumer, event: Value) -> Running {
                 let mut done = Decided::default();
                 let decider = Decider { store: Arc::clone(&process.store) };
                 decider.handle(&event, || true, &mut done).await;
-                lock(&process.port.world).log_of(Told::Decided(&done));
+                lock(&process.port.world).count_log(InvocationResult::Decided(&done));
                 done.answer()
             }
             Consumer::Actuator => {
                 let mut done = Acts::default();
                 actuator(&process).handle(&event, || true, &mut done).await;
-                lock(&process.port.world).log_of(Told::Acts(&done));
+                lock(&process.port.world).count_log(InvocationResult::Acts(&done));
                 done.answer()
             }
         };
@@ -231,10 +231,10 @@ fn monthly_cap(port: &Port) -> Option<MicroUsd> {
 fn sweep(process: Process) -> Running {
     Box::pin(async move {
         let owner = format!("process {}", process.number);
-        let begun = process.port.now();
+        let began = process.port.now();
         let swept = Sweeper::new(actuator(&process), Limits::CLOUD, owner).sweep().await;
-        let took = process.port.now() - begun;
-        lock(&process.port.world).log_of(Told::Swept(&swept, took));
+        let took = process.port.now() - began;
+        lock(&process.port.world).count_log(InvocationResult::Swept(&swept, took));
         (process, if swept.is_ok() { Outcome::Done } else { Outcome::Retry })
     })
 }

@@ -1,26 +1,26 @@
-//! A user looks at a tuning and its training jobs, and what must hold of what is shown.
+//! A user describes a tuning and lists its training jobs; checks the answers.
 //!
-//! Reads are strong: what is shown is never older than what was committed before the call began. Calls may fail among
-//! faults, and are then tried again; without faults they may not.
+//! Reads are strongly consistent: an answer is never older than the last commit before the call began. While faults
+//! strike, calls may fail and are retried. Without faults they must succeed.
 
 use serde_json::Value;
-use service::describe::{self, Place};
-use service::lookup::{self, LookupError};
-use service::store::StoreError;
+use use_cases::describe::{self, Place};
+use use_cases::lookup::{self, LookupError};
+use use_cases::store::StoreError;
 
 use super::{Outcome, Process, Running};
 use crate::world::World;
 use crate::world::lock;
 use crate::world::ports::Port;
 
-/// What a look saw.
-struct Seen {
+/// The answers that the user received.
+struct Answers {
     step: u64,
     shown: Value,
     jobs: usize,
 }
 
-/// The future of a look at the tuning of `case`.
+/// Returns the future that describes the tuning of `case`.
 pub(super) fn look(process: Process, case: usize) -> Running {
     let (name, before, faults) = {
         let world = lock(&process.port.world);
@@ -29,17 +29,20 @@ pub(super) fn look(process: Process, case: usize) -> Running {
         (name, before, world.faults_on)
     };
     Box::pin(async move {
-        let result = see(&process, &name).await;
+        let result = read_answers(&process, &name).await;
         let mut world = lock(&process.port.world);
-        let (outcome, wrong) = match result {
-            Ok(Some(seen)) => (Outcome::Done, wrong(&world, &name, before.unwrap_or(0), &seen)),
-            // A look may come before the tuning does.
-            Ok(None) => (Outcome::Done, before.map(|_| "is not found".to_owned())),
-            Err(error) => (Outcome::Retry, (!faults).then(|| format!("cannot be shown: {error}"))),
+        let (outcome, violation) = match result {
+            Ok(Some(seen)) => (Outcome::Done, violation(&world, &name, before.unwrap_or(0), &seen)),
+            // The user may ask before the tuning is submitted.
+            Ok(None) => (Outcome::Done, before.map(|_| "is not found after its submission".to_owned())),
+            Err(error) => (
+                Outcome::Retry,
+                (!faults).then(|| format!("cannot be described although no fault strikes: {error}")),
+            ),
         };
-        if let Some(wrong) = wrong {
+        if let Some(violation) = violation {
             let now = world.now;
-            world.check.violation(now, &format!("{name} {wrong}"));
+            world.check.violation(now, &format!("{name} {violation}"));
         }
         drop(world);
         (process, outcome)
@@ -50,7 +53,7 @@ fn steps(world: &World, name: &str) -> Option<u64> {
     world.check.books.values().find(|book| book.definition.name == name).map(|book| book.steps)
 }
 
-async fn see(process: &Process, name: &str) -> Result<Option<Seen>, StoreError> {
+async fn read_answers(process: &Process, name: &str) -> Result<Option<Answers>, StoreError> {
     let store = &process.store;
     let place = Place {
         partition: "aws".to_owned(),
@@ -65,23 +68,28 @@ async fn see(process: &Process, name: &str) -> Result<Option<Seen>, StoreError> 
     let Some(shown) = describe::describe(store, &place, &index.id).await? else { return Ok(None) };
     let Some(jobs) = describe::jobs(store, &place, &index.id).await? else { return Ok(None) };
     let step = store.load(&index.id).await?.map_or(0, |loaded| loaded.head.step);
-    Ok(Some(Seen { step, shown, jobs: jobs.len() }))
+    Ok(Some(Answers { step, shown, jobs: jobs.len() }))
 }
 
-fn wrong(world: &World, name: &str, before: u64, seen: &Seen) -> Option<String> {
+fn violation(world: &World, name: &str, before: u64, seen: &Answers) -> Option<String> {
     if seen.step < before {
-        return Some(format!("goes back from step {before} to {}", seen.step));
+        return Some(format!(
+            "shows step {} although step {before} was committed before the call",
+            seen.step
+        ));
     }
     let book = world.check.books.values().find(|book| book.definition.name == name)?;
     let controller = &seen.shown["Controller"];
     let usd = |member: &str| controller[member].as_f64();
     let (spent, reserved) = (usd("SpentUsd")?, usd("ReservedUsd")?);
-    // What was booked before a cap was lowered stands.
+    // Amounts that were booked before the cap was lowered stay booked.
     let lowered = book.case.changes.iter().any(|change| change.cap.is_some());
-    // A hundredth of a micro-dollar: sums of two rounded numbers.
+    // 1e-8 USD of tolerance, because the sum adds two rounded numbers.
     if usd("CapUsd").is_some_and(|cap| spent + reserved > cap + 1e-8) && !book.overrun && !lowered {
-        return Some(format!("P1: shows {spent} spent and {reserved} reserved, above its cap"));
+        return Some(format!(
+            "P1: Describe shows {spent} USD spent and {reserved} USD reserved, above the cap"
+        ));
     }
     (seen.jobs > book.jobs.len())
-        .then(|| format!("shows {} jobs, {} were ordered", seen.jobs, book.jobs.len()))
+        .then(|| format!("lists {} jobs, but only {} were ordered", seen.jobs, book.jobs.len()))
 }

@@ -1,6 +1,6 @@
-//! A port call: it takes time, and the process may die, freeze, or get no answer around it.
+//! A port call: it takes time, and the process can crash, freeze or lose the response.
 //!
-//! Between any two effects other processes run. A dead process is never polled again.
+//! Other processes run between any two effects. A crashed process is never polled again.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -12,15 +12,15 @@ use crate::fault::Kind;
 use crate::plan::{CrashOnce, MINUTE};
 use crate::site::{Op, Site, calls};
 
-/// A call, for the fault plan and the trace.
+/// A call, as the fault plan and the trace see it.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) op: Op,
-    /// The row or job it is about.
+    /// The row or job that the call concerns.
     pub(crate) on: String,
 }
 
-/// Why a call fails.
+/// The reason why a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mishap {
     Throttled,
@@ -31,14 +31,14 @@ pub(crate) enum Mishap {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    Well,
-    DiesBefore,
-    DiesAfter,
+    Succeeds,
+    CrashesBefore,
+    CrashesAfter,
     FailsBefore(Mishap),
     FailsAfter(Mishap),
 }
 
-/// Makes a call whose effect on the world is `effect`.
+/// Performs a call with its effect on the world.
 pub(crate) async fn call<R: Send>(
     world: &Shared,
     call: Call,
@@ -47,12 +47,12 @@ pub(crate) async fn call<R: Send>(
     let (fate, before, after) = lock(world).draw(&call);
     Sleep::new(world, before).await;
     match fate {
-        Fate::DiesBefore => die(world).await,
+        Fate::CrashesBefore => crash(world).await,
         Fate::FailsBefore(mishap) => {
             Sleep::new(world, after).await;
             return Err(mishap);
         }
-        Fate::Well | Fate::DiesAfter | Fate::FailsAfter(_) => {}
+        Fate::Succeeds | Fate::CrashesAfter | Fate::FailsAfter(_) => {}
     }
     let result = {
         let mut world = lock(world);
@@ -60,32 +60,32 @@ pub(crate) async fn call<R: Send>(
         world.trace.line(now, || format!("{task} {:?} {}: {fate:?}", call.op, call.on));
         effect(&mut world)
     };
-    if fate == Fate::DiesAfter {
-        die(world).await;
+    if fate == Fate::CrashesAfter {
+        crash(world).await;
     }
     Sleep::new(world, after).await;
     match fate {
         Fate::FailsAfter(mishap) => Err(mishap),
-        Fate::Well | Fate::DiesBefore | Fate::DiesAfter | Fate::FailsBefore(_) => Ok(result),
+        Fate::Succeeds | Fate::CrashesBefore | Fate::CrashesAfter | Fate::FailsBefore(_) => Ok(result),
     }
 }
 
-/// A call whose request is still on the wire when its caller gives up after `ms`, or dies then.
-pub(crate) async fn given_up(world: &Shared, ms: i64, dies: bool) -> Mishap {
+/// Waits `ms` for a call whose request is still under way; then the caller times out, or crashes.
+pub(crate) async fn time_out(world: &Shared, ms: i64, crashes: bool) -> Mishap {
     Sleep::new(world, ms).await;
-    if dies {
-        die(world).await;
+    if crashes {
+        crash(world).await;
     }
     Mishap::Unavailable
 }
 
-async fn die(world: &Shared) {
+async fn crash(world: &Shared) {
     lock(world).dead = true;
     pending::<()>().await;
 }
 
 impl World {
-    /// The fate of a call, and how long it takes before and after its effect, ms.
+    /// Draws the fate of a call and its duration before and after its effect, in ms.
     fn draw(&mut self, call: &Call) -> (Fate, i64, i64) {
         let usual = if call.op.is_table() { self.dice.between(1, 20) } else { self.dice.between(20, 300) };
         let site = self.site_of(call.op);
@@ -96,36 +96,37 @@ impl World {
         let slow = self.faults.strikes_at(Kind::SlowCall, site);
         let before = if slow { self.dice.between(500, 20_000) } else { usual };
         let frozen = self.faults.strikes_at(Kind::Freeze, site);
-        // Short enough to thaw within a claim, or longer than it.
+        // Shorter or longer than a claim.
         let longest = self.dice.pick(&[MINUTE, 4 * MINUTE, 20 * MINUTE]);
         let after = if frozen { self.dice.between(10_000, longest) } else { self.dice.between(0, 3) };
         if frozen {
-            // While it is frozen its time does not run.
+            // The time limit does not run while the process is frozen.
             *self.frozen_ms.entry(self.task).or_default() += after;
         }
         (self.fate(call, site), before, after)
     }
 
-    /// Where a call of the present process is made.
+    /// Returns the site of a call of the running process.
     pub(crate) fn site_of(&mut self, op: Op) -> Site {
         if !calls(self.function).contains(&op) {
-            let message = format!("{:?} calls {op:?}, which is not in the list of calls", self.function);
+            let message =
+                format!("{:?} calls {op:?}, which is missing in simulator::site::calls", self.function);
             self.check.violation(self.now, &message);
         }
         Site::Call(self.function, op)
     }
 
     fn fate(&mut self, call: &Call, site: Site) -> Fate {
-        if self.dies_once(call) {
+        if self.crashes_once(call) {
             self.faults.count(Kind::CrashAfter, site);
-            return Fate::DiesAfter;
+            return Fate::CrashesAfter;
         }
         let mut strikes = |kind: Kind| self.faults.strikes_at(kind, site);
         if strikes(Kind::CrashBefore) {
-            return Fate::DiesBefore;
+            return Fate::CrashesBefore;
         }
         if strikes(Kind::CrashAfter) {
-            return Fate::DiesAfter;
+            return Fate::CrashesAfter;
         }
         if call.op.is_table() {
             if strikes(Kind::TableThrottled)
@@ -162,38 +163,38 @@ impl World {
         {
             return Fate::FailsBefore(Mishap::Unavailable);
         }
-        Fate::Well
+        Fate::Succeeds
     }
 
-    fn dies_once(&mut self, call: &Call) -> bool {
-        let may = match self.plan.crash_once {
+    fn crashes_once(&mut self, call: &Call) -> bool {
+        let can_crash = match self.plan.crash_once {
             CrashOnce::Never => false,
             CrashOnce::Outside => matches!(call.op, Op::Create | Op::Stop | Op::Describe | Op::Publish),
             CrashOnce::Every => true,
         };
-        // Each once: the same call lives the next time, so that the work gets done at last.
-        // A user who changes a limit again does so at a later time, and under another key: that is the same call.
+        // Each call kills once, so that the next attempt succeeds. A retried change of limits has a later time and
+        // thus another key, but counts as the same call.
         let on = call.on.split_once("change#").map_or(call.on.as_str(), |(before, _)| before);
-        may && self.faults_on && self.crashed.insert(format!("{:?} {:?} {on}", self.function, call.op))
+        can_crash && self.faults_on && self.crashed.insert(format!("{:?} {:?} {on}", self.function, call.op))
     }
 }
 
-/// Waits for `ms` of virtual time, and does nothing else.
+/// Waits for `ms` of virtual time.
 pub(crate) async fn pause(world: &Shared, ms: i64) {
     Sleep::new(world, ms).await;
 }
 
-/// Waits for so many ms of virtual time.
+/// A future that is ready after `ms` of virtual time.
 #[derive(Debug)]
 struct Sleep<'a> {
     world: &'a Shared,
     ms: i64,
-    begun: bool,
+    started: bool,
 }
 
 impl<'a> Sleep<'a> {
     fn new(world: &'a Shared, ms: i64) -> Self {
-        Self { world, ms, begun: false }
+        Self { world, ms, started: false }
     }
 }
 
@@ -201,10 +202,10 @@ impl Future for Sleep<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if self.begun || self.ms <= 0 {
+        if self.started || self.ms <= 0 {
             return Poll::Ready(());
         }
-        self.begun = true;
+        self.started = true;
         let mut world = lock(self.world);
         let (at, task) = (world.now + self.ms, world.task);
         world.queue.push(at, Event::Wake(task));

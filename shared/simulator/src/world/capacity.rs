@@ -1,7 +1,6 @@
-//! Capacity that is short for a time: of one choice of instances, on spot or on demand, while there is enough of others.
+//! Capacity shortages: for a while, one choice of instances has no capacity on spot or on demand, while others have.
 //!
-//! Only where a tuning has something to turn to. An on-demand job then fails; a spot job fails or waits, for as long as it
-//! may.
+//! Only strikes tunings with a fallback. An on-demand job then fails. A spot job fails, or waits up to its limit.
 
 use super::World;
 use super::life::Tick;
@@ -10,7 +9,8 @@ use crate::fault::Kind;
 use crate::plan::MINUTE;
 
 impl World {
-    /// Whether there are no instances for a job that is to be launched now: whether it fails for that, or waits.
+    /// Returns `None` if there are instances for a job that launches now; otherwise whether the job fails (true) or
+    /// waits (false).
     pub(super) fn lacks_capacity(&mut self, index: usize) -> Option<bool> {
         let job = &self.training.jobs[index];
         if job.owner != Owner::Ours {
@@ -32,12 +32,12 @@ impl World {
             self.training.short_until.insert(place, until);
         }
         let job = &mut self.training.jobs[index];
-        // One that ran already waits for other instances.
+        // A job that has already run waits for new instances.
         let ran = job.now.started.is_some();
         Some(!ran && (!spot || job.dice.chance(0.5)))
     }
 
-    /// It asks again some time later.
+    /// Schedules the next attempt to launch the job.
     pub(super) fn waits_for_capacity(&mut self, index: usize) {
         let wait = self.training.jobs[index].dice.between(1, 10) * MINUTE;
         self.tick_after(index, wait, Tick::Launched);

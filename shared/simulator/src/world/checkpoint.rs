@@ -1,19 +1,19 @@
-//! Checkpoints of a trial: all its jobs are sent the same prefix, so one finds what another has saved. Now and then they
-//! are lost, or only an older one is found.
+//! Checkpoints of a trial. All its jobs use the same prefix, so a job finds the checkpoints of earlier jobs. Faults
+//! delete them, or leave only an older one.
 
 use super::World;
 use super::training::Owner;
 use crate::fault::Kind;
 
 impl World {
-    /// The program saves where it is.
+    /// Saves a checkpoint at the current epoch.
     pub(super) fn save_checkpoint(&mut self, index: usize) {
         let job = &mut self.training.jobs[index];
         job.checkpoint = job.epoch;
         self.training.checkpoints.entry(job.checkpoints_at.clone()).or_default().push(job.epoch);
     }
 
-    /// A job that begins finds what the jobs of its trial have saved before it.
+    /// Loads the latest checkpoint of the trial for a job that starts.
     pub(super) fn find_checkpoint(&mut self, index: usize) {
         let job = &mut self.training.jobs[index];
         let begins = job.streams.is_empty() && job.owner == Owner::Ours;

@@ -1,17 +1,17 @@
-//! The model of the training service keeps the contract of every training service, as far as it can be driven without a
-//! tuning: calls take effect at once, and time passes from one event of its jobs to the next.
+//! Runs the contract tests of every training service on the model. No tuning is involved: calls take effect at once,
+//! and time advances from one event of a job to the next.
 //!
-//! Its programs all end well, and none fails by itself: the case of failures is left to those with real processes. What
-//! the checkers say of jobs that nobody ordered is not looked at.
+//! All programs of this test succeed; the tests with real processes cover failures. Violations for jobs that no step
+//! ordered are ignored.
 
 use std::collections::BTreeMap;
 use std::future::{Future, ready};
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use service::contract::training::{self as contract, Program, Stage};
-use service::ports::Millis;
-use service::ports::training::{
+use use_cases::contract::training::{self as contract, Program, Stage};
+use use_cases::ports::Millis;
+use use_cases::ports::training::{
     Description, Listed, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
 
@@ -21,10 +21,10 @@ use super::{Shared, World, lock};
 use crate::case::{Case, Choices};
 use crate::plan::Plan;
 
-/// Time that passes where nothing is due, ms.
+/// Time that passes when no event is due, in ms.
 const IDLE_MS: i64 = 1_000;
 
-/// The training service, without the calls' time and faults.
+/// The training service without call durations and faults.
 struct Jobs(Shared);
 
 impl TrainingJobs for Jobs {
@@ -95,7 +95,7 @@ impl Stage for Model {
                 match event {
                     Event::Tick { job, generation, tick } => world.tick(job, generation, tick),
                     Event::Flush { job, stream } => world.flush(job, stream),
-                    // For functions, of which there is none.
+                    // Events for functions; this test has no functions.
                     _ => {}
                 }
             }
@@ -105,7 +105,7 @@ impl Stage for Model {
 }
 
 #[test]
-fn the_model_keeps_the_contract() {
+fn the_model_fulfills_the_contract_of_training_services() {
     let choices = Choices { hyperband: Some((1, 81, 3)), ..Choices::plain() };
     let case = Case::of("suite", &choices);
     let kind = case.cluster(0).kind;

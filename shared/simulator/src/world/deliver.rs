@@ -1,5 +1,5 @@
-//! What the training service tells the outside: state changes (`EventBridge`) and log lines (a subscription), as the real
-//! JSON; late, twice, out of order, cut anew, or never.
+//! Deliveries from the training service: state changes (`EventBridge`) and log lines (a log subscription), in their
+//! real JSON. Faults delay, duplicate, reorder, split or lose them.
 
 use serde_json::{Value, json};
 use wire::events::logs::{LogBatch, LogEvent, MessageType};
@@ -9,11 +9,11 @@ use super::queue::{Delivery, Event, What};
 use crate::fault::Kind;
 use crate::plan::{HOUR, MINUTE, Order};
 
-/// Deliveries that fail so often are given up.
+/// Number of failures after which a delivery is dropped.
 const FAILURES_MAX: u32 = 20;
 
 impl World {
-    /// Tells of the state that a job is in.
+    /// Sends an event with the current state of a job.
     pub(crate) fn send_job_event(&mut self, index: usize) {
         if self.faults.strikes(Kind::EventLost) {
             return;
@@ -28,7 +28,7 @@ impl World {
         self.maybe_junk(&event);
     }
 
-    /// When what happens now arrives.
+    /// Draws the arrival time of a delivery that is sent now.
     fn arrival(&mut self, delayed: Kind) -> i64 {
         let usual = self.now + self.dice.between(200, 3_000);
         let at =
@@ -50,7 +50,7 @@ impl World {
             .iter()
             .map(|(status, start)| json!({"Status": status, "StartTime": start, "StatusMessage": ""}))
             .collect();
-        // Some real events have their times in texts.
+        // Some real events have their times as strings.
         let time = |ms: i64| if index % 5 == 4 { json!(ms.to_string()) } else { json!(ms) };
         let maybe = |ms: Option<i64>| ms.map_or(Value::Null, time);
         json!({
@@ -74,12 +74,12 @@ impl World {
         })
     }
 
-    /// Sends the lines of a stream that were not sent yet.
+    /// Sends the lines of a log stream that are not sent yet.
     pub(crate) fn flush(&mut self, index: usize, stream: usize) {
         let stream = &mut self.training.jobs[index].streams[stream];
         stream.flush_due = false;
         let lines = stream.lines.get(stream.sent..).unwrap_or_default();
-        let event = |line: &service::ports::training::LogLine| LogEvent {
+        let event = |line: &use_cases::ports::training::LogLine| LogEvent {
             id: line.id.clone(),
             timestamp: line.timestamp,
             message: line.message.clone(),
@@ -99,14 +99,14 @@ impl World {
         let twice = self.faults.strikes(Kind::LogDuplicated);
         let (at, other) = (self.arrival(Kind::LogDelayed), self.arrival(Kind::LogDelayed));
         if twice {
-            for part in self.cut_anew(&batch) {
+            for part in self.split_batch(&batch) {
                 self.queue.push(other, Event::Deliver(Delivery { what: What::Logs(part), failures: 0 }));
             }
         }
         self.queue.push(at, Event::Deliver(Delivery { what: What::Logs(batch), failures: 0 }));
     }
 
-    fn cut_anew(&mut self, batch: &LogBatch) -> Vec<LogBatch> {
+    fn split_batch(&mut self, batch: &LogBatch) -> Vec<LogBatch> {
         if batch.events.len() < 2 {
             return vec![batch.clone()];
         }
@@ -115,18 +115,18 @@ impl World {
         vec![part(&batch.events[..at]), part(&batch.events[at..])]
     }
 
-    /// What failed is delivered again.
+    /// Schedules another delivery after a failure.
     pub(crate) fn deliver_again(&mut self, delivery: Delivery) {
         let failures = delivery.failures + 1;
         if failures >= FAILURES_MAX {
-            self.given_up += 1;
+            self.deliveries_dropped += 1;
             return;
         }
         let at = self.now + self.dice.between(1_000, MINUTE * i64::from(failures));
         self.queue.push(at, Event::Deliver(Delivery { failures, ..delivery }));
     }
 
-    /// Other things that come the same way: other people's jobs, names like ours, nonsense.
+    /// Sometimes delivers junk: events of other jobs, similar names, or unreadable data.
     fn maybe_junk(&mut self, event: &Value) {
         if !self.faults.strikes(Kind::Junk) {
             return;
@@ -138,7 +138,7 @@ impl World {
                 false
             }
             1 => {
-                junk["detail"]["TrainingJobName"] = json!("somebody-else-7");
+                junk["detail"]["TrainingJobName"] = json!("other-job-7");
                 false
             }
             2 => {

@@ -1,26 +1,25 @@
-//! Checks of what a job runs on that need to see both sides: what the training service was sent and did, and what was
-//! ordered.
+//! Checks of launches that need both sides: the requests and jobs of the training service, and the orders of the steps.
 
 use tuning::ruling::{Ruling, StopWhy};
 
 use super::World;
 use super::training::Job;
 
-/// Whether a job waited for spot capacity for as long as it may.
+/// Returns whether a job waited for spot capacity up to its limit.
 fn waited(job: &Job) -> bool {
     job.history.iter().any(|(_, then)| then.secondary_status == "MaxWaitTimeExceeded")
 }
 
 impl World {
-    /// What is wrong with what a job runs on that was created just now.
-    pub(super) fn wrongly_launched(&self, index: usize) -> Option<String> {
+    /// Checks the instances of a job that was just created. Returns a violation.
+    pub(super) fn wrong_launch(&self, index: usize) -> Option<String> {
         let job = &self.training.jobs[index];
         let book = self.check.books.get(&job.id)?;
         let (name, launch) = (&job.now.name, book.jobs.get(&job.key)?.launch);
         let spot = book.case.choices.max_wait_seconds.is_some() && !launch.on_demand;
         if (job.choice, job.is_spot()) != (launch.instances, spot) {
             return Some(format!(
-                "Instances: {name} runs on choice {}, spot: {}; ordered {launch:?}",
+                "Instances: job {name} was created on choice {} (spot: {}), ordered was {launch:?}",
                 job.choice,
                 job.is_spot()
             ));
@@ -29,19 +28,20 @@ impl World {
         let mut earlier = self.training.of(&job.id).filter(|other| other.key.trial == job.key.trial);
         let failed =
             earlier.any(|other| other.is_spot() && (other.now.interruptions > most || waited(other)));
-        (launch.on_demand && !failed)
-            .then(|| format!("SpotFallback: {name} runs on demand, spot capacity has not failed its trial"))
+        (launch.on_demand && !failed).then(|| {
+            format!("SpotFallback: job {name} runs on demand although spot capacity never failed its trial")
+        })
     }
 
-    /// A job is to be stopped for more interruptions than it had.
-    pub(super) fn wrongly_interrupted(&self, id: &str, ruling: &Ruling) -> Option<String> {
+    /// Checks an order to stop a job because of its interruptions. Returns a violation if it had fewer.
+    pub(super) fn wrong_interruption_stop(&self, id: &str, ruling: &Ruling) -> Option<String> {
         let Ruling::StopOrdered { job: key, why: StopWhy::Interruptions { count } } = ruling else {
             return None;
         };
         let job = self.training.of(id).find(|job| job.key == *key)?;
         (!job.is_spot() || job.now.interruptions < *count).then(|| {
             let (name, had) = (&job.now.name, job.now.interruptions);
-            format!("SpotFallback: {name} is stopped after {count} interruptions, it had {had}")
+            format!("SpotFallback: job {name} was stopped for {count} interruptions, but it had {had}")
         })
     }
 }

@@ -1,6 +1,6 @@
-//! How a training job goes through its states.
+//! The life of a training job: its states and when they change.
 
-use service::ports::training::LogLine;
+use use_cases::ports::training::LogLine;
 
 use super::World;
 use super::program::Program;
@@ -10,55 +10,55 @@ use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::plan::{HOUR, MINUTE};
 
-/// Why a job fails for which no instances can be had.
+/// Failure reason of a job without capacity.
 const NO_CAPACITY: &str = "CapacityError: Unable to provision requested ML compute capacity";
 
-/// The next thing that happens to a job.
+/// An event in the life of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tick {
-    /// There are no instances for it yet: it waits.
+    /// It begins to wait for its instances.
     Pends,
-    /// Its instances are there.
+    /// Its instances are available.
     Launched,
-    /// Its program begins.
+    /// Its program starts.
     Trains,
-    /// An epoch is done.
+    /// An epoch ends.
     Epoch,
     /// Its model is uploaded.
     Uploaded,
-    /// It has been stopped; the secondary status that says by what.
+    /// It is stopped; the secondary status has the reason.
     Stopped(&'static str),
-    /// Its running time is up.
+    /// It reaches its running-time limit.
     RuntimeOver,
-    /// Its waiting time is up.
+    /// It reaches its waiting-time limit.
     WaitOver,
-    /// Somebody deletes it.
+    /// It is deleted outside the controller.
     Deleted,
 }
 
-/// What will go wrong with a job.
+/// The faults that will strike a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fate {
-    /// No instances will be had.
+    /// Whether it fails for lack of capacity.
     capacity_error: bool,
-    /// After this epoch it fails, with this reason.
+    /// Epoch after which it fails, and the failure reason.
     fails: Option<(u32, &'static str)>,
-    /// After this epoch its instances are taken away.
+    /// Epoch after which its spot instances are interrupted.
     interrupted_after: Option<u32>,
-    /// After this epoch nothing happens any more.
+    /// Epoch after which it hangs.
     hangs_after: Option<u32>,
-    /// After this epoch the program ends.
+    /// Epoch after which its program ends.
     ends_after: u32,
-    /// After this epoch somebody else stops it.
+    /// Epoch after which it is stopped outside the controller.
     stopped_after: Option<u32>,
-    /// After this epoch, or at its end, somebody deletes it.
+    /// Epoch after which, or at its end, it is deleted outside the controller.
     deleted_after: Option<u32>,
-    /// How long its bill is late, ms.
+    /// Delay of its bill, in ms.
     bill_late_ms: Option<i64>,
-    /// Seconds that its bill is above what its limits allow.
+    /// Seconds by which its bill exceeds its worst case.
     overrun_seconds: Option<i64>,
-    /// Whether its program goes on for as long as it may after being told to stop.
-    stubborn: bool,
+    /// Whether its program uses the whole grace period of a stop.
+    stops_slowly: bool,
 }
 
 impl Fate {
@@ -79,13 +79,13 @@ impl Fate {
             stopped_after: after(dice, Kind::StoppedOutside),
             deleted_after: after(dice, Kind::JobDeleted),
             capacity_error: world.faults.strikes(Kind::JobCapacityError),
-            stubborn: world.faults.strikes(Kind::StopSlow),
+            stops_slowly: world.faults.strikes(Kind::StopSlow),
             bill_late_ms: late.then(|| dice.between(MINUTE, 4 * HOUR)),
             overrun_seconds: above.then(|| dice.between(1, 3_600)),
         }
     }
 
-    /// Nothing goes wrong.
+    /// Returns the fate of a job without faults.
     pub(crate) fn calm(program: &Program) -> Self {
         Self {
             capacity_error: false,
@@ -97,14 +97,14 @@ impl Fate {
             deleted_after: None,
             bill_late_ms: None,
             overrun_seconds: None,
-            stubborn: false,
+            stops_slowly: false,
         }
     }
 }
 
 impl World {
-    /// `ms`, with the service's whole seconds.
-    fn told(&self, ms: i64) -> i64 {
+    /// Returns a time as the service reports it, possibly cut to whole seconds.
+    fn reported_time(&self, ms: i64) -> i64 {
         if self.plan.whole_seconds { ms.div_euclid(1_000) * 1_000 } else { ms }
     }
 
@@ -113,14 +113,14 @@ impl World {
         self.queue.push(self.now + ms, Event::Tick { job: index, generation, tick });
     }
 
-    /// The job enters a state; the world is told.
+    /// Moves the job to a state and sends an event.
     pub(crate) fn enter(&mut self, index: usize, status: &str, secondary: &str) {
-        let (now, told) = (self.now, self.told(self.now));
+        let (now, reported) = (self.now, self.reported_time(self.now));
         let job = &mut self.training.jobs[index];
         status.clone_into(&mut job.now.status);
         secondary.clone_into(&mut job.now.secondary_status);
-        job.now.modified = told;
-        job.transitions.push((secondary.to_owned(), told));
+        job.now.modified = reported;
+        job.transitions.push((secondary.to_owned(), reported));
         job.history.push((now, job.now.clone()));
         let name = job.now.name.clone();
         self.trace.line(now, || format!("job {name} is {status}/{secondary}"));
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// How long the job waits for its instances, besides its startup: nobody is told anything meanwhile.
+    /// Draws how long the job waits for its instances besides its startup, in ms. No event is sent meanwhile.
     fn pending_ms(&mut self, index: usize) -> i64 {
         let Some(most) = self.training.jobs[index].max_pending_ms else { return 0 };
         if !self.faults.strikes(Kind::JobPends) {
@@ -152,7 +152,7 @@ impl World {
         self.training.jobs[index].dice.between(10 * MINUTE, most)
     }
 
-    /// Something happens to a job, unless something else came before.
+    /// Handles an event of a job, unless it is outdated.
     pub(crate) fn tick(&mut self, index: usize, generation: u32, tick: Tick) {
         if tick == Tick::Deleted {
             return self.delete_job(index);
@@ -177,7 +177,7 @@ impl World {
     }
 
     fn launched(&mut self, index: usize) {
-        let told = self.told(self.now);
+        let reported = self.reported_time(self.now);
         let job = &mut self.training.jobs[index];
         if job.fate.capacity_error {
             return self.end_job(index, "Failed", "Failed", Some(NO_CAPACITY));
@@ -190,7 +190,7 @@ impl World {
             };
         }
         let job = &mut self.training.jobs[index];
-        job.now.started = job.now.started.or(Some(told));
+        job.now.started = job.now.started.or(Some(reported));
         job.runs_since = Some(self.now);
         self.training.take(index, self.now);
         let job = &mut self.training.jobs[index];
@@ -252,7 +252,7 @@ impl World {
             let job = &mut self.training.jobs[index];
             job.generation += 1;
             let upload = job.dice.between(500, 30_000);
-            // A program that ends while it is being stopped may count as having ended well.
+            // A program that ends while it is being stopped can count as completed.
             let stopped = job.now.status == "Stopping" && job.dice.chance(0.5);
             let status = job.now.status.clone();
             self.enter(index, &status, "Uploading");
@@ -262,7 +262,7 @@ impl World {
         self.tick_after(index, next, Tick::Epoch);
     }
 
-    /// The instances are taken away; others come later.
+    /// Interrupts the job: its instances are taken away, and new ones start later.
     fn interrupt(&mut self, index: usize) {
         let again = self.faults.strikes(Kind::JobInterrupted);
         let now = self.now;
@@ -277,19 +277,19 @@ impl World {
         self.tick_after(index, wait, Tick::Launched);
     }
 
-    /// The job is told to stop: it does so within the grace, and what it has is uploaded.
+    /// Begins to stop the job: it stops within the grace period and uploads its model.
     pub(crate) fn stopping(&mut self, index: usize, end: Tick) {
         let job = &mut self.training.jobs[index];
         if job.now.status != "InProgress" {
             return;
         }
         let running = job.runs_since.is_some();
-        let stubborn = job.fate.stubborn && running;
-        // The program of a stubborn job goes on until it is killed; the ticks of others are void.
-        if !stubborn || matches!(end, Tick::Stopped("MaxRuntimeExceeded" | "MaxWaitTimeExceeded")) {
+        let slowly = job.fate.stops_slowly && running;
+        // The program of a slowly stopping job continues until it is killed. The pending ticks of other jobs are void.
+        if !slowly || matches!(end, Tick::Stopped("MaxRuntimeExceeded" | "MaxWaitTimeExceeded")) {
             job.generation += 1;
         }
-        let wait = match (running, stubborn) {
+        let wait = match (running, slowly) {
             (false, _) => job.dice.between(100, 5_000),
             (true, false) => job.dice.between(1_000, 30_000),
             (true, true) => job.dice.between(60_000, 295_000),
@@ -299,13 +299,13 @@ impl World {
     }
 
     fn end_job(&mut self, index: usize, status: &str, secondary: &str, reason: Option<&str>) {
-        let (now, told) = (self.now, self.told(self.now));
+        let (now, reported) = (self.now, self.reported_time(self.now));
         let job = &mut self.training.jobs[index];
         job.generation += 1;
         job.ran_ms += job.runs_since.take().map_or(0, |since| now - since);
         if job.now.started.is_some() {
-            job.now.ended = Some(told);
-            // Managed spot bills less than the time it ran.
+            job.now.ended = Some(reported);
+            // Managed spot training bills less than the running time.
             let billed = if job.max_wait_ms.is_some() {
                 job.ran_ms * job.dice.between(30, 100) / 100
             } else {
@@ -331,7 +331,7 @@ impl World {
         }
     }
 
-    /// Somebody deletes the job, running or not; nobody is told.
+    /// Deletes the job, running or not, without an event.
     fn delete_job(&mut self, index: usize) {
         let now = self.now;
         // The service does not delete a job whose instances it keeps.
@@ -352,7 +352,7 @@ impl World {
         self.training.alive -= 1;
     }
 
-    /// An epoch's line in the job's log, on each host that logs.
+    /// Appends the line of an epoch to the job's log on each logging host.
     fn log(&mut self, index: usize) {
         let now = self.now;
         let job = &mut self.training.jobs[index];
@@ -361,7 +361,7 @@ impl World {
             let (first, last) = job.logged.unwrap_or((job.epoch, job.epoch));
             job.logged = Some((first.min(job.epoch), last.max(job.epoch)));
         }
-        // Those of the present run are the last.
+        // The streams of the current run are the last ones.
         let first = job.streams.len().saturating_sub(hosts);
         for (host, stream) in job.streams.iter_mut().skip(first).enumerate() {
             let message = match host {

@@ -1,33 +1,34 @@
-//! Warm pools: instances that the training service keeps after a job on demand, until another of its tuning takes them,
-//! they are let go, or their time is over. Nobody is told; who asks is told how it was a while ago, as with all of a job.
+//! Warm pools: instances that the training service keeps after a job on demand, until another job of the tuning takes
+//! them, they are released, or the keep-alive period ends. No event is sent. Describe shows the pool, possibly with a
+//! lag like the rest of the job.
 
-use service::ports::training::{Description, TrainingJobsError, WarmPool};
+use use_cases::ports::training::{Description, TrainingJobsError, WarmPool};
 
 use super::World;
 use super::training::{Owner, Training};
 
-/// How long what was let go is still there at most, ms.
+/// Longest time that released instances are still kept, in ms.
 const LINGERS_MS_MAX: i64 = 30_000;
 
 /// The instances kept after one job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept {
     since: i64,
-    /// When they are kept no more.
+    /// End of the keeping, in ms.
     until: i64,
-    /// The job that has taken them.
+    /// The job that took them.
     taken_by: Option<usize>,
 }
 
 impl Kept {
-    /// Whole seconds for which they are billed.
+    /// Returns the billed time, in whole seconds.
     fn seconds(&self) -> i64 {
         (self.until - self.since + 999).div_euclid(1_000)
     }
 }
 
 impl Training {
-    /// A job has ended that had instances: they are kept for as long as it asked for.
+    /// Keeps the instances of an ended job for its keep-alive period.
     pub(super) fn keep(&mut self, index: usize, now: i64) {
         let job = &self.jobs[index];
         if job.keep_ms > 0 && job.now.started.is_some() && !job.deleted {
@@ -35,12 +36,12 @@ impl Training {
         }
     }
 
-    /// Whether instances are still kept after a job.
+    /// Returns whether instances are still kept after a job.
     pub(crate) fn keeps(&self, index: usize, now: i64) -> bool {
         self.kept.get(&index).is_some_and(|kept| kept.until > now)
     }
 
-    /// A job gets its instances: those that have been kept longest for jobs like it.
+    /// Gives a starting job the instances that have been kept longest for jobs like it.
     pub(super) fn take(&mut self, index: usize, now: i64) {
         let job = &self.jobs[index];
         if job.max_wait_ms.is_some() {
@@ -57,7 +58,7 @@ impl Training {
         }
     }
 
-    /// What a description made at `as_of` tells of the instances kept after a job.
+    /// Returns the pool of a job as Describe showed it at `as_of` (ms).
     fn warm_pool(&self, index: usize, as_of: i64) -> Option<WarmPool> {
         let kept = self.kept.get(&index).filter(|kept| kept.since <= as_of)?;
         let status = match kept.taken_by {
@@ -70,7 +71,7 @@ impl Training {
         Some(WarmPool { status: status.to_owned(), retained_seconds })
     }
 
-    /// Seconds for which a job's instances are or may be kept.
+    /// Returns the seconds for which a job's instances are kept; for a running job, the longest.
     pub(crate) fn kept_seconds(&self, index: usize) -> i64 {
         let job = &self.jobs[index];
         let worst = if job.is_ended() { 0 } else { job.keep_ms.div_euclid(1_000) };
@@ -79,7 +80,7 @@ impl Training {
 }
 
 impl World {
-    pub(super) fn tell_warm_pool(&self, index: usize, as_of: i64, seen: Description) -> Description {
+    pub(super) fn with_warm_pool(&self, index: usize, as_of: i64, seen: Description) -> Description {
         Description { warm_pool: self.training.warm_pool(index, as_of), ..seen }
     }
 
@@ -87,12 +88,15 @@ impl World {
     pub(crate) fn release_job(&mut self, name: &str) -> Result<(), TrainingJobsError> {
         let index = self.training.find(name, self.now)?;
         if self.training.jobs[index].owner != Owner::Ours {
-            self.check.violation(self.now, &format!("P7: what is kept after {name} is not ours to let go"));
+            self.check.violation(
+                self.now,
+                &format!("P7: the pool after {name}, a job of another stack, was released"),
+            );
         }
         if !self.training.keeps(index, self.now) {
             return Err(TrainingJobsError::Refused {
                 code: "ValidationException".to_owned(),
-                message: format!("no instances are kept after {name}"),
+                message: format!("job {name} has no warm pool"),
             });
         }
         let lingers = self.dice.between(0, LINGERS_MS_MAX);
@@ -102,7 +106,7 @@ impl World {
         Ok(())
     }
 
-    /// What keeping the instances of a tuning's jobs costs or may cost, micro-dollars.
+    /// Returns the cost, or the worst-case cost, of keeping the instances of a tuning's jobs, in micro-dollars.
     pub(crate) fn kept_cost(&self, id: &str, counts: impl Fn(&super::training::Job) -> bool) -> u64 {
         let jobs = self.training.jobs.iter().enumerate().filter(|(_, job)| job.id == id && counts(job));
         jobs.map(|(index, job)| self.cases[job.case].cost(job.choice, self.training.kept_seconds(index)))

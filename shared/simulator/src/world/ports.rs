@@ -1,4 +1,4 @@
-//! The ports of the use cases, onto the world. Every call goes through [`call`], where the fault plan has its say.
+//! The ports of the use cases, implemented on the world. Every call goes through [`call`], where faults strike.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -6,14 +6,14 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
-use service::ports::table::{Page, Query, Table, TableError, Write};
-use service::ports::training::{
+use use_cases::ports::table::{Page, Query, Table, TableError, Write};
+use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use service::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
+use use_cases::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
 use wire::item::{Item, Key};
 
-use super::call::{Call, Mishap, call, given_up, pause};
+use super::call::{Call, Mishap, call, pause, time_out};
 use super::{Shared, lock};
 use crate::access::{Right, kind_of, partition_kind};
 use crate::case::{LISTED_KILO_GIB_HOUR, listed};
@@ -23,15 +23,15 @@ use crate::site::Op;
 #[derive(Debug, Clone)]
 pub(crate) struct Port {
     pub(crate) world: Shared,
-    /// How far this process's clock is ahead, ms.
+    /// How far the clock of this process is ahead, in ms.
     pub(crate) skew_ms: i64,
 }
 
-/// The value of a future that never waits.
+/// Returns the value of a future that is ready at once.
 pub(crate) fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
-        Poll::Pending => unreachable!("the in-memory table never waits"),
+        Poll::Pending => unreachable!("the in-memory table is always ready"),
     }
 }
 
@@ -110,8 +110,8 @@ impl TrainingJobs for Port {
     async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
         let on = request["TrainingJobName"].as_str().unwrap_or_default().to_owned();
         let late = lock(&self.world).create_late(request);
-        if let Some((ms, dies)) = late {
-            return Err(training_error(given_up(&self.world, ms, dies).await));
+        if let Some((ms, crashes)) = late {
+            return Err(training_error(time_out(&self.world, ms, crashes).await));
         }
         let made = Call { op: Op::Create, on };
         call(&self.world, made, |world| world.create_job(request)).await.map_err(training_error)?
@@ -165,7 +165,7 @@ impl JobLogs for Port {
 impl Bus for Port {
     async fn publish(&self, detail_type: &str, detail: &Value) -> Result<(), BusError> {
         let made = Call { op: Op::Publish, on: detail_type.to_owned() };
-        let effect = |world: &mut super::World| world.check_notice(detail_type, detail);
+        let effect = |world: &mut super::World| world.check_published(detail_type, detail);
         let published = call(&self.world, made, effect).await;
         published.map_err(|_| BusError::Unavailable("no answer".to_owned()))
     }
@@ -179,7 +179,8 @@ impl Prices for Port {
         answer.map_err(|_| PricesError::Unavailable("no answer".to_owned()))
     }
 
-    /// Always there: without it a price of the request's own would count for the volume too, and a case has one cost.
+    /// Never fails: without this price, a price in the request would count for the volume too, and the cost of a case
+    /// would not be fixed.
     async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
         Ok(Some(LISTED_KILO_GIB_HOUR))
     }

@@ -1,4 +1,4 @@
-//! What a training program does: its curve and its speed, the same for the same hyperparameters in every attempt.
+//! A training program: its curve and speed, which depend only on its hyperparameters and are the same in every attempt.
 
 use serde_json::{Value, json};
 
@@ -8,39 +8,39 @@ use crate::fault::Kind;
 
 use super::World;
 
-/// A program with its hyperparameters.
+/// A program with its properties.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Program {
     curve: Curve,
-    /// Epochs it runs.
+    /// Number of epochs that it trains.
     pub(crate) epochs: u32,
-    /// Time of one.
+    /// Duration of an epoch, in ms.
     pub(crate) epoch_ms: i64,
-    /// Epochs between two checkpoints.
+    /// Number of epochs between two checkpoints.
     pub(crate) checkpoint_every: u32,
-    /// Hosts that log the objective; those after the first log nonsense.
+    /// Number of hosts that log the objective. All but the first log nonsense.
     pub(crate) hosts: u32,
-    /// Whether it tells its last epoch again when it finds nothing left to do.
+    /// Whether it logs its last epoch again when nothing is left to train.
     pub(crate) repeats_last: bool,
-    /// Whether it trains on beyond the epochs it was told.
+    /// Whether it trains beyond its epoch limit.
     pub(crate) ignores_epochs: bool,
     style: Epochs,
     base: u32,
 }
 
-/// The epochs that a job is told.
-pub(crate) fn epochs_told(hyperparameters: &Value) -> Option<u32> {
+/// Returns the epoch limit in the hyperparameters of a job.
+pub(crate) fn epoch_limit(hyperparameters: &Value) -> Option<u32> {
     hyperparameters[RESOURCE].as_str()?.parse().ok()
 }
 
-/// What other hosts than the first log: no value that counts.
+/// The value that hosts other than the first log. It must never count.
 pub(crate) const NONSENSE: f64 = 777.0;
 
 #[derive(Debug, Clone, PartialEq)]
 enum Curve {
     Silent,
     Flat(f64),
-    /// Rises (or falls) towards a height; NaN from an epoch on.
+    /// Approaches a height from below (or falls), and is NaN from an epoch on.
     Rising {
         height: f64,
         slow: f64,
@@ -50,9 +50,9 @@ enum Curve {
 }
 
 impl Program {
-    /// The program of a job with these hyperparameters.
+    /// Returns the program of a job with these hyperparameters.
     pub(crate) fn new(world: &World, case: &Case, hyperparameters: &Value, choice: u32) -> Self {
-        // Whatever epochs its jobs are told, it is the same program: that of the largest resource.
+        // The epoch limit does not change the program: it is always that of the largest resource.
         let mut configuration = hyperparameters.clone();
         let most = case.choices.hyperband.map(|(_, most, _)| most);
         if let Some(most) = most {
@@ -75,16 +75,16 @@ impl Program {
         let epoch_ms = world.plan.epoch_ms * dice.between(50, 200) / 100;
         let checkpoint_every = dice.count(1, 3);
         let ignores_epochs = case.promotes() && dice.chance(world.faults.rate(Kind::ProgramIgnoresEpochs));
-        // Where one job runs through, only the one that trains the best once more is told less than the most.
-        let told = epochs_told(hyperparameters).filter(|told| case.promotes() || Some(*told) < most);
+        // Without promotion, only a refit job has a limit below the largest resource.
+        let limit = epoch_limit(hyperparameters).filter(|limit| case.promotes() || Some(*limit) < most);
         Self {
             curve,
-            epochs: match told {
-                // Beyond the largest resource, too.
+            epochs: match limit {
+                // Even beyond the largest resource.
                 Some(_) if ignores_epochs => case.program_epochs * 2,
-                // So does one that always runs for longer than it is told.
+                // A program that always trains longer than the largest resource ignores the limit too.
                 Some(_) if !case.promotes() && Some(case.program_epochs) > most => case.program_epochs,
-                Some(told) => told.min(case.program_epochs),
+                Some(limit) => limit.min(case.program_epochs),
                 None => case.program_epochs,
             },
             epoch_ms: epoch_ms.max(1),
@@ -97,7 +97,7 @@ impl Program {
         }
     }
 
-    /// One that runs for long and logs nothing.
+    /// Returns a program that runs for a long time and logs nothing.
     pub(crate) fn long() -> Self {
         Self {
             curve: Curve::Silent,
@@ -112,7 +112,7 @@ impl Program {
         }
     }
 
-    /// Its traits, for the report.
+    /// Returns the kinds of faults that its properties count as.
     pub(crate) fn traits(&self) -> Vec<Kind> {
         let curve = match self.curve {
             Curve::Silent => Some(Kind::ProgramSilent),
@@ -124,7 +124,7 @@ impl Program {
         curve.into_iter().chain(all_hosts).chain(ignores).collect()
     }
 
-    /// The value after `epoch` (from 1); `None` = it logs none.
+    /// Returns the value after `epoch` (from 1). `None` = the program logs no value.
     pub(crate) fn value(&self, epoch: u32) -> Option<f64> {
         match self.curve {
             Curve::Silent => None,
@@ -133,30 +133,31 @@ impl Program {
             Curve::Rising { height, slow, falls, .. } => {
                 let progress = f64::from(epoch) / (f64::from(epoch) + slow);
                 let value = if falls { height * (1.0 - progress) } else { height * progress };
-                // Coarse, so that ties come about.
+                // Rounded, so that ties occur.
                 Some((value * 1_000.0).round() / 1_000.0)
             }
         }
     }
 
-    /// The line it logs after `epoch`; `from` = epochs at the checkpoint that this run went on from.
+    /// Returns the line that it logs after `epoch`; `from` is the epoch of the checkpoint from which this run
+    /// continued.
     pub(crate) fn line(&self, epoch: u32, from: u32) -> String {
-        self.told(self.value(epoch), epoch, from)
+        self.format_line(self.value(epoch), epoch, from)
     }
 
-    /// The line that another host logs after `epoch`.
+    /// Returns the line that another host logs after `epoch`.
     pub(crate) fn nonsense(&self, epoch: u32, from: u32) -> String {
-        self.told(Some(NONSENSE), epoch, from)
+        self.format_line(Some(NONSENSE), epoch, from)
     }
 
-    fn told(&self, value: Option<f64>, epoch: u32, from: u32) -> String {
+    fn format_line(&self, value: Option<f64>, epoch: u32, from: u32) -> String {
         let Some(value) = value else { return format!("epoch {epoch} done") };
         let value = if value.is_nan() { "nan".to_owned() } else { value.to_string() };
-        let told = match self.style {
+        let number = match self.style {
             Epochs::Ranked => return format!("auc={value};"),
             Epochs::Absolute => epoch,
             Epochs::PerAttempt => epoch - from,
         };
-        format!("[epoch {}] auc={value};", (told + self.base).saturating_sub(1))
+        format!("[epoch {}] auc={value};", (number + self.base).saturating_sub(1))
     }
 }

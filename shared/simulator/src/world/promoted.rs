@@ -1,5 +1,4 @@
-//! Checks of promotion that need to see both sides: what a job was told and what its program really did, and what was
-//! ruled.
+//! Checks of promotion that need both sides: the epoch limit and the real log of a job, and the rulings.
 
 use tuning::fact::JobKey;
 use tuning::ruling::{Ruling, StopWhy, TrialEnd};
@@ -9,60 +8,67 @@ use super::training::Job;
 use crate::case::Epochs;
 use crate::fault::Kind;
 
-/// Two values, those that are not finite being one.
-fn same(logged: Option<f64>, told: Option<f64>) -> bool {
-    logged.filter(|value| value.is_finite()).map(f64::to_bits) == told.map(f64::to_bits)
+/// Returns whether a ruling's value is the logged one. A value that is not finite counts as missing.
+fn same(logged: Option<f64>, ruled: Option<f64>) -> bool {
+    logged.filter(|value| value.is_finite()).map(f64::to_bits) == ruled.map(f64::to_bits)
 }
 
 impl World {
-    /// What is wrong with the request of a job that was created just now.
-    pub(super) fn wrongly_told(&self, index: usize) -> Vec<String> {
+    /// Checks the epoch limit and the checkpoint prefix of a job that was just created. Returns the violations.
+    pub(super) fn wrong_requests(&self, index: usize) -> Vec<String> {
         let job = &self.training.jobs[index];
         let (name, case) = (&job.now.name, &self.cases[job.case]);
         let mut wrong = Vec::new();
         let book = self.check.books.get(&job.id).and_then(|book| book.jobs.get(&job.key));
         let largest = case.choices.hyperband.map(|(_, max, _)| max);
-        // Without rungs nobody is told any.
+        // Without rungs no job has a limit.
         let level = book.and_then(|book| book.level).or(largest).filter(|_| largest.is_some());
-        if job.told != level {
-            wrong.push(format!("P6: {name} is told {:?} epochs, its level is {level:?}", job.told));
+        if job.epoch_limit != level {
+            wrong.push(format!(
+                "P6: job {name} has the epoch limit {:?}, its level is {level:?}",
+                job.epoch_limit
+            ));
         }
         for other in self.training.of(&job.id) {
             let one_trial = other.key.trial == job.key.trial;
             if one_trial != (other.checkpoints_at == job.checkpoints_at) {
                 let (here, there) = (&job.checkpoints_at, &other.checkpoints_at);
-                wrong.push(format!("P6: {name} has its checkpoints at {here}, job {} at {there}", other.key));
+                wrong.push(format!(
+                    "P6: job {name} has its checkpoints at {here}, job {} has them at {there}",
+                    other.key
+                ));
                 break;
             }
         }
         wrong
     }
 
-    /// What is wrong with a ruling on a trial that is promoted.
-    pub(super) fn wrongly_promoted(&mut self, id: &str, ruling: &Ruling) -> Option<String> {
+    /// Checks a ruling of a tuning with promotion. Returns a violation.
+    pub(super) fn wrong_promotion_ruling(&mut self, id: &str, ruling: &Ruling) -> Option<String> {
         match ruling {
             Ruling::RungReached { job, trial, .. } => {
                 let mut jobs = self.training.of(id).filter(|other| other.key.trial == *trial);
                 let last = jobs.by_ref().max_by_key(|other| other.key.attempt)?;
-                let (right, wrong) = self.wrongly_reached(last, ruling);
-                let untold = job.and_then(|job| self.untold(id, job));
-                self.check.judged(right);
-                wrong.or(untold)
+                let (right, wrong) = self.wrong_rung_value(last, ruling);
+                let unreported = job.and_then(|job| self.unreported_repeat(id, job));
+                self.check.count_judgement(right);
+                wrong.or(unreported)
             }
-            Ruling::AttemptAwaited { job, .. } => self.untold(id, *job),
+            Ruling::AttemptAwaited { job, .. } => self.unreported_repeat(id, *job),
             Ruling::TrialFinished { job: Some(job), how, .. } => {
-                self.untold(id, *job).or_else(|| self.should_wait(id, *job, how))
+                self.unreported_repeat(id, *job).or_else(|| self.missing_wait(id, *job, how))
             }
-            Ruling::ResourceRepeated { job, had, from } => self.wrongly_repeated(id, *job, *had, *from),
+            Ruling::ResourceRepeated { job, had, from } => self.wrong_repeat(id, *job, *had, *from),
             Ruling::StopOrdered { job, why: StopWhy::PastLevel { level } } => {
                 let job = self.training.of(id).find(|other| other.key == *job)?;
                 let beyond = job.logged.is_some_and(|(_, last)| last > *level);
-                let right = beyond && job.told == Some(*level);
+                let right = beyond && job.epoch_limit == Some(*level);
                 (!right).then(|| {
                     let (name, logged) = (&job.now.name, job.logged);
                     format!(
-                        "P6: {name} is stopped above {level}, it was told {:?}, logged {logged:?}",
-                        job.told
+                        "P6: job {name} was stopped for training beyond level {level}, but its epoch \
+                            limit is {:?} and it logged {logged:?}",
+                        job.epoch_limit
                     )
                 })
             }
@@ -70,21 +76,22 @@ impl World {
         }
     }
 
-    /// Whether all that the job logged is sure to be known when it is concluded.
+    /// Returns whether all log lines of the job must be known when it is concluded.
     fn is_read(&self, job: &Job) -> bool {
         let book = self.check.books.get(&job.id).and_then(|book| book.jobs.get(&job.key));
-        let in_full = book.is_none_or(|book| book.in_full);
+        let in_full = book.is_none_or(|book| book.settled_in_full);
         !in_full && !job.deleted && self.faults.rate(Kind::LogReadLag) == 0.0
     }
 
-    /// The same of all jobs of its trial.
+    /// Like [`Self::is_read`], but for all jobs of its trial.
     fn is_all_read(&self, job: &Job) -> bool {
         let mut jobs = self.training.of(&job.id).filter(|other| other.key.trial == job.key.trial);
         jobs.all(|other| self.is_read(other))
     }
 
-    /// Whether a trial waits with the value that its program showed at that epoch, and what is wrong with it.
-    fn wrongly_reached(&self, last: &Job, ruling: &Ruling) -> (bool, Option<String>) {
+    /// Checks the value with which a trial waits. Returns whether it is the value that its program logged at that
+    /// epoch, and a violation.
+    fn wrong_rung_value(&self, last: &Job, ruling: &Ruling) -> (bool, Option<String>) {
         let Ruling::RungReached { trial, level, resource, value, .. } = ruling else { return (true, None) };
         let program = &last.program;
         let shown = |epoch: u32| {
@@ -92,51 +99,68 @@ impl World {
             jobs.any(|job| job.logged.is_some_and(|(first, last)| first <= epoch && epoch <= last))
         };
         let right = same(program.value(*resource), *value);
-        let wrong =
-            |why: String| Some(format!("P6: trial {trial} waits with {value:?} at {resource}: {why}"));
+        let wrong = |why: String| {
+            Some(format!("P6: trial {trial} waits with the value {value:?} of epoch {resource}: {why}"))
+        };
         let completed = last.now.status == "Completed";
         if resource < level && !completed {
-            return (right, wrong(format!("below its level {level}, and its job did not end well")));
+            return (right, wrong(format!("this is below its level {level}, and its job did not complete")));
         }
         let furthest = last.logged.map(|(_, furthest)| furthest);
         if self.cases[last.case].epochs == Epochs::Absolute {
             if !right || !shown(*resource) {
-                return (right, wrong(format!("its program logged {:?} there", program.value(*resource))));
+                return (
+                    right,
+                    wrong(format!("its program logged {:?} in that epoch", program.value(*resource))),
+                );
             }
             let early = resource < level && self.is_read(last) && furthest != Some(*resource);
             return (right, early.then(|| wrong(format!("its job logged up to {furthest:?}"))).flatten());
         }
-        // The end of a job that trained just to its level tells where its lines belong.
+        // When a job completes exactly at its level, the epochs of its lines are known.
         if completed && furthest == Some(*level) && self.is_all_read(last) {
             let exact = right && resource == level;
-            return (right, (!exact).then(|| wrong(format!("its job ended well at {level}"))).flatten());
+            return (
+                right,
+                (!exact).then(|| wrong(format!("its job completed exactly at level {level}"))).flatten(),
+            );
         }
-        // Else a later value may stand for an earlier one. Where lines are missing, or the program ended before its level,
-        // that is not known.
+        // Otherwise a later value can stand for an earlier one. Where lines are missing, or the program ended before
+        // its level, any logged value is possible.
         let from = if furthest >= Some(*level) && self.is_all_read(last) { *level } else { 1 };
         let any = (from..=program.epochs.max(*level))
             .any(|epoch| shown(epoch) && same(program.value(epoch), *value));
-        (right, (!any).then(|| wrong(format!("its program never logged that at {from} or later"))).flatten())
+        (
+            right,
+            (!any)
+                .then(|| wrong(format!("its program never logged this value in epoch {from} or later")))
+                .flatten(),
+        )
     }
 
-    /// A job is concluded that began below what its trial had, and nobody was told.
-    fn untold(&self, id: &str, key: JobKey) -> Option<String> {
+    /// Checks a concluded job. Returns a violation if it repeated epochs of its trial and no ruling reported that.
+    fn unreported_repeat(&self, id: &str, key: JobKey) -> Option<String> {
         let job = self.training.of(id).find(|job| job.key == key)?;
         let book = self.check.books.get(id)?;
-        let told = book.jobs.get(&key)?.repeats_from;
-        let had = book.jobs.get(&key)?.had;
+        let reported = book.jobs.get(&key)?.repeats_from;
+        let had = book.jobs.get(&key)?.promoted_with;
         let (first, _) = job.logged?;
         let absolute = self.cases[job.case].epochs == Epochs::Absolute;
-        // The one at the epoch it was promoted with may be its value shown again.
-        let due = absolute && first < had && told.is_none() && self.is_read(job);
-        due.then(|| format!("P6: job {key} of {id} began at {} instead of {had}, nobody was told", first - 1))
+        // A line at the epoch that it was promoted with can show the old value again.
+        let due = absolute && first < had && reported.is_none() && self.is_read(job);
+        due.then(|| {
+            format!(
+                "P6: job {key} of {id} started at epoch {} instead of {had}, and no ruling reported that",
+                first - 1
+            )
+        })
     }
 
-    /// Somebody is told that a job began below what its trial had, and it did not.
-    fn wrongly_repeated(&self, id: &str, key: JobKey, had: u32, from: u32) -> Option<String> {
+    /// Checks the report that a job repeats epochs of its trial. Returns a violation if it does not.
+    fn wrong_repeat(&self, id: &str, key: JobKey, had: u32, from: u32) -> Option<String> {
         let job = self.training.of(id).find(|job| job.key == key)?;
         let absolute = self.cases[job.case].epochs == Epochs::Absolute;
-        // What counts anew is placed by the level that the program was told.
+        // Lines that are counted per attempt are placed by the epoch limit, which this program ignores.
         if !absolute && job.program.ignores_epochs {
             return None;
         }
@@ -145,13 +169,15 @@ impl World {
         let right = began && (!absolute || first.is_some_and(|first| first <= from + 1));
         (!right).then(|| {
             format!(
-                "P6: job {key} of {id} is said to begin at {from} instead of {had}, it logged from {first:?}"
+                "P6: job {key} of {id} was reported to start at epoch {from} instead of {had}, but its \
+                    first logged epoch is {first:?}"
             )
         })
     }
 
-    /// A trial whose job ended well with a value waits, unless its tuning ends.
-    fn should_wait(&self, id: &str, key: JobKey, how: &TrialEnd) -> Option<String> {
+    /// Checks the end of a trial. Returns a violation if its job completed with a value, so that the trial should wait
+    /// at its rung.
+    fn missing_wait(&self, id: &str, key: JobKey, how: &TrialEnd) -> Option<String> {
         let job = self.training.of(id).find(|job| job.key == key)?;
         let book = self.check.books.get(id)?;
         let over = book.ending.is_some() || book.ended.is_some() || book.is_for_the_last_rung(key);
@@ -160,6 +186,8 @@ impl World {
             && !over
             && self.is_read(job)
             && job.logged.is_some();
-        due.then(|| format!("P6: job {key} of {id} ended well with a value, its trial is over"))
+        due.then(|| {
+            format!("P6: job {key} of {id} completed with a value, but its trial ended instead of waiting")
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! What happens next, in order of virtual time; what is due at one time comes in the order it was scheduled.
+//! The event queue, in the order of virtual time. Events of the same time come in the order in which they were
+//! scheduled.
 
 use std::collections::BTreeMap;
 
@@ -9,61 +10,61 @@ use super::life::Tick;
 use super::stream::{Consumer, Record};
 use crate::site::Function;
 
-/// Something that is due.
+/// A scheduled event.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A process goes on.
+    /// A process continues.
     Wake(u64),
-    /// A process has run for as long as its function may.
-    TimeOver(u64),
-    /// A create whose caller gave up, or died, arrives.
+    /// A process reaches the time limit of its function.
+    TimeOut(u64),
+    /// A create arrives whose caller timed out or crashed.
     CreateLands(Function, Value),
-    /// A training job goes on.
+    /// An event in the life of a training job.
     Tick { job: usize, generation: u32, tick: Tick },
-    /// Lines of a job's log stream are sent to the subscriber.
+    /// Lines of a job's log stream are sent to the subscription.
     Flush { job: usize, stream: usize },
-    /// A shard of the table's stream is read for a consumer.
+    /// A consumer reads a shard of the table's stream.
     Pump(Consumer, usize),
-    /// A batch of stream records comes again.
+    /// A batch of stream records is delivered again.
     Redeliver(Consumer, Vec<Record>),
-    /// A function gets an event from outside.
+    /// A function receives an event from outside.
     Deliver(Delivery),
-    /// It is time to sweep.
+    /// The minute's sweep is due.
     Sweep,
-    /// A sweep that is late, or a second one.
+    /// A sweep starts: the one due, a late one or a second one.
     SweepNow,
-    /// A tuning is submitted.
+    /// A user submits a tuning.
     Submit(usize),
-    /// A user looks at a tuning and at its training jobs.
+    /// A user describes a tuning and lists its training jobs.
     Look(usize),
     /// A user stops a tuning.
     UserStop(usize),
-    /// A user makes a change of a tuning, or ends the pause that was made with it.
+    /// A user changes limits of a tuning: (case, number of the change, whether this ends its pause).
     UserChange(usize, usize, bool),
-    /// The liveness phase begins.
+    /// Faults end; the liveness phase begins.
     FaultsEnd,
 }
 
-/// An event from outside on its way to a function.
+/// An event on its way to a function.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
     pub(crate) what: What,
-    /// Deliveries that failed.
+    /// Number of failed deliveries so far.
     pub(crate) failures: u32,
 }
 
-/// What is delivered.
+/// The content of a delivery.
 #[derive(Debug, Clone)]
 pub(crate) enum What {
-    /// A state change, as EventBridge sends it.
+    /// A state change of a training job, as EventBridge sends it.
     JobEvent(Value),
-    /// Lines of a log.
+    /// Log lines of a training job.
     Logs(LogBatch),
-    /// What nobody can read, for `job_events` or else for `job_logs`.
+    /// An invalid or foreign event, for `job_events` (true) or for `job_logs` (false).
     Junk(Value, bool),
 }
 
-/// The queue.
+/// The event queue.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     due: BTreeMap<(i64, u64), Event>,
@@ -71,13 +72,13 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// `event` is due at `at`.
+    /// Schedules `event` at `at`.
     pub(crate) fn push(&mut self, at: i64, event: Event) {
         self.scheduled += 1;
         self.due.insert((at, self.scheduled), event);
     }
 
-    /// What is due first, and when.
+    /// Removes and returns the first event and its time.
     pub(crate) fn pop(&mut self) -> Option<(i64, Event)> {
         self.due.pop_first().map(|((at, _), event)| (at, event))
     }

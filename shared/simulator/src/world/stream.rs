@@ -1,10 +1,10 @@
-//! The table's change stream and its two consumers: shards in order, batches cut anywhere, at least once, with partial
-//! failures; delayed, repeated or lost where the fault plan says so.
+//! The table's change stream and its two consumers: ordered shards, batches of any size, at-least-once delivery and
+//! partial failures. Faults delay, repeat or lose records.
 
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};
-use service::memory::Change;
+use use_cases::memory::Change;
 use wire::events::stream::{RecordKind, encode_record};
 use wire::stored::{ACTION_PREFIX, FACT_PREFIX, RING_PREFIX};
 
@@ -15,17 +15,17 @@ use crate::fault::Kind;
 use crate::plan::{Batches, HOUR, Mapping, Order};
 use crate::site::Site;
 
-/// Most records in a batch.
+/// Maximum number of records in a batch.
 const BATCH_MAX: i64 = 30;
-/// A record is kept for so long.
+/// Retention of a record, in ms.
 const RETENTION_MS: i64 = 24 * HOUR;
 
-/// Who reads the stream.
+/// A consumer of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Consumer {
-    /// Facts and rings.
+    /// Receives facts and rings.
     Decider,
-    /// New actions.
+    /// Receives new actions.
     Actuator,
 }
 
@@ -36,11 +36,11 @@ pub(crate) struct Record {
     pub(crate) value: Value,
 }
 
-/// One shard as one consumer reads it.
+/// One shard, as one consumer reads it.
 #[derive(Debug, Default)]
 pub(crate) struct Shard {
     waiting: VecDeque<Record>,
-    /// Records of the batch that is being handled.
+    /// Number of records in the batch that is being handled.
     in_flight: usize,
     busy: bool,
     pump_due: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Shard {
 }
 
 impl Consumer {
-    /// Who wants this change.
+    /// Returns the consumer of a change.
     fn of(change: &Change) -> Option<Self> {
         let pk = &change.key.pk;
         let new = change.new.is_some();
@@ -70,7 +70,7 @@ impl Consumer {
 }
 
 impl World {
-    /// A change of the table enters the stream.
+    /// Puts a change of the table into the stream.
     pub(crate) fn stream_change(&mut self, change: &Change) {
         let Some(consumer) = Consumer::of(change) else { return };
         let elapsed = self.now - self.start;
@@ -96,7 +96,7 @@ impl World {
         &mut self.shards[consumer.index()][shard]
     }
 
-    /// How a consumer's batches are cut; `None` = anywhere.
+    /// Returns the mapping of a consumer. `None` = batches of random size.
     fn mapping(&self, consumer: Consumer) -> Option<Mapping> {
         match (self.plan.batches, consumer) {
             (Batches::Anywhere, _) => None,
@@ -109,13 +109,13 @@ impl World {
         if std::mem::replace(&mut self.shard(consumer, shard).pump_due, true) {
             return;
         }
-        // Now and then for longer than records are kept.
+        // Sometimes longer than the retention of records.
         let (least, most) = self.dice.pick(&[(0, 1), (0, 1), (0, 1), (0, 1), (25, 30)]);
         let strikes = self.faults.strikes(Kind::StreamDelayed);
         let delay = if strikes { 1_000 + self.dice.between(least * HOUR, most * HOUR) } else { 0 };
         let gathered = match self.mapping(consumer) {
             None => self.dice.between(50, 1_000),
-            // Four times a second Lambda looks whether there is anything.
+            // Lambda polls the stream four times a second.
             Some(mapping) => mapping.window_ms + self.dice.between(0, 250),
         };
         let mut at = self.now + wait + delay + gathered;
@@ -125,7 +125,7 @@ impl World {
         self.queue.push(at, Event::Pump(consumer, shard));
     }
 
-    /// The next batch of a shard, unless one is being handled.
+    /// Returns the next batch of a shard, unless one is being handled.
     pub(crate) fn next_batch(&mut self, consumer: Consumer, shard: usize) -> Option<Vec<Record>> {
         let size = match self.mapping(consumer) {
             None => usize::try_from(self.dice.between(1, BATCH_MAX)).unwrap_or(1),
@@ -155,13 +155,13 @@ impl World {
         (!batch.is_empty()).then_some(batch)
     }
 
-    /// A batch was handled: `failed` has the sequence numbers in the answer, `None` = the function died.
+    /// Ends the handling of a batch. `failed` has the sequence numbers in the response; `None` = the function crashed.
     pub(crate) fn batch_done(&mut self, consumer: Consumer, shard: usize, failed: Option<&[String]>) {
         let tries_max = self.plan.stream_tries_max;
         let duplicated = self.faults.strikes(Kind::StreamDuplicated);
         let state = self.shard(consumer, shard);
         state.busy = false;
-        // Everything from the lowest failed record on comes again.
+        // All records from the lowest failed one on are delivered again.
         let number = |record: &Record| record.value["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
         let done = match failed {
             None => 0,
@@ -174,12 +174,12 @@ impl World {
         };
         let all_done = done == state.in_flight;
         state.failures = if all_done { 0 } else { state.failures + 1 };
-        let given_up = state.failures >= tries_max;
-        let taken = if given_up { state.in_flight } else { done };
+        let dropped = state.failures >= tries_max;
+        let taken = if dropped { state.in_flight } else { done };
         let handled: Vec<Record> = state.waiting.drain(..taken.min(state.waiting.len())).collect();
-        let failures = if given_up { std::mem::take(&mut state.failures) } else { state.failures };
+        let failures = if dropped { std::mem::take(&mut state.failures) } else { state.failures };
         let more = !state.waiting.is_empty();
-        if given_up {
+        if dropped {
             self.faults.count(Kind::StreamGivenUp, Site::World);
             self.records_lost += 1;
         }
@@ -194,7 +194,7 @@ impl World {
     }
 }
 
-/// The event that a batch makes.
+/// Returns the Lambda event of a batch.
 pub(crate) fn event_of(batch: &[Record]) -> Value {
     json!({"Records": batch.iter().map(|record| record.value.clone()).collect::<Vec<_>>()})
 }

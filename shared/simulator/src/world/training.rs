@@ -1,114 +1,115 @@
-//! The training service: SageMaker's contract in virtual time.
+//! The training service: the contract of SageMaker in virtual time.
 //!
-//! Names are unique for ever; a stop is accepted at once and lands later; `describe` may show an earlier state; a bill is
-//! known at the end only, perhaps hours later, and above what the limits sent allow (running time, 120 s grace, 180 s
-//! upload) only where the fault plan says that the service breaks its word.
+//! A name can be used only once. A stop is accepted at once and takes effect later. `describe` can show an earlier
+//! state. The bill is known only after the end, possibly hours later. It exceeds the worst case of the limits (running
+//! time, 120 s grace period, 180 s upload) only if the fault `BillAboveReservation` strikes.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use service::ports::training::{Description, Listed, LogLine, Paged, TrainingJobsError};
 use tuning::fact::JobKey;
+use use_cases::ports::training::{Description, Listed, LogLine, Paged, TrainingJobsError};
 use wire::names::parse_training_job_name;
 
 use super::World;
 use super::life::{Fate, Tick};
 use super::pools::Kept;
-use super::program::{Program, epochs_told};
+use super::program::{Program, epoch_limit};
 use super::queue::Event;
 use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::site::{Function, Op, Site};
 
-/// Lines a page of a log has.
+/// Number of lines on a page of a log.
 const PAGE_LINES: usize = 20;
-/// A create takes effect so long after its caller gave up at most, clocks included: an actuator takes a job for lost a
-/// minute after the claim under which it was created.
+/// Longest time after which a late create takes effect, in ms, including clock skew. An actuator considers a job lost
+/// a minute after the claim under which it was created.
 const LATE_MS_MAX: i64 = 50_000;
-/// Creates that the account may make in so many ms: one.
+/// Shortest time between two creates of the account, in ms.
 const CREATE_EVERY_MS: i64 = 1_000;
-/// Jobs a page of a listing has.
+/// Number of jobs on a page of a listing.
 const PAGE_JOBS: usize = 4;
 
-/// All jobs ever created.
+/// All training jobs of the history.
 #[derive(Debug, Default)]
 pub(crate) struct Training {
     pub(crate) jobs: Vec<Job>,
     by_name: BTreeMap<String, usize>,
-    /// Jobs that have not ended.
+    /// Number of jobs that have not ended.
     pub(crate) alive: usize,
-    /// Epochs at which checkpoints were saved, oldest first, by the prefix that they lie under.
+    /// Epochs of saved checkpoints, oldest first, by prefix.
     pub(crate) checkpoints: BTreeMap<String, Vec<u32>>,
-    /// When the last one was created.
+    /// Time of the last create, in ms.
     created_at: i64,
-    /// Instances kept after jobs.
+    /// Kept instances, by the index of their job.
     pub(super) kept: BTreeMap<usize, Kept>,
-    /// Until when there is no capacity: for a tuning's jobs, of a choice of instances, on spot or on demand.
+    /// End of a capacity shortage, in ms, by tuning, choice of instances, and whether it is on spot.
     pub(crate) short_until: BTreeMap<(usize, u32, bool), i64>,
 }
 
-/// Whose a job is.
+/// The owner of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A tuning's.
+    /// A tuning of this stack.
     Ours,
-    /// This stack's, but no row knows it.
+    /// This stack, but without a row in the table.
     Orphan,
-    /// Another stack's.
+    /// Another stack.
     Foreign,
 }
 
-/// A job.
+/// A training job.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) id: String,
     pub(crate) owner: Owner,
     pub(crate) key: JobKey,
     pub(crate) case: usize,
-    /// Which of its tuning's choices of instances it runs on.
+    /// Choice of instances on which it runs.
     pub(crate) choice: u32,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) max_runtime_ms: i64,
     pub(crate) max_wait_ms: Option<i64>,
-    /// How long it may wait for its instances, where it was told.
+    /// How long it may wait for its instances, in ms, if the request has a limit.
     pub(crate) max_pending_ms: Option<i64>,
-    /// How long it waited for them besides its startup.
+    /// How long it waits for its instances besides its startup, in ms.
     pub(crate) pended_ms: i64,
-    /// For how long its instances are kept afterwards.
+    /// How long its instances are kept afterwards, in ms.
     pub(crate) keep_ms: i64,
     pub(crate) program: Program,
     pub(crate) fate: Fate,
     pub(crate) dice: Dice,
-    /// As it is.
+    /// Its current description.
     pub(crate) now: Description,
-    /// As it was, from when on.
+    /// Its descriptions so far, with the time (ms) of each.
     pub(crate) history: Vec<(i64, Description)>,
     pub(crate) transitions: Vec<(String, i64)>,
-    /// Ticks of an earlier generation are void.
+    /// Events of an earlier generation are void.
     pub(crate) generation: u32,
-    /// Time its instances ran before the present run; the present run since.
+    /// Running time before the current run, in ms.
     pub(crate) ran_ms: i64,
+    /// Start of the current run, in ms.
     pub(crate) runs_since: Option<i64>,
     pub(crate) epoch: u32,
     pub(crate) checkpoint: u32,
-    /// Checkpoint that the present run went on from.
+    /// Epoch of the checkpoint from which the current run continued.
     pub(crate) from: u32,
-    /// Where its checkpoints are.
+    /// Prefix of its checkpoints.
     pub(crate) checkpoints_at: String,
-    /// The epochs that it was told.
-    pub(crate) told: Option<u32>,
-    /// The first and the last epoch of which it logged a value, in all its runs.
+    /// Epoch limit in its hyperparameters.
+    pub(crate) epoch_limit: Option<u32>,
+    /// The first and the last epoch for which it logged a value, in all its runs.
     pub(crate) logged: Option<(u32, u32)>,
     pub(crate) streams: Vec<LogStream>,
-    /// Whether it was ever told to stop by an order.
+    /// Whether the controller asked to stop it.
     pub(crate) stop_asked: bool,
-    /// Nobody but a create sees it before.
+    /// Time before which only creates see it, in ms.
     pub(crate) visible_at: i64,
-    /// Somebody has deleted it: nobody sees it any more.
+    /// Whether it was deleted, so that no call finds it.
     pub(crate) deleted: bool,
-    /// Its bill is not told before.
+    /// Time before which its bill is not shown, in ms.
     pub(crate) bill_at: i64,
-    /// Whether its bill is above what its limits allow.
+    /// Whether its bill exceeds its worst case.
     pub(crate) overran: bool,
 }
 
@@ -117,13 +118,13 @@ pub(crate) struct Job {
 pub(crate) struct LogStream {
     pub(crate) name: String,
     pub(crate) lines: Vec<LogLine>,
-    /// Lines sent to the subscriber.
+    /// Number of lines sent to the subscription.
     pub(crate) sent: usize,
     pub(crate) flush_due: bool,
 }
 
 impl Job {
-    /// A job that is created now.
+    /// Returns a job that is created at `now` (ms).
     pub(crate) fn new(
         name: &str,
         key: JobKey,
@@ -157,7 +158,7 @@ impl Job {
             checkpoint: 0,
             from: 0,
             checkpoints_at: String::new(),
-            told: None,
+            epoch_limit: None,
             logged: None,
             streams: Vec::new(),
             stop_asked: false,
@@ -168,7 +169,7 @@ impl Job {
         }
     }
 
-    /// Whether it runs on spot instances.
+    /// Returns whether it runs on spot instances.
     pub(crate) fn is_spot(&self) -> bool {
         self.max_wait_ms.is_some()
     }
@@ -177,12 +178,12 @@ impl Job {
         matches!(self.now.status.as_str(), "Completed" | "Failed" | "Stopped")
     }
 
-    /// Seconds that count for the worst case of its bill.
+    /// Returns the billable seconds of its worst case.
     pub(crate) fn worst_seconds(&self) -> i64 {
         self.max_wait_ms.unwrap_or(self.max_runtime_ms) / 1_000 + 120 + 180
     }
 
-    /// What it may still cost, or did cost, in seconds.
+    /// Returns the billable seconds, or those of the worst case while they are unknown.
     pub(crate) fn charged_seconds(&self) -> i64 {
         match (self.is_ended(), self.now.billable_seconds) {
             (true, Some(seconds)) => i64::try_from(seconds).unwrap_or(i64::MAX),
@@ -193,7 +194,7 @@ impl Job {
 }
 
 impl Training {
-    /// A job that can be seen at `now`.
+    /// Returns the index of a job that is visible at `now` (ms).
     pub(super) fn find(&self, name: &str, now: i64) -> Result<usize, TrainingJobsError> {
         let index = self.by_name.get(name).copied();
         let visible = |index: &usize| {
@@ -203,7 +204,7 @@ impl Training {
         index.filter(visible).ok_or_else(|| TrainingJobsError::NotFound(name.to_owned()))
     }
 
-    /// Enters a job; its index.
+    /// Adds a job and returns its index.
     pub(crate) fn enter(&mut self, job: Job) -> usize {
         let index = self.jobs.len();
         self.by_name.insert(job.now.name.clone(), index);
@@ -218,8 +219,8 @@ impl Training {
 }
 
 impl World {
-    /// Whether a create that is sent now takes effect only later: after how long its caller gives up, and whether it dies
-    /// then.
+    /// Draws whether a create that is sent now takes effect late. Returns the time until its caller times out, in ms,
+    /// and whether the caller crashes then.
     pub(crate) fn create_late(&mut self, request: &Value) -> Option<(i64, bool)> {
         let site = self.site_of(Op::Create);
         if !self.faults.strikes_at(Kind::CreateLate, site) {
@@ -231,7 +232,7 @@ impl World {
         Some((self.dice.between(100, 20_000), self.dice.chance(0.5)))
     }
 
-    /// A create arrives whose caller has given up, or died; nobody hears the answer.
+    /// Performs a late create. Its caller has timed out or crashed and does not see the result.
     pub(crate) fn create_lands(&mut self, function: Function, request: &Value) {
         self.function = function;
         let result = self.create_job(request);
@@ -239,7 +240,7 @@ impl World {
             .line(self.now, || format!("create {} arrives late: {result:?}", request["TrainingJobName"]));
     }
 
-    /// What the account allows, whoever asks.
+    /// Checks the quotas of the account.
     fn quota(&mut self) -> Result<(), TrainingJobsError> {
         let site = Site::Call(self.function, Op::Create);
         if self.plan.one_create_a_second && self.now < self.training.created_at + CREATE_EVERY_MS {
@@ -264,20 +265,22 @@ impl World {
         if self.training.by_name.contains_key(&name) {
             return Err(TrainingJobsError::NameTaken(name));
         }
-        let Some((id, key)) = parse_training_job_name(&name) else { return Err(refused("name")) };
+        let Some((id, key)) = parse_training_job_name(&name) else {
+            return Err(refused("invalid TrainingJobName"));
+        };
         let Some(case) =
             self.cases.iter().position(|case| id.rsplit_once('-').is_some_and(|(n, _)| n == case.name))
         else {
-            return Err(refused("a job of no tuning"));
+            return Err(refused("invalid TrainingJobName: no such tuning"));
         };
         let seconds = |limit: &str| request["StoppingCondition"][limit].as_i64();
         let Some(max_runtime) = seconds("MaxRuntimeInSeconds").filter(|limit| *limit > 0) else {
-            return Err(refused("MaxRuntimeInSeconds"));
+            return Err(refused("invalid MaxRuntimeInSeconds"));
         };
         let max_wait = seconds("MaxWaitTimeInSeconds");
         let spot = request["EnableManagedSpotTraining"] == true;
         if spot != max_wait.is_some() || max_wait.is_some_and(|wait| wait < max_runtime) {
-            return Err(refused("MaxWaitTimeInSeconds"));
+            return Err(refused("invalid MaxWaitTimeInSeconds"));
         }
         let resources = &request["ResourceConfig"];
         let (kind, count) = (&resources["InstanceType"], &resources["InstanceCount"]);
@@ -285,11 +288,11 @@ impl World {
         let choice = choice.and_then(|(kind, count)| self.cases[case].choice_of(kind, count));
         let Some(choice) = choice.filter(|_| resources["VolumeSizeInGB"] == self.cases[case].volume_gib)
         else {
-            return Err(refused("ResourceConfig"));
+            return Err(refused("invalid ResourceConfig"));
         };
         let keep = resources["KeepAlivePeriodInSeconds"].as_i64().unwrap_or(0);
         if spot && keep > 0 {
-            return Err(refused("KeepAlivePeriodInSeconds"));
+            return Err(refused("KeepAlivePeriodInSeconds is not allowed with spot training"));
         }
         let program = Program::new(self, &self.cases[case], &request["HyperParameters"], choice);
         for kind in program.traits() {
@@ -310,7 +313,7 @@ impl World {
             dice,
             visible_at: self.now + unseen,
             checkpoints_at: request["CheckpointConfig"]["S3Uri"].as_str().unwrap_or_default().to_owned(),
-            told: epochs_told(&request["HyperParameters"]),
+            epoch_limit: epoch_limit(&request["HyperParameters"]),
             ..Job::new(&name, key, &request["Tags"], program, fate, self.now)
         };
         self.training.created_at = self.now;
@@ -325,7 +328,7 @@ impl World {
     pub(crate) fn stop_job(&mut self, name: &str) -> Result<(), TrainingJobsError> {
         let index = self.training.find(name, self.now)?;
         if self.training.jobs[index].owner == Owner::Foreign {
-            self.check.violation(self.now, &format!("P7: {name} is another stack's job, and is stopped"));
+            self.check.violation(self.now, &format!("P7: job {name} of another stack was stopped"));
         }
         let job = &mut self.training.jobs[index];
         job.stop_asked = true;
@@ -339,7 +342,7 @@ impl World {
         Ok(())
     }
 
-    /// `DescribeTrainingJob`, perhaps as it was a while ago.
+    /// `DescribeTrainingJob`; can show an earlier state.
     pub(crate) fn describe_job(&mut self, name: &str) -> Result<Description, TrainingJobsError> {
         let index = self.training.find(name, self.now)?;
         let site = Site::Call(self.function, Op::Describe);
@@ -352,7 +355,7 @@ impl World {
         if as_of < job.bill_at {
             seen.billable_seconds = None;
         }
-        Ok(self.tell_warm_pool(index, as_of, seen))
+        Ok(self.with_warm_pool(index, as_of, seen))
     }
 
     /// `ListTags`.
@@ -360,7 +363,7 @@ impl World {
         Ok(self.training.jobs[self.training.find(name, self.now)?].tags.clone())
     }
 
-    /// `ListTrainingJobs` in progress, created at `created_from` or later, oldest first.
+    /// `ListTrainingJobs`: jobs in progress that were created at `created_from` or later, oldest first.
     pub(crate) fn list_jobs(&self, created_from: i64, page: Option<&str>) -> Paged<Listed> {
         let from = page.and_then(|page| page.parse().ok()).unwrap_or(0);
         let running = self.training.jobs.iter().enumerate().skip(from);
@@ -373,7 +376,7 @@ impl World {
         Paged { items, next: running.next().map(|(index, _)| index.to_string()) }
     }
 
-    /// `FilterLogEvents`; the latest lines may not be there yet.
+    /// `FilterLogEvents`; the latest lines can be missing.
     pub(crate) fn read_log(
         &mut self,
         name: &str,

@@ -1,20 +1,20 @@
-//! Checks that need to see both sides: the training service as it is, and the table as the system wrote it.
+//! Checks that need both sides: the real state of the training service, and the table as the system wrote it.
 
 use serde_json::Value;
-use service::memory::Change;
 use tuning::ruling::{Ruling, StopWhy};
+use use_cases::memory::Change;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::World;
 use super::ports::now;
 use super::training::Job;
 use crate::case::Epochs;
-use crate::check::sweeps_fail;
-use service::perform::{COST_ALARM, TRIAL_DECISION, TUNING_STATE_CHANGE};
-use service::ports::table::Table;
+use crate::check::can_sweeps_fail;
+use use_cases::perform::{COST_ALARM, TRIAL_DECISION, TUNING_STATE_CHANGE};
+use use_cases::ports::table::Table;
 
 impl World {
-    /// A job was created just now.
+    /// Checks a job that was just created.
     pub(crate) fn check_created(&mut self, index: usize) {
         let job = &self.training.jobs[index];
         let (id, key, name) = (job.id.clone(), job.key, job.now.name.clone());
@@ -23,37 +23,52 @@ impl World {
         let alive: Vec<_> = self.training.of(&id).filter(|job| !job.is_ended()).collect();
         let mut wrong = Vec::new();
         if alive.len() > usize::try_from(max_parallel).unwrap_or(usize::MAX) {
-            wrong.push(format!("MaxParallel: {} jobs run at once, {name} among them", alive.len()));
+            wrong.push(format!(
+                "MaxParallel: {} jobs run in parallel after the creation of {name}, \
+                {max_parallel} are allowed",
+                alive.len()
+            ));
         }
         if alive.iter().filter(|other| other.key.trial == key.trial).count() > 1 {
-            wrong.push(format!("P2: two jobs of trial {} run at once, {name} among them", key.trial));
+            wrong.push(format!(
+                "P2: two jobs of trial {} run in parallel after the creation of {name}",
+                key.trial
+            ));
         }
         let overran = self.training.of(&id).any(|job| job.overran);
         if let Some(cap) = cap.filter(|_| !overran) {
             let jobs =
-                self.training.of(&id).filter(|job| !(job.deleted && self.check.never_was(&id, job.key)));
+                self.training.of(&id).filter(|job| !(job.deleted && self.check.is_released(&id, job.key)));
             let worst: u64 = jobs.map(|job| case.cost(job.choice, job.charged_seconds())).sum();
             let worst = worst + self.kept_cost(&id, |_| true);
             if worst > cap {
-                wrong.push(format!("P1: bills and worst cases are {worst}, the cap is {cap}, with {name}"));
+                wrong.push(format!(
+                    "P1: the bills and worst cases of all jobs including {name} are \
+                    {worst}, above the cap {cap}"
+                ));
             }
         }
         let row = now(self.table.get(&stored::action_key(&id, &format!("start-{key}"))));
         match row.ok().flatten().as_ref().map(ActionRow::read) {
-            // One whose caller gave up arrives while its row waits for the next try.
+            // A late create can arrive while its row waits for the next attempt.
             Some(Ok(row)) if matches!(row.status, ActionStatus::Performing | ActionStatus::Pending) => {}
-            Some(Ok(row)) => wrong.push(format!("P2: {name} is created while its row is {:?}", row.status)),
-            Some(Err(_)) | None => wrong.push(format!("P7: {name} is created, no row knows it")),
+            Some(Ok(row)) => {
+                wrong.push(format!("P2: job {name} was created while its row was {:?}", row.status));
+            }
+            Some(Err(_)) | None => {
+                wrong.push(format!("P7: job {name} was created without a row in the table"));
+            }
         }
-        wrong.extend(self.wrongly_told(index));
-        wrong.extend(self.wrongly_launched(index));
+        wrong.extend(self.wrong_requests(index));
+        wrong.extend(self.wrong_launch(index));
         for message in wrong {
             self.check.violation(self.now, &message);
         }
         self.check.created(self.now, &id, key);
     }
 
-    /// Values that were judged are those that the program logged; a job that never started does not exist.
+    /// Checks the facts and rulings of committed steps: judged values are those that the program logged, and a job
+    /// that never started does not exist.
     pub(crate) fn check_against_truth(&mut self, changes: &[Change]) {
         for change in changes {
             let Some(id) = stored::id_of(&change.key, "T#") else { continue };
@@ -67,13 +82,16 @@ impl World {
                 | tuning::fact::Fact::StartRefused { job, .. } = &recorded.fact
                     && self.training.of(id).any(|other| other.key == *job && !other.deleted)
                 {
-                    self.check.violation(self.now, &format!("P1: job {job} was given up, yet it exists"));
+                    self.check.violation(
+                        self.now,
+                        &format!("P1: job {job} was recorded as never started, but it exists"),
+                    );
                 }
             }
             for ruling in &step.rulings {
                 self.check_ruling(id, ruling);
-                let wrong = self.wrongly_promoted(id, ruling).or_else(|| self.wrongly_refitted(id, ruling));
-                let wrong = wrong.or_else(|| self.wrongly_interrupted(id, ruling));
+                let wrong = self.wrong_promotion_ruling(id, ruling).or_else(|| self.wrong_refit(id, ruling));
+                let wrong = wrong.or_else(|| self.wrong_interruption_stop(id, ruling));
                 if let Some(wrong) = wrong {
                     self.check.violation(self.now, &wrong);
                 }
@@ -84,38 +102,16 @@ impl World {
     fn check_ruling(&mut self, id: &str, ruling: &Ruling) {
         match ruling {
             Ruling::TrialJudged { trial, resource, value, .. } => {
-                let Some(job) = self.training.of(id).find(|job| job.key.trial == *trial) else {
-                    self.check
-                        .violation(self.now, &format!("P6: trial {trial} was judged, no job of it exists"));
-                    return;
-                };
-                let logged = job.program.value(*resource).filter(|value| value.is_finite());
-                let same = logged.map(f64::to_bits) == value.map(f64::to_bits);
-                let absolute = self.cases[job.case].epochs == Epochs::Absolute;
-                // Where the log does not tell the epoch, a later value may stand for it, never an earlier one.
-                let later = (*resource..=job.program.epochs).any(|epoch| {
-                    let logged = job.program.value(epoch).filter(|value| value.is_finite());
-                    logged.map(f64::to_bits) == value.map(f64::to_bits)
-                });
-                if !later {
-                    let message = format!(
-                        "P6: trial {trial} was judged by {value:?} at {resource}, which it never logged there or later"
-                    );
-                    self.check.violation(self.now, &message);
-                }
-                self.check.judged(same);
-                if !same && absolute {
-                    let message = format!(
-                        "P6: trial {trial} was judged by {value:?} at {resource}, it logged {logged:?}"
-                    );
-                    self.check.violation(self.now, &message);
-                }
+                self.check_judged_value(id, *trial, *resource, *value);
             }
             Ruling::SettledInFull { job, .. } => {
-                let excused = |other: &Job| other.pended_ms > 0 && sweeps_fail(&self.plan);
+                let excused = |other: &Job| other.pended_ms > 0 && can_sweeps_fail(&self.plan);
                 let mut all = self.training.of(id);
                 if all.any(|other| other.key == *job && !other.is_ended() && !excused(other)) {
-                    self.check.violation(self.now, &format!("P7: job {job} is settled in full, yet it runs"));
+                    self.check.violation(
+                        self.now,
+                        &format!("P7: job {job} was settled in full while it was running"),
+                    );
                 }
             }
             Ruling::TuningEnded { .. } => {
@@ -123,17 +119,21 @@ impl World {
                 let kept = jobs.filter(|(index, job)| job.id == id && self.training.keeps(*index, self.now));
                 let kept: Vec<_> = kept.map(|(_, job)| job.key.to_string()).collect();
                 if !kept.is_empty() {
-                    self.check.violation(self.now, &format!("P1: the tuning has ended, kept: {kept:?}"));
+                    self.check.violation(
+                        self.now,
+                        &format!("P1: the tuning ended while instances of {kept:?} are still kept"),
+                    );
                 }
                 let alive = self.training.of(id).filter(|job| !job.is_ended()).count();
                 if alive > 0 {
-                    self.check.violation(self.now, &format!("P7: the tuning has ended, {alive} jobs run"));
+                    self.check
+                        .violation(self.now, &format!("P7: the tuning ended while {alive} of its jobs run"));
                 }
             }
             Ruling::StopOrdered { job, why: StopWhy::NoObjective { seconds } } => {
                 self.check_silence(id, *job, *seconds);
             }
-            // Seen in `promoted.rs`.
+            // Checked in `promoted.rs`, or only by the books.
             Ruling::StartOrdered { .. }
             | Ruling::RungReached { .. }
             | Ruling::TrialPromoted { .. }
@@ -156,17 +156,41 @@ impl World {
         }
     }
 
-    /// A notice went out.
-    pub(crate) fn check_notice(&mut self, detail_type: &str, detail: &Value) {
+    /// Checks that a trial was judged by a value that its program logged.
+    fn check_judged_value(&mut self, id: &str, trial: u32, resource: u32, value: Option<f64>) {
+        let Some(job) = self.training.of(id).find(|job| job.key.trial == trial) else {
+            self.check.violation(self.now, &format!("P6: trial {trial} was judged, but it has no job"));
+            return;
+        };
+        let finite = |epoch: u32| job.program.value(epoch).filter(|value| value.is_finite());
+        let logged = finite(resource);
+        let is_judged = |logged: Option<f64>| logged.map(f64::to_bits) == value.map(f64::to_bits);
+        let exact = is_judged(logged);
+        let absolute = self.cases[job.case].epochs == Epochs::Absolute;
+        // Where log lines do not contain the epoch, a later value can stand for it, but never an earlier one.
+        let later = (resource..=job.program.epochs).any(|epoch| is_judged(finite(epoch)));
+        let judged = format!("P6: trial {trial} was judged by the value {value:?} at epoch {resource}");
+        if !later {
+            let message = format!("{judged}, which it never logged in that epoch or later");
+            self.check.violation(self.now, &message);
+        }
+        self.check.count_judgement(exact);
+        if !exact && absolute {
+            self.check.violation(self.now, &format!("{judged}, but it logged {logged:?}"));
+        }
+    }
+
+    /// Checks a published event.
+    pub(crate) fn check_published(&mut self, detail_type: &str, detail: &Value) {
         if detail_type == TRIAL_DECISION {
-            return self.check.decision(self.now, detail);
+            return self.check.decision_published(self.now, detail);
         }
         let name = detail["HyperParameterTuningJobName"].as_str().unwrap_or_default();
         let notice = match (detail_type, detail["Alarm"].as_str()) {
-            // With the first job of a tuning that is started, and of one that is stopped; nobody is owed them.
+            // Status changes are best effort.
             (TUNING_STATE_CHANGE, None) if detail["HyperParameterTuningJobStatus"] == "InProgress" => return,
             (TUNING_STATE_CHANGE, None) if detail["HyperParameterTuningJobStatus"] == "Stopping" => {
-                return self.check.stopping(self.now, name);
+                return self.check.stopping_published(self.now, name);
             }
             (TUNING_STATE_CHANGE, None) => "notice-ended".to_owned(),
             (COST_ALARM, Some("Overrun")) => "notice-overrun".to_owned(),
@@ -177,8 +201,8 @@ impl World {
                 let month = detail["Month"].as_str().unwrap_or_default();
                 format!("notice-month-{month}-{}", detail["Percent"])
             }
-            _ => format!("of an unknown kind: {detail_type} {detail}"),
+            _ => format!("(unknown: {detail_type} {detail})"),
         };
-        self.check.notice(self.now, name, &notice);
+        self.check.notice_published(self.now, name, &notice);
     }
 }

@@ -1,9 +1,9 @@
-//! Bounds in time, looked at once a minute: jobs that nobody knows (P7), orders to stop that nobody carries out, and what
-//! an idle stack asks for (P8). Only reads the world, and plants the jobs that P7 is about.
+//! Bounds in time, checked once a minute: unknown jobs (P7), ordered stops that are not performed (P2), and the
+//! requests of an idle stack (P8). Also plants the unknown jobs of P7; otherwise it only reads the world.
 //!
-//! How faults are accounted for: only minutes count that begin [`GRACE_MINUTES`] or more after the last fault. While there
-//! are faults, sweeps are skipped, listings fail and processes are frozen for as long as the plan likes, so no bound holds;
-//! from then on it holds in full, however old the job is. A minute more than promised is allowed for clocks that differ.
+//! Only minutes that begin at least [`GRACE_MINUTES`] after the last fault count. While faults strike, sweeps are
+//! skipped, listings fail and processes freeze without limit, so no bound holds. Afterwards the full bound holds,
+//! however old the job is. Each bound is a minute longer than promised, because clocks differ.
 
 use std::collections::BTreeMap;
 
@@ -20,54 +20,59 @@ use crate::fault::Kind;
 use crate::plan::MINUTE;
 use crate::site::{Function, Op, Site};
 
-/// Name of the stack.
+/// Name of the simulated stack.
 pub(crate) const STACK: &str = "simulated";
-/// After the last fault a process of before may still hold what it holds.
+/// Minutes after the last fault in which older processes can still hold claims.
 const GRACE_MINUTES: i64 = 5;
-/// P7: "for longer than the sweep interval + 10 minutes while a tuning is active".
+/// P7 while a tuning is active: the sweep interval + 10 minutes, and a minute of tolerance.
 const ORPHAN_ACTIVE_MINUTES: i64 = 12;
-/// P7: "an hour otherwise".
+/// P7 otherwise: an hour, and a minute of tolerance.
 const ORPHAN_MINUTES: i64 = 61;
-/// A stop that was ordered among faults: the claim of a dead actuator, the longest wait after failures, and two sweeps.
+/// Bound for a stop that was ordered while faults struck, in minutes: the claim of a crashed actuator, the longest
+/// wait after failures, and two sweeps.
 const OLD_STOP_MINUTES: i64 = 13;
-/// A stop that was ordered long after the last fault.
+/// Bound for a stop that was ordered long after the last fault, in minutes.
 const FRESH_STOP_MINUTES: i64 = 4;
-/// A frozen or late process of the time of faults may still sweep, or hold a batch of stream records, for so long.
+/// Minutes after the last fault in which a frozen or late process can still sweep or hold a batch of stream records.
 const QUIET_MINUTES: i64 = 35;
-/// P8: "one listing an hour": with the age of an orphan and a sweep not more than an hour apart, and no closer than this.
+/// P8: shortest time between two listings, in ms. One listing an hour is due, reduced by the age of an orphan and a
+/// sweep.
 const LISTINGS_APART_MS: i64 = 46 * MINUTE;
-/// Most planted jobs of a history.
+/// Maximum number of planted jobs in a history.
 const PLANTED_MAX: usize = 6;
 
-/// The books of this file.
+/// The books of the bounds in time.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// Minutes since the last fault.
     calm: i64,
-    /// Planted jobs of this stack: index, minutes they ran, minutes in a row while a tuning was active.
+    /// Planted jobs of this stack: index, running minutes, and consecutive minutes with an active tuning.
     orphans: Vec<(usize, i64, i64)>,
     planted: usize,
-    /// Orders to stop that were not carried out: minutes, and whether it was ordered long after the last fault.
+    /// Ordered stops that are not performed yet: minutes since, and whether the stop was ordered long after the last
+    /// fault.
     stops: BTreeMap<(String, JobKey), (i64, bool)>,
-    /// Nothing is active.
-    resting: bool,
-    /// A job ran in the present minute: then the sweeper has something to look at.
+    /// Whether no tuning is active.
+    idle: bool,
+    /// Whether a job ran in the current minute, so that the sweeper has work.
     busy: bool,
+    /// Queries of the current minute.
     queries: u32,
-    /// Writes and listings of the present minute.
+    /// Writes of the current minute.
     writes: u32,
+    /// Listings of the current minute.
     listings: u32,
     listed_at: Option<i64>,
-    /// Idle minutes that were checked.
+    /// Number of idle minutes that were checked.
     pub(crate) idle_minutes: u64,
 }
 
 impl World {
-    /// A minute is over; `resting` = no tuning is active.
-    pub(crate) fn watch(&mut self, resting: bool) {
+    /// Checks the past minute; `idle` = no tuning is active.
+    pub(crate) fn watch(&mut self, idle: bool) {
         self.watch.calm = if self.faults_on { 0 } else { self.watch.calm + 1 };
-        self.plant(resting);
-        self.watch_idle(resting);
+        self.plant(idle);
+        self.watch_idle(idle);
         if self.watch.calm > GRACE_MINUTES {
             self.watch_orphans();
             self.watch_stops();
@@ -89,7 +94,8 @@ impl World {
             *in_a_row = if active { *in_a_row + 1 } else { 0 };
             if *in_a_row > ORPHAN_ACTIVE_MINUTES || *minutes > ORPHAN_MINUTES {
                 wrong.push(format!(
-                    "P7: {} is known to no row and runs for {minutes} min, {in_a_row} of them with an active tuning",
+                    "P7: job {} has no row and has been running for {minutes} min, {in_a_row} of them \
+                        with an active tuning",
                     job.now.name
                 ));
             }
@@ -108,14 +114,17 @@ impl World {
             let over = self.check.books.get(id).and_then(|book| book.jobs.get(key));
             let over = over.is_none_or(|job| job.end_seen);
             match self.training.of(id).find(|job| job.key == *key) {
-                // It may not have been created yet.
+                // The job may not be created yet.
                 None => !over,
                 Some(job) if job.now.status != "InProgress" => false,
                 Some(job) => {
                     *minutes += 1;
                     let most = if *fresh { FRESH_STOP_MINUTES } else { OLD_STOP_MINUTES };
                     if *minutes > most {
-                        wrong.push(format!("P2: {} was to be stopped {minutes} min ago", job.now.name));
+                        wrong.push(format!(
+                            "P2: job {} kept running {minutes} min after its stop was ordered",
+                            job.now.name
+                        ));
                     }
                     *minutes <= most
                 }
@@ -125,29 +134,33 @@ impl World {
         self.violations(wrong);
     }
 
-    /// P8: "no active tuning: one query a minute and one listing an hour, nothing else."
-    fn watch_idle(&mut self, resting: bool) {
+    /// Checks P8: without an active tuning, one query a minute and one listing an hour.
+    fn watch_idle(&mut self, idle: bool) {
         let queries = std::mem::take(&mut self.watch.queries);
         let writes = std::mem::take(&mut self.watch.writes);
         let listings = std::mem::take(&mut self.watch.listings);
-        let quiet = self.watch.resting && !self.watch.busy;
+        let quiet = self.watch.idle && !self.watch.busy;
         if quiet && queries != 1 {
-            self.violations(vec![format!("P8: {queries} queries in an idle minute")]);
+            self.violations(vec![format!(
+                "P8: the sweeper made {queries} queries in an idle minute, expected 1"
+            )]);
         }
-        // A listing is made under the sweeper's lease: taken, and given back with the time of the next one.
+        // A listing needs the sweeper's lease, which takes two writes: acquire and release.
         if quiet && writes > 2 * listings {
-            self.violations(vec![format!("P8: {writes} writes in an idle minute with {listings} listings")]);
+            self.violations(vec![format!(
+                "P8: the sweeper made {writes} writes in an idle minute with {listings} listings"
+            )]);
         }
         self.watch.idle_minutes += u64::from(quiet);
-        self.watch.resting = resting && self.watch.calm > QUIET_MINUTES;
+        self.watch.idle = idle && self.watch.calm > QUIET_MINUTES;
         self.watch.busy = self.training.alive > 0;
     }
 
-    /// The present function asks for something.
+    /// Counts a call of the running function.
     pub(crate) fn watch_call(&mut self, op: Op) {
         let watch = &mut self.watch;
         watch.busy |= self.training.alive > 0;
-        if !watch.resting || watch.busy || self.function != Function::Sweeper {
+        if !watch.idle || watch.busy || self.function != Function::Sweeper {
             return;
         }
         let wrong = match op {
@@ -164,12 +177,12 @@ impl World {
                 let last = watch.listed_at.replace(self.now);
                 last.filter(|last| self.now - last < LISTINGS_APART_MS).map(|last| {
                     format!(
-                        "P8: an idle stack lists jobs {} min after the last time",
+                        "P8: the sweeper of an idle stack listed jobs only {} min after the last listing",
                         (self.now - last) / MINUTE
                     )
                 })
             }
-            _ => Some(format!("P8: an idle sweep asks for {op:?}")),
+            _ => Some(format!("P8: the sweeper of an idle stack called {op:?}")),
         };
         self.violations(wrong.into_iter().collect());
     }
@@ -180,15 +193,16 @@ impl World {
         }
     }
 
-    /// Jobs that no tuning ordered: of this stack (an actuator gone mad, a hand), or of others, named like ours.
-    fn plant(&mut self, resting: bool) {
+    /// Plants jobs that no tuning ordered: of this stack, for example started by hand, or of another stack with
+    /// similar names.
+    fn plant(&mut self, idle: bool) {
         if self.watch.planted >= PLANTED_MAX {
             return;
         }
-        let owed = self.faults.rate(Kind::OrphanAppears) > 0.0;
-        // One when the faults end, one when everything is at rest, besides those that strike.
-        let due = owed
-            && (self.watch.calm == 1 || (resting && !self.watch.resting && self.watch.calm > QUIET_MINUTES));
+        let enabled = self.faults.rate(Kind::OrphanAppears) > 0.0;
+        // Besides random ones, plants a job when the faults end and one when the stack becomes idle.
+        let due = enabled
+            && (self.watch.calm == 1 || (idle && !self.watch.idle && self.watch.calm > QUIET_MINUTES));
         if due {
             self.faults.count(Kind::OrphanAppears, Site::World);
         }
@@ -220,7 +234,7 @@ impl World {
         let program = Program::long();
         let fate = Fate::calm(&program);
         let job = Job {
-            // Of no tuning that the checkers know.
+            // Belongs to no tuning that the checkers know.
             id: String::new(),
             owner,
             max_runtime_ms: hours * 60 * MINUTE,

@@ -1,21 +1,20 @@
-//! Lines that wait to be written, oldest first, within a bound.
+//! A bounded buffer of log lines that wait to be written, oldest first.
 //!
-//! What is being written counts until it is settled. Must never give out a stream's lines in another order than they
-//! came.
+//! Lines that are being written count against the bound until they are settled. Each stream keeps its order.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use wire::events::logs::LogEvent;
 
-/// What CloudWatch Logs counts for a line beside its text.
+/// The bytes that CloudWatch Logs counts for each line in addition to its text.
 const LINE_OVERHEAD_BYTES: usize = 26;
 
-/// What a line counts.
+/// Returns the bytes that a line counts.
 pub(super) fn size(line: &LogEvent) -> usize {
     line.message.len().saturating_add(LINE_OVERHEAD_BYTES)
 }
 
-/// Lines of one stream that came together.
+/// Lines of one stream that were pushed together.
 #[derive(Debug)]
 struct Chunk {
     stream: String,
@@ -23,23 +22,25 @@ struct Chunk {
     bytes: usize,
 }
 
-/// The lines.
+/// The buffer.
 #[derive(Debug)]
 pub(super) struct Buffer {
     waiting: VecDeque<Chunk>,
+    /// Bytes of the lines that wait or are being written.
     bytes: usize,
     bytes_max: usize,
-    lost: usize,
+    /// Lines dropped since the last [`Buffer::take_dropped`].
+    dropped: usize,
     ended: bool,
 }
 
 impl Buffer {
-    /// Of at most `bytes_max`.
+    /// Creates a buffer of at most `bytes_max` bytes.
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { waiting: VecDeque::new(), bytes: 0, bytes_max, lost: 0, ended: false }
+        Self { waiting: VecDeque::new(), bytes: 0, bytes_max, dropped: 0, ended: false }
     }
 
-    /// Takes lines in; the oldest go where there is no room.
+    /// Adds lines. Drops the oldest waiting lines while the buffer is too large.
     pub(super) fn push(&mut self, stream: String, lines: Vec<LogEvent>) {
         let bytes = lines.iter().map(size).sum();
         self.bytes = self.bytes.saturating_add(bytes);
@@ -48,11 +49,11 @@ impl Buffer {
             && let Some(oldest) = self.waiting.pop_front()
         {
             self.bytes = self.bytes.saturating_sub(oldest.bytes);
-            self.lost = self.lost.saturating_add(oldest.lines.len());
+            self.dropped = self.dropped.saturating_add(oldest.lines.len());
         }
     }
 
-    /// Everything that waits, by stream; [`Buffer::give_back`] settles each.
+    /// Takes all waiting lines, by stream. Settle each stream with [`Buffer::give_back`].
     pub(super) fn take(&mut self) -> BTreeMap<String, Vec<LogEvent>> {
         let mut streams: BTreeMap<String, Vec<LogEvent>> = BTreeMap::new();
         for chunk in self.waiting.drain(..) {
@@ -61,36 +62,36 @@ impl Buffer {
         streams
     }
 
-    /// What became of the lines of a stream: some are left, so many bytes of others are out of the way, and so many
-    /// lines of these for nothing.
+    /// Settles the taken lines of a stream. `left` wait again, in front of newer lines. The others, of `settled_bytes`,
+    /// leave the buffer; `dropped` of them were refused.
     pub(super) fn give_back(
         &mut self,
         stream: String,
         left: Vec<LogEvent>,
         settled_bytes: usize,
-        lost: usize,
+        dropped: usize,
     ) {
         self.bytes = self.bytes.saturating_sub(settled_bytes);
-        self.lost = self.lost.saturating_add(lost);
+        self.dropped = self.dropped.saturating_add(dropped);
         if !left.is_empty() {
             let bytes = left.iter().map(size).sum();
-            // Already counted, and older than whatever of this stream has come since.
+            // Their bytes are still counted. They are older than the stream's waiting lines.
             self.waiting.push_front(Chunk { stream, lines: left, bytes });
         }
     }
 
-    /// How many lines went since the last time this was asked.
-    pub(super) fn take_lost(&mut self) -> usize {
-        std::mem::take(&mut self.lost)
+    /// Returns the number of lines dropped since the last call.
+    pub(super) fn take_dropped(&mut self) -> usize {
+        std::mem::take(&mut self.dropped)
     }
 
-    /// No more will come.
+    /// Marks the end of the feed.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Whether nothing waits and no more will come.
-    pub(super) fn is_over(&self) -> bool {
+    /// Returns whether the feed has ended and no line waits.
+    pub(super) fn is_done(&self) -> bool {
         self.ended && self.waiting.is_empty()
     }
 }
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_comes_before_what_came_since() {
+    fn returned_lines_come_before_newer_lines() {
         let mut buffer = Buffer::new(10_000);
         buffer.push("a".to_owned(), lines(&["1", "2"]));
         buffer.push("b".to_owned(), lines(&["x"]));
@@ -123,51 +124,51 @@ mod tests {
         buffer.give_back("a".to_owned(), lines(&["2", "3"]), 27, 0);
         buffer.give_back("b".to_owned(), Vec::new(), 27, 0);
         assert_eq!(texts(&buffer.take(), "a"), ["2", "3", "4"]);
-        assert_eq!(buffer.take_lost(), 0);
+        assert_eq!(buffer.take_dropped(), 0);
     }
 
     #[test]
-    fn the_oldest_go_first_and_are_counted_once() {
+    fn the_oldest_lines_are_dropped_first_and_counted_once() {
         // Room for three lines of one letter.
         let mut buffer = Buffer::new(3 * 27);
         buffer.push("a".to_owned(), lines(&["1", "2"]));
         buffer.push("b".to_owned(), lines(&["x"]));
-        assert_eq!(buffer.take_lost(), 0);
+        assert_eq!(buffer.take_dropped(), 0);
         buffer.push("a".to_owned(), lines(&["3"]));
-        assert_eq!((buffer.take_lost(), buffer.take_lost()), (2, 0));
+        assert_eq!((buffer.take_dropped(), buffer.take_dropped()), (2, 0));
         let taken = buffer.take();
         assert_eq!((texts(&taken, "a"), texts(&taken, "b")), (vec!["3".to_owned()], vec!["x".to_owned()]));
     }
 
     #[test]
-    fn what_is_being_written_takes_room_until_it_is_settled() {
+    fn lines_being_written_count_until_they_are_settled() {
         let mut buffer = Buffer::new(2 * 27);
         buffer.push("a".to_owned(), lines(&["1", "2"]));
         let taken = buffer.take();
         buffer.push("a".to_owned(), lines(&["3"]));
-        assert_eq!(buffer.take_lost(), 1, "there was no room for it");
+        assert_eq!(buffer.take_dropped(), 1, "no room for the line");
         assert!(taken["a"].len() == 2 && buffer.take().is_empty());
         buffer.give_back("a".to_owned(), Vec::new(), 2 * 27, 1);
-        assert_eq!(buffer.take_lost(), 1, "one that was not taken");
+        assert_eq!(buffer.take_dropped(), 1, "one line was refused");
         buffer.push("a".to_owned(), lines(&["4", "5"]));
         assert_eq!(
-            (texts(&buffer.take(), "a"), buffer.take_lost()),
+            (texts(&buffer.take(), "a"), buffer.take_dropped()),
             (vec!["4".to_owned(), "5".to_owned()], 0)
         );
     }
 
     #[test]
-    fn it_is_over_when_nothing_waits_and_nothing_comes() {
+    fn the_buffer_is_done_when_the_feed_has_ended_and_no_line_waits() {
         let mut buffer = Buffer::new(1_000);
         buffer.push("a".to_owned(), lines(&["1"]));
-        assert!(!buffer.is_over());
+        assert!(!buffer.is_done());
         buffer.end();
-        assert!(!buffer.is_over());
+        assert!(!buffer.is_done());
         let _ = buffer.take();
         buffer.give_back("a".to_owned(), lines(&["1"]), 0, 0);
-        assert!(!buffer.is_over());
+        assert!(!buffer.is_done());
         let _ = buffer.take();
         buffer.give_back("a".to_owned(), Vec::new(), 27, 0);
-        assert!(buffer.is_over());
+        assert!(buffer.is_done());
     }
 }

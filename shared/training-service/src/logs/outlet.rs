@@ -1,9 +1,9 @@
-//! CloudWatch Logs, one stream at a time.
+//! Writes lines to CloudWatch Logs, one stream per call.
 //!
-//! Its log group and its streams are made when it says that they are not there, so that nothing need be remembered.
-//! Assumes lines in order of time. Must never send a batch beyond the service's limits: it would be refused whole.
+//! Creates a missing log group or stream when CloudWatch Logs reports it, so no state is kept. Expects lines in order
+//! of time. Batches stay within the service's limits, because CloudWatch Logs refuses larger batches as a whole.
 
-use aws_connection::{Failure, at_most};
+use aws::{Failure, at_most};
 use aws_sdk_cloudwatchlogs::Client;
 use aws_sdk_cloudwatchlogs::config::Builder;
 use aws_sdk_cloudwatchlogs::types::InputLogEvent;
@@ -14,72 +14,71 @@ use crate::LogsTo;
 
 const BATCH_LINES_MAX: usize = 10_000;
 const BATCH_BYTES_MAX: usize = 1_048_576;
-/// Less than a day.
+/// CloudWatch Logs' limit: the lines of a batch span less than 24 hours.
 const BATCH_SPAN_MAX_MS: i64 = 24 * 3_600 * 1_000 - 1;
-/// The next round tries again.
-const TRIES: u32 = 1;
+/// One attempt per call: the next round retries.
+const ATTEMPTS: u32 = 1;
 const NOT_FOUND: &str = "ResourceNotFoundException";
 const EXISTS: &str = "ResourceAlreadyExistsException";
 
-/// The log group.
+/// A log group and the client that writes to it.
 #[derive(Debug)]
 pub(super) struct Outlet {
     client: Client,
     group: String,
 }
 
-/// What became of the lines of a stream.
+/// The outcome of writing the lines of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
-    /// Those to try again.
+    /// The lines to retry.
     pub(super) left: Vec<LogEvent>,
-    /// Size of the others.
-    pub(super) written_bytes: usize,
-    /// How many of the others were not taken.
-    pub(super) lost: usize,
-    /// What hindered it.
-    pub(super) trouble: Option<String>,
+    /// The size of the other lines.
+    pub(super) settled_bytes: usize,
+    /// The number of other lines that CloudWatch Logs refused.
+    pub(super) dropped: usize,
+    /// The last error.
+    pub(super) error: Option<String>,
 }
 
 impl Outlet {
-    /// The group of an account.
     pub(super) fn new(LogsTo { account, group }: LogsTo) -> Self {
-        let config = Builder::from(&account).retry_config(at_most(TRIES)).build();
+        let config = Builder::from(&account).retry_config(at_most(ATTEMPTS)).build();
         Self { client: Client::from_conf(config), group }
     }
 
-    /// Sends lines in as many batches as they take, until one fails.
+    /// Sends the lines in batches, until a batch fails that can be retried.
     pub(super) async fn send(&self, stream: &str, lines: Vec<LogEvent>) -> Sent {
         let mut sent = Sent { left: lines, ..Sent::default() };
         while !sent.left.is_empty() {
             let batch = &sent.left[..batch_lines(&sent.left)];
             match self.put(stream, batch).await {
-                Ok(rejected) => sent.lost += rejected,
+                Ok(rejected) => sent.dropped += rejected,
                 Err(Failure::Refused { code, message }) => {
-                    sent.trouble = Some(format!("{stream}: {code}: {message}"));
-                    sent.lost += batch.len();
+                    sent.error = Some(format!("{stream}: {code}: {message}"));
+                    sent.dropped += batch.len();
                 }
                 Err(Failure::Throttled) => {
-                    sent.trouble = Some(format!("{stream}: too many calls"));
+                    sent.error = Some(format!("{stream}: throttled"));
                     return sent;
                 }
                 Err(Failure::Unavailable(reason)) => {
-                    sent.trouble = Some(format!("{stream}: {reason}"));
+                    sent.error = Some(format!("{stream}: {reason}"));
                     return sent;
                 }
             }
-            sent.written_bytes += batch.iter().map(size).sum::<usize>();
-            let rest = batch.len();
-            sent.left.drain(..rest);
+            sent.settled_bytes += batch.iter().map(size).sum::<usize>();
+            let settled = batch.len();
+            sent.left.drain(..settled);
         }
         sent
     }
 
-    /// Puts a batch, and makes what it needs; how many lines of it were not taken.
+    /// Puts a batch; creates a missing log group or stream. Returns the number of rejected lines.
     async fn put(&self, stream: &str, batch: &[LogEvent]) -> Result<usize, Failure> {
         match self.try_put(stream, batch).await {
             Err(Failure::Refused { code, .. }) if code == NOT_FOUND => {
-                self.make(stream).await?;
+                self.create(stream).await?;
                 self.try_put(stream, batch).await
             }
             done => done,
@@ -88,7 +87,7 @@ impl Outlet {
 
     async fn try_put(&self, stream: &str, batch: &[LogEvent]) -> Result<usize, Failure> {
         let events = batch.iter().filter_map(|line| {
-            // No text is empty: such lines are left out before.
+            // Never fails: empty lines are removed earlier.
             InputLogEvent::builder().timestamp(line.timestamp).message(&line.message).build().ok()
         });
         let call = self.client.put_log_events().log_group_name(&self.group).log_stream_name(stream);
@@ -104,22 +103,22 @@ impl Outlet {
         Ok(rejected)
     }
 
-    async fn make(&self, stream: &str) -> Result<(), Failure> {
+    async fn create(&self, stream: &str) -> Result<(), Failure> {
         let group = self.client.create_log_group().log_group_name(&self.group).send().await;
-        is_there(group.map(drop).map_err(|error| Failure::of(&error)))?;
-        let made = self.client.create_log_stream().log_group_name(&self.group).log_stream_name(stream);
-        is_there(made.send().await.map(drop).map_err(|error| Failure::of(&error)))
+        created_or_exists(group.map(drop).map_err(|error| Failure::of(&error)))?;
+        let create = self.client.create_log_stream().log_group_name(&self.group).log_stream_name(stream);
+        created_or_exists(create.send().await.map(drop).map_err(|error| Failure::of(&error)))
     }
 }
 
-fn is_there(made: Result<(), Failure>) -> Result<(), Failure> {
-    match made {
+fn created_or_exists(created: Result<(), Failure>) -> Result<(), Failure> {
+    match created {
         Err(Failure::Refused { code, .. }) if code == EXISTS => Ok(()),
-        made => made,
+        created => created,
     }
 }
 
-/// How many of the first lines make a batch; at least one.
+/// Returns the number of leading lines that fit into a batch; at least one.
 fn batch_lines(lines: &[LogEvent]) -> usize {
     let (mut bytes, mut last) = (0_usize, i64::MIN);
     let first = lines.first().map_or(0, |line| line.timestamp);
@@ -140,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_within_the_limits_of_the_service() {
+    fn a_batch_is_within_the_service_limits() {
         assert_eq!(batch_lines(&vec![line(1, 1); 12_000]), 10_000);
-        // A line counts 26 bytes more than its text.
+        // CloudWatch Logs adds 26 bytes to each line.
         assert_eq!(batch_lines(&vec![line(1, 1_024 - 26); 2_000]), 1_024);
         assert_eq!(batch_lines(&vec![line(1, 1_025 - 26); 2_000]), 1_023);
         let day = 24 * 3_600 * 1_000;
         assert_eq!(batch_lines(&[line(5, 1), line(4 + day, 1), line(5 + day, 1)]), 2);
-        assert_eq!(batch_lines(&[line(5, 1), line(4, 1)]), 1, "never against the order of time");
-        assert_eq!(batch_lines(&[line(5, 2 * 1_048_576)]), 1, "what never fits is refused alone");
+        assert_eq!(batch_lines(&[line(5, 1), line(4, 1)]), 1, "a batch is in order of time");
+        assert_eq!(batch_lines(&[line(5, 2 * 1_048_576)]), 1, "a line that never fits is sent alone");
     }
 }

@@ -1,15 +1,15 @@
-//! `ListTrainingJobs`: filters, order, pages.
+//! `ListTrainingJobs`: filters, sort order and pages.
 //!
-//! A page goes on after the last job of the one before, by what the order compares; so jobs that come or go in between
-//! move no other from page to page. Must never show a job twice while what the order compares does not change.
+//! A page starts after the sort key of the last job of the previous page. Jobs that are created or removed between two
+//! pages therefore move no other job, and a job whose sort key does not change is listed once.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use local::training::{Summary, TrainingService};
 use serde_json::{Value, json};
-use service::ports::Millis;
+use use_cases::ports::Millis;
 
-use crate::protocol::{Answer, ApiError, lower_first, moment, text, whole};
+use crate::protocol::{Answer, ApiError, lower_first, text, time, whole};
 
 const PAGE_JOBS_DEFAULT: usize = 10;
 const PAGE_JOBS_MAX: usize = 100;
@@ -28,16 +28,16 @@ enum SortBy {
     Status,
 }
 
-/// What a job's place in the order is.
-type Place = (String, Millis, String);
+/// The sort key of a job: status, creation time and name. Parts that the order does not compare are empty or 0.
+type SortKey = (String, Millis, String);
 
 #[derive(Debug)]
 struct Query {
     filter: Filter,
     by: SortBy,
     descending: bool,
-    jobs: usize,
-    after: Option<Place>,
+    page_jobs: usize,
+    after: Option<SortKey>,
 }
 
 #[derive(Debug)]
@@ -64,14 +64,14 @@ impl Filter {
             status: one_of(members, "StatusEquals", STATUSES)?.map(str::to_owned),
             warm_pool: one_of(members, "WarmPoolStatusEquals", POOLS)?.map(str::to_owned),
             name_contains: part.map(str::to_lowercase),
-            created_after: moment(members, "CreationTimeAfter")?,
-            created_before: moment(members, "CreationTimeBefore")?,
-            modified_after: moment(members, "LastModifiedTimeAfter")?,
-            modified_before: moment(members, "LastModifiedTimeBefore")?,
+            created_after: time(members, "CreationTimeAfter")?,
+            created_before: time(members, "CreationTimeBefore")?,
+            modified_after: time(members, "LastModifiedTimeAfter")?,
+            modified_before: time(members, "LastModifiedTimeBefore")?,
         })
     }
 
-    fn lets_through(&self, job: &Summary) -> bool {
+    fn matches(&self, job: &Summary) -> bool {
         let pool = || job.warm_pool.as_ref().and_then(|pool| pool["Status"].as_str());
         self.status.as_deref().is_none_or(|status| job.status == status)
             && self.warm_pool.as_deref().is_none_or(|status| pool() == Some(status))
@@ -81,7 +81,7 @@ impl Filter {
     }
 }
 
-/// Both ends are out of it.
+/// Returns whether `time` is between the bounds, both exclusive.
 fn within(time: Millis, after: Option<f64>, before: Option<f64>) -> bool {
     // Exact: milliseconds have 41 bits.
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since the epoch fit")]
@@ -97,25 +97,22 @@ impl Query {
             _ => SortBy::CreationTime,
         };
         let descending = one_of(members, "SortOrder", &["Ascending", "Descending"])? == Some("Descending");
-        let jobs = match whole(members, "MaxResults")? {
+        let page_jobs = match whole(members, "MaxResults")? {
             None => PAGE_JOBS_DEFAULT,
             Some(asked) => {
                 let jobs = usize::try_from(asked).ok().filter(|jobs| (1..=PAGE_JOBS_MAX).contains(jobs));
                 let bound =
                     if asked < 1 { "greater than or equal to 1" } else { "less than or equal to 100" };
-                let refused = || {
-                    let rule = format!("have value {bound}");
-                    ApiError::constraint(&asked.to_string(), "maxResults", &rule)
-                };
-                jobs.ok_or_else(refused)?
+                let rule = format!("have value {bound}");
+                jobs.ok_or_else(|| ApiError::constraint(&asked.to_string(), "maxResults", &rule))?
             }
         };
         let token = text(members, "NextToken")?.filter(|token| !token.is_empty());
-        let after = token.map(|token| place_of(token, by, descending)).transpose()?;
-        Ok(Self { filter: Filter::read(members)?, by, descending, jobs, after })
+        let after = token.map(|token| read_token(token, by, descending)).transpose()?;
+        Ok(Self { filter: Filter::read(members)?, by, descending, page_jobs, after })
     }
 
-    fn place(&self, job: &Summary) -> Place {
+    fn sort_key(&self, job: &Summary) -> SortKey {
         match self.by {
             SortBy::Name => (String::new(), 0, job.name.clone()),
             SortBy::CreationTime => (String::new(), job.created, job.name.clone()),
@@ -123,26 +120,26 @@ impl Query {
         }
     }
 
-    fn is_after(&self, place: &Place, other: &Place) -> bool {
-        if self.descending { place < other } else { place > other }
+    fn is_after(&self, key: &SortKey, other: &SortKey) -> bool {
+        if self.descending { key < other } else { key > other }
     }
 
     fn page(&self, jobs: Vec<Summary>) -> Value {
-        let jobs = jobs.into_iter().filter(|job| self.filter.lets_through(job));
-        let mut found: Vec<(Place, Summary)> = jobs
-            .map(|job| (self.place(&job), job))
-            .filter(|(place, _)| self.after.as_ref().is_none_or(|after| self.is_after(place, after)))
+        let jobs = jobs.into_iter().filter(|job| self.filter.matches(job));
+        let mut found: Vec<(SortKey, Summary)> = jobs
+            .map(|job| (self.sort_key(&job), job))
+            .filter(|(key, _)| self.after.as_ref().is_none_or(|after| self.is_after(key, after)))
             .collect();
         found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         if self.descending {
             found.reverse();
         }
-        let more = found.len() > self.jobs;
-        found.truncate(self.jobs);
+        let more = found.len() > self.page_jobs;
+        found.truncate(self.page_jobs);
         let shown: Vec<Value> = found.iter().map(|(_, job)| job.json()).collect();
         let mut answer = json!({ "TrainingJobSummaries": shown });
-        if let Some((place, _)) = found.last().filter(|_| more) {
-            answer["NextToken"] = json!(token(place, self.by, self.descending));
+        if let Some((key, _)) = found.last().filter(|_| more) {
+            answer["NextToken"] = json!(token(key, self.by, self.descending));
         }
         answer
     }
@@ -158,24 +155,20 @@ fn one_of<'a>(members: &'a Value, name: &str, words: &[&str]) -> Result<Option<&
     }
 }
 
-/// The place with the order that it is one of.
-fn token((word, time, name): &Place, by: SortBy, descending: bool) -> String {
-    URL_SAFE_NO_PAD.encode(json!([order(by, descending), word, time, name]).to_string())
+/// Encodes a sort key together with its sort order.
+fn token((status, time, name): &SortKey, by: SortBy, descending: bool) -> String {
+    URL_SAFE_NO_PAD.encode(json!([order(by, descending), status, time, name]).to_string())
 }
 
-fn place_of(token: &str, by: SortBy, descending: bool) -> Result<Place, ApiError> {
+fn read_token(token: &str, by: SortBy, descending: bool) -> Result<SortKey, ApiError> {
     let read = || {
         let value: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
-        let (order, place): (String, Place) = match value.as_array()?.as_slice() {
-            [order, word, time, name] => (
-                order.as_str()?.to_owned(),
-                (word.as_str()?.to_owned(), time.as_i64()?, name.as_str()?.to_owned()),
-            ),
-            _ => return None,
-        };
-        (order == self::order(by, descending)).then_some(place)
+        let [of_order, status, time, name] = value.as_array()?.as_slice() else { return None };
+        let key = (status.as_str()?.to_owned(), time.as_i64()?, name.as_str()?.to_owned());
+        (of_order.as_str()? == order(by, descending)).then_some(key)
     };
-    read().ok_or_else(|| ApiError::validation("Invalid NextToken: it is not of a listing in this order"))
+    let message = "Invalid NextToken: expected the token of a listing with the same SortBy and SortOrder";
+    read().ok_or_else(|| ApiError::validation(message))
 }
 
 fn order(by: SortBy, descending: bool) -> String {

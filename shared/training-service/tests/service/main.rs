@@ -1,5 +1,5 @@
-//! The service as a whole: real processes, plain HTTP, and the bus and the logs played on loopback.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+//! Tests the whole service: real processes, plain HTTP, and an emulated event bus and CloudWatch Logs.
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod events;
 mod logs;

@@ -1,4 +1,4 @@
-//! The operations, by the JSON that goes over the wire.
+//! The operations, by their JSON requests and answers.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ fn validation(message: &str) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_lives_and_is_described() {
+async fn a_job_runs_and_is_described() {
     let world = World::new().await;
     let created = world.done("CreateTrainingJob", &request("job", "ends")).await;
     assert_eq!(created, json!({"TrainingJobArn": arn("job")}));
@@ -36,15 +36,12 @@ async fn a_job_lives_and_is_described() {
         assert!(seconds <= now && seconds > now - 600.0, "{time} is in seconds: {seconds}");
     }
     assert!(seen["BillableTimeInSeconds"].is_u64());
-    assert!(
-        seen.as_object().unwrap().values().all(|value| !value.is_null()),
-        "what is not there is left out"
-    );
-    assert!(seen.get("Tags").is_none(), "describe shows no tags");
+    assert!(seen.as_object().unwrap().values().all(|value| !value.is_null()), "absent members are omitted");
+    assert!(seen.get("Tags").is_none(), "DescribeTrainingJob has no tags");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_errors_are_those_of_the_real_service() {
+async fn errors_match_those_of_sagemaker() {
     let world = World::with(|settings| settings.training.quota.default_instances = Some(1)).await;
     for operation in ["DescribeTrainingJob", "StopTrainingJob"] {
         assert_eq!(world.refused(operation, &named("none")).await, validation(NOT_FOUND));
@@ -56,7 +53,7 @@ async fn the_errors_are_those_of_the_real_service() {
     let (code, message) = world.refused("CreateTrainingJob", &request("other", "ends")).await;
     assert_eq!(code, "ResourceLimitExceeded");
     assert!(message.contains("'ml.m5.large for training job usage' is 1 Instances"), "{message}");
-    assert_eq!(world.done("StopTrainingJob", &named("job")).await, Value::Null, "an empty answer");
+    assert_eq!(world.done("StopTrainingJob", &named("job")).await, Value::Null, "the answer is empty");
     world.reaches("job", "Stopped").await;
     let message = "The request was rejected because the training job is in status Stopped.";
     assert_eq!(world.refused("StopTrainingJob", &named("job")).await, validation(message));
@@ -90,7 +87,7 @@ async fn jobs_are_listed_as_summaries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tags_are_added_and_outlive_the_service() {
+async fn added_tags_survive_a_restart() {
     let world = World::new().await;
     world.done("CreateTrainingJob", &request("job", "ends")).await;
     world.reaches("job", "Completed").await;
@@ -111,7 +108,7 @@ async fn tags_are_added_and_outlive_the_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_lets_kept_instances_go_and_changes_nothing_else() {
+async fn an_update_releases_the_warm_pool_and_supports_no_other_change() {
     let world = World::new().await;
     let mut kept = request("job", "ends");
     kept["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(600);
@@ -140,7 +137,7 @@ async fn an_update_lets_kept_instances_go_and_changes_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ran_when_the_service_ended_was_interrupted() {
+async fn jobs_running_at_shutdown_are_interrupted() {
     let world = World::new().await;
     let mut spot = request("spot", "endless");
     spot["EnableManagedSpotTraining"] = json!(true);

@@ -1,4 +1,4 @@
-//! What is the same for every operation: targets, bodies, errors, ids.
+//! The parts common to every operation: targets, bodies, errors and request IDs.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::world::{World, request, target, text};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_that_waits_for_the_service_is_answered() {
+async fn ping_is_answered_and_other_paths_are_not_found() {
     let world = World::new().await;
     let answer = world.send("GET", "/ping", "", "").await;
     assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"));
@@ -17,7 +17,7 @@ async fn a_script_that_waits_for_the_service_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answer_has_an_id_of_its_own_and_the_protocol_s_content_type() {
+async fn every_answer_has_a_unique_request_id_and_the_json_content_type() {
     let world = World::new().await;
     let mut ids = Vec::new();
     for operation in ["ListTrainingJobs", "Unknown"] {
@@ -31,7 +31,7 @@ async fn every_answer_has_an_id_of_its_own_and_the_protocol_s_content_type() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_operation_is_unknown() {
+async fn an_unsupported_operation_is_unknown() {
     let world = World::new().await;
     let json = "Content-Type: application/x-amz-json-1.1\r\n";
     for headers in [
@@ -48,7 +48,7 @@ async fn what_is_no_operation_is_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_request_is_refused_before_anything_is_done() {
+async fn an_unreadable_request_is_refused() {
     let world = World::new().await;
     let describe = target("DescribeTrainingJob");
     let not_json = "X-Amz-Target: SageMaker.ListTrainingJobs\r\nContent-Type: text/plain\r\n".to_owned();
@@ -64,7 +64,7 @@ async fn what_is_no_request_is_refused_before_anything_is_done() {
         );
     }
     let missing = world.refused("DescribeTrainingJob", &Value::Null).await;
-    assert_eq!(missing.0, "SerializationException", "null is no object");
+    assert_eq!(missing.0, "SerializationException", "null is not an object");
     let missing = world.refused("DescribeTrainingJob", &json!({})).await;
     let message = "1 validation error detected: Value null at 'trainingJobName' failed to satisfy constraint: Member \
                    must not be null";
@@ -86,7 +86,7 @@ async fn a_body_beyond_the_limit_is_refused_with_the_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_web_page_of_elsewhere_is_not_served() {
+async fn requests_of_web_pages_are_denied() {
     let world = World::new().await;
     let headers = format!("{}Origin: https://example.com\r\n", target("ListTrainingJobs"));
     let answer = world.send("POST", "/", &headers, "{}").await;
@@ -95,7 +95,7 @@ async fn a_web_page_of_elsewhere_is_not_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn regression_a_client_that_hangs_up_leaves_a_job_that_is_known_or_none() {
+async fn regression_a_job_whose_client_hangs_up_exists_fully_or_not_at_all() {
     let world = World::new().await;
     let jobs: Vec<Value> = (0..20).map(|number| request(&format!("job-{number}"), "ends")).collect();
     for job in &jobs {

@@ -1,4 +1,4 @@
-//! A service in a temporary folder and a client of a few lines.
+//! A service in a temporary folder, and a minimal HTTP client.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use aws_connection::{SdkConfig, account_at};
+use aws::{SdkConfig, account_at};
 use local::training::{Config, Delays};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -16,16 +16,16 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 use training_service::{Server, Settings};
 
-/// Everything happens within this, or the test fails.
+/// The time-out of each wait of a test.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// Does what the hyperparameter `program` says.
+/// Ends, fails or sleeps, as the hyperparameter `program` says.
 const SCRIPT: &str =
     "case $SM_HP_PROGRAM in ends) echo one; echo two;; fails) exit 3;; *) exec sleep 600;; esac";
 
 pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) address: SocketAddr,
-    pub(crate) told: Arc<Mutex<Vec<String>>>,
+    pub(crate) reported: Arc<Mutex<Vec<String>>>,
     end: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -40,13 +40,13 @@ impl World {
     }
 
     pub(crate) async fn open(folder: TempDir, change: impl FnOnce(&mut Settings)) -> Self {
-        let told: Arc<Mutex<Vec<String>>> = Arc::default();
-        let kept = Arc::clone(&told);
+        let reported: Arc<Mutex<Vec<String>>> = Arc::default();
+        let lines = Arc::clone(&reported);
         let mut settings = Settings {
             training: config(folder.path()),
             events: None,
             logs: None,
-            tell: Arc::new(move |line| kept.lock().unwrap().push(line.to_owned())),
+            report: Arc::new(move |line| lines.lock().unwrap().push(line.to_owned())),
         };
         change(&mut settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -54,31 +54,31 @@ impl World {
         let server = Server::open(settings).await.unwrap();
         let (end, ended) = oneshot::channel();
         let task = tokio::spawn(server.serve(listener, async { ended.await.unwrap_or(()) }));
-        Self { folder, address, told, end, task }
+        Self { folder, address, reported, end, task }
     }
 
-    /// Ends the service; its folder.
+    /// Shuts the service down and returns its folder.
     pub(crate) async fn end(self) -> TempDir {
         self.end.send(()).unwrap();
         self.task.await.unwrap();
         self.folder
     }
 
-    /// Status and body of an operation's answer.
+    /// Calls an operation and returns HTTP status and body.
     pub(crate) async fn call(&self, operation: &str, body: &Value) -> (u16, Value) {
         let answer = self.send("POST", "/", &target(operation), &body.to_string()).await;
         let json = answer.body.is_empty().then_some(Value::Null);
         (answer.status, json.unwrap_or_else(|| serde_json::from_str(&answer.body).unwrap()))
     }
 
-    /// The answer of an operation that is done.
+    /// Calls an operation that must succeed and returns its answer.
     pub(crate) async fn done(&self, operation: &str, body: &Value) -> Value {
         let (status, answer) = self.call(operation, body).await;
         assert_eq!(status, 200, "{operation}: {answer}");
         answer
     }
 
-    /// The code and message of an operation that is refused.
+    /// Calls an operation that must be refused and returns code and message.
     pub(crate) async fn refused(&self, operation: &str, body: &Value) -> (String, String) {
         let (status, answer) = self.call(operation, body).await;
         assert_eq!(status, 400, "{operation}: {answer}");
@@ -93,7 +93,7 @@ impl World {
         self.exchange(request).await
     }
 
-    /// The answer to a request as it is.
+    /// Sends a raw HTTP request and returns the answer.
     pub(crate) async fn exchange(&self, request: String) -> Reply {
         let address = self.address;
         let exchange = spawn_blocking(move || {
@@ -109,7 +109,7 @@ impl World {
         Reply { status, head: head.to_lowercase(), body: body.to_owned() }
     }
 
-    /// Waits until a job is in the secondary status `state`; its description.
+    /// Waits until a job has the secondary status `state` and returns its description.
     pub(crate) async fn reaches(&self, job: &str, state: &str) -> Value {
         let start = Instant::now();
         loop {
@@ -117,7 +117,7 @@ impl World {
             if seen["SecondaryStatus"] == state {
                 return seen;
             }
-            assert!(start.elapsed() < PATIENCE, "{job} does not reach {state}: {seen}");
+            assert!(start.elapsed() < PATIENCE, "{job} did not reach {state} in time: {seen}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -125,12 +125,12 @@ impl World {
 
 pub(crate) struct Reply {
     pub(crate) status: u16,
-    /// In lower case.
+    /// The status line and headers, in lower case.
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-/// The headers of an operation.
+/// Returns the headers of an operation.
 pub(crate) fn target(operation: &str) -> String {
     format!("X-Amz-Target: SageMaker.{operation}\r\nContent-Type: application/x-amz-json-1.1\r\n")
 }
@@ -147,12 +147,12 @@ fn config(folder: &Path) -> Config {
     }
 }
 
-/// The account of an emulator at `endpoint`.
+/// Returns the account of an emulator at `endpoint`.
 pub(crate) async fn account(endpoint: &str) -> SdkConfig {
     account_at(endpoint).await
 }
 
-/// A request whose program is `ends`, `fails` or endless.
+/// Returns a request whose program is `ends`, `fails` or any other name for an endless one.
 pub(crate) fn request(job: &str, program: &str) -> Value {
     json!({
         "TrainingJobName": job,
@@ -170,7 +170,7 @@ pub(crate) fn request(job: &str, program: &str) -> Value {
 pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "waited too long until {what}");
+        assert!(start.elapsed() < PATIENCE, "timed out waiting until {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Test program: the host shim of training processes (`__host …`), and nothing else.
+//! Test program: runs the host shim of training processes (`__host …`).
 
 use std::process::ExitCode;
 

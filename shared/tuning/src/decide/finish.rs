@@ -1,19 +1,19 @@
-//! The end of a tuning: the criteria that end it, and when it is over.
+//! The criteria that end a tuning, and its end.
 
 use hyperband::ranking::reaches;
 
 use crate::definition::Definition;
-use crate::limits::{FRUITLESS_TRIALS_MAX, QUOTA_PATIENCE_MS};
+use crate::limits::{MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE_MS};
 use crate::ruling::{EndReason, Ruling};
 use crate::state::{State, Status};
 
-/// When the tuning's own time is up, ms since the epoch.
-pub(super) fn time_up(definition: &Definition) -> Option<i64> {
+/// Returns when the running time of the tuning is over, in ms since the epoch; `None` without such a limit.
+pub(super) fn runtime_deadline(definition: &Definition) -> Option<i64> {
     let seconds = i64::try_from(definition.limits.max_runtime_seconds?).unwrap_or(i64::MAX);
     Some(definition.created.saturating_add(seconds.saturating_mul(1_000)))
 }
 
-/// A criterion that ends an active tuning.
+/// Ends an active tuning that meets a completion criterion.
 pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
     if state.status != Status::Active {
         return None;
@@ -23,15 +23,15 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
         let direction = definition.direction();
         state.incumbent.as_ref().is_some_and(|best| reaches(direction, best.value, target))
     };
-    let why = if super::grant::is_in_vain(state) {
+    let why = if super::grant::has_expired(state) {
         EndReason::CostCap
-    } else if let Some(message) = hopeless(state) {
+    } else if let Some(message) = failure(state) {
         EndReason::Failed(message)
     } else if limits.target.is_some_and(reached) {
         EndReason::Target
     } else if limits.not_improving.is_some_and(|most| state.since_improved >= most) {
         EndReason::NotImproving
-    } else if time_up(definition).is_some_and(|deadline| state.now >= deadline) {
+    } else if runtime_deadline(definition).is_some_and(|deadline| state.now >= deadline) {
         EndReason::MaxRuntime
     } else {
         return None;
@@ -39,70 +39,74 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
     Some(Ruling::TuningEnding { why })
 }
 
-/// Why it cannot succeed: the first trials all ended without a value, starts are refused one after another, or a quota of the
-/// account has let nothing start for too long.
-fn hopeless(state: &State) -> Option<String> {
-    let last = || state.last_failure.as_deref().unwrap_or("no failure was reported").to_owned();
-    if state.refusals >= FRUITLESS_TRIALS_MAX {
+/// Returns the failure message of a tuning that cannot succeed: the first trials all ended without a value, starts are
+/// refused one after another, or a quota of the account blocked every start for too long.
+fn failure(state: &State) -> Option<String> {
+    let last = || state.last_failure.as_deref().unwrap_or("no error was reported").to_owned();
+    if state.refusals >= MAX_TRIALS_WITHOUT_VALUE {
         return Some(format!(
-            "{} training jobs in a row were refused. Last answer: {}",
+            "the training service refused {} training jobs in a row. Last error: {}",
             state.refusals,
             last()
         ));
     }
-    if state.quota_is_in_vain() {
+    if state.quota_has_expired() {
         return Some(format!(
-            "a quota of the account let no training job start for {} hours. Ask for a higher one (Service Quotas, Amazon \
-             SageMaker: the instance type, for training job usage) or for other instances, and submit the tuning again. \
-             Last answer: {}",
+            "a quota of the account blocked every training job for {} hours. Request a higher quota (Service Quotas, \
+             Amazon SageMaker, the instance type for training job usage) or use another instance type, then submit \
+             the tuning again. Last error: {}",
             QUOTA_PATIENCE_MS / 3_600_000,
-            state.held.as_ref().and_then(|held| held.words.as_deref()).unwrap_or_default()
+            state.held.as_ref().and_then(|held| held.last_answer.as_deref()).unwrap_or_default()
         ));
     }
-    if state.fruitless < FRUITLESS_TRIALS_MAX {
+    if state.trials_without_value < MAX_TRIALS_WITHOUT_VALUE {
         return None;
     }
     Some(if state.counters.completed > 0 || state.last_failure.is_none() {
         format!(
-            "no training job emitted a value of the objective metric after {} attempts: check its Regex against the \
-             log of a training job",
-            state.fruitless
+            "no training job logged a value of the objective metric in {} attempts: check the Regex of the metric \
+             against the log of a training job",
+            state.trials_without_value
         )
     } else {
-        format!("no training job succeeded after {} attempts. Last failure: {}", state.fruitless, last())
+        format!(
+            "no training job succeeded after {} attempts. Last failure: {}",
+            state.trials_without_value,
+            last()
+        )
     })
 }
 
-/// Whether starts are put off for now.
+/// Returns whether starts are deferred for now.
 pub(super) fn is_held(state: &State) -> bool {
     state.is_paused() || state.hold_starts_until.is_some_and(|until| until > state.now)
 }
 
-/// Whether the month's cap may yet grant money.
-pub(super) fn is_asking(state: &State) -> bool {
+/// Returns whether the month's cap may still grant money.
+pub(super) fn awaits_grant(state: &State) -> bool {
     (state.grants.open.is_some() || state.grants.denied.is_some()) && !state.ledger.overrun
 }
 
-/// Why the tuning is over, once no trial is left and no job may be started.
+/// Returns why the tuning is over; `None` while a trial is live or a job may still start.
 pub(super) fn why_ended(definition: &Definition, state: &State) -> Option<EndReason> {
-    // What is reserved for kept instances may pay another job.
+    // The money reserved for a warm pool may pay for another job.
     if !state.trials.is_empty() || !state.waiting.is_empty() || !state.pools.is_empty() {
         return None;
     }
-    // Nothing runs. Is it sure that nothing can be started?
+    // No job runs. A start that is only deferred, or that waits for a grant, can still happen.
     match &state.status {
         Status::Ended { .. } => None,
         Status::Ending(why) => Some(why.clone()),
         Status::Active if state.jobs_left(definition) == 0 => Some(EndReason::MaxJobs),
-        Status::Active if is_held(state) || is_asking(state) => None,
+        Status::Active if is_held(state) || awaits_grant(state) => None,
         Status::Active => Some(EndReason::CostCap),
     }
 }
 
-/// The end, once the month's cap has back what was not used.
+/// Ends the tuning, once all unused money is back in the month's cap.
 pub(super) fn ended(definition: &Definition, state: &State) -> Option<Ruling> {
     let why = why_ended(definition, state).filter(|_| state.grants.is_settled())?;
-    if super::refit::is_put_off(definition, state, &why) {
+    if super::refit::is_deferred(definition, state, &why) {
         return None;
     }
     let nothing_succeeded = state.incumbent.is_none() && state.launched > 0;
@@ -110,8 +114,8 @@ pub(super) fn ended(definition: &Definition, state: &State) -> Option<Ruling> {
         EndReason::MaxJobs | EndReason::CostCap | EndReason::MaxRuntime if nothing_succeeded => {
             let last = state.last_failure.clone();
             EndReason::Failed(last.unwrap_or_else(|| {
-                "no training job emitted a value of the objective metric: check its Regex against the log of a \
-                 training job"
+                "no training job logged a value of the objective metric: check the Regex of the metric against the log \
+                 of a training job"
                     .to_owned()
             }))
         }

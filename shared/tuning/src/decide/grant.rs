@@ -1,8 +1,8 @@
-//! Asks the month's cap for money, and gives back what is not used.
+//! Requests money from the month's cap and returns what the tuning does not use.
 //!
-//! One asking and one return are open at a time. Asked is what all free slots could use, so that grants are few; given
-//! back is what a tuning at its end, or one that can start nothing for long, does not use, and what it holds far above
-//! its need.
+//! At most one request and one return are open at a time. A request asks for what all free slots can use, so that
+//! requests are few. A tuning returns unused money when it ends, when it can start nothing for long, or when it holds
+//! far more than it needs.
 
 use crate::definition::Definition;
 use crate::limits::{GRANT_PATIENCE_MS, IDLE_MS};
@@ -11,8 +11,10 @@ use crate::ruling::Ruling;
 use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status};
 
-/// The asking without which a job that costs `reservation` at most cannot start; `None` while none may be made.
-/// What it asks for besides is for the other free slots, unless the search is over (`at_end`).
+/// Requests the money without which a job that costs at most `reservation` cannot start.
+///
+/// Returns `None` while another request is open, or until the next retry after a denial. The request also covers the
+/// other free slots, unless the search is over (`at_end`).
 pub(super) fn ask(
     definition: &Definition,
     state: &State,
@@ -25,7 +27,7 @@ pub(super) fn ask(
     }
     let unused = state.ledger.unused()?;
     let slots = state.max_parallel(definition).saturating_sub(state.running());
-    // After the search there is one job more.
+    // Only the refit starts after the search.
     let left = if at_end { 0 } else { state.jobs_left(definition) };
     let jobs = slots.min(left.max(1));
     let all = MicroUsd(reservation.0.saturating_mul(u64::from(jobs)));
@@ -35,8 +37,8 @@ pub(super) fn ask(
     Some(Ruling::GrantOrdered { n: grants.asked.saturating_add(1), least, wanted })
 }
 
-/// What is to be given back now.
-pub(super) fn give_back(definition: &Definition, state: &State, at_end: bool) -> Option<Ruling> {
+/// Returns unused money to the month it came from.
+pub(super) fn return_unused(definition: &Definition, state: &State, at_end: bool) -> Option<Ruling> {
     let unused = state.ledger.unused()?;
     if !state.grants.is_settled() || unused == MicroUsd::ZERO || crate::planted!(ReturnForgotten) {
         return None;
@@ -48,7 +50,7 @@ pub(super) fn give_back(definition: &Definition, state: &State, at_end: bool) ->
     (amount > MicroUsd::ZERO).then(|| Ruling::ReturnOrdered { n, month: month.clone(), amount })
 }
 
-/// How much of `unused` is still of use.
+/// Returns how much of the `unused` money the tuning keeps.
 fn kept(definition: &Definition, state: &State, unused: MicroUsd, at_end: bool) -> MicroUsd {
     let over =
         state.status != Status::Active || state.jobs_left(definition) == 0 || state.ledger.overrun || at_end;
@@ -56,7 +58,7 @@ fn kept(definition: &Definition, state: &State, unused: MicroUsd, at_end: bool) 
         return MicroUsd::ZERO;
     }
     if over {
-        return super::refit::kept(definition, state);
+        return super::refit::reserve(definition, state);
     }
     let longest = runtime_seconds(definition, state, false, most_epochs(definition));
     let limits = definition.limits_for(longest);
@@ -65,7 +67,7 @@ fn kept(definition: &Definition, state: &State, unused: MicroUsd, at_end: bool) 
     if unused.0 > need.0.saturating_mul(2) { need } else { unused }
 }
 
-/// Whether nothing can be started for long: then others may use the money.
+/// Returns whether nothing can start for long, so that other tunings should have the money.
 fn is_idle(state: &State) -> bool {
     let idle_from = state.now.saturating_add(IDLE_MS);
     let mut waiting = state.trials.values().peekable();
@@ -74,17 +76,17 @@ fn is_idle(state: &State) -> bool {
     state.is_held_long() || all_wait || state.is_paused()
 }
 
-/// Whether a tuning of which nothing runs has waited long enough for the month's cap.
-pub(crate) fn is_in_vain(state: &State) -> bool {
+/// Returns whether a tuning without running jobs has waited long enough for the month's cap.
+pub(crate) fn has_expired(state: &State) -> bool {
     let waited = |since: i64| state.now.saturating_sub(since) >= GRANT_PATIENCE_MS;
     state.grants.denied.is_some_and(|denied| waited(denied.since))
         && state.jobs().next().is_none()
         && !state.is_paused()
 }
 
-/// When the month's cap is asked again, or no longer waited for.
+/// Returns when the month's cap is asked again, and when the wait for it expires.
 pub(super) fn deadlines(state: &State) -> impl Iterator<Item = i64> {
-    // While it ends it asks only for the job that trains the best configuration once more.
+    // A tuning that is ending asks only for its refit.
     let asks = state.status == Status::Active || state.refit.is_some();
     let denied = state.grants.denied.filter(|_| asks);
     let patience = denied.map(|denied| denied.since.saturating_add(GRANT_PATIENCE_MS));

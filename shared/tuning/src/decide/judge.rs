@@ -1,24 +1,25 @@
-//! Judges trials at rungs: a trial whose value at the next rung's level is known is compared with all that arrived.
+//! Judges running trials at rungs (stopping-type ASHA): compares a trial whose value at the level of its next rung is
+//! known with all trials that arrived at the rung before.
 
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
 use crate::ruling::Ruling;
 use crate::state::{Job, State, Status, Trial};
 
-/// The next judgement that is due.
+/// Returns the next verdict that is due, or orders the log that the verdict needs to be read first.
 pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling> {
     if state.status != Status::Active || definition.promotes().is_some() {
         return None;
     }
     let plan = definition.plan();
     state.trials.iter().find_map(|(number, trial)| {
-        if trial.out.is_some() {
+        if trial.stop_why.is_some() {
             return None;
         }
         let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
         let rungs = plan.brackets().get(index(trial.bracket))?.rungs();
         let level = rungs.get(index(trial.next_rung))?.resource;
-        // The last rung is the end of the trial, not a comparison.
+        // The last rung is the end of the trial: there is no comparison.
         if level >= plan.max_resource() {
             return None;
         }
@@ -30,13 +31,13 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         let mut verdict = stored.judge(definition.direction(), plan.eta(), *number, value);
         if crate::planted!(OneMoreGoesOn) {
             verdict.allowed = verdict.allowed.saturating_add(1);
-            verdict.goes_on = verdict.rank < verdict.allowed && value.is_some();
+            verdict.continues = verdict.rank < verdict.allowed && value.is_some();
         }
         if crate::planted!(OneMoreStopped) {
-            verdict.goes_on &= verdict.rank.saturating_add(1) < verdict.allowed;
+            verdict.continues &= verdict.rank.saturating_add(1) < verdict.allowed;
         }
         if crate::planted!(PromoteDiverged) {
-            verdict.goes_on = verdict.rank < verdict.allowed;
+            verdict.continues = verdict.rank < verdict.allowed;
         }
         Some(Ruling::TrialJudged {
             trial: *number,
@@ -50,8 +51,10 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
     })
 }
 
-/// Where the epoch is a line's rank, a trial is judged after a restart only when its stored log was read: a line that was
-/// lost would give all later ones too low a rank. Before a job is closed its log is read in any case.
+/// Returns whether the stored log of a restarted trial must be read before the trial is judged.
+///
+/// This applies where the epoch of a line is its rank in its stream: a lost line would give all later lines too low a
+/// rank. The log of a closed job has been read.
 fn log_is_unread(definition: &Definition, trial: &Trial) -> bool {
     let streams = stream_count(trial);
     let closed = trial.job.as_ref().is_none_or(Job::is_closed);
@@ -62,7 +65,7 @@ fn log_is_unread(definition: &Definition, trial: &Trial) -> bool {
         && !crate::planted!(NoLogRead)
 }
 
-/// Orders the reading, once for each restart; nothing while it is awaited.
+/// Orders the stored log to be read, once after each restart; `None` while the outcome is pending.
 fn log_read(number: u32, trial: &Trial) -> Option<Ruling> {
     let streams = stream_count(trial);
     let job = trial.job.as_ref().filter(|_| trial.read_ordered < streams)?;
@@ -74,8 +77,8 @@ fn stream_count(trial: &Trial) -> u32 {
     u32::try_from(trial.streams.len()).unwrap_or(u32::MAX)
 }
 
-/// The value that counts at `level`: that of the level itself, or the first one above it, or, when the program ended well
-/// before it, its last one.
+/// Returns the epoch and value that count at `level`: those of the level itself, else of the first epoch above it,
+/// else, if the program completed below the level, of its last epoch.
 fn value_at(trial: &Trial, level: u32) -> Option<(u32, Option<f64>)> {
     let at_or_above = trial.curve.range(level..).next();
     let ended_well =

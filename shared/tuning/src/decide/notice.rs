@@ -1,4 +1,4 @@
-//! What people are told of money: an overrun, and how much of a cap is used.
+//! Notices about money: a bill above its reservation, and how much of a cap is used.
 
 use crate::definition::Definition;
 use crate::limits::CAP_LEVELS;
@@ -7,38 +7,41 @@ use crate::ruling::{EndReason, Ruling};
 use crate::runtime::{fewest_epochs, least_seconds, runtime_seconds};
 use crate::state::State;
 
-/// The rules version from which on people are told of the cap.
+/// The first rules version that publishes notices about the cap.
 const CAP_NOTICES_SINCE: u32 = 2;
 
-/// A bill was above its reservation, and nobody was told.
+/// Publishes that a bill was above its reservation, once.
 pub(super) fn overrun(state: &State) -> Option<Ruling> {
-    (state.ledger.overrun && !state.overrun_told).then_some(Ruling::OverrunSeen)
+    (state.ledger.overrun && !state.overrun_published).then_some(Ruling::OverrunSeen)
 }
 
-/// A level of a cap was reached, and nobody was told.
-pub(super) fn reached(definition: &Definition, state: &State) -> Option<Ruling> {
-    if let Some((month, percent)) = state.grants.reached.first() {
+/// Publishes that a level of the month's cap or of the tuning's cap was reached, once each.
+pub(super) fn level_reached(definition: &Definition, state: &State) -> Option<Ruling> {
+    if let Some((month, percent)) = state.grants.unpublished.first() {
         return Some(Ruling::MonthCapReached { month: month.clone(), percent: *percent });
     }
     let cap = state.ledger.cap.filter(|_| definition.rules_version >= CAP_NOTICES_SINCE)?;
     let percent = level(definition, state, cap);
-    (percent > state.cap_told && !crate::planted!(CapLevelUntold)).then_some(Ruling::CapReached { percent })
+    (percent > state.cap_published_percent && !crate::planted!(CapLevelUnpublished))
+        .then_some(Ruling::CapReached { percent })
 }
 
-/// The tuning is over for want of money, although the rest would pay some job: where trials are promoted the next one may
-/// be a long one, with other instances a dearer one, and money may be kept back or the cap be lowered.
-pub(super) fn used_up(definition: &Definition, state: &State, why: Option<&EndReason>) -> Option<Ruling> {
+/// Publishes 100 % when the tuning ends for lack of money although the rest would pay for the shortest job.
+///
+/// This happens where the next promotion is a long job, where other instances cost more, where money is reserved for
+/// the refit, or where the user lowered the cap.
+pub(super) fn cap_used_up(definition: &Definition, state: &State, why: Option<&EndReason>) -> Option<Ruling> {
     let plain = definition.promotes().is_none() && !definition.refit && definition.job.fallbacks.is_empty();
     if plain && state.changes.cap.is_none() {
         return None;
     }
     state.ledger.cap.filter(|_| state.ledger.granted.is_none() && !state.ledger.overrun)?;
     let [.., all] = CAP_LEVELS;
-    let untold = why == Some(&EndReason::CostCap) && state.cap_told < all;
-    (untold && !crate::planted!(CapLevelUntold)).then_some(Ruling::CapReached { percent: all })
+    let unpublished = why == Some(&EndReason::CostCap) && state.cap_published_percent < all;
+    (unpublished && !crate::planted!(CapLevelUnpublished)).then_some(Ruling::CapReached { percent: all })
 }
 
-/// The highest level that is reached: by what is spent, or the last one when what is left pays no further job.
+/// Returns the highest level reached, in percent: by what is spent, or 100 when the rest pays for no further job.
 fn level(definition: &Definition, state: &State, cap: MicroUsd) -> u32 {
     let [lower, upper, all] = CAP_LEVELS;
     let spent = state.ledger.spent;

@@ -1,11 +1,13 @@
-//! Promotes: a trial that has come to its rung's level waits there; the best are started again for the next rung, in a
-//! job of their own, from the same checkpoints.
+//! Promotes waiting trials: a trial that reaches the level of its rung waits there, and the best are started again for
+//! the next rung, in a job of their own, from the same checkpoints.
 //!
-//! Asynchronous (ASHA): whenever a job may start, the best of those waiting whose rank is within the share of all that
-//! have ended at their rung goes on, highest rung first; only then a new trial joins. Synchronous (successive halving):
-//! a rung waits until all of its round have ended, then the best go on and the others are over. What a trial needs to be
-//! compared with is in its [`Cohort`]. A rung closes by what has ended, never by a count of what runs, so nothing that
-//! dies can hold it open.
+//! Asynchronous (ASHA, Algorithm 2): whenever a job can start, promote the best waiting trial whose rank is within
+//! `1/eta` of all trials that ended at its rung, highest rung first; if there is none, start a new trial. Synchronous
+//! (successive halving): a rung waits until all trials of its round have ended there, then promotes the best and stops
+//! the rest.
+//!
+//! A [`Cohort`] holds the trials that compete. A rung closes by what has ended, never by a count of running jobs, so a
+//! dead job cannot block a rung.
 
 use std::cmp::Reverse;
 
@@ -17,7 +19,8 @@ use crate::limits::MAX_TRAINING_JOBS;
 use crate::ruling::{Ruling, StopWhy, TrialEnd, Verdict};
 use crate::state::{Cohort, Job, State, Status, Stream, Trial};
 
-/// The epoch and value with which a trial whose job is closed arrives at its rung; `None` if it does not arrive.
+/// Returns the epoch and value with which a trial arrives at its rung once its job is closed; `None` if it does not
+/// arrive.
 pub(crate) fn arrival(
     definition: &Definition,
     trial: &Trial,
@@ -28,8 +31,8 @@ pub(crate) fn arrival(
         return None;
     }
     let (end, stop) = job.map_or((None, None), |job| (job.end, job.stop));
-    // A program that failed is a failure, whatever it had shown. So is one that was stopped, but for going on too long or for
-    // its spot capacity.
+    // A failed program is a failure, whatever values it logged. So is a stopped one, unless it stopped for training
+    // past its level or for its spot capacity.
     let failed = end == Some(JobEnd::AlgorithmError) && !crate::planted!(PromoteFailed);
     let spared = matches!(stop, None | Some(StopWhy::PastLevel { .. } | StopWhy::Interruptions { .. }));
     let stopped = !spared && end != Some(JobEnd::Completed);
@@ -39,7 +42,7 @@ pub(crate) fn arrival(
     if let Some((resource, value)) = trial.curve.range(level..).next() {
         return Some((*resource, *value));
     }
-    // It ended well before its level: its last value counts, if it emitted one.
+    // A program that completed below its level arrives with its last value, if it logged one.
     let emitted = job.is_some_and(|job| {
         job.end == Some(JobEnd::Completed)
             && trial.last_line_attempt == job.attempt
@@ -48,39 +51,46 @@ pub(crate) fn arrival(
     trial.curve.last_key_value().filter(|_| emitted).map(|(resource, value)| (*resource, *value))
 }
 
-/// A job that began with fewer epochs than its trial had been promoted with: this is told, once. One that shows just the
-/// value again with which it was promoted, bit for bit, has trained nothing twice as far as can be known.
-pub(super) fn repeated(definition: &Definition, state: &State) -> Option<Ruling> {
+/// Records, once, that a promoted job started below the epoch of its checkpoint.
+///
+/// Some programs log the value of their checkpoint again, bit for bit, before they continue. That repeats no training
+/// as far as the log shows.
+pub(super) fn resource_repeated(definition: &Definition, state: &State) -> Option<Ruling> {
     definition.promotes()?;
-    if crate::planted!(RepeatUntold) {
+    if crate::planted!(RepeatUnreported) {
         return None;
     }
     state.jobs().find_map(|(key, trial, job)| {
-        if job.had == 0 || job.repeats_from.is_some() {
+        if job.checkpoint_epochs == 0 || job.repeats_from.is_some() {
             return None;
         }
-        let own = trial.streams.iter().filter(|stream| stream.attempt == job.attempt && !stream.unplaced);
+        let own_streams =
+            trial.streams.iter().filter(|stream| stream.attempt == job.attempt && !stream.unplaced);
         let first_of = |stream: &Stream| {
             let ((_, first), _) = stream.span?;
-            let again = first == job.had && stream.shown_again == Some(true);
+            let again = first == job.checkpoint_epochs && stream.repeats_value == Some(true);
             Some(first.saturating_add(u32::from(again)))
         };
-        let first = own.filter_map(first_of).min()?;
+        let first = own_streams.filter_map(first_of).min()?;
         let from = first.saturating_sub(1);
-        (from < job.had).then_some(Ruling::ResourceRepeated { job: key, had: job.had, from })
+        (from < job.checkpoint_epochs).then_some(Ruling::ResourceRepeated {
+            job: key,
+            had: job.checkpoint_epochs,
+            from,
+        })
     })
 }
 
-/// A job whose trial has gone beyond its rung's level.
+/// Returns the stop reason of a job that trains past the level of its rung.
 pub(super) fn past_level(trial: &Trial, job: &Job) -> Option<StopWhy> {
     let level = job.level?;
-    let own = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
-    let furthest = own.filter_map(|stream| stream.span.map(|(_, (_, last))| last)).max()?;
+    let own_streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
+    let furthest = own_streams.filter_map(|stream| stream.span.map(|(_, (_, last))| last)).max()?;
     (furthest > level).then_some(StopWhy::PastLevel { level })
 }
 
-/// Where rungs close: the next trial of a closed rung that goes on.
-pub(super) fn closing(definition: &Definition, state: &State) -> Option<Ruling> {
+/// Synchronous only: promotes the next trial of a closed rung.
+pub(super) fn closed_rung(definition: &Definition, state: &State) -> Option<Ruling> {
     if definition.promotes() != Some(Scheduling::Synchronous) || state.status != Status::Active {
         return None;
     }
@@ -90,27 +100,29 @@ pub(super) fn closing(definition: &Definition, state: &State) -> Option<Ruling> 
     })
 }
 
-/// The trial that goes on next now that a job may start, if the cap allows its job. Where rungs close that was decided
-/// when they did, unless `at_end`: nothing runs and nobody can join, so every rung is taken as closed.
+/// Promotes the best trial whose job the cap allows, now that a job can start.
+///
+/// Synchronous rungs promote in [`closed_rung`] instead. With `at_end` no trial is live and none can join, so every
+/// rung counts as closed, also a synchronous one.
 pub(super) fn next(definition: &Definition, state: &State, at_end: bool) -> Option<Ruling> {
     let scheduling = definition.promotes()?;
     if scheduling == Scheduling::Synchronous && !at_end {
         return None;
     }
-    let mut able = candidates(definition, state, at_end);
-    able.find(|(cohort, rung, _)| fits(definition, state, cohort, *rung)).map(|(_, _, ruling)| ruling)
+    let mut promotable = candidates(definition, state, at_end);
+    promotable.find(|(cohort, rung, _)| fits(definition, state, cohort, *rung)).map(|(_, _, ruling)| ruling)
 }
 
-/// Whether a trial that was or would be promoted waits for money that what runs may free: then no new one is started
-/// with it.
+/// Returns whether a promoted or promotable trial waits for money that a running job may free. No new trial is started
+/// with that money.
 pub(super) fn lacks_money(definition: &Definition, state: &State) -> bool {
     if definition.promotes().is_none() || state.jobs().next().is_none() {
         return false;
     }
-    let mut awaited = state.trials.values().filter(|trial| {
+    let mut promoted = state.trials.values().filter(|trial| {
         trial.next_rung > 0 && trial.job.is_none() && trial.retry_at.is_some_and(|at| at <= state.now)
     });
-    awaited.next().is_some()
+    promoted.next().is_some()
         || candidates(definition, state, false)
             .any(|(cohort, rung, _)| !fits(definition, state, cohort, rung))
 }
@@ -123,7 +135,8 @@ fn fits(definition: &Definition, state: &State, cohort: &Cohort, rung: u32) -> b
     super::start::fits_promotion(definition, state, cohort.bracket, rung.saturating_add(1))
 }
 
-/// The best that waits at each rung, where it may go on: nearest to the largest resource first, then by bracket.
+/// Returns the best waiting trial of each rung that can be promoted: the highest level first, then by bracket and
+/// round.
 fn candidates<'a>(
     definition: &'a Definition,
     state: &'a State,
@@ -140,7 +153,8 @@ fn candidates<'a>(
     })
 }
 
-/// The best trial that waits at a rung, if it may go on. `at_end`: the rung is taken as closed.
+/// Returns the promotion of the best trial waiting at a rung; `None` if it cannot be promoted. `at_end`: the rung is
+/// closed.
 fn candidate(
     definition: &Definition,
     state: &State,
@@ -158,14 +172,15 @@ fn candidate(
         allowed = allowed_at(definition, cohort, rung, true);
     }
     let planned = allowed_at(definition, cohort, rung, true);
-    if stored.went_on >= planned {
-        // A rung that closed is not opened again, though others joined when jobs were left after all.
+    if stored.continued >= planned {
+        // A rung that closed stays closed, although trials joined later because jobs were left over.
         if definition.promotes() == Some(Scheduling::Synchronous) {
             return None;
         }
-        // Better than some that went on before it: it goes on, too, but not with the jobs that others need.
-        let owed = cohort.jobs_owed_after(definition.plan().eta(), rung);
-        if !are_left(definition, state, owed, |other| !std::ptr::eq(other, cohort)) {
+        // It is better than trials that were promoted before it, so it is promoted too, but not with jobs that other
+        // cohorts need.
+        let needed = cohort.jobs_needed_after(definition.plan().eta(), rung);
+        if !jobs_are_left(definition, state, needed, |other| !std::ptr::eq(other, cohort)) {
             return None;
         }
     }
@@ -179,11 +194,11 @@ fn candidate(
         rung,
         level: definition.level(cohort.bracket, rung.saturating_add(1)),
         value,
-        verdict: Verdict { rank, seen: count(stored.arrivals.len()), allowed, goes_on: true },
+        verdict: Verdict { rank, seen: count(stored.arrivals.len()), allowed, continues: true },
     })
 }
 
-/// How many of a rung may go on now.
+/// Returns how many trials of a rung can be promoted now.
 fn allowed_at(definition: &Definition, cohort: &Cohort, rung: u32, closed: bool) -> u32 {
     let ended = usize::try_from(rung).ok().and_then(|index| cohort.rungs.get(index));
     let ended = ended.map_or(0, |rung| u32::try_from(rung.arrivals.len()).unwrap_or(u32::MAX));
@@ -194,10 +209,10 @@ fn allowed_at(definition: &Definition, cohort: &Cohort, rung: u32, closed: bool)
     allowed(cohort.joined, ended, definition.plan().eta(), rung, closed)
 }
 
-/// Whether no further trial can arrive at a rung: nobody joins any more, none is on its way, and none that waits below
-/// will go on.
+/// Returns whether no further trial can arrive at a rung: none can join the cohort, none is on its way, and none that
+/// waits below can be promoted.
 fn is_closed(definition: &Definition, state: &State, cohort: &Cohort, rung: u32) -> bool {
-    if joins(definition, state, cohort) {
+    if is_open_to_new_trials(definition, state, cohort) {
         return false;
     }
     let on_its_way = state.trials.values().any(|trial| {
@@ -207,15 +222,15 @@ fn is_closed(definition: &Definition, state: &State, cohort: &Cohort, rung: u32)
     !on_its_way && (0..rung).all(|below| candidate(definition, state, cohort, below, true).is_none())
 }
 
-/// Whether a new trial may still join a cohort.
-fn joins(definition: &Definition, state: &State, cohort: &Cohort) -> bool {
+/// Returns whether a new trial can join a cohort.
+fn is_open_to_new_trials(definition: &Definition, state: &State, cohort: &Cohort) -> bool {
     let open = state.next_round(definition, cohort.bracket) == cohort.round;
-    open && may_join(definition, state, cohort.bracket)
+    open && can_join(definition, state, cohort.bracket)
 }
 
-/// Whether a new trial may join a bracket: then enough of the tuning's number of jobs is left for the promotions that all
-/// who have joined need.
-pub(super) fn may_join(definition: &Definition, state: &State, bracket: u32) -> bool {
+/// Returns whether a new trial can join a bracket: enough of the tuning's jobs are left for all promotions that the
+/// trials of the bracket then need.
+pub(super) fn can_join(definition: &Definition, state: &State, bracket: u32) -> bool {
     if state.status != Status::Active
         || state.ledger.overrun
         || state.next_trial >= MAX_TRAINING_JOBS.saturating_mul(2)
@@ -227,35 +242,40 @@ pub(super) fn may_join(definition: &Definition, state: &State, bracket: u32) -> 
     }
     let eta = definition.plan().eta();
     let round = state.next_round(definition, bracket);
-    let place = |cohort: &Cohort| cohort.bracket == bracket && cohort.round == round;
-    let joining = match state.cohorts.iter().find(|cohort| place(cohort)) {
-        Some(cohort) => cohort.jobs_owed(eta, 1),
-        None => Cohort::new(definition, bracket, round).jobs_owed(eta, 1),
+    let joined = |cohort: &Cohort| cohort.bracket == bracket && cohort.round == round;
+    let joining = match state.cohorts.iter().find(|cohort| joined(cohort)) {
+        Some(cohort) => cohort.jobs_needed(eta, 1),
+        None => Cohort::new(definition, bracket, round).jobs_needed(eta, 1),
     };
-    are_left(definition, state, joining, |cohort| !place(cohort))
+    jobs_are_left(definition, state, joining, |cohort| !joined(cohort))
 }
 
-/// Whether of the tuning's number of jobs one more is left besides `owed`, what the `other` cohorts need, and what is
+/// Returns whether the tuning has one job left besides `needed`, the promotions of the `other` cohorts, and the jobs
 /// about to start.
-fn are_left(definition: &Definition, state: &State, owed: u32, other: impl Fn(&Cohort) -> bool) -> bool {
+fn jobs_are_left(
+    definition: &Definition,
+    state: &State,
+    needed: u32,
+    other: impl Fn(&Cohort) -> bool,
+) -> bool {
     let eta = definition.plan().eta();
-    let others = state.cohorts.iter().filter(|cohort| other(cohort)).map(|cohort| cohort.jobs_owed(eta, 0));
-    let awaited = state.trials.values().filter(|trial| trial.job.is_none()).count();
-    let awaited = u32::try_from(awaited).unwrap_or(u32::MAX);
-    let all = others.fold(owed.saturating_add(awaited).saturating_add(1), u32::saturating_add);
+    let others = state.cohorts.iter().filter(|cohort| other(cohort)).map(|cohort| cohort.jobs_needed(eta, 0));
+    let about_to_start = state.trials.values().filter(|trial| trial.job.is_none()).count();
+    let about_to_start = u32::try_from(about_to_start).unwrap_or(u32::MAX);
+    let all = others.fold(needed.saturating_add(about_to_start).saturating_add(1), u32::saturating_add);
     all <= state.jobs_left(definition)
 }
 
-/// The next waiting trial that will not go on. `nothing_starts` = nothing runs, and nothing can be started.
-pub(super) fn left_out(
+/// Finishes the next waiting trial that can never be promoted. `nothing_can_start`: no job runs and none can start.
+pub(super) fn eliminated(
     definition: &Definition,
     state: &State,
-    nothing_starts: impl Fn() -> bool,
+    nothing_can_start: impl Fn() -> bool,
 ) -> Option<Ruling> {
     definition.promotes()?;
     let mut places = state.cohorts.iter().flat_map(|cohort| rungs_of(cohort).map(move |rung| (cohort, rung)));
     places.find_map(|(cohort, rung)| {
-        // The last of those that wait is the first to be without hope.
+        // The worst waiting trial is the first that can be ruled out.
         let (_, (trial, value)) = cohort.waiting_at(rung)?;
         let stored = cohort.rungs.get(usize::try_from(rung).ok()?)?;
         let rank = stored.position(definition.direction(), trial, value);
@@ -264,9 +284,9 @@ pub(super) fn left_out(
             StopWhy::TuningEnding
         } else if value.is_none() || rank >= most_allowed(definition, state, cohort, rung) {
             StopWhy::Rung { rung }
-        } else if nothing_starts() {
-            let among = rank < allowed_at(definition, cohort, rung, true);
-            if among { StopWhy::TuningEnding } else { StopWhy::Rung { rung } }
+        } else if nothing_can_start() {
+            let among_best = rank < allowed_at(definition, cohort, rung, true);
+            if among_best { StopWhy::TuningEnding } else { StopWhy::Rung { rung } }
         } else {
             return None;
         };
@@ -274,15 +294,15 @@ pub(super) fn left_out(
     })
 }
 
-/// The most that may ever go on from a rung of a cohort, as things stand; `None` if there is no such cohort, or, where
-/// rungs close, while this one is open.
+/// Returns the most trials that can ever be promoted from `place` = (bracket, round, rung), as things stand; `None` if
+/// there is no such cohort, or while a synchronous rung is open.
 pub fn most_promoted(definition: &Definition, state: &State, place: (u32, u32, u32)) -> Option<u32> {
     let (bracket, round, rung) = place;
     let most = most_allowed(definition, state, state.cohort(bracket, round)?, rung);
     (most < u32::MAX).then_some(most)
 }
 
-/// The most that may ever go on from a rung, whatever still happens.
+/// Returns the most trials that can ever be promoted from a rung, whatever happens next; `u32::MAX` = no bound yet.
 fn most_allowed(definition: &Definition, state: &State, cohort: &Cohort, rung: u32) -> u32 {
     if definition.promotes() == Some(Scheduling::Synchronous) {
         return if is_closed(definition, state, cohort, rung) {
@@ -291,9 +311,12 @@ fn most_allowed(definition: &Definition, state: &State, cohort: &Cohort, rung: u
             u32::MAX
         };
     }
-    // Every job that is left might be a new trial of this bracket.
+    // Every job that is left can become a new trial of this bracket.
     let left = state.jobs_left(definition);
-    let joined =
-        if joins(definition, state, cohort) { cohort.joined.saturating_add(left) } else { cohort.joined };
+    let joined = if is_open_to_new_trials(definition, state, cohort) {
+        cohort.joined.saturating_add(left)
+    } else {
+        cohort.joined
+    };
     allowed(joined, 0, definition.plan().eta(), rung, true)
 }

@@ -1,5 +1,6 @@
-//! Trains the best configuration once more when the search is over, to its best resource: jobs that were stopped may have
-//! left no model. Its job is one of the tuning's number of jobs, and money for it is kept back from the beginning.
+//! The refit: trains the best configuration once more when the search is over, to the epoch of its best value, since
+//! stopped jobs may have left no model. Its job is one of the tuning's number of jobs, and its money is reserved from
+//! the beginning.
 
 use crate::definition::Definition;
 use crate::fact::JobKey;
@@ -8,19 +9,18 @@ use crate::ruling::{EndReason, Launch, Ruling};
 use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status, Trial};
 
-/// Whether the best configuration is to be trained once more before the tuning ends for the reason `why`, as soon as starts
-/// are not put off any more.
-pub(super) fn is_put_off(definition: &Definition, state: &State, why: &EndReason) -> bool {
+/// Returns whether a tuning that would end for the reason `why` first waits to start its refit.
+pub(super) fn is_deferred(definition: &Definition, state: &State, why: &EndReason) -> bool {
     super::finish::is_held(state) && due(definition, state, why).is_some()
 }
 
-/// The job that trains the best configuration once more, now that the tuning would end for the reason `why`.
+/// Orders the refit of a tuning that would end for the reason `why`; `None` while starts are deferred.
 pub(super) fn order(definition: &Definition, state: &State, why: Option<EndReason>) -> Option<Ruling> {
     if super::finish::is_held(state) { None } else { due(definition, state, &why?) }
 }
 
 fn due(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
-    if !is_followed(why)
+    if !allows_refit(why)
         || !definition.refit
         || (state.refit.is_some() && !crate::planted!(RefitTwice))
         || state.launched >= definition.limits.max_jobs
@@ -39,7 +39,7 @@ fn due(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling
     }
     Some(Ruling::StartOrdered {
         job: JobKey { trial: state.next_trial, rung: 0, attempt: 1 },
-        // Of no bracket: it is compared with nobody.
+        // The refit belongs to no bracket and is compared with no trial.
         bracket: u32::try_from(definition.plan().brackets().len()).unwrap_or(u32::MAX),
         configuration: best.configuration.clone()?,
         limits,
@@ -49,13 +49,13 @@ fn due(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling
     })
 }
 
-/// Whether the best configuration is trained once more after a search that ended for the reason `why`.
-pub(crate) fn is_followed(why: &EndReason) -> bool {
+/// Returns whether a refit follows a search that ended for the reason `why`.
+pub(crate) fn allows_refit(why: &EndReason) -> bool {
     matches!(why, EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving)
 }
 
-/// What is kept back for it: what it may cost at most, as far as is known by now.
-pub(crate) fn kept(definition: &Definition, state: &State) -> MicroUsd {
+/// Returns the money reserved for the refit: its worst case, as far as it is known now.
+pub(crate) fn reserve(definition: &Definition, state: &State) -> MicroUsd {
     if !definition.refit || state.refit.is_some() || crate::planted!(RefitMoneySpent) {
         return MicroUsd::ZERO;
     }
@@ -63,17 +63,17 @@ pub(crate) fn kept(definition: &Definition, state: &State) -> MicroUsd {
     definition.worst_case_on(limits, super::spot::choice(definition, state)).unwrap_or(MicroUsd::ZERO)
 }
 
-/// Whether the cap allows `amount` more besides what is kept back.
+/// Returns whether the cap allows `amount` more besides the money reserved for the refit.
 pub(crate) fn fits_cap(definition: &Definition, state: &State, amount: MicroUsd) -> bool {
-    state.ledger.fits_cap(amount.plus(kept(definition, state)))
+    state.ledger.fits_cap(amount.plus(reserve(definition, state)))
 }
 
-/// Whether a trial may go on and be tried again: its tuning goes on, or it is the one that trains the best configuration
-/// once more.
-pub(crate) fn goes_on(state: &State, trial: &Trial) -> bool {
+/// Returns whether a trial may continue and be retried: the tuning is active, or the trial is the refit of a search
+/// that has ended.
+pub(crate) fn can_continue(state: &State, trial: &Trial) -> bool {
     match &state.status {
         Status::Active => true,
-        Status::Ending(why) => trial.refit.is_some() && is_followed(why) && !state.quota_is_in_vain(),
+        Status::Ending(why) => trial.refit.is_some() && allows_refit(why) && !state.quota_has_expired(),
         Status::Ended { .. } => false,
     }
 }

@@ -1,7 +1,7 @@
-//! Jobs that emit no value of the objective: all their money would be lost, so they are looked at and then ended.
+//! Silent jobs: a job that logs no value of the objective wastes all its money, so it is looked at and then stopped.
 //!
-//! Silence is measured by the time that the sweeper told, from when the program began to run or last emitted a value.
-//! Log lines may come hours late or never, so before a job is ended for silence its stored log is read.
+//! Silence counts from when the program began to run or last logged a value, by the time that the sweeper reports. Log
+//! lines may come hours late or never, so the stored log of a job is read before the job is stopped for silence.
 
 use crate::definition::{Definition, Silence};
 use crate::fact::JobPhase;
@@ -10,7 +10,7 @@ use crate::ruling::{Ruling, StopWhy};
 use crate::runtime::usual_ms;
 use crate::state::{Job, State, Trial};
 
-/// The next job that is to be looked at.
+/// Orders a look at the next job that has been silent for too long.
 pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
     if crate::planted!(SilenceNeverEnds) {
         return None;
@@ -21,7 +21,7 @@ pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
     })
 }
 
-/// Why a job is stopped whose silence a look has confirmed.
+/// Returns the stop reason of a job whose silence a look has confirmed.
 pub(super) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
     let (since, allowed) = overdue(definition, state, trial, job)?;
     let seconds = u64::try_from(allowed).unwrap_or(0).div_ceil(1_000);
@@ -29,35 +29,37 @@ pub(super) fn confirmed(definition: &Definition, state: &State, trial: &Trial, j
         .then_some(StopWhy::NoObjective { seconds })
 }
 
-/// When the first silence that nobody looked at yet will have lasted too long.
+/// Returns when the next silence becomes too long, in ms since the epoch.
 pub(super) fn deadline(definition: &Definition, state: &State) -> Option<i64> {
     let allowed = allowed_ms(definition, state)?;
     let silent = state.jobs().filter_map(|(_, trial, job)| silent_since(trial, job));
     silent.map(|since| since.saturating_add(allowed)).filter(|deadline| *deadline > state.clock).min()
 }
 
-/// The look that was ordered at `job` and has no outcome yet: the beginning of the silence.
+/// Returns the beginning of the silence for which a look at `job` was ordered and has no outcome yet, in ms since the
+/// epoch.
 pub fn open_look(job: &Job) -> Option<i64> {
     job.look_ordered.filter(|since| job.holds_slot() && job.silence_seen < Some(*since))
 }
 
-/// The beginning of a silence that has lasted too long, and what was allowed (ms).
+/// Returns the beginning of a silence that has lasted too long, and the longest silence allowed, both in ms.
 fn overdue(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<(i64, i64)> {
     let allowed = allowed_ms(definition, state)?;
     let since = silent_since(trial, job)?;
     (since.saturating_add(allowed) <= state.clock).then_some((since, allowed))
 }
 
-/// Since when a running program has emitted nothing; `None` while it does not run, or is being stopped.
+/// Returns when a running program last logged a value; `None` while it does not run, or is being stopped.
 fn silent_since(trial: &Trial, job: &Job) -> Option<i64> {
-    if !job.holds_slot() || job.stop.is_some() || trial.out.is_some() || job.phase != JobPhase::Training {
+    if !job.holds_slot() || job.stop.is_some() || trial.stop_why.is_some() || job.phase != JobPhase::Training
+    {
         return None;
     }
     let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.attempt);
     Some(own.map_or(job.phase_at, |(at, _, _)| job.phase_at.max(*at)))
 }
 
-/// The longest silence that is allowed, ms.
+/// Returns the longest silence allowed, in ms; `None` = no bound.
 fn allowed_ms(definition: &Definition, state: &State) -> Option<i64> {
     let milliseconds = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     match definition.silence {

@@ -1,6 +1,6 @@
-//! Starts jobs: trials that wait for a further attempt or were promoted first, then new ones, as far as slots, instances
-//! and money go.
-//! Where money comes in grants, the job that is next has its grant asked for first.
+//! Starts jobs, as far as slots, instances and money allow: first retries and promoted trials, then new trials.
+//!
+//! Where money comes in grants, the grant for the next job is requested first.
 
 use super::{pool, promote, refit, spot};
 use crate::definition::Definition;
@@ -11,18 +11,19 @@ use crate::ruling::{Launch, Ruling};
 use crate::runtime::{epochs_of, least_seconds, runtime_seconds};
 use crate::state::{State, Status};
 
-/// The rules version from which on the rest of a cap pays a job whose limit is cut to it.
+/// The first rules version in which the rest of a cap pays for a job with a shortened limit.
 const LAST_JOBS_SINCE: u32 = 2;
 
-/// The next job to order.
+/// Orders the next job, or requests the grant that it needs.
 pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
-    if !may_start(definition, state) {
+    if !can_start(definition, state) {
         return None;
     }
     let mut next = further_attempt(definition, state).or_else(|| {
-        search_on(definition, state).filter(|_| state.refit.is_none() || crate::planted!(SearchAfterRefit))
+        next_of_search(definition, state)
+            .filter(|_| state.refit.is_none() || crate::planted!(SearchAfterRefit))
     })?;
-    pool::keep_after(definition, state, &mut next);
+    pool::keep_instances(definition, state, &mut next);
     if let Ruling::StartOrdered { reservation, .. } = &next
         && !state.ledger.fits(*reservation)
     {
@@ -31,21 +32,22 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     Some(next)
 }
 
-/// The next job of the search. It is over when the best configuration is trained once more, even if that frees money.
-fn search_on(definition: &Definition, state: &State) -> Option<Ruling> {
+/// Returns the next job of the search: a promotion, a new trial, or at the end any promotion left. The search is over
+/// once the refit was ordered, even if that frees money.
+fn next_of_search(definition: &Definition, state: &State) -> Option<Ruling> {
     promote::next(definition, state, false)
         .or_else(|| new_trial(definition, state).filter(|_| !promote::lacks_money(definition, state)))
         .or_else(|| state.trials.is_empty().then(|| promote::next(definition, state, true))?)
 }
 
-/// Whether the cap allows the job of a trial that is promoted to `rung`.
+/// Returns whether the cap allows the job of a trial that is promoted to `rung`.
 pub(super) fn fits_promotion(definition: &Definition, state: &State, bracket: u32, rung: u32) -> bool {
     let seconds = runtime_seconds(definition, state, false, epochs_of(definition, bracket, rung));
     let worst = definition.worst_case_on(definition.limits_for(seconds), spot::choice(definition, state));
     refit::fits_cap(definition, state, worst.unwrap_or(MicroUsd::ZERO))
 }
 
-pub(super) fn may_start(definition: &Definition, state: &State) -> bool {
+pub(super) fn can_start(definition: &Definition, state: &State) -> bool {
     let limits = &definition.limits;
     let running = state.running();
     let next = definition.job.instances(spot::choice(definition, state)).count;
@@ -93,12 +95,12 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
 
 fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     let trial = state.next_trial;
-    // Trials that never started do not count as jobs, but their numbers are used up.
+    // Trials that never started are not counted as jobs, but their numbers are used up.
     if trial >= MAX_TRAINING_JOBS.saturating_mul(2) {
         return None;
     }
     let open = |bracket: usize| {
-        u32::try_from(bracket).is_ok_and(|bracket| promote::may_join(definition, state, bracket))
+        u32::try_from(bracket).is_ok_and(|bracket| promote::can_join(definition, state, bracket))
     };
     let bracket = definition.plan().next_bracket_of(&state.joined, open)?;
     let bracket = u32::try_from(bracket).unwrap_or(u32::MAX);
@@ -121,7 +123,7 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     })
 }
 
-/// How the job for a rung differs from what the request says.
+/// Returns how the job for a rung differs from the request.
 fn launch(definition: &Definition, state: &State, bracket: u32, rung: u32) -> Launch {
     let rung = rung.saturating_sub(u32::from(crate::planted!(WrongLevel)));
     Launch {
@@ -132,8 +134,9 @@ fn launch(definition: &Definition, state: &State, bracket: u32, rung: u32) -> La
     }
 }
 
-/// The running time that what is left of the cap pays: once nothing runs whose bill could free more, and only if a usual
-/// job ends within it.
+/// Returns the running time, in seconds, that the rest of the cap pays for.
+///
+/// `None` while a job runs whose bill could free more money, or if a usual job does not end within that time.
 fn last_runtime(definition: &Definition, state: &State, epochs: u32) -> Option<u64> {
     if definition.rules_version < LAST_JOBS_SINCE || state.jobs().next().is_some() || !state.pools.is_empty()
     {
@@ -141,6 +144,6 @@ fn last_runtime(definition: &Definition, state: &State, epochs: u32) -> Option<u
     }
     let least = least_seconds(definition, state, epochs)?;
     let most = runtime_seconds(definition, state, false, epochs);
-    let left = state.ledger.available()?.minus(refit::kept(definition, state));
+    let left = state.ledger.available()?.minus(refit::reserve(definition, state));
     definition.longest_within(left, (least, most), spot::choice(definition, state))
 }

@@ -1,4 +1,4 @@
-//! Folds the answers of the month's cap: an answer counts once, and only for the asking that is open.
+//! Folds the answers of the month's cap. An answer counts once, and only for the request that is open.
 
 use crate::fact::Fact;
 use crate::grants::Denied;
@@ -6,7 +6,7 @@ use crate::limits::GRANT_RETRY_MS;
 use crate::money::MicroUsd;
 use crate::state::State;
 
-/// Folds a grant, or that there was nothing to grant; whether anything changed.
+/// Folds a grant or a denial; returns whether the state changed.
 pub(super) fn granted(state: &mut State, fact: &Fact, at: i64) -> bool {
     let Fact::BudgetGranted { n, month, amount, reached } = fact else { return false };
     let grants = &mut state.grants;
@@ -15,7 +15,7 @@ pub(super) fn granted(state: &mut State, fact: &Fact, at: i64) -> bool {
     }
     grants.open = None;
     let level = reached.map(|percent| (month.clone(), percent));
-    grants.reached.extend(level.filter(|level| !grants.told.contains(level)));
+    grants.unpublished.extend(level.filter(|level| !grants.published.contains(level)));
     if *amount == MicroUsd::ZERO {
         let since = grants.denied.map_or(at, |denied| denied.since);
         grants.denied = Some(Denied { since, retry_at: at.saturating_add(GRANT_RETRY_MS) });

@@ -1,9 +1,10 @@
-//! Folds metric lines: from log lines to (epoch, value) of a trial.
+//! Folds metric lines: from log lines to (epoch, value) points of a trial's curve.
 //!
-//! The epoch is captured from the line, or else the line's rank by (time, id) in its stream, counted from the epochs
-//! the trial had when the stream began. Where a trial is promoted and its program counts anew, that number shows only
-//! when the job has ended: until then the stream is held back ([`place_streams`]). The first value at an epoch stands; lines that come late or twice change
-//! nothing. Values count for the incumbent even after a stop was ordered, never for a rung already judged.
+//! The epoch of a line is the index captured from it, else the line's rank by (time, id) in its stream. Both count
+//! from the epochs that the trial had when the stream began. Where a promoted program restarts its count, that number
+//! is known only when the job has ended: until then the lines of the stream are held ([`place_streams`]). The first
+//! value at an epoch stands: late and duplicate lines change nothing. Values count for the incumbent even after a stop
+//! was ordered, but never for a rung already judged.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +19,15 @@ use crate::state::{Incumbent, Job, State, Stream, Trial};
 /// What one line changed.
 #[derive(Default)]
 struct Entered {
-    /// Whether anything in the trial.
+    /// Whether the trial changed.
     changed: bool,
-    /// The epoch that has a value now and had none before.
+    /// The epoch that got its first value.
     epoch: Option<u32>,
     /// Whether later lines of the stream moved to other epochs.
     moved: bool,
 }
 
-/// Folds `lines` of `stream`; whether anything changed.
+/// Folds `lines` of `stream`; returns whether the state changed.
 pub(super) fn fold(
     definition: &Definition,
     state: &mut State,
@@ -35,8 +36,8 @@ pub(super) fn fold(
     lines: &[MetricLine],
 ) -> bool {
     let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
-    // What was never ordered is not a job of this trial, whatever it is called; what was over when the trial came to its
-    // rung is settled.
+    // A key that was never ordered is not a job of this trial, whatever its name. Attempts of rungs that the trial has
+    // passed are settled.
     let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
     if key.attempt > trial.attempts || key.attempt <= trial.past_attempts || key.rung > rung {
         return false;
@@ -47,7 +48,7 @@ pub(super) fn fold(
     let mut moved = false;
     let mut seen = Vec::new();
     for line in lines {
-        // What is stored as JSON has no infinities.
+        // JSON stores no infinities.
         let value = line.value.filter(|value| value.is_finite());
         changed |= note_last_line(trial, key.attempt, line, value);
         let entered = if definition.epochs.captured {
@@ -57,7 +58,7 @@ pub(super) fn fold(
         };
         changed |= entered.changed;
         moved |= entered.moved;
-        // After a restart whose place is not proven a value may stand at no epoch; it was seen all the same.
+        // A value whose epoch is not proven after a restart enters no curve, but counts for the incumbent.
         let held = trial.streams.get(index).is_some_and(|stream| stream.unplaced);
         let unplaced = (entered.epoch.is_none() && (index > 0 || held) && restarts(definition))
             .then(|| trial.resource());
@@ -72,18 +73,19 @@ pub(super) fn fold(
     changed
 }
 
-/// Lines kept of one stream where the epoch is a line's rank, so that the state of all running trials stays bounded.
+/// Returns how many lines of one stream are kept where the epoch is a line's rank: this bounds the state of all
+/// running trials.
 fn lines_kept(definition: &Definition) -> usize {
     let parallel = usize::try_from(definition.limits.max_parallel).unwrap_or(usize::MAX);
     MAX_RANKED_LINES.checked_div(parallel).unwrap_or(MAX_RANKED_LINES)
 }
 
-/// Whether the index of a line begins again with every stream. A rank always does.
+/// Returns whether the index of a line restarts in every stream. A rank always does.
 fn restarts(definition: &Definition) -> bool {
     !definition.epochs.captured || definition.epochs.per_attempt
 }
 
-/// The stream's place in the trial; a stream not seen before is added, with the epochs that came before it.
+/// Returns the index of the stream in the trial. Adds an unknown stream, with the epochs that came before it.
 fn stream_index(
     definition: &Definition,
     trial: &mut Trial,
@@ -98,7 +100,7 @@ fn stream_index(
     }
     let usable = lines.iter().filter(|line| !definition.epochs.captured || line.index.is_some());
     let first = usable.min_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)))?;
-    // Where the job will tell by its end, no guess is made: the first stream that is heard of need not be the first.
+    // No guess where the end of the job will show the place: the first stream reported need not be the first written.
     let unplaced = restarts(definition) && definition.promotes().is_some();
     let offset = if restarts(definition) && !unplaced { proven_offset(definition, trial, first) } else { 0 };
     let proof = (offset > 0).then(|| (first.at, first.id.clone()));
@@ -109,16 +111,18 @@ fn stream_index(
         proof,
         lines: Vec::new(),
         unplaced,
-        held: BTreeMap::new(),
+        unplaced_lines: BTreeMap::new(),
         span: None,
-        shown_again: None,
+        repeats_value: None,
     });
     Some(trial.streams.len().saturating_sub(1))
 }
 
-/// Epochs done at the checkpoint that a restarted program went on from, as far as it is proven: the first line after the
-/// restart repeats, bit for bit, a value that the trial had shown before. Without such proof 0, which counts too little
-/// rather than too much: a trial is then never judged at an epoch it has not reached.
+/// Returns how many epochs a restarted program had done at its checkpoint, as far as the log proves it.
+///
+/// Proof is a first line after the restart that repeats, bit for bit, a value that the trial logged before. Without
+/// proof the offset is 0. That counts too few epochs rather than too many, so a trial is never judged at an epoch it
+/// has not reached.
 fn proven_offset(definition: &Definition, trial: &Trial, first: &MetricLine) -> u32 {
     if crate::planted!(OffsetUnproven) {
         return trial.resource();
@@ -127,7 +131,7 @@ fn proven_offset(definition: &Definition, trial: &Trial, first: &MetricLine) -> 
     let same = |other: &Option<f64>| other.is_some_and(|other| other.to_bits() == value.to_bits());
     let mut matching = trial.curve.iter().filter(|(_, other)| same(other)).map(|(epoch, _)| *epoch);
     let (Some(epoch), None) = (matching.next(), matching.next()) else { return 0 };
-    // The stream's own number of that line: the first facts to arrive need not hold its first line.
+    // The stream's own index of that line: the first facts to arrive need not hold its first line.
     let own = match first.index {
         Some(raw) if definition.epochs.captured => {
             let own = raw.checked_sub(u64::from(definition.epochs.base)).and_then(|own| own.checked_add(1));
@@ -147,7 +151,7 @@ fn note_last_line(trial: &mut Trial, attempt: u32, line: &MetricLine, value: Opt
     later
 }
 
-/// Enters a line whose epoch was captured.
+/// Enters a line whose epoch is captured from it.
 fn captured_epoch(
     definition: &Definition,
     trial: &mut Trial,
@@ -162,11 +166,11 @@ fn captured_epoch(
     let Some(epoch) = epoch else { return Entered::default() };
     let mut changed = extend_span(stream, line.at, epoch);
     if stream.unplaced {
-        let new = !stream.held.contains_key(&epoch);
-        stream.held.entry(epoch).or_insert(value);
+        let new = !stream.unplaced_lines.contains_key(&epoch);
+        stream.unplaced_lines.entry(epoch).or_insert(value);
         return Entered { changed: changed || new, ..Entered::default() };
     }
-    changed |= note_shown_again(stream, trial.job.as_ref(), epoch, trial.curve.get(&epoch), value);
+    changed |= note_repeated_value(stream, trial.job.as_ref(), epoch, trial.curve.get(&epoch), value);
     if trial.curve.contains_key(&epoch) {
         return Entered { changed, ..Entered::default() };
     }
@@ -195,7 +199,8 @@ fn ranked_epoch(
     let before_proof = stream.proof.as_ref().is_some_and(|(at, id)| (line.at, &line.id) < (*at, id));
     stream.lines.insert(place, (line.at, line.id.clone(), value));
     if before_proof && stream.offset > 0 {
-        // The line that proved its epoch keeps it; what comes before it is at epochs that the trial has shown already.
+        // The line that proved the offset keeps its epoch. Lines before it are at epochs that the trial logged
+        // already.
         stream.offset = stream.offset.saturating_sub(1);
         return Entered { changed: true, ..Entered::default() };
     }
@@ -203,7 +208,7 @@ fn ranked_epoch(
     let epoch_of =
         |place: usize| u32::try_from(place).unwrap_or(u32::MAX).saturating_add(offset).saturating_add(1);
     let moved = place < stream.lines.len().saturating_sub(1);
-    // An earlier line that comes late moves those after it up by one. Rungs already judged stay as they are.
+    // A late line moves the lines after it up by one epoch. Verdicts already given stand.
     let entered: Vec<_> = stream.lines.iter().skip(place).map(|(at, _, value)| (*at, *value)).collect();
     let mut epoch = None;
     for (here, (at, value)) in (epoch_of(place)..).zip(entered) {
@@ -221,18 +226,18 @@ fn ranked_epoch(
     Entered { changed: true, epoch, moved }
 }
 
-/// Places the log streams of a job that has ended, where its program counts anew after each start; all its lines are known.
+/// Places the log streams of an ended job whose program restarts its count with each start. All its lines are known.
 ///
-/// The first start of a trial begins at the beginning. A job that ended well has trained to its level in all, so the last
-/// line of its last stream is at the level, whatever checkpoint it went on from; unless even from the latest checkpoint there
-/// can be it would not have come so far: then it ended before its level, and that is taken. Of other streams nothing is
-/// known, and their epochs count for nothing.
+/// The first start of a trial begins at epoch 1. A job that completed has trained to its level, so the last line of
+/// its last stream is at the level, whatever checkpoint it resumed from. If even the latest possible checkpoint would
+/// not have brought the job to its level, it ended below the level, and the latest checkpoint is assumed. Nothing is
+/// known about other streams, so their lines enter no curve.
 pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: JobKey) {
     let Some(trial) = state.trials.get_mut(&key.trial) else { return };
     let Some(end) = trial.job.as_ref().filter(|job| job.is(key)).and_then(|job| job.end) else { return };
     let level = trial.goal(definition);
     let had = definition.level_below(trial.bracket, trial.next_rung);
-    // What it had, and what it has trained since in all its starts.
+    // Epochs before this job, plus the epochs trained in all starts since.
     let ends = trial.streams.iter().filter_map(|stream| stream.span.map(|(_, (_, last))| last));
     let in_all = ends.fold(had, u32::saturating_add);
     let indexed =
@@ -252,7 +257,7 @@ pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: Job
     follow_incumbent(state, key.trial);
 }
 
-/// Puts the lines of a stream that is not placed into the trial's curve, `offset` epochs on.
+/// Enters the held lines of a stream into the trial's curve, moved by `offset` epochs.
 fn place(trial: &mut Trial, index: usize, offset: u32) {
     let Some(stream) = trial.streams.get_mut(index).filter(|stream| stream.unplaced) else { return };
     stream.unplaced = false;
@@ -260,44 +265,45 @@ fn place(trial: &mut Trial, index: usize, offset: u32) {
     stream.span = stream.span.map(|((first_at, first), (last_at, last))| {
         ((first_at, first.saturating_add(offset)), (last_at, last.saturating_add(offset)))
     });
-    let held = std::mem::take(&mut stream.held);
+    let held = std::mem::take(&mut stream.unplaced_lines);
     let ranked = (1_u32..).zip(stream.lines.iter().map(|(_, _, value)| *value));
     let lines: Vec<_> = held.into_iter().chain(ranked).collect();
     for (own, value) in lines {
         let epoch = own.saturating_add(offset);
-        note_shown_again(stream, trial.job.as_ref(), epoch, trial.curve.get(&epoch), value);
+        note_repeated_value(stream, trial.job.as_ref(), epoch, trial.curve.get(&epoch), value);
         trial.curve.entry(epoch).or_insert(value);
     }
 }
 
-/// Notes whether a line at the epoch with which its trial was promoted shows the value that the trial has there: some
-/// programs tell where they stand when they go on from a checkpoint. Whether that changed.
-fn note_shown_again(
+/// Records whether a line at the epoch of the promotion repeats the trial's value there: some programs log the value
+/// of their checkpoint when they resume. Returns whether the record changed.
+fn note_repeated_value(
     stream: &mut Stream,
     job: Option<&Job>,
     epoch: u32,
     known: Option<&Option<f64>>,
     value: Option<f64>,
 ) -> bool {
-    if job.is_none_or(|job| job.attempt != stream.attempt || job.had != epoch) {
+    if job.is_none_or(|job| job.attempt != stream.attempt || job.checkpoint_epochs != epoch) {
         return false;
     }
     let bits = |value: Option<f64>| value.map(f64::to_bits);
     let same = value.is_some() && known.is_some_and(|known| bits(*known) == bits(value));
-    let before = stream.shown_again;
-    stream.shown_again = Some(same && before != Some(false));
-    stream.shown_again != before
+    let before = stream.repeats_value;
+    stream.repeats_value = Some(same && before != Some(false));
+    stream.repeats_value != before
 }
 
 impl Stream {
-    /// Whether one of its ranked lines is at `epoch`.
+    /// Returns whether one of the ranked lines is at `epoch`.
     fn covers(&self, epoch: u32) -> bool {
         let count = u32::try_from(self.lines.len()).unwrap_or(u32::MAX);
         epoch > self.offset && epoch <= self.offset.saturating_add(count)
     }
 }
 
-/// The first line is the earliest of the lowest epoch, the last one the latest of the highest. Whether that changed.
+/// Extends the span: its first line is the earliest of the lowest epoch, its last line the latest of the highest.
+/// Returns whether the span changed.
 fn extend_span(stream: &mut Stream, at: i64, epoch: u32) -> bool {
     let before = stream.span;
     let ((first_at, first), (last_at, last)) = before.unwrap_or(((at, epoch), (at, epoch)));
@@ -307,7 +313,7 @@ fn extend_span(stream: &mut Stream, at: i64, epoch: u32) -> bool {
     stream.span != before
 }
 
-/// The best value keeps its epoch when that moved.
+/// Updates the epoch of the incumbent after its line moved.
 fn follow_incumbent(state: &mut State, number: u32) {
     let Some(incumbent) = state.incumbent.as_mut().filter(|incumbent| incumbent.trial == number) else {
         return;

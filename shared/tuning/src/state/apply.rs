@@ -1,4 +1,5 @@
-//! What each ruling changes in the state. Never decides; total; the same ruling on the same state gives the same state.
+//! How each ruling changes the state. Never fails and never decides: the same ruling on the same state gives the same
+//! state.
 
 use hyperband::ranking::improves;
 
@@ -63,19 +64,19 @@ impl State {
             }
             Ruling::GrantOrdered { n, .. } => self.grants.ask(*n),
             Ruling::ReturnOrdered { n, month, amount } => {
-                self.grants.give_back(*n, month, *amount);
+                self.grants.order_return(*n, month, *amount);
                 self.ledger.granted = self.ledger.granted.map(|granted| granted.minus(*amount));
             }
             Ruling::CapReached { percent } => {
-                self.cap_told = *percent;
+                self.cap_published_percent = *percent;
                 self.notices.extend(ruling.action());
             }
             Ruling::MonthCapReached { month, percent } => {
-                self.grants.told(month, *percent);
+                self.grants.mark_published(month, *percent);
                 self.notices.extend(ruling.action());
             }
             Ruling::OverrunSeen => {
-                self.overrun_told = true;
+                self.overrun_published = true;
                 self.notices.extend(ruling.action());
             }
             Ruling::TuningEnding { why } => self.status = Status::Ending(why.clone()),
@@ -88,38 +89,38 @@ impl State {
     fn attempt_awaited(&mut self, definition: &Definition, key: JobKey, why: RetryWhy, not_before: i64) {
         if matches!(why, RetryWhy::Capacity | RetryWhy::NextInstances) {
             let lacking = self.job(key).map_or(0, |job| job.instances);
-            self.lacks_capacity(definition, lacking, self.now);
+            self.note_lack_of_capacity(definition, lacking, self.now);
         }
-        self.leave(definition, key);
+        self.remove_job(definition, key);
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
         trial.retry_at = Some(not_before);
         match why {
             RetryWhy::RuntimeCutTooShort => trial.full_limit = true,
             RetryWhy::Capacity | RetryWhy::MaxWait | RetryWhy::ServiceError => {
                 trial.retries = trial.retries.saturating_add(1);
-                trial.moves = 0;
+                trial.instance_switches = 0;
             }
             RetryWhy::NextInstances => {
-                trial.moves = trial.moves.saturating_add(1);
-                trial.out = None;
+                trial.instance_switches = trial.instance_switches.saturating_add(1);
+                trial.stop_why = None;
             }
-            RetryWhy::Quota => trial.out = None,
+            RetryWhy::Quota => trial.stop_why = None,
             RetryWhy::OnDemand => {
                 trial.on_demand = !crate::planted!(OnDemandForgotten);
                 trial.retries = 0;
-                trial.out = None;
+                trial.stop_why = None;
             }
         }
     }
 
-    /// Remembers for a while that a choice of instances lacks capacity; only where there is another.
-    pub(crate) fn lacks_capacity(&mut self, definition: &Definition, choice: u32, at: i64) {
+    /// Records that an instance choice lacks capacity, for a while; only where there is another choice.
+    pub(crate) fn note_lack_of_capacity(&mut self, definition: &Definition, choice: u32, at: i64) {
         let choices = usize::try_from(definition.job.choices()).unwrap_or(1);
         if choices < 2 || crate::planted!(CapacityForgotten) {
             return;
         }
-        self.short_until.resize(choices, i64::MIN);
-        let short = usize::try_from(choice).ok().and_then(|index| self.short_until.get_mut(index));
+        self.no_capacity_until.resize(choices, i64::MIN);
+        let short = usize::try_from(choice).ok().and_then(|index| self.no_capacity_until.get_mut(index));
         if let Some(short) = short {
             *short = at.saturating_add(CAPACITY_MEMORY_MS);
         }
@@ -147,12 +148,12 @@ impl State {
         let Ruling::TrialJudged { trial: number, bracket, rung, value, verdict, .. } = ruling else { return };
         let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
         if let Some(stored) = self.rungs.get_mut(index(*bracket)).and_then(|b| b.get_mut(index(*rung))) {
-            stored.arrive(definition.direction(), *number, *value, verdict.goes_on);
+            stored.arrive(definition.direction(), *number, *value, verdict.continues);
         }
         if let Some(trial) = self.trials.get_mut(number) {
             trial.next_rung = rung.saturating_add(1);
-            if !verdict.goes_on {
-                trial.out = Some(StopWhy::Rung { rung: *rung });
+            if !verdict.continues {
+                trial.stop_why = Some(StopWhy::Rung { rung: *rung });
             }
         }
     }
@@ -160,33 +161,33 @@ impl State {
     fn stop_ordered(&mut self, key: JobKey, why: StopWhy) {
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
         // A trial with all its epochs is past its last rung.
-        trial.out = trial.out.or(Some(why));
+        trial.stop_why = trial.stop_why.or(Some(why));
         let Some(job) = &mut trial.job else { return };
         job.stop = Some(why);
         if let StopWhy::NoObjective { seconds } = why {
-            let said = || format!("stopped: no value of the objective metric for {seconds} s");
-            job.message = job.message.take().or_else(|| Some(said()));
+            let text = || format!("stopped: the log showed no value of the objective metric for {seconds} s");
+            job.message = job.message.take().or_else(|| Some(text()));
         }
     }
 
-    /// The trial is at its rung's level and waits.
+    /// The trial has reached the level of its rung and waits there.
     fn rung_reached(&mut self, definition: &Definition, ruling: &Ruling) {
         let Ruling::RungReached { job, trial: number, bracket, round, rung, value, .. } = ruling else {
             return;
         };
         if let Some(key) = job {
-            self.leave(definition, *key);
+            self.remove_job(definition, *key);
         }
         let Some(mut trial) = self.trials.remove(number) else { return };
         trial.retry_at = None;
-        // A job that was stopped because it went on too long has done what it was to do.
-        trial.out = None;
+        // A job that was stopped for training past its level has done its work.
+        trial.stop_why = None;
         trial.on_demand = false;
         trial.settle_streams();
         self.waiting.insert(*number, trial);
         self.arrive(definition, (*bracket, *round, *rung), *number, *value);
         if let Some(cohort) = self.cohort_mut(definition, *bracket, *round) {
-            cohort.wait(definition.direction(), *rung, *number, *value);
+            cohort.add_waiting(definition.direction(), *rung, *number, *value);
         }
         let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == *number);
         if !improved {
@@ -209,20 +210,20 @@ impl State {
         }
     }
 
-    /// The trial will be started again for the next rung.
+    /// The trial is promoted and waits for its next job.
     fn promoted(&mut self, definition: &Definition, ruling: &Ruling) {
         let Ruling::TrialPromoted { trial: number, bracket, round, rung, .. } = ruling else { return };
         let Some(mut trial) = self.waiting.remove(number) else { return };
         trial.next_rung = rung.saturating_add(1);
         trial.retry_at = Some(self.now);
         trial.retries = 0;
-        trial.moves = 0;
+        trial.instance_switches = 0;
         self.trials.insert(*number, trial);
         let index = usize::try_from(*rung).unwrap_or(usize::MAX);
         let Some(cohort) = self.cohort_mut(definition, *bracket, *round) else { return };
-        cohort.wait_no_more(*rung, *number);
+        cohort.remove_waiting(*rung, *number);
         if let Some(rung) = cohort.rungs.get_mut(index) {
-            rung.went_on = rung.went_on.saturating_add(1);
+            rung.continued = rung.continued.saturating_add(1);
         }
     }
 
@@ -237,14 +238,14 @@ impl State {
         job.instances = launch.instances;
         job.level = launch.resource;
         let before = self.trials.get(&key.trial).map_or(0, Trial::resource);
-        job.had = definition.level_below(*bracket, key.rung).min(before);
+        job.checkpoint_epochs = definition.level_below(*bracket, key.rung).min(before);
         self.ledger.reserve(*reservation);
-        // Its own bills may have freed what the month did not grant.
+        // Bills of its own jobs may have freed the money that the month denied.
         self.grants.denied = None;
         self.launched = self.launched.saturating_add(1);
         if launch.refit {
             self.refit = Some(*key);
-            // No trial of the search: it joins no bracket.
+            // The refit is not a trial of the search and joins no bracket.
             self.next_trial = self.next_trial.max(key.trial.saturating_add(1));
         }
         let best = self.incumbent.as_ref().map_or(1, |best| best.resource);
@@ -269,13 +270,13 @@ impl State {
         }
     }
 
-    /// The job leaves the state; what it was goes into counters, timings and the best job.
-    fn leave(&mut self, definition: &Definition, key: JobKey) {
+    /// Removes the concluded job from the state and adds it to the counters, the timings and the best job.
+    fn remove_job(&mut self, definition: &Definition, key: JobKey) {
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
         let Some(job) = trial.job.take() else { return };
         let summary = conclude::summary(key, trial, &job);
         self.timings.record(trial, &job);
-        // After the search that of the best configuration is not given to others.
+        // A launch freed by the refit is not given to the search.
         if (job.never_started || job.refused.is_some()) && trial.refit.is_none() {
             self.launched = self.launched.saturating_sub(1);
         }
@@ -287,10 +288,10 @@ impl State {
             return;
         }
         crate::fold::count_end(self, job.end);
-        self.note_best(definition, summary);
+        self.update_best(definition, summary);
     }
 
-    fn note_best(&mut self, definition: &Definition, mut summary: JobSummary) {
+    fn update_best(&mut self, definition: &Definition, mut summary: JobSummary) {
         let counters = &mut self.counters;
         let Some(value) = summary.last_value else {
             counters.objective_failed = counters.objective_failed.saturating_add(1);
@@ -306,20 +307,21 @@ impl State {
 
     fn trial_finished(&mut self, definition: &Definition, job: Option<JobKey>, number: u32, how: &TrialEnd) {
         if let Some(key) = job {
-            self.leave(definition, key);
+            self.remove_job(definition, key);
         }
         if let Some(trial) = self.waiting.remove(&number) {
             if let Some(cohort) = self.cohort_mut(definition, trial.bracket, trial.round) {
-                cohort.wait_no_more(trial.next_rung, number);
+                cohort.remove_waiting(trial.next_rung, number);
             }
             self.close_cohort(definition, trial.bracket, trial.round);
-            // Whether it was an improvement was counted when it began to wait.
-            self.note_fruit(&trial);
+            // The improvement was counted when the trial began to wait.
+            self.count_trial_without_value(&trial);
             return;
         }
         let Some(trial) = self.trials.remove(&number) else { return };
         if definition.promotes().is_some() {
-            // What ended on its way to a rung keeps its place there, without a value: so every rung closes.
+            // A trial that failed on its way to a rung keeps its place there, without a value, so that every rung
+            // closes.
             let active = self.status == Status::Active && !crate::planted!(ForgetFailedPlace);
             if active && trial.refit.is_none() && trial.next_rung < definition.last_rung(trial.bracket) {
                 let place = (trial.bracket, trial.round, trial.next_rung);
@@ -327,7 +329,7 @@ impl State {
             }
             self.close_cohort(definition, trial.bracket, trial.round);
         }
-        // The best configuration, trained once more, is no trial of the search.
+        // The refit is not a trial of the search.
         if matches!(how, TrialEnd::NeverStarted) || trial.refit.is_some() {
             return;
         }
@@ -335,13 +337,14 @@ impl State {
         if !improved {
             self.since_improved = self.since_improved.saturating_add(1);
         }
-        self.note_fruit(&trial);
+        self.count_trial_without_value(&trial);
     }
 
-    /// Counts the trials that ended without a value while none was ever seen.
-    fn note_fruit(&mut self, trial: &Trial) {
-        let fruitless = trial.curve.values().all(Option::is_none) && self.incumbent.is_none();
-        self.fruitless = if fruitless { self.fruitless.saturating_add(1) } else { 0 };
+    /// Counts the trials that ended without a value while no trial ever had one.
+    fn count_trial_without_value(&mut self, trial: &Trial) {
+        let trials_without_value = trial.curve.values().all(Option::is_none) && self.incumbent.is_none();
+        self.trials_without_value =
+            if trials_without_value { self.trials_without_value.saturating_add(1) } else { 0 };
     }
 }
 
@@ -354,7 +357,7 @@ impl Trial {
 
             configuration: configuration.clone(),
             next_rung: 0,
-            out: None,
+            stop_why: None,
             curve: std::collections::BTreeMap::new(),
             streams: Vec::new(),
             read_ordered: 0,
@@ -365,7 +368,7 @@ impl Trial {
             past_attempts: 0,
             retries: 0,
             full_limit: false,
-            moves: 0,
+            instance_switches: 0,
             on_demand: false,
             retry_at: None,
             job: None,
@@ -383,7 +386,7 @@ impl Job {
             on_demand: false,
             instances: 0,
             level: None,
-            had: 0,
+            checkpoint_epochs: 0,
             repeats_from: None,
             reservation,
             accepted: false,
@@ -403,7 +406,7 @@ impl Job {
             bill: None,
             never_started: false,
             refused: None,
-            limited: false,
+            quota_exceeded: false,
             deferred: None,
             look_ordered: None,
             silence_seen: None,

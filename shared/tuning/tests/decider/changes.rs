@@ -1,4 +1,4 @@
-//! Limits that are changed while a tuning runs: a new cap, more or fewer jobs at once, a pause.
+//! Changes of limits while a tuning runs: the cap, the number of parallel jobs, a pause.
 
 use tuning::definition::Definition;
 use tuning::fact::JobEnd::Completed;
@@ -23,28 +23,28 @@ fn capped_run(worst_cases: u64) -> Run {
 }
 
 #[test]
-fn a_higher_cap_starts_what_did_not_fit() {
+fn a_higher_cap_starts_the_jobs_that_did_not_fit() {
     let mut run = capped_run(2);
     assert_eq!(run.state.running(), 2);
     check_next(&mut run, &[changed(10, Some(3), None, None)], &["start 2-0-1"]);
 }
 
 #[test]
-fn a_cap_lowered_below_what_is_booked_stops_no_job_and_starts_none() {
+fn a_cap_below_the_booked_amount_stops_no_job_and_starts_none() {
     let mut run = capped_run(4);
     run.take(&[logged(5, job(0), 1, 0.1)]);
     check_next(&mut run, &[changed(10, Some(1), None, None)], &[]);
     assert_eq!(run.state.running(), 4);
-    // Three bills later one job would fit, and the fourth holds what is left.
+    // After three bills no further job fits beside the reservation of the fourth.
     for trial in 0..3 {
         run.take(&[described(20, job(trial), Completed, 10)]);
     }
-    assert_eq!(run.state.running(), 1, "its own reservation is the whole cap");
+    assert_eq!(run.state.running(), 1, "the last job reserves the whole cap");
     check_next(&mut run, &[described(60, job(3), Completed, 10)], &["trial 3 completed", "ended: CostCap"]);
 }
 
 #[test]
-fn fewer_at_once_lets_run_what_runs_and_starts_none_until_there_is_room() {
+fn a_lower_parallel_limit_stops_no_job_and_delays_new_starts() {
     let mut run = Run::new(&jobs(100, 4));
     run.take(&[submitted()]);
     check_next(&mut run, &[changed(10, None, Some(2), None)], &[]);
@@ -61,13 +61,13 @@ fn fewer_at_once_lets_run_what_runs_and_starts_none_until_there_is_room() {
 }
 
 #[test]
-fn more_at_once_starts_more() {
+fn a_higher_parallel_limit_starts_more_jobs() {
     let mut run = check(&jobs(100, 1), &[], &[submitted()], &["start 0-0-1"]);
     check_next(&mut run, &[changed(10, None, Some(3), None)], &["start 1-0-1", "start 2-0-1"]);
 }
 
 #[test]
-fn a_pause_lets_jobs_run_and_the_tuning_does_not_end_of_it() {
+fn a_pause_keeps_running_jobs_and_does_not_end_the_tuning() {
     let mut run = check(&jobs(100, 1), &[], &[submitted()], &["start 0-0-1"]);
     check_next(&mut run, &[changed(10, None, None, Some(true))], &[]);
     check_next(&mut run, &[described(20, job(0), Completed, 10)], &["trial 0 completed"]);
@@ -76,7 +76,7 @@ fn a_pause_lets_jobs_run_and_the_tuning_does_not_end_of_it() {
 }
 
 #[test]
-fn a_paused_tuning_gives_back_what_the_month_granted() {
+fn a_paused_tuning_returns_its_unused_grant() {
     let mut run = Run::new(&granting(jobs(100, 2)));
     run.take(&[submitted()]);
     run.take(&[granted(1, 1, 4)]);
@@ -86,19 +86,19 @@ fn a_paused_tuning_gives_back_what_the_month_granted() {
 }
 
 #[test]
-fn of_two_changes_the_later_made_stands_however_they_arrive() {
+fn the_later_change_of_a_limit_applies_in_any_order_of_arrival() {
     let mut run = check(&jobs(100, 1), &[], &[submitted()], &["start 0-0-1"]);
     check_next(&mut run, &[changed(20, None, Some(1), None)], &[]);
     check_next(&mut run, &[changed(10, None, Some(9), None), changed(20, None, Some(1), None)], &[]);
     assert_eq!(run.state.max_parallel(&run.definition), 1);
-    // Another limit, changed before but heard of later, is changed all the same.
+    // An earlier change of a different limit still applies when it arrives later.
     check_next(&mut run, &[changed(15, None, Some(9), Some(true))], &[]);
     assert!(run.state.is_paused() && run.state.max_parallel(&run.definition) == 1);
 }
 
-/// Found by the simulator: one job would still have fitted, beside the money that is kept back for the last one.
+/// Found by the simulator: one job would still have fitted besides the money reserved for the refit job.
 #[test]
-fn people_are_told_that_a_lowered_cap_pays_nothing_more() {
+fn a_lowered_cap_that_pays_no_further_job_publishes_a_notice() {
     let definition = Definition { refit: true, ..capped(jobs(100, 4), 5) };
     let mut run = Run::new(&definition);
     let rulings = run.take(&[changed(0, Some(1), None, None), submitted()]);

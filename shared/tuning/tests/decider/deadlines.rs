@@ -1,4 +1,4 @@
-//! What passes by time alone: when the decider wants to be woken, and which jobs time will then settle.
+//! Deadlines: when the decider must be woken, and which jobs the passing of time settles.
 
 use tuning::decide::{deadline, settled_by};
 use tuning::definition::Definition;
@@ -9,7 +9,7 @@ use crate::support::build::*;
 use crate::support::run::Run;
 use crate::support::{check, check_next};
 
-/// What a job of the tests may last: its hour, the grace of a stop, the upload.
+/// The longest life of a test job, in seconds: its hour, the grace period of a stop and the upload.
 const LIFE: i64 = 3_600 + 120 + 180;
 
 fn after(definition: &Definition, facts: &[Recorded]) -> Run {
@@ -28,30 +28,30 @@ fn check_deadline(definition: &Definition, facts: &[Recorded], seconds: Option<i
 }
 
 #[test]
-fn a_start_that_is_still_owed_is_not_waited_for() {
+fn a_start_that_is_not_accepted_yet_sets_no_deadline() {
     check_deadline(&random(9, 1), &[], None);
 }
 
 #[test]
-fn every_sign_of_life_puts_off_when_a_job_is_given_up() {
-    let job_of = |facts: &[Recorded]| check_deadline(&random(9, 1), facts, Some(50 + LIFE));
-    job_of(&[started(50, job(0))]);
-    job_of(&[started(1, job(0)), phase(50, job(0), JobPhase::Training)]);
-    job_of(&[started(1, job(0)), logged(50, job(0), 1, 0.5)]);
-    // An older one that comes late does not take it back.
-    job_of(&[phase(50, job(0), JobPhase::Training), logged(20, job(0), 1, 0.5)]);
-    job_of(&[logged(50, job(0), 1, 0.5), phase(20, job(0), JobPhase::Training)]);
-    job_of(&[started(1, job(0)), seen(50, job(0)), seen(20, job(0))]);
-    // From then on it is looked for, for an hour from when that is told.
+fn every_sign_of_life_extends_the_deadline_of_a_job() {
+    let check_extended = |facts: &[Recorded]| check_deadline(&random(9, 1), facts, Some(50 + LIFE));
+    check_extended(&[started(50, job(0))]);
+    check_extended(&[started(1, job(0)), phase(50, job(0), JobPhase::Training)]);
+    check_extended(&[started(1, job(0)), logged(50, job(0), 1, 0.5)]);
+    // An older sign that arrives late does not move the deadline back.
+    check_extended(&[phase(50, job(0), JobPhase::Training), logged(20, job(0), 1, 0.5)]);
+    check_extended(&[logged(50, job(0), 1, 0.5), phase(20, job(0), JobPhase::Training)]);
+    check_extended(&[started(1, job(0)), seen(50, job(0)), seen(20, job(0))]);
+    // After the deadline the decider waits one more hour, from the reported time, for a sign of the job.
     let facts = [started(50, job(0)), time_passed(70 + LIFE)];
     check_deadline(&random(9, 1), &facts, Some(70 + LIFE + 3_600));
-    // Seen in that hour, it is not given up.
+    // A job seen within that hour stays live.
     let facts = [facts[0].clone(), facts[1].clone(), seen(90 + LIFE, job(0))];
     check_deadline(&random(9, 1), &facts, Some(90 + LIFE + LIFE));
 }
 
 #[test]
-fn a_spot_job_is_given_up_after_its_wait_which_bounds_its_running_time() {
+fn the_deadline_of_a_spot_job_follows_its_maximum_wait() {
     let mut definition = random(9, 1);
     definition.job.spot = true;
     definition.job.max_wait_seconds = Some(4_000);
@@ -59,7 +59,7 @@ fn a_spot_job_is_given_up_after_its_wait_which_bounds_its_running_time() {
 }
 
 #[test]
-fn the_earliest_of_several_deadlines_is_the_next() {
+fn the_next_deadline_is_the_earliest() {
     let mut definition = random(9, 3);
     definition.limits.max_runtime_seconds = Some(60_000);
     let facts = [started(50, job(0)), started(30, job(1)), started(70, job(2))];
@@ -67,16 +67,16 @@ fn the_earliest_of_several_deadlines_is_the_next() {
 }
 
 #[test]
-fn a_waiting_trial_wakes_the_decider_when_it_may_be_tried_again_and_not_after() {
+fn a_waiting_trial_sets_a_deadline_only_until_it_may_retry() {
     let definition = capped(random(9, 1), 2);
-    // The second job has the only slot and is not known to the service yet.
+    // The service has not accepted the second job yet, so that job sets no deadline.
     let facts = [described(60, job(0), CapacityError, 0)];
     check_deadline(&definition, &facts, Some(90));
     check_deadline(&definition, &[facts[0].clone(), time_passed(90)], None);
 }
 
 #[test]
-fn the_time_of_a_tuning_that_is_ending_already_is_no_deadline() {
+fn the_maximum_runtime_of_an_ending_tuning_is_no_deadline() {
     let mut definition = random(9, 1);
     definition.limits.max_runtime_seconds = Some(500);
     check_deadline(&definition, &[], Some(500));
@@ -84,15 +84,15 @@ fn the_time_of_a_tuning_that_is_ending_already_is_no_deadline() {
 }
 
 #[test]
-fn a_bill_that_came_is_not_waited_for() {
+fn a_job_with_a_bill_sets_no_deadline() {
     let definition = random(9, 2);
     let facts = [ended(60, job(0), Completed), described(60, job(0), Completed, 50)];
     check_deadline(&definition, &facts, None);
 }
 
-/// All stored facts of a job are folded before time passes judgement on it: these are the jobs to read.
+/// The program folds all stored facts of these jobs before it reports the time.
 #[test]
-fn the_jobs_that_a_time_would_settle_are_named_before_it_passes() {
+fn settled_by_returns_the_jobs_that_a_time_would_settle() {
     let definition = random(9, 3);
     let facts = [started(50, job(0)), ended(60, job(1), Completed), time_passed(130)];
     let run = after(&definition, &facts);
@@ -104,15 +104,15 @@ fn the_jobs_that_a_time_would_settle_are_named_before_it_passes() {
 }
 
 #[test]
-fn a_closed_job_is_settled_by_no_time() {
+fn time_settles_no_closed_job() {
     let run = after(&random(9, 1), &[refused(5, job(0))]);
     assert_eq!(settled_by(&run.state, i64::MAX), []);
     let run = after(&random(9, 1), &[ended(60, job(0), Completed)]);
-    assert_eq!(settled_by(&run.state, i64::MAX), [], "its hour has not begun");
+    assert_eq!(settled_by(&run.state, i64::MAX), [], "the hour for its bill has not begun");
 }
 
 #[test]
-fn a_time_told_late_is_not_taken_back() {
+fn a_late_report_of_the_time_does_not_move_the_clock_back() {
     let given = [submitted(), ended(60, job(0), Completed), time_passed(200)];
     let run = &mut check(&random(9, 1), &given, &[time_passed(130)], &[]);
     assert_eq!(run.state.clock, at(200));
@@ -120,7 +120,7 @@ fn a_time_told_late_is_not_taken_back() {
 }
 
 #[test]
-fn the_longest_put_off_start_holds_all_others() {
+fn the_latest_deferral_of_a_start_delays_all_starts() {
     let definition = random(9, 2);
     let facts = [deferred(1, job(0), 90), deferred(2, job(1), 60)];
     let run = &mut after(&definition, &facts);
@@ -130,7 +130,7 @@ fn the_longest_put_off_start_holds_all_others() {
 }
 
 #[test]
-fn an_action_put_off_on_a_job_that_runs_holds_no_starts() {
+fn a_deferred_action_on_a_running_job_delays_no_starts() {
     let given = [submitted(), started(1, job(0)), deferred(2, job(0), 90)];
     let run =
         &mut check(&random(9, 1), &given, &[ended(5, job(0), ServiceError)], &["bill 0-0-1", "start 1-0-1"]);
@@ -139,7 +139,7 @@ fn an_action_put_off_on_a_job_that_runs_holds_no_starts() {
 }
 
 #[test]
-fn an_earlier_putting_off_told_later_changes_nothing() {
+fn a_late_report_of_a_shorter_deferral_changes_nothing() {
     let given = [submitted(), deferred(1, job(0), 90)];
     let run = check(&random(9, 1), &given, &[deferred(2, job(0), 60)], &[]);
     assert_eq!(run.state.hold_starts_until, Some(at(90)));
@@ -147,7 +147,7 @@ fn an_earlier_putting_off_told_later_changes_nothing() {
 }
 
 #[test]
-fn a_putting_off_told_with_the_refusal_holds_no_starts() {
+fn a_deferral_that_arrives_with_the_refusal_delays_no_starts() {
     let when = [refused(5, job(0)), deferred(6, job(0), 90)];
     check(&random(9, 1), &[submitted()], &when, &["trial 0 failed: no such role", "start 1-0-1"]);
 }

@@ -1,4 +1,4 @@
-//! How a tuning ends: criteria, the user, money, failure. And that it does.
+//! The end of a tuning: by a criterion, by the user, at the cap, by failures.
 
 use tuning::decide::deadline;
 use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
@@ -8,7 +8,7 @@ use tuning::state::Status;
 use crate::support::build::*;
 use crate::support::{check, check_next};
 
-fn message(status: &Status) -> String {
+fn failure_message(status: &Status) -> String {
     if let Status::Ended { why: EndReason::Failed(message), .. } = status {
         message.clone()
     } else {
@@ -17,22 +17,22 @@ fn message(status: &Status) -> String {
 }
 
 #[test]
-fn all_jobs_launched_and_over_is_the_end() {
+fn a_tuning_ends_when_all_its_jobs_are_over() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [described(60, job(0), Completed, 50)];
     check(&random(1, 1), &given, &when, &["trial 0 completed", "ended: MaxJobs"]);
 }
 
 #[test]
-fn no_further_job_fits_the_cap_and_none_runs_is_the_end() {
+fn a_tuning_ends_when_no_job_runs_and_no_further_job_fits_the_cap() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [described(60, job(0), Completed, 50)];
-    let expect = ["trial 0 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    let expect = ["trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"];
     check(&capped(random(9, 1), 1), &given, &when, &expect);
 }
 
 #[test]
-fn the_target_stops_everything() {
+fn reaching_the_target_stops_all_jobs() {
     let mut definition = random(9, 2);
     definition.limits.target = Some(0.9);
     let run = &mut check(&definition, &[submitted()], &[logged(10, job(0), 1, 0.89)], &[]);
@@ -47,7 +47,7 @@ fn the_target_stops_everything() {
 }
 
 #[test]
-fn too_many_trials_without_improvement_end_it() {
+fn too_many_trials_without_improvement_end_the_tuning() {
     let mut definition = random(9, 1);
     definition.limits.not_improving = Some(2);
     let run = &mut check(
@@ -61,7 +61,7 @@ fn too_many_trials_without_improvement_end_it() {
         &[logged(3, job(1), 1, 0.4), described(4, job(1), Completed, 1)],
         &["trial 1 completed", "start 2-0-1"],
     );
-    // An equal value is no improvement.
+    // An equal value does not improve the objective.
     check_next(
         run,
         &[logged(5, job(2), 1, 0.5), described(6, job(2), Completed, 1)],
@@ -70,7 +70,7 @@ fn too_many_trials_without_improvement_end_it() {
 }
 
 #[test]
-fn its_own_time_is_a_deadline_and_ends_it() {
+fn the_maximum_runtime_is_a_deadline_and_ends_the_tuning() {
     let mut definition = random(9, 1);
     definition.limits.max_runtime_seconds = Some(500);
     let run = &mut check(&definition, &[submitted()], &[logged(10, job(0), 1, 0.5)], &[]);
@@ -84,7 +84,7 @@ fn its_own_time_is_a_deadline_and_ends_it() {
 }
 
 #[test]
-fn a_stop_request_stops_jobs_accepted_or_not_and_starts_none() {
+fn a_stop_request_stops_accepted_and_unaccepted_jobs() {
     let given = [submitted(), started(1, job(0))];
     let run = &mut check(
         &random(9, 2),
@@ -103,7 +103,7 @@ fn a_stop_request_stops_jobs_accepted_or_not_and_starts_none() {
 }
 
 #[test]
-fn a_stop_request_does_not_replace_another_end() {
+fn a_stop_request_does_not_replace_an_earlier_end_reason() {
     let mut definition = random(9, 1);
     definition.limits.target = Some(0.9);
     let given = [submitted(), logged(1, job(0), 1, 0.95), stop_requested(2)];
@@ -112,30 +112,30 @@ fn a_stop_request_does_not_replace_another_end() {
 }
 
 #[test]
-fn a_stop_request_that_overtakes_the_submission_ends_it_before_it_began() {
+fn a_stop_request_before_the_submission_ends_the_tuning_without_a_job() {
     check(&random(9, 1), &[stop_requested(1)], &[submitted()], &["ended: Stopped"]);
 }
 
 #[test]
-fn a_stop_request_ends_waiting_trials() {
+fn a_stop_request_finishes_waiting_trials() {
     let given = [submitted(), described(60, job(0), CapacityError, 0)];
-    let expect = ["stop 1-0-1: tuning ending", "trial 0 failed: no further attempt after 1"];
+    let expect = ["stop 1-0-1: tuning ending", "trial 0 failed: no further attempt after attempt 1"];
     let run = &mut check(&random(9, 1), &given, &[stop_requested(61)], &expect);
     let expect = ["trial 1 stopped: tuning ending", "ended: Stopped"];
     check_next(run, &[described(62, job(1), Stopped, 1)], &expect);
 }
 
 #[test]
-fn five_trials_without_a_value_fail_it_and_name_the_regex() {
+fn five_trials_without_a_value_fail_the_tuning_with_a_hint_about_the_regex() {
     let mut given = vec![submitted()];
     given.extend((0..4).map(|n| described(i64::from(n) + 1, job(n), Completed, 1)));
     let when = [described(9, job(4), Completed, 1)];
     let run = check(&random(9, 1), &given, &when, &["trial 4 completed", "ending: Failed", "ended: Failed"]);
-    assert!(message(&run.state.status).contains("check its Regex"));
+    assert!(failure_message(&run.state.status).contains("check the Regex of the metric"));
 }
 
 #[test]
-fn five_failed_trials_fail_it_with_the_last_failure() {
+fn five_failed_trials_fail_the_tuning_with_the_last_failure() {
     let mut given = vec![submitted()];
     given.extend((0..4).map(|n| described(i64::from(n) + 1, job(n), AlgorithmError, 1)));
     let when = [described(9, job(4), AlgorithmError, 1)];
@@ -145,11 +145,11 @@ fn five_failed_trials_fail_it_with_the_last_failure() {
         &when,
         &["trial 4 failed: exit code 1", "ending: Failed", "ended: Failed"],
     );
-    assert!(message(&run.state.status).contains("Last failure: exit code 1"));
+    assert!(failure_message(&run.state.status).contains("Last failure: exit code 1"));
 }
 
 #[test]
-fn failures_after_a_success_do_not_fail_it() {
+fn failures_after_a_success_do_not_fail_the_tuning() {
     let mut given = vec![submitted(), logged(1, job(0), 1, 0.5)];
     given.extend((0..8).map(|n| described(i64::from(n) + 1, job(n), AlgorithmError, 1)));
     let when = [described(90, job(8), AlgorithmError, 1)];
@@ -157,23 +157,23 @@ fn failures_after_a_success_do_not_fail_it() {
 }
 
 #[test]
-fn an_end_without_any_value_is_a_failure() {
+fn a_tuning_that_ends_without_a_value_fails() {
     let when = [described(60, job(0), Completed, 50)];
     let run = check(&random(1, 1), &[submitted()], &when, &["trial 0 completed", "ended: Failed"]);
-    assert!(message(&run.state.status).contains("Regex"));
+    assert!(failure_message(&run.state.status).contains("Regex"));
 }
 
 #[test]
-fn after_the_end_nothing_is_decided_and_nothing_waited_for() {
+fn an_ended_tuning_decides_nothing_and_has_no_deadline() {
     let given = [submitted(), logged(10, job(0), 1, 0.5), described(60, job(0), Completed, 50)];
     let late = [logged(70, job(0), 2, 0.9), started(71, job(0)), time_passed(80)];
     let run = check(&random(1, 1), &given, &late, &[]);
     assert_eq!(deadline(&run.definition, &run.state), None);
 }
 
-/// Every state that waits for time alone has a deadline, and at that time something is decided.
+/// Every state that waits only for time has a deadline, and the decider rules at that time.
 #[test]
-fn at_its_deadline_a_waiting_tuning_goes_on() {
+fn a_waiting_tuning_proceeds_at_its_deadline() {
     let value = logged(1, job(0), 1, 0.5);
     let over = described(60, job(0), CapacityError, 0);
     let mut timed = random(9, 1);
@@ -196,27 +196,27 @@ fn at_its_deadline_a_waiting_tuning_goes_on() {
     }
 }
 
-/// Some ended well and emitted nothing: that is about the metric's definition, whatever the others died of.
+/// Completed trials without a value point to a wrong metric definition, even when other trials failed.
 #[test]
-fn trials_that_end_well_without_a_value_name_the_regex_even_among_failures() {
+fn completed_trials_without_a_value_give_a_hint_about_the_regex_despite_failures() {
     let mut given = vec![submitted()];
     given.extend((0..4).map(|n| described(i64::from(n) + 1, job(n), Completed, 1)));
     let when = [described(9, job(4), AlgorithmError, 1)];
     let expect = ["trial 4 failed: exit code 1", "ending: Failed", "ended: Failed"];
     let run = check(&random(9, 1), &given, &when, &expect);
-    assert!(message(&run.state.status).contains("check its Regex"));
+    assert!(failure_message(&run.state.status).contains("check the Regex of the metric"));
 }
 
 #[test]
-fn a_hold_that_is_just_over_does_not_keep_a_tuning_without_money() {
+fn an_expired_hold_does_not_keep_a_tuning_open_at_its_cap() {
     let given = [submitted(), deferred(1, job(0), 90), logged(10, job(0), 1, 0.5)];
     let when = [described(90, job(0), Completed, 50)];
-    let expect = ["trial 0 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    let expect = ["trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"];
     check(&capped(random(9, 1), 1), &given, &when, &expect);
 }
 
 #[test]
-fn a_tuning_without_further_jobs_lets_those_that_run_end() {
+fn a_tuning_without_further_jobs_waits_for_running_jobs() {
     let given = [submitted(), logged(1, job(0), 1, 0.5)];
     check(&random(2, 2), &given, &[described(60, job(0), Completed, 50)], &["trial 0 completed"]);
 }

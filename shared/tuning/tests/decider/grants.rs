@@ -1,4 +1,4 @@
-//! Money out of the stack's month's cap: asked for before a job starts, given back when it is not used.
+//! Grants from the monthly cap of the stack: requested before a job starts, returned when unused.
 
 use tuning::decide::deadline;
 use tuning::definition::Definition;
@@ -13,11 +13,11 @@ use crate::support::{check, check_next};
 const J: u64 = WORST_CASE;
 
 #[test]
-fn nothing_starts_before_money_is_granted_and_all_free_slots_are_asked_for() {
+fn a_job_starts_after_a_grant_and_the_request_covers_all_free_slots() {
     let definition = granting(random(9, 4));
     let ask = format!("ask 1: {J} to {}", 4 * J);
     let run = &mut check(&definition, &[], &[submitted()], &[&ask]);
-    // Less than was wanted starts as many as it pays; what is missing is asked for.
+    // A partial grant starts the jobs that it pays. The decider requests the missing amount.
     let ask = format!("ask 2: {} to {}", J / 2, 2 * J - J / 2);
     let expect = ["start 0-0-1", "start 1-0-1", &ask];
     check_next(run, &[granted_amount(1, 1, 2 * J + J / 2)], &expect);
@@ -25,20 +25,20 @@ fn nothing_starts_before_money_is_granted_and_all_free_slots_are_asked_for() {
 }
 
 #[test]
-fn no_more_is_asked_for_than_the_tuning_s_own_cap_allows() {
+fn a_request_stays_within_the_cap_of_the_tuning() {
     let definition = granting(capped(random(9, 4), 2));
     let ask = format!("ask 1: {J} to {}", 2 * J);
     check(&definition, &[], &[submitted()], &[&ask]);
 }
 
 #[test]
-fn no_more_is_asked_for_than_the_jobs_left_can_use() {
+fn a_request_covers_only_the_remaining_jobs() {
     let ask = format!("ask 1: {J} to {J}");
     check(&granting(random(1, 4)), &[], &[submitted()], &[&ask]);
 }
 
 #[test]
-fn an_answer_counts_once_and_only_for_the_asking_that_is_open() {
+fn a_grant_counts_once_and_only_for_the_open_request() {
     let definition = granting(random(9, 1));
     let run = &mut check(&definition, &[submitted()], &[granted(1, 1, 1)], &["start 0-0-1"]);
     check_next(run, &[granted(1, 1, 1), granted(2, 2, 5)], &[]);
@@ -46,7 +46,7 @@ fn an_answer_counts_once_and_only_for_the_asking_that_is_open() {
 }
 
 #[test]
-fn a_grant_is_used_again_after_a_bill() {
+fn the_rest_of_a_grant_is_reused_after_a_bill() {
     let definition = granting(random(9, 1));
     let given = [submitted(), granted(1, 1, 1), logged(10, job(0), 1, 0.5)];
     let ask = format!("ask 2: {} to {}", 50 * SECOND, 50 * SECOND);
@@ -61,7 +61,7 @@ fn a_grant_is_used_again_after_a_bill() {
 }
 
 #[test]
-fn at_the_end_what_is_unused_goes_back_and_the_end_waits_for_it() {
+fn a_tuning_returns_its_unused_grant_before_it_ends() {
     let definition = granting(random(1, 1));
     let given = [submitted(), granted(1, 1, 1), logged(10, job(0), 1, 0.5)];
     let back = format!("return 1: {} to 2026-11", J - 50 * SECOND);
@@ -76,7 +76,7 @@ fn at_the_end_what_is_unused_goes_back_and_the_end_waits_for_it() {
 }
 
 #[test]
-fn money_goes_back_to_the_month_it_came_from_the_latest_first() {
+fn a_return_goes_to_the_month_of_the_grant_latest_month_first() {
     let definition = granting(random(2, 2));
     let december =
         Fact::BudgetGranted { n: 2, month: "2026-12".to_owned(), amount: MicroUsd(J), reached: None };
@@ -87,7 +87,7 @@ fn money_goes_back_to_the_month_it_came_from_the_latest_first() {
         logged(10, job(0), 1, 0.5),
         described(60, job(0), Completed, 50),
     ];
-    // Of both months' money 100 seconds are spent.
+    // The two jobs spend 100 seconds together.
     let run = &mut check(
         &definition,
         &given,
@@ -99,7 +99,7 @@ fn money_goes_back_to_the_month_it_came_from_the_latest_first() {
 }
 
 #[test]
-fn a_stopped_tuning_waits_for_the_answer_so_that_no_money_is_lost() {
+fn a_stopped_tuning_waits_for_the_grant_and_returns_it() {
     let definition = granting(random(9, 1));
     let run = &mut check(&definition, &[submitted()], &[stop_requested(5)], &[]);
     check_next(run, &[granted(6, 1, 1)], &[&format!("return 1: {J} to 2026-11")]);
@@ -107,7 +107,7 @@ fn a_stopped_tuning_waits_for_the_answer_so_that_no_money_is_lost() {
 }
 
 #[test]
-fn a_month_without_money_is_asked_again_and_after_an_hour_the_tuning_ends() {
+fn an_empty_month_is_asked_again_and_ends_the_tuning_after_an_hour() {
     let definition = granting(random(9, 1));
     let run = &mut check(&definition, &[submitted()], &[granted(1, 1, 0)], &[]);
     assert_eq!(deadline(&run.definition, &run.state), Some(at(301)));
@@ -121,14 +121,14 @@ fn a_month_without_money_is_asked_again_and_after_an_hour_the_tuning_ends() {
 }
 
 #[test]
-fn a_month_without_money_does_not_end_a_tuning_that_still_runs() {
+fn an_empty_month_does_not_end_a_tuning_with_running_jobs() {
     let definition = granting(random(9, 2));
     let given = [submitted(), granted(1, 1, 1), granted(2, 2, 0), logged(10, job(0), 1, 0.5)];
     let run = &mut check(&definition, &given, &[time_passed(290)], &[]);
     let ask = format!("ask 3: {J} to {J}");
     check_next(run, &[time_passed(302)], &[&ask]);
     check_next(run, &[granted(303, 3, 0)], &[]);
-    // What its own job leaves is asked to be made up, at the next time.
+    // At the next deadline the decider requests the amount that the rest of the grant does not cover.
     check_next(run, &[described(400, job(0), Completed, 50)], &["trial 0 completed"]);
     let ask = format!("ask 4: {} to {}", 50 * SECOND, J + 50 * SECOND);
     check_next(run, &[time_passed(603)], &[&ask]);
@@ -136,11 +136,11 @@ fn a_month_without_money_does_not_end_a_tuning_that_still_runs() {
 }
 
 #[test]
-fn people_are_told_of_a_month_s_level_once() {
+fn a_level_of_the_monthly_cap_is_published_once() {
     let definition = granting(random(9, 1));
     let month = "2026-11".to_owned();
     let fact = Fact::BudgetGranted { n: 1, month, amount: MicroUsd(J), reached: Some(80) };
-    let expect = ["tell of 80 % of 2026-11", "start 0-0-1"];
+    let expect = ["notice: 80 % of 2026-11", "start 0-0-1"];
     let run = &mut check(&definition, &[submitted()], &[recorded(1, fact)], &expect);
     assert!(run.state.notices.contains("notice-month-2026-11-80"));
     let given = Fact::NoticeGiven { notice: "notice-month-2026-11-80".to_owned() };
@@ -149,10 +149,10 @@ fn people_are_told_of_a_month_s_level_once() {
 }
 
 #[test]
-fn a_tuning_that_can_start_nothing_for_long_gives_back_what_it_does_not_use() {
+fn a_tuning_with_long_deferred_starts_returns_its_unused_grant() {
     let definition = granting(random(9, 1));
     let given = [submitted(), granted(1, 1, 1)];
-    // Half an hour is long, nine minutes are not. No action is put off for more than five.
+    // The decider returns the grant when starts were deferred for ten minutes. One deferral lasts at most five minutes.
     let run = &mut check(&definition, &given, &[deferred(5, job(0), 305)], &[]);
     check_next(run, &[deferred(304, job(0), 604)], &[]);
     check_next(&mut run.clone(), &[never_started(604, job(0))], &["trial 0 never started", "start 1-0-1"]);
@@ -165,16 +165,16 @@ fn a_tuning_that_can_start_nothing_for_long_gives_back_what_it_does_not_use() {
 }
 
 #[test]
-fn an_overrun_of_the_grant_is_told_and_the_tuning_ends() {
+fn an_overrun_of_the_grant_publishes_a_notice_and_ends_the_tuning() {
     let definition = granting(random(9, 1));
     let given = [submitted(), granted(1, 1, 1), logged(10, job(0), 1, 0.5)];
-    let expect = ["tell of the overrun", "trial 0 completed", "ended: CostCap"];
+    let expect = ["overrun notice", "trial 0 completed", "ended: CostCap"];
     check(&definition, &given, &[described(9_000, job(0), Completed, 5_000)], &expect);
 }
 
 #[test]
-fn what_is_held_far_above_the_need_of_all_slots_goes_back() {
-    // Two slots need two worst cases; what is left after two starts may be twice that and no more.
+fn a_grant_far_above_the_need_of_all_slots_is_returned() {
+    // Two slots need two worst cases. Up to twice the need may stay unused; above that, only the need stays.
     let definition = granting(random(9, 2));
     let starts = ["start 0-0-1", "start 1-0-1"];
     check(&definition, &[submitted()], &[granted(1, 1, 2 + 4)], &starts);
@@ -182,18 +182,18 @@ fn what_is_held_far_above_the_need_of_all_slots_goes_back() {
     let expect = [starts[0], starts[1], &back];
     let run = &mut check(&definition, &[submitted()], &[granted_amount(1, 1, 6 * J + 1)], &expect);
     check_next(run, &[returned(2, 1)], &[]);
-    assert_eq!(run.state.ledger.unused(), Some(MicroUsd(2 * J)), "what is needed stays");
+    assert_eq!(run.state.ledger.unused(), Some(MicroUsd(2 * J)), "the tuning keeps the needed amount");
 }
 
 #[test]
-fn starts_are_held_for_long_after_ten_minutes_in_which_nothing_ran() {
+fn starts_count_as_held_long_after_ten_minutes_without_a_running_job() {
     let definition = granting(random(9, 1));
     let given = [submitted(), granted(1, 1, 2), deferred(5, job(0), 305), deferred(300, job(0), 600)];
     let run = &mut check(&definition, &given, &[time_passed(604)], &[]);
     assert_eq!(deadline(&run.definition, &run.state), Some(at(605)));
     let back = format!("return 1: {J} to 2026-11");
     check_next(run, &[time_passed(605)], &[&back]);
-    // Had a job run meanwhile they would not be.
+    // A running job resets the hold.
     let definition = granting(random(9, 2));
     let given = [submitted(), granted(1, 1, 3), deferred(5, job(0), 305), started(250, job(1))];
     let run = &mut check(&definition, &given, &[deferred(300, job(0), 600), time_passed(900)], &[]);
@@ -201,16 +201,16 @@ fn starts_are_held_for_long_after_ten_minutes_in_which_nothing_ran() {
 }
 
 #[test]
-fn a_tuning_whose_trials_all_wait_for_long_gives_back_what_it_does_not_use() {
+fn a_tuning_whose_trials_all_wait_long_returns_its_unused_grant() {
     let definition = Definition { max_interruptions: 6, ..granting(random(9, 1)) };
     let run = &mut check(&definition, &[submitted()], &[granted(1, 1, 1)], &["start 0-0-1"]);
     let mut long = run.clone();
-    // One second was billed: no job fits until the month gives it, and it gives nothing.
+    // One second was billed, so no job fits until the month grants that second. The month grants nothing.
     let ask = format!("ask 2: {SECOND} to {SECOND}");
     let when = [described(60, job(0), CapacityError, 1)];
     check_next(run, &when, &["retry after 0-0-1: Capacity, from 90", &ask]);
     check_next(run, &[granted(61, 2, 0)], &[]);
-    // The sixth wait is sixteen minutes.
+    // The sixth wait lasts sixteen minutes.
     long.state.trials.get_mut(&0).unwrap().retries = 5;
     check_next(&mut long, &when, &["retry after 0-0-1: Capacity, from 1020", &ask]);
     check_next(&mut long.clone(), &[granted(420, 2, 0)], &[]);
@@ -223,7 +223,7 @@ fn paused(seconds: i64, paused: bool) -> Recorded {
 }
 
 #[test]
-fn one_that_is_paused_ends_although_the_month_has_no_money() {
+fn a_paused_tuning_ends_although_the_month_is_empty() {
     let mut definition = granting(random(9, 2));
     definition.limits.target = Some(0.7);
     let given = [submitted(), granted(1, 1, 1), granted(2, 2, 0), paused(5, true)];
@@ -236,14 +236,14 @@ fn one_that_is_paused_ends_although_the_month_has_no_money() {
 }
 
 #[test]
-fn so_does_one_whose_asking_is_open_when_it_is_paused_and_stopped() {
+fn a_paused_tuning_that_is_stopped_with_an_open_request_ends_after_the_answer() {
     let definition = granting(random(9, 1));
     let run = &mut check(&definition, &[submitted(), paused(2, true)], &[stop_requested(5)], &[]);
     check_next(run, &[granted(6, 1, 0)], &["ended: Stopped"]);
 }
 
-/// The target is reached, and the best configuration is being trained once more: one worst case was granted for it.
-fn training_once_more() -> Run {
+/// Returns a run that reached its target and trains the best configuration again, with a grant of one worst case.
+fn run_in_refit() -> Run {
     let mut definition = Definition { refit: true, ..granting(jobs(100, 1)) };
     definition.limits.target = Some(0.7);
     let mut run = Run::new(&definition);
@@ -257,9 +257,9 @@ fn training_once_more() -> Run {
 }
 
 #[test]
-fn the_last_job_is_waited_for_no_longer_than_an_hour_either() {
-    let mut run = training_once_more();
-    // While it waits nothing is kept: it asks again.
+fn a_refit_job_waits_at_most_an_hour_for_a_grant() {
+    let mut run = run_in_refit();
+    // The tuning keeps no grant while it waits, and requests a new one to retry.
     run.take(&[returned(21, 1)]);
     let back = format!("return 2: {} to 2026-11", J - SECOND);
     let expect = ["retry after 1-0-1: Capacity, from 60", &back];
@@ -271,6 +271,6 @@ fn the_last_job_is_waited_for_no_longer_than_an_hour_either() {
     assert_eq!(deadline(&run.definition, &run.state), Some(at(361)));
     check_next(&mut run, &[time_passed(361)], &[&ask(3)]);
     check_next(&mut run, &[granted(362, 3, 0)], &[]);
-    let expect = ["trial 1 failed: no further attempt after 1", "ended: Target"];
+    let expect = ["trial 1 failed: no further attempt after attempt 1", "ended: Target"];
     check_next(&mut run, &[time_passed(3_661)], &expect);
 }

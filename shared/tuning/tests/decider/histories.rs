@@ -1,5 +1,5 @@
-//! Random histories: faults of every kind, then a liveness phase in which what was lost is delivered. The promises of
-//! every step are checked by `Run::take`, those of the end here.
+//! Random histories: faults of every kind, then a liveness phase that delivers the lost facts. `Run::take` checks the
+//! promises of every step. These tests check the promises of the end.
 
 use proptest::prelude::*;
 use tuning::definition::{Definition, EpochRule, Strategy as Resources};
@@ -14,7 +14,7 @@ use crate::support::run::Run;
 use crate::support::service::Faults;
 use crate::support::world::World;
 
-/// Small tunings of every shape.
+/// Generates small tunings of every shape.
 pub(crate) fn definitions() -> impl Strategy<Value = Definition> {
     let resources = prop_oneof![
         4 => (1_u32..30, 2_u32..5).prop_map(|(max_resource, eta)| {
@@ -48,16 +48,16 @@ pub(crate) fn definitions() -> impl Strategy<Value = Definition> {
     )
 }
 
-/// Faults, each absent in half of the histories.
+/// Generates faults. Each kind is absent in half of the histories.
 pub(crate) fn faults() -> impl Strategy<Value = Faults> {
     let chance = |most: f64| prop_oneof![Just(0.0), 0.0..most];
     let deliveries = (chance(0.4), chance(0.4), chance(0.4), chance(0.9));
     let jobs = (chance(0.1), chance(0.1), chance(0.3), chance(0.2), chance(0.3));
-    let rest = (chance(0.5), chance(0.5), chance(0.1));
-    (any::<u64>(), deliveries, jobs, rest).prop_map(|(seed, deliveries, jobs, rest)| {
+    let others = (chance(0.5), chance(0.5), chance(0.1));
+    (any::<u64>(), deliveries, jobs, others).prop_map(|(seed, deliveries, jobs, others)| {
         let (lost, duplicated, delayed, batched) = deliveries;
         let (failed, hung, unserved, interrupted, refused) = jobs;
-        let (deferred, unbilled, diverged) = rest;
+        let (deferred, unbilled, diverged) = others;
         Faults {
             seed,
             lost,
@@ -77,7 +77,7 @@ pub(crate) fn faults() -> impl Strategy<Value = Faults> {
     })
 }
 
-/// Plays a history to its end. A hang, a broken promise or an end that leaves something open panics.
+/// Plays a history to its end. Panics at a hang, a broken promise or an end with open jobs.
 pub(crate) fn play(definition: &Definition, faults: Faults, stop: Option<i64>, every: u64) -> World {
     let mut world = World::new(Run::sampled(definition, every), faults);
     if let Some(seconds) = stop {
@@ -90,8 +90,8 @@ pub(crate) fn play(definition: &Definition, faults: Faults, stop: Option<i64>, e
 proptest! {
     #![proptest_config(cases(160))]
 
-    /// Any history ends, within all limits, every trial at an end, no action ordered twice, the books at least as high
-    /// as the true bills.
+    /// Every history ends within all limits. Every trial ends, no action is ordered twice, and the ledger covers the
+    /// true bills.
     #[test]
     fn a_history_of_faults_ends_within_all_limits(
         definition in definitions(),
@@ -101,7 +101,7 @@ proptest! {
     ) {
         let mut definition = Definition { refit, spot_fallback, ..definition };
         definition.job.keep_alive_seconds = if keep && !definition.job.spot { 300 } else { 0 };
-        // The same instances once more: what is short is not what they cost.
+        // The fallback has the same instances, so a job costs the same.
         definition.job.fallbacks = if other { vec![definition.job.instances(0)] } else { Vec::new() };
         let world = play(&definition, faults, stop, 9);
         let run = &world.run;
@@ -112,17 +112,17 @@ proptest! {
         prop_assert!(definition.cap.is_none_or(|cap| spent <= cap.0));
         let concluded = run.concluded.len();
         let orders = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::StartOrdered { .. }));
-        prop_assert_eq!(concluded, orders.count(), "every job ordered is concluded once");
+        prop_assert_eq!(concluded, orders.count(), "each ordered job is concluded once");
         if let Status::Ended { why: EndReason::Stopped, .. } = run.state.status {
             prop_assert!(stop.is_some());
         }
-        // Bounded: what is left of a tuning that is over is its rungs and its timings.
+        // An ended tuning keeps only its rungs and timings, so the state is bounded.
         prop_assert!(run.largest < 60_000, "{} bytes", run.largest);
     }
 
-    /// Folding is one fact at a time: wherever the facts are cut, the state is the same.
+    /// Folding the facts in two parts gives the same state as folding them at once, at any cut.
     #[test]
-    fn folding_a_prefix_and_then_the_rest_is_folding_all(
+    fn folding_a_prefix_and_then_the_rest_equals_folding_all_facts(
         definition in definitions(),
         faults in faults(),
         cut in any::<prop::sample::Index>(),
@@ -133,7 +133,7 @@ proptest! {
                 fold(&definition, state, fact);
             }
         };
-        // In the state after the first rulings, so that jobs are there to fold facts of.
+        // The state after the first rulings has jobs, so the facts of jobs take effect.
         let mut run = Run::new(&definition);
         run.take(&[submitted()]);
         let facts = &world.delivered;

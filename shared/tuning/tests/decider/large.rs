@@ -1,5 +1,4 @@
-//! Ten thousand trials: the largest tuning there may be runs through, and a step costs no more at its end than at its
-//! beginning. Work is counted, not timed.
+//! Ten thousand trials: the largest allowed tuning completes, with bounded steps and a bounded state.
 
 use search::{Domain, Parameter, Space};
 use tuning::definition::{Definition, Strategy};
@@ -13,10 +12,10 @@ use crate::support::run::Run;
 use crate::support::service::Faults;
 use crate::support::world::World;
 
-/// Bytes of a stored rung's arrival: its trial, its value, punctuation.
+/// Bytes of a stored arrival at a rung: trial, value, punctuation.
 const ARRIVAL_BYTES: usize = 32;
 
-/// Bytes of what is live with a hundred jobs: nine epochs of each.
+/// Bytes of the live state of a hundred jobs with nine epochs each.
 const LIVE_BYTES: usize = 150_000;
 
 fn largest(strategy: Strategy) -> Definition {
@@ -28,7 +27,7 @@ fn arrivals(state: &State) -> usize {
 }
 
 #[track_caller]
-fn check_runs_through(definition: &Definition) -> World {
+fn check_completes(definition: &Definition) -> World {
     let mut world =
         World::new(Run::sampled(definition, 2_000), Faults { batched: 0.97, ..Faults::default() });
     world.play();
@@ -45,19 +44,18 @@ fn check_runs_through(definition: &Definition) -> World {
 
 #[test]
 fn ten_thousand_trials_without_early_stopping_leave_a_small_state() {
-    let world = check_runs_through(&largest(Strategy::Random));
+    let world = check_completes(&largest(Strategy::Random));
     assert_eq!(arrivals(&world.run.state), 0);
 }
 
 #[test]
-fn ten_thousand_trials_of_hyperband_leave_their_arrivals_and_no_more() {
-    let world =
-        check_runs_through(&largest(Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 }));
+fn ten_thousand_trials_of_hyperband_leave_only_their_arrivals() {
+    let world = check_completes(&largest(Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 }));
     let end = serde_json::to_string(&world.run.state).unwrap().len();
     assert!(end < 2_000 + ARRIVAL_BYTES * arrivals(&world.run.state), "{end} bytes at the end");
 }
 
-/// The largest row of the table, see `wire::item`.
+/// The maximum size of a table row in bytes, see `wire::item`.
 const ROW_BYTES: usize = 300 * 1_024;
 
 #[test]
@@ -82,9 +80,9 @@ fn steps_with_the_largest_configurations_and_messages_fit_a_row() {
     }
     run.take(&facts);
     let started = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::StartOrdered { .. }));
-    assert_eq!(started.count(), 6, "what did not fit is owed, not lost");
+    assert_eq!(started.count(), 6, "the starts that did not fit follow in later steps");
     for step in &run.log {
         let bytes = serde_json::to_string(step).unwrap().len();
-        assert!(bytes < ROW_BYTES - 1_000, "a step of {bytes} bytes");
+        assert!(bytes < ROW_BYTES - 1_000, "a step has {bytes} bytes");
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of a job while facts about it arrive in any order: its state, its times, its end, its interruptions.
+//! The record of a job (state, times, end, interruptions) when its facts arrive in any order.
 
 use tuning::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
 use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
@@ -17,7 +17,7 @@ fn after(facts: &[Recorded]) -> Run {
     run
 }
 
-fn known(facts: &[Recorded]) -> Job {
+fn job_after(facts: &[Recorded]) -> Job {
     after(facts).state.job(job(0)).unwrap().clone()
 }
 
@@ -31,9 +31,9 @@ fn changed(
     recorded(seconds, Fact::JobStateChanged { job: job(0), phase, started: times.0, ended: times.1, message })
 }
 
-/// Events carry whole seconds: of two states at one second the later in a job's usual life is the present one.
+/// Events have a resolution of one second. Two states of the same second are ordered by a job's usual life.
 #[test]
-fn states_of_one_second_are_in_the_usual_order_of_a_job_s_life() {
+fn states_of_the_same_second_follow_the_usual_order_of_a_job() {
     let order = [
         JobPhase::Other,
         JobPhase::Starting,
@@ -46,25 +46,25 @@ fn states_of_one_second_are_in_the_usual_order_of_a_job_s_life() {
     ];
     for (index, earlier) in order.iter().enumerate() {
         for later in &order[index + 1..] {
-            for told in [[*earlier, *later], [*later, *earlier]] {
-                let job = known(&told.map(|told| phase(5, job(0), told)));
-                assert_eq!(job.phase, *later, "{told:?}");
+            for pair in [[*earlier, *later], [*later, *earlier]] {
+                let job = job_after(&pair.map(|reported| phase(5, job(0), reported)));
+                assert_eq!(job.phase, *later, "{pair:?}");
             }
         }
     }
 }
 
 #[test]
-fn a_later_state_is_the_present_one_whatever_it_is() {
-    let job = known(&[phase(5, job(0), JobPhase::Training), phase(6, job(0), JobPhase::Starting)]);
+fn the_state_with_the_latest_time_is_current() {
+    let job = job_after(&[phase(5, job(0), JobPhase::Training), phase(6, job(0), JobPhase::Starting)]);
     assert_eq!((job.phase, job.phase_at), (JobPhase::Starting, at(6)));
 }
 
 #[test]
-fn nothing_comes_after_an_end_and_the_first_end_seen_stands() {
+fn the_first_reported_end_of_a_job_is_final() {
     let facts =
         [ended(50, job(0), Stopped), phase(60, job(0), JobPhase::Training), ended(70, job(0), Completed)];
-    let job = known(&facts);
+    let job = job_after(&facts);
     assert_eq!((job.end, job.end_at, job.phase), (Some(Stopped), at(50), JobPhase::Ended(Stopped)));
 }
 
@@ -78,11 +78,11 @@ fn every_interruption_counts_once() {
         interrupted(9),
         phase(8, job(0), JobPhase::Training),
     ];
-    assert_eq!(known(&facts).interruptions, 2);
+    assert_eq!(job_after(&facts).interruptions, 2);
 }
 
 #[test]
-fn a_description_knows_of_interruptions_that_were_not_told() {
+fn a_description_adds_interruptions_that_no_event_reported() {
     let described = |interruptions| {
         let fact = Fact::JobDescribed {
             job: job(0),
@@ -100,13 +100,13 @@ fn a_description_knows_of_interruptions_that_were_not_told() {
 }
 
 #[test]
-fn the_first_times_and_the_first_message_stand() {
+fn the_first_times_and_the_first_message_are_kept() {
     let facts = [
         changed(5, JobPhase::Training, (Some(at(4)), None), Some("slow")),
         changed(9, JobPhase::Uploading, (Some(at(8)), Some(at(9))), Some("slower")),
         changed(10, JobPhase::Uploading, (None, Some(at(10))), None),
     ];
-    let job = known(&facts);
+    let job = job_after(&facts);
     assert_eq!((job.started, job.ended, job.message.as_deref()), (Some(at(4)), Some(at(9)), Some("slow")));
 }
 
@@ -122,23 +122,23 @@ fn every_sign_of_life_proves_that_the_job_exists() {
     for sign in signs {
         let run = after(std::slice::from_ref(&sign));
         assert!(run.state.job(job(0)).unwrap().accepted, "{sign:?}");
-        // And so it cannot be called off.
+        // Facts that deny the start of an accepted job are ignored.
         check(&random(9, 1), &[submitted(), sign.clone()], &[never_started(9, job(0))], &[]);
         check(&random(9, 1), &[submitted(), sign], &[refused(9, job(0))], &[]);
     }
 }
 
 #[test]
-fn what_is_told_of_a_stop_twice_is_told_once() {
+fn an_accepted_stop_counts_once() {
     let run = after(&[stop_accepted(5, job(0))]);
     assert!(run.state.job(job(0)).unwrap().stop_accepted);
     check(&random(9, 1), &[submitted(), stop_accepted(5, job(0))], &[stop_accepted(6, job(0))], &[]);
 }
 
 #[test]
-fn facts_of_another_attempt_are_not_of_this_job() {
+fn facts_of_another_attempt_do_not_change_a_job() {
     let given = [submitted(), described(60, job(0), ServiceError, 5), described(95, job(1), Completed, 9)];
-    // The second attempt runs; the first one's end comes again.
+    // The second attempt runs, and the end of the first attempt arrives again.
     let run = check(&jobs(9, 1), &given, &[ended(60, job(0), AlgorithmError), started(97, job(0))], &[]);
     let job = run.state.job(attempt(0, 2)).unwrap();
     assert_eq!((job.end, job.accepted), (None, false));
@@ -146,14 +146,14 @@ fn facts_of_another_attempt_are_not_of_this_job() {
 }
 
 #[test]
-fn a_bill_of_nothing_is_believed_of_a_job_that_never_ran() {
+fn a_zero_bill_settles_a_job_that_never_ran() {
     let run = after(&[phase(5, job(0), JobPhase::Starting), described(60, job(0), JobEnd::CapacityError, 0)]);
     assert_eq!((run.state.ledger.spent.0, run.concluded[0].billable_seconds), (0, Some(0)));
 }
 
-/// A description with no bill of a job whose instances were seen to run: the bill is still to come.
+/// The job's instances ran, so a description with zero billed seconds came before the real bill.
 #[test]
-fn a_bill_of_nothing_is_not_believed_of_a_job_that_was_seen_to_run() {
+fn a_zero_bill_does_not_settle_a_job_that_ran() {
     let seen = changed(5, JobPhase::Training, (Some(at(4)), None), None);
     let run = after(&[seen, described(60, job(0), ServiceError, 0)]);
     assert_eq!((run.state.ledger.spent.0, run.concluded.len()), (0, 0));
@@ -161,7 +161,7 @@ fn a_bill_of_nothing_is_not_believed_of_a_job_that_was_seen_to_run() {
 }
 
 #[test]
-fn a_bill_of_nothing_with_the_time_it_ran_from_is_a_bill() {
+fn a_zero_bill_with_a_start_time_settles_the_job() {
     let fact = Fact::JobDescribed {
         job: job(0),
         end: ServiceError,
@@ -176,7 +176,7 @@ fn a_bill_of_nothing_with_the_time_it_ran_from_is_a_bill() {
 }
 
 #[test]
-fn a_cluster_of_many_instances_with_volumes_is_billed_whole() {
+fn a_bill_covers_all_instances_and_their_volumes() {
     let mut definition = random(9, 1);
     definition.job.instance_count = 3;
     definition.job.volume_gib = 30;
@@ -193,10 +193,9 @@ fn a_cluster_of_many_instances_with_volumes_is_billed_whole() {
 }
 
 #[test]
-fn facts_of_a_job_at_another_rung_are_not_of_this_job() {
-    let stranger = tuning::fact::JobKey { trial: 0, rung: 1, attempt: 1 };
-    let run =
-        check(&random(9, 1), &[submitted()], &[started(5, stranger), ended(6, stranger, Completed)], &[]);
+fn facts_of_a_job_at_another_rung_do_not_change_a_job() {
+    let other = tuning::fact::JobKey { trial: 0, rung: 1, attempt: 1 };
+    let run = check(&random(9, 1), &[submitted()], &[started(5, other), ended(6, other, Completed)], &[]);
     assert!(!run.state.job(job(0)).unwrap().accepted);
-    assert_eq!(run.state.job(stranger), None);
+    assert_eq!(run.state.job(other), None);
 }

@@ -1,9 +1,9 @@
-//! A state machine: any sequence of what a training service, its messengers, the user and time can do, one command at a
-//! time, against a naive account of the same tuning. After every command both say the same.
+//! A state machine test with random commands of the training service, its messages, the user and time. After every
+//! command the decider must agree with a naive reference of the same tuning.
 //!
 //! Promises quoted: "P1 spent + reserved <= cap at every step", "P3 any order, duplication or loss of events ends in a
-//! finished tuning", "P5 replay gives the same decisions" (`Run::take`), "P6 a rung never promotes more than it may, and
-//! never a failure".
+//! finished tuning", "P5 replay gives the same decisions" (`Run::take`), "P6 a rung never promotes more than it may,
+//! and never a failure".
 
 mod reference;
 
@@ -22,43 +22,42 @@ use crate::support::build::*;
 use crate::support::cases;
 use crate::support::run::Run;
 
-/// Most epochs that a program runs.
+/// The maximum number of epochs that a program runs.
 const EPOCHS: u32 = 10;
 
-/// What can happen next. A number picks one of the things that it can happen to, so that every sequence is possible and any
-/// part of one is a sequence too.
+/// A command. Its first number selects one of the valid targets, so every sequence and every part of it is valid.
 #[derive(Debug, Clone)]
 enum Command {
     /// An ordered action is performed.
     Perform(usize),
     /// An ordered start is refused.
     Refuse(usize),
-    /// An ordered action is put off by so many seconds, perhaps for a quota.
+    /// An ordered action is deferred by a number of seconds, because of a quota if the flag is set.
     Defer(usize, i64, bool),
-    /// A running job emits so many further epochs.
+    /// A running job emits a number of further epochs.
     Emit(usize, u32),
-    /// A running job changes its state.
-    Tell(usize, bool),
-    /// Somebody asks the service for a running job: it is still there.
+    /// A running job changes its state: interrupted if the flag is set, else training.
+    ChangeState(usize, bool),
+    /// The service shows that a running job still exists.
     See(usize),
-    /// A running job ends so, after so many seconds.
+    /// A running job ends with an end and a number of billed seconds.
     End(usize, JobEnd, u64),
-    /// An ended job is described although nobody asked.
+    /// The service describes an ended job without a request.
     Describe(usize),
-    /// So many facts that are on their way arrive together.
+    /// A number of facts in flight arrive in one delivery.
     Deliver(usize, usize),
-    /// What has arrived arrives again.
+    /// A delivered fact arrives again.
     Again(usize),
-    /// What is on its way is lost.
+    /// A fact in flight is lost.
     Drop(usize),
     /// The user stops the tuning.
     Stop,
-    /// Time passes, and the sweeper tells of it.
+    /// Time passes, and the sweeper reports it.
     Pass(i64),
-    /// Time passes, and nobody tells of it: later facts may come first.
+    /// Time passes without a report, so later facts may arrive first.
     Wait(i64),
-    /// A job that was seen to exist is said never to have started.
-    CallOff(usize),
+    /// A fact denies the start of a job that was seen to exist.
+    DenyStart(usize),
 }
 
 fn commands() -> impl Strategy<Value = Vec<Command>> {
@@ -76,11 +75,13 @@ fn commands() -> impl Strategy<Value = Vec<Command>> {
     let command = prop_oneof![
         12 => (0_usize..6).prop_map(Command::Perform),
         1 => (0_usize..6).prop_map(Command::Refuse),
-        2 => (0_usize..6, 1_i64..300, any::<bool>()).prop_map(|(index, seconds, limited)| {
-            Command::Defer(index, seconds, limited)
+        2 => (0_usize..6, 1_i64..300, any::<bool>()).prop_map(|(index, seconds, quota_exceeded)| {
+            Command::Defer(index, seconds, quota_exceeded)
         }),
         12 => (0_usize..6, 1_u32..4).prop_map(|(index, epochs)| Command::Emit(index, epochs)),
-        2 => (0_usize..6, any::<bool>()).prop_map(|(index, lost)| Command::Tell(index, lost)),
+        2 => (0_usize..6, any::<bool>()).prop_map(|(index, interrupted)| {
+            Command::ChangeState(index, interrupted)
+        }),
         2 => (0_usize..6).prop_map(Command::See),
         4 => (0_usize..6, ends, seconds).prop_map(|(index, end, seconds)| Command::End(index, end, seconds)),
         1 => (0_usize..6).prop_map(Command::Describe),
@@ -90,7 +91,7 @@ fn commands() -> impl Strategy<Value = Vec<Command>> {
         1 => prop::bool::weighted(0.2).prop_map(|stop| if stop { Command::Stop } else { Command::Pass(5) }),
         4 => waits.clone().prop_map(Command::Pass),
         2 => waits.prop_map(Command::Wait),
-        1 => (0_usize..6).prop_map(Command::CallOff),
+        1 => (0_usize..6).prop_map(Command::DenyStart),
     ];
     prop::collection::vec(command, 1..250)
 }
@@ -112,7 +113,7 @@ fn definitions() -> impl Strategy<Value = Definition> {
         let (max_jobs, max_parallel, cap, max_interruptions) = limits;
         let mut definition = jobs(max_jobs, max_parallel);
         definition.strategy = strategy;
-        // So short that a limit is never cut further: every job reserves the same.
+        // The shortest limit: the decider never shortens it, so each job reserves the same amount.
         definition.job.max_runtime_seconds = 120;
         definition.max_interruptions = max_interruptions;
         definition.cap = cap.map(|jobs| MicroUsd(jobs * RESERVED + 1_000));
@@ -139,18 +140,18 @@ struct AtService {
 struct Machine {
     run: Run,
     reference: Reference,
-    /// Values by trial and epoch, in turn.
+    /// Objective values, assigned to trials and epochs in a cycle.
     values: Vec<Option<i32>>,
     /// Seconds since the submission.
     now: i64,
     actions: Vec<Ruling>,
     service: Vec<AtService>,
-    on_its_way: Vec<Recorded>,
+    in_flight: Vec<Recorded>,
     arrived: Vec<Recorded>,
     lost: Vec<Recorded>,
 }
 
-/// The `index`-th of those that `fits`, in turn.
+/// Returns the place of the `index`-th item that `fits`, modulo the number of such items.
 fn pick<T>(list: &[T], index: usize, fits: impl Fn(&T) -> bool) -> Option<usize> {
     let fitting: Vec<usize> = (0..list.len()).filter(|place| fits(&list[*place])).collect();
     (!fitting.is_empty()).then(|| fitting[index % fitting.len()])
@@ -165,18 +166,18 @@ impl Machine {
             now: 0,
             actions: Vec::new(),
             service: Vec::new(),
-            on_its_way: vec![submitted()],
+            in_flight: vec![submitted()],
             arrived: Vec::new(),
             lost: Vec::new(),
         }
     }
 
-    fn happens(&mut self, fact: Fact) {
-        self.on_its_way.push(recorded(self.now, fact));
+    fn send(&mut self, fact: Fact) {
+        self.in_flight.push(recorded(self.now, fact));
     }
 
     #[track_caller]
-    fn command(&mut self, command: &Command) {
+    fn apply(&mut self, command: &Command) {
         self.now += 1;
         let runs = |job: &AtService| job.end.is_none();
         match *command {
@@ -189,18 +190,18 @@ impl Machine {
                 let start = |action: &Ruling| matches!(action, Ruling::StartOrdered { .. });
                 if let Some(index) = pick(&self.actions, index, start) {
                     let job = job_of(&self.actions.remove(index));
-                    self.happens(Fact::StartRefused { job, message: "no such role".to_owned() });
+                    self.send(Fact::StartRefused { job, message: "no such role".to_owned() });
                 }
             }
-            Command::Defer(index, seconds, limited) => {
+            Command::Defer(index, seconds, quota_exceeded) => {
                 if let Some(index) = pick(&self.actions, index, |_| true) {
                     let job = job_of(&self.actions[index]);
                     let not_before = at(self.now + seconds);
-                    self.happens(Fact::ActionDeferred {
+                    self.send(Fact::ActionDeferred {
                         job,
                         not_before,
                         reason: "throttled".to_owned(),
-                        limited,
+                        quota_exceeded,
                     });
                 }
             }
@@ -209,15 +210,15 @@ impl Machine {
                     self.emit(index, epochs);
                 }
             }
-            Command::Tell(index, interrupted) => {
+            Command::ChangeState(index, interrupted) => {
                 if let Some(index) = pick(&self.service, index, runs) {
-                    let told = if interrupted { JobPhase::Interrupted } else { JobPhase::Training };
-                    self.on_its_way.push(phase(self.now, self.service[index].job, told));
+                    let new = if interrupted { JobPhase::Interrupted } else { JobPhase::Training };
+                    self.in_flight.push(phase(self.now, self.service[index].job, new));
                 }
             }
             Command::See(index) => {
                 if let Some(index) = pick(&self.service, index, runs) {
-                    self.happens(Fact::JobSeen { job: self.service[index].job });
+                    self.send(Fact::JobSeen { job: self.service[index].job });
                 }
             }
             Command::End(index, end, seconds) => {
@@ -230,18 +231,18 @@ impl Machine {
                     self.describe(self.service[index].job);
                 }
             }
-            ref message => self.message(message),
+            ref other => self.apply_delivery(other),
         }
     }
 
-    /// What happens between the service and the decider, and to time.
+    /// Applies a command on deliveries, the user or time.
     #[track_caller]
-    fn message(&mut self, command: &Command) {
+    fn apply_delivery(&mut self, command: &Command) {
         match *command {
             Command::Deliver(index, count) => {
-                let first = index % self.on_its_way.len().max(1);
-                let end = (first + count).min(self.on_its_way.len());
-                let facts: Vec<Recorded> = self.on_its_way.drain(first..end).collect();
+                let first = index % self.in_flight.len().max(1);
+                let end = (first + count).min(self.in_flight.len());
+                let facts: Vec<Recorded> = self.in_flight.drain(first..end).collect();
                 self.deliver(facts);
             }
             Command::Again(index) => {
@@ -250,24 +251,23 @@ impl Machine {
                 }
             }
             Command::Drop(index) => {
-                if let Some(index) = pick(&self.on_its_way, index, |fact| fact.fact != Fact::TuningSubmitted)
-                {
-                    let fact = self.on_its_way.remove(index);
+                if let Some(index) = pick(&self.in_flight, index, |fact| fact.fact != Fact::TuningSubmitted) {
+                    let fact = self.in_flight.remove(index);
                     self.lost.push(fact);
                 }
             }
-            Command::Stop => self.happens(Fact::StopRequested),
+            Command::Stop => self.send(Fact::StopRequested),
             Command::Pass(seconds) => {
                 self.now += seconds;
                 self.deliver(vec![time_passed(self.now)]);
             }
             Command::Wait(seconds) => self.now += seconds,
-            Command::CallOff(index) => {
+            Command::DenyStart(index) => {
                 if let Some(index) = pick(&self.service, index, |job| self.reference.exists(job.job)) {
                     self.deliver(vec![never_started(self.now, self.service[index].job)]);
                 }
             }
-            ref other => unreachable!("{other:?} is for the service"),
+            ref other => unreachable!("{other:?} is a command for the service"),
         }
     }
 
@@ -275,15 +275,15 @@ impl Machine {
         match self.actions.remove(index) {
             Ruling::StartOrdered { job, .. } => {
                 self.service.push(AtService { job, emitted: 0, end: None });
-                self.happens(Fact::JobStarted { job });
+                self.send(Fact::JobStarted { job });
             }
             Ruling::StopOrdered { job, .. } => {
                 let start = |action: &Ruling| matches!(action, Ruling::StartOrdered { job: other, .. } if *other == job);
                 if let Some(start) = self.actions.iter().position(start) {
                     self.actions.remove(start);
-                    self.happens(Fact::JobNeverStarted { job });
+                    self.send(Fact::JobNeverStarted { job });
                 } else if let Some(index) = self.service.iter().position(|other| other.job == job) {
-                    self.happens(Fact::StopAccepted { job });
+                    self.send(Fact::StopAccepted { job });
                     if self.service[index].end.is_none() {
                         self.end(index, JobEnd::Stopped, 10);
                     }
@@ -303,44 +303,47 @@ impl Machine {
             MetricLine { value, ..line(self.now, &format!("{epoch:05}"), epoch.into(), 0.0) }
         };
         let batch = (emitted + 1..=last).map(metric).collect();
-        self.on_its_way.push(lines(self.now, job, &job.to_string(), batch));
+        self.in_flight.push(lines(self.now, job, &job.to_string(), batch));
     }
 
     fn end(&mut self, index: usize, end: JobEnd, seconds: u64) {
         let job = &mut self.service[index];
-        // What emitted has run.
+        // A job that emitted has run.
         job.end = Some((end, if job.emitted > 0 { seconds.max(1) } else { seconds }));
         let fact = ended(self.now, job.job, end);
-        self.on_its_way.push(fact);
+        self.in_flight.push(fact);
     }
 
     fn describe(&mut self, job: JobKey) {
         let known = self.service.iter().find(|other| other.job == job).unwrap();
         let (end, seconds) = known.end.unwrap();
-        self.on_its_way.push(described(self.now, job, end, seconds));
+        self.in_flight.push(described(self.now, job, end, seconds));
     }
 
-    /// Facts arrive together. Both accounts then say the same.
+    /// Delivers `facts` together and compares the decider with the reference.
     #[track_caller]
     fn deliver(&mut self, facts: Vec<Recorded>) {
         let before = self.run.state.now;
         let rulings = self.run.take(&facts);
         let now = self.run.state.now;
         let latest = facts.iter().map(|fact| fact.at).max().unwrap_or(before);
-        assert!(now == before || now == latest || before < now && now < latest, "time is that of a fact");
+        assert!(
+            now == before || now == latest || before < now && now < latest,
+            "the clock must be the time of a fact"
+        );
         for fact in &facts {
-            self.reference.hears(fact);
+            self.reference.fold(fact);
         }
         for ruling in &rulings {
-            self.reference.ruled(ruling, now);
+            self.reference.apply(ruling, now);
         }
         self.arrived.extend(facts);
         self.actions.extend(rulings.into_iter().filter(|ruling| {
-            let told = matches!(
+            let notice = matches!(
                 ruling,
                 Ruling::OverrunSeen | Ruling::CapReached { .. } | Ruling::TuningEnded { .. }
             );
-            ruling.action().is_some() && !told
+            ruling.action().is_some() && !notice
         }));
         self.compare(now);
     }
@@ -348,7 +351,7 @@ impl Machine {
     #[track_caller]
     fn compare(&self, now: i64) {
         let (state, reference) = (&self.run.state, &self.reference);
-        reference.owes_nothing(now);
+        reference.check_nothing_is_due(now);
         let ledger = &state.ledger;
         assert_eq!((ledger.spent.0, ledger.reserved.0), (reference.spent(), reference.reserved()));
         let total = reference.spent() + reference.reserved();
@@ -378,22 +381,22 @@ impl Machine {
         let mut rungs = BTreeMap::new();
         for (bracket, list) in state.rungs.iter().enumerate() {
             for (rung, stored) in list.iter().enumerate().filter(|(_, rung)| !rung.arrivals.is_empty()) {
-                let went_on = usize::try_from(stored.went_on).unwrap();
-                rungs.insert((bracket, rung), (went_on, stored.arrivals.len()));
+                let continued = usize::try_from(stored.continued).unwrap();
+                rungs.insert((bracket, rung), (continued, stored.arrivals.len()));
             }
         }
         assert_eq!(rungs, reference.rungs());
     }
 
-    /// "P3 any order, duplication or loss of events and of stream records ends in a finished tuning": from here on what is
-    /// ordered is performed, what was lost arrives, programs run to their end, and time goes from deadline to deadline.
+    /// "P3 any order, duplication or loss of events and of stream records ends in a finished tuning": performs all
+    /// ordered actions, delivers lost facts, runs programs to their end and moves time from deadline to deadline.
     #[track_caller]
     fn finish(&mut self) {
         for _ in 0..3_000 {
             self.now += 1;
-            self.on_its_way.append(&mut self.lost);
-            if !self.on_its_way.is_empty() {
-                let facts = self.on_its_way.drain(..1).collect();
+            self.in_flight.append(&mut self.lost);
+            if !self.in_flight.is_empty() {
+                let facts = self.in_flight.drain(..1).collect();
                 self.deliver(facts);
             } else if !self.actions.is_empty() {
                 self.perform(0);
@@ -404,21 +407,22 @@ impl Machine {
                     self.end(index, JobEnd::Completed, 60);
                 }
             } else if self.run.state.is_ended() {
-                return self.finished();
+                return self.check_finished();
             } else {
-                let at = deadline(&self.run.definition, &self.run.state).expect("P3: nothing moves");
+                let at = deadline(&self.run.definition, &self.run.state)
+                    .expect("P3: the tuning waits without a deadline");
                 self.now = self.now.max((at - CREATED + 999) / 1_000);
                 self.deliver(vec![time_passed(self.now)]);
             }
         }
-        panic!("P3: the tuning does not end: {:#?}", self.run.state);
+        panic!("P3: the tuning did not end: {:#?}", self.run.state);
     }
 
     #[track_caller]
-    fn finished(&mut self) {
+    fn check_finished(&mut self) {
         self.run.check_end();
         assert_eq!(self.reference.reserved(), 0);
-        // P1, from the service's own books: what it billed is what is booked, or less where no bill was seen.
+        // P1, checked against the bills of the service: the ledger books at least each bill, except for overruns.
         for job in &self.service {
             let billed = job.end.map_or(0, |(_, seconds)| seconds * SECOND);
             let booked = self.reference.entries.iter().find(|entry| entry.job == job.job).unwrap().bill;
@@ -427,7 +431,7 @@ impl Machine {
                 "{job:?}: {booked:?}"
             );
         }
-        // Once over it stays so, whatever arrives again.
+        // An ended tuning ignores all repeated facts.
         let before = self.run.state.clone();
         let facts: Vec<Recorded> =
             self.arrived.iter().filter(|fact| fact.fact != Fact::TimePassed).cloned().collect();
@@ -443,24 +447,24 @@ fn job_of(action: &Ruling) -> JobKey {
         Ruling::StartOrdered { job, .. } | Ruling::StopOrdered { job, .. } | Ruling::BillOrdered { job } => {
             *job
         }
-        _ => panic!("{action:?} is not an action on a job of these tests"),
+        _ => panic!("{action:?} has no job in these tests"),
     }
 }
 
 proptest! {
     #![proptest_config(cases(400))]
 
-    /// After every command: the same money, running jobs, launched jobs, live trials, incumbent, rungs and status; each
-    /// ruling allowed, none owed. And then it ends.
+    /// After every command the decider and the reference have the same money, jobs, trials, incumbent, rungs and
+    /// status. The reference allows each ruling and finds no ruling due. Then the tuning ends.
     #[test]
-    fn after_every_command_the_decider_agrees_with_a_naive_account(
+    fn after_every_command_the_decider_agrees_with_a_naive_reference(
         definition in definitions(),
         values in prop::collection::vec(prop::option::weighted(0.9, -4_i32..10), 1..30),
         commands in commands(),
     ) {
         let mut machine = Machine::new(&definition, values);
         for command in &commands {
-            machine.command(command);
+            machine.apply(command);
         }
         machine.finish();
     }

@@ -1,7 +1,7 @@
-//! The decider from outside: what it rules on which facts, what it promises over whole histories, how it scales.
+//! Black-box tests of the decider: single rules, promises over whole histories, scale.
 //!
-//! `check(definition, given, when, expect)` is the form of the tests of single rules; histories are played by a training
-//! service in virtual time. Everything is deterministic; a failing history prints its seed.
+//! Tests of single rules have the form `check(definition, given, when, expect)`. A simulated training service plays
+//! histories in virtual time. All tests are deterministic. A failing history prints its seed.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod changes;

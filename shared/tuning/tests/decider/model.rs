@@ -1,6 +1,6 @@
-//! A naive reference model of stopping-type ASHA: the same arrivals give the same verdicts.
+//! A naive reference model of stopping-type ASHA. The same arrivals must give the same verdicts.
 //!
-//! The model knows trials, brackets and values and nothing of jobs, steps or money. It counts instead of sorting.
+//! The model has only trials, brackets and values: no jobs, steps or money. It counts instead of sorting.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::support::run::Run;
 use crate::support::service::Faults;
 use crate::support::world::World;
 
-/// What was judged: trial, bracket, rung, value, whether it goes on.
+/// A verdict: trial, bracket, rung, value, whether the trial continues.
 type Judged = (u32, u32, u32, Option<f64>, bool);
 
 #[derive(Default)]
@@ -25,12 +25,12 @@ struct Model {
     minimize: bool,
     /// Levels below the last, by bracket.
     levels: Vec<Vec<u32>>,
-    /// All values that arrived, by bracket and rung, in order of arrival.
+    /// All arrived values, by bracket and rung, in order of arrival.
     arrived: BTreeMap<(u32, u32), Vec<(f64, u32)>>,
-    /// How many arrived, numbers or not.
+    /// The number of arrivals, including values that are not numbers.
     seen: BTreeMap<(u32, u32), usize>,
     brackets: BTreeMap<u32, u32>,
-    /// The next rung of a trial that is not out, and its last value.
+    /// The next rung of each trial (`u32::MAX` after it was stopped) and its last value.
     racing: BTreeMap<u32, (u32, Option<f64>)>,
     judged: Vec<Judged>,
 }
@@ -40,7 +40,7 @@ impl Model {
         let Strategy::Hyperband { min_resource, max_resource, eta } = definition.strategy else {
             panic!("only Hyperband has rungs")
         };
-        // Bracket s has levels R / eta^s, R / eta^(s - 1), ... below R; the first bracket has most.
+        // Bracket s has levels R / eta^s, R / eta^(s - 1), ... below R; the first bracket has the most levels.
         let mut levels: Vec<Vec<u32>> = vec![Vec::new()];
         let mut power = eta;
         while max_resource / power >= min_resource && power <= max_resource / min_resource {
@@ -65,7 +65,7 @@ impl Model {
         }
     }
 
-    fn take(&mut self, fact: &Recorded) {
+    fn observe(&mut self, fact: &Recorded) {
         match &fact.fact {
             Fact::MetricsLogged { job, lines, .. } => {
                 for line in lines {
@@ -75,7 +75,7 @@ impl Model {
                     self.arrive(job.trial, epoch, line.value);
                 }
             }
-            // Who ended well competes at all rungs that are left with its last value.
+            // A completed trial competes at all remaining rungs with its last value.
             Fact::JobDescribed { job, end: JobEnd::Completed, .. } => {
                 if let Some((_, value)) = self.racing.get(&job.trial).copied() {
                     self.arrive(job.trial, u32::MAX, value);
@@ -95,18 +95,18 @@ impl Model {
             let seen = self.seen.entry((bracket, rung)).or_default();
             *seen += 1;
             let others = self.arrived.entry((bracket, rung)).or_default();
-            let goes_on = value.is_some_and(|value| {
+            let continues = value.is_some_and(|value| {
                 let better = |other: f64| if self.minimize { other < value } else { other > value };
-                let ahead = others.iter().filter(|(other, who)| {
-                    better(*other) || (!better(*other) && other.total_cmp(&value).is_eq() && *who < trial)
+                let ahead = others.iter().filter(|(other, number)| {
+                    better(*other) || (!better(*other) && other.total_cmp(&value).is_eq() && *number < trial)
                 });
                 ahead.count() < (*seen / self.eta).max(1)
             });
             others.extend(value.map(|value| (value, trial)));
-            self.judged.push((trial, bracket, rung, value, goes_on));
+            self.judged.push((trial, bracket, rung, value, continues));
             self.racing.insert(trial, (rung + 1, value));
-            if !goes_on {
-                // Gone for good: no value of it counts any more.
+            if !continues {
+                // The trial is stopped: its later values do not count.
                 self.racing.insert(trial, (u32::MAX, value));
             }
         }
@@ -115,7 +115,7 @@ impl Model {
 
 fn judged(ruling: &Ruling) -> Option<Judged> {
     if let Ruling::TrialJudged { trial, bracket, rung, value, verdict, .. } = ruling {
-        Some((*trial, *bracket, *rung, *value, verdict.goes_on))
+        Some((*trial, *bracket, *rung, *value, verdict.continues))
     } else {
         None
     }
@@ -124,9 +124,9 @@ fn judged(ruling: &Ruling) -> Option<Judged> {
 proptest! {
     #![proptest_config(cases(48))]
 
-    /// Whatever the plan, the direction and the programs' failures: the verdicts are the model's, in its order.
+    /// For any plan, direction and program failures, the decider gives the model's verdicts in the model's order.
     #[test]
-    fn verdicts_are_those_of_a_naive_model(
+    fn verdicts_equal_those_of_a_naive_model(
         seed in any::<u64>(),
         (max_resource, eta) in (1_u32..40, 2_u32..5),
         (max_jobs, max_parallel) in (1_u32..60, 1_u32..9),
@@ -148,15 +148,15 @@ proptest! {
         let rulings = &world.run.rulings;
         let mut model = Model::new(&definition, rulings);
         for fact in &world.delivered {
-            model.take(fact);
+            model.observe(fact);
         }
         prop_assert_eq!(rulings.iter().filter_map(judged).collect::<Vec<_>>(), model.judged);
     }
 
-    /// The same for curves that cross, tie, diverge and end early or by a failure, at any parallelism and in any order of
-    /// emission (the asynchronous rule of Li et al., MLSys 2020, in the form that stops). And who is out is stopped there.
+    /// Curves cross, tie, diverge, end early or fail, at any parallelism and in any order of emission. The rule is the
+    /// stopping form of asynchronous successive halving (Li et al., MLSys 2020). A rejected trial stops at its rung.
     #[test]
-    fn verdicts_on_any_curves_in_any_order_are_those_of_a_naive_model(
+    fn verdicts_on_any_curves_in_any_order_equal_those_of_a_naive_model(
         (max_resource, eta) in (1_u32..30, 2_u32..5),
         (max_jobs, max_parallel) in (1_u32..40, 1_u32..9),
         curves in prop::collection::vec(
@@ -173,7 +173,7 @@ proptest! {
         }
         let program = |trial: usize| {
             let (values, fails) = curves[trial % curves.len()].clone();
-            // The first trial shows a number, so that the tuning is not given up.
+            // The first trial logs a number, so that the tuning does not fail for lack of values.
             let values = if trial == 0 { vec![Some(0); 30] } else { values };
             Program { values, fails }
         };
@@ -187,15 +187,15 @@ proptest! {
 
         let mut model = Model::new(&definition, &bench.run.rulings);
         for fact in &bench.delivered {
-            model.take(fact);
+            model.observe(fact);
         }
         let rulings = &bench.run.rulings;
         prop_assert_eq!(rulings.iter().filter_map(judged).collect::<Vec<_>>(), model.judged.clone());
-        for (trial, bracket, rung, _, goes_on) in &model.judged {
-            if !goes_on {
+        for (trial, bracket, rung, _, continues) in &model.judged {
+            if !continues {
                 let job = bench.run.concluded.iter().find(|job| job.job.trial == *trial).unwrap();
                 let level = model.levels[usize::try_from(*bracket).unwrap()][usize::try_from(*rung).unwrap()];
-                prop_assert!(job.resource <= level, "trial {} is out at {}: {:?}", trial, level, job);
+                prop_assert!(job.resource <= level, "trial {} must stop at epoch {}: {:?}", trial, level, job);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The ledger: what is reserved, settled, released; what a small cap lets start.
+//! The ledger: reservation, settlement, release, and the starts under a small cap.
 
 use tuning::definition::Definition;
 use tuning::fact::JobEnd::{CapacityError, Completed, MaxRuntime};
@@ -14,7 +14,7 @@ fn a_job_starts_only_if_its_worst_case_fits() {
 }
 
 #[test]
-fn a_micro_dollar_less_starts_one_job_less() {
+fn a_cap_lower_by_one_micro_dollar_starts_one_job_less() {
     let mut definition = capped(random(9, 4), 2);
     definition.cap = definition.cap.map(|cap| cap.minus(MicroUsd(1)));
     check(&definition, &[], &[submitted()], &["start 0-0-1"]);
@@ -25,7 +25,7 @@ fn a_micro_dollar_less_starts_one_job_less() {
 fn a_bill_settles_the_reservation_and_frees_the_rest() {
     let given = [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed)];
     let expect = ["trial 0 completed", "start 1-0-1"];
-    // Half of a job is left after one that cost half of one.
+    // The cap of two worst cases pays the bill and a second reservation.
     let definition = capped(random(9, 1), 2);
     let run = check(&definition, &given[..2], &[described(60, job(0), Completed, 50)], &expect);
     assert_eq!((run.state.ledger.spent.0, run.state.ledger.reserved.0), (50 * SECOND, WORST_CASE));
@@ -36,28 +36,28 @@ fn an_end_without_a_bill_keeps_the_reservation() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let run = &mut check(&capped(random(9, 1), 1), &given, &[ended(60, job(0), Completed)], &["bill 0-0-1"]);
     assert_eq!(run.state.ledger.reserved, MicroUsd(WORST_CASE));
-    // What is left does not pay another.
-    let expect = ["trial 0 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    // The rest of the cap does not pay another job.
+    let expect = ["trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"];
     check_next(run, &[described(60, job(0), Completed, 50)], &expect);
 }
 
 #[test]
-fn a_bill_that_does_not_come_is_settled_in_full_after_an_hour() {
+fn a_missing_bill_is_settled_in_full_after_an_hour() {
     let given = [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed)];
     let run = &mut check(&capped(random(9, 1), 1), &given, &[], &[]);
-    // The hour counts from when the time was first told after the bill was ordered.
+    // The hour begins at the first report of the time after the bill was ordered.
     assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(60 + 60)));
     check_next(run, &[time_passed(130)], &[]);
     assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(130 + 3_600)));
     check_next(run, &[time_passed(130 + 3_599)], &[]);
-    let expect = ["settle 0-0-1 in full", "trial 0 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    let expect = ["settle 0-0-1 in full", "trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"];
     check_next(run, &[time_passed(130 + 3_600)], &expect);
     assert_eq!(run.state.ledger.spent, MicroUsd(WORST_CASE));
     assert!(run.concluded[0].settled_in_full);
 }
 
 #[test]
-fn a_bill_after_that_changes_nothing() {
+fn a_bill_after_a_full_settlement_changes_nothing() {
     let (first, second) = (time_passed(130), time_passed(130 + 3_600));
     let given = [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed), first, second];
     let run = check(&random(9, 1), &given, &[described(60, job(0), Completed, 50)], &[]);
@@ -65,25 +65,24 @@ fn a_bill_after_that_changes_nothing() {
 }
 
 #[test]
-fn a_bill_above_its_reservation_is_booked_and_stops_all_further_starts() {
+fn a_bill_above_its_reservation_is_booked_and_prevents_further_starts() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [described(9_000, job(0), Completed, 5_000)];
     let run = check(
         &capped(random(9, 1), 4),
         &given,
         &when,
-        &["tell of the overrun", "trial 0 completed", "ended: CostCap"],
+        &["overrun notice", "trial 0 completed", "ended: CostCap"],
     );
     assert!(run.state.ledger.overrun);
     assert_eq!(run.state.ledger.spent, MicroUsd(5_000 * SECOND));
 }
 
 #[test]
-fn an_overrun_lets_running_jobs_end() {
+fn after_an_overrun_running_jobs_continue_to_their_end() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [described(9_000, job(0), Completed, 5_000)];
-    let run =
-        &mut check(&capped(random(9, 2), 4), &given, &when, &["tell of the overrun", "trial 0 completed"]);
+    let run = &mut check(&capped(random(9, 2), 4), &given, &when, &["overrun notice", "trial 0 completed"]);
     check_next(run, &[described(9_500, job(1), Completed, 50)], &["trial 1 completed", "ended: CostCap"]);
 }
 
@@ -101,7 +100,7 @@ fn without_a_price_and_a_cap_nothing_is_booked() {
 }
 
 #[test]
-fn a_trial_that_waits_for_money_starts_when_another_s_bill_frees_it() {
+fn a_trial_that_waits_for_money_starts_when_another_bill_frees_it() {
     let definition = capped(random(9, 2), 2);
     let run = &mut check(
         &definition,
@@ -109,13 +108,13 @@ fn a_trial_that_waits_for_money_starts_when_another_s_bill_frees_it() {
         &[described(60, job(0), CapacityError, 1)],
         &["retry after 0-0-1: Capacity, from 90"],
     );
-    // One second was billed: two whole jobs do not fit any more.
+    // One second was billed, so two worst cases no longer fit.
     check_next(run, &[time_passed(90)], &[]);
     check_next(run, &[described(99, job(1), Completed, 9)], &["trial 1 completed", "start 0-0-2"]);
 }
 
 #[test]
-fn a_trial_that_waits_for_money_in_vain_is_over() {
+fn a_waiting_trial_fails_when_no_job_runs_that_could_free_money() {
     let definition = capped(random(9, 1), 1);
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     check(
@@ -124,16 +123,16 @@ fn a_trial_that_waits_for_money_in_vain_is_over() {
         &[described(60, job(0), CapacityError, 1)],
         &[
             "retry after 0-0-1: Capacity, from 90",
-            "trial 0 failed: no further attempt after 1",
-            "tell of 100 % of the cap",
+            "trial 0 failed: no further attempt after attempt 1",
+            "notice: 100 % of the cap",
             "ended: CostCap",
         ],
     );
 }
 
 #[test]
-fn a_dear_further_attempt_waits_while_cheap_new_trials_go_first() {
-    // Five trials of an epoch a second: the limit sent shrinks to two minutes.
+fn a_retry_that_does_not_fit_fails_and_a_cheaper_new_trial_starts() {
+    // Five trials with one epoch per second reduce the limit of the next jobs to two minutes.
     let definition = capped(jobs(40, 1), 2);
     let mut given = vec![submitted()];
     for trial in 0..5 {
@@ -149,9 +148,9 @@ fn a_dear_further_attempt_waits_while_cheap_new_trials_go_first() {
         &[described(700, job(5), MaxRuntime, 200)],
         &[
             "retry after 5-0-1: RuntimeCutTooShort, from 700",
-            // 2 x 3,900 - 5 x 800 - 200 seconds are left: not the 3,900 of the user's limit. Nothing runs that could free
-            // them, and so the trial is over.
-            "trial 5 failed: no further attempt after 1",
+            // 2 x 3,900 - 5 x 800 - 200 = 3,600 seconds are left, below the 3,900 of a job with the user's limit.
+            // No running job could free more, so the trial fails.
+            "trial 5 failed: no further attempt after attempt 1",
             "start 6-0-1",
         ],
     );
@@ -159,28 +158,28 @@ fn a_dear_further_attempt_waits_while_cheap_new_trials_go_first() {
 }
 
 #[test]
-fn people_are_told_of_half_and_four_fifths_of_the_cap_and_when_no_job_fits_any_more() {
+fn notices_are_published_at_50_percent_of_the_cap_and_when_no_further_job_fits() {
     let definition = capped(random(9, 1), 4);
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
-    // 3,900 seconds of four times that many are 25 %, and so on.
+    // Each bill of 3,900 seconds is 25 % of the cap.
     let run = &mut check(
         &definition,
         &given,
         &[described(60, job(0), Completed, 3_900)],
         &["trial 0 completed", "start 1-0-1"],
     );
-    let half = ["trial 1 completed", "tell of 50 % of the cap", "start 2-0-1"];
+    let half = ["trial 1 completed", "notice: 50 % of the cap", "start 2-0-1"];
     check_next(run, &[described(70, job(1), Completed, 3_900)], &half);
     assert!(run.state.notices.contains("notice-cap-50"));
     let most = ["trial 2 completed", "start 3-0-1"];
     check_next(run, &[described(80, job(2), Completed, 3_000)], &most);
-    let all = ["trial 3 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    let all = ["trial 3 completed", "notice: 100 % of the cap", "ended: CostCap"];
     check_next(run, &[described(90, job(3), Completed, 3_000)], &all);
     assert_eq!(run.state.ledger.spent.0, (3_900 + 3_900 + 3_000 + 3_000) * SECOND);
 }
 
 #[test]
-fn under_the_first_rules_nobody_is_told_and_no_last_job_is_squeezed_in() {
+fn rules_version_1_publishes_no_notice_and_starts_no_shortened_last_job() {
     let definition = Definition { rules_version: 1, ..capped(random(9, 1), 1) };
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     check(
@@ -193,62 +192,62 @@ fn under_the_first_rules_nobody_is_told_and_no_last_job_is_squeezed_in() {
 
 /// "At the end of a tuning that ended at its cap the unused part is below max(5 %, one smallest job's worst case)."
 #[test]
-fn what_is_left_of_a_cap_pays_a_job_whose_limit_is_cut_to_it() {
-    // One trial of nine epochs, ten seconds each; then 2,100 of 3,900 + 500 seconds are spent.
+fn the_rest_of_a_cap_pays_a_job_with_a_shortened_limit() {
+    // One trial runs nine epochs of ten seconds. Its bill is 2,100 of 3,900 + 500 seconds.
     let definition = Definition { cap: Some(MicroUsd(WORST_CASE + 500 * SECOND)), ..jobs(40, 1) };
     let mut given = vec![submitted()];
     given.extend((1..=9).map(|n| logged(n * 10, job(0), u64::try_from(n).unwrap(), 0.5)));
     let when = [described(110, job(0), Completed, 2_100)];
     let run = &mut check(&definition, &given, &when, &["trial 0 completed", "start 1-0-1"]);
-    // 2,300 seconds are left, of which 300 are for the end.
+    // 2,300 seconds are left. 300 of them are reserved for the end of the job.
     let job_1 = run.state.job(job(1)).unwrap();
     assert_eq!((job_1.limits.max_runtime_seconds, job_1.reservation.0), (2_000, 2_300 * SECOND));
     assert_eq!(run.state.ledger.available(), Some(MicroUsd::ZERO));
-    // Twice what the one trial needed is 180 seconds: 200 are worth it, 150 are not.
+    // The least useful limit is twice the 90 seconds of the first trial: 200 seconds suffice, 150 do not.
     let mut less = run.clone();
-    let expect = ["trial 1 completed", "tell of 80 % of the cap", "start 2-0-1"];
+    let expect = ["trial 1 completed", "notice: 80 % of the cap", "start 2-0-1"];
     check_next(run, &[described(200, job(1), Completed, 1_800)], &expect);
     assert_eq!(run.state.job(job(2)).unwrap().limits.max_runtime_seconds, 200);
-    let expect = ["trial 1 completed", "tell of 100 % of the cap", "ended: CostCap"];
+    let expect = ["trial 1 completed", "notice: 100 % of the cap", "ended: CostCap"];
     check_next(&mut less, &[described(200, job(1), Completed, 1_850)], &expect);
 }
 
-/// No further job is ordered after an overrun, and so a trial that waits for one is over.
+/// After an overrun no job is ordered, so a waiting trial gets no further attempt.
 #[test]
 fn an_overrun_ends_the_wait_for_a_further_attempt() {
     let given = [submitted(), logged(10, job(1), 1, 0.5), described(60, job(0), CapacityError, 0)];
     let when = [described(70, job(1), Completed, 5_000)];
-    let expect = ["tell of the overrun", "trial 0 failed: no further attempt after 1", "trial 1 completed"];
+    let expect =
+        ["overrun notice", "trial 0 failed: no further attempt after attempt 1", "trial 1 completed"];
     check(&random(9, 3), &given, &when, &expect);
 }
 
 #[test]
-fn two_descriptions_in_one_delivery_are_one_bill() {
+fn two_descriptions_in_one_delivery_book_one_bill() {
     let bill = described(60, job(0), Completed, 50);
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let run = check(&random(1, 1), &given, &[bill.clone(), bill], &["trial 0 completed", "ended: MaxJobs"]);
     assert_eq!(run.state.ledger.spent, MicroUsd(50 * SECOND));
 }
 
-/// What is left of a cap as a running time.
 #[test]
-fn the_longest_time_that_an_amount_pays_is_found_to_the_second() {
+fn longest_within_returns_the_longest_running_time_that_an_amount_pays() {
     let definition = random(9, 1);
     let longest =
         |amount: u64, least: u64, most: u64| definition.longest_within(MicroUsd(amount), (least, most), 0);
-    // 300 seconds are for the end.
+    // 300 seconds are reserved for the end of the job.
     assert_eq!(longest(800 * SECOND, 120, 3_600), Some(500));
     assert_eq!(longest(800 * SECOND - 1, 120, 3_600), Some(499));
-    assert_eq!(longest(800 * SECOND, 500, 500), Some(500), "all of it may be worth no less");
-    assert_eq!(longest(800 * SECOND, 501, 3_600), None, "not worth it");
-    assert_eq!(longest(9_000 * SECOND, 120, 3_600), Some(3_600), "no more than is needed");
-    assert_eq!(longest(800 * SECOND, 200, 100), None, "never above the user's");
+    assert_eq!(longest(800 * SECOND, 500, 500), Some(500), "exactly the least time");
+    assert_eq!(longest(800 * SECOND, 501, 3_600), None, "less than the least time");
+    assert_eq!(longest(9_000 * SECOND, 120, 3_600), Some(3_600), "at most the greatest time");
+    assert_eq!(longest(800 * SECOND, 200, 100), None, "never above the user's limit");
 }
 
-/// Five trials tell what a usual job needs; fewer are doubted.
+/// With fewer than five timed trials the estimate is doubled.
 #[test]
-fn after_five_timed_jobs_a_last_one_needs_the_time_of_one_usual_job() {
-    // Nine epochs of 100 seconds, billed 2,600 seconds each; 1,300 are left, of which 300 are for the end.
+fn after_five_timed_jobs_the_last_job_needs_the_time_of_one_usual_job() {
+    // Each trial runs nine epochs of 100 seconds and bills 2,600 seconds. 1,300 are left, 300 of them for the end.
     let definition = Definition { cap: Some(MicroUsd((5 * 2_600 + 1_300) * SECOND)), ..jobs(40, 1) };
     let mut given = vec![submitted()];
     for trial in 0..5 {
@@ -257,15 +256,15 @@ fn after_five_timed_jobs_a_last_one_needs_the_time_of_one_usual_job() {
         given.push(described(begin + 901, job(trial), Completed, 2_600));
     }
     let last_bill = given.pop().unwrap();
-    let expect = ["trial 4 completed", "tell of 80 % of the cap", "start 5-0-1"];
+    let expect = ["trial 4 completed", "notice: 80 % of the cap", "start 5-0-1"];
     let run = check(&definition, &given, &[last_bill], &expect);
     assert_eq!(run.state.timings.epoch_ms.len(), 5);
     assert_eq!(run.state.job(job(5)).unwrap().limits.max_runtime_seconds, 1_000);
 }
 
-/// Nobody knows yet whether it would end within what is left.
+/// Without a timed epoch the decider cannot estimate whether the job would finish.
 #[test]
-fn before_any_epoch_was_timed_no_job_is_cut_to_what_is_left_of_a_cap() {
+fn no_job_is_shortened_to_the_rest_of_a_cap_before_an_epoch_was_timed() {
     let definition = Definition { cap: Some(MicroUsd(WORST_CASE - 1)), ..jobs(40, 1) };
-    check(&definition, &[], &[submitted()], &["tell of 100 % of the cap", "ended: CostCap"]);
+    check(&definition, &[], &[submitted()], &["notice: 100 % of the cap", "ended: CostCap"]);
 }

@@ -1,4 +1,4 @@
-//! What others know rulings, facts and jobs by: ids of actions, words, keys. Stored, and so never to change.
+//! Identifiers of tunings, jobs and rulings: action IDs, words, keys. They are stored and must not change.
 
 use tuning::fact::{Fact, JobEnd};
 use tuning::money::MicroUsd;
@@ -8,18 +8,18 @@ use crate::support::build::*;
 use crate::support::run::Run;
 
 #[test]
-fn a_tuning_is_known_by_its_name_and_incarnation() {
+fn a_tuning_id_has_its_name_and_incarnation() {
     assert_eq!(hyperband().id(), "tuning-abc123");
 }
 
 #[test]
-fn a_job_is_known_by_trial_rung_and_attempt() {
+fn a_job_key_prints_trial_rung_and_attempt() {
     assert_eq!(attempt(12, 3).to_string(), "12-0-3");
 }
 
-/// "P2 no decision is performed twice with effect": the id of an action is the same whenever it is ordered.
+/// "P2 no decision is performed twice with effect": each order of an action has the same ID.
 #[test]
-fn p2_every_action_has_an_id_of_its_own_and_other_rulings_have_none() {
+fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
     let mut run = Run::new(&jobs(1, 1));
     let start = run.take(&[submitted()]).remove(0);
     let job = attempt(7, 2);
@@ -53,7 +53,7 @@ fn p2_every_action_has_an_id_of_its_own_and_other_rulings_have_none() {
 }
 
 #[test]
-fn the_words_for_the_end_of_a_tuning() {
+fn each_end_reason_has_a_stable_word() {
     let reasons = [
         EndReason::CostCap,
         EndReason::MaxJobs,
@@ -67,9 +67,9 @@ fn the_words_for_the_end_of_a_tuning() {
     assert_eq!(reasons.each_ref().map(EndReason::word), words);
 }
 
-/// The decider reads all stored facts of a job before it takes one of these.
+/// All stored facts of a job are folded before one of these facts.
 #[test]
-fn a_bill_and_a_read_log_say_that_all_of_the_job_was_put_before() {
+fn a_bill_a_log_read_and_a_silence_complete_the_facts_of_a_job() {
     let bill = described(1, job(0), JobEnd::Completed, 1).fact;
     let facts = [bill, Fact::LogRead { job: job(0), streams: 1 }, silence_seen(1, job(0), 0).fact];
     assert!(facts.iter().all(Fact::completes));
@@ -79,7 +79,7 @@ fn a_bill_and_a_read_log_say_that_all_of_the_job_was_put_before() {
 }
 
 #[test]
-fn every_fact_but_those_of_the_tuning_names_its_job() {
+fn every_fact_except_those_of_the_tuning_has_its_job() {
     let facts = [
         started(1, job(3)),
         refused(1, job(3)),

@@ -1,9 +1,9 @@
-//! Naive Hyperband as in the paper (Li et al., JMLR 18 (2018), Algorithm 1): no concurrency, no money, no retries, no
-//! floats; and what the decider must have in common with it.
+//! Compares the decider with naive Hyperband as in the paper (Li et al., JMLR 18 (2018), Algorithm 1).
 //!
-//! The decider stops running jobs (ASHA); the paper waits for a whole rung and then promotes. What is equal for every
-//! order of arrival: the plan, how many trials join each bracket, and that the leader of a bracket reaches the maximum
-//! resource. All verdicts are equal where the best of each rung arrive first, then at places 2 eta, 3 eta, ... of it.
+//! The model here has no concurrency, money, retries or floats. The decider stops running jobs (ASHA); the paper waits
+//! for a whole rung and then promotes. For every order of arrival, both have the same plan and the same number of
+//! trials in each bracket, and the leader of each bracket reaches the maximum resource. All verdicts are equal if the
+//! best trials of each rung arrive at places 1, 2 eta, 3 eta, ...
 
 use std::cmp::Ordering;
 
@@ -17,25 +17,25 @@ use crate::support::build::*;
 use crate::support::cases;
 use crate::support::run::Run;
 
-/// More trials than any bracket of these tests has.
-const MOST: u32 = 10_000;
+/// An upper bound of the trials in a bracket.
+const MAX_TRIALS: u32 = 10_000;
 
-/// What a trial showed at a level.
+/// The value of a trial at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum Outcome {
     Failed,
     NotANumber,
-    /// More is better.
+    /// A larger value is better.
     Value(i32),
 }
 
-/// For each bracket, most exploring first: how many trials are compared at how many epochs, lowest first.
+/// Returns the rungs of each bracket, lowest first: (trials compared, epochs). The bracket with most trials is first.
 pub(crate) fn table(min: u32, max: u32, eta: u32) -> Vec<Vec<(u32, u32)>> {
     // s_max = floor(log_eta(R)), R = max / min.
     let s_max = (0..max).take_while(|s| eta.pow(*s) * min <= max).last().unwrap();
     let bracket = |s: u32| {
         // n = ceil((s_max + 1) / (s + 1) * eta^s), r = R / eta^s.
-        let n = (1..=MOST).find(|n| n * (s + 1) >= (s_max + 1) * eta.pow(s)).unwrap();
+        let n = (1..=MAX_TRIALS).find(|n| n * (s + 1) >= (s_max + 1) * eta.pow(s)).unwrap();
         let rung = |i: u32| {
             let slots = (0..=n).rev().find(|slots| slots * eta.pow(i) <= n).unwrap();
             (slots, (1..=max).rev().find(|level| level * eta.pow(s - i) <= max).unwrap())
@@ -45,19 +45,21 @@ pub(crate) fn table(min: u32, max: u32, eta: u32) -> Vec<Vec<(u32, u32)>> {
     (0..=s_max).rev().map(bracket).collect()
 }
 
-/// One bracket: who is compared at each level. After each, the best `n_i / eta` go on; who failed or diverged never does.
+/// Returns the trials of one bracket that are compared at each level.
+///
+/// After each level, the best `n_i / eta` trials are promoted, but never a failed or diverged trial.
 fn halving(
     trials: &[u32],
     bracket: &[(u32, u32)],
     eta: u32,
-    shown: impl Fn(u32, u32) -> Shown,
+    shown: impl Fn(u32, u32) -> Outcome,
 ) -> Vec<Vec<u32>> {
     let mut compared = vec![trials.to_vec()];
     for (slots, level) in &bracket[..bracket.len() - 1] {
         let mut rest = compared.last().unwrap().clone();
         let mut best = Vec::new();
         for _ in 0..slots / eta {
-            let numbers = rest.iter().filter(|trial| matches!(shown(**trial, *level), Shown::Value(_)));
+            let numbers = rest.iter().filter(|trial| matches!(shown(**trial, *level), Outcome::Value(_)));
             let Some(next) =
                 numbers.copied().min_by(|a, b| better_first(shown(*a, *level), shown(*b, *level)))
             else {
@@ -72,17 +74,17 @@ fn halving(
     compared
 }
 
-/// Of equals the first stays, and that is the earlier trial.
-fn better_first(a: Shown, b: Shown) -> Ordering {
+/// Orders better values first. Equal values compare equal, so `min_by` returns the earlier trial.
+fn better_first(a: Outcome, b: Outcome) -> Ordering {
     match (a, b) {
-        (Shown::Value(a), Shown::Value(b)) => b.cmp(&a),
-        (Shown::Value(_), _) => Ordering::Less,
-        (_, Shown::Value(_)) => Ordering::Greater,
+        (Outcome::Value(a), Outcome::Value(b)) => b.cmp(&a),
+        (Outcome::Value(_), _) => Ordering::Less,
+        (_, Outcome::Value(_)) => Ordering::Greater,
         _ => Ordering::Equal,
     }
 }
 
-/// One full set of brackets, and its trials by bracket.
+/// Returns the definition of one full set of brackets, and its trials by bracket.
 fn full_set((min, max, eta): (u32, u32, u32), parallel: u32) -> (Definition, Vec<Vec<u32>>) {
     let table = table(min, max, eta);
     let trials = table.iter().map(|bracket| bracket[0].0).sum();
@@ -99,7 +101,9 @@ fn full_set((min, max, eta): (u32, u32, u32), parallel: u32) -> (Definition, Vec
     (definition, joined)
 }
 
-/// Trials compared at each level of each bracket, in order of trial; those at the last level are there by their epochs.
+/// Returns the trials compared at each level of each bracket, in order of trial.
+///
+/// The decider does not judge the last level, so the trials there are found by their epochs.
 fn compared(bench: &Bench, joined: &[Vec<u32>], table: &[Vec<(u32, u32)>]) -> Vec<Vec<Vec<u32>>> {
     let epochs = bench.epochs();
     let mut compared: Vec<Vec<Vec<u32>>> = table.iter().map(|b| vec![Vec::new(); b.len()]).collect();
@@ -119,8 +123,8 @@ fn compared(bench: &Bench, joined: &[Vec<u32>], table: &[Vec<(u32, u32)>]) -> Ve
     compared
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the values of these tests are small and whole")]
-fn whole(value: f64) -> i32 {
+#[expect(clippy::cast_possible_truncation, reason = "the values of these tests are small integers")]
+fn to_i32(value: f64) -> i32 {
     value as i32
 }
 
@@ -128,8 +132,9 @@ fn plans() -> impl Strategy<Value = (u32, u32, u32)> {
     (1_u32..4, 1_u32..28, 2_u32..5).prop_map(|(min, factor, eta)| (min, min * factor + min / 2, eta))
 }
 
-/// Gives `trials`, which arrive in this order, values at the levels such that the `m`-th of those that go on comes first
-/// or `m * eta`-th, at every rung. Everything else is drawn.
+/// Assigns values at the levels to `trials`, which arrive in this order.
+///
+/// At every rung, the first promoted trial is at place 1, and the `m`-th at place `m * eta`. Other values are random.
 fn arrange(
     programs: &mut [Program],
     trials: &[u32],
@@ -157,9 +162,9 @@ fn arrange(
 proptest! {
     #![proptest_config(cases(96))]
 
-    /// The plan is the paper's, and a full set of brackets starts exactly its numbers of trials.
+    /// The plan is the paper's, and a full set of brackets starts the planned number of trials.
     #[test]
-    fn the_plan_and_the_trials_of_each_bracket_are_those_of_the_paper((min, max, eta) in plans()) {
+    fn the_plan_and_the_trials_of_each_bracket_match_the_paper((min, max, eta) in plans()) {
         let expect = table(min, max, eta);
         let (definition, joined) = full_set((min, max, eta), 1);
         let plan = definition.plan();
@@ -172,11 +177,11 @@ proptest! {
         prop_assert_eq!(joined, trials.collect::<Vec<_>>());
     }
 
-    /// "P6 a rung never promotes more than it may": one job at a time, and the best of each rung first and then at places
-    /// 2 eta, 3 eta, ...: at every level are exactly those that the paper promotes to it, and each trial is given exactly
-    /// the epochs of the last level that it was compared at.
+    /// "P6 a rung never promotes more than it may". One job runs at a time, and the best trials of each rung arrive at
+    /// places 1, 2 eta, 3 eta, ... Each level has exactly the trials that the paper promotes to it. Each trial gets the
+    /// epochs of the last level at which it was compared.
     #[test]
-    fn one_at_a_time_the_trials_at_every_level_are_those_of_the_paper(
+    fn with_one_job_at_a_time_every_level_has_the_trials_of_the_paper(
         (min, max, eta) in plans(),
         seed in any::<u64>(),
         minimize in any::<bool>(),
@@ -184,10 +189,10 @@ proptest! {
         let table = table(min, max, eta);
         let (mut definition, joined) = full_set((min, max, eta), 1);
         let mut rng = Rng::new(child(seed, "values", 0));
-        let mut draw = |most: i32| whole(rng.next_f64() * f64::from(most));
+        let mut draw = |most: i32| to_i32(rng.next_f64() * f64::from(most));
         let epochs = usize::try_from(max).unwrap() + 2;
         let trials: usize = joined.iter().map(Vec::len).sum();
-        // Between levels anything goes: it must not matter.
+        // Values between levels are random: they must not matter.
         let mut program = || Program { values: (0..epochs).map(|_| Some(draw(150))).collect(), fails: false };
         let mut programs: Vec<Program> = (0..trials).map(|_| program()).collect();
         for (trials, bracket) in joined.iter().zip(&table) {
@@ -195,7 +200,7 @@ proptest! {
         }
         let shown = |trial: u32, epoch: u32| {
             let program: &Program = &programs[usize::try_from(trial).unwrap()];
-            program.values[usize::try_from(epoch).unwrap() - 1].map_or(Shown::NotANumber, Shown::Value)
+            program.values[usize::try_from(epoch).unwrap() - 1].map_or(Outcome::NotANumber, Outcome::Value)
         };
         let expect: Vec<_> =
             joined.iter().zip(&table).map(|(trials, bracket)| halving(trials, bracket, eta, shown)).collect();
@@ -220,38 +225,38 @@ proptest! {
             }
         }
         let incumbent = bench.run.state.incumbent.as_ref().unwrap().value;
-        prop_assert_eq!(whole(incumbent.abs()), best, "the best value seen at any epoch");
+        prop_assert_eq!(to_i32(incumbent.abs()), best, "the best value seen at any epoch");
     }
 
-    /// Whatever the order of arrival and however many run at once: where curves do not cross, the leader of each bracket
-    /// reaches the maximum resource as it does in the paper, and the best of the leaders is the incumbent. Ties go to the
-    /// earlier trial; who diverges or fails leads nothing.
+    /// If curves do not cross, the leader of each bracket reaches the maximum resource, as in the paper. The order of
+    /// arrival and the number of parallel jobs do not matter. The best leader is the incumbent. Ties go to the earlier
+    /// trial; a diverged or failed trial never leads.
     #[test]
-    fn the_leader_of_each_bracket_and_the_incumbent_are_those_of_the_paper(
+    fn the_bracket_leaders_and_the_incumbent_match_the_paper(
         (min, max, eta) in plans(),
         parallel in 1_u32..9,
-        heights in prop::collection::vec(prop_oneof![8 => (0_i32..12).prop_map(Shown::Value),
-            1 => Just(Shown::NotANumber), 1 => Just(Shown::Failed)], 1..200),
+        heights in prop::collection::vec(prop_oneof![8 => (0_i32..12).prop_map(Outcome::Value),
+            1 => Just(Outcome::NotANumber), 1 => Just(Outcome::Failed)], 1..200),
         order in prop::collection::vec(any::<usize>(), 1..60),
         minimize in any::<bool>(),
     ) {
         let table = table(min, max, eta);
         let (mut definition, joined) = full_set((min, max, eta), parallel);
         let height = |trial: u32| match heights[usize::try_from(trial).unwrap() % heights.len()] {
-            // Something is to be found.
-            _ if trial == 0 => Shown::Value(5),
+            // At least one trial has a value.
+            _ if trial == 0 => Outcome::Value(5),
             height => height,
         };
         let shown = |trial: u32, epoch: u32| match height(trial) {
-            Shown::Value(height) => Shown::Value(height * 1_000 + i32::try_from(epoch).unwrap()),
+            Outcome::Value(height) => Outcome::Value(height * 1_000 + i32::try_from(epoch).unwrap()),
             bad => bad,
         };
         let program = |trial: u32| {
             let value = |epoch| match shown(trial, epoch) {
-                Shown::Value(value) => Some(if minimize { -value } else { value }),
-                Shown::NotANumber | Shown::Failed => None,
+                Outcome::Value(value) => Some(if minimize { -value } else { value }),
+                Outcome::NotANumber | Outcome::Failed => None,
             };
-            let fails = height(trial) == Shown::Failed;
+            let fails = height(trial) == Outcome::Failed;
             Program { values: if fails { Vec::new() } else { (1..=max).map(value).collect() }, fails }
         };
         let trials: usize = joined.iter().map(Vec::len).sum();
@@ -270,7 +275,7 @@ proptest! {
         let mut leaders = Vec::new();
         for (trials, bracket) in joined.iter().zip(&table) {
             let finalists = halving(trials, bracket, eta, shown).pop().unwrap();
-            let numbers = finalists.into_iter().filter(|trial| matches!(height(*trial), Shown::Value(_)));
+            let numbers = finalists.into_iter().filter(|trial| matches!(height(*trial), Outcome::Value(_)));
             let Some(leader) = numbers.min_by(|a, b| better_first(shown(*a, max), shown(*b, max))) else {
                 continue;
             };
@@ -279,14 +284,14 @@ proptest! {
         }
         leaders.sort_by(|a, b| better_first(*a, *b));
         let incumbent = bench.run.state.incumbent.as_ref().unwrap();
-        let Shown::Value(best) = leaders[0] else { panic!("trial 0 is a number") };
-        prop_assert_eq!(whole(incumbent.value.abs()), best);
+        let Outcome::Value(best) = leaders[0] else { panic!("trial 0 has a value") };
+        prop_assert_eq!(to_i32(incumbent.value.abs()), best);
         prop_assert_eq!(shown(incumbent.trial, incumbent.resource), leaders[0]);
     }
 }
 
 #[test]
-fn the_naive_plan_of_81_and_3_is_the_paper_s_table_by_its_own_formula() {
+fn the_naive_plan_for_81_epochs_and_eta_3_is_the_table_of_the_paper() {
     let first: Vec<(u32, u32)> = table(1, 81, 3).iter().map(|bracket| bracket[0]).collect();
     assert_eq!(first, [(81, 1), (34, 3), (15, 9), (8, 27), (5, 81)]);
 }

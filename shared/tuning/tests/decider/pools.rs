@@ -1,5 +1,5 @@
-//! Instances kept after jobs on demand: reserved with the job, read when another may have taken them, released when none
-//! will.
+//! Warm pools after on-demand jobs: reserved with the job, read when another job may have taken them, released when no
+//! job will.
 
 use tuning::definition::Definition;
 use tuning::fact::JobEnd::{Completed, Stopped};
@@ -13,10 +13,10 @@ use crate::support::build::*;
 use crate::support::check_next;
 use crate::support::run::Run;
 
-/// Kept for 600 s, and a minute more at most.
+/// The largest cost of a warm pool of 600 s, with a minute of tolerance, in micro-dollars.
 const KEPT: u64 = 660 * SECOND;
 
-/// `max_jobs` jobs on demand, one at a time, whose instances are kept for 600 s.
+/// Returns a tuning of `max_jobs` on-demand jobs, one at a time, with warm pools of 600 s.
 fn keeping(max_jobs: u32) -> Definition {
     let mut definition = random(max_jobs, 1);
     definition.job.keep_alive_seconds = 600;
@@ -29,8 +29,8 @@ fn begun(definition: &Definition) -> Run {
     run
 }
 
-/// The instances of `job` began to run.
-fn runs(seconds: i64, job: JobKey) -> Recorded {
+/// Returns the fact that the instances of `job` began to run.
+fn running(seconds: i64, job: JobKey) -> Recorded {
     let fact = Fact::JobStateChanged {
         job,
         phase: Training,
@@ -41,8 +41,8 @@ fn runs(seconds: i64, job: JobKey) -> Recorded {
     recorded(seconds, fact)
 }
 
-/// It showed a value and ended well.
-fn well(seconds: i64, job: JobKey, billed: u64) -> Vec<Recorded> {
+/// Returns the facts of a job that logged a value and completed.
+fn completed(seconds: i64, job: JobKey, billed: u64) -> Vec<Recorded> {
     vec![logged(seconds - 1, job, 1, 0.5), described(seconds, job, Completed, billed)]
 }
 
@@ -54,145 +54,149 @@ fn over(seconds: i64, job: JobKey, kept: u64) -> Recorded {
     recorded(seconds, Fact::PoolOver { job, retained: Retained::Seconds(kept) })
 }
 
-fn books(run: &Run) -> (u64, u64) {
+fn ledger(run: &Run) -> (u64, u64) {
     (run.state.ledger.spent.0, run.state.ledger.reserved.0)
 }
 
-/// "P1 spent + reserved <= cap at every step": what is kept costs, so it is reserved until it is known.
+/// "P1 spent + reserved <= cap at every step": a warm pool costs money, so its cost is reserved until it is known.
 #[test]
-fn p1_what_keeping_may_cost_is_reserved_with_the_job_and_after_its_bill() {
+fn p1_the_cost_of_a_warm_pool_is_reserved_with_the_job_and_after_its_bill() {
     let mut run = begun(&keeping(3));
-    assert_eq!(books(&run), (0, WORST_CASE + KEPT));
-    check_next(&mut run, &well(100, job(0), 90), &["trial 0 completed", "start 1-0-1, kept"]);
-    assert_eq!(books(&run), (90 * SECOND, WORST_CASE + 2 * KEPT), "its own, the other's, and what is kept");
-    check_next(&mut run, &[runs(130, job(1))], &["look 1 at what is kept after 0-0-1"]);
-    check_next(&mut run, &[over(131, job(0), 30)], &["kept after 0-0-1: 30 s, 3000"]);
-    assert_eq!(books(&run), (120 * SECOND, WORST_CASE + KEPT));
+    assert_eq!(ledger(&run), (0, WORST_CASE + KEPT));
+    check_next(&mut run, &completed(100, job(0), 90), &["trial 0 completed", "start 1-0-1, with pool"]);
+    assert_eq!(ledger(&run), (90 * SECOND, WORST_CASE + 2 * KEPT), "two pools and a job");
+    check_next(&mut run, &[running(130, job(1))], &["read pool of 0-0-1: 1"]);
+    check_next(&mut run, &[over(131, job(0), 30)], &["pool of 0-0-1: 30 s, 3000"]);
+    assert_eq!(ledger(&run), (120 * SECOND, WORST_CASE + KEPT));
 }
 
 #[test]
-fn after_the_last_job_nothing_is_kept_and_what_was_is_let_go() {
+fn the_last_job_keeps_no_pool_and_releases_the_pool_before_it() {
     let mut run = begun(&keeping(2));
-    let expect = ["trial 0 completed", "start 1-0-1", "release what is kept after 0-0-1"];
-    check_next(&mut run, &well(100, job(0), 90), &expect);
-    assert_eq!(books(&run), (90 * SECOND, WORST_CASE + KEPT));
-    check_next(&mut run, &[over(110, job(0), 10)], &["kept after 0-0-1: 10 s, 1000"]);
-    check_next(&mut run, &well(300, job(1), 90), &["trial 1 completed", "ended: MaxJobs"]);
-    assert_eq!(books(&run), (190 * SECOND, 0));
+    let expect = ["trial 0 completed", "start 1-0-1", "release pool of 0-0-1"];
+    check_next(&mut run, &completed(100, job(0), 90), &expect);
+    assert_eq!(ledger(&run), (90 * SECOND, WORST_CASE + KEPT));
+    check_next(&mut run, &[over(110, job(0), 10)], &["pool of 0-0-1: 10 s, 1000"]);
+    check_next(&mut run, &completed(300, job(1), 90), &["trial 1 completed", "ended: MaxJobs"]);
+    assert_eq!(ledger(&run), (190 * SECOND, 0));
 }
 
 #[test]
-fn a_tuning_ends_only_when_all_that_is_kept_is_booked() {
+fn a_tuning_ends_after_all_pools_are_booked() {
     let mut run = begun(&keeping(5));
     check_next(&mut run, &[stop_requested(50)], &["stop 0-0-1: tuning ending"]);
-    let expect = ["trial 0 stopped: tuning ending", "release what is kept after 0-0-1"];
+    let expect = ["trial 0 stopped: tuning ending", "release pool of 0-0-1"];
     check_next(&mut run, &[logged(51, job(0), 1, 0.5), described(60, job(0), Stopped, 60)], &expect);
-    check_next(&mut run, &[over(70, job(0), 8)], &["kept after 0-0-1: 8 s, 800", "ended: Stopped"]);
+    check_next(&mut run, &[over(70, job(0), 8)], &["pool of 0-0-1: 8 s, 800", "ended: Stopped"]);
 }
 
 #[test]
-fn what_is_still_there_is_looked_at_again_when_another_job_begins_or_its_time_is_over() {
+fn an_open_pool_is_read_again_when_a_job_starts_or_its_time_is_over() {
     let mut definition = keeping(9);
     definition.limits.max_parallel = 2;
     let mut run = begun(&definition);
-    run.take(&well(100, job(0), 90));
-    check_next(&mut run, &[runs(130, job(1))], &["look 1 at what is kept after 0-0-1"]);
+    run.take(&completed(100, job(0), 90));
+    check_next(&mut run, &[running(130, job(1))], &["read pool of 0-0-1: 1"]);
     check_next(&mut run, &[seen(131, job(0), 1)], &[]);
-    check_next(&mut run, &[runs(140, job(2))], &["look 2 at what is kept after 0-0-1"]);
+    check_next(&mut run, &[running(140, job(2))], &["read pool of 0-0-1: 2"]);
     check_next(&mut run, &[seen(141, job(0), 2)], &[]);
     check_next(&mut run, &[time_passed(759)], &[]);
     assert_eq!(tuning::decide::deadline(&definition, &run.state), Some(at(760)));
-    check_next(&mut run, &[time_passed(760)], &["look 3 at what is kept after 0-0-1, until it is gone"]);
-    check_next(&mut run, &[over(761, job(0), 600)], &["kept after 0-0-1: 600 s, 60000"]);
+    check_next(&mut run, &[time_passed(760)], &["read pool of 0-0-1: 3, last"]);
+    check_next(&mut run, &[over(761, job(0), 600)], &["pool of 0-0-1: 600 s, 60000"]);
 }
 
 #[test]
-fn an_hour_after_its_time_what_nobody_knows_of_is_booked_in_full() {
+fn a_pool_without_an_answer_is_booked_in_full_after_an_hour() {
     let mut definition = keeping(9);
     definition.limits.max_parallel = 2;
     let mut run = begun(&definition);
-    run.take(&well(100, job(0), 90));
+    run.take(&completed(100, job(0), 90));
     run.take(&[time_passed(760)]);
-    let before = books(&run);
+    let before = ledger(&run);
     assert_eq!(tuning::decide::deadline(&definition, &run.state), Some(at(4_360)));
     check_next(&mut run, &[time_passed(4_359)], &[]);
-    check_next(&mut run, &[time_passed(4_360)], &[&format!("kept after 0-0-1: unknown, {KEPT}")]);
-    assert_eq!(books(&run), (before.0 + KEPT, before.1 - KEPT));
+    check_next(&mut run, &[time_passed(4_360)], &[&format!("pool of 0-0-1: unknown, {KEPT}")]);
+    assert_eq!(ledger(&run), (before.0 + KEPT, before.1 - KEPT));
     check_next(&mut run, &[over(4_400, job(0), 600)], &[]);
 }
 
 #[test]
-fn a_job_that_was_deleted_with_what_it_kept_is_booked_in_full() {
+fn the_pool_of_a_deleted_job_is_booked_in_full() {
     let mut run = begun(&keeping(2));
-    run.take(&well(100, job(0), 90));
+    run.take(&completed(100, job(0), 90));
     let gone = recorded(110, Fact::PoolOver { job: job(0), retained: Retained::Unknown });
-    check_next(&mut run, &[gone], &[&format!("kept after 0-0-1: unknown, {KEPT}")]);
+    check_next(&mut run, &[gone], &[&format!("pool of 0-0-1: unknown, {KEPT}")]);
 }
 
 #[test]
-fn a_job_that_never_had_instances_keeps_none() {
+fn a_job_without_instances_keeps_no_pool() {
     let mut run = begun(&keeping(5));
     run.take(&[logged(1, job(0), 1, 0.5)]);
     let mut other = begun(&keeping(5));
-    check_next(&mut other, &[refused(100, job(0))], &["trial 0 failed: no such role", "start 1-0-1, kept"]);
+    check_next(
+        &mut other,
+        &[refused(100, job(0))],
+        &["trial 0 failed: no such role", "start 1-0-1, with pool"],
+    );
     assert!(other.state.pools.is_empty());
     let nothing = described(100, job(1), Stopped, 0);
-    check_next(&mut other, &[nothing], &["trial 1 stopped outside", "start 2-0-1, kept"]);
-    assert_eq!(books(&other), (0, WORST_CASE + KEPT));
+    check_next(&mut other, &[nothing], &["trial 1 stopped outside", "start 2-0-1, with pool"]);
+    assert_eq!(ledger(&other), (0, WORST_CASE + KEPT));
 }
 
-/// What is reserved for idle instances must not keep a job from starting.
+/// The reservation of idle instances must not block a job.
 #[test]
-fn what_a_job_lacks_is_taken_from_what_is_kept() {
+fn a_pool_is_released_when_a_job_needs_its_money() {
     let mut definition = keeping(9);
     definition.cap = Some(MicroUsd(WORST_CASE + KEPT + 50 * SECOND));
     let mut run = begun(&definition);
-    let expect = ["trial 0 completed", "release what is kept after 0-0-1"];
-    check_next(&mut run, &well(100, job(0), 90), &expect);
-    check_next(&mut run, &[over(101, job(0), 1)], &["kept after 0-0-1: 1 s, 100", "start 1-0-1"]);
+    let expect = ["trial 0 completed", "release pool of 0-0-1"];
+    check_next(&mut run, &completed(100, job(0), 90), &expect);
+    check_next(&mut run, &[over(101, job(0), 1)], &["pool of 0-0-1: 1 s, 100", "start 1-0-1"]);
     assert!(run.state.ledger.within_cap());
 }
 
 #[test]
-fn where_the_cap_does_not_pay_for_keeping_a_job_starts_without() {
+fn a_job_starts_without_a_pool_when_the_cap_does_not_pay_for_it() {
     let mut definition = keeping(9);
     definition.cap = Some(MicroUsd(WORST_CASE + KEPT - 1));
     let mut run = Run::new(&definition);
     check_next(&mut run, &[submitted()], &["start 0-0-1"]);
-    assert_eq!(books(&run), (0, WORST_CASE));
+    assert_eq!(ledger(&run), (0, WORST_CASE));
 }
 
 #[test]
-fn while_a_tuning_is_paused_nothing_is_kept() {
+fn a_paused_tuning_keeps_no_pools() {
     let mut run = begun(&keeping(9));
     let pause = |seconds, paused| {
         recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
     };
     run.take(&[pause(10, true)]);
-    check_next(&mut run, &well(100, job(0), 90), &["trial 0 completed", "release what is kept after 0-0-1"]);
-    check_next(&mut run, &[pause(101, false)], &["start 1-0-1, kept"]);
+    check_next(&mut run, &completed(100, job(0), 90), &["trial 0 completed", "release pool of 0-0-1"]);
+    check_next(&mut run, &[pause(101, false)], &["start 1-0-1, with pool"]);
 }
 
 #[test]
-fn more_than_the_jobs_at_once_can_take_is_let_go_the_oldest_first() {
+fn pools_above_the_parallel_limit_are_released_oldest_first() {
     let mut definition = keeping(20);
     definition.limits.max_parallel = 2;
     let mut run = begun(&definition);
-    run.take(&well(100, job(0), 90));
-    run.take(&well(110, job(1), 90));
-    let expect = ["trial 2 completed", "start 4-0-1, kept", "release what is kept after 0-0-1"];
-    check_next(&mut run, &well(120, job(2), 10), &expect);
+    run.take(&completed(100, job(0), 90));
+    run.take(&completed(110, job(1), 90));
+    let expect = ["trial 2 completed", "start 4-0-1, with pool", "release pool of 0-0-1"];
+    check_next(&mut run, &completed(120, job(2), 10), &expect);
 }
 
 #[test]
-fn a_bill_above_what_the_job_itself_could_cost_is_an_overrun_though_keeping_was_reserved() {
+fn a_bill_above_the_worst_case_of_the_job_is_an_overrun_despite_the_pool_reservation() {
     let mut run = begun(&keeping(9));
-    let rulings = run.take(&well(5_000, job(0), 3_901));
+    let rulings = run.take(&completed(5_000, job(0), 3_901));
     assert!(rulings.contains(&Ruling::OverrunSeen), "{rulings:?}");
 }
 
 #[test]
-fn where_a_grant_was_denied_nothing_is_kept() {
+fn after_a_denied_grant_jobs_start_without_pools() {
     let mut run = Run::new(&granting(keeping(9)));
     let asks = format!("ask 1: {0} to {0}", WORST_CASE + KEPT);
     check_next(&mut run, &[submitted()], &[&asks]);

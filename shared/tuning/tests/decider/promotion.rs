@@ -1,5 +1,5 @@
-//! Promotion over whole histories: the plan is kept, every bracket gets to its end, nothing stalls, nothing is trained
-//! twice. Single rules: `waits.rs`.
+//! Promotion over whole histories: the decider keeps the plan, every bracket reaches its end, and no epoch is trained
+//! twice. `waits.rs` tests the single rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,14 +18,14 @@ use crate::support::run::Run;
 use crate::support::service::{Faults, value};
 use crate::support::world::World;
 
-/// One full set of brackets: rungs at 1, 3, 9 epochs for 9, 3, 1 trials; at 3, 9 for 5, 1; at 9 for 3.
-fn set(scheduling: Scheduling) -> Definition {
+/// Returns one full set of brackets: rungs at 1, 3, 9 epochs for 9, 3, 1 trials; at 3, 9 for 5, 1; at 9 for 3.
+fn one_set(scheduling: Scheduling) -> Definition {
     let mut definition = promoting(hyperband(), scheduling);
     definition.limits.max_jobs = definition.plan().jobs();
     definition
 }
 
-/// Jobs that were ordered, by bracket and rung.
+/// Returns the trials of the ordered jobs, by bracket and rung.
 fn ordered(world: &World) -> BTreeMap<(u32, u32), Vec<u32>> {
     let mut ordered: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for ruling in &world.run.rulings {
@@ -36,8 +36,8 @@ fn ordered(world: &World) -> BTreeMap<(u32, u32), Vec<u32>> {
     ordered
 }
 
-/// The trials that a job of their bracket's last rung was ordered for, by bracket.
-fn at_the_top(world: &World) -> BTreeMap<u32, BTreeSet<u32>> {
+/// Returns the trials with a job at the last rung, by bracket.
+fn trials_at_the_top(world: &World) -> BTreeMap<u32, BTreeSet<u32>> {
     let mut top: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for ((bracket, rung), trials) in ordered(world) {
         if rung == world.run.definition.last_rung(bracket) {
@@ -48,8 +48,8 @@ fn at_the_top(world: &World) -> BTreeMap<u32, BTreeSet<u32>> {
 }
 
 #[test]
-fn one_synchronous_set_runs_the_jobs_of_the_plans_table() {
-    let mut world = World::perfect(&set(Synchronous));
+fn one_synchronous_set_runs_the_planned_jobs() {
+    let mut world = World::perfect(&one_set(Synchronous));
     world.play();
     let counts: BTreeMap<_, _> = ordered(&world).iter().map(|(place, jobs)| (*place, jobs.len())).collect();
     let plan = [((0, 0), 9), ((0, 1), 3), ((0, 2), 1), ((1, 0), 5), ((1, 1), 1), ((2, 0), 3)];
@@ -58,8 +58,8 @@ fn one_synchronous_set_runs_the_jobs_of_the_plans_table() {
 }
 
 #[test]
-fn a_synchronous_rung_sends_on_its_best() {
-    let mut world = World::perfect(&set(Synchronous));
+fn a_synchronous_rung_promotes_its_best_trials() {
+    let mut world = World::perfect(&one_set(Synchronous));
     world.play();
     let ordered = ordered(&world);
     for ((bracket, rung), trials) in &ordered {
@@ -73,17 +73,17 @@ fn a_synchronous_rung_sends_on_its_best() {
 }
 
 #[test]
-fn an_asynchronous_set_uses_its_jobs_and_sends_one_of_every_bracket_to_the_end() {
-    let mut world = World::perfect(&set(Asynchronous));
+fn an_asynchronous_set_uses_its_jobs_and_reaches_every_last_rung() {
+    let mut world = World::perfect(&one_set(Asynchronous));
     world.play();
     assert_eq!(world.run.state.launched, world.run.definition.limits.max_jobs);
-    assert_eq!(at_the_top(&world).len(), 3, "{:?}", ordered(&world));
+    assert_eq!(trials_at_the_top(&world).len(), 3, "{:?}", ordered(&world));
 }
 
-/// Ray 6780 (some numbers left only paused trials), 37605 (paused for ever), 39157 (levels that repeat); Katib 1168
-/// (stuck when there were fewer trials than planned), 1366 (stopped after the first bracket).
+/// Known bugs of other tuners. Ray 6780: some numbers left only paused trials; 37605: paused for ever; 39157: repeated
+/// levels. Katib 1168: stuck with fewer trials than planned; 1366: stopped after the first bracket.
 #[test]
-fn nothing_stalls_whatever_the_numbers() {
+fn no_combination_of_numbers_stalls() {
     for scheduling in [Asynchronous, Synchronous] {
         for max_resource in [1, 2, 3, 8, 9, 10, 27, 100] {
             for eta in [2, 3, 4] {
@@ -93,7 +93,7 @@ fn nothing_stalls_whatever_the_numbers() {
                     let mut world = World::perfect(&definition);
                     world.play();
                     let numbers = (scheduling, max_resource, eta, max_jobs);
-                    assert!(!at_the_top(&world).is_empty(), "{numbers:?}: {:?}", ordered(&world));
+                    assert!(!trials_at_the_top(&world).is_empty(), "{numbers:?}: {:?}", ordered(&world));
                 }
             }
         }
@@ -101,8 +101,8 @@ fn nothing_stalls_whatever_the_numbers() {
 }
 
 #[test]
-fn more_jobs_than_a_set_begin_another_round() {
-    let mut definition = set(Synchronous);
+fn jobs_beyond_one_set_begin_another_round() {
+    let mut definition = one_set(Synchronous);
     definition.limits.max_jobs *= 3;
     let mut world = World::perfect(&definition);
     world.play();
@@ -110,24 +110,24 @@ fn more_jobs_than_a_set_begin_another_round() {
     let plan = [((0, 0), 27), ((0, 1), 9), ((0, 2), 3), ((1, 0), 15), ((1, 1), 3), ((2, 0), 9)];
     assert_eq!(counts, BTreeMap::from(plan));
     let past = world.run.state.rungs.iter().flatten().map(|rung| rung.arrivals.len()).sum::<usize>();
-    assert_eq!(past, 27 + 9 + 15, "rounds that are over are counted, and leave the state");
+    assert_eq!(past, 27 + 9 + 15, "finished rounds are counted and leave the state");
     assert!(world.run.state.cohorts.is_empty());
 }
 
 #[test]
-fn a_bracket_whose_trials_all_fail_ends_and_the_tuning_goes_on() {
+fn a_bracket_whose_trials_all_fail_ends_and_the_tuning_continues() {
     for scheduling in [Asynchronous, Synchronous] {
-        let mut run = Run::new(&set(scheduling));
+        let mut run = Run::new(&one_set(scheduling));
         run.take(&[submitted()]);
         let mut failures = 0;
-        // Every job of bracket 0 fails, all others do as they should.
+        // Every job of bracket 0 fails; all others complete.
         while !run.state.is_ended() {
             let jobs: Vec<_> = run.state.jobs().map(|(key, trial, _)| (key, trial.bracket)).collect();
             for (key, bracket) in jobs {
                 let level = run.definition.level(bracket, key.rung);
                 failures += u32::from(bracket == 0);
                 let end = if bracket == 0 { JobEnd::AlgorithmError } else { Completed };
-                // A first value, so that the tuning is not given up.
+                // A first value keeps the tuning from failing.
                 run.take(&[logged(1, key, u64::from(level), 0.5)]);
                 run.take(&[described(2, key, end, 10)]);
             }
@@ -153,8 +153,8 @@ fn unsaved(faults: Faults) -> impl Strategy<Value = Faults> {
 proptest! {
     #![proptest_config(cases(120))]
 
-    /// "P3 any order, duplication or loss ends in a finished tuning": any history of promotions ends, within all
-    /// limits, every trial at an end; after every step all that is checked of every tuning, P1, P5 and P6 among it.
+    /// "P3 any order, duplication or loss ends in a finished tuning": any history of promotions ends within all limits,
+    /// and every trial ends. After every step, [`Run::take`] checks P1, P5, P6 and the invariants.
     #[test]
     fn a_history_of_promotions_ends_within_all_limits(
         definition in definitions(),
@@ -177,43 +177,43 @@ proptest! {
         prop_assert!(run.largest < 100_000, "{} bytes", run.largest);
     }
 
-    /// With enough jobs, a trial of every bracket reaches the last rung, unless failures have emptied a rung of it.
+    /// With enough jobs, a trial of every bracket reaches the last rung, unless failures empty one of its rungs.
     #[test]
-    fn a_bracket_that_failures_do_not_empty_gets_to_its_end(
+    fn a_bracket_without_an_emptied_rung_reaches_its_last_rung(
         scheduling in scheduling(),
         faults in faults(),
         failed in 0.0..0.15_f64,
         rounds in 1_u32..3,
         max_resource in 3_u32..30,
     ) {
-        let mut definition = set(scheduling);
+        let mut definition = one_set(scheduling);
         definition.strategy = Resources::Hyperband { min_resource: 1, max_resource, eta: 3 };
         definition.limits.max_jobs = definition.plan().jobs() * rounds;
-        // What needs further attempts uses up jobs.
+        // Faults that cause retries are off: retries use up jobs.
         let faults = Faults { failed: failed / f64::from(max_resource), hung: 0.0, unserved: 0.0, refused: 0.0, ..faults };
         let world = play(&definition, faults, None, 50);
         let ended = |why: &EndReason| matches!(why, EndReason::MaxJobs);
         if !matches!(&world.run.state.status, Status::Ended { why, .. } if ended(why)) {
             return Ok(());
         }
-        // A further attempt takes a job that was meant for another.
+        // A retry takes a job from another trial.
         if ordered(&world).values().any(|trials| trials.iter().collect::<BTreeSet<_>>().len() < trials.len()) {
             return Ok(());
         }
-        let top = at_the_top(&world);
+        let top = trials_at_the_top(&world);
         let state = &world.run.state;
         for bracket in 0..u32::try_from(state.rungs.len()).unwrap() {
             let cohorts = state.cohorts.iter().filter(|cohort| cohort.bracket == bracket);
             let kept = &state.rungs[usize::try_from(bracket).unwrap()];
             let all: Vec<_> = cohorts.map(|cohort| &cohort.rungs).chain([kept]).collect();
-            // A rung at which something ended, and nothing with a value.
+            // Whether all arrivals at some rung are without a value.
             let emptied = (0..kept.len()).any(|rung| {
                 let mut ended = all.iter().flat_map(|rungs| &rungs[rung].arrivals).peekable();
                 ended.peek().is_some() && ended.all(|(_, value)| value.is_none())
             });
             let joined = state.joined[usize::try_from(bracket).unwrap()];
             if joined > 0 && !emptied {
-                // One whose program went on beyond its level may need no job at the top.
+                // A trial whose program trained past its level may need no job at the top.
                 let last = world.run.definition.last_rung(bracket);
                 let promoted = world.run.rulings.iter().any(|ruling| {
                     matches!(ruling, Ruling::TrialPromoted { bracket: of, rung, .. } if *of == bracket && rung + 1 == last)
@@ -223,20 +223,20 @@ proptest! {
         }
     }
 
-    /// "A promoted trial never pays twice for resource that it has": it goes on from where it was promoted; and where a
-    /// checkpoint was lost it is said, once, and of no other job. But one epoch trained again to the same bits looks like a
-    /// value shown again.
+    /// "A promoted trial never pays twice for resource that it has": it resumes where it was promoted. After the loss
+    /// of a checkpoint, the repeat is reported once, and for no other job. A single repeated epoch is not reported: it
+    /// looks like the last value, logged again.
     #[test]
-    fn what_is_trained_twice_is_told(
+    fn repeated_epochs_are_reported(
         scheduling in scheduling(),
         seed in any::<u64>(),
         unsaved in prop_oneof![Just(0.0), Just(0.4)],
         per_attempt in any::<bool>(),
     ) {
-        let mut definition = set(scheduling);
+        let mut definition = one_set(scheduling);
         definition.epochs.per_attempt = per_attempt;
         let world = play(&definition, Faults { seed, unsaved, ..Faults::default() }, None, 50);
-        let told: BTreeMap<_, _> = world.run.rulings.iter().filter_map(|ruling| {
+        let reported: BTreeMap<_, _> = world.run.rulings.iter().filter_map(|ruling| {
             if let Ruling::ResourceRepeated { job, had, from } = ruling { Some((*job, (*had, *from))) } else { None }
         }).collect();
         let mut expect = BTreeMap::new();
@@ -246,29 +246,29 @@ proptest! {
             if unsaved == 0.0 {
                 prop_assert!(work.from >= had, "{job}: {work:?}");
             }
-            // Of one that ignores its level nothing can be concluded from the number of its lines.
+            // The number of lines proves nothing about a program that ignores its level.
             if work.from + 1 < had && (!per_attempt || job.trial % 10 != 3) {
                 expect.insert(*job, (had, work.from));
             }
         }
         if per_attempt {
-            prop_assert!(expect.iter().all(|(job, numbers)| told.get(job) == Some(numbers)), "{expect:?} {told:?}");
+            prop_assert!(expect.iter().all(|(job, numbers)| reported.get(job) == Some(numbers)),
+                "{expect:?} {reported:?}");
         } else {
-            prop_assert_eq!(told, expect);
+            prop_assert_eq!(reported, expect);
         }
     }
 
-    /// The value with which a trial waits is the one its program had at that level, also where its lines are counted
-    /// anew in every job.
+    /// A trial waits with the value that its program had at the level, even if every job counts its lines from 1.
     #[test]
-    fn a_trial_is_compared_by_its_value_at_the_level(
+    fn a_trial_waits_with_its_value_at_the_level(
         scheduling in scheduling(),
         seed in any::<u64>(),
         unsaved in prop_oneof![Just(0.0), Just(0.4)],
         interrupted in prop_oneof![Just(0.0), Just(0.1)],
         captured in any::<bool>(),
     ) {
-        let mut definition = set(scheduling);
+        let mut definition = one_set(scheduling);
         definition.epochs.per_attempt = true;
         definition.epochs.captured = captured;
         let faults = Faults { seed, interrupted, unsaved, ..Faults::default() };
@@ -283,7 +283,7 @@ proptest! {
         }
     }
 
-    /// "P6 a rung never promotes more than it may, and never a failure": recounted from the log of rulings.
+    /// "P6 a rung never promotes more than it may, and never a failure": counted again from the rulings.
     #[test]
     fn p6_a_rung_never_promotes_more_than_it_may_and_never_a_failure(
         definition in definitions(),
@@ -310,14 +310,14 @@ proptest! {
                 }
                 Ruling::TrialPromoted { trial, bracket, round, rung, value, verdict, .. } => {
                     let here = &values[&(*bracket, *round, *rung)];
-                    let mine = here.iter().find(|(other, _)| other == trial).unwrap().1;
-                    prop_assert!(mine.is_some() && mine == *value, "never a failure: {ruling:?}");
+                    let own = here.iter().find(|(other, _)| other == trial).unwrap().1;
+                    prop_assert!(own.is_some() && own == *value, "never a failure: {ruling:?}");
                     let better = here.iter().filter(|(other, value)| {
-                        value.is_some_and(|value| value > mine.unwrap() || (value >= mine.unwrap() && other < trial))
+                        value.is_some_and(|value| value > own.unwrap() || (value >= own.unwrap() && other < trial))
                     }).count();
                     prop_assert_eq!(usize::try_from(verdict.rank).unwrap(), better, "{:?}", ruling);
-                    let whole = (joined[&(*bracket, *round)] / eta.pow(rung + 1)).max(1);
-                    prop_assert!(verdict.rank < whole, "{ruling:?} of {whole}");
+                    let allowed = (joined[&(*bracket, *round)] / eta.pow(rung + 1)).max(1);
+                    prop_assert!(verdict.rank < allowed, "{ruling:?} of {allowed}");
                 }
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! A quota of the account that lets nothing start: what a tuning holds and asks for while it waits, and how long it does.
+//! Account quotas that block every start: what the tuning reserves and orders while it waits, and when it gives up.
 
 use tuning::decide::{deadline, settled_by};
 use tuning::definition::Definition;
@@ -12,14 +12,14 @@ use crate::support::run::Run;
 
 const DAY: i64 = 86_400;
 
-/// The quota keeps `key` from being started, for five minutes more.
+/// Returns the fact that a quota defers the start of `key` by five minutes.
 fn limited(seconds: i64, key: JobKey) -> Recorded {
     let reason = "ResourceLimitExceeded: 0 ml.p5.48xlarge for training job usage".to_owned();
     let not_before = at(seconds + 300);
-    recorded(seconds, Fact::ActionDeferred { job: key, not_before, reason, limited: true })
+    recorded(seconds, Fact::ActionDeferred { job: key, not_before, reason, quota_exceeded: true })
 }
 
-/// All jobs that it orders at once are limited.
+/// Returns a tuning whose first jobs are all deferred by the quota.
 fn waiting(definition: &Definition) -> Run {
     let mut run = Run::new(definition);
     run.take(&[submitted()]);
@@ -29,9 +29,9 @@ fn waiting(definition: &Definition) -> Run {
     run
 }
 
-/// A quota that was never raised kept the worst case of every job reserved, and each job asked for every five minutes.
+/// A quota that was never raised kept the worst case of every job reserved. Every job was retried every five minutes.
 #[test]
-fn regression_after_ten_minutes_one_job_stays_ordered_and_the_others_wait_without_money() {
+fn regression_after_ten_minutes_one_job_stays_ordered_and_the_others_release_their_money() {
     let mut run = waiting(&capped(jobs(20, 3), 3));
     check_next(&mut run, &[time_passed(604)], &[]);
     assert_eq!(deadline(&run.definition, &run.state), Some(at(605)));
@@ -39,17 +39,17 @@ fn regression_after_ten_minutes_one_job_stays_ordered_and_the_others_wait_withou
     let expect = ["retry after 1-0-1: Quota, from 606", "retry after 2-0-1: Quota, from 606"];
     check_next(&mut run, &[never_started(606, job(1)), never_started(606, job(2))], &expect);
     assert_eq!((run.state.ledger.reserved.0, run.state.launched), (WORST_CASE, 1));
-    // However often it is put off, nothing else is ordered.
+    // Further deferrals order no other job.
     for hour in 1..20 {
         check_next(&mut run, &[limited(hour * 3_600, job(0)), time_passed(hour * 3_600 + 400)], &[]);
     }
-    // There is room: all go on.
+    // The quota has room again: all jobs start.
     check_next(&mut run, &[started(72_000, job(0))], &["start 1-0-2", "start 2-0-2"]);
     assert_eq!(run.state.held, None);
 }
 
 #[test]
-fn the_next_job_takes_the_place_of_one_that_is_refused_while_it_waits() {
+fn the_next_job_replaces_a_job_that_is_refused_while_it_waits() {
     let mut run = waiting(&jobs(20, 2));
     check_next(&mut run, &[time_passed(605)], &["stop 1-0-1: quota"]);
     check_next(&mut run, &[never_started(606, job(1))], &["retry after 1-0-1: Quota, from 606"]);
@@ -57,7 +57,7 @@ fn the_next_job_takes_the_place_of_one_that_is_refused_while_it_waits() {
 }
 
 #[test]
-fn one_that_was_started_before_it_could_be_called_off_is_billed_and_tried_again() {
+fn a_job_that_starts_before_its_cancellation_is_billed_and_retried() {
     let mut run = waiting(&jobs(20, 2));
     check_next(&mut run, &[time_passed(605)], &["stop 1-0-1: quota"]);
     check_next(&mut run, &[phase(606, job(1), JobPhase::Training)], &[]);
@@ -66,32 +66,32 @@ fn one_that_was_started_before_it_could_be_called_off_is_billed_and_tried_again(
 }
 
 #[test]
-fn a_job_that_runs_holds_nobody_back() {
+fn a_quota_cancels_no_job_while_another_job_runs() {
     let mut run = Run::new(&jobs(20, 2));
     run.take(&[submitted()]);
     run.take(&[started(1, job(0))]);
     check_next(&mut run, &[limited(5, job(1)), time_passed(900)], &[]);
-    // Nothing runs only from its end on.
+    // The wait for the quota counts only from the end of the running job.
     let ended = [logged(950, job(0), 9, 0.5), described(1_000, job(0), Completed, 50)];
     run.take(&ended);
     assert_eq!(run.state.held, None);
 }
 
 #[test]
-fn what_is_not_a_quota_calls_nothing_off() {
+fn a_deferral_without_a_quota_cancels_no_job() {
     let mut run = Run::new(&jobs(20, 2));
     run.take(&[submitted()]);
     check_next(&mut run, &[deferred(5, job(0), 305), deferred(6, job(1), 306), time_passed(900)], &[]);
     check_next(&mut run, &[time_passed(2 * DAY)], &[]);
 }
 
-/// Such a tuning lived for ever.
+/// Such a tuning never ended.
 #[test]
-fn regression_a_quota_that_is_never_raised_fails_the_tuning_after_a_day_with_the_way_out() {
+fn regression_a_quota_that_is_never_raised_fails_the_tuning_after_a_day_with_advice() {
     let mut run = waiting(&jobs(20, 1));
     check_next(&mut run, &[time_passed(DAY + 4)], &[]);
     assert_eq!(deadline(&run.definition, &run.state), Some(at(DAY + 5)));
-    // Before it is given up all that is stored of its job is folded.
+    // All stored facts of the job are folded before the tuning fails.
     assert_eq!(
         (settled_by(&run.state, at(DAY + 4)), settled_by(&run.state, at(DAY + 5))),
         (vec![], vec![job(0)])
@@ -111,7 +111,7 @@ fn regression_a_quota_that_is_never_raised_fails_the_tuning_after_a_day_with_the
 }
 
 #[test]
-fn the_best_configuration_s_last_training_is_not_waited_for_longer_either() {
+fn a_refit_also_waits_for_the_quota_for_at_most_a_day() {
     let mut definition = Definition { refit: true, ..jobs(100, 1) };
     definition.limits.target = Some(0.7);
     let mut run = Run::new(&definition);

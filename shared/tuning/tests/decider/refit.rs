@@ -1,4 +1,4 @@
-//! The best configuration is trained once more at the end, within the cap and the number of jobs.
+//! The refit: at the end, the best configuration is trained once more, within the cap and the number of jobs.
 
 use tuning::definition::Definition;
 use tuning::definition::Scheduling::Asynchronous;
@@ -17,7 +17,7 @@ fn refit(definition: Definition) -> Definition {
     Definition { refit: true, ..definition }
 }
 
-/// Two trials of a search with three jobs: the second is the better one, at epoch 5.
+/// Returns a search with three jobs after two trials, of which the second is better, at epoch 5.
 fn searched() -> Run {
     let mut run = check(&refit(jobs(3, 2)), &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
     run.take(&[logged(10, job(0), 9, 0.5), logged(11, job(1), 5, 0.8), logged(12, job(1), 9, 0.6)]);
@@ -26,54 +26,54 @@ fn searched() -> Run {
 }
 
 #[test]
-fn when_the_search_is_over_the_best_is_trained_once_more_to_its_best_epoch() {
+fn after_the_search_the_refit_trains_the_best_configuration_to_its_best_epoch() {
     let mut run = searched();
-    let expect = ["trial 1 completed", "start 2-0-1 to 5 once more"];
+    let expect = ["trial 1 completed", "start 2-0-1 to 5 as refit"];
     check_next(&mut run, &[described(21, job(1), Completed, 10)], &expect);
     let Some(Ruling::StartOrdered { configuration, .. }) = run.rulings.last() else { panic!() };
     assert_eq!(*configuration, run.definition.configuration(1));
-    // It is compared with nobody, and not stopped at its last epoch.
+    // The refit is not judged, and not stopped at its last epoch.
     check_next(&mut run, &[logged(30, job(2), 1, 0.1), logged(31, job(2), 5, 0.81)], &[]);
     let expect = ["trial 2 completed", "ended: MaxJobs"];
     check_next(&mut run, &[described(40, job(2), Completed, 10)], &expect);
 }
 
 #[test]
-fn after_a_target_is_reached_too() {
+fn after_the_target_is_reached_the_refit_starts_and_is_retried() {
     let mut definition = refit(jobs(100, 1));
     definition.limits.target = Some(0.7);
     let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1"]);
     let rulings = run.take(&[logged(10, job(0), 3, 0.75)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text, ["ending: Target", "stop 0-0-1: tuning ending"]);
-    let expect = ["trial 0 stopped: tuning ending", "start 1-0-1 to 3 once more"];
+    let expect = ["trial 0 stopped: tuning ending", "start 1-0-1 to 3 as refit"];
     check_next(&mut run, &[described(20, job(0), Stopped, 10)], &expect);
-    // For want of capacity it is tried again, although the tuning ends.
+    // After a capacity error the refit is retried, although the tuning is ending.
     let expect = ["retry after 1-0-1: Capacity, from 60"];
     check_next(&mut run, &[described(30, job(1), CapacityError, 0)], &expect);
-    check_next(&mut run, &[time_passed(61)], &["start 1-0-2 to 3 once more"]);
+    check_next(&mut run, &[time_passed(61)], &["start 1-0-2 to 3 as refit"]);
     let expect = ["trial 1 completed", "ended: Target"];
     check_next(&mut run, &[described(90, attempt(1, 2), Completed, 10)], &expect);
 }
 
 #[test]
-fn beside_it_no_new_trial_is_started_after_a_target() {
+fn after_the_target_no_new_trial_starts_beside_the_refit() {
     let mut definition = refit(jobs(100, 2));
     definition.limits.target = Some(0.7);
     let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
     run.take(&[logged(10, job(0), 3, 0.75)]);
     run.take(&[described(20, job(0), Stopped, 10)]);
-    let expect = ["trial 1 stopped: tuning ending", "start 2-0-1 to 3 once more"];
+    let expect = ["trial 1 stopped: tuning ending", "start 2-0-1 to 3 as refit"];
     check_next(&mut run, &[described(21, job(1), Stopped, 10)], &expect);
     check_next(&mut run, &[time_passed(1_000)], &[]);
 }
 
 #[test]
-fn money_for_it_is_kept_back_from_the_beginning() {
+fn money_for_the_refit_is_set_aside_from_the_beginning() {
     let mut run = Run::new(&Definition { cap: Some(MicroUsd(2 * WORST_CASE)), ..refit(jobs(100, 4)) });
     check_next(&mut run, &[submitted()], &["start 0-0-1"]);
     run.take(&[logged(10, job(0), 9, 0.5)]);
-    let expect = ["trial 0 completed", "start 1-0-1 to 9 once more"];
+    let expect = ["trial 0 completed", "start 1-0-1 to 9 as refit"];
     check_next(&mut run, &[described(3_610, job(0), Completed, 3_600)], &expect);
     let rulings = run.take(&[described(7_000, job(1), Completed, 3_600)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
@@ -82,7 +82,7 @@ fn money_for_it_is_kept_back_from_the_beginning() {
 }
 
 #[test]
-fn a_stop_calls_it_off() {
+fn a_stop_request_stops_the_refit() {
     let mut run = searched();
     run.take(&[described(21, job(1), Completed, 10)]);
     let rulings = run.take(&[stop_requested(25)]);
@@ -93,7 +93,7 @@ fn a_stop_calls_it_off() {
 }
 
 #[test]
-fn a_search_that_found_nothing_trains_nothing_more() {
+fn a_search_without_values_has_no_refit() {
     let mut run = check(&refit(jobs(2, 1)), &[], &[submitted()], &["start 0-0-1"]);
     let rulings = run.take(&[described(20, job(0), Completed, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
@@ -101,14 +101,14 @@ fn a_search_that_found_nothing_trains_nothing_more() {
 }
 
 #[test]
-fn after_a_bill_above_its_reservation_nothing_more_is_trained() {
+fn after_an_overrun_there_is_no_refit() {
     let given = [submitted(), logged(10, job(0), 9, 0.5)];
-    let expect = ["tell of the overrun", "trial 0 completed", "ended: CostCap"];
+    let expect = ["overrun notice", "trial 0 completed", "ended: CostCap"];
     check(&refit(jobs(9, 1)), &given, &[described(20, job(0), Completed, 5_000)], &expect);
 }
 
 #[test]
-fn with_promotions_it_is_one_job_more_and_whole_histories_end() {
+fn with_promotions_the_refit_is_one_more_job_and_the_tuning_ends() {
     let mut definition = refit(promoting(hyperband(), Asynchronous));
     definition.limits.max_jobs = definition.plan().jobs() + 1;
     let mut world = World::perfect(&definition);
@@ -121,11 +121,11 @@ fn with_promotions_it_is_one_job_more_and_whole_histories_end() {
     assert_eq!(again.count(), 1);
     assert_eq!(world.run.state.launched, definition.limits.max_jobs);
     let counted: u32 = world.run.state.joined.iter().sum();
-    assert_eq!(counted + 1, world.run.state.next_trial, "it joins no bracket");
+    assert_eq!(counted + 1, world.run.state.next_trial, "the refit joins no bracket");
 }
 
 #[test]
-fn a_pause_puts_it_off_and_the_tuning_does_not_end_without_it() {
+fn a_pause_delays_the_refit_and_the_end_of_the_tuning() {
     let paused = |seconds, paused| {
         let fact = Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) };
         recorded(seconds, fact)
@@ -133,12 +133,12 @@ fn a_pause_puts_it_off_and_the_tuning_does_not_end_without_it() {
     let mut run = searched();
     run.take(&[paused(20, true)]);
     check_next(&mut run, &[described(21, job(1), Completed, 10)], &["trial 1 completed"]);
-    check_next(&mut run, &[paused(30, false)], &["start 2-0-1 to 5 once more"]);
+    check_next(&mut run, &[paused(30, false)], &["start 2-0-1 to 5 as refit"]);
 }
 
-/// That a fact taken again changes nothing is checked by every `take`.
+/// `Run::take` checks that a repeated fact changes nothing.
 #[test]
-fn a_stop_that_comes_again_while_its_bill_is_awaited_changes_nothing() {
+fn a_second_stop_request_before_the_bill_of_the_refit_changes_nothing() {
     let mut run = searched();
     run.take(&[described(21, job(1), Completed, 10)]);
     check_next(&mut run, &[ended(30, job(2), Completed)], &["bill 2-0-1"]);
@@ -148,7 +148,7 @@ fn a_stop_that_comes_again_while_its_bill_is_awaited_changes_nothing() {
 }
 
 #[test]
-fn a_stop_before_it_is_ordered_calls_it_off() {
+fn a_stop_request_before_the_order_cancels_the_refit() {
     let mut definition = refit(jobs(100, 1));
     definition.limits.target = Some(0.7);
     let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1"]);
@@ -157,7 +157,7 @@ fn a_stop_before_it_is_ordered_calls_it_off() {
     check_next(&mut run, &[stop_requested(15)], &[]);
     let expect = ["trial 0 stopped: tuning ending", "ended: Stopped"];
     check_next(&mut run, &[described(20, job(0), Stopped, 10)], &expect);
-    // Also one that a pause puts off.
+    // A stop also cancels a refit that a pause delays.
     let pause = Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(true) };
     held.take(&[recorded(15, pause)]);
     check_next(&mut held, &[described(20, job(0), Stopped, 10)], &["trial 0 stopped: tuning ending"]);
@@ -165,19 +165,19 @@ fn a_stop_before_it_is_ordered_calls_it_off() {
 }
 
 #[test]
-fn a_stop_that_comes_after_its_job_was_ended_for_silence_changes_nothing() {
+fn a_stop_request_after_the_refit_was_stopped_for_silence_changes_nothing() {
     let mut run = searched();
     run.take(&[described(21, job(1), Completed, 10)]);
     run.state.status = tuning::state::Status::Ending(EndReason::Target);
-    run.state.trials.get_mut(&2).unwrap().out = Some(StopWhy::NoObjective { seconds: 9 });
+    run.state.trials.get_mut(&2).unwrap().stop_why = Some(StopWhy::NoObjective { seconds: 9 });
     let before = run.state.clone();
-    // What is not recorded must not change the state.
+    // An unrecorded fact must not change the state.
     assert!(!fold(&run.definition, &mut run.state, &stop_requested(25)));
     assert!(run.state == before);
 }
 
 #[test]
-fn what_the_month_granted_for_it_is_not_given_back_before() {
+fn the_grant_for_the_refit_is_not_returned_before_it() {
     let mut definition = refit(granting(jobs(100, 1)));
     definition.limits.target = Some(0.7);
     let mut run = Run::new(&definition);
@@ -185,39 +185,39 @@ fn what_the_month_granted_for_it_is_not_given_back_before() {
     run.take(&[granted(1, 1, 2)]);
     let rulings = run.take(&[logged(10, job(0), 3, 0.75)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
-    assert_eq!(text, ["ending: Target", "stop 0-0-1: tuning ending"], "nothing is returned");
+    assert_eq!(text, ["ending: Target", "stop 0-0-1: tuning ending"], "no money is returned");
     let rulings = run.take(&[described(20, job(0), Stopped, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
-    assert!(text.contains(&"start 1-0-1 to 3 once more".to_owned()), "{text:?}");
+    assert!(text.contains(&"start 1-0-1 to 3 as refit".to_owned()), "{text:?}");
 }
 
-/// Found by the simulator: while the last job waited for capacity, the money that it left started new trials.
+/// Found by the simulator: while the refit waited for capacity, the rest of the money started new trials.
 #[test]
-fn the_search_does_not_go_on_after_it_although_money_is_left() {
+fn the_search_does_not_continue_after_the_refit_although_money_is_left() {
     let mut run = Run::new(&Definition { cap: Some(MicroUsd(2 * WORST_CASE)), ..refit(jobs(100, 1)) });
     run.take(&[submitted()]);
     run.take(&[logged(10, job(0), 9, 0.5)]);
     run.take(&[described(3_610, job(0), Completed, 3_600)]);
     let expect = ["retry after 1-0-1: Capacity, from 3730"];
     check_next(&mut run, &[described(3_700, job(1), CapacityError, 0)], &expect);
-    check_next(&mut run, &[time_passed(3_731)], &["start 1-0-2 to 9 once more"]);
+    check_next(&mut run, &[time_passed(3_731)], &["start 1-0-2 to 9 as refit"]);
     let rulings = run.take(&[described(3_800, attempt(1, 2), Completed, 10)]);
     assert!(!rulings.iter().any(|ruling| matches!(ruling, Ruling::StartOrdered { .. })), "{rulings:?}");
     assert_eq!(rulings.last(), Some(&Ruling::TuningEnded { why: EndReason::CostCap }));
 }
 
-/// Found by the simulator: it was ordered, and stopped at once because the tuning was ending.
+/// Found by the simulator: the refit was ordered and then stopped at once, because the tuning was ending.
 #[test]
-fn after_the_month_had_no_money_for_long_it_is_trained_to_its_end() {
+fn a_refit_after_the_month_cap_is_used_up_is_not_stopped() {
     let mut run = Run::new(&refit(granting(jobs(100, 1))));
     run.take(&[submitted()]);
     run.take(&[granted(1, 1, 2)]);
     run.take(&[logged(10, job(0), 3, 0.75)]);
     run.state.status = tuning::state::Status::Ending(EndReason::CostCap);
-    run.state.trials.get_mut(&0).unwrap().out = Some(StopWhy::TuningEnding);
+    run.state.trials.get_mut(&0).unwrap().stop_why = Some(StopWhy::TuningEnding);
     let rulings = run.take(&[described(20, job(0), Stopped, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
-    assert!(text.contains(&"start 1-0-1 to 3 once more".to_owned()), "{text:?}");
+    assert!(text.contains(&"start 1-0-1 to 3 as refit".to_owned()), "{text:?}");
     assert!(!text.iter().any(|ruling| ruling.starts_with("stop 1-0-1")), "{text:?}");
 }
 
@@ -230,7 +230,7 @@ fn regression_a_stop_also_cancels_the_refit_of_a_search_that_ended_at_the_cap() 
         run.take(&[granted(1, 1, 2)]);
         run.take(&[logged(10, job(0), 3, 0.75)]);
         run.state.status = tuning::state::Status::Ending(EndReason::CostCap);
-        run.state.trials.get_mut(&0).unwrap().out = Some(StopWhy::TuningEnding);
+        run.state.trials.get_mut(&0).unwrap().stop_why = Some(StopWhy::TuningEnding);
         run
     };
     // Before the refit is ordered, it never starts.

@@ -1,4 +1,4 @@
-//! Bugs that were found, each by name. What found it stands in the doc of its test.
+//! One test for each fixed bug. The doc of a test names the symptom and, if known, how the bug was found.
 
 use std::slice::from_ref;
 
@@ -14,80 +14,81 @@ fn plain(second: i64, value: f64) -> MetricLine {
     MetricLine { index: None, ..line(second, &format!("{second:05}"), 0, value) }
 }
 
-fn of(stream: &str, list: Vec<MetricLine>) -> Recorded {
+fn stream(stream: &str, list: Vec<MetricLine>) -> Recorded {
     lines(99, job(0), stream, list)
 }
 
-/// The fold changed the sign of life but said that nothing changed, so that the step lacked the fact and a loaded state
-/// was not the live one. Found by reading; [`Run::take`] holds it for every test.
+/// The fold changed the last sign of life but returned that nothing changed. The step lacked the fact, and the loaded
+/// state differed from the live one. Found by reading; [`Run::take`] checks it in every test.
 #[test]
-fn regression_a_job_told_to_have_started_twice_changes_nothing() {
+fn regression_a_second_start_of_a_job_changes_nothing() {
     check(&random(1, 1), &[submitted(), started(1, job(0))], &[started(50, job(0))], &[]);
 }
 
-/// A late line of an old stream entered its rank, but said that nothing changed.
+/// The fold added a late line to an old stream but returned that nothing changed.
 #[test]
 fn regression_a_late_line_of_an_earlier_stream_is_recorded() {
-    let given = [submitted(), of("a", vec![plain(1, 0.1)]), of("b", vec![plain(90, 0.2), plain(91, 0.3)])];
-    let run = check(&ranked(random(1, 1)), &given, &[of("a", vec![plain(2, 0.7)])], &[]);
+    let given =
+        [submitted(), stream("a", vec![plain(1, 0.1)]), stream("b", vec![plain(90, 0.2), plain(91, 0.3)])];
+    let run = check(&ranked(random(1, 1)), &given, &[stream("a", vec![plain(2, 0.7)])], &[]);
     assert_eq!(run.state.trials[&0].streams[0].lines.len(), 2);
 }
 
-/// A captured epoch told again with another time moved the stream's span to and fro.
+/// A captured epoch that arrived again with another time changed the stream's span each time.
 #[test]
-fn regression_an_epoch_told_at_two_times_has_one_span() {
+fn regression_an_epoch_with_two_times_has_one_span() {
     let list = vec![line(10, "x", 1, 0.1), line(5, "y", 1, 0.1)];
-    check(&random(1, 1), &[submitted(), of("a", list)], &[of("a", vec![line(10, "x", 1, 0.1)])], &[]);
+    check(&random(1, 1), &[submitted(), stream("a", list)], &[stream("a", vec![line(10, "x", 1, 0.1)])], &[]);
 }
 
-/// A line out of order in the stream after a restart wrote over the values of the stream before it.
+/// After a restart, a line out of order overwrote values of the stream before it.
 #[test]
 fn regression_lines_out_of_order_after_a_restart_leave_earlier_values_alone() {
-    let facts = [of("a", vec![plain(1, 0.1), plain(2, 0.2), plain(3, 0.3)]), of("b", vec![plain(20, 0.8)])];
+    let facts =
+        [stream("a", vec![plain(1, 0.1), plain(2, 0.2), plain(3, 0.3)]), stream("b", vec![plain(20, 0.8)])];
     let given = [from_ref(&submitted()), &facts].concat();
-    let run = check(&ranked(random(1, 1)), &given, &[of("b", vec![plain(10, 0.7)])], &[]);
+    let run = check(&ranked(random(1, 1)), &given, &[stream("b", vec![plain(10, 0.7)])], &[]);
     assert_eq!(run.curve(0), [(1, 0.1), (2, 0.2), (3, 0.3)]);
 }
 
-/// The best value was said to be at the newest epoch when its line came late, and not to move with its line.
+/// The incumbent's epoch was wrong after late lines: it did not move with the line of its value.
 #[test]
 fn regression_the_incumbent_s_epoch_is_that_of_its_line() {
-    let given = [submitted(), of("a", vec![plain(3, 0.3), plain(4, 0.9)])];
-    let run = check(&ranked(random(1, 1)), &given, &[of("a", vec![plain(1, 0.1)])], &[]);
+    let given = [submitted(), stream("a", vec![plain(3, 0.3), plain(4, 0.9)])];
+    let run = check(&ranked(random(1, 1)), &given, &[stream("a", vec![plain(1, 0.1)])], &[]);
     assert_eq!(run.state.incumbent.as_ref().map(|best| best.resource), Some(3));
 }
 
-/// The first fact of a restarted stream need not hold its first line: the proven offset was too large by what came
-/// before it, and the trial judged at an epoch that it had not reached.
+/// The first fact of a restarted stream may lack the first lines of the stream. The proven offset was too large by
+/// their number, so the trial was judged at an epoch that it had not reached.
 #[test]
-fn regression_a_checkpoint_proven_by_a_later_line_counts_not_too_much() {
+fn regression_a_checkpoint_proven_by_a_later_line_has_the_right_offset() {
     let first: Vec<_> =
         (0..5_i32).map(|n| line(i64::from(n), "x", n.unsigned_abs().into(), f64::from(n))).collect();
     let mut definition = random(1, 1);
     definition.epochs = tuning::definition::EpochRule { captured: true, base: 0, per_attempt: true };
     // Restarted after epoch 2; the fact with its index 0 is late: index 1 repeats epoch 4.
-    let given = [submitted(), of("a", first)];
-    let when = [of("b", vec![line(11, "x", 1, 3.0), line(12, "x", 2, 4.0), line(13, "x", 3, 7.0)])];
+    let given = [submitted(), stream("a", first)];
+    let when = [stream("b", vec![line(11, "x", 1, 3.0), line(12, "x", 2, 4.0), line(13, "x", 3, 7.0)])];
     let run = check(&definition, &given, &when, &[]);
     assert_eq!(run.state.trials[&0].streams[1].offset, 2);
     assert_eq!(run.curve(0).last(), Some(&(6, 7.0)));
 }
 
-/// The same where the epoch is the rank: lines before the one that proved its epoch do not move it.
+/// Ranked epochs: lines before the line that proved its epoch do not move that epoch.
 #[test]
 fn regression_a_proven_rank_stays_when_earlier_lines_come_late() {
     let given = [
         submitted(),
-        of("a", (1..=5).map(|n| plain(n, f64::from(i32::try_from(n).unwrap()))).collect()),
-        of("b", vec![plain(22, 4.0), plain(23, 5.0), plain(24, 8.0)]),
+        stream("a", (1..=5).map(|n| plain(n, f64::from(i32::try_from(n).unwrap()))).collect()),
+        stream("b", vec![plain(22, 4.0), plain(23, 5.0), plain(24, 8.0)]),
     ];
-    let run = check(&ranked(random(1, 1)), &given, &[of("b", vec![plain(20, 2.0), plain(21, 3.0)])], &[]);
+    let run = check(&ranked(random(1, 1)), &given, &[stream("b", vec![plain(20, 2.0), plain(21, 3.0)])], &[]);
     assert_eq!(run.state.trials[&0].streams[1].offset, 1);
     assert_eq!(run.curve(0).last(), Some(&(6, 8.0)));
 }
 
-/// A trial that waits for a further attempt was started again, and stopped at once, when late lines of its last job put
-/// it out at a rung.
+/// A trial waited for a retry when late lines of its last job put it out at a rung. It was started again.
 #[test]
 fn regression_a_waiting_trial_that_is_out_is_not_started_again() {
     let run = &mut check(
@@ -103,7 +104,7 @@ fn regression_a_waiting_trial_that_is_out_is_not_started_again() {
     );
 }
 
-/// The same when the late lines show that it had all its epochs.
+/// A trial waited for a retry when late lines completed its epochs. It was started again.
 #[test]
 fn regression_a_waiting_trial_with_all_its_epochs_is_not_started_again() {
     let given = [submitted(), logged(1, job(0), 3, 0.5), described(60, job(0), ServiceError, 9)];
@@ -111,9 +112,9 @@ fn regression_a_waiting_trial_with_all_its_epochs_is_not_started_again() {
     check(&jobs(9, 1), &given, &when, &["trial 0 stopped: max resource"]);
 }
 
-/// A job that ended by a service fault, or at its limit, with all its epochs was tried again.
+/// A job with all its epochs was retried after a service error or a timeout.
 #[test]
-fn regression_a_job_that_ended_with_all_its_epochs_is_not_tried_again() {
+fn regression_a_job_that_ended_with_all_its_epochs_is_not_retried() {
     for (end, word) in
         [(ServiceError, "failed: the training job failed without a reason"), (MaxRuntime, "ran out of time")]
     {
@@ -123,14 +124,14 @@ fn regression_a_job_that_ended_with_all_its_epochs_is_not_tried_again() {
     }
 }
 
-/// The same notice of a deferral, told again after the start, was a change each time.
+/// A deferral that arrived again after the start counted as a change each time.
 #[test]
-fn regression_a_deferral_told_again_after_the_start_changes_nothing() {
+fn regression_a_repeated_deferral_after_the_start_changes_nothing() {
     let given = [submitted(), deferred(1, job(0), 60), started(61, job(0))];
     check(&random(1, 1), &given, &[deferred(1, job(0), 60)], &[]);
 }
 
-/// A refused further attempt counted as a job with a final objective value: that of the attempt before it.
+/// A refused retry counted as a job with the final objective value of the attempt before it.
 #[test]
 fn regression_a_refused_attempt_has_no_objective_value() {
     let given = [submitted(), logged(1, job(0), 1, 0.5), described(60, job(0), ServiceError, 9)];
@@ -144,9 +145,9 @@ fn regression_a_refused_attempt_has_no_objective_value() {
     assert_eq!(run.state.counters.objective_succeeded, 1);
 }
 
-/// The wait before the n-th attempt doubled without a bound.
+/// The wait before a retry doubled without a bound.
 #[test]
-fn regression_the_wait_before_a_further_attempt_is_at_most_an_hour() {
+fn regression_the_wait_before_a_retry_is_at_most_an_hour() {
     let mut definition = random(9, 1);
     definition.max_interruptions = 40;
     let mut run = Run::new(&definition);
@@ -159,15 +160,15 @@ fn regression_the_wait_before_a_further_attempt_is_at_most_an_hour() {
     );
 }
 
-/// An infinity in the state is `null` in the snapshot, and so not the same state when it is read again.
+/// JSON stores an infinity as `null`, so the state changed when the snapshot was read.
 #[test]
-fn regression_an_infinite_value_is_no_number() {
+fn regression_an_infinite_value_is_not_a_number() {
     let when = [logged(1, job(0), 1, f64::INFINITY)];
     let run = check(&random(1, 1), &[submitted()], &when, &[]);
     assert_eq!(run.state.incumbent, None);
 }
 
-/// A rung was rebuilt and sorted for every verdict; now its place is looked up. Both come to the same.
+/// Every verdict rebuilt and sorted the rung; now the stored rung returns the same verdict by a lookup.
 #[test]
 fn regression_a_stored_rung_judges_as_the_rung_itself() {
     use hyperband::ranking::{Direction, Score};
@@ -176,14 +177,14 @@ fn regression_a_stored_rung_judges_as_the_rung_itself() {
         let score = value.map_or(Score::NotFinite, Score::of);
         let verdict = stored.judge(Direction::Minimize, 3, trial, value);
         assert_eq!(verdict, stored.rung(Direction::Minimize).judge(Direction::Minimize, 3, trial, score));
-        stored.arrive(Direction::Minimize, trial, value, verdict.goes_on);
+        stored.arrive(Direction::Minimize, trial, value, verdict.continues);
     }
-    assert_eq!(stored.went_on, 2);
+    assert_eq!(stored.continued, 2);
 }
 
-/// A description that shows neither a start nor a bill of a job that had been seen to run freed its whole reservation.
+/// A description without a start and without a bill freed the whole reservation of a job that had run.
 #[test]
-fn regression_a_bill_of_nothing_for_a_job_that_ran_is_not_believed() {
+fn regression_an_empty_bill_of_a_job_that_ran_is_ignored() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let definition = capped(random(9, 1), 1);
     let run = check(&definition, &given, &[described(60, job(0), ServiceError, 0)], &["bill 0-0-1"]);
@@ -192,39 +193,39 @@ fn regression_a_bill_of_nothing_for_a_job_that_ran_is_not_believed() {
     let settled = ["settle 0-0-1 in full", "retry after 0-0-1: ServiceError, from 3760", "trial 0 failed: "];
     run.take(&[time_passed(130)]);
     let rulings = run.take(&[time_passed(130 + 3_600)]);
-    let told: Vec<String> = rulings.iter().map(crate::support::render::render).collect();
-    assert_eq!(told[..2], settled[..2]);
+    let rendered: Vec<String> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(rendered[..2], settled[..2]);
     assert_eq!(run.state.ledger.spent.0, WORST_CASE);
 }
 
-/// A job that its user deleted, and whose end nobody saw, held its slot and its money for ever.
+/// A job that its user deleted, without an end event, kept its slot and its money for ever.
 #[test]
-fn regression_a_job_that_vanished_is_settled_in_full_when_it_must_have_ended() {
+fn regression_a_vanished_job_is_settled_in_full_after_its_latest_end() {
     let given = [submitted(), started(1, job(0))];
     let mut run = check(&capped(random(9, 1), 4), &given, &[], &[]);
-    let must_have_ended = 1 + 3_600 + 120 + 180;
-    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(must_have_ended)));
-    check_next(&mut run, &[time_passed(must_have_ended)], &[]);
-    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(must_have_ended + 3_600)));
-    check_next(&mut run, &[time_passed(must_have_ended + 3_599)], &[]);
+    let latest_end = 1 + 3_600 + 120 + 180;
+    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(latest_end)));
+    check_next(&mut run, &[time_passed(latest_end)], &[]);
+    assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(latest_end + 3_600)));
+    check_next(&mut run, &[time_passed(latest_end + 3_599)], &[]);
     let expect =
         ["settle 0-0-1 in full", "trial 0 failed: the training job failed without a reason", "start 1-0-1"];
-    check_next(&mut run, &[time_passed(must_have_ended + 3_600)], &expect);
+    check_next(&mut run, &[time_passed(latest_end + 3_600)], &expect);
 }
 
-/// Lines of a job that was never ordered, named like one of ours, entered a trial.
+/// Lines of a foreign job with a name like ours entered a trial.
 #[test]
-fn regression_a_line_of_a_job_that_was_never_ordered_is_nobody_s() {
+fn regression_a_line_of_a_job_that_was_never_ordered_is_ignored() {
     use tuning::fact::JobKey;
-    let stranger = JobKey { trial: 0, rung: 3, attempt: 1 };
+    let foreign = JobKey { trial: 0, rung: 3, attempt: 1 };
     let run =
-        check(&random(1, 1), &[submitted()], &[lines(5, stranger, "x", vec![line(5, "x", 1, 0.9)])], &[]);
+        check(&random(1, 1), &[submitted()], &[lines(5, foreign, "x", vec![line(5, "x", 1, 0.9)])], &[]);
     assert!(run.state.incumbent.is_none());
 }
 
-/// Forty jobs with long categories made a step that no table takes, and so a tuning that never began.
+/// Forty jobs with long categories made a step above DynamoDB's item size, so the tuning never started.
 #[test]
-fn regression_a_step_stays_below_the_largest_row_whatever_the_configurations() {
+fn regression_a_step_fits_a_row_with_any_configurations() {
     use search::{Domain, Parameter, Space};
     let long = |index: usize| Parameter {
         name: format!("{index:0250}"),
@@ -242,17 +243,17 @@ fn regression_a_step_stays_below_the_largest_row_whatever_the_configurations() {
         assert!(bytes < 290_000, "step {n} has {bytes} bytes");
         started += step.rulings.len();
         facts.clear();
-        if !advanced.owed {
+        if !advanced.has_more {
             break;
         }
     }
     assert_eq!(started, 100);
 }
 
-/// After two hours without a stream the facts came, an old end first and then a new start: the clock jumped, and the bill
-/// that had just been ordered counted as an hour late. Found by the fault simulator, seed 40.
+/// After two hours without a stream, an old end and then a new start arrived. The clock jumped, so a bill that had just
+/// been ordered counted as an hour late. Found by the fault simulator, seed 40.
 #[test]
-fn regression_facts_that_come_hours_late_do_not_make_a_bill_late() {
+fn regression_facts_that_arrive_hours_late_do_not_make_a_bill_late() {
     let given = [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed)];
     let mut run = check(&random(9, 2), &given, &[], &[]);
     check_next(&mut run, &[logged(7_200, job(1), 1, 0.5)], &[]);
@@ -260,29 +261,29 @@ fn regression_facts_that_come_hours_late_do_not_make_a_bill_late() {
     check_next(&mut run, &[described(60, job(0), Completed, 50)], &["trial 0 completed"]);
 }
 
-/// The values of a restarted program that repeats none stood at no epoch, and the best of them was forgotten.
+/// A restarted program that repeats no value proves no epoch; the best of its values was lost.
 #[test]
 fn regression_the_best_value_after_an_unproven_restart_is_the_incumbent() {
-    let first = of("a", vec![plain(1, 0.1), plain(2, 0.2), plain(3, 0.3)]);
+    let first = stream("a", vec![plain(1, 0.1), plain(2, 0.2), plain(3, 0.3)]);
     let given = [submitted(), first];
-    let run = check(&ranked(random(1, 1)), &given, &[of("b", vec![plain(20, 0.8), plain(21, 0.7)])], &[]);
+    let run = check(&ranked(random(1, 1)), &given, &[stream("b", vec![plain(20, 0.8), plain(21, 0.7)])], &[]);
     assert_eq!(run.curve(0), [(1, 0.1), (2, 0.2), (3, 0.3)]);
     assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.8));
 }
 
-/// The start's outcome and all events of a job were lost, its stop was accepted: nobody looked at it any more, and the
-/// tuning never ended.
+/// The outcome of a start and all events of its job were lost, but its stop was accepted. The sweeper no longer looked
+/// at the job, and the tuning never ended.
 #[test]
 fn regression_a_job_whose_stop_was_accepted_is_known_to_exist() {
     let given = [submitted(), stop_requested(1)];
     let mut run = check(&random(9, 1), &given, &[stop_accepted(5, job(0))], &[]);
-    assert!(run.state.job(job(0)).unwrap().accepted, "the sweeper looks at it from now on");
-    assert!(tuning::decide::deadline(&run.definition, &run.state).is_some(), "and it is given up in the end");
+    assert!(run.state.job(job(0)).unwrap().accepted, "the sweeper looks at the job from now on");
+    assert!(tuning::decide::deadline(&run.definition, &run.state).is_some(), "the job has a deadline");
     check_next(&mut run, &[never_started(6, job(0))], &[]);
 }
 
-/// Two jobs vanished, and the first one's end ended the tuning: the other one, settled in full already, was ordered to be
-/// stopped. Found by a planted mutation (silent jobs are not looked at).
+/// Two jobs vanished, and the end of the first ended the tuning. The decider ordered a stop of the second, which was
+/// already settled in full. Found by a planted mutation (silent jobs are not looked at).
 #[test]
 fn regression_a_job_that_is_settled_in_full_is_not_stopped() {
     let mut definition = random(2, 2);
@@ -300,23 +301,23 @@ fn regression_a_job_that_is_settled_in_full_is_not_stopped() {
     check_next(run, &[time_passed(4_000 + 3_600)], &expect);
 }
 
-/// Found by the simulator (seed 5833): an order made from facts that were hours old; by the time at which its stop was
-/// accepted the job seemed to have been silent for all those hours.
+/// The decider ordered a job from facts that were hours old. When the stop of the job was accepted, the job seemed
+/// silent for all those hours. Found by the simulator, seed 5833.
 #[test]
-fn a_job_whose_stop_was_just_accepted_has_shown_a_sign_of_life() {
+fn an_accepted_stop_is_a_sign_of_life() {
     let mut run = Run::new(&jobs(1, 1));
     check_next(&mut run, &[submitted()], &["start 0-0-1"]);
     check_next(&mut run, &[time_passed(90_000)], &[]);
     check_next(&mut run, &[stop_requested(90_001)], &["stop 0-0-1: tuning ending"]);
     check_next(&mut run, &[stop_accepted(90_002, job(0))], &[]);
     check_next(&mut run, &[time_passed(90_060)], &[]);
-    assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "it runs until its end is seen");
+    assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "the job runs until its end is seen");
 }
 
-/// The sweeps of hours came late and all at once, after the end of a job: its bill seemed to have stayed away since the first
-/// of them, and was settled in full with the last. Found by seed 1795289900252.
+/// After the end of a job, the sweeps of several hours arrived late and all at once. The job's bill counted as late
+/// since the first sweep, so the last sweep settled the job in full. Found by the simulator, seed 1795289900252.
 #[test]
-fn regression_a_time_from_before_a_bill_was_ordered_does_not_begin_its_hour() {
+fn regression_the_hour_of_a_bill_begins_at_its_order() {
     let given = [submitted(), logged(7_900, job(0), 1, 0.5), ended(8_000, job(0), Completed)];
     let run = &mut check(&random(1, 1), &given, &[time_passed(600), time_passed(8_100)], &[]);
     assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(8_100 + 3_600)));
@@ -328,31 +329,31 @@ fn regression_a_time_from_before_a_bill_was_ordered_does_not_begin_its_hour() {
     );
 }
 
-/// A job that waits for its instances (`MaxPendingTimeInSeconds`) shows no change of state for hours: it was taken for deleted,
-/// booked in full, and its trial failed. Found by reading.
+/// A job that waits for its instances (`MaxPendingTimeInSeconds`) has no state change for hours. It counted as deleted,
+/// was booked in full, and its trial failed. Found by reading.
 #[test]
-fn regression_a_job_that_waits_for_its_instances_for_hours_is_not_taken_for_deleted() {
+fn regression_a_job_that_waits_hours_for_its_instances_does_not_count_as_deleted() {
     let mut run = Run::new(&capped(random(9, 1), 4));
     check_next(&mut run, &[submitted()], &["start 0-0-1"]);
     check_next(&mut run, &[started(1, job(0)), phase(2, job(0), JobPhase::Starting)], &[]);
-    // A day, in which every hour tells the time, and a look finds it as it was before it would be given up.
+    // For a day, the time passes every hour, and the sweeper sees the job before each deadline.
     for hour in 1..=24 {
-        let due = tuning::decide::sign_due_at(run.state.job(job(0)).unwrap()).unwrap();
+        let due = tuning::decide::job_seen_due_at(run.state.job(job(0)).unwrap()).unwrap();
         if due <= at(hour * 3_600) {
             check_next(&mut run, &[seen(hour * 3_600, job(0))], &[]);
         }
         check_next(&mut run, &[time_passed(hour * 3_600)], &[]);
     }
-    assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "it is waited for");
+    assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "the job keeps its reservation");
     assert!(run.log.len() < 60, "{} steps", run.log.len());
-    let told = [logged(90_000, job(0), 1, 0.5), described(90_100, job(0), Completed, 50)];
-    check_next(&mut run, &told, &["trial 0 completed", "start 1-0-1"]);
+    let facts = [logged(90_000, job(0), 1, 0.5), described(90_100, job(0), Completed, 50)];
+    check_next(&mut run, &facts, &["trial 0 completed", "start 1-0-1"]);
 }
 
-/// What was stored of a job came after hours in which nothing was folded, and the time with it: the job seemed to have been
-/// gone for all those hours, and nobody could have looked at it.
+/// The stored facts of a job, and the time, were folded hours late. The job seemed gone for all those hours, although
+/// the sweeper had no chance to look at it.
 #[test]
-fn regression_a_job_is_looked_for_before_it_is_given_up_however_late_its_start_is_told() {
+fn regression_a_job_is_looked_at_before_it_is_settled_although_its_start_arrives_late() {
     let mut run = Run::new(&random(9, 1));
     check_next(&mut run, &[submitted()], &["start 0-0-1"]);
     check_next(&mut run, &[time_passed(80_000)], &[]);
@@ -365,7 +366,7 @@ fn regression_a_job_is_looked_for_before_it_is_given_up_however_late_its_start_i
 }
 
 #[test]
-fn a_job_seen_twice_at_one_time_or_after_its_end_changes_nothing() {
+fn seeing_a_job_again_at_the_same_time_or_after_its_end_changes_nothing() {
     let given = [submitted(), started(1, job(0)), seen(5_000, job(0))];
     let run = &mut check(&random(1, 1), &given, &[seen(5_000, job(0)), seen(4_000, job(0))], &[]);
     assert_eq!(run.state.job(job(0)).unwrap().seen_at, at(5_000));

@@ -1,5 +1,5 @@
-//! Further attempts: after a lack of capacity, a service fault, a limit that was cut too short. Never after a program's
-//! own failure.
+//! Retries after a capacity error, a service error, or a runtime limit that was cut too short. A program's own failure
+//! is never retried.
 
 use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, MaxRuntime, MaxWait, ServiceError};
 use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
@@ -17,46 +17,46 @@ fn check_retried(end: JobEnd, why: &str) {
 }
 
 #[test]
-fn a_lack_of_capacity_is_tried_again() {
+fn a_capacity_error_is_retried() {
     check_retried(CapacityError, "Capacity");
 }
 
 #[test]
-fn a_wait_for_spot_in_vain_is_tried_again() {
+fn an_expired_spot_wait_is_retried() {
     check_retried(MaxWait, "MaxWait");
 }
 
 #[test]
-fn a_service_fault_is_tried_again() {
+fn a_service_error_is_retried() {
     check_retried(ServiceError, "ServiceError");
 }
 
 #[test]
-fn a_failure_of_the_program_is_not_tried_again() {
+fn a_program_failure_is_not_retried() {
     let when = [described(60, job(0), AlgorithmError, 50)];
     check(&jobs(1, 1), &[submitted()], &when, &["trial 0 failed: exit code 1", "ended: Failed"]);
 }
 
 #[test]
-fn the_user_s_own_running_time_limit_is_not_tried_again() {
+fn a_timeout_at_the_user_s_runtime_limit_is_not_retried() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [described(60, job(0), MaxRuntime, 3_600)];
     check(&jobs(1, 1), &given, &when, &["trial 0 ran out of time", "ended: MaxJobs"]);
 }
 
 #[test]
-fn the_wait_doubles_and_a_deadline_tells_its_end() {
+fn the_wait_doubles_and_its_end_is_a_deadline() {
     let capacity = |seconds, n| [described(seconds, attempt(0, n), CapacityError, 0)];
     let mut definition = jobs(9, 1);
     definition.limits.max_parallel = 1;
-    // A second trial keeps the only slot until it is over.
+    // A second trial occupies the only slot until its end.
     let run = &mut check(
         &definition,
         &[submitted()],
         &capacity(60, 1),
         &["retry after 0-0-1: Capacity, from 90", "start 1-0-1"],
     );
-    check_next(run, &[logged(70, job(1), 3, 0.5)], &["trial 1 goes on at rung 1.0, epoch 3: 1 of 1"]);
+    check_next(run, &[logged(70, job(1), 3, 0.5)], &["trial 1 continues at rung 1.0, epoch 3: 1 of 1"]);
     check_next(run, &[described(100, job(1), Completed, 9)], &["trial 1 completed", "start 0-0-2"]);
     check_next(run, &capacity(200, 2), &["retry after 0-0-2: Capacity, from 260", "start 2-0-1"]);
     check_next(run, &[described(210, job(2), Completed, 9)], &["trial 2 completed", "start 3-0-1"]);
@@ -64,14 +64,14 @@ fn the_wait_doubles_and_a_deadline_tells_its_end() {
 }
 
 #[test]
-fn a_waiting_trial_goes_before_a_new_one() {
+fn a_waiting_trial_starts_before_a_new_trial() {
     let given = [submitted(), described(60, job(0), ServiceError, 0), time_passed(95)];
     let when = [described(96, job(1), Completed, 9)];
     check(&jobs(9, 1), &given, &when, &["trial 1 completed", "start 0-0-2"]);
 }
 
 #[test]
-fn after_the_last_attempt_the_trial_has_failed() {
+fn a_trial_fails_after_its_last_attempt() {
     let mut definition = random(9, 2);
     definition.max_interruptions = 1;
     let given = [submitted(), described(60, job(0), CapacityError, 0), described(95, job(1), Completed, 9)];
@@ -79,9 +79,9 @@ fn after_the_last_attempt_the_trial_has_failed() {
     check(&definition, &given, &[described(200, attempt(0, 2), CapacityError, 0)], &expect);
 }
 
-/// Its end came with the value that puts it out: no stop was ordered any more.
+/// The end of the job arrives with the value that puts its trial out, so no stop is ordered.
 #[test]
-fn a_trial_that_is_out_is_not_tried_again() {
+fn a_trial_that_is_out_is_not_retried() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [logged(11, job(2), 1, 0.4), described(12, job(2), ServiceError, 9)];
     let expect = [
@@ -92,7 +92,7 @@ fn a_trial_that_is_out_is_not_tried_again() {
 }
 
 #[test]
-fn no_attempts_beyond_those_allowed() {
+fn without_allowed_interruptions_a_trial_is_not_retried() {
     let mut definition = jobs(9, 1);
     definition.max_interruptions = 0;
     let when = [described(60, job(0), CapacityError, 0)];
@@ -101,7 +101,7 @@ fn no_attempts_beyond_those_allowed() {
 }
 
 #[test]
-fn further_attempts_count_as_launched() {
+fn retries_count_as_launched_jobs() {
     let run = check(
         &random(2, 1),
         &[submitted()],
@@ -109,14 +109,14 @@ fn further_attempts_count_as_launched() {
         &[
             "retry after 0-0-1: Capacity, from 90",
             "start 1-0-1",
-            // Two were launched: the waiting one has no further attempt.
-            "trial 0 failed: no further attempt after 1",
+            // Both jobs are launched: no job is left for a retry.
+            "trial 0 failed: no further attempt after attempt 1",
         ],
     );
     assert_eq!(run.state.launched, 2);
 }
 
-/// Five trials of ten seconds an epoch: then the limit sent is cut.
+/// Returns a tuning after five trials of ten seconds an epoch; from then on, the decider cuts the runtime limit.
 fn timed(definition: &tuning::definition::Definition) -> Run {
     let mut run = Run::new(definition);
     run.take(&[submitted()]);
@@ -131,7 +131,7 @@ fn timed(definition: &tuning::definition::Definition) -> Run {
 }
 
 #[test]
-fn a_running_time_that_was_cut_too_short_is_tried_once_more_at_the_user_s_limit() {
+fn a_runtime_limit_that_was_cut_too_short_is_retried_once_at_the_user_s_limit() {
     let run = &mut timed(&jobs(9, 1));
     let limits = |run: &Run, key| run.state.job(key).unwrap().limits.max_runtime_seconds;
     assert_eq!(limits(run, job(5)), 10 * 9 * 3, "three times the 95th percentile");
@@ -146,7 +146,7 @@ fn a_running_time_that_was_cut_too_short_is_tried_once_more_at_the_user_s_limit(
 }
 
 #[test]
-fn a_spot_job_waits_as_long_as_it_runs_and_the_allowance_but_not_above_the_user_s_wait() {
+fn the_spot_wait_is_the_runtime_limit_and_an_allowance_within_the_user_s_wait() {
     let mut definition = jobs(9, 1);
     definition.job.spot = true;
     definition.job.max_wait_seconds = Some(4_000);
@@ -156,8 +156,9 @@ fn a_spot_job_waits_as_long_as_it_runs_and_the_allowance_but_not_above_the_user_
     assert_eq!(run.state.ledger.reserved.0, (4_000 + 120 + 180) * SECOND, "the wait bounds the bill");
 }
 
-/// The limit sent with the sixth job, after five whose programs show `epochs` epochs, ten seconds each, `startup` seconds after
-/// their instances began to run.
+/// Returns the runtime limit of the sixth job, in seconds.
+///
+/// The first five programs log `epochs` epochs of ten seconds each, `startup` seconds after their instances started.
 fn limit_after(definition: &tuning::definition::Definition, startup: i64, epochs: i64) -> u64 {
     let mut run = Run::new(definition);
     run.take(&[submitted()]);
@@ -179,19 +180,19 @@ fn limit_after(definition: &tuning::definition::Definition, startup: i64, epochs
 }
 
 #[test]
-fn the_limit_sent_is_three_times_what_epochs_and_start_up_took() {
+fn the_runtime_limit_is_three_times_the_epochs_and_the_startup() {
     assert_eq!(limit_after(&jobs(9, 1), 0, 9), 3 * 9 * 10);
     assert_eq!(limit_after(&jobs(9, 1), 40, 9), 3 * 9 * 10 + 3 * 40);
 }
 
 #[test]
-fn jobs_of_one_epoch_tell_nothing_of_the_time_an_epoch_takes() {
+fn jobs_of_one_epoch_give_no_epoch_time() {
     assert_eq!(limit_after(&jobs(9, 1), 0, 1), 3_600);
     assert_eq!(limit_after(&jobs(9, 1), 0, 2), 3 * 9 * 10);
 }
 
 #[test]
-fn the_limit_sent_is_never_above_the_user_s_nor_cut_without_a_resource() {
+fn the_runtime_limit_is_within_the_user_s_limit_and_not_cut_without_a_resource() {
     let mut definition = jobs(9, 1);
     definition.job.max_runtime_seconds = 200;
     assert_eq!(limit_after(&definition, 0, 9), 200);
@@ -199,7 +200,7 @@ fn the_limit_sent_is_never_above_the_user_s_nor_cut_without_a_resource() {
 }
 
 #[test]
-fn after_an_interruption_the_first_line_tells_nothing_of_the_start_up() {
+fn after_an_interruption_the_first_line_gives_no_startup_time() {
     let mut run = Run::new(&jobs(9, 1));
     run.take(&[submitted()]);
     let running = Fact::JobStateChanged {
@@ -222,7 +223,7 @@ fn after_an_interruption_the_first_line_tells_nothing_of_the_start_up() {
 }
 
 #[test]
-fn a_further_attempt_joins_no_bracket_again_and_frees_its_trial_s_wait() {
+fn a_retry_joins_no_bracket_and_clears_the_wait_of_its_trial() {
     let given = [submitted(), described(60, job(0), CapacityError, 0), described(95, job(1), Completed, 9)];
     let run = check(&jobs(9, 1), &given, &[], &[]);
     assert_eq!((run.state.joined.clone(), run.state.next_trial), (vec![1, 1, 0], 2));
@@ -231,7 +232,7 @@ fn a_further_attempt_joins_no_bracket_again_and_frees_its_trial_s_wait() {
 }
 
 #[test]
-fn as_many_attempts_as_allowed_and_no_more() {
+fn a_trial_is_retried_up_to_the_allowed_interruptions() {
     let mut definition = random(9, 1);
     definition.max_interruptions = 2;
     let mut run = Run::new(&definition);

@@ -1,4 +1,4 @@
-//! Rungs: who goes on, who is stopped, what is compared.
+//! Rungs: which trials continue, which are stopped, and which values are compared.
 
 use tuning::fact::JobEnd::{AlgorithmError, Completed, Stopped};
 use tuning::fact::Recorded;
@@ -7,39 +7,39 @@ use tuning::ruling::Ruling;
 use crate::support::build::*;
 use crate::support::{check, check_next};
 
-/// Trials 0, 2 and 3 are in bracket 0 (rungs at 1, 3, 9), trial 1 in bracket 1 (3, 9). No other is begun.
+/// Returns four trials: 0, 2 and 3 are in bracket 0 (rungs at 1, 3, 9), trial 1 is in bracket 1 (3, 9).
 fn four() -> tuning::definition::Definition {
     jobs(4, 4)
 }
 
-/// Trial 0 went on at rung 0.0.
+/// Returns the facts after which trial 0 has continued at rung 0.0.
 fn given() -> Vec<Recorded> {
     vec![submitted(), logged(10, job(0), 1, 0.5)]
 }
 
 #[test]
-fn the_first_at_a_rung_goes_on() {
-    let expect = ["trial 0 goes on at rung 0.0, epoch 1: 1 of 1"];
+fn the_first_trial_at_a_rung_continues() {
+    let expect = ["trial 0 continues at rung 0.0, epoch 1: 1 of 1"];
     check(&four(), &[submitted()], &[logged(10, job(0), 1, 0.5)], &expect);
 }
 
 #[test]
-fn a_better_one_goes_on() {
-    let expect = ["trial 2 goes on at rung 0.0, epoch 1: 1 of 2"];
+fn a_better_trial_continues() {
+    let expect = ["trial 2 continues at rung 0.0, epoch 1: 1 of 2"];
     check(&four(), &given(), &[logged(11, job(2), 1, 0.6)], &expect);
 }
 
 #[test]
-fn a_worse_one_is_stopped_at_once() {
+fn a_worse_trial_is_stopped_at_once() {
     let expect = ["trial 2 is out at rung 0.0, epoch 1: 2 of 2", "stop 2-0-1: rung 0"];
     check(&four(), &given(), &[logged(11, job(2), 1, 0.4)], &expect);
 }
 
 #[test]
-fn less_is_better_when_the_objective_is_minimised() {
+fn a_smaller_value_is_better_when_the_objective_is_minimized() {
     let mut definition = four();
     definition.objective = tuning::definition::Objective::Minimize;
-    let expect = ["trial 2 goes on at rung 0.0, epoch 1: 1 of 2"];
+    let expect = ["trial 2 continues at rung 0.0, epoch 1: 1 of 2"];
     check(&definition, &given(), &[logged(11, job(2), 1, 0.4)], &expect);
 }
 
@@ -55,15 +55,15 @@ fn a_trial_below_its_first_level_is_not_judged() {
 }
 
 #[test]
-fn brackets_are_judged_apart() {
+fn brackets_are_judged_separately() {
     let given = [submitted(), logged(10, job(0), 3, 0.9)];
-    let expect = ["trial 1 goes on at rung 1.0, epoch 3: 1 of 1"];
+    let expect = ["trial 1 continues at rung 1.0, epoch 3: 1 of 1"];
     check(&four(), &given, &[logged(11, job(1), 3, 0.1)], &expect);
 }
 
 #[test]
 fn a_missing_value_at_the_level_is_replaced_by_the_first_above_it() {
-    let expect = ["trial 0 goes on at rung 0.0, epoch 2: 1 of 1"];
+    let expect = ["trial 0 continues at rung 0.0, epoch 2: 1 of 1"];
     let run = check(&four(), &[submitted()], &[logged(10, job(0), 2, 0.5)], &expect);
     assert!(matches!(run.rulings.last(), Some(Ruling::TrialJudged { level: 1, resource: 2, .. })));
 }
@@ -71,14 +71,14 @@ fn a_missing_value_at_the_level_is_replaced_by_the_first_above_it() {
 #[test]
 fn one_value_above_several_levels_is_judged_at_each() {
     let expect =
-        ["trial 0 goes on at rung 0.0, epoch 5: 1 of 1", "trial 0 goes on at rung 0.1, epoch 5: 1 of 1"];
+        ["trial 0 continues at rung 0.0, epoch 5: 1 of 1", "trial 0 continues at rung 0.1, epoch 5: 1 of 1"];
     check(&four(), &[submitted()], &[logged(10, job(0), 5, 0.5)], &expect);
 }
 
 #[test]
 fn a_job_that_ended_well_below_a_level_competes_with_its_last_value() {
     let given = [submitted(), logged(10, job(1), 2, 0.5), ended(60, job(1), Completed)];
-    let expect = ["trial 1 goes on at rung 1.0, epoch 2: 1 of 1", "trial 1 completed"];
+    let expect = ["trial 1 continues at rung 1.0, epoch 2: 1 of 1", "trial 1 completed"];
     check(&four(), &given, &[described(60, job(1), Completed, 50)], &expect);
 }
 
@@ -90,15 +90,15 @@ fn a_job_that_failed_below_a_level_never_enters_the_rung() {
 }
 
 #[test]
-fn a_value_that_is_not_a_number_never_goes_on_even_alone() {
+fn a_value_that_is_not_a_number_never_continues() {
     let expect = ["trial 0 is out at rung 0.0, epoch 1: 1 of 1", "stop 0-0-1: rung 0"];
     check(&four(), &[submitted()], &[logged_nan(10, job(0), 1)], &expect);
 }
 
 #[test]
-fn a_number_ranks_before_what_is_not_one() {
+fn a_number_ranks_before_a_value_that_is_not_a_number() {
     let given = [submitted(), logged_nan(10, job(0), 1)];
-    let expect = ["trial 2 goes on at rung 0.0, epoch 1: 1 of 2"];
+    let expect = ["trial 2 continues at rung 0.0, epoch 1: 1 of 2"];
     check(&four(), &given, &[logged(11, job(2), 1, -1e9)], &expect);
 }
 
@@ -109,7 +109,7 @@ fn a_trial_with_all_its_epochs_is_stopped() {
 }
 
 #[test]
-fn a_trial_stopped_with_all_its_epochs_is_finished_as_such() {
+fn a_trial_stopped_with_all_its_epochs_ends_at_its_max_resource() {
     let given = [submitted(), logged(10, job(0), 9, 0.5), ended(90, job(0), Stopped)];
     let run =
         check(&four(), &given, &[described(90, job(0), Stopped, 80)], &["trial 0 stopped: max resource"]);
@@ -117,7 +117,7 @@ fn a_trial_stopped_with_all_its_epochs_is_finished_as_such() {
 }
 
 #[test]
-fn completed_before_the_stop_landed_is_completed() {
+fn a_job_that_completed_before_its_stop_is_completed() {
     let mut given = given();
     given.extend([logged(11, job(2), 1, 0.4), ended(12, job(2), Completed)]);
     check(&four(), &given, &[described(12, job(2), Completed, 10)], &["trial 2 completed"]);
@@ -135,27 +135,27 @@ fn a_value_after_the_stop_counts_for_the_incumbent_but_not_for_the_rung() {
 
 #[test]
 fn a_verdict_is_never_revised() {
-    // Trial 0 falls behind at rung 0.0 after it went on.
+    // Trial 0 has continued at rung 0.0 and then falls behind.
     let mut given = given();
     given.push(logged(11, job(2), 1, 0.6));
     let run = &mut check(
         &four(),
         &given,
         &[logged(12, job(3), 1, 0.7)],
-        &["trial 3 goes on at rung 0.0, epoch 1: 1 of 3"],
+        &["trial 3 continues at rung 0.0, epoch 1: 1 of 3"],
     );
     check_next(run, &[logged(13, job(0), 2, 0.1)], &[]);
-    assert_eq!(run.state.rungs[0][0].went_on, 3);
+    assert_eq!(run.state.rungs[0][0].continued, 3);
 }
 
 #[test]
-fn without_early_stopping_nobody_is_judged_or_stopped() {
+fn without_early_stopping_no_trial_is_judged_or_stopped() {
     let given = [submitted(), logged(10, job(0), 1, 0.9)];
     check(&random(4, 4), &given, &[logged(11, job(1), 500, 0.1)], &[]);
 }
 
 #[test]
-fn a_job_stopped_by_somebody_else_is_over_without_another_attempt() {
+fn a_job_stopped_from_outside_is_not_retried() {
     let given = [submitted(), ended(60, job(0), Stopped)];
     check(&four(), &given, &[described(60, job(0), Stopped, 50)], &["trial 0 stopped outside"]);
 }

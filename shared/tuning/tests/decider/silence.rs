@@ -1,4 +1,4 @@
-//! A job that emits no value of the objective for too long is looked at, and then ended.
+//! A job that logs no value of the objective for too long is looked at and then stopped.
 
 use tuning::decide::{deadline, open_look};
 use tuning::definition::Silence;
@@ -10,7 +10,7 @@ use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 #[test]
-fn a_silent_job_is_looked_at_and_stopped_only_when_its_log_holds_nothing() {
+fn a_silent_job_is_looked_at_and_stopped_if_its_log_has_no_value() {
     let definition = silent_for(jobs(1, 1), 600);
     let given = [submitted(), phase(100, job(0), Training)];
     let run = &mut check(&definition, &given, &[time_passed(699)], &[]);
@@ -21,17 +21,17 @@ fn a_silent_job_is_looked_at_and_stopped_only_when_its_log_holds_nothing() {
     check_next(run, &[silence_seen(801, job(0), 100)], &expect);
     let expect = ["trial 0 stopped: no objective for 600 s", "ended: Failed"];
     check_next(run, &[described(820, job(0), Stopped, 700)], &expect);
-    let message = "stopped: no value of the objective metric for 600 s";
+    let message = "stopped: the log showed no value of the objective metric for 600 s";
     assert_eq!(run.concluded[0].message.as_deref(), Some(message));
 }
 
 #[test]
-fn a_line_that_was_lost_and_is_found_by_the_look_saves_the_job() {
+fn a_lost_line_that_the_look_finds_saves_the_job() {
     let definition = silent_for(jobs(9, 1), 600);
     let given = [submitted(), phase(100, job(0), Training), time_passed(700)];
     let found = [logged(650, job(0), 1, 0.5), silence_seen(701, job(0), 100)];
-    let goes_on = "trial 0 goes on at rung 0.0, epoch 1: 1 of 1";
-    let run = &mut check(&definition, &given, &found, &[goes_on]);
+    let continues = "trial 0 continues at rung 0.0, epoch 1: 1 of 1";
+    let run = &mut check(&definition, &given, &found, &[continues]);
     assert_eq!(deadline(&run.definition, &run.state), Some(at(650 + 600)));
     check_next(run, &[time_passed(1_250)], &["look at 0-0-1, silent since 650"]);
     check_next(run, &[silence_seen(1_251, job(0), 650)], &["stop 0-0-1: no objective for 600 s"]);
@@ -46,40 +46,40 @@ fn a_value_that_is_not_a_number_is_a_sign_of_life() {
 }
 
 #[test]
-fn the_silence_of_a_job_whose_program_does_not_run_does_not_count() {
+fn silence_does_not_count_while_the_program_does_not_run() {
     let definition = silent_for(jobs(9, 1), 600);
     check(&definition, &[submitted(), started(1, job(0))], &[time_passed(3_000)], &[]);
     let given = [submitted(), phase(100, job(0), Training), phase(200, job(0), Interrupted)];
     let run = &mut check(&definition, &given, &[time_passed(3_000)], &[]);
-    // It counts from when the program runs again.
+    // Silence counts from the restart of the program.
     check_next(run, &[phase(3_001, job(0), Training), time_passed(3_600)], &[]);
     check_next(run, &[time_passed(3_601)], &["look at 0-0-1, silent since 3001"]);
 }
 
 #[test]
-fn facts_that_come_hours_late_make_no_job_silent() {
+fn facts_that_arrive_hours_late_make_no_job_silent() {
     let definition = silent_for(jobs(9, 2), 600);
     let given = [submitted(), phase(100, job(0), Training)];
-    // Time is what the sweeper tells, not the greatest time on a fact.
+    // The sweeper sets the time; the largest time of a fact does not.
     check(&definition, &given, &[phase(9_000, job(1), Training)], &[]);
 }
 
 #[test]
-fn silence_is_allowed_for_ever_where_the_user_says_so() {
+fn a_user_can_allow_unlimited_silence() {
     let definition = jobs(9, 1);
     let given = [submitted(), phase(100, job(0), Training)];
     check(&definition, &given, &[time_passed(3_599)], &[]);
 }
 
 #[test]
-fn half_of_the_limit_is_allowed_while_nothing_was_timed_and_ten_epochs_after() {
+fn the_allowed_silence_is_half_the_runtime_limit_or_ten_timed_epochs() {
     let mut definition = jobs(40, 1);
     definition.silence = Silence::Adaptive;
     definition.job.max_runtime_seconds = 100_000;
     let given = [submitted(), phase(100, job(0), Training)];
     check(&definition, &given, &[time_passed(50_099)], &[]);
     check(&definition, &given, &[time_passed(50_100)], &["look at 0-0-1, silent since 100"]);
-    // Five trials of 90 seconds an epoch: 900 seconds and three start-ups (of none that was seen).
+    // Five trials of 90 seconds an epoch allow 900 seconds; no startup was timed.
     let mut given = vec![submitted()];
     for trial in 0..5 {
         let begin = i64::from(trial) * 1_000;
@@ -90,13 +90,13 @@ fn half_of_the_limit_is_allowed_while_nothing_was_timed_and_ten_epochs_after() {
     given.push(phase(6_000, job(5), Training));
     check(&definition, &given, &[time_passed(6_899)], &[]);
     check(&definition, &given, &[time_passed(6_900)], &["look at 5-0-1, silent since 6000"]);
-    // The user's limit bounds it all.
+    // The user's limit is an upper bound.
     definition.job.max_runtime_seconds = 3_000;
     check(&definition, &given, &[time_passed(6_899)], &[]);
     check(&definition, &given, &[time_passed(6_900)], &["look at 5-0-1, silent since 6000"]);
 }
 
-/// A sweep takes up the looks that are open.
+/// Each sweep performs the open looks.
 #[test]
 fn a_look_is_open_from_its_order_until_its_outcome_or_the_end_of_its_job() {
     let definition = silent_for(random(1, 1), 600);
@@ -114,7 +114,7 @@ fn a_look_is_open_from_its_order_until_its_outcome_or_the_end_of_its_job() {
 }
 
 #[test]
-fn while_one_silence_is_looked_at_the_next_one_is_a_deadline() {
+fn during_a_look_the_next_silence_is_a_deadline() {
     let definition = silent_for(random(9, 2), 600);
     let given = [submitted(), phase(100, job(0), Training), phase(200, job(1), Training)];
     let run = check(&definition, &given, &[time_passed(700)], &["look at 0-0-1, silent since 100"]);
@@ -122,8 +122,8 @@ fn while_one_silence_is_looked_at_the_next_one_is_a_deadline() {
 }
 
 #[test]
-fn a_job_that_is_to_be_stopped_anyway_is_not_looked_at() {
-    // Trials 0 and 2 are of one bracket.
+fn a_job_with_an_ordered_stop_is_not_looked_at() {
+    // Trials 0 and 2 are in the same bracket.
     let definition = silent_for(jobs(9, 3), 600);
     let given = [submitted(), phase(100, job(2), Training), logged(650, job(0), 1, 0.9), time_passed(740)];
     let late = [logged(130, job(2), 1, 0.1)];
@@ -132,7 +132,7 @@ fn a_job_that_is_to_be_stopped_anyway_is_not_looked_at() {
 }
 
 #[test]
-fn a_refused_job_is_not_looked_at_whatever_else_is_told_of_it() {
+fn a_refused_job_is_not_looked_at() {
     let definition = silent_for(random(9, 1), 600);
     let when = [refused(5, job(0)), phase(100, job(0), Training), time_passed(900)];
     check(&definition, &[submitted()], &when, &["trial 0 failed: no such role", "start 1-0-1"]);

@@ -1,4 +1,4 @@
-//! Which jobs are ordered, in which order, and how many at once.
+//! The order of job starts, and their limits.
 
 use std::slice::from_ref;
 
@@ -10,12 +10,12 @@ use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 #[test]
-fn nothing_is_ordered_before_the_submission_is_known() {
+fn no_job_is_ordered_before_the_submission() {
     check(&hyperband(), &[], &[time_passed(5)], &[]);
 }
 
 #[test]
-fn first_jobs_start_in_order_of_trial_up_to_the_parallel_limit() {
+fn the_first_jobs_start_in_order_of_trial_up_to_the_parallel_limit() {
     check(&jobs(100, 3), &[], &[submitted()], &["start 0-0-1", "start 1-0-1", "start 2-0-1"]);
 }
 
@@ -25,7 +25,7 @@ fn trials_join_brackets_in_proportion_to_the_plan() {
     let rulings = run.take(&[submitted()]);
     let brackets: Vec<u32> = rulings.iter().filter_map(bracket).collect();
     assert_eq!(brackets, [0, 1, 0, 0, 2, 1, 0, 0, 1, 0, 2, 0, 1, 0, 0, 1, 2]);
-    assert_eq!(run.state.joined, [9, 5, 3], "one full set is the plan");
+    assert_eq!(run.state.joined, [9, 5, 3], "one full set matches the plan");
 }
 
 fn bracket(ruling: &Ruling) -> Option<u32> {
@@ -33,7 +33,7 @@ fn bracket(ruling: &Ruling) -> Option<u32> {
 }
 
 #[test]
-fn a_trial_keeps_the_configuration_that_its_number_and_the_seed_give() {
+fn a_trial_has_the_configuration_of_its_number_and_the_seed() {
     let definition = jobs(2, 2);
     let mut run = Run::new(&definition);
     for ruling in run.take(&[submitted()]) {
@@ -43,7 +43,7 @@ fn a_trial_keeps_the_configuration_that_its_number_and_the_seed_give() {
 }
 
 #[test]
-fn a_configuration_is_what_the_sampler_draws_for_the_tuning_s_seed_and_the_trial() {
+fn the_sampler_draws_a_configuration_from_the_seed_and_the_trial() {
     let definition = jobs(2, 2);
     for trial in 0..2 {
         let drawn = search::suggest(&definition.space, definition.sampler, definition.seed, trial);
@@ -55,7 +55,7 @@ fn a_configuration_is_what_the_sampler_draws_for_the_tuning_s_seed_and_the_trial
 }
 
 #[test]
-fn a_slot_is_free_when_the_job_has_ended_not_when_its_bill_is_known() {
+fn a_slot_is_free_when_its_job_has_ended_before_its_bill() {
     let given = [submitted(), started(1, job(0))];
     let run =
         &mut check(&random(9, 1), &given, &[ended(60, job(0), Completed)], &["bill 0-0-1", "start 1-0-1"]);
@@ -79,12 +79,12 @@ fn instances_of_running_jobs_stay_within_their_limit() {
 }
 
 #[test]
-fn no_more_jobs_are_launched_than_asked_for() {
+fn launched_jobs_stay_within_max_jobs() {
     let given = [submitted(), ended(60, job(0), Completed)];
     let when = [described(60, job(0), Completed, 50)];
     let run = &mut check(&random(2, 1), &given, &when, &["trial 0 completed"]);
     check_next(run, &[ended(90, job(1), Completed)], &["bill 1-0-1"]);
-    // Nothing was ever emitted.
+    // No job logged a value, so the tuning fails.
     check_next(run, &[described(90, job(1), Completed, 50)], &["trial 1 completed", "ended: Failed"]);
 }
 
@@ -104,13 +104,13 @@ fn five_refused_starts_in_a_row_fail_the_tuning() {
     let run = check(&random(9, 1), &given, &[refused(9, job(4))], &expect);
     let message = format!("{:?}", run.state.status);
     assert!(
-        message.contains("5 training jobs in a row were refused. Last answer: no such role"),
+        message.contains("the training service refused 5 training jobs in a row. Last error: no such role"),
         "{message}"
     );
 }
 
 #[test]
-fn a_job_that_ran_in_between_ends_the_row_of_refusals() {
+fn a_job_that_runs_resets_the_count_of_refused_starts() {
     let mut given = vec![submitted()];
     given.extend((0..4).map(|trial| refused(i64::from(trial) + 1, job(trial))));
     given.extend([logged(10, job(4), 1, 0.5), described(60, job(4), Completed, 50)]);
@@ -118,7 +118,7 @@ fn a_job_that_ran_in_between_ends_the_row_of_refusals() {
 }
 
 #[test]
-fn a_job_that_never_started_frees_slot_count_and_reservation() {
+fn a_job_that_never_started_frees_its_slot_its_count_and_its_reservation() {
     let definition = capped(random(1, 1), 1);
     let expect = ["trial 0 never started", "start 1-0-1"];
     let run = check(&definition, &[submitted()], &[never_started(700, job(0))], &expect);
@@ -126,13 +126,13 @@ fn a_job_that_never_started_frees_slot_count_and_reservation() {
 }
 
 #[test]
-fn a_job_that_was_seen_to_run_cannot_be_called_off() {
+fn a_cancellation_or_refusal_of_a_started_job_changes_nothing() {
     let given = [submitted(), started(1, job(0))];
     check(&random(2, 1), &given, &[never_started(5, job(0)), refused(6, job(0))], &[]);
 }
 
 #[test]
-fn a_deferred_start_holds_further_starts_until_its_time_which_is_a_deadline() {
+fn a_deferred_start_delays_further_starts_until_its_deadline() {
     let given = [submitted(), deferred(1, job(0), 60), deferred(2, job(1), 90)];
     let run = &mut check(&random(9, 2), &given, &[never_started(50, job(0))], &["trial 0 never started"]);
     check_next(run, &[time_passed(89)], &[]);
@@ -149,14 +149,14 @@ fn a_deferred_start_keeps_its_slot_and_starts_late() {
 }
 
 #[test]
-fn rulings_above_the_limit_of_a_step_are_owed_and_come_with_the_next() {
+fn rulings_above_the_limit_of_a_step_follow_in_the_next_step() {
     let mut run = Run::new(&random(200, 100));
     let rulings = run.take(from_ref(&submitted()));
     assert_eq!((rulings.len(), run.steps), (100, 2));
 }
 
 #[test]
-fn facts_above_the_limit_of_a_step_are_left_for_the_next() {
+fn facts_above_the_limit_of_a_step_are_taken_by_the_next_step() {
     let given: Vec<_> =
         std::iter::once(submitted()).chain((0..100).map(|trial| started(1, job(trial)))).collect();
     let mut run = Run::new(&random(100, 100));
@@ -167,25 +167,25 @@ fn facts_above_the_limit_of_a_step_are_left_for_the_next() {
 }
 
 #[test]
-fn the_limit_of_instances_may_be_reached() {
+fn running_jobs_may_use_the_whole_instance_limit() {
     let mut definition = jobs(9, 4);
     definition.job.instance_count = 2;
     definition.limits.max_instances = Some(4);
     check(&definition, &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
 }
 
-/// Trials that never start use up numbers; without a bound a tuning whose jobs are all called off would go on for ever.
+/// Trials that never start use up numbers. Without a bound, a tuning whose starts are all cancelled would never end.
 #[test]
-fn trial_numbers_end_at_twice_the_most_jobs() {
+fn trial_numbers_end_at_twice_the_largest_number_of_jobs() {
     let mut run = Run::new(&random(9, 3));
     run.state.next_trial = 19_999;
     check_next(&mut run, &[submitted()], &["start 19999-0-1"]);
 }
 
 #[test]
-fn a_cap_below_one_job_ends_the_tuning_before_it_began() {
+fn a_cap_below_one_job_ends_the_tuning_before_its_first_job() {
     let mut definition = capped(random(9, 4), 1);
     definition.cap = definition.cap.map(|cap| cap.minus(tuning::money::MicroUsd(1)));
-    // Nothing ran: that is no failure.
-    check(&definition, &[], &[submitted()], &["tell of 100 % of the cap", "ended: CostCap"]);
+    // No job ran, so the tuning has not failed.
+    check(&definition, &[], &[submitted()], &["notice: 100 % of the cap", "ended: CostCap"]);
 }

@@ -1,4 +1,4 @@
-//! The bounds of one step: what is above them is left for the next, nothing is lost, and a step always fits a row.
+//! The limits of one step: facts and rulings above a limit go to the next step, and a step always fits a row.
 
 use tuning::fact::{MetricLine, Recorded};
 use tuning::state::State;
@@ -10,7 +10,7 @@ fn state(definition: &tuning::definition::Definition) -> State {
     let mut state = State::new(definition);
     let mut n = 1;
     let mut facts = vec![submitted()];
-    while advance(definition, &mut state, n, &facts).owed {
+    while advance(definition, &mut state, n, &facts).has_more {
         n += 1;
         facts.clear();
     }
@@ -18,11 +18,11 @@ fn state(definition: &tuning::definition::Definition) -> State {
 }
 
 #[test]
-fn eighty_rulings_are_one_step_and_the_next_is_owed() {
+fn a_step_has_at_most_eighty_rulings() {
     let rulings = |jobs| {
         let definition = random(jobs, 100);
         let taken = advance(&definition, &mut State::new(&definition), 1, &[submitted()]);
-        (taken.step.unwrap().rulings.len(), taken.owed)
+        (taken.step.unwrap().rulings.len(), taken.has_more)
     };
     assert_eq!(rulings(79), (79, false));
     assert_eq!(rulings(80), (80, false));
@@ -30,7 +30,7 @@ fn eighty_rulings_are_one_step_and_the_next_is_owed() {
 }
 
 #[test]
-fn sixty_four_facts_are_one_step() {
+fn a_step_has_at_most_sixty_four_facts() {
     let definition = random(100, 100);
     let mut state = state(&definition);
     let facts: Vec<Recorded> = (0..65).map(|trial| started(1, job(trial))).collect();
@@ -48,7 +48,7 @@ fn facts_that_change_nothing_take_no_room_in_a_step() {
 }
 
 #[test]
-fn a_step_takes_no_further_fact_once_it_holds_many_bytes() {
+fn a_large_step_takes_no_further_fact() {
     let definition = ranked(random(9, 1));
     let mut state = state(&definition);
     let batch = |n: i64| {
@@ -57,7 +57,7 @@ fn a_step_takes_no_further_fact_once_it_holds_many_bytes() {
     };
     let facts: Vec<Recorded> = (0..6).map(batch).collect();
     let taken = advance(&definition, &mut state, 9, &facts);
-    // About 116,000 bytes each, as they are counted.
+    // Each fact counts as about 116,000 bytes.
     assert_eq!(taken.taken, 1);
     let stored = serde_json::to_string(&taken.step).unwrap().len();
     assert!(stored < 120_000, "{stored} bytes");
@@ -66,12 +66,12 @@ fn a_step_takes_no_further_fact_once_it_holds_many_bytes() {
 }
 
 #[test]
-fn a_step_without_facts_and_rulings_is_none() {
+fn without_facts_and_rulings_there_is_no_step() {
     let definition = random(9, 1);
     let mut state = state(&definition);
     let taken = advance(&definition, &mut state, 9, &[]);
-    assert_eq!((taken.step, taken.taken, taken.owed), (None, 0, false));
-    // One with a fact and no ruling is recorded.
+    assert_eq!((taken.step, taken.taken, taken.has_more), (None, 0, false));
+    // A step with a fact and no ruling is recorded.
     let taken = advance(&definition, &mut state, 9, &[started(5, job(0))]);
     let step = taken.step.unwrap();
     assert_eq!((step.n, step.at, step.facts.len(), step.rulings.len()), (9, at(5), 1, 0));

@@ -1,4 +1,4 @@
-//! What is told of a concluded job: its values, its curve, its cost, and AMT's counters.
+//! The summary of a concluded job: its values, its curve and its cost; and the counters of AMT.
 
 use tuning::definition::Objective;
 use tuning::fact::JobEnd::{
@@ -23,7 +23,7 @@ fn concluded(
 }
 
 #[test]
-fn a_job_is_told_with_its_last_and_its_best_value() {
+fn a_summary_has_the_last_and_the_best_value() {
     let facts = [
         logged(10, job(0), 1, 0.4),
         logged(11, job(0), 2, 0.9),
@@ -33,56 +33,59 @@ fn a_job_is_told_with_its_last_and_its_best_value() {
     for (objective, best) in [(Objective::Maximize, 0.9), (Objective::Minimize, 0.4)] {
         let mut definition = random(1, 1);
         definition.objective = objective;
-        let told = &concluded(&definition, &facts)[0];
-        assert_eq!((told.last_value, told.best_value), (Some(0.6), Some(best)), "{objective:?}");
-        assert_eq!(told.curve, [(1, Some(0.4)), (2, Some(0.9)), (3, Some(0.6))]);
-        assert_eq!((told.billable_seconds, told.cost.map(|cost| cost.0)), (Some(50), Some(50 * SECOND)));
-        assert!(!told.settled_in_full && !told.never_started);
+        let summary = &concluded(&definition, &facts)[0];
+        assert_eq!((summary.last_value, summary.best_value), (Some(0.6), Some(best)), "{objective:?}");
+        assert_eq!(summary.curve, [(1, Some(0.4)), (2, Some(0.9)), (3, Some(0.6))]);
+        assert_eq!(
+            (summary.billable_seconds, summary.cost.map(|cost| cost.0)),
+            (Some(50), Some(50 * SECOND))
+        );
+        assert!(!summary.settled_in_full && !summary.never_started);
     }
 }
 
 #[test]
 fn a_long_curve_is_thinned_evenly_and_keeps_its_ends() {
-    // Of 450 epochs every third is told, and the last.
+    // Of 450 epochs, the curve keeps every third and the last.
     let epochs: Vec<_> = (1..=450).map(|epoch| line(10, &format!("{epoch:05}"), epoch, 0.5)).collect();
     let facts = [lines(10, job(0), "a", epochs), described(60, job(0), Completed, 50)];
-    let told = &concluded(&random(1, 1), &facts)[0];
-    let told: Vec<u32> = told.curve.iter().map(|point| point.0).collect();
+    let summary = &concluded(&random(1, 1), &facts)[0];
+    let epochs: Vec<u32> = summary.curve.iter().map(|point| point.0).collect();
     let mut expect: Vec<u32> = (1..=450).step_by(3).collect();
     expect.push(450);
-    assert_eq!(told, expect);
+    assert_eq!(epochs, expect);
 }
 
 #[test]
-fn two_hundred_points_are_told_as_they_are() {
+fn a_curve_of_two_hundred_points_is_not_thinned() {
     let epochs: Vec<_> = (1..=200).map(|epoch| line(10, &format!("{epoch:05}"), epoch, 0.5)).collect();
     let facts = [lines(10, job(0), "a", epochs), described(60, job(0), Completed, 50)];
     assert_eq!(concluded(&random(1, 1), &facts)[0].curve.len(), 200);
 }
 
 #[test]
-fn a_job_that_was_refused_or_called_off_never_started() {
+fn a_refused_or_cancelled_job_never_started() {
     let facts = [refused(5, job(0)), never_started(6, job(1))];
-    let told = concluded(&random(2, 1), &facts);
-    assert!(told[0].never_started && told[1].never_started);
-    assert_eq!(told[0].message.as_deref(), Some("no such role"));
+    let summaries = concluded(&random(2, 1), &facts);
+    assert!(summaries[0].never_started && summaries[1].never_started);
+    assert_eq!(summaries[0].message.as_deref(), Some("no such role"));
 }
 
 #[test]
-fn an_attempt_that_emitted_nothing_has_no_value_of_the_one_before_it() {
+fn an_attempt_without_values_does_not_take_the_value_of_the_attempt_before_it() {
     let facts = [
         logged(1, job(0), 1, 0.5),
         described(60, job(0), ServiceError, 9),
         described(95, job(1), Completed, 9),
         described(99, attempt(0, 2), Completed, 9),
     ];
-    let told = concluded(&random(3, 1), &facts);
-    let values: Vec<_> = told.iter().map(|job| (job.job, job.last_value)).collect();
+    let summaries = concluded(&random(3, 1), &facts);
+    let values: Vec<_> = summaries.iter().map(|job| (job.job, job.last_value)).collect();
     assert_eq!(values, [(job(0), Some(0.5)), (job(1), None), (attempt(0, 2), None)]);
 }
 
 #[test]
-fn the_best_job_is_that_with_the_best_last_value_and_of_equals_the_first() {
+fn the_best_job_has_the_best_last_value_and_the_first_job_wins_a_tie() {
     let facts = [
         logged(1, job(0), 1, 0.9),
         logged(2, job(0), 2, 0.3),
@@ -101,8 +104,8 @@ fn the_best_job_is_that_with_the_best_last_value_and_of_equals_the_first() {
         for fact in &facts {
             run.take(std::slice::from_ref(fact));
         }
-        let told = run.state.best.as_ref().unwrap();
-        assert_eq!(told.job, job(best), "{objective:?}");
+        let best_job = run.state.best.as_ref().unwrap();
+        assert_eq!(best_job.job, job(best), "{objective:?}");
         let counters = run.state.counters;
         assert_eq!((counters.objective_succeeded, counters.objective_failed), (3, 1));
     }
@@ -110,7 +113,7 @@ fn the_best_job_is_that_with_the_best_last_value_and_of_equals_the_first() {
 
 /// AMT's counters: completed, stopped, retryable error, non-retryable error.
 #[test]
-fn every_end_is_counted_once_under_amt_s_heading() {
+fn every_end_is_counted_once_by_the_counter_of_amt() {
     let count = |end: JobEnd| {
         let mut definition = random(1, 1);
         definition.max_interruptions = 0;
@@ -130,7 +133,7 @@ fn every_end_is_counted_once_under_amt_s_heading() {
 }
 
 #[test]
-fn a_refused_job_counts_as_failed_for_good_and_one_called_off_not_at_all() {
+fn a_refused_job_counts_as_a_non_retryable_error_and_a_cancelled_job_does_not_count() {
     let mut run = Run::new(&random(2, 1));
     run.take(&[submitted()]);
     run.take(&[refused(5, job(0))]);
@@ -143,6 +146,6 @@ fn a_refused_job_counts_as_failed_for_good_and_one_called_off_not_at_all() {
 fn a_long_message_is_cut_to_a_thousand_characters() {
     let message = "\u{e4}".repeat(1_200);
     let fact = recorded(5, Fact::StartRefused { job: job(0), message });
-    let told = &concluded(&random(1, 1), &[fact])[0];
-    assert_eq!(told.message.as_ref().map(|text| text.chars().count()), Some(1_000));
+    let summary = &concluded(&random(1, 1), &[fact])[0];
+    assert_eq!(summary.message.as_ref().map(|text| text.chars().count()), Some(1_000));
 }

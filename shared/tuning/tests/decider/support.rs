@@ -1,6 +1,6 @@
-//! What the tests share: builders, one `check`, and a training service in virtual time.
+//! Shared code of the tests: builders, `check`, and a training service in virtual time.
 //!
-//! Must never: decide what is right. It drives the crate through its public API and holds its promises against it.
+//! Must never: implement a rule of the decider. It calls the public API of the crate and checks the promises.
 
 pub(crate) mod bench;
 pub(crate) mod build;
@@ -18,8 +18,9 @@ use tuning::fact::Recorded;
 use self::render::render;
 use self::run::Run;
 
-/// Given the facts `given`, one step each, when the facts `when` come in one delivery, then the rulings are `expect`.
-/// On the way every promise that holds for all histories is checked, see [`Run::take`]. Returns the run to go on with.
+/// Asserts that, after the facts `given` in one step each, one delivery of the facts `when` gives the rulings `expect`.
+///
+/// [`Run::take`] checks the promises for all histories on the way. Returns the run, for further checks.
 #[track_caller]
 pub(crate) fn check(definition: &Definition, given: &[Recorded], when: &[Recorded], expect: &[&str]) -> Run {
     let mut run = Run::new(definition);
@@ -30,7 +31,7 @@ pub(crate) fn check(definition: &Definition, given: &[Recorded], when: &[Recorde
     run
 }
 
-/// When the facts `when` come next, then the rulings are `expect`.
+/// Asserts that a delivery of the facts `when` gives the rulings `expect`.
 #[track_caller]
 pub(crate) fn check_next(run: &mut Run, when: &[Recorded], expect: &[&str]) {
     let rulings = run.take(when);
@@ -38,7 +39,9 @@ pub(crate) fn check_next(run: &mut Run, when: &[Recorded], expect: &[&str]) {
     assert_eq!(rendered, expect);
 }
 
-/// So many cases of a property, the same in every run; `PROPTEST_CASES` and `PROPTEST_RNG_SEED` ask for others.
+/// Returns a configuration with this number of cases and a fixed seed.
+///
+/// `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override them.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -47,7 +50,7 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
     if config.rng_seed == RngSeed::Random {
         config.rng_seed = RngSeed::Fixed(1);
     }
-    // What was found is told by its shrunken input and becomes a test with a name, not a file.
+    // A failure prints its shrunken input, which becomes a named test instead of a file.
     config.failure_persistence = None;
     config
 }

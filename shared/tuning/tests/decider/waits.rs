@@ -1,4 +1,4 @@
-//! Promotion, rule by rule: when a trial waits, when it goes on, what becomes of one that did not reach its rung.
+//! Promotion, rule by rule: when a trial waits, when it is promoted, and how a trial ends that does not reach its rung.
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Scheduling};
@@ -10,7 +10,7 @@ use crate::support::build::*;
 use crate::support::run::Run;
 use crate::support::{check, check_next};
 
-/// Two brackets of two trials each: rungs at 4 and 9 epochs, and at 9 alone. Four jobs at a time.
+/// Returns a tuning with two brackets: one with rungs at 4 and 9 epochs, one with a rung at 9. Four jobs at a time.
 pub(crate) fn two_rungs(max_jobs: u32, scheduling: Scheduling) -> Definition {
     let mut definition = promoting(jobs(max_jobs, 4), scheduling);
     definition.strategy =
@@ -18,17 +18,17 @@ pub(crate) fn two_rungs(max_jobs: u32, scheduling: Scheduling) -> Definition {
     definition
 }
 
-/// The job of a trial for rung `rung`, its first attempt there when nothing was tried again.
+/// Returns the first job of a trial at rung `rung`, without retries before it.
 pub(crate) fn on(trial: u32, rung: u32) -> JobKey {
     at_rung(trial, rung, rung + 1)
 }
 
-/// A job trains to `epoch`, shows `value` there and ends well.
+/// Returns the facts of a job that logs `value` at `epoch` and completes.
 pub(crate) fn done(seconds: i64, key: JobKey, epoch: u64, value: f64) -> Vec<Recorded> {
     vec![logged(seconds, key, epoch, value), described(seconds + 1, key, Completed, 10)]
 }
 
-/// Trials 0 and 2 are in bracket 0, trials 1 and 3 in bracket 1.
+/// Returns a tuning with four running jobs: trials 0 and 2 are in bracket 0, trials 1 and 3 in bracket 1.
 pub(crate) fn begun(definition: &Definition) -> Run {
     check(
         definition,
@@ -39,14 +39,14 @@ pub(crate) fn begun(definition: &Definition) -> Run {
 }
 
 #[test]
-fn a_trial_waits_at_its_level_and_the_next_one_begins() {
+fn a_trial_waits_at_its_level_and_the_next_trial_starts() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     let expect = ["trial 0 waits at rung 0.0, epoch 4", "start 4-0-1 to 4"];
     check_next(&mut run, &done(10, on(0, 0), 4, 0.5), &expect);
 }
 
 #[test]
-fn the_best_half_goes_on_when_an_instance_is_free_and_before_any_new_trial() {
+fn the_best_half_is_promoted_before_a_new_trial_starts() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     let expect = [
@@ -58,7 +58,7 @@ fn the_best_half_goes_on_when_an_instance_is_free_and_before_any_new_trial() {
 }
 
 #[test]
-fn a_failed_trial_keeps_its_place_among_those_that_have_ended_and_never_goes_on() {
+fn a_failed_trial_counts_as_an_arrival_and_is_never_promoted() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     let expect = ["trial 0 failed: exit code 1", "start 4-0-1 to 4"];
     check_next(&mut run, &[described(10, on(0, 0), AlgorithmError, 10)], &expect);
@@ -71,24 +71,24 @@ fn a_failed_trial_keeps_its_place_among_those_that_have_ended_and_never_goes_on(
 }
 
 #[test]
-fn a_program_that_fails_after_its_level_has_failed() {
+fn a_program_failure_after_the_level_fails_the_trial() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     let when = [logged(10, on(0, 0), 4, 0.9), described(11, on(0, 0), AlgorithmError, 10)];
     check_next(&mut run, &when, &["trial 0 failed: exit code 1", "start 4-0-1 to 4"]);
 }
 
 #[test]
-fn a_program_that_ends_before_its_level_waits_with_its_last_value() {
+fn a_trial_whose_program_ends_early_waits_with_its_last_value() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     let expect = ["trial 0 waits at rung 0.0, epoch 2", "start 4-0-1 to 4"];
     check_next(&mut run, &done(10, on(0, 0), 2, 0.5), &expect);
 }
 
 #[test]
-fn a_promoted_job_that_emits_nothing_has_failed_although_its_trial_has_values() {
+fn a_promoted_job_without_values_counts_as_failed_although_its_trial_has_values() {
     let mut three = two_rungs(100, Asynchronous);
     three.strategy = tuning::definition::Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 };
-    // Rungs at 1, 3 and 9: the middle one is no end.
+    // The rungs are at 1, 3 and 9, so the middle rung is not the last.
     let mut run = check(
         &three,
         &[],
@@ -105,7 +105,7 @@ fn a_promoted_job_that_emits_nothing_has_failed_although_its_trial_has_values() 
 }
 
 #[test]
-fn one_that_ran_out_of_time_or_was_stopped_elsewhere_at_its_level_waits() {
+fn a_trial_at_its_level_waits_after_a_timeout_a_stop_or_a_service_error() {
     for end in [MaxRuntime, Stopped, ServiceError, CapacityError] {
         let mut run = begun(&two_rungs(100, Asynchronous));
         let when = [logged(10, on(0, 0), 4, 0.9), described(11, on(0, 0), end, 10)];
@@ -114,7 +114,7 @@ fn one_that_ran_out_of_time_or_was_stopped_elsewhere_at_its_level_waits() {
 }
 
 #[test]
-fn a_lack_of_capacity_is_tried_again_for_the_same_rung() {
+fn a_capacity_error_is_retried_at_the_same_rung() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&done(20, on(2, 0), 4, 0.6));
@@ -126,11 +126,11 @@ fn a_lack_of_capacity_is_tried_again_for_the_same_rung() {
 }
 
 #[test]
-fn a_synchronous_rung_waits_for_all_of_its_round_then_the_best_go_on_and_the_others_are_over() {
+fn a_complete_synchronous_rung_promotes_its_best_trials_and_stops_the_others() {
     let mut run = begun(&two_rungs(100, Synchronous));
     let expect = ["trial 0 waits at rung 0.0, epoch 4", "start 4-0-1 to 4"];
     check_next(&mut run, &done(10, on(0, 0), 4, 0.5), &expect);
-    // Trial 4 is of the next round.
+    // Trial 4 is in the next round.
     let expect = ["trial 4 waits at rung 0.0, epoch 4", "start 5-0-1 to 9"];
     check_next(&mut run, &done(15, on(4, 0), 4, 0.7), &expect);
     let expect = [
@@ -143,7 +143,7 @@ fn a_synchronous_rung_waits_for_all_of_its_round_then_the_best_go_on_and_the_oth
 }
 
 #[test]
-fn a_failure_closes_a_synchronous_rung_as_well() {
+fn a_failure_completes_a_synchronous_rung() {
     let mut run = begun(&two_rungs(100, Synchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     let expect = [
@@ -155,7 +155,7 @@ fn a_failure_closes_a_synchronous_rung_as_well() {
 }
 
 #[test]
-fn a_job_that_never_started_keeps_no_rung_open() {
+fn a_job_that_never_started_counts_as_an_arrival_without_a_value() {
     let mut run = begun(&two_rungs(100, Synchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&[never_started(12, on(2, 0))]);
@@ -163,7 +163,7 @@ fn a_job_that_never_started_keeps_no_rung_open() {
 }
 
 #[test]
-fn a_diverged_trial_is_out_at_once() {
+fn a_diverged_trial_is_stopped_at_once() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     let when = [logged_nan(10, on(0, 0), 4), described(11, on(0, 0), Completed, 10)];
     let expect = ["trial 0 waits at rung 0.0, epoch 4", "trial 0 stopped: rung 0", "start 4-0-1 to 4"];
@@ -171,7 +171,7 @@ fn a_diverged_trial_is_out_at_once() {
 }
 
 #[test]
-fn what_comes_late_of_a_job_that_was_settled_changes_nothing() {
+fn late_lines_of_a_settled_job_change_nothing() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     check_next(&mut run, &[logged(8, on(0, 0), 3, 0.9), logged(10, on(0, 0), 4, 0.5)], &[]);
@@ -181,7 +181,7 @@ fn what_comes_late_of_a_job_that_was_settled_changes_nothing() {
 }
 
 #[test]
-fn a_job_that_begins_anew_is_told_once() {
+fn a_job_that_repeats_epochs_is_reported_once() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&done(20, on(2, 0), 4, 0.6));
@@ -190,7 +190,7 @@ fn a_job_that_begins_anew_is_told_once() {
 }
 
 #[test]
-fn one_that_goes_on_from_its_checkpoint_is_not() {
+fn a_job_that_resumes_its_checkpoint_is_not_reported() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&done(20, on(2, 0), 4, 0.6));
@@ -198,7 +198,7 @@ fn one_that_goes_on_from_its_checkpoint_is_not() {
 }
 
 #[test]
-fn one_that_shows_its_last_value_again_and_goes_on_from_there_is_not() {
+fn a_resumed_job_that_logs_its_last_value_again_is_not_reported() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&done(20, on(2, 0), 4, 0.6));
@@ -208,38 +208,38 @@ fn one_that_shows_its_last_value_again_and_goes_on_from_there_is_not() {
     let both = vec![line(30, "e4", 4, 0.6), line(31, "e5", 5, 0.61)];
     check_next(&mut at_once, &[lines(31, on(2, 1), "algo-1", both)], &[]);
     at_once.take(&done(40, on(2, 1), 9, 0.8));
-    let told = at_once.concluded.iter().find(|summary| summary.job == on(2, 1)).unwrap();
-    assert_eq!((told.resumed_from, told.repeats_from), (Some(4), None));
-    // What was below after all is told, however late.
+    let resumed = at_once.concluded.iter().find(|summary| summary.job == on(2, 1)).unwrap();
+    assert_eq!((resumed.resumed_from, resumed.repeats_from), (Some(4), None));
+    // A late line below the promoted epoch is still reported.
     check_next(&mut run, &[logged(29, on(2, 1), 2, 0.4)], &["2-1-2 begins at 1 instead of 4"]);
 }
 
 #[test]
-fn one_that_shows_another_value_at_that_epoch_has_trained_it_again() {
+fn a_different_value_at_the_promoted_epoch_is_reported_as_a_repeat() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&done(20, on(2, 0), 4, 0.6));
     let mut twice = run.clone();
-    let told = "2-1-2 begins at 3 instead of 4";
-    check_next(&mut run, &[logged(30, on(2, 1), 4, 0.600_000_000_000_000_1)], &[told]);
-    // Shown again first, and then trained again, in whatever order that is heard.
+    let repeat = "2-1-2 begins at 3 instead of 4";
+    check_next(&mut run, &[logged(30, on(2, 1), 4, 0.600_000_000_000_000_1)], &[repeat]);
+    // The last value is logged again and the epoch is then repeated; the lines arrive in either order.
     let line_of = |id: &str, value| lines(30, on(2, 1), "algo-1", vec![line(30, id, 4, value)]);
     let mut other_way = twice.clone();
     check_next(&mut twice, &[line_of("a", 0.6)], &[]);
-    check_next(&mut twice, &[line_of("b", 0.7)], &[told]);
-    check_next(&mut other_way, &[line_of("b", 0.7), line_of("a", 0.6)], &[told]);
+    check_next(&mut twice, &[line_of("b", 0.7)], &[repeat]);
+    check_next(&mut other_way, &[line_of("b", 0.7), line_of("a", 0.6)], &[repeat]);
 }
 
 #[test]
-fn where_the_value_of_then_is_not_known_one_that_begins_there_is_told() {
-    // Of trial 2 the value of epoch 4 was never read, that of 5 stands for it.
+fn a_job_at_the_promoted_epoch_is_reported_if_the_earlier_value_is_unknown() {
+    // The value of trial 2 at epoch 4 never arrived; the value at epoch 5 replaces it.
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&done(20, on(2, 0), 5, 0.6));
     check_next(&mut run, &[logged(30, on(2, 1), 4, 0.6)], &["2-1-2 begins at 3 instead of 4"]);
 }
 
-/// Lines of a program that counts from 1 after each start.
+/// Returns lines of a program that counts from 1 after each start.
 fn counted(seconds: i64, key: JobKey, stream: &str, values: &[f64]) -> Recorded {
     let all = values.iter().zip(1_u64..).map(|(value, index)| {
         line(seconds + i64::try_from(index).unwrap(), &format!("e{index:05}"), index, *value)
@@ -247,8 +247,8 @@ fn counted(seconds: i64, key: JobKey, stream: &str, values: &[f64]) -> Recorded 
     lines(seconds, key, stream, all.collect())
 }
 
-/// A trial with 4 epochs, promoted to 9, whose program counts anew.
-fn promoted_counting_anew() -> Run {
+/// Returns a tuning whose trial 2 is promoted from 4 to 9 epochs and counts its lines from 1 again.
+fn promoted_counting_from_one() -> Run {
     let mut definition = two_rungs(100, Asynchronous);
     definition.epochs.per_attempt = true;
     let mut run = begun(&definition);
@@ -261,11 +261,11 @@ fn promoted_counting_anew() -> Run {
 }
 
 #[test]
-fn lines_counted_anew_are_placed_by_the_end_of_their_job() {
-    let mut run = promoted_counting_anew();
+fn lines_counted_from_one_get_their_epochs_at_the_end_of_their_job() {
+    let mut run = promoted_counting_from_one();
     run.take(&[counted(30, on(2, 1), "second", &[0.65, 0.7, 0.75, 0.8])]);
     let shown = run.curve(2);
-    assert_eq!(shown.last(), Some(&(4, 0.6)), "it is not known yet where they belong");
+    assert_eq!(shown.last(), Some(&(4, 0.6)), "the epochs of the lines are not known yet");
     run.take(&[
         counted(40, on(2, 1), "second", &[0.65, 0.7, 0.75, 0.8, 0.85]),
         ended(50, on(2, 1), Completed),
@@ -279,20 +279,20 @@ fn lines_counted_anew_are_placed_by_the_end_of_their_job() {
 }
 
 #[test]
-fn where_lines_are_counted_anew_the_last_value_may_be_shown_again_as_well() {
+fn a_resumed_job_with_lines_counted_from_one_may_log_its_last_value_again() {
     for (shown, repeated) in [(0.6, None), (0.61, Some(3))] {
-        let mut run = promoted_counting_anew();
+        let mut run = promoted_counting_from_one();
         run.take(&[counted(30, on(2, 1), "second", &[shown, 0.65, 0.7, 0.75, 0.8, 0.85])]);
         run.take(&[described(50, on(2, 1), Completed, 10)]);
-        let told = run.concluded.last().unwrap();
-        assert_eq!((told.resource, told.repeats_from), (9, repeated), "{shown}");
-        assert_eq!(told.resumed_from, repeated.is_none().then_some(4));
+        let summary = run.concluded.last().unwrap();
+        assert_eq!((summary.resource, summary.repeats_from), (9, repeated), "{shown}");
+        assert_eq!(summary.resumed_from, repeated.is_none().then_some(4));
     }
 }
 
 #[test]
-fn nine_lines_of_nine_epochs_were_trained_from_the_beginning() {
-    let mut run = promoted_counting_anew();
+fn nine_lines_for_nine_epochs_prove_a_start_from_the_beginning() {
+    let mut run = promoted_counting_from_one();
     run.take(&[counted(30, on(2, 1), "second", &[0.1, 0.2, 0.3, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85])]);
     let rulings = run.take(&[described(50, on(2, 1), Completed, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
@@ -301,7 +301,7 @@ fn nine_lines_of_nine_epochs_were_trained_from_the_beginning() {
 }
 
 #[test]
-fn a_program_that_ignores_its_level_is_stopped_above_it_and_waits() {
+fn a_program_that_ignores_its_level_is_stopped_and_its_trial_waits() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     check_next(&mut run, &[logged(10, on(0, 0), 4, 0.5)], &[]);
     check_next(&mut run, &[logged(11, on(0, 0), 5, 0.6)], &["stop 0-0-1: past level 4"]);
@@ -310,7 +310,7 @@ fn a_program_that_ignores_its_level_is_stopped_above_it_and_waits() {
 }
 
 #[test]
-fn a_stop_ends_those_that_wait() {
+fn a_stop_request_ends_waiting_trials() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     let rulings = run.take(&[stop_requested(20)]);
@@ -320,8 +320,8 @@ fn a_stop_ends_those_that_wait() {
 }
 
 #[test]
-fn a_promotion_that_the_cap_does_not_allow_waits_and_no_new_trial_takes_its_money() {
-    // Four jobs are reserved; what is left after two bills pays none.
+fn a_promotion_waits_for_money_and_no_new_trial_takes_it() {
+    // Four jobs are reserved. The money left after two bills pays for no further job.
     let mut definition = two_rungs(100, Asynchronous);
     definition.cap = Some(MicroUsd(4 * WORST_CASE + 100 * SECOND));
     let mut run = begun(&definition);
@@ -334,7 +334,7 @@ fn a_promotion_that_the_cap_does_not_allow_waits_and_no_new_trial_takes_its_mone
     let mut second = done(20, on(2, 0), 4, 0.6);
     second[1] = described(21, on(2, 0), Completed, 90);
     check_next(&mut run, &second, &["trial 2 waits at rung 0.0, epoch 4"]);
-    // The bill of another frees enough, and the promoted one is next.
+    // The bill of another job frees enough money, and the promotion is next.
     let mut third = done(30, on(3, 0), 9, 0.1);
     third[1] = described(31, on(3, 0), Completed, 10);
     let rulings = run.take(&third);
@@ -343,8 +343,8 @@ fn a_promotion_that_the_cap_does_not_allow_waits_and_no_new_trial_takes_its_mone
 }
 
 #[test]
-fn of_the_jobs_that_are_left_no_new_trial_takes_one_that_a_promotion_needs() {
-    // Bracket 0: one trial needs 2 jobs; with 3 jobs in all, the second trial is of bracket 1.
+fn the_last_jobs_are_reserved_for_promotions() {
+    // A trial in bracket 0 needs two jobs. With three jobs in all, the second trial is in bracket 1.
     let definition = two_rungs(3, Asynchronous);
     let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1 to 4", "start 1-0-1 to 9"]);
     let expect = [
@@ -356,8 +356,8 @@ fn of_the_jobs_that_are_left_no_new_trial_takes_one_that_a_promotion_needs() {
 }
 
 #[test]
-fn a_synchronous_rung_that_closed_for_want_of_jobs_promotes_no_more_when_there_are_jobs_again() {
-    // With two jobs left of three, trial 0 is alone in its round.
+fn a_rung_closed_by_the_job_limit_promotes_no_further_trial_when_jobs_are_free_again() {
+    // With two of three jobs left, trial 0 is alone in its round.
     let definition = two_rungs(3, Synchronous);
     let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1 to 4", "start 1-0-1 to 9"]);
     let expect = [
@@ -366,7 +366,7 @@ fn a_synchronous_rung_that_closed_for_want_of_jobs_promotes_no_more_when_there_a
         "start 0-1-2 to 9",
     ];
     check_next(&mut run, &done(10, on(0, 0), 4, 0.5), &expect);
-    // Neither of the two jobs ever starts: trial 2 joins the round and is better, and then there is a job left for one more.
+    // Neither of the two jobs starts. Trial 2 joins the round and is better; then another job is free.
     let expect = ["trial 1 never started", "start 2-0-1 to 4"];
     check_next(&mut run, &[never_started(12, on(1, 0))], &expect);
     check_next(&mut run, &done(20, on(2, 0), 4, 0.6), &["trial 2 waits at rung 0.0, epoch 4"]);
@@ -375,19 +375,19 @@ fn a_synchronous_rung_that_closed_for_want_of_jobs_promotes_no_more_when_there_a
 }
 
 #[test]
-fn people_are_told_that_the_cap_is_used_up_although_it_would_pay_the_job_of_a_lower_rung() {
-    // What is left pays the 4 epochs of bracket 0, not the 9 of bracket 1, which is next.
+fn the_cap_is_reported_as_used_up_although_it_pays_for_a_lower_rung() {
+    // The money left pays for 4 epochs in bracket 0, but bracket 1 with 9 epochs is next.
     let mut run = check(&capped(two_rungs(100, Asynchronous), 1), &[], &[submitted()], &["start 0-0-1 to 4"]);
     let shown = |epoch: i64| line(250 * epoch, &format!("e{epoch:05}"), epoch.unsigned_abs(), 0.5);
     run.take(&[lines(1_000, on(0, 0), "algo-1", (1..=4).map(shown).collect())]);
     let rulings = run.take(&[described(1_100, on(0, 0), Completed, 1_100)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
-    assert!(text.contains(&"tell of 100 % of the cap".to_owned()), "{text:?}");
+    assert!(text.contains(&"notice: 100 % of the cap".to_owned()), "{text:?}");
     assert_eq!(text.last().map(String::as_str), Some("ended: CostCap"), "{text:?}");
 }
 
 #[test]
-fn a_promoted_job_tells_to_which_epoch_it_trains_and_from_which_it_went_on() {
+fn the_summary_of_a_promoted_job_has_its_level_and_its_first_epoch() {
     for (first, resumed, repeated) in [(5, Some(4), None), (1, None, Some(0)), (3, None, Some(2))] {
         let mut run = begun(&two_rungs(100, Asynchronous));
         run.take(&done(10, on(0, 0), 4, 0.5));
@@ -400,15 +400,15 @@ fn a_promoted_job_tells_to_which_epoch_it_trains_and_from_which_it_went_on() {
         assert_eq!((silent.level, silent.resumed_from, silent.repeats_from), (Some(9), None, None));
         run.take(&[logged(30, on(2, 1), first, 0.7)]);
         run.take(&done(40, on(2, 1), 9, 0.8));
-        let told = run.concluded.iter().find(|summary| summary.job == on(2, 1)).unwrap();
-        assert_eq!((told.level, told.resumed_from, told.repeats_from), (Some(9), resumed, repeated));
+        let above = run.concluded.iter().find(|summary| summary.job == on(2, 1)).unwrap();
+        assert_eq!((above.level, above.resumed_from, above.repeats_from), (Some(9), resumed, repeated));
         let below = run.concluded.iter().find(|summary| summary.job == on(2, 0)).unwrap();
         assert_eq!((below.level, below.resumed_from, below.repeats_from), (Some(4), None, None));
     }
 }
 
 #[test]
-fn those_who_wait_are_counted_at_their_rung() {
+fn waiting_trials_are_counted_at_their_rung() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     let counts =
         |run: &Run| [(0, 0), (0, 1), (1, 0)].map(|(bracket, rung)| run.state.waiting_at(bracket, rung));
@@ -416,12 +416,12 @@ fn those_who_wait_are_counted_at_their_rung() {
     run.take(&done(10, on(0, 0), 4, 0.5));
     assert_eq!(counts(&run), [1, 0, 0]);
     run.take(&done(20, on(2, 0), 4, 0.6));
-    assert_eq!(counts(&run), [1, 0, 0], "the better one of two went on");
+    assert_eq!(counts(&run), [1, 0, 0], "the better of two trials is promoted");
 }
 
 #[test]
-fn a_stream_of_which_a_later_one_was_heard_first_is_placed_all_the_same() {
-    // The lines of the first start come only when the log is read, after those of the second.
+fn an_earlier_stream_that_arrives_late_gets_its_epochs() {
+    // The lines of the first start arrive with the read of the log, after the lines of the second start.
     let mut definition = two_rungs(100, Asynchronous);
     definition.epochs.per_attempt = true;
     let mut run = begun(&definition);
@@ -436,16 +436,16 @@ fn a_stream_of_which_a_later_one_was_heard_first_is_placed_all_the_same() {
 }
 
 #[test]
-fn one_that_was_left_out_needs_no_job_any_more() {
+fn a_trial_that_is_out_needs_no_job() {
     use tuning::state::Cohort;
     let definition = two_rungs(100, Synchronous);
     let mut run = begun(&definition);
     run.take(&done(10, on(0, 0), 4, 0.5));
-    let owed = |run: &Run| run.state.cohort(0, 0).map_or(0, |cohort: &Cohort| cohort.jobs_owed(2, 0));
-    assert_eq!(owed(&run), 1);
-    // The other one fails for good as it goes on, after trial 0 was left out: nobody is there to be promoted.
+    let needed = |run: &Run| run.state.cohort(0, 0).map_or(0, |cohort: &Cohort| cohort.jobs_needed(2, 0));
+    assert_eq!(needed(&run), 1);
+    // Trial 2 is promoted and trial 0 is out, so no trial is left to promote.
     run.take(&done(20, on(2, 0), 4, 0.6));
-    assert_eq!(owed(&run), 0);
+    assert_eq!(needed(&run), 0);
     let left = run.state.cohort(0, 0).unwrap();
     assert_eq!(left.passages()[0], hyperband::promotion::Passage { failed: 1, promoted: 1 });
 }

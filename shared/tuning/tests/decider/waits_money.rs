@@ -1,4 +1,4 @@
-//! Promotion and money: who waits for whose bill, and what is promoted when nothing else can start.
+//! Promotion and money: which promotions wait for a bill, and which trials are promoted when no other job can start.
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Scheduling};
@@ -11,8 +11,10 @@ use crate::support::check_next;
 use crate::support::run::Run;
 use crate::waits::{done, on, two_rungs};
 
-/// A tuning that has timed its epochs: each takes 100 s, and a start-up no time. So the job of a trial to epoch 4 costs 1,500
-/// seconds at most, its promotion to 9 another 1,800, and a trial that trains to 9 at once 3,000.
+/// Returns a tuning with timed epochs of 100 s and no startup time.
+///
+/// A job to epoch 4 costs at most 1,500 seconds, and its promotion to epoch 9 another 1,800. A first job to epoch 9
+/// costs at most 3,000 seconds.
 fn timed(scheduling: Scheduling, max_parallel: u32, cap_seconds: u64) -> Run {
     let mut definition = two_rungs(100, scheduling);
     definition.limits.max_parallel = max_parallel;
@@ -27,7 +29,7 @@ fn run_of(definition: &Definition) -> Run {
     run
 }
 
-/// As [`done`], with its bill.
+/// Like [`done`], with a bill of `bill` seconds.
 fn billed(seconds: i64, trial: u32, rung: u32, (epoch, value): (u64, f64), bill: u64) -> Vec<Recorded> {
     let mut facts = done(seconds, on(trial, rung), epoch, value);
     facts[1] = described(seconds + 1, on(trial, rung), Completed, bill);
@@ -37,11 +39,11 @@ fn billed(seconds: i64, trial: u32, rung: u32, (epoch, value): (u64, f64), bill:
 const ALL_FOUR: [&str; 4] = ["start 0-0-1 to 4", "start 1-0-1 to 9", "start 2-0-1 to 4", "start 3-0-1 to 9"];
 
 #[test]
-fn a_cheaper_new_trial_does_not_take_the_money_that_a_promotion_waits_for() {
+fn a_cheaper_new_trial_does_not_take_the_money_of_a_waiting_promotion() {
     let mut run = timed(Asynchronous, 4, 9_100);
     check_next(&mut run, &[submitted()], &ALL_FOUR);
     check_next(&mut run, &billed(10, 0, 0, (4, 0.5), 600), &["trial 0 waits at rung 0.0, epoch 4"]);
-    // 1,600 are left: enough for a new trial, too little for the promotion.
+    // 1,600 seconds are left: enough for a new trial, too little for the promotion.
     check_next(&mut run, &billed(20, 2, 0, (4, 0.6), 900), &["trial 2 waits at rung 0.0, epoch 4"]);
     let expect = [
         "trial 1 completed",
@@ -53,7 +55,7 @@ fn a_cheaper_new_trial_does_not_take_the_money_that_a_promotion_waits_for() {
 }
 
 #[test]
-fn nor_that_of_one_that_was_promoted_and_could_not_start_yet() {
+fn a_new_trial_does_not_take_the_money_of_a_promoted_trial_that_could_not_start() {
     let mut run = timed(Synchronous, 4, 9_100);
     check_next(&mut run, &[submitted()], &ALL_FOUR);
     check_next(&mut run, &billed(10, 0, 0, (4, 0.5), 600), &["trial 0 waits at rung 0.0, epoch 4"]);
@@ -68,7 +70,7 @@ fn nor_that_of_one_that_was_promoted_and_could_not_start_yet() {
 }
 
 #[test]
-fn a_stop_ends_one_that_was_promoted_as_stopped_and_one_whose_job_found_no_capacity_as_failed() {
+fn a_stop_request_ends_a_promoted_trial_as_stopped_and_one_without_capacity_as_failed() {
     let mut run = timed(Synchronous, 4, 9_100);
     check_next(&mut run, &[submitted()], &ALL_FOUR);
     run.take(&billed(10, 0, 0, (4, 0.5), 600));
@@ -76,44 +78,45 @@ fn a_stop_ends_one_that_was_promoted_as_stopped_and_one_whose_job_found_no_capac
     let ended = |run: &Run, seconds| {
         let mut run = run.clone();
         let rulings = run.take(&[stop_requested(seconds)]);
-        let of_it = |ruling: &String| ruling.starts_with("trial 2 ");
-        rulings.iter().map(crate::support::render::render).find(of_it)
+        let of_trial_2 = |ruling: &String| ruling.starts_with("trial 2 ");
+        rulings.iter().map(crate::support::render::render).find(of_trial_2)
     };
     assert_eq!(ended(&run, 25).as_deref(), Some("trial 2 stopped: tuning ending"));
     run.take(&billed(30, 1, 0, (9, 0.1), 1_000));
     run.take(&[described(40, on(2, 1), CapacityError, 0)]);
-    assert_eq!(ended(&run, 45).as_deref(), Some("trial 2 failed: no further attempt after 2"));
+    assert_eq!(ended(&run, 45).as_deref(), Some("trial 2 failed: no further attempt after attempt 2"));
 }
 
 #[test]
-fn when_nothing_runs_that_could_free_money_a_new_trial_takes_what_is_left() {
+fn a_new_trial_takes_the_rest_of_the_money_when_no_running_job_can_free_more() {
     let mut run = timed(Asynchronous, 4, 9_100);
     check_next(&mut run, &[submitted()], &ALL_FOUR);
     run.take(&billed(10, 0, 0, (4, 0.5), 600));
     run.take(&billed(20, 2, 0, (4, 0.6), 900));
-    let expect = ["trial 1 completed", "tell of 50 % of the cap"];
+    let expect = ["trial 1 completed", "notice: 50 % of the cap"];
     check_next(&mut run, &billed(30, 1, 0, (9, 0.1), 2_900), &[expect[0]]);
-    let expect = ["trial 3 completed", "tell of 80 % of the cap", "start 4-0-1 to 4"];
+    let expect = ["trial 3 completed", "notice: 80 % of the cap", "start 4-0-1 to 4"];
     check_next(&mut run, &billed(40, 3, 0, (9, 0.1), 2_950), &expect);
 }
 
 #[test]
-fn a_trial_that_waits_for_its_first_rung_holds_back_no_cheaper_one() {
+fn a_trial_that_waits_for_its_first_rung_does_not_block_a_cheaper_trial() {
     let mut run = timed(Asynchronous, 2, 4_500);
     check_next(&mut run, &[submitted()], &["start 0-0-1 to 4", "start 1-0-1 to 9"]);
     let limit = |seconds, most| {
         recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: Some(most), paused: None })
     };
     check_next(&mut run, &[limit(5, 1)], &[]);
-    // One second is billed: what is left does not pay trial 1 to epoch 9 again.
+    // One second is billed: the rest does not pay for trial 1 to epoch 9 again.
     let expect = ["retry after 1-0-1: Capacity, from 40"];
     check_next(&mut run, &[described(10, on(1, 0), CapacityError, 1)], &expect);
     check_next(&mut run, &[limit(50, 2)], &["start 2-0-1 to 4"]);
 }
 
 #[test]
-fn a_synchronous_rung_is_taken_as_closed_when_the_cap_pays_no_further_trial_but_a_promotion() {
-    // Under the first rules the rest of a cap pays no job whose limit is cut: 2,400 are left, trial 1 would need 3,000.
+fn a_synchronous_rung_closes_when_the_cap_pays_only_for_a_promotion() {
+    // Under rules version 1, the rest of a cap pays for no job with a cut limit. The rest is 2,400 seconds, and trial 1
+    // needs 3,000 seconds.
     let mut definition = two_rungs(100, Synchronous);
     definition.rules_version = 1;
     definition.limits.max_parallel = 1;
@@ -129,7 +132,7 @@ fn a_synchronous_rung_is_taken_as_closed_when_the_cap_pays_no_further_trial_but_
 }
 
 #[test]
-fn at_the_end_of_the_cap_one_is_told_from_another_that_would_have_gone_on() {
+fn when_the_cap_is_used_up_a_promotable_trial_ends_differently_from_a_trial_that_is_out() {
     let mut run = Run::new(&capped(two_rungs(100, Asynchronous), 4));
     check_next(&mut run, &[submitted()], &ALL_FOUR);
     for (trial, epoch) in [(0, 4), (2, 4), (1, 9)] {

@@ -1,4 +1,4 @@
-//! Promotion at its edges: who comes late to a rung, what a stop leaves, what a promotion forgets.
+//! Edge cases of promotion: late arrivals at a rung, stopped jobs, and state that a promotion resets.
 
 use tuning::decide::most_promoted;
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
@@ -13,11 +13,11 @@ use crate::support::run::Run;
 use crate::waits::{begun, done, on, two_rungs};
 
 #[test]
-fn one_that_comes_late_and_is_better_than_those_who_went_on_goes_on_too() {
+fn a_late_trial_that_is_better_than_the_promoted_trial_is_promoted_too() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&done(20, on(2, 0), 4, 0.6));
-    // Of three the plan sends on one, and that was trial 2.
+    // The plan promotes one of three trials, and trial 2 is already promoted.
     let expect = [
         "trial 4 waits at rung 0.0, epoch 4",
         "trial 4 promoted from rung 0.0 to 9: 1 of 3, best 1",
@@ -27,7 +27,7 @@ fn one_that_comes_late_and_is_better_than_those_who_went_on_goes_on_too() {
 }
 
 #[test]
-fn of_a_job_stopped_for_its_silence_only_one_that_ended_well_first_waits() {
+fn after_a_stop_for_silence_a_trial_waits_only_if_its_job_completed_first() {
     let definition = silent_for(two_rungs(100, Asynchronous), 600);
     let mut run = begun(&definition);
     run.take(&[phase(5, on(0, 0), Training), logged(10, on(0, 0), 4, 0.5)]);
@@ -42,8 +42,8 @@ fn of_a_job_stopped_for_its_silence_only_one_that_ended_well_first_waits() {
 }
 
 #[test]
-fn one_whose_further_attempt_never_ran_does_not_wait_although_its_value_came_late() {
-    // The first attempt failed the trial at epoch 2, as far as was heard; its line of epoch 4 comes when the second is ordered.
+fn a_trial_whose_retry_never_ran_does_not_wait_although_its_value_arrives_late() {
+    // The first attempt seems to fail at epoch 2. Its line of epoch 4 arrives after the order of the second attempt.
     let ends = [
         (refused(60, at_rung(0, 0, 2)), "trial 0 failed: no such role"),
         (never_started(60, at_rung(0, 0, 2)), "trial 0 never started"),
@@ -62,47 +62,47 @@ fn one_whose_further_attempt_never_ran_does_not_wait_although_its_value_came_lat
 }
 
 #[test]
-fn at_the_last_rung_nobody_arrives() {
+fn the_last_rung_records_no_arrivals() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(1, 0), 9, 0.5));
     assert_eq!(run.state.cohort(1, 0).unwrap().rungs[0].arrivals, []);
 }
 
 #[test]
-fn what_an_earlier_attempt_showed_tells_not_from_where_the_next_one_went_on() {
+fn values_of_an_earlier_attempt_do_not_set_the_resumed_epoch_of_the_next() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&done(20, on(2, 0), 4, 0.6));
     run.take(&[logged(30, on(2, 1), 5, 0.61)]);
     run.take(&[described(31, on(2, 1), CapacityError, 1)]);
     run.take(&[described(70, on(1, 0), Completed, 10)]);
-    let told = |run: &Run, key| {
+    let resumed_from = |run: &Run, key| {
         let (_, trial, job) = run.state.jobs().find(|(job, _, _)| *job == key).unwrap();
         tuning::conclude::summary(key, trial, job).resumed_from
     };
     let again = at_rung(2, 1, 3);
-    assert_eq!(told(&run, again), None);
+    assert_eq!(resumed_from(&run, again), None);
     run.take(&[lines(80, again, "second", vec![line(80, "e6", 6, 0.62)])]);
-    assert_eq!(told(&run, again), Some(4));
+    assert_eq!(resumed_from(&run, again), Some(4));
 }
 
 #[test]
-fn a_lack_of_capacity_is_remembered_where_there_is_another_choice() {
+fn a_capacity_error_is_remembered_if_there_is_another_choice() {
     for (others, remembered) in [(0, vec![]), (1, vec![at(60 + 600), i64::MIN])] {
         let mut definition = three_choices();
         definition.job.fallbacks.truncate(others);
         let mut run = begun(&definition);
         run.take(&[described(60, on(0, 0), CapacityError, 0)]);
-        assert_eq!(run.state.short_until, remembered);
+        assert_eq!(run.state.no_capacity_until, remembered);
     }
 }
 
-/// Of trials that wait or have failed those are counted that did not improve on the best.
+/// `since_improved` counts waiting and failed trials without a new best value.
 #[test]
-fn a_trial_that_comes_to_its_rung_without_the_best_value_has_not_improved() {
+fn a_trial_that_reaches_its_rung_without_a_new_best_value_has_not_improved() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
-    assert_eq!(run.state.since_improved, 0, "the best so far");
+    assert_eq!(run.state.since_improved, 0, "the first value is the best");
     run.take(&done(20, on(2, 0), 4, 0.4));
     assert_eq!(run.state.since_improved, 1);
     run.take(&done(30, on(4, 0), 4, 0.6));
@@ -110,8 +110,8 @@ fn a_trial_that_comes_to_its_rung_without_the_best_value_has_not_improved() {
 }
 
 #[test]
-fn the_last_job_keeps_no_place_at_a_rung() {
-    // All jobs of the search are used up; the best is trained once more, and fails.
+fn a_refit_does_not_arrive_at_a_rung() {
+    // All jobs of the search are used up; the refit starts and fails.
     let definition = Definition { refit: true, ..two_rungs(3, Asynchronous) };
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
@@ -125,20 +125,20 @@ fn the_last_job_keeps_no_place_at_a_rung() {
     run.take(&[described(100, again, tuning::fact::JobEnd::AlgorithmError, 10)]);
     assert!(run.state.is_ended(), "{:?}", run.state.status);
     assert_eq!(run.state.rung_totals(0, 0), arrived);
-    assert_eq!(run.state.since_improved, since, "it is no trial of the search");
+    assert_eq!(run.state.since_improved, since, "the refit is not a trial of the search");
 }
 
 #[test]
-fn the_most_that_may_ever_go_on_is_known_from_who_may_still_join() {
+fn the_largest_number_of_promotions_depends_on_the_trials_that_may_still_join() {
     let most = |run: &Run, place| most_promoted(&run.definition, &run.state, place);
-    // Two have joined, and 96 jobs are left: all might join bracket 0.
+    // Two trials have joined bracket 0, and 96 jobs are left for it.
     let mut run = begun(&two_rungs(100, Asynchronous));
     assert_eq!(most(&run, (0, 0, 0)), Some(u32::midpoint(2, 96)));
     assert_eq!(most(&run, (7, 0, 0)), None, "there is no such cohort");
-    // Nobody may join any more.
+    // No further trial may join.
     run.take(&[stop_requested(5)]);
     assert_eq!(most(&run, (0, 0, 0)), Some(1));
-    // Where rungs close that is not known before.
+    // For a synchronous rung, the number is unknown until the rung closes.
     let mut run = begun(&two_rungs(100, Synchronous));
     assert_eq!(most(&run, (0, 0, 0)), None);
     run.take(&done(10, on(0, 0), 4, 0.5));
@@ -146,7 +146,7 @@ fn the_most_that_may_ever_go_on_is_known_from_who_may_still_join() {
     assert_eq!(most(&run, (0, 0, 0)), Some(1));
 }
 
-/// Three choices of instances, of which each is tried once before a trial waits.
+/// Returns a tuning with three choices of instances; a trial tries each choice once before it waits.
 fn three_choices() -> Definition {
     let mut definition = two_rungs(100, Asynchronous);
     let other = Instances {
@@ -159,9 +159,9 @@ fn three_choices() -> Definition {
 }
 
 #[test]
-fn for_the_next_rung_every_choice_of_instances_is_tried_again() {
+fn at_the_next_rung_every_choice_of_instances_is_tried_again() {
     let mut run = begun(&three_choices());
-    // No choice but the last has capacity: two moves.
+    // Only the last choice has capacity, so the trial switches twice.
     for (attempt, expect) in [
         (1, ["retry after 2-0-1: NextInstances, from 10", "start 2-0-2 to 4 on choice 1"]),
         (2, ["retry after 2-0-2: NextInstances, from 11", "start 2-0-3 to 4 on choice 2"]),
@@ -170,11 +170,11 @@ fn for_the_next_rung_every_choice_of_instances_is_tried_again() {
         let key = at_rung(2, 0, attempt);
         check_next(&mut run, &[described(seconds, key, CapacityError, 0)], &expect);
     }
-    assert_eq!(run.state.trials[&2].moves, 2);
+    assert_eq!(run.state.trials[&2].instance_switches, 2);
     run.take(&done(20, on(0, 0), 4, 0.5));
     run.take(&done(1_000, at_rung(2, 0, 3), 4, 0.6));
-    assert_eq!(run.state.trials[&2].moves, 0);
-    // All are known to have capacity again, and the first is asked for at once.
+    assert_eq!(run.state.trials[&2].instance_switches, 0);
+    // All capacity errors have expired, so the first choice is tried at once.
     let expect = ["retry after 2-1-4: NextInstances, from 1010", "start 2-1-5 to 9 on choice 1"];
     check_next(&mut run, &[described(1_010, at_rung(2, 1, 4), CapacityError, 0)], &expect);
 }

@@ -1,21 +1,21 @@
-//! The rows. Each fact is the guide's or the container's; see the module above for what must never change.
+//! The rows, from the developer guide and the code of the containers. The parent module states what must never change.
 
 use tuning::definition::Objective::{self, Maximize, Minimize};
 
+use super::Emission::{AtEnd, EveryCheckpoint, EveryEpoch};
 use super::Line::{After, Dictionary, Monitor, Named, Quality, QualityOfLoss, QualityOrEpoch};
-use super::Told::{AtEnd, EveryCheckpoint, EveryEpoch};
-use super::{Algorithm, Epochs, Line, Metric, Resource, Resume, StoppedModel, Told, Unsure};
+use super::{Algorithm, Emission, Epochs, Line, Metric, Resource, Resume, StoppedModel, Unverified};
 
-const fn metric(objective: Objective, name: &'static str, told: Told, line: Line) -> Metric {
-    Metric { name, objective, told, line }
+const fn metric(objective: Objective, name: &'static str, emission: Emission, line: Line) -> Metric {
+    Metric { name, objective, emission, line }
 }
 
-const fn max(name: &'static str, told: Told, line: Line) -> Metric {
-    metric(Maximize, name, told, line)
+const fn max(name: &'static str, emission: Emission, line: Line) -> Metric {
+    metric(Maximize, name, emission, line)
 }
 
-const fn min(name: &'static str, told: Told, line: Line) -> Metric {
-    metric(Minimize, name, told, line)
+const fn min(name: &'static str, emission: Emission, line: Line) -> Metric {
+    metric(Minimize, name, emission, line)
 }
 
 const fn resource(name: &'static str, default: u32) -> Resource {
@@ -29,7 +29,7 @@ const fn required(name: &'static str) -> Resource {
 /// `epoch=0`, in lines of the form `#quality_metric: ...`.
 const QUALITY_EPOCH: Option<Epochs> = Some(Epochs { pattern: "epoch=([0-9]+)", base: 0, per_attempt: true });
 
-/// A row that all others are written as a change of.
+/// The default row.
 const PLAIN: Algorithm = Algorithm {
     title: "",
     names: &[],
@@ -38,7 +38,7 @@ const PLAIN: Algorithm = Algorithm {
     resource: None,
     resume: Resume::None,
     stopped_model: StoppedModel::Unknown,
-    unsure: &[],
+    unverified: &[],
 };
 
 /// All rows.
@@ -48,13 +48,13 @@ pub static ALGORITHMS: &[Algorithm] = &[
         title: "XGBoost",
         names: &["xgboost", "sagemaker-xgboost"],
         metrics: XGBOOST,
-        // The prefix `[HH:MM:SS] ` of a distributed job is no index.
+        // The pattern must not match the prefix `[HH:MM:SS] ` of a distributed job.
         epochs: Some(Epochs { pattern: r"\[([0-9]+)\](?:#011|\t)", base: 0, per_attempt: true }),
         resource: Some(required("num_round")),
-        // The callback writes one file under a name that its loader does not look for.
+        // The callback writes a file name that its loader does not search for.
         resume: Resume::Broken,
         stopped_model: StoppedModel::With("save_model_on_termination"),
-        unsure: &[Unsure::Images],
+        unverified: &[Unverified::Images],
     },
     Algorithm {
         title: "Image Classification (MXNet)",
@@ -63,7 +63,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         epochs: Some(Epochs { pattern: r"(?:epoch=|Epoch\[)([0-9]+)", base: 0, per_attempt: true }),
         resource: Some(resource("epochs", 30)),
         resume: Resume::Works,
-        unsure: &[Unsure::Line],
+        unverified: &[Unverified::Line],
         ..PLAIN
     },
     Algorithm {
@@ -82,7 +82,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         epochs: QUALITY_EPOCH,
         resource: Some(resource("epochs", 10)),
         resume: Resume::Works,
-        unsure: &[Unsure::Line],
+        unverified: &[Unverified::Line],
         ..PLAIN
     },
     Algorithm {
@@ -119,7 +119,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
             max("validation:accuracy", EveryEpoch, After(r"(?i:validation)[ _]accuracy:? ", "validation accuracy: ")),
         ],
         resource: Some(resource("epochs", 5)),
-        unsure: &[Unsure::Line],
+        unverified: &[Unverified::Line],
         ..PLAIN
     },
     Algorithm {
@@ -129,7 +129,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
             min("test:RMSE", AtEnd, Quality),
             min("test:mean_wQuantileLoss", AtEnd, Quality),
             min("train:final_loss", AtEnd, Quality),
-            // In the log of each epoch, though not among the objectives of the guide.
+            // Logged in each epoch, although the guide does not list it as an objective.
             min("train:loss", EveryEpoch, Quality),
         ],
         epochs: QUALITY_EPOCH,
@@ -143,7 +143,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         epochs: QUALITY_EPOCH,
         resource: Some(resource("epochs", 50)),
         stopped_model: StoppedModel::None,
-        unsure: &[Unsure::Line],
+        unverified: &[Unverified::Line],
         ..PLAIN
     },
     Algorithm {
@@ -154,8 +154,8 @@ pub static ALGORITHMS: &[Algorithm] = &[
             max("validation:bleu", EveryCheckpoint, QualityOrEpoch),
             min("validation:perplexity", EveryCheckpoint, QualityOrEpoch),
         ],
-        // Values come once a checkpoint: neither max_num_epochs nor max_num_batches says how often.
-        unsure: &[Unsure::Line],
+        // Values come once per checkpoint, a number that neither max_num_epochs nor max_num_batches sets.
+        unverified: &[Unverified::Line],
         ..PLAIN
     },
     Algorithm {
@@ -164,7 +164,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         metrics: &[max("validation:discriminator_auc", EveryEpoch, Quality)],
         epochs: QUALITY_EPOCH,
         resource: Some(resource("epochs", 10)),
-        unsure: &[Unsure::Line],
+        unverified: &[Unverified::Line],
         ..PLAIN
     },
     Algorithm {
@@ -180,7 +180,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         ],
         epochs: QUALITY_EPOCH,
         resource: Some(resource("epochs", 30)),
-        unsure: &[Unsure::Line],
+        unverified: &[Unverified::Line],
         ..PLAIN
     },
     Algorithm { title: "LDA", names: &["lda"], metrics: &[max("test:pwll", AtEnd, Quality)], ..PLAIN },
@@ -195,7 +195,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         title: "PCA",
         names: &["pca"],
         metrics: &[max("test:throughput", AtEnd, Quality)],
-        unsure: &[Unsure::Line],
+        unverified: &[Unverified::Line],
         ..PLAIN
     },
     Algorithm {
@@ -204,7 +204,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         metrics: LIGHTGBM,
         epochs: Some(Epochs { pattern: r"\[([0-9]+)\]", base: 1, per_attempt: true }),
         resource: Some(resource("num_boost_round", 100)),
-        unsure: &[Unsure::Names, Unsure::Base],
+        unverified: &[Unverified::Names, Unverified::Base],
         ..PLAIN
     },
     Algorithm {
@@ -212,7 +212,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         names: &["catboost"],
         metrics: CATBOOST,
         resource: Some(resource("iterations", 500)),
-        unsure: &[Unsure::Names],
+        unverified: &[Unverified::Names],
         ..PLAIN
     },
     Algorithm {
@@ -227,16 +227,16 @@ pub static ALGORITHMS: &[Algorithm] = &[
             max("auc", EveryEpoch, Dictionary),
         ],
         resource: Some(resource("n_epochs", 5)),
-        unsure: &[Unsure::Names],
+        unverified: &[Unverified::Names],
         ..PLAIN
     },
-    Algorithm { title: "AutoGluon-Tabular", names: &["autogluon"], unsure: &[Unsure::Names], ..PLAIN },
+    Algorithm { title: "AutoGluon-Tabular", names: &["autogluon"], unverified: &[Unverified::Names], ..PLAIN },
     Algorithm {
         title: "Image Classification (TensorFlow)",
         names: &["image-classification-tensorflow"],
         metrics: &[max("validation:accuracy", EveryEpoch, After("val_accuracy=", "val_accuracy="))],
         resource: Some(required("epochs")),
-        unsure: &[Unsure::Names],
+        unverified: &[Unverified::Names],
         ..PLAIN
     },
     Algorithm {
@@ -244,7 +244,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         names: &["text-classification-tensorflow"],
         metrics: &[max("validation:accuracy", EveryEpoch, After("val_accuracy=", "val_accuracy="))],
         resource: Some(required("epochs")),
-        unsure: &[Unsure::Names],
+        unverified: &[Unverified::Names],
         ..PLAIN
     },
     Algorithm {
@@ -252,7 +252,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
         names: &["object-detection-tensorflow"],
         metrics: &[min("validation:localization_loss", EveryEpoch, After("Val_localization=", "Val_localization="))],
         resource: Some(required("epochs")),
-        unsure: &[Unsure::Names],
+        unverified: &[Unverified::Names],
         ..PLAIN
     },
 ];
@@ -280,7 +280,7 @@ const XGBOOST: &[Metric] = &[
     min("validation:error", EveryEpoch, Monitor),
     min("validation:gamma-deviance", EveryEpoch, Monitor),
     min("validation:gamma-nloglik", EveryEpoch, Monitor),
-    // An accuracy by its name, and to be minimised in the container's own table.
+    // An accuracy by name, but the container's own table minimizes it.
     min("validation:interval-regression-accuracy", EveryEpoch, Monitor),
     min("validation:logloss", EveryEpoch, Monitor),
     min("validation:mae", EveryEpoch, Monitor),
@@ -322,7 +322,7 @@ const LINEAR_LEARNER: &[Metric] = &[
     max("test:roc_auc_score", AtEnd, Quality),
 ];
 
-/// Directions by what the metrics are: the guide's table has some of them the wrong way round.
+/// The directions follow the meaning of the metrics, because the guide reverses some of them.
 #[rustfmt::skip]
 const LIGHTGBM: &[Metric] = &[
     max("auc", EveryEpoch, Named),
@@ -340,7 +340,7 @@ const LIGHTGBM: &[Metric] = &[
     min("cross_entropy", EveryEpoch, Named),
 ];
 
-/// One line for whichever metric was asked for.
+/// `CatBoost` prints this line for the configured metric.
 const BEST_TEST: Line = After("bestTest = ", "bestTest = ");
 
 #[rustfmt::skip]

@@ -1,4 +1,4 @@
-//! Every row against lines as the algorithms print them.
+//! Tests every row on log lines as the algorithms print them.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::events::logs::{Explanation, MetricPattern};
 use crate::request::compile_pattern;
 
-/// Longest `Regex` of a metric definition, and most definitions.
+/// SageMaker's limits: characters of a `Regex`, and number of metric definitions.
 const REGEX_CHARS_MAX: usize = 500;
 const DEFINITIONS_MAX: usize = 40;
 
@@ -112,7 +112,7 @@ fn read(algorithm: &Algorithm, metric: &Metric, line: &str) -> Explanation {
 }
 
 #[test]
-fn lines_of_each_algorithm_are_read() {
+fn each_algorithm_reads_its_own_log_lines() {
     let mut seen = BTreeSet::new();
     for (name, metric, line, value, epoch) in LINES {
         let algorithm = named(name).unwrap_or_else(|| panic!("{name}"));
@@ -123,12 +123,12 @@ fn lines_of_each_algorithm_are_read() {
         seen.insert(algorithm.title);
     }
     for algorithm in ALGORITHMS.iter().filter(|algorithm| !algorithm.metrics.is_empty()) {
-        assert!(seen.contains(algorithm.title), "no line of {algorithm}");
+        assert!(seen.contains(algorithm.title), "{algorithm} has no sample line");
     }
 }
 
 #[test]
-fn a_metric_is_not_read_from_the_line_of_another() {
+fn a_metric_does_not_match_the_line_of_another() {
     for (name, metric, line) in [
         ("xgboost", "validation:auc", "[3]\ttrain-auc:0.5\tvalidation-aucpr:0.4"),
         ("xgboost", "validation:error", "[3]\tvalidation-merror:0.4"),
@@ -147,7 +147,7 @@ fn a_metric_is_not_read_from_the_line_of_another() {
     }
 }
 
-/// The samples are what a user's own definition is tried on to see whether it reads the algorithm's lines.
+/// The controller tries a user's metric definition on these samples.
 #[test]
 fn each_metric_reads_its_own_sample() {
     for algorithm in ALGORITHMS {
@@ -157,7 +157,7 @@ fn each_metric_reads_its_own_sample() {
                 panic!("{sample}");
             };
             assert_eq!(value, Some(SAMPLE.0), "{sample}");
-            let captured = algorithm.epochs.is_some() && metric.told != Told::AtEnd;
+            let captured = algorithm.epochs.is_some() && metric.emission != Emission::AtEnd;
             assert_eq!(index, captured.then_some(SAMPLE.1), "{sample}");
         }
     }
@@ -171,7 +171,7 @@ fn patterns_fit_a_metric_definition() {
             assert!(pattern.chars().count() <= REGEX_CHARS_MAX, "{pattern}");
             assert_eq!(compile_pattern(&pattern).unwrap().captures_len(), 2, "{pattern}");
         }
-        // Describe shows them all, and the objective's once more.
+        // Describe shows all definitions and repeats that of the objective.
         assert!(algorithm.metrics.len() < DEFINITIONS_MAX, "{algorithm}");
         let groups = algorithm.epochs.map(|epochs| compile_pattern(epochs.pattern).unwrap().captures_len());
         assert!(groups.is_none_or(|groups| groups == 2), "{algorithm}");
@@ -179,7 +179,7 @@ fn patterns_fit_a_metric_definition() {
 }
 
 #[test]
-fn nothing_is_in_the_table_twice() {
+fn titles_names_and_metrics_are_unique() {
     let mut titles = BTreeSet::new();
     let mut names = BTreeSet::new();
     for algorithm in ALGORITHMS {
@@ -190,9 +190,9 @@ fn nothing_is_in_the_table_twice() {
     }
 }
 
-/// Named by what is meant, so that a slip in one row does not go unseen.
+/// Derives the direction from the name, so that a wrong row fails the test.
 #[test]
-fn losses_are_minimised_and_scores_maximised() {
+fn losses_are_minimized_and_scores_maximized() {
     let losses =
         ["loss", "error", "mse", "mae", "mape", "entropy", "nloglik", "deviance", "perplexity", "msd", "ssd"];
     let scores = ["auc", "accuracy", "f1", "precision", "recall", "map", "miou", "bleu", "ndcg", "r2"];
@@ -209,12 +209,12 @@ fn losses_are_minimised_and_scores_maximised() {
 }
 
 #[test]
-fn an_algorithm_without_values_on_the_way_has_no_epochs() {
-    for algorithm in ALGORITHMS.iter().filter(|algorithm| !algorithm.tells_while_running()) {
+fn an_algorithm_that_logs_only_at_the_end_has_no_epochs() {
+    for algorithm in ALGORITHMS.iter().filter(|algorithm| !algorithm.emits_while_running()) {
         assert_eq!(algorithm.epochs, None, "{algorithm}");
     }
     let final_only: Vec<_> =
-        ALGORITHMS.iter().filter(|row| !row.tells_while_running()).map(|row| row.names[0]).collect();
+        ALGORITHMS.iter().filter(|row| !row.emits_while_running()).map(|row| row.names[0]).collect();
     assert_eq!(
         final_only,
         ["kmeans", "factorization-machines", "lda", "knn", "randomcutforest", "pca", "catboost", "autogluon",]
@@ -222,7 +222,7 @@ fn an_algorithm_without_values_on_the_way_has_no_epochs() {
 }
 
 #[test]
-fn an_algorithm_is_known_by_name_image_or_script() {
+fn an_algorithm_is_identified_by_name_image_or_script() {
     let title = |found: Option<&Algorithm>| found.map(|algorithm| algorithm.title);
     for image in [
         "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1",
@@ -233,7 +233,7 @@ fn an_algorithm_is_known_by_name_image_or_script() {
     }
     assert_eq!(title(of_image("h.example/my-xgboost:1")), None);
     assert_eq!(title(named("arn:aws:sagemaker:us-east-1:111122223333:algorithm/knn")), Some("k-NN"));
-    assert_eq!(title(named("somebodys-own")), None);
+    assert_eq!(title(named("my-own")), None);
     let script = "s3://jumpstart-cache-prod-us-west-2/source-directory-tarballs/lightgbm/transfer_learning/classification/v1.1.2/sourcedir.tar.gz";
     assert_eq!(title(of_script(script)), Some("LightGBM"));
     assert_eq!(title(of_script("s3://my-bucket/lightgbm/sourcedir.tar.gz")), None);

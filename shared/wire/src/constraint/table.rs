@@ -1,4 +1,4 @@
-//! The rows of the table, by part of the request.
+//! The rows of the table, grouped by part of the request.
 
 mod controller;
 mod job;
@@ -10,13 +10,13 @@ pub(super) use job::JOB;
 pub(super) use resources::RESOURCES;
 pub(super) use tuning::TUNING;
 
-/// Name of a tuning job or of a definition, without its bound on the length.
+/// Pattern of the name of a tuning job or of a definition. The rows bound the length.
 const NAME: &str = "[a-zA-Z0-9](-*[a-zA-Z0-9])*";
-/// An instance type. Not the list of the service model: that grows with each new type.
+/// Pattern of an instance type. The list in the service model is not used, because it grows with each new type.
 const INSTANCE_TYPE: &str = r"ml\.[a-z0-9-]+\.[a-z0-9-]+";
-/// An address in S3.
+/// Pattern of an S3 URI.
 const S3_URI: &str = "(https|s3)://([^/]+)/?(.*)";
-/// Input data may also lie on the machine that runs the jobs; SageMaker itself refuses that.
+/// Pattern of an input URI. The local service also reads `file:///`; SageMaker rejects such a URI.
 const INPUT_URI: &str = "(https|s3)://([^/]+)/?(.*)|file:///.+";
-/// A key of KMS.
+/// Pattern of a KMS key.
 const KMS_KEY: &str = "[a-zA-Z0-9:/_-]*";

@@ -1,4 +1,4 @@
-//! Each row and each rule is broken once, in requests that set every field, and exactly that is reported.
+//! Violates each row and each rule once, in requests that set every field, and expects exactly that violation.
 
 mod requests;
 mod rows_broken;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use self::requests::bases;
 use super::*;
 
-/// The paths reported for a request.
+/// Returns the paths of the violations of a request.
 fn reported(body: &Value) -> Vec<String> {
     match Request::check(body.clone()) {
         Ok(_) => Vec::new(),
@@ -24,15 +24,18 @@ fn reported(body: &Value) -> Vec<String> {
 #[test]
 fn rows_are_well_formed() {
     let paths: BTreeSet<&str> = rows().map(|row| row.path).collect();
-    assert_eq!(paths.len(), rows().count(), "no path twice");
+    assert_eq!(paths.len(), rows().count(), "a path has two rows");
     let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
-    assert_eq!(names.len(), RULES.len(), "no rule twice");
+    assert_eq!(names.len(), RULES.len(), "two rules have the same name");
     for row in rows() {
         let parent = row.parent();
-        assert!(parent.is_empty() || paths.contains(parent), "{}: no row for its parent", row.path);
+        assert!(parent.is_empty() || paths.contains(parent), "{}: its parent has no row", row.path);
         assert!(row.like.is_none_or(|like| paths.contains(like)), "{}", row.path);
         assert!(row.rules.iter().all(|rule| names.contains(rule)), "{}: unknown rule", row.path);
-        assert!(row.later.is_none_or(|later| later.values.iter().all(|value| row.values.contains(value))));
+        assert!(
+            row.unsupported
+                .is_none_or(|unsupported| unsupported.values.iter().all(|value| row.values.contains(value)))
+        );
         if let Some(pattern) = row.pattern {
             Regex::new(&format!("^(?:{pattern})$")).unwrap();
         }
@@ -44,16 +47,16 @@ fn rows_are_well_formed() {
 }
 
 #[test]
-fn the_maximal_requests_are_valid_but_for_what_is_not_supported_yet() {
+fn requests_with_every_field_violate_only_unsupported_fields() {
     for base in bases() {
-        let mut told = reported(&base.body);
-        told.sort();
-        assert_eq!(told, base.refused, "{}", base.name);
+        let mut paths = reported(&base.body);
+        paths.sort();
+        assert_eq!(paths, base.rejected, "{}", base.name);
     }
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once_and_bounded() {
+fn one_response_lists_all_violations_up_to_a_bound() {
     let mut body = bases()[0].body.clone();
     body["HyperParameterTuningJobName"] = json!("-");
     body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"] = json!(0);
@@ -64,8 +67,9 @@ fn all_that_is_wrong_is_told_at_once_and_bounded() {
         "3 validation errors detected: Value '0' at \
          'HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs' failed to satisfy constraint: Member \
          must have value greater than or equal to 1; Value '-' at 'HyperParameterTuningJobName' failed to satisfy \
-         constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9](-*[a-zA-Z0-9])*; MaxInstances must be \
-         at least InstanceCount, 3: else no training job fits (at 'Controller.MaxInstances')"
+         constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9](-*[a-zA-Z0-9])*; Invalid MaxInstances \
+         1: expected at least InstanceCount, so that one training job fits; for example, 3 (at \
+         'Controller.MaxInstances')"
     );
     for index in 0..50 {
         body[format!("Unknown{index}")] = json!(1);
@@ -77,7 +81,7 @@ fn all_that_is_wrong_is_told_at_once_and_bounded() {
 }
 
 #[test]
-fn what_is_shown_of_a_bad_value_is_short() {
+fn messages_shorten_long_values() {
     let mut body = bases()[0].body.clone();
     body["HyperParameterTuningJobName"] = json!("x".repeat(500_000));
     body["y".repeat(400_000)] = json!(1);
@@ -86,7 +90,7 @@ fn what_is_shown_of_a_bad_value_is_short() {
     assert!(error.message.len() < 1_500, "{}", error.message.len());
 }
 
-/// Somewhere in a request, by a chain of numbers taken modulo what is there.
+/// Returns a place in a request, chosen by a chain of numbers modulo the number of children.
 fn somewhere<'a>(value: &'a mut Value, choices: &[usize]) -> &'a mut Value {
     let Some((choice, rest)) = choices.split_first() else { return value };
     let count = match value {
@@ -124,7 +128,7 @@ fn anything() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever is put wherever: an answer, never a panic, also from what reads a request unchecked.
+    /// Any value at any place yields a result and no panic, also in a request that was not validated.
     #[test]
     fn no_request_panics(
         base in 0_usize..3,

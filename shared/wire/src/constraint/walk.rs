@@ -1,7 +1,7 @@
-//! A walk over a request along the table: finds what breaks a row, and fields that no row knows.
+//! Checks each value of a request against its row of the table, and reports unknown fields.
 //!
-//! One violation for each value: the first of type, "not supported yet", length or bounds, pattern, list of values.
-//! Bounded by the size of the request; values are shortened where they are shown.
+//! Each value yields at most one violation: the first of type, unsupported value, length or bounds, pattern, allowed
+//! values. The work is proportional to the size of the request. Messages shorten long values.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use serde_json::{Map, Value};
 use super::{Constraint, Kind, MAX_VIOLATIONS, rows};
 use crate::request::{Violation, shortened};
 
-/// What a walk has found.
+/// The state of a walk over a request, and the violations found so far.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     children: BTreeMap<&'static str, Vec<&'static Constraint>>,
     patterns: BTreeMap<&'static str, Regex>,
     found: Vec<Found>,
-    /// Violations beyond [`MAX_VIOLATIONS`].
-    pub(super) more: usize,
+    /// Number of violations beyond [`MAX_VIOLATIONS`], which are counted but not kept.
+    pub(super) omitted: usize,
 }
 
 /// A violation and the path of the row it breaks.
@@ -29,7 +29,7 @@ struct Found {
 }
 
 impl Walk {
-    /// Walks over a whole request.
+    /// Checks a whole request.
     pub(super) fn over(body: &Value) -> Self {
         let mut walk = Self::default();
         for row in rows() {
@@ -37,13 +37,13 @@ impl Walk {
         }
         match body {
             Value::Object(members) => walk.members("", "", members),
-            _ => walk.push("", "", "The request must be a JSON object".to_owned()),
+            _ => walk.push("", "", "Invalid request: expected a JSON object".to_owned()),
         }
         walk
     }
 
-    /// Whether a row with this rule, or one around or below it, is broken.
-    pub(super) fn touches(&self, rule: &str) -> bool {
+    /// Returns whether the request breaks a row that names `rule`, or a row above or below such a row.
+    pub(super) fn breaks_input_of(&self, rule: &str) -> bool {
         let reads = || rows().filter(|row| row.rules.contains(&rule));
         self.found.iter().any(|found| {
             reads().any(|row| is_within(&found.row, row.path) || is_within(row.path, &found.row))
@@ -56,16 +56,18 @@ impl Walk {
 
     fn push(&mut self, row: &str, path: &str, message: String) {
         if self.found.len() >= MAX_VIOLATIONS {
-            self.more = self.more.saturating_add(1);
+            self.omitted = self.omitted.saturating_add(1);
             return;
         }
         let violation = Violation { path: path.to_owned(), message };
         self.found.push(Found { row: row.to_owned(), violation });
     }
 
-    fn fail(&mut self, row: &Constraint, path: &str, value: &Value, must: &str) {
-        let message =
-            format!("Value {} at '{path}' failed to satisfy constraint: Member must {must}", shown(value));
+    fn fail(&mut self, row: &Constraint, path: &str, value: &Value, requirement: &str) {
+        let message = format!(
+            "Value {} at '{path}' failed to satisfy constraint: Member must {requirement}",
+            shown(value)
+        );
         self.push(row.path, path, message);
     }
 
@@ -73,7 +75,7 @@ impl Walk {
         self.children.get(parent).cloned().unwrap_or_default()
     }
 
-    /// The members of the structure whose rows are below `parent`.
+    /// Checks the members of a structure against the rows below `parent`.
     fn members(&mut self, parent: &str, path: &str, members: &Map<String, Value>) {
         let rows = self.children(parent);
         for (name, value) in members {
@@ -84,7 +86,7 @@ impl Walk {
                 Some(_) => {}
                 None => {
                     let known: Vec<&str> = rows.iter().map(|row| last(row.path)).collect();
-                    let message = format!("'{inner}' is not a known field; known here: {}", known.join(", "));
+                    let message = format!("Unknown field '{inner}': expected one of {}", known.join(", "));
                     self.push(&join(parent, name), &inner, message);
                 }
             }
@@ -97,10 +99,10 @@ impl Walk {
     }
 
     fn value(&mut self, row: &'static Constraint, path: &str, value: &Value) {
-        let later = row.later.filter(|later| is_later(later.values, value));
-        if let Some(later) = later {
+        let unsupported = row.unsupported.filter(|unsupported| is_unsupported(unsupported.values, value));
+        if let Some(unsupported) = unsupported {
             let message =
-                format!("Value {} at '{path}' is not supported yet; {}", shown(value), later.advice);
+                format!("Value {} at '{path}' is not supported yet; {}", shown(value), unsupported.advice);
             self.push(row.path, path, message);
         }
         match (row.kind, value) {
@@ -108,7 +110,7 @@ impl Walk {
                 self.members(row.like.unwrap_or(row.path), path, members);
             }
             (Kind::List, Value::Array(elements)) => {
-                if later.is_none() {
+                if unsupported.is_none() {
                     self.length(row, path, value, elements.len());
                 }
                 for (index, element) in elements.iter().enumerate() {
@@ -117,8 +119,8 @@ impl Walk {
                     }
                 }
             }
-            // Refused already, whatever else is wrong with it.
-            _ if later.is_some() => {}
+            // The value is already rejected.
+            _ if unsupported.is_some() => {}
             (Kind::Map, Value::Object(entries)) => self.entries(row, path, value, entries),
             (Kind::Text, Value::String(text)) => self.text(row, path, value, text),
             (Kind::Integer, Value::Number(_)) if value.as_i64().is_some() || value.as_u64().is_some() => {
@@ -129,7 +131,7 @@ impl Walk {
                 self.bounds(row, path, value);
             }
             (Kind::Boolean, Value::Bool(_)) => {}
-            (kind, value) => self.fail(row, path, value, kind.must()),
+            (kind, value) => self.fail(row, path, value, kind.requirement()),
         }
     }
 
@@ -166,7 +168,7 @@ impl Walk {
         {
             self.patterns.insert(pattern, regex);
         }
-        // A pattern of the table that did not compile would match nothing; a test compiles them all.
+        // A test compiles every pattern of the table, so the lookup succeeds.
         self.patterns.get(pattern).is_some_and(|regex| regex.is_match(text))
     }
 
@@ -196,22 +198,22 @@ impl Walk {
 }
 
 impl Kind {
-    /// What a value must do to be of this type.
-    pub(crate) fn must(self) -> &'static str {
+    /// Returns the requirement on a value of this type, to follow "must" in a message.
+    pub(crate) fn requirement(self) -> &'static str {
         match self {
             Self::Structure => "be an object",
             Self::List => "be a list",
             Self::Map => "be an object (a map of names to values)",
             Self::Text => "be a string",
-            Self::Integer => "be a whole number",
-            Self::Number => "be a number",
-            Self::Dollars => "be a number greater than 0 (US dollars)",
+            Self::Integer => "be a whole number, for example 10",
+            Self::Number => "be a number, for example 0.5",
+            Self::Dollars => "be a number greater than 0 (US dollars), for example 20",
             Self::Boolean => "be true or false",
         }
     }
 }
 
-fn is_later(values: &[&str], value: &Value) -> bool {
+fn is_unsupported(values: &[&str], value: &Value) -> bool {
     match value {
         Value::String(text) if !values.is_empty() => values.contains(&text.as_str()),
         Value::Array(elements) => !elements.is_empty(),
@@ -233,15 +235,12 @@ fn is_greater(value: &Value, max: i64) -> bool {
     )
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "bounds of the table are far below 2^53 where a float may meet them"
-)]
+#[expect(clippy::cast_precision_loss, reason = "bounds of fields that accept fractions are far below 2^53")]
 fn float(bound: i64) -> f64 {
     bound as f64
 }
 
-/// Whether `path` is `outer` or below it.
+/// Returns whether `path` is `outer` or lies below it.
 fn is_within(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '{']))
 }

@@ -1,14 +1,14 @@
-//! The request as Describe shows it: AMT rewrites some of it, and clients rely on that (`attach` of the Python SDK
-//! fails without).
+//! The request as Describe shows it. AMT rewrites some fields, and clients depend on that (`attach` of the Python SDK
+//! fails otherwise).
 //!
-//! Assumes a checked request. What AMT drops is dropped: `OutputDataConfig.CompressionType`,
-//! `MaxPendingTimeInSeconds`, `InstanceGroupNames`. Never changes the stored request.
+//! The request must be validated. Like AMT, this module omits `OutputDataConfig.CompressionType`,
+//! `MaxPendingTimeInSeconds` and `InstanceGroupNames`. It never changes the stored request.
 
 use serde_json::{Map, Value, json};
 
 use crate::request::{OBJECTIVE_HYPERPARAMETER, Request};
 
-/// `HyperParameterTuningJobConfig` with what clients expect there.
+/// Returns `HyperParameterTuningJobConfig` with the defaults that clients expect.
 pub(super) fn config(request: &Request) -> Value {
     let mut config = request.object("HyperParameterTuningJobConfig").cloned().unwrap_or_default();
     config.entry("TrainingJobEarlyStoppingType").or_insert_with(|| json!("Off"));
@@ -21,7 +21,7 @@ pub(super) fn config(request: &Request) -> Value {
     Value::Object(config)
 }
 
-/// `ResourceLimits` with the number of training jobs, which AMT's clients need and may leave out here.
+/// Returns `ResourceLimits` with `MaxNumberOfTrainingJobs`, which is optional here but which AMT's clients expect.
 pub(super) fn resource_limits(request: &Request) -> Value {
     let mut limits =
         request.object("HyperParameterTuningJobConfig.ResourceLimits").cloned().unwrap_or_default();
@@ -29,7 +29,7 @@ pub(super) fn resource_limits(request: &Request) -> Value {
     Value::Object(limits)
 }
 
-/// `TrainingJobDefinition` with what clients expect there.
+/// Returns `TrainingJobDefinition` with the defaults that clients expect.
 pub(super) fn definition(request: &Request, tuning_arn: &str) -> Value {
     let mut shown = request.object("TrainingJobDefinition").cloned().unwrap_or_default();
     let statics = shown.entry("StaticHyperParameters").or_insert_with(|| json!({}));
@@ -67,7 +67,7 @@ fn member<'a>(object: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut 
     object.get_mut(name).and_then(Value::as_object_mut)
 }
 
-/// The ARN of an algorithm given by name: in the account and Region of the tuning job.
+/// Returns the ARN of an algorithm, in the account and Region of the tuning job.
 fn algorithm_arn(name: &str, tuning_arn: &str) -> String {
     match tuning_arn.rsplit_once(':') {
         Some((account, _)) if !name.contains(':') => format!("{account}:algorithm/{name}"),
@@ -75,7 +75,7 @@ fn algorithm_arn(name: &str, tuning_arn: &str) -> String {
     }
 }
 
-/// What Describe adds to the request's `Controller`.
+/// The members that Describe adds to the request's `Controller`.
 pub(super) const ADDED: [&str; 15] = [
     "SpentUsd",
     "ReservedUsd",
@@ -94,16 +94,16 @@ pub(super) const ADDED: [&str; 15] = [
     "Brackets",
 ];
 
-/// Path of the first field in which the tuning job that `described` shows was asked for something else than `request`
-/// asks for; `None` if both are the same. Names are not compared, and neither are tags, which Describe does not show.
+/// Returns the path of the first field in which the tuning job in a Describe response differs from `request`, or `None`
+/// if all fields are equal. Names are not compared, and tags neither, because Describe does not show them.
 pub fn first_difference(described: &Value, request: &Request) -> Option<String> {
     let arn = described["HyperParameterTuningJobArn"].as_str().unwrap_or_default();
-    let asked = |controller: Option<&Map<String, Value>>, added: &[&str]| {
+    let settings = |controller: Option<&Map<String, Value>>, added: &[&str]| {
         let members = controller.into_iter().flatten().filter(|(name, _)| !added.contains(&name.as_str()));
         Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
     };
-    let shown = asked(described["Controller"].as_object(), &ADDED);
-    let wanted = asked(request.object("Controller"), &[]);
+    let shown = settings(described["Controller"].as_object(), &ADDED);
+    let wanted = settings(request.object("Controller"), &[]);
     [
         ("HyperParameterTuningJobConfig", &described["HyperParameterTuningJobConfig"], &config(request)),
         ("TrainingJobDefinition", &described["TrainingJobDefinition"], &definition(request, arn)),
@@ -113,7 +113,8 @@ pub fn first_difference(described: &Value, request: &Request) -> Option<String> 
     .find_map(|(name, shown, wanted)| difference(shown, wanted).map(|inner| format!("{name}{inner}")))
 }
 
-/// `.path` of the first difference of two values; empty if it cannot be told closer, `None` if they are the same.
+/// Returns `.path` of the first difference of two values: empty if the values themselves differ, `None` if they are
+/// equal.
 pub fn difference(one: &Value, other: &Value) -> Option<String> {
     let (Value::Object(a), Value::Object(b)) = (one, other) else {
         return (one != other).then(String::new);
@@ -125,10 +126,10 @@ pub fn difference(one: &Value, other: &Value) -> Option<String> {
     })
 }
 
-/// The request of a tuning job that Describe shows, as far as it decides anything: what `config` and `definition`
-/// put in is taken out again, but for what decides the same. It was checked when it was submitted, by the rules of that
-/// day, and without what Describe adds to it; here it is not checked again.
-pub fn request_of(described: &Value) -> Request {
+/// Returns a request that is equivalent to the one in a Describe response. It removes the defaults that `config` and
+/// `definition` add, except those that change no decision. It does not validate the request: the response may contain
+/// additions that validation rejects, and the rules may be those of an earlier release.
+pub fn request_from_description(described: &Value) -> Request {
     let mut body = Map::new();
     for member in ["HyperParameterTuningJobName", "HyperParameterTuningJobConfig", "TrainingJobDefinition"] {
         body.insert(member.to_owned(), described[member].clone());

@@ -1,4 +1,4 @@
-//! Describe and its relatives against the sample responses.
+//! Compares the responses of Describe and List with the sample responses.
 
 use super::*;
 
@@ -85,7 +85,7 @@ fn tuning<'a>(request: &'a Request, best: Option<JobView<'a>>) -> TuningView<'a>
     }
 }
 
-/// The value without our own object, and that object.
+/// Returns the response without `Controller`, and `Controller`.
 fn split(mut value: Value) -> (Value, Value) {
     let own = value.as_object_mut().unwrap().remove("Controller").unwrap();
     if let Some(Value::Object(best)) = value.get_mut("BestTrainingJob") {
@@ -111,7 +111,7 @@ fn describe_of_the_sample_request_is_the_sample_response() {
 }
 
 #[test]
-fn summaries_are_those_of_the_samples() {
+fn summaries_equal_the_samples() {
     let request = request(|_| {});
     let (shown, _) = split(tuning_job_summary(&tuning(&request, None)));
     assert_eq!(shown, sample(TUNINGS)["HyperParameterTuningJobSummaries"][0]);
@@ -126,7 +126,7 @@ fn summaries_are_those_of_the_samples() {
 }
 
 #[test]
-fn where_trials_are_promoted_a_job_tells_its_rung_and_a_rung_who_waits() {
+fn with_promotion_a_job_shows_its_rung_and_a_rung_its_waiting_trials() {
     let request = request(|_| {});
     let tuned = tuned();
     let own = |promotion| {
@@ -150,9 +150,9 @@ fn where_trials_are_promoted_a_job_tells_its_rung_and_a_rung_who_waits() {
     assert!(rungs[1].get("Waiting").is_none());
 }
 
-/// What `attach` of the Python SDK reads, each of which it fails without.
+/// `attach` of the Python SDK fails without any of these fields.
 #[test]
-fn describe_has_what_clients_fail_without() {
+fn describe_has_the_fields_that_clients_require() {
     let request = request(|body| {
         let config = &mut body["HyperParameterTuningJobConfig"];
         config["ParameterRanges"] = json!({"ContinuousParameterRanges":
@@ -189,7 +189,7 @@ fn describe_has_what_clients_fail_without() {
 }
 
 #[test]
-fn an_own_program_keeps_its_metric_definitions() {
+fn the_metric_definitions_of_a_users_program_are_unchanged() {
     let request = request(|body| {
         body["TrainingJobDefinition"]["AlgorithmSpecification"]["TrainingImage"] = json!("own:1");
         body["Controller"] = json!({"MaxCostUsd": 100, "Refit": "None"});
@@ -197,11 +197,11 @@ fn an_own_program_keeps_its_metric_definitions() {
     let shown = tuning_job(&tuning(&request, None));
     let metrics = &shown["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"];
     assert_eq!(metrics.as_array().unwrap().len(), 1);
-    assert_eq!(shown["Controller"]["MaxCostUsd"], 100, "what was asked for is shown");
+    assert_eq!(shown["Controller"]["MaxCostUsd"], 100, "the requested cap is shown");
 }
 
 #[test]
-fn what_is_unknown_or_no_number_is_left_out() {
+fn unknown_and_non_finite_values_are_omitted() {
     let request = request(|_| {});
     let tuned = tuned();
     let job = JobView {
@@ -238,7 +238,7 @@ fn times_are_seconds_with_milliseconds() {
 }
 
 #[test]
-fn a_request_is_known_again_in_what_describe_shows() {
+fn a_describe_response_is_compared_with_its_request() {
     let changes: [fn(&mut Value); 3] = [
         |_| {},
         |body| {
@@ -247,8 +247,8 @@ fn a_request_is_known_again_in_what_describe_shows() {
         |body| body["TrainingJobDefinition"]["OutputDataConfig"]["KmsKeyId"] = json!("key"),
     ];
     for (number, change) in changes.into_iter().enumerate() {
-        let asked = request(change);
-        let mut view = tuning(&asked, None);
+        let original = request(change);
+        let mut view = tuning(&original, None);
         let seen = BestSeen { value: 0.5, trial: 1, resource: 3 };
         view.controller = ControllerView {
             granted: Some(MicroUsd(1)),
@@ -262,12 +262,12 @@ fn a_request_is_known_again_in_what_describe_shows() {
             ..view.controller
         };
         let shown = tuning_job(&view);
-        assert_eq!(first_difference(&shown, &asked), None);
-        // What is added is all that is added, and the rest decides the same.
-        let again = request_of(&shown);
+        assert_eq!(first_difference(&shown, &original), None);
+        // `ADDED` is complete, and the restored request yields the same definition.
+        let again = request_from_description(&shown);
         let decided =
             |request: &Request| request.definition(0, "3fa1c2", &crate::request::PriceAnswer::default());
-        assert_eq!(decided(&again), decided(&asked));
+        assert_eq!(decided(&again), decided(&original));
         for (other, change) in changes.into_iter().enumerate().filter(|(other, _)| *other != number) {
             assert!(first_difference(&shown, &request(change)).is_some(), "{number} {other}");
         }
@@ -275,30 +275,33 @@ fn a_request_is_known_again_in_what_describe_shows() {
 }
 
 #[test]
-fn regression_what_describe_adds_does_not_make_a_tuning_unreadable() {
-    // Three configurations and no number of training jobs: Describe tells a number, which alone would ask for more
-    // configurations than there are.
-    let asked = request(|body| {
+fn regression_additions_of_describe_do_not_make_the_request_invalid() {
+    // The request has three configurations and no number of training jobs. Describe adds a number, which alone would
+    // exceed the number of configurations.
+    let original = request(|body| {
         let config = &mut body["HyperParameterTuningJobConfig"];
         config["ResourceLimits"] = json!({"MaxParallelTrainingJobs": 2});
         config["ParameterRanges"] =
             json!({"CategoricalParameterRanges": [{"Name": "k", "Values": ["a", "b", "c"]}]});
         body["TrainingJobDefinition"]["StaticHyperParameters"] = json!({});
     });
-    let shown = tuning_job(&tuning(&asked, None));
+    let shown = tuning_job(&tuning(&original, None));
     let jobs = &shown["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"];
     assert!(jobs.as_u64() > Some(3), "{jobs}");
     let decided =
         |request: &Request| request.definition(0, "3fa1c2", &crate::request::PriceAnswer::default());
-    assert_eq!(decided(&request_of(&shown)).unwrap(), decided(&asked).unwrap());
-    // What is no tuning at all is told, not trusted.
+    assert_eq!(decided(&request_from_description(&shown)).unwrap(), decided(&original).unwrap());
+    // An incomplete response yields an error.
     assert!(
-        decided(&request_of(&json!({"HyperParameterTuningJobConfig": {"Strategy": "Hyperband"}}))).is_err()
+        decided(&request_from_description(
+            &json!({"HyperParameterTuningJobConfig": {"Strategy": "Hyperband"}})
+        ))
+        .is_err()
     );
 }
 
 #[test]
-fn the_first_field_that_differs_is_named() {
+fn the_first_difference_of_two_values_is_returned() {
     let one = json!({"a": 1, "b": {"c": [1, 2], "d": 2}});
     for (other, expected) in [
         (one.clone(), None),
@@ -312,14 +315,14 @@ fn the_first_field_that_differs_is_named() {
 }
 
 #[test]
-fn what_differs_is_named() {
+fn the_first_difference_from_a_request_is_returned() {
     let shown = tuning_job(&tuning(&request(|_| {}), None));
     let other = request(|body| {
         body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"] = json!(1);
     });
     let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs";
     assert_eq!(first_difference(&shown, &other).as_deref(), Some(path));
-    // Fewer fields of `Controller` than are shown are a difference too.
+    // A missing field of `Controller` is a difference too.
     let capped =
         tuning_job(&tuning(&request(|body| body["Controller"] = json!({"MaxInterruptions": 1})), None));
     let found = first_difference(&capped, &request(|body| body["Controller"] = json!({})));

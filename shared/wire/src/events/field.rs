@@ -1,39 +1,41 @@
-//! Reading of fields of a foreign JSON object.
+//! Reads fields of a JSON object that AWS sent.
 //!
-//! A field that is `null` is absent. An error carries the path and what was expected, never the value, which may be a
+//! A `null` field counts as absent. Errors contain the path and the expectation, but never the value, which may be a
 //! user's data.
 
 use serde_json::Value;
 
 use super::Unreadable;
 
-/// Least number taken for epoch milliseconds (March 1973); below it stand epoch seconds (until the year 5138).
+/// Smallest number that counts as epoch milliseconds (March 1973). Smaller numbers are epoch seconds (until the year
+/// 5138).
 const MIN_EPOCH_MS: i64 = 100_000_000_000;
-/// Most (the year 5138): above it stand micro- and nanoseconds, which would move a tuning's clock for ever.
+/// Largest number that counts as epoch milliseconds (the year 5138). Larger numbers are micro- or nanoseconds, which
+/// would move the clock of a tuning forward forever.
 const MAX_EPOCH_MS: i64 = 100_000_000_000_000;
 
-/// The field, unless it is absent or null.
+/// Returns the field, unless it is absent or null.
 pub(super) fn present<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     object.get(name).filter(|value| !value.is_null())
 }
 
-/// A field that must be text.
+/// Returns a required string field.
 pub(super) fn text<'a>(object: &'a Value, name: &str, path: &'static str) -> Result<&'a str, Unreadable> {
-    optional_text(object, name, path)?.ok_or(Unreadable::Field { path, expected: "text" })
+    optional_text(object, name, path)?.ok_or(Unreadable::Field { path, expected: "a string" })
 }
 
-/// A field that is text if it is there.
+/// Returns an optional string field.
 pub(super) fn optional_text<'a>(
     object: &'a Value,
     name: &str,
     path: &'static str,
 ) -> Result<Option<&'a str>, Unreadable> {
     present(object, name)
-        .map(|value| value.as_str().ok_or(Unreadable::Field { path, expected: "text" }))
+        .map(|value| value.as_str().ok_or(Unreadable::Field { path, expected: "a string" }))
         .transpose()
 }
 
-/// A whole number, or the same as text: both are seen. A number written as `1.789e12` is whole, too.
+/// Returns an optional whole number. AWS sends numbers as JSON numbers or as text; `1.789e12` counts as whole.
 pub(super) fn optional_number(
     object: &Value,
     name: &str,
@@ -52,8 +54,8 @@ pub(super) fn optional_number(
         .transpose()
 }
 
-/// A time in epoch milliseconds, if it is there. Epoch seconds are refused: to take one for the other would be wrong
-/// by decades and nobody would see it.
+/// Returns an optional time in epoch milliseconds. Epoch seconds are rejected: mistaken for milliseconds, they would be
+/// wrong by decades without an error.
 pub(super) fn optional_time(
     object: &Value,
     name: &str,
@@ -67,7 +69,7 @@ pub(super) fn optional_time(
     }
 }
 
-/// The text's first `limit` characters.
+/// Returns the first `limit` characters of `text`.
 pub(super) fn cut(text: &str, limit: usize) -> String {
     text.chars().take(limit).collect()
 }

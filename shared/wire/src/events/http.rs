@@ -1,8 +1,8 @@
-//! API Gateway's HTTP API, payload format 2.0: the request, and the response.
+//! Requests and responses of API Gateway's HTTP API, payload format 2.0.
 //!
-//! Assumes that names of headers compare without regard to case; they are lower-case here. A body of
-//! `application/x-amz-json-1.1` arrives as base64: only the flag says so. Never authenticates: API Gateway has, and
-//! [`HttpRequest::caller`] is its word.
+//! Header names are case-insensitive and are stored in lower case. API Gateway sends a body of
+//! `application/x-amz-json-1.1` as base64; only the flag shows it. This module does not authenticate: API Gateway does,
+//! and reports the caller in [`HttpRequest::caller`].
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{EventError, Unreadable, decode_base64, field};
 
-/// Largest body, in bytes.
+/// Maximum size of a body, in bytes.
 pub const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
 
 /// A request.
@@ -22,20 +22,20 @@ pub struct HttpRequest {
     pub method: String,
     /// Path without the stage, such as `/`.
     pub path: String,
-    /// Parameters; several values of one are joined by commas.
+    /// Query parameters. Commas join several values of one parameter.
     pub query: BTreeMap<String, String>,
-    /// Headers, names in lower case; several values of one are joined by commas.
+    /// Headers, with names in lower case. Commas join several values of one header.
     pub headers: BTreeMap<String, String>,
-    /// Body, decoded.
+    /// Decoded body.
     pub body: Vec<u8>,
-    /// ARN of the caller, if the API authenticates by IAM.
+    /// ARN of the caller; `None` unless the API uses IAM authentication.
     pub caller: Option<String>,
-    /// The request's id, for logs and for the response's header; empty if absent.
+    /// Request ID, for logs and for the response header; empty if absent.
     pub request_id: String,
 }
 
 impl HttpRequest {
-    /// Reads an invocation's payload.
+    /// Reads the payload of an invocation.
     pub fn parse(event: &Value) -> Result<Self, EventError> {
         if field::text(event, "version", "version")? != "2.0" {
             return Err(Unreadable::Field { path: "version", expected: "2.0" }.into());
@@ -58,12 +58,12 @@ impl HttpRequest {
         })
     }
 
-    /// The header `name`, given in lower case.
+    /// Returns the header `name`, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The payload as API Gateway sends it, for hosts that play it.
+    /// Returns the payload as API Gateway sends it, for hosts that emulate API Gateway.
     pub fn encode(&self) -> Value {
         let mut context = json!({
             "http": {"method": self.method, "path": self.path, "protocol": "HTTP/1.1"},
@@ -90,33 +90,33 @@ impl HttpRequest {
 /// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// Status.
+    /// HTTP status code.
     pub status: u16,
-    /// Headers, names in lower case.
+    /// Headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
     /// Body.
     pub body: Vec<u8>,
 }
 
 impl HttpResponse {
-    /// A response without headers.
+    /// Returns a response without headers.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, headers: BTreeMap::new(), body: body.into() }
     }
 
-    /// A response in AWS's JSON 1.1 protocol, as AMT's clients want it.
+    /// Returns a response in AWS's JSON 1.1 protocol, which AMT's clients expect.
     pub fn amz_json(status: u16, body: &Value) -> Self {
         Self::new(status, body.to_string()).header("content-type", "application/x-amz-json-1.1")
     }
 
-    /// The response with one more header (or that header replaced).
+    /// Returns the response with header `name` added or replaced.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.insert(name.to_ascii_lowercase(), value.to_owned());
         self
     }
 
-    /// What Lambda hands to API Gateway: a body that is text as such, another as base64.
+    /// Returns the payload that Lambda passes to API Gateway. A body that is not UTF-8 is sent as base64.
     pub fn encode(&self) -> Value {
         let (body, is_base64) = match std::str::from_utf8(&self.body) {
             Ok(text) => (text.to_owned(), false),
@@ -130,11 +130,11 @@ impl HttpResponse {
         })
     }
 
-    /// Reads what [`Self::encode`] wrote, for hosts that play API Gateway.
+    /// Reads the result of [`Self::encode`], for hosts that emulate API Gateway.
     pub fn parse(response: &Value) -> Result<Self, EventError> {
         let status = field::optional_number(response, "statusCode", "statusCode")?
             .and_then(|status| u16::try_from(status).ok())
-            .ok_or(Unreadable::Field { path: "statusCode", expected: "a status" })?;
+            .ok_or(Unreadable::Field { path: "statusCode", expected: "an HTTP status code" })?;
         Ok(Self {
             status,
             headers: texts(response, "headers", str::to_ascii_lowercase),
@@ -143,10 +143,10 @@ impl HttpResponse {
     }
 }
 
-/// The stage without a name, which is never in front of a path.
+/// Name of the default stage, which is never part of a path.
 const DEFAULT_STAGE: &str = "$default";
 
-/// The path below a named stage, which API Gateway leaves in front.
+/// Returns the path without a named stage. API Gateway includes the stage in `rawPath`.
 fn without_stage<'a>(path: &'a str, stage: Option<&str>) -> &'a str {
     let stage = stage.filter(|stage| !stage.is_empty() && *stage != DEFAULT_STAGE);
     let Some(rest) = stage.and_then(|stage| path.strip_prefix('/')?.strip_prefix(stage)) else { return path };
@@ -157,7 +157,7 @@ fn without_stage<'a>(path: &'a str, stage: Option<&str>) -> &'a str {
     }
 }
 
-/// The texts in an object; what is no text is left out.
+/// Returns the string members of an object, and skips members of other types.
 fn texts(object: &Value, name: &str, key: impl Fn(&str) -> String) -> BTreeMap<String, String> {
     let empty = Map::new();
     let map = field::present(object, name).and_then(Value::as_object).unwrap_or(&empty);
@@ -172,7 +172,7 @@ fn body(object: &Value) -> Result<Vec<u8>, EventError> {
             flag.as_bool().ok_or(Unreadable::Field { path: "isBase64Encoded", expected: "true or false" })?
         }
     };
-    // Four characters of base64 are three bytes.
+    // Four characters of base64 encode three bytes.
     let length_bytes = if is_base64 { text.len() / 4 * 3 } else { text.len() };
     if length_bytes > MAX_BODY_BYTES {
         return Err(EventError::TooLarge { what: "the body", limit_bytes: MAX_BODY_BYTES });

@@ -1,8 +1,8 @@
-//! EventBridge's "SageMaker Training Job State Change".
+//! The EventBridge event "SageMaker Training Job State Change".
 //!
-//! Holds the event and the classification of SageMaker's statuses, which `DescribeTrainingJob` shares. Assumes what
-//! was observed: times are epoch milliseconds as numbers or text, absent values are null, statuses may be unknown.
-//! Never takes the event's order or completeness for granted: the facts made here may come late, twice or never.
+//! This module reads the event and classifies SageMaker's statuses, also for `DescribeTrainingJob`. As observed, times
+//! are epoch milliseconds as numbers or text, absent values are null, and statuses may be unknown. Events may arrive
+//! late, in any order, twice or never.
 
 use std::collections::BTreeMap;
 
@@ -14,50 +14,50 @@ use super::timestamp::{format_utc, parse_utc};
 use super::{EventError, Unreadable, expect_kind, field};
 use crate::names;
 
-/// As SageMaker sends it. Whom else to believe is said by the rule that delivers the event.
+/// The source of encoded events. The parser accepts any source, because the EventBridge rule selects the sources.
 const SOURCE: &str = "aws.sagemaker";
 
 const DETAIL_TYPE: &str = "SageMaker Training Job State Change";
 
-/// Longest name or status kept of an event; SageMaker's are shorter. Two statuses are part of a fact's key, which even at
-/// four bytes a character must stay below the 1,024 bytes of a sort key.
+/// Maximum length of a name or status, in characters; SageMaker's are shorter. The key of a fact contains two statuses.
+/// Even at four bytes per character it must fit the 1,024 bytes of a sort key.
 const MAX_WORD_CHARS: usize = 64;
 const TIME: &str = "a time in epoch milliseconds";
 
-/// Most tags kept; AWS allows 50.
+/// Maximum number of tags that are kept. AWS allows 50.
 const MAX_TAGS: usize = 100;
 
-/// A change of a training job's state.
+/// A state change of a training job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobStateChange {
-    /// Training job name.
+    /// Name of the training job.
     pub training_job_name: String,
-    /// Its tags.
+    /// Tags of the training job, by key.
     pub tags: BTreeMap<String, String>,
-    /// The state it entered.
+    /// The new state.
     pub phase: JobPhase,
     /// `TrainingJobStatus`, as sent.
     pub status: String,
     /// `SecondaryStatus`, as sent; empty when absent.
     pub secondary: String,
-    /// When it was created, ms since the epoch as all times here.
+    /// Time of creation, in ms since the epoch.
     pub created: Option<i64>,
-    /// When its instances began to run, if they have.
+    /// Time when the instances began to run, in ms since the epoch; `None` = not yet.
     pub started: Option<i64>,
-    /// When they ceased to run, if they have.
+    /// Time when the instances stopped, in ms since the epoch; `None` = not yet.
     pub ended: Option<i64>,
-    /// When its description was last changed.
+    /// Time of the last change of the job's description, in ms since the epoch.
     pub modified: Option<i64>,
-    /// Seconds billed; often absent even at the end: describe the job.
+    /// Billed seconds. Often absent even at the end; `DescribeTrainingJob` then has them.
     pub billable_seconds: Option<u64>,
-    /// How often it was interrupted until now.
+    /// Number of spot interruptions so far.
     pub interruptions: u32,
-    /// Why it failed, cut to [`MAX_MESSAGE_CHARS`].
+    /// Reason of a failure, cut to [`MAX_MESSAGE_CHARS`].
     pub failure_reason: Option<String>,
-    /// When the event was sent.
+    /// Time when the event was sent, in ms since the epoch.
     pub event_time: Option<i64>,
-    /// When the state was true: the latest time of the job that the event shows, since a modification may be dated
-    /// before the end; without any, the time of the event.
+    /// Time of the state, in ms since the epoch: the latest time of the job in the event, because the modification time
+    /// may precede the end time. Without any, the time of the event.
     pub at: i64,
 }
 
@@ -102,7 +102,7 @@ impl JobStateChange {
         })
     }
 
-    /// Natural key of the fact: job, status, secondary status and the time of the change.
+    /// Returns the natural key of the fact: job, status, secondary status and time of the change.
     pub fn fact_key(&self) -> String {
         let job = names::parse_training_job_name(&self.training_job_name)
             .map_or_else(|| self.training_job_name.clone(), |(_, key)| key.to_string());
@@ -110,7 +110,7 @@ impl JobStateChange {
         format!("state#{job}#{}#{}#{time}", self.status, self.secondary)
     }
 
-    /// The fact of this change for `job`.
+    /// Returns the fact of this change for `job`.
     pub fn to_recorded(&self, job: JobKey) -> Recorded {
         let fact = Fact::JobStateChanged {
             job,
@@ -122,7 +122,7 @@ impl JobStateChange {
         Recorded { key: self.fact_key(), at: self.at, fact }
     }
 
-    /// The event as EventBridge delivers it, for a local host or a simulator.
+    /// Returns the event as EventBridge delivers it, for the local host and the simulator.
     pub fn encode(&self) -> Value {
         let interrupted = json!({"Status": "Interrupted", "StartTime": null, "EndTime": null});
         let transitions: Vec<Value> = (0..self.interruptions).map(|_| interrupted.clone()).collect();
@@ -151,9 +151,9 @@ impl JobStateChange {
     }
 }
 
-/// What SageMaker's statuses mean; for events and for `DescribeTrainingJob` alike.
+/// Returns the phase for the statuses of an event or of `DescribeTrainingJob`.
 ///
-/// Only `status` says that a job has ended; `secondary` says how a stopped one was. What is unknown is
+/// Only `status` shows that a job has ended; `secondary` shows why a job was stopped. Unknown statuses yield
 /// [`JobPhase::Other`].
 pub fn classify(status: &str, secondary: &str, failure_reason: Option<&str>) -> JobPhase {
     match status {
@@ -164,7 +164,7 @@ pub fn classify(status: &str, secondary: &str, failure_reason: Option<&str>) -> 
             "MaxWaitTimeExceeded" => JobEnd::MaxWait,
             _ => JobEnd::Stopped,
         }),
-        // Uploading too, but that it was told to stop is what counts.
+        // A stopping job may still upload its model, but it counts as stopping.
         "Stopping" => JobPhase::Stopping,
         "InProgress" => match secondary {
             "Starting" | "LaunchingMLInstances" | "PreparingTrainingStack" | "Pending" | "Restarting" => {
@@ -174,11 +174,11 @@ pub fn classify(status: &str, secondary: &str, failure_reason: Option<&str>) -> 
             "Training" => JobPhase::Training,
             "Interrupted" => JobPhase::Interrupted,
             "Uploading" => JobPhase::Uploading,
-            // The limits stop a job as a user does; its end has not come yet.
+            // A job that reached a time limit is stopping, but has not ended yet.
             "Stopping" | "MaxRuntimeExceeded" | "MaxWaitTimeExceeded" => JobPhase::Stopping,
             _ => JobPhase::Other,
         },
-        // Only an ended job can be deleted; how it ended is left in the secondary status.
+        // Only an ended job can be deleted. The secondary status shows how it ended.
         "Deleting" => match secondary {
             "Completed" | "Failed" | "Stopped" | "MaxRuntimeExceeded" | "MaxWaitTimeExceeded" => {
                 let status = if secondary.starts_with("Max") { "Stopped" } else { secondary };
@@ -190,20 +190,21 @@ pub fn classify(status: &str, secondary: &str, failure_reason: Option<&str>) -> 
     }
 }
 
-/// A failure message, cut to [`MAX_MESSAGE_CHARS`].
+/// Returns a failure message, cut to [`MAX_MESSAGE_CHARS`].
 pub fn cut_message(message: &str) -> String {
     field::cut(message, MAX_MESSAGE_CHARS)
 }
 
-/// Beginnings of reasons for want of capacity.
+/// Prefixes of failure reasons for a lack of capacity.
 const CAPACITY_CLASSES: [&str; 3] =
     ["CapacityError", "InsufficientCapacity", "Unable to provision requested ML compute capacity"];
-/// Beginnings of reasons for which the service is to blame.
+/// Prefixes of failure reasons for a fault of the service.
 const SERVICE_CLASSES: [&str; 5] =
     ["InternalServer", "InternalError", "InternalFailure", "ServiceError", "ServiceUnavailable"];
 
-/// Whose fault a failure was. SageMaker begins the reason with a class; what has none, and `ClientError` (bad data,
-/// an image that cannot be pulled), would fail again, so it counts against the trial.
+/// Returns the kind of a failure. SageMaker's reason begins with an error class. A reason without a class, or with
+/// `ClientError` (invalid data, an image that cannot be pulled), counts against the trial, because a retry would fail
+/// again.
 fn failure(reason: &str) -> JobEnd {
     let reason = reason.trim_start();
     let begins = |classes: &[&str]| classes.iter().any(|class| reason.starts_with(class));
@@ -220,18 +221,19 @@ fn billable_seconds(detail: &Value) -> Result<Option<u64>, Unreadable> {
     let path = "detail.BillableTimeInSeconds";
     field::optional_number(detail, "BillableTimeInSeconds", path)?
         .map(|seconds| {
-            u64::try_from(seconds).map_err(|_| Unreadable::Field { path, expected: "seconds, at least 0" })
+            u64::try_from(seconds)
+                .map_err(|_| Unreadable::Field { path, expected: "a number of seconds of at least 0" })
         })
         .transpose()
 }
 
-/// When the last of the transitions began. Only a help in dating the fact, so a broken one is passed over.
+/// Returns the start time of the last transition. It only helps to date the fact, so an invalid transition is ignored.
 fn last_transition(detail: &Value) -> Option<i64> {
     let transitions = field::present(detail, "SecondaryStatusTransitions")?.as_array()?;
     field::optional_time(transitions.last()?, "StartTime", "detail.SecondaryStatusTransitions").ok()?
 }
 
-/// Entries `Interrupted` of the transitions: the only trace that interruptions leave.
+/// Counts the transitions with status `Interrupted`, the only record of interruptions.
 fn interruptions(detail: &Value) -> u32 {
     let transitions = field::present(detail, "SecondaryStatusTransitions").and_then(Value::as_array);
     let count = transitions
@@ -242,7 +244,7 @@ fn interruptions(detail: &Value) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Tags as events have them (a map) or as requests do (a list of `Key` and `Value`); what is neither is left out.
+/// Reads tags in the form of events (a map) or of requests (a list of `Key` and `Value`), and ignores other forms.
 fn tags(value: Option<&Value>) -> BTreeMap<String, String> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     match value {

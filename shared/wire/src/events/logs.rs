@@ -1,8 +1,9 @@
-//! CloudWatch Logs subscription batches: base64 of gzip of JSON.
+//! Batches of a CloudWatch Logs subscription: JSON, compressed with gzip and encoded as base64.
 //!
-//! Holds the batch and the making of facts from its metric lines. Assumes that the log group is shared by the whole
-//! account: look at [`LogBatch::log_stream`] (see [`crate::names::log_stream`]) and drop what is not ours before any
-//! pattern is tried. Delivered at least once, maybe in other batches the second time; an event id is the same always.
+//! This module reads a batch and makes facts of its metric lines. The whole account shares the log group, so check
+//! [`LogBatch::log_stream`] with [`crate::names::log_stream`] and drop unrelated streams before trying a pattern.
+//! CloudWatch Logs delivers each event at least once, possibly in another batch the second time, but always with the
+//! same ID.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -21,36 +22,36 @@ pub use super::metric::{Explanation, MetricPattern};
 use super::{EventError, MAX_PAYLOAD_BYTES, Unreadable, decode_base64, field, not_json};
 use crate::names::incarnation;
 
-/// Largest batch that is unpacked, in bytes. CloudWatch Logs sends about 1 MB; text packs up to a thousandfold, so a
-/// payload within Lambda's limit could hold gigabytes.
+/// Maximum size of an uncompressed batch, in bytes. CloudWatch Logs sends about 1 MB. Text compresses up to a
+/// thousandfold, so a payload within Lambda's limit could contain gigabytes.
 pub const MAX_BATCH_BYTES: usize = 20 * 1024 * 1024;
 
-/// Longest id of a log event; CloudWatch's have 56 digits. Ids are stored with every line, so that a fact's key and row
-/// stay bounded only with them.
+/// Maximum length of the ID of a log event, in bytes; CloudWatch's IDs have 56 digits. IDs are part of a fact's key and
+/// row, so this limit bounds their size.
 pub const MAX_ID_BYTES: usize = 128;
 
 const DATA_PATH: &str = "awslogs.data";
 
-/// What a batch is.
+/// The kind of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum MessageType {
     /// Log events.
     Data,
-    /// CloudWatch Logs tries whether we can be reached; nothing to do.
+    /// A reachability check of CloudWatch Logs, without events.
     Control,
-    /// A kind that this version does not know; nothing to do.
+    /// An unknown kind, which is ignored.
     Other(String),
 }
 
 /// One event of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEvent {
-    /// Unique in its stream; the same at every delivery.
+    /// Event ID, unique in its stream and equal in every delivery.
     pub id: String,
-    /// Milliseconds since the epoch.
+    /// Time of the event, in ms since the epoch.
     pub timestamp: i64,
-    /// The text.
+    /// Text of the log line.
     pub message: String,
 }
 
@@ -58,7 +59,7 @@ pub struct LogEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogBatch {
-    /// What it is.
+    /// Kind of the batch.
     pub message_type: MessageType,
     /// Log group.
     #[serde(default)]
@@ -66,13 +67,13 @@ pub struct LogBatch {
     /// Log stream; empty in a control message.
     #[serde(default)]
     pub log_stream: String,
-    /// Its events in order of (timestamp, id), each id once.
+    /// The events in order of timestamp and ID, without duplicates.
     #[serde(rename = "logEvents", default)]
     pub events: Vec<LogEvent>,
 }
 
 impl LogBatch {
-    /// Reads a delivery. A control message, or one of a kind not known, gives a batch without events.
+    /// Reads a delivery. A control message or an unknown kind yields a batch without events.
     pub fn parse(event: &Value) -> Result<Self, EventError> {
         let awslogs = field::present(event, "awslogs")
             .ok_or(Unreadable::Field { path: "awslogs", expected: "an object" })?;
@@ -83,7 +84,7 @@ impl LogBatch {
         Ok(Self::from_json(&unpack(&decode_base64(data, DATA_PATH)?)?)?)
     }
 
-    /// Reads the JSON within.
+    /// Reads the uncompressed JSON of a batch.
     pub fn from_json(bytes: &[u8]) -> Result<Self, Unreadable> {
         let mut batch: Self = serde_json::from_slice(bytes).map_err(|error| not_json(&error))?;
         if batch.message_type != MessageType::Data {
@@ -101,7 +102,7 @@ impl LogBatch {
         Ok(batch)
     }
 
-    /// The delivery of this batch, for a local host or a simulator.
+    /// Returns the delivery of this batch, for the local host and the simulator.
     pub fn encode(&self) -> Value {
         let body = json!({
             "messageType": self.message_type,
@@ -112,24 +113,24 @@ impl LogBatch {
             "logEvents": self.events,
         });
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let packed = encoder.write_all(body.to_string().as_bytes()).and_then(|()| encoder.finish());
         json!({"awslogs": {"data": STANDARD.encode(packed.unwrap_or_default())}})
     }
 }
 
-/// The delivery of `events` of one stream, for a local host or a simulator.
+/// Returns the delivery of `events` of one stream, for the local host and the simulator.
 pub fn encode_batch(log_group: &str, log_stream: &str, events: Vec<LogEvent>) -> Value {
     let (log_group, log_stream) = (log_group.to_owned(), log_stream.to_owned());
     LogBatch { message_type: MessageType::Data, log_group, log_stream, events }.encode()
 }
 
-/// The facts of a job's metric lines that were delivered, each of at most [`MAX_LINES_PER_FACT`]; none for no lines.
+/// Returns the facts of the delivered metric lines of a job. Each fact has at most [`MAX_LINES_PER_FACT`] lines.
 pub fn lines_to_facts(job: JobKey, stream: &str, lines: Vec<MetricLine>) -> Vec<Recorded> {
     facts("logs", job, stream, lines)
 }
 
-/// The facts of metric lines that were read from the stored log.
+/// Like [`lines_to_facts`], but for metric lines read from the stored log.
 pub fn reread_to_facts(job: JobKey, stream: &str, lines: Vec<MetricLine>) -> Vec<Recorded> {
     facts("read", job, stream, lines)
 }
@@ -139,8 +140,8 @@ fn facts(kind: &str, job: JobKey, stream: &str, mut lines: Vec<MetricLine>) -> V
     lines.chunks(MAX_LINES_PER_FACT).filter_map(|lines| one_fact(kind, job, stream, lines)).collect()
 }
 
-/// The natural key has the first event id and a digest of all: a delivery that comes again may cut its batch elsewhere,
-/// and so begin at the same event and yet hold other lines.
+/// Returns the fact of `lines`. Its natural key has the first event ID and a digest of all IDs, because a second
+/// delivery may split the batch differently: it may begin with the same event but contain other lines.
 fn one_fact(kind: &str, job: JobKey, stream: &str, lines: &[MetricLine]) -> Option<Recorded> {
     let (first, last) = (lines.first()?, lines.last()?);
     let ids: Vec<&str> = lines.iter().map(|line| line.id.as_str()).collect();
@@ -150,7 +151,8 @@ fn one_fact(kind: &str, job: JobKey, stream: &str, lines: &[MetricLine]) -> Opti
     Some(Recorded { key, at: last.at, fact })
 }
 
-/// Whether it may be the id of an event: bounded, and of characters that take little room in JSON.
+/// Returns whether `id` is a valid event ID: at most [`MAX_ID_BYTES`], and without characters that JSON escapes at
+/// length.
 pub fn is_id(id: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -1,9 +1,9 @@
-//! A user's metric pattern, tried on log lines.
+//! Applies a user's metric pattern to log lines.
 //!
-//! Patterns come from users and lines from their programs, so both are bounded: compiled size and line length. Matching
-//! takes time in proportion to the product of the two at worst, so a large pattern is tried on shorter lines. A tab that
-//! a program prints may stand in the log as the four characters `#011` and patterns are written for either, so a line is
-//! tried in both forms. What has no number gives no line.
+//! Patterns come from users and lines from their programs, so both the compiled size of a pattern and the length of a
+//! line are bounded. The worst-case time of a match is proportional to their product, so a large pattern has a smaller
+//! maximum line length. The log may contain a printed tab as the four characters `#011`, and users write patterns for
+//! either form, so both forms of a line are tried. A line without a number yields no metric line.
 
 use regex::{Captures, Regex};
 use tuning::fact::MetricLine;
@@ -11,57 +11,58 @@ use tuning::fact::MetricLine;
 use super::logs::LogEvent;
 use crate::request::{PatternError, SMALL_BYTES, compile_measured};
 
-/// Longest line that is looked at, in bytes; no metric stands in a longer one. See [`MetricPattern::max_line_bytes`].
+/// Maximum length of a line for small patterns, in bytes. Longer lines are skipped. See
+/// [`MetricPattern::max_line_bytes`].
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// What a tab becomes in the log of SageMaker's own containers.
+/// Replacement of a tab in the logs of SageMaker's own containers.
 const ESCAPED_TAB: &str = "#011";
 
-/// A compiled metric pattern, with the pattern that captures the epoch if there is one.
+/// A compiled metric pattern, with an optional pattern that captures the epoch.
 #[derive(Debug, Clone)]
 pub struct MetricPattern {
     value: Pattern,
     epoch: Option<Pattern>,
 }
 
-/// What a pattern makes of a line.
+/// The result of a pattern for a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Explanation {
-    /// The line is longer than [`MetricPattern::max_line_bytes`] and was not tried.
+    /// The line is longer than [`MetricPattern::max_line_bytes`] and was skipped.
     TooLong,
     /// The pattern does not match.
     NoMatch,
-    /// It matches, but what it captured is no number.
+    /// The pattern matches, but the captured text is not a number.
     NotANumber {
-        /// What it captured.
+        /// The captured text.
         captured: String,
     },
-    /// A value.
+    /// The pattern captured a number.
     Value {
-        /// What the pattern captured.
+        /// The captured text.
         captured: String,
-        /// As a number; `None` = NaN or an infinity.
+        /// The number; `None` = NaN or an infinity.
         value: Option<f64>,
-        /// What the epoch pattern captured, if it did.
+        /// The number that the epoch pattern captured, if any.
         index: Option<u64>,
     },
 }
 
 impl MetricPattern {
-    /// Compiles the metric's pattern and, if there is one, the epoch's.
+    /// Compiles the metric pattern and the optional epoch pattern.
     pub fn new(metric_regex: &str, epoch_pattern: Option<&str>) -> Result<Self, PatternError> {
         let epoch = epoch_pattern.map(Pattern::new).transpose()?;
         Ok(Self { value: Pattern::new(metric_regex)?, epoch })
     }
 
-    /// Longest line that is looked at, in bytes: [`MAX_LINE_BYTES`], less in proportion for patterns that are large when
-    /// compiled, down to 2 KB for the largest.
+    /// Returns the maximum length of a line, in bytes: [`MAX_LINE_BYTES`], or less in proportion to the size of a large
+    /// compiled pattern, down to 2 KB.
     pub fn max_line_bytes(&self) -> usize {
         let largest = self.epoch.as_ref().map_or(0, |epoch| epoch.bytes).max(self.value.bytes);
         MAX_LINE_BYTES / (largest / SMALL_BYTES).max(1)
     }
 
-    /// The metric in a log event, if there is one.
+    /// Returns the metric line of a log event, if the pattern captures a number.
     pub fn line(&self, event: &LogEvent) -> Option<MetricLine> {
         match self.explain(&event.message) {
             Explanation::Value { value, index, .. } => {
@@ -71,7 +72,7 @@ impl MetricPattern {
         }
     }
 
-    /// What the patterns make of a line.
+    /// Applies the patterns to a line.
     pub fn explain(&self, line: &str) -> Explanation {
         if line.len() > self.max_line_bytes() {
             return Explanation::TooLong;
@@ -98,49 +99,51 @@ impl MetricPattern {
     }
 }
 
-/// A pattern and the forms of a line that it is tried on.
+/// A compiled pattern and the forms of tabs that it may match.
 #[derive(Debug, Clone)]
 struct Pattern {
     regex: Regex,
-    /// What it needs when compiled, at most.
+    /// Upper bound of its compiled size, in bytes.
     bytes: usize,
-    wants_escaped_tabs: bool,
-    wants_real_tabs: bool,
+    has_escaped_tabs: bool,
+    has_real_tabs: bool,
 }
 
 impl Pattern {
     fn new(source: &str) -> Result<Self, PatternError> {
-        let wants_escaped_tabs = source.contains(ESCAPED_TAB);
-        let wants_real_tabs = ["\t", "\\t", "\\s", "\\x09"].iter().any(|tab| source.contains(tab));
+        let has_escaped_tabs = source.contains(ESCAPED_TAB);
+        let has_real_tabs = ["\t", "\\t", "\\s", "\\x09"].iter().any(|tab| source.contains(tab));
         let (regex, bytes) = compile_measured(source)?;
-        Ok(Self { regex, bytes, wants_escaped_tabs, wants_real_tabs })
+        Ok(Self { regex, bytes, has_escaped_tabs, has_real_tabs })
     }
 
-    /// The first value that `read` gives for what is captured in the line, as it is and then in its other forms.
+    /// Returns the first value that `read` accepts from the captured text, first in the line itself, then in its other
+    /// forms.
     fn find<T>(&self, line: &str, mut read: impl FnMut(&str) -> Option<T>) -> Option<T> {
         let mut attempt = |line: &str| self.regex.captures(line).and_then(|found| read(group(&found)?));
         if let Some(value) = attempt(line) {
             return Some(value);
         }
-        if self.wants_escaped_tabs
+        if self.has_escaped_tabs
             && line.contains('\t')
             && let Some(value) = attempt(&line.replace('\t', ESCAPED_TAB))
         {
             return Some(value);
         }
-        if self.wants_real_tabs && line.contains(ESCAPED_TAB) {
+        if self.has_real_tabs && line.contains(ESCAPED_TAB) {
             return attempt(&line.replace(ESCAPED_TAB, "\t"));
         }
         None
     }
 }
 
-/// The first group that took part in the match; a pattern without groups never gives a value.
+/// Returns the first group that took part in the match; `None` for a pattern without groups.
 fn group<'a>(found: &Captures<'a>) -> Option<&'a str> {
     found.iter().skip(1).flatten().next().map(|group| group.as_str())
 }
 
-/// `(\S+)` runs on through an escaped tab into the next metric; a real tab would have ended it.
+/// Returns the captured text up to an escaped tab. `(\S+)` matches an escaped tab and the next metric; a real tab ends
+/// it.
 fn number_part(captured: &str) -> &str {
     captured.split(ESCAPED_TAB).next().unwrap_or_default().trim()
 }

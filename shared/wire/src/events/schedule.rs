@@ -1,20 +1,18 @@
-//! The tick that wakes the sweeper.
-//!
-//! Holds the time of a scheduled event of an EventBridge rule or of EventBridge Scheduler. Nothing else in it is used.
+//! The tick that starts the sweeper: a scheduled event of an EventBridge rule or of EventBridge Scheduler.
 
 use serde_json::{Value, json};
 
 use super::timestamp::{format_utc, parse_utc};
 use super::{EventError, Unreadable, expect_kind, field};
 
-/// A rule's ticks, and the Scheduler's.
+/// Sources of ticks: an EventBridge rule, and EventBridge Scheduler.
 const SOURCES: [&str; 2] = ["aws.events", "aws.scheduler"];
 const DETAIL_TYPE: &str = "Scheduled Event";
 
 /// A tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tick {
-    /// When it was due, ms since the epoch.
+    /// Scheduled time, in ms since the epoch.
     pub time: i64,
 }
 
@@ -27,7 +25,7 @@ impl Tick {
         Ok(Self { time })
     }
 
-    /// The payload, as a rule sends it.
+    /// Returns the payload as a rule sends it.
     pub fn encode(self) -> Value {
         json!({
             "version": "0",

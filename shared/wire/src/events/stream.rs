@@ -1,8 +1,8 @@
-//! DynamoDB stream records as Lambda delivers them, and the answer per record.
+//! DynamoDB stream records as Lambda delivers them, and the batch response.
 //!
-//! A record that cannot be read stands in its place among the others, so that one of them neither stops its shard nor
-//! is lost. Attributes of kinds that an [`Item`] does not have (lists, maps, sets, null, numbers that are not whole) are
-//! left out: a later version may write them. A record without its key is bad.
+//! An unreadable record keeps its position among the others, so it neither blocks its shard nor gets lost. Attributes
+//! of types that an [`Item`] lacks (lists, maps, sets, null, fractions) are ignored, because a later version may write
+//! them. A record without its key is unreadable.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,56 +13,59 @@ use super::{Unreadable, decode_base64, field};
 use crate::item::{Attr, Item, Key, PK, SK};
 
 const SOURCE: &str = "aws:dynamodb";
-/// Who removes rows whose time to live has passed.
+/// Principal that removes rows whose time to live has expired.
 const TTL_PRINCIPAL: &str = "dynamodb.amazonaws.com";
 
-/// What happened to the row.
+/// Kind of the change of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
-    /// It is new.
+    /// The row was inserted.
     Insert,
-    /// It was changed.
+    /// The row was modified.
     Modify,
-    /// It was removed.
+    /// The row was removed.
     Remove,
 }
 
 /// A change of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamRecord {
-    /// Its place in the shard; what [`batch_response`] wants.
+    /// Position in the shard, an argument of [`batch_response`].
     pub sequence_number: String,
-    /// What happened.
+    /// Kind of the change.
     pub kind: RecordKind,
-    /// The row's key.
+    /// Key of the row.
     pub key: Key,
-    /// The row afterwards, if the stream carries it; always `None` for a removal.
+    /// The row after the change; `None` for a removal, or if the stream has no new image.
     pub new: Option<Item>,
-    /// It was removed because its time to live had passed.
+    /// Whether the row was removed because its time to live had expired.
     pub expired_by_ttl: bool,
 }
 
-/// A record that cannot be read, now or later: count it. Answered as failed it goes to the mapping's failure destination
-/// once its retries are spent, so these must be limited.
+/// A permanently unreadable record. Count it. If the response reports it as failed, Lambda sends it to the failure
+/// destination after the last retry, so the event source mapping must limit retries.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("stream record {}: {reason}", sequence_number.as_deref().unwrap_or("without number"))]
+#[error("stream record {}: {reason}", sequence_number.as_deref().unwrap_or("without sequence number"))]
 pub struct BadRecord {
-    /// Its place in the shard, if even that can be read.
+    /// Position in the shard; `None` = unreadable.
     pub sequence_number: Option<String>,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
-/// The records of a batch in order, each for itself. What is no batch is one bad record.
+/// Returns the records of a batch in order. An event that is not a batch yields one bad record.
 pub fn parse(event: &Value) -> Vec<Result<StreamRecord, BadRecord>> {
     match field::present(event, "Records").and_then(Value::as_array) {
         Some(records) => records.iter().map(record).collect(),
-        None => vec![Err(BadRecord { sequence_number: None, reason: "Records: expected a list".to_owned() })],
+        None => vec![Err(BadRecord {
+            sequence_number: None,
+            reason: "invalid Records: expected a list".to_owned(),
+        })],
     }
 }
 
-/// Lambda's answer when some records failed: each of these, and by the mapping's rule all after the first of them,
-/// are delivered again. None failed: an empty list.
+/// Returns the response for failed records; an empty list reports success. The event source mapping delivers the first
+/// failed record and all records after it again.
 pub fn batch_response<I>(failed_sequence_numbers: I) -> Value
 where
     I: IntoIterator,
@@ -75,12 +78,12 @@ where
     json!({"batchItemFailures": failures})
 }
 
-/// A payload of such records, for hosts that play Lambda's event source mapping.
+/// Returns a payload of records, for hosts that emulate Lambda's event source mapping.
 pub fn encode_payload(records: impl IntoIterator<Item = Value>) -> Value {
     json!({"Records": records.into_iter().collect::<Vec<Value>>()})
 }
 
-/// One record as DynamoDB writes it, with the new image only. A removal has none.
+/// Returns one record as DynamoDB writes it, with only the new image; a removal has no image.
 pub fn encode_record(sequence: u64, kind: RecordKind, key: &Key, new: Option<&Item>) -> Value {
     let name = match kind {
         RecordKind::Insert => "INSERT",
@@ -122,7 +125,7 @@ fn read(value: &Value, sequence_number: Option<&str>) -> Result<StreamRecord, Un
         "REMOVE" => RecordKind::Remove,
         _ => return Err(wrong("eventName", "INSERT, MODIFY or REMOVE")),
     };
-    let sequence_number = sequence_number.ok_or(wrong("dynamodb.SequenceNumber", "text"))?.to_owned();
+    let sequence_number = sequence_number.ok_or(wrong("dynamodb.SequenceNumber", "a string"))?.to_owned();
     let change = field::present(value, "dynamodb").ok_or(wrong("dynamodb", "an object"))?;
     let keys = field::present(change, "Keys").ok_or(wrong("dynamodb.Keys", "an object"))?;
     let key = Key::new(key_part(keys, PK)?, key_part(keys, SK)?);
@@ -137,7 +140,7 @@ fn key_part<'a>(keys: &'a Value, name: &str) -> Result<&'a str, Unreadable> {
     keys.get(name)
         .and_then(|value| value.get("S"))
         .and_then(Value::as_str)
-        .ok_or(Unreadable::Field { path: "dynamodb.Keys", expected: "the texts pk and sk" })
+        .ok_or(Unreadable::Field { path: "dynamodb.Keys", expected: "strings pk and sk" })
 }
 
 fn item(key: &Key, image: &Value) -> Result<Item, Unreadable> {
@@ -152,13 +155,12 @@ fn item(key: &Key, image: &Value) -> Result<Item, Unreadable> {
     Ok(item)
 }
 
-/// An attribute of a kind that an [`Item`] has.
+/// Returns an attribute, or `None` for a type that an [`Item`] lacks.
 fn attribute(value: &Value) -> Result<Option<Attr>, Unreadable> {
     let wrong = |expected| Unreadable::Field { path: "dynamodb.NewImage", expected };
     let object = value.as_object().filter(|object| object.len() == 1);
-    let (kind, value) =
-        object.and_then(|object| object.iter().next()).ok_or(wrong("values of one kind each"))?;
-    let text = || value.as_str().ok_or(wrong("S, N and B as text"));
+    let (kind, value) = object.and_then(|object| object.iter().next()).ok_or(wrong("one type per value"))?;
+    let text = || value.as_str().ok_or(wrong("S, N and B as strings"));
     Ok(match kind.as_str() {
         "S" => Some(Attr::S(text()?.to_owned())),
         "N" => text()?.parse().ok().map(Attr::N),

@@ -1,11 +1,11 @@
-//! Times in events' envelopes: `2026-09-10T00:30:00Z` to and from epoch milliseconds.
+//! Converts times such as `2026-09-10T00:30:00Z`, as in the envelopes of events, from and to epoch milliseconds.
 //!
-//! Assumes UTC, as AWS writes it; other offsets are refused. Years 1970 to 9999.
+//! Only UTC and the years 1970 to 9999 are supported. AWS writes UTC; other offsets are rejected.
 
 const MS_PER_SECOND: i64 = 1_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// Epoch milliseconds of a time such as `2026-09-10T00:30:00Z` or `2026-09-10T00:30:00.250Z`.
+/// Returns the epoch milliseconds of a time such as `2026-09-10T00:30:00Z` or `2026-09-10T00:30:00.250Z`.
 ///
 /// ```
 /// use wire::events::timestamp::{format_utc, parse_utc};
@@ -21,7 +21,7 @@ pub fn parse_utc(text: &str) -> Option<i64> {
     let mut time = time.split(':');
     let (hour, minute, second) =
         (digits(time.next()?, 2)?, digits(time.next()?, 2)?, digits(time.next()?, 2)?);
-    let sound = (1970..=9999).contains(&year)
+    let valid = (1970..=9999).contains(&year)
         && (1..=12).contains(&month)
         && (1..=days_in_month(year, month)).contains(&day)
         && hour < 24
@@ -29,20 +29,20 @@ pub fn parse_utc(text: &str) -> Option<i64> {
         && second < 60
         && date.next().is_none()
         && time.next().is_none();
-    if !sound {
+    if !valid {
         return None;
     }
     let seconds = days_before(year, month, day) * SECONDS_PER_DAY + hour * 3_600 + minute * 60 + second;
     Some(seconds * MS_PER_SECOND + milliseconds(fraction)?)
 }
 
-/// The time as AWS writes it, in whole seconds when it is whole. Times before 1970 are written as 1970, those after 9999
-/// as its last millisecond.
+/// Returns the time in AWS's format, without a fraction for whole seconds. A time before 1970 is written as the start
+/// of 1970, and a time after 9999 as the last millisecond of 9999.
 pub fn format_utc(ms: i64) -> String {
     let ms = ms.clamp(0, days_before(10_000, 1, 1) * SECONDS_PER_DAY * MS_PER_SECOND - 1);
     let (seconds, fraction) = (ms / MS_PER_SECOND, ms % MS_PER_SECOND);
     let (mut day, second) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
-    // The year by estimate from below, then at most a few steps.
+    // The estimate is at most a few years too low.
     let mut year = 1970 + day / 366;
     while days_before(year + 1, 1, 1) <= day {
         year += 1;
@@ -58,13 +58,13 @@ pub fn format_utc(ms: i64) -> String {
     format!("{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z", day + 1)
 }
 
-/// A number of exactly `count` digits.
+/// Parses a number of exactly `count` digits.
 fn digits(text: &str, count: usize) -> Option<i64> {
-    let sound = text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
-    if sound { text.parse().ok() } else { None }
+    let valid = text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
+    if valid { text.parse().ok() } else { None }
 }
 
-/// The first three digits of a fraction of 1 to 9 digits.
+/// Returns the milliseconds in a fraction of 1 to 9 digits.
 fn milliseconds(fraction: &str) -> Option<i64> {
     digits(fraction, fraction.len()).filter(|_| (1..=9).contains(&fraction.len()))?;
     format!("{fraction}00").get(..3)?.parse().ok()
@@ -82,7 +82,7 @@ fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01 to this one.
+/// Returns the number of days from 1970-01-01 to a date.
 fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let past = year - 1;
     let years = past * 365 + past / 4 - past / 100 + past / 400 - 719_162;
@@ -96,7 +96,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn known_times() {
+    fn known_times_are_parsed() {
         for (text, ms) in [
             ("1970-01-01T00:00:00Z", 0),
             ("2000-02-29T23:59:59Z", 951_868_799_000),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn every_time_that_is_read_is_written_the_same() {
+    fn a_parsed_time_is_formatted_unchanged() {
         for text in ["1970-01-01T00:00:00Z", "9999-12-31T00:00:01Z", "9999-12-31T23:59:59.999Z"] {
             assert_eq!(parse_utc(text).map(format_utc).as_deref(), Some(text));
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_times_are_rejected() {
         for text in [
             "",
             "2026-09-10",
@@ -140,17 +140,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(ms in 0_i64..253_402_300_800_000) {
+        fn a_formatted_time_parses_to_itself(ms in 0_i64..253_402_300_800_000) {
             prop_assert_eq!(parse_utc(&format_utc(ms)), Some(ms));
         }
 
         #[test]
-        fn any_number_is_written(ms in any::<i64>()) {
+        fn any_number_is_formatted_as_a_valid_time(ms in any::<i64>()) {
             prop_assert!(parse_utc(&format_utc(ms)).is_some());
         }
 
         #[test]
-        fn any_text_is_safe(text in any::<String>()) {
+        fn no_text_causes_a_panic(text in any::<String>()) {
             let _ = parse_utc(&text);
         }
     }

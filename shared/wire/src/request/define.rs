@@ -1,6 +1,6 @@
-//! From the request to the decider's [`Definition`], with the price of its instances.
+//! Converts a request to the decider's [`Definition`], with the prices of its instances.
 //!
-//! Assumes a checked request. Money: prices are rounded up, the cap down. Never guesses a price.
+//! The request must be validated. Prices are rounded up and the cap is rounded down. An unknown price is never guessed.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ use tuning::money::{MicroUsd, Rate};
 
 use super::{InstanceChoice, Request, RequestError, micro_usd_down, micro_usd_up, ranges};
 
-/// What the price list says of the request's instance types and volume, in micro-dollars.
+/// Prices of the request's instance types and volume from the price list, in micro-dollars.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PriceAnswer {
-    /// One instance, an hour, by instance type; absent where the list says nothing.
+    /// Price of one instance for one hour, by instance type. Types that the list lacks are absent.
     pub instance_hours: BTreeMap<String, u64>,
-    /// Volume, 1,000 GiB-hours. Unknown, it leaves a listed instance without a price, and is taken to be part of a price that
-    /// the request gives.
+    /// Price of 1,000 GiB-hours of volume; `None` = unknown. Without it, an instance of the price list has no price,
+    /// and a price that the request sets is assumed to include the volume.
     pub volume_kilo_gib_hour: Option<u64>,
 }
 
 impl PriceAnswer {
-    /// One price for every instance type of `request`, and one of volumes.
+    /// Returns the same price for every instance type of `request`, and a price of volumes.
     pub fn uniform(request: &Request, instance_hour: u64, volume_kilo_gib_hour: u64) -> Self {
         let choices = request.instance_choices().into_iter();
         let hours = choices.map(|choice| (choice.instance_type.to_owned(), instance_hour));
@@ -36,7 +36,7 @@ impl PriceAnswer {
 }
 
 impl Request {
-    /// The definition of the tuning that this request asks for.
+    /// Returns the definition of the tuning job that this request creates.
     pub fn definition(
         &self,
         created_ms: i64,
@@ -70,23 +70,26 @@ impl Request {
             grants: false,
         };
         if let Some(cap) = cap {
-            self.afford(&definition, cap)?;
+            self.check_cap(&definition, cap)?;
         }
-        Self::countable(&definition)?;
+        Self::check_counted_epochs(&definition)?;
         Ok(definition)
     }
 
-    /// `Controller.MaxCostUsd`, rounded down.
+    /// Returns `Controller.MaxCostUsd`, rounded down to whole micro-dollars.
     pub fn cap(&self) -> Result<Option<MicroUsd>, RequestError> {
         let Some(Value::Number(number)) = self.at("Controller.MaxCostUsd") else { return Ok(None) };
         let micro = micro_usd_down(number).ok_or_else(|| {
-            RequestError::field("Controller.MaxCostUsd", "MaxCostUsd is not an amount of dollars")
+            let message = format!(
+                "Invalid MaxCostUsd {number}: expected a number of US dollars above 0, for example 20"
+            );
+            RequestError::field("Controller.MaxCostUsd", &message)
         })?;
         Ok(Some(MicroUsd(micro)))
     }
 
-    /// The price that the request itself gives for an instance type, rounded up: then the price list need not be
-    /// asked for it.
+    /// Returns the price that the request sets for an instance type, rounded up to whole micro-dollars. It overrides
+    /// the price list.
     pub fn given_price(&self, instance_type: &str) -> Option<u64> {
         match self.object("Controller.InstancePricesUsdPerHour")?.get(instance_type)? {
             Value::Number(number) => micro_usd_up(number),
@@ -94,8 +97,9 @@ impl Request {
         }
     }
 
-    /// Where epochs are counted and not captured, every line of the running trials is kept.
-    fn countable(definition: &Definition) -> Result<(), RequestError> {
+    /// Bounds the number of epochs if they are counted. Without an epoch pattern, the state keeps every metric line of
+    /// the running trials.
+    fn check_counted_epochs(definition: &Definition) -> Result<(), RequestError> {
         let Strategy::Hyperband { max_resource, .. } = definition.strategy else { return Ok(()) };
         let lines = u64::from(max_resource).saturating_mul(u64::from(definition.limits.max_parallel));
         let most = u64::try_from(MAX_RANKED_LINES).unwrap_or(u64::MAX);
@@ -103,14 +107,14 @@ impl Request {
             return Ok(());
         }
         let message = format!(
-            "without EpochPattern, MaxResource times MaxParallelTrainingJobs must be at most {most}, not {lines}; give \
-             an EpochPattern that captures the epoch from the log line"
+            "Missing EpochPattern: without it, MaxResource times MaxParallelTrainingJobs must be at most {most}, but \
+             is {lines}; set EpochPattern to capture the epoch from the log line, for example 'epoch=([0-9]+)'"
         );
         Err(RequestError::field("Controller.EpochPattern", &message))
     }
 
-    /// A cap can be kept only with a price, and only if one job fits.
-    fn afford(&self, definition: &Definition, cap: MicroUsd) -> Result<(), RequestError> {
+    /// Requires a known price and a cap that allows at least one training job.
+    fn check_cap(&self, definition: &Definition, cap: MicroUsd) -> Result<(), RequestError> {
         let Some(least) = definition.least_cap() else {
             return Err(self.price_unknown(definition, "MaxCostUsd"));
         };
@@ -123,12 +127,12 @@ impl Request {
         let dearest = choices.max_by_key(|(_, index)| definition.worst_case_on(limits, *index));
         let dearest = dearest.map_or(self.first_choice(), |(choice, _)| choice);
         let message = format!(
-            "MaxCostUsd {cap} is less than a single training job may cost ({} x {} at its time limits); the least \
-             that would do is {}.{:02} USD, or lower StoppingCondition.{}",
-            dearest.count,
-            dearest.instance_type,
+            "Invalid MaxCostUsd {cap}: expected at least {}.{:02}, the maximum cost of a single training job ({} x {} \
+             at its time limits); raise MaxCostUsd or lower StoppingCondition.{}",
             cents / 100,
             cents % 100,
+            dearest.count,
+            dearest.instance_type,
             if self.is_spot() { "MaxWaitTimeInSeconds" } else { "MaxRuntimeInSeconds" },
         );
         Err(RequestError::field("Controller.MaxCostUsd", &message))
@@ -139,20 +143,21 @@ impl Request {
         InstanceChoice { instance_type, count, volume_gib: self.volume_gib() }
     }
 
-    /// `who` needs a price that nobody knows.
-    pub fn price_unknown(&self, definition: &Definition, who: &str) -> RequestError {
+    /// Returns the error for an unknown price. `needed_by` names what requires the price, for example `MaxCostUsd`.
+    pub fn price_unknown(&self, definition: &Definition, needed_by: &str) -> RequestError {
         let mut choices = self.instance_choices().into_iter().zip(0_u32..);
         let unknown = choices.find(|(_, index)| definition.job.instances(*index).rate.is_none());
         let unknown = unknown.map_or(self.first_choice(), |(choice, _)| choice);
         let message = format!(
-            "{who} needs the price of instance type '{0}' and of its volume, and the price list does not tell both; give \
-             what an hour of the two costs as Controller.InstancePricesUsdPerHour {{\"{0}\": <USD per hour>}}",
+            "{needed_by} needs the price of instance type '{0}' and of its volume, but the price list lacks at least \
+             one of them; set the price of both for one hour in Controller.InstancePricesUsdPerHour, for example \
+             {{\"{0}\": <USD per hour>}}",
             unknown.instance_type
         );
         RequestError::field("Controller.InstancePricesUsdPerHour", &message)
     }
 
-    /// `RandomSeed`, or a hash of the tuning's id.
+    /// Returns `RandomSeed`, or a hash of the tuning ID.
     fn seed(&self, incarnation: &str) -> u64 {
         if let Some(seed) = self.seconds("HyperParameterTuningJobConfig.RandomSeed") {
             return seed;
@@ -175,7 +180,7 @@ impl Request {
         Ok(Strategy::Hyperband { min_resource, max_resource, eta })
     }
 
-    /// `RungExecution` and `Scheduling`.
+    /// Returns the execution of rungs from `RungExecution` and `Scheduling`.
     fn rung_execution(&self) -> RungExecution {
         match (self.promotes(), self.text("Controller.Scheduling")) {
             (false, _) => RungExecution::Stop,
@@ -184,7 +189,7 @@ impl Request {
         }
     }
 
-    /// The sampler asked for. Else Sobol for Hyperband, and for the strategy Random what its name says.
+    /// Returns `Sampler`. The default is Sobol for strategy Hyperband and Random for strategy Random.
     fn sampler(&self) -> SamplerKind {
         match self.text("Controller.Sampler") {
             Some("Random") => SamplerKind::Random,
@@ -193,8 +198,8 @@ impl Request {
         }
     }
 
-    /// `NoObjectiveSeconds`. Without it only Hyperband's jobs are ended for their silence: they are to emit a value every
-    /// epoch, others may emit one at their end.
+    /// Returns `NoObjectiveSeconds`. By default the decider ends only silent jobs of Hyperband, which must emit a value
+    /// every epoch; other jobs may emit their only value at the end.
     fn silence(&self) -> Result<Silence, RequestError> {
         let epochs = match self.defined_strategy()? {
             Strategy::Hyperband { max_resource, .. } => max_resource,
@@ -248,13 +253,13 @@ impl Request {
     }
 
     fn epochs(&self) -> EpochRule {
-        let read = self.epochs_read();
+        let numbering = self.epoch_numbering();
         EpochRule {
             captured: self.epoch_pattern().is_some(),
-            base: self.count("Controller.EpochBase").or(read.map(|epochs| epochs.base)).unwrap_or(1),
+            base: self.count("Controller.EpochBase").or(numbering.map(|epochs| epochs.base)).unwrap_or(1),
             per_attempt: self.text("Controller.EpochNumbering").map_or_else(
-                || read.is_some_and(|epochs| epochs.per_attempt),
-                |numbering| numbering == "PerAttempt",
+                || numbering.is_some_and(|epochs| epochs.per_attempt),
+                |given| given == "PerAttempt",
             ),
         }
     }

@@ -1,7 +1,7 @@
-//! From the request to the JSON of `CreateTrainingJob`.
+//! Converts a request to the JSON of `CreateTrainingJob`.
 //!
-//! Everything of the training job definition is passed on as it came; nothing of `Controller` is, wherever it was given. Assumes a checked
-//! request: a tuned parameter overrides no static one.
+//! The training job gets every field of the training job definition unchanged, and no field of `Controller`, even if a
+//! tag or a variable sets it. The request must be validated: no hyperparameter is both tuned and static.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request, lift};
 use crate::algorithm::StoppedModel;
 use crate::describe::Model;
 
-/// Members of a training job definition that a training job has not, or that are made anew.
-const NOT_PASSED: &[&str] = &[
+/// Fields of a training job definition that `CreateTrainingJob` lacks, or that are computed for each training job.
+const NOT_COPIED: &[&str] = &[
     "DefinitionName",
     "TuningObjective",
     "HyperParameterRanges",
@@ -22,41 +22,41 @@ const NOT_PASSED: &[&str] = &[
     "HyperParameterTuningResourceConfig",
     "ResourceConfig",
 ];
-/// How long instances are kept after a job.
+/// Field with the seconds for which SageMaker keeps instances after a job.
 const KEEP_ALIVE: &str = "KeepAlivePeriodInSeconds";
-/// Where SageMaker puts checkpoints in the container, unless told otherwise.
+/// Default directory of checkpoints in SageMaker's containers.
 const CHECKPOINTS: &str = "/opt/ml/checkpoints";
 
-/// One training job to be created.
+/// Parameters of one training job.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingJob<'a> {
     /// `TrainingJobName`.
     pub name: &'a str,
-    /// The tuning's id (name and incarnation): checkpoints of two tunings of one name lie apart.
+    /// Tuning ID (name and incarnation). It separates the checkpoints of two tunings with the same name.
     pub tuning_id: &'a str,
-    /// Number of the trial: all its attempts have the same checkpoints.
+    /// Number of the trial. All attempts of a trial share its checkpoints.
     pub trial: u32,
-    /// The tuned hyperparameters.
+    /// The tuned hyperparameters, by name.
     pub configuration: &'a BTreeMap<String, String>,
-    /// The limits to send.
+    /// Time limits of the training job.
     pub limits: JobLimits,
-    /// Our tags.
+    /// The controller's own tags, by key.
     pub tags: &'a BTreeMap<String, String>,
-    /// Hyperparameter that sets the epochs, and their number.
+    /// Name of the hyperparameter that sets the number of epochs, and that number; `None` = the request sets it.
     pub resource: Option<(&'a str, u32)>,
-    /// What else is not as the request says.
+    /// Choice of instances and other deviations from the request.
     pub launch: Launch,
 }
 
 impl Request {
-    /// The request for a training job.
+    /// Returns the body of `CreateTrainingJob`.
     pub fn create_training_job(&self, job: &TrainingJob<'_>) -> Value {
         let mut members = self.object(DEFINITION).cloned().unwrap_or_default();
-        for name in NOT_PASSED {
+        for name in NOT_COPIED {
             members.remove(*name);
         }
         if let Some(Value::Object(variables)) = members.get_mut("Environment") {
-            variables.retain(|name, _| !lift::is_variable(name));
+            variables.retain(|name, _| !lift::is_controller_variable(name));
             if variables.is_empty() {
                 members.remove("Environment");
             }
@@ -64,7 +64,7 @@ impl Request {
         members.insert("TrainingJobName".to_owned(), json!(job.name));
         members.insert("HyperParameters".to_owned(), Value::Object(self.hyperparameters(job)));
         let mut resources = self.resource_config(job.launch.instances);
-        // Not after every job.
+        // Only the jobs for which the decider reserved the money keep their instances.
         if resources.remove(KEEP_ALIVE).is_some() && job.limits.keep_alive_seconds > 0 {
             resources.insert(KEEP_ALIVE.to_owned(), json!(job.limits.keep_alive_seconds));
         }
@@ -100,7 +100,7 @@ impl Request {
         all
     }
 
-    /// `ResourceConfig` from whichever form the request has, with the instances of choice `index`.
+    /// Returns `ResourceConfig` from either form in the request, with the instances of choice `index`.
     pub(crate) fn resource_config(&self, index: u32) -> Map<String, Value> {
         if let Some(given) = self.object("TrainingJobDefinition.ResourceConfig") {
             return given.clone();
@@ -131,8 +131,8 @@ impl Request {
         condition
     }
 
-    /// Whether a training job that is stopped leaves a model.
-    pub fn model_of_stopped(&self) -> Model {
+    /// Returns whether a stopped training job leaves a model.
+    pub fn stopped_job_model(&self) -> Model {
         match self.built_in().map(|algorithm| algorithm.stopped_model) {
             Some(StoppedModel::None) => Model::None,
             Some(StoppedModel::With(name)) => match self.static_hyperparameter(name) {
@@ -143,7 +143,7 @@ impl Request {
         }
     }
 
-    /// The user's tags in their order, then ours.
+    /// Returns the user's tags in their order, then the controller's.
     fn all_tags(&self, ours: &BTreeMap<String, String>) -> Value {
         let ours = ours.iter().map(|(key, value)| json!({"Key": key, "Value": value}));
         Value::Array(self.job_tags().cloned().chain(ours).collect())

@@ -1,7 +1,7 @@
-//! Reading a body as JSON, with bounds on its size and depth, refusing keys given twice.
+//! Reads a body as JSON with bounds on its size and depth, and rejects duplicate keys.
 //!
-//! `serde_json` alone keeps the last of two equal keys, so that a check and a reader of the same text could see
-//! different requests.
+//! `serde_json` alone keeps the last of two equal keys, so that validation and another reader of the same text could
+//! see different requests.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use serde_json::{Map, Number, Value};
 
 use super::{MAX_BODY_BYTES, MAX_DEPTH};
 
-/// The JSON object in `body`, or what is wrong with it.
+/// Returns the JSON object in `body`, or the message of the error.
 pub(super) fn read(body: &[u8]) -> Result<Value, String> {
     if body.len() > MAX_BODY_BYTES {
-        return Err(format!("The body has {} bytes; at most {MAX_BODY_BYTES} are allowed", body.len()));
+        return Err(format!("The body has {} bytes: expected at most {MAX_BODY_BYTES}", body.len()));
     }
     let value = value(body).map_err(|error| {
         format!("The body is not valid JSON: {}", super::metric::shortened(&error.to_string()))
@@ -21,14 +21,14 @@ pub(super) fn read(body: &[u8]) -> Result<Value, String> {
     if value.is_object() { Ok(value) } else { Err("The body must be a JSON object".to_owned()) }
 }
 
-/// The JSON value in `text`, within the same bounds but that of the size.
+/// Returns the JSON value in `text`. Like [`read`], but with no bound on the size and for any type of value.
 pub(super) fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = Node { depth: 0 }.deserialize(&mut deserializer)?;
     deserializer.end().map(|()| value)
 }
 
-/// Removes members that are null: in AWS's protocol they count as absent.
+/// Removes members that are null. AWS's protocol treats them as absent.
 pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -40,7 +40,7 @@ pub(super) fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// A value at a depth.
+/// A deserializer of a value at some depth.
 #[derive(Clone, Copy)]
 struct Node {
     depth: usize,
@@ -49,7 +49,7 @@ struct Node {
 impl Node {
     fn inner<E: Error>(self) -> Result<Self, E> {
         if self.depth >= MAX_DEPTH {
-            return Err(E::custom(format_args!("nested more than {MAX_DEPTH} deep")));
+            return Err(E::custom(format_args!("nested more than {MAX_DEPTH} levels deep")));
         }
         Ok(Self { depth: self.depth.saturating_add(1) })
     }
@@ -67,7 +67,7 @@ impl<'de> Visitor<'de> for Node {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
+        f.write_str("a JSON value")
     }
 
     fn visit_unit<E: Error>(self) -> Result<Value, E> {
@@ -113,7 +113,9 @@ impl<'de> Visitor<'de> for Node {
         while let Some(name) = access.next_key::<String>()? {
             let value = access.next_value_seed(inner)?;
             if members.contains_key(&name) {
-                return Err(A::Error::custom(format_args!("key '{name}' is given twice in one object")));
+                return Err(A::Error::custom(format_args!(
+                    "duplicate key '{name}' in one object; remove one of the two"
+                )));
             }
             members.insert(name, value);
         }
@@ -126,14 +128,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_object_within_bounds_is_read() {
+    fn only_a_single_object_within_the_bounds_is_accepted() {
         assert!(read(b" {\"a\": [1, -2, 0.5, null, true, \"x\"]} ").is_ok());
         for (body, wrong) in [
             ("", "EOF"),
             ("[]", "must be a JSON object"),
             ("{\"a\":1} {}", "trailing characters"),
-            ("{\"a\":1,\"a\":1}", "key 'a' is given twice"),
-            ("{\"b\":{\"a\":1,\"c\":2,\"a\":3}}", "key 'a' is given twice"),
+            ("{\"a\":1,\"a\":1}", "duplicate key 'a'"),
+            ("{\"b\":{\"a\":1,\"c\":2,\"a\":3}}", "duplicate key 'a'"),
             ("{\"a\":1e999}", "out of range"),
             ("{\"a\":NaN}", "not valid JSON"),
         ] {
@@ -143,13 +145,13 @@ mod tests {
         assert!(read(b"{\"\xff\":1}").is_err());
         let nested = |depth| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
         assert!(read(nested(MAX_DEPTH - 1).as_bytes()).is_ok());
-        assert!(read(nested(MAX_DEPTH).as_bytes()).unwrap_err().contains("32 deep"));
+        assert!(read(nested(MAX_DEPTH).as_bytes()).unwrap_err().contains("32 levels deep"));
         assert!(read(nested(400_000).as_bytes()).is_err());
         assert!(read(&vec![b' '; MAX_BODY_BYTES + 1]).unwrap_err().contains("1048576"));
     }
 
     #[test]
-    fn members_that_are_null_are_dropped_at_any_depth() {
+    fn null_members_are_removed_at_any_depth() {
         let mut value = serde_json::json!({"a": null, "b": [{"c": null, "d": 1}]});
         drop_nulls(&mut value);
         assert_eq!(value, serde_json::json!({"b": [{"d": 1}]}));

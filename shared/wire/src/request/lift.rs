@@ -1,9 +1,9 @@
-//! Fields of `Controller` from clients that cannot send it: tags `hyperband:<Field>` and environment variables
-//! `HYPERBAND_<Field>`.
+//! Reads fields of `Controller` from tags `hyperband:<Field>` and environment variables `HYPERBAND_<Field>`.
 //!
-//! SageMaker's own clients refuse members that their service model has not. What is given so is put into `Controller` before
-//! the request is checked, and stays where it was, so that Describe shows what was sent; training jobs never get it. A tag's
-//! value is plain text, a variable's is JSON (a text also without quotes). Must never choose between values that differ.
+//! SageMaker's own clients reject members that their service model lacks, so they cannot send `Controller`. Before the
+//! request is validated, [`lift`] copies such fields into `Controller`. The tags and variables stay in the request, so
+//! that Describe shows what was sent; training jobs never get them. A tag's value is plain text; a variable's value is
+//! JSON, or a string without quotes. If two sources set a field to different values, validation rejects the request.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ const CONTROLLER: &str = "Controller";
 const TAG: &str = "hyperband:";
 const VARIABLE: &str = "HYPERBAND_";
 
-/// Where a field is given.
+/// The place beside `Controller` that sets a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// `Tags`.
@@ -24,7 +24,7 @@ pub(crate) enum Source {
     Variable,
 }
 
-/// A field that is given beside `Controller`.
+/// A field of `Controller` that a tag or a variable sets.
 #[derive(Debug, Clone)]
 struct Given<'a> {
     source: Source,
@@ -33,17 +33,18 @@ struct Given<'a> {
     text: &'a str,
 }
 
-/// Whether a tag is for the controller, not for training jobs.
-pub(crate) fn is_tag(key: &str) -> bool {
+/// Returns whether a tag sets a field of `Controller`. Training jobs do not get such a tag.
+pub(crate) fn is_controller_tag(key: &str) -> bool {
     key.starts_with(TAG)
 }
 
-/// Whether an environment variable is for the controller, not for training jobs.
-pub(crate) fn is_variable(name: &str) -> bool {
+/// Returns whether an environment variable sets a field of `Controller`. Training jobs do not get such a variable.
+pub(crate) fn is_controller_variable(name: &str) -> bool {
     name.starts_with(VARIABLE)
 }
 
-/// Puts what is given beside `Controller` into it. What is there already stays.
+/// Copies the fields that tags and variables set into `Controller`. Fields that `Controller` already has keep their
+/// value.
 pub(super) fn lift(body: &mut Value) {
     let lifted: Vec<(String, Value)> = all_given(body)
         .iter()
@@ -66,7 +67,7 @@ pub(super) fn lift(body: &mut Value) {
     }
 }
 
-/// What is wrong with what `source` gives in a request in whose `Controller` it is.
+/// Returns the violations of fields that `source` sets, in a request that [`lift`] has already changed.
 pub(crate) fn violations(request: &Request, source: Source) -> Vec<Violation> {
     let given = all_given(request.body()).into_iter().filter(|given| given.source == source);
     let wrong = |given: &Given<'_>| -> Option<String> {
@@ -74,32 +75,32 @@ pub(crate) fn violations(request: &Request, source: Source) -> Vec<Violation> {
             Ok(value) => value,
             Err(why) => return Some(why),
         };
-        let stands = request.object(CONTROLLER)?.get(given.field)?;
-        let differs = !is_same(&value, stands);
+        let other = request.object(CONTROLLER)?.get(given.field)?;
+        let differs = !is_same(&value, other);
         differs.then(|| {
             format!(
-                "it says {} where something else says {}: give {} once",
+                "its value {} differs from {}, which another source sets; set {} only once",
                 shortened(&value.to_string()),
-                shortened(&stands.to_string()),
+                shortened(&other.to_string()),
                 given.field
             )
         })
     };
     let violation = |given: Given<'_>| {
-        let message = format!("The {} is refused: {} (at '{}')", given.name(), wrong(&given)?, given.path);
+        let message = format!("Invalid {}: {} (at '{}')", given.name(), wrong(&given)?, given.path);
         Some(Violation { path: given.path, message })
     };
     given.filter_map(violation).collect()
 }
 
-/// Adds to what is wrong in `Controller` where that was given.
-pub(crate) fn name_sources(request: &Request, violations: &mut [Violation]) {
+/// Appends the tag or the variable that set the field to each violation in `Controller`.
+pub(crate) fn append_sources(request: &Request, violations: &mut [Violation]) {
     let all = all_given(request.body());
     for violation in violations {
         let Some(rest) = violation.path.strip_prefix("Controller.") else { continue };
         let field = rest.split(['.', '[']).next().unwrap_or(rest);
         for given in all.iter().filter(|given| given.field == field) {
-            violation.message = format!("{} (given as {})", violation.message, given.name());
+            violation.message = format!("{} (set by {})", violation.message, given.name());
         }
     }
 }
@@ -129,29 +130,30 @@ impl Given<'_> {
         }
     }
 
-    /// The value of the field, or what is wrong.
+    /// Returns the value of the field, or the reason why it is invalid.
     fn value(&self) -> Result<Value, String> {
         let Some(row) = rows().find(|row| field_of(row) == Some(self.field)) else {
             return Err(self.unknown());
         };
-        let allowed = || format!("its value '{}' must {}", shortened(self.text), row.kind.must());
+        let invalid = || format!("its value '{}' must {}", shortened(self.text), row.kind.requirement());
         match (row.kind, self.source) {
             (Kind::Text, Source::Variable) if self.text.starts_with('"') => {
-                json::value(self.text.as_bytes()).ok().filter(Value::is_string).ok_or_else(allowed)
+                json::value(self.text.as_bytes()).ok().filter(Value::is_string).ok_or_else(invalid)
             }
             (Kind::Text, _) => Ok(Value::String(self.text.to_owned())),
             (Kind::Integer | Kind::Number | Kind::Dollars, _) => {
-                json::value(self.text.as_bytes()).ok().filter(Value::is_number).ok_or_else(allowed)
+                json::value(self.text.as_bytes()).ok().filter(Value::is_number).ok_or_else(invalid)
             }
             (Kind::Boolean, _) => {
-                json::value(self.text.as_bytes()).ok().filter(Value::is_boolean).ok_or_else(allowed)
+                json::value(self.text.as_bytes()).ok().filter(Value::is_boolean).ok_or_else(invalid)
             }
             (Kind::Structure | Kind::List | Kind::Map, Source::Variable) => {
-                json::value(self.text.as_bytes()).map_err(|_| format!("{} in JSON", allowed()))
+                json::value(self.text.as_bytes()).map_err(|_| format!("{} in JSON", invalid()))
             }
             (Kind::Structure | Kind::List | Kind::Map, Source::Tag) => Err(format!(
-                "a tag's value cannot {}; use the environment variable {VARIABLE}{} with its JSON",
-                row.kind.must(),
+                "its value must {}, which a tag cannot hold; set the environment variable {VARIABLE}{} to its JSON \
+                 instead",
+                row.kind.requirement(),
                 self.field
             )),
         }
@@ -160,14 +162,14 @@ impl Given<'_> {
     fn unknown(&self) -> String {
         let ours = [TAG_STACK, TAG_TUNING, TAG_DECISION];
         if self.source == Source::Tag && ours.iter().any(|tag| tag.strip_prefix(TAG) == Some(self.field)) {
-            return "it is set on training jobs by the stack".to_owned();
+            return "the stack sets this tag on training jobs; remove it".to_owned();
         }
         let known: Vec<&str> = rows().filter_map(field_of).collect();
-        format!("Controller has no such field; known there: {}", known.join(", "))
+        format!("Controller has no such field; expected one of {}", known.join(", "))
     }
 }
 
-/// The name of a field of `Controller`, if the row is of one.
+/// Returns the field name of a row that describes a field of `Controller`.
 fn field_of(row: &Constraint) -> Option<&'static str> {
     row.path.strip_prefix("Controller.").filter(|field| !field.contains(['.', '[', '{']))
 }

@@ -1,33 +1,34 @@
-//! What tells the objective from a log line: the user's pattern, or the one of a built-in algorithm.
+//! The patterns that read the objective and the epoch from a log line: the user's, or those of a built-in algorithm.
 //!
-//! Every pattern of a user is compiled here, with a bound on its size, by crate `regex` (time linear in the line).
-//! What built-in algorithms print is in [`crate::algorithm`].
+//! Every pattern of a user is compiled here by crate `regex` (time linear in the line) with a bound on its compiled
+//! size. [`crate::algorithm`] has the log lines of built-in algorithms.
 
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
 use super::{DEFINITION, Request};
-use crate::algorithm::{self, Algorithm, Epochs, Metric, Told};
+use crate::algorithm::{self, Algorithm, Emission, Epochs, Metric};
 use crate::events::logs::{Explanation, MetricPattern};
 
-/// Most bytes of a compiled pattern.
+/// Maximum size of a compiled pattern, in bytes.
 const COMPILED_BYTES: usize = 1 << 20;
-/// Patterns that compile to less are not told apart: usual ones do.
+/// The smallest size that [`compile_measured`] returns, in bytes. Most patterns fit in it.
 pub(crate) const SMALL_BYTES: usize = 1 << 15;
-/// Groups in brackets nested deeper than this are refused.
+/// Maximum nesting of groups and classes in a pattern.
 const NESTING: u32 = 50;
-/// Why a pattern is refused: what is wrong and, where we know it, what to do. Answer it as a validation error.
+
+/// Why a pattern is invalid and, where known, how to fix it. Return it to the user as a validation error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PatternError(String);
 
-/// Compiles a pattern of a user, under bounds.
+/// Compiles a pattern of a user within bounds on size and nesting.
 pub fn compile_pattern(pattern: &str) -> Result<Regex, PatternError> {
     compile_within(pattern, COMPILED_BYTES).map_err(|error| PatternError(explain(&error)))
 }
 
-/// Compiles a pattern of a user, and tells the least power of two of bytes (but [`SMALL_BYTES`] at least) that it fits
-/// when compiled: the longest time it can take is in proportion to that.
+/// Compiles a pattern of a user. Also returns a bound on its compiled size in bytes: the smallest power of two that it
+/// fits in, at least [`SMALL_BYTES`]. The worst-case time of a match is proportional to the size.
 pub(crate) fn compile_measured(pattern: &str) -> Result<(Regex, usize), PatternError> {
     let mut limit = SMALL_BYTES;
     loop {
@@ -47,20 +48,25 @@ fn explain(error: &regex::Error) -> String {
     let text = error.to_string();
     if text.contains("look-around") {
         return "look-ahead and look-behind are not supported; match the text around the number literally, for \
-                example 'loss=([0-9.]+)' for '(?<=loss=)([0-9.]+)'"
+                example 'loss=([0-9.]+)' instead of '(?<=loss=)([0-9.]+)'"
             .to_owned();
     }
     if text.contains("backreferences") {
-        return "back-references are not supported; repeat the group's pattern".to_owned();
+        return "back-references are not supported; repeat the pattern of the group instead".to_owned();
     }
     match error {
-        regex::Error::CompiledTooBig(bytes) => format!("the compiled pattern is larger than {bytes} bytes"),
-        // The last line says what is wrong; those before it show where.
-        _ => shortened(text.lines().last().unwrap_or("it is not a regular expression")),
+        regex::Error::CompiledTooBig(bytes) => {
+            format!(
+                "the compiled pattern is larger than {bytes} bytes; use smaller repetition counts, for example \
+                 '{{1,10}}'"
+            )
+        }
+        // The last line has the reason; the lines before it mark the place.
+        _ => shortened(text.lines().last().unwrap_or("expected a regular expression")),
     }
 }
 
-/// The first characters of a text that may be long and is shown to people.
+/// Returns the first 120 characters of `text`, without control characters, for a message.
 pub(crate) fn shortened(text: &str) -> String {
     const SHOWN: usize = 120;
     let mut shown: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -71,8 +77,8 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 impl Request {
-    /// The built-in algorithm that trains, if it is one: by its name, its image, or SageMaker's own archive of its
-    /// script. Any other script in the image of a built-in is the user's.
+    /// Returns the built-in algorithm of the request, identified by its name, its image, or SageMaker's archive of its
+    /// script. Any other script in the image of a built-in algorithm is the user's own program.
     pub fn built_in(&self) -> Option<&'static Algorithm> {
         if self.static_hyperparameter("sagemaker_program").is_some() {
             return self.static_hyperparameter("sagemaker_submit_directory").and_then(algorithm::of_script);
@@ -83,13 +89,13 @@ impl Request {
         named.or_else(|| specification("TrainingImage").and_then(algorithm::of_image))
     }
 
-    /// The objective as the built-in algorithm has it.
+    /// Returns the objective metric as the built-in algorithm defines it.
     pub fn built_in_metric(&self) -> Option<&'static Metric> {
         self.built_in()?.metric(self.objective_metric())
     }
 
-    /// The pattern whose first group is the objective's value: the user's, else the built-in algorithm's. `None` only
-    /// if the objective is neither, which is refused.
+    /// Returns the pattern whose first group is the objective's value: the user's, else the built-in algorithm's.
+    /// `None` if neither exists; validation rejects such a request.
     pub fn metric_regex(&self) -> Option<String> {
         let given = self.given_regex(self.objective_metric()).map(str::to_owned);
         given.or_else(|| self.built_in_metric().map(Metric::pattern))
@@ -100,37 +106,37 @@ impl Request {
         self.metric_definitions().iter().find(named)?.get("Regex")?.as_str()
     }
 
-    /// `MetricDefinitions` as the request gives them.
+    /// Returns `MetricDefinitions` of the request.
     pub fn metric_definitions(&self) -> &[Value] {
         self.list("TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions")
     }
 
-    /// The pattern that captures the epoch from a log line: the request's, else the built-in algorithm's.
+    /// Returns the pattern that captures the epoch from a log line: the request's, else the built-in algorithm's.
     pub fn epoch_pattern(&self) -> Option<&str> {
         self.text("Controller.EpochPattern").or_else(|| self.built_in_epochs().map(|epochs| epochs.pattern))
     }
 
-    /// How a built-in algorithm's line tells its epoch, where the request does not say. Not for an objective whose line
-    /// has none; nor for a definition of the user's that reads other lines than the algorithm's: then the program is not
-    /// what its image is called.
+    /// Returns how the log lines of the built-in algorithm contain the epoch. `None` if the line of the objective has
+    /// no epoch, or if the user's metric definition does not match the algorithm's lines: then the image runs another
+    /// program.
     fn built_in_epochs(&self) -> Option<Epochs> {
         let metric = self.built_in_metric();
         let epochs = self.built_in()?.epochs?;
         match (metric, self.given_regex(self.objective_metric())) {
-            (Some(metric), None) => (metric.told != Told::AtEnd).then_some(epochs),
+            (Some(metric), None) => (metric.emission != Emission::AtEnd).then_some(epochs),
             (Some(metric), Some(given)) => {
-                (metric.told != Told::AtEnd && reads(given, &metric.sample())).then_some(epochs)
+                (metric.emission != Emission::AtEnd && finds_value(given, &metric.sample())).then_some(epochs)
             }
             (None, _) => None,
         }
     }
 
-    /// Whose epochs the lines have: those of the built-in, if the request's own pattern reads its lines. Programs of the
-    /// user's own print XGBoost's lines often.
-    pub(crate) fn epochs_read(&self) -> Option<Epochs> {
+    /// Returns the epoch numbering of the log lines: that of the built-in algorithm if the request's own `EpochPattern`
+    /// matches its lines. The user's own programs often print lines like XGBoost's.
+    pub(crate) fn epoch_numbering(&self) -> Option<Epochs> {
         let Some(given) = self.text("Controller.EpochPattern") else { return self.built_in_epochs() };
         let algorithm = self.built_in().or_else(algorithm::xgboost)?;
-        let sample = algorithm.metrics.iter().find(|metric| metric.told != Told::AtEnd)?.sample();
+        let sample = algorithm.metrics.iter().find(|metric| metric.emission != Emission::AtEnd)?.sample();
         let pattern = MetricPattern::new(given, None).ok()?;
         let epoch = algorithm::SAMPLE.1.to_string();
         let read =
@@ -138,8 +144,8 @@ impl Request {
         algorithm.epochs.filter(|_| read)
     }
 
-    /// The metric definitions as Describe shows them: for a built-in algorithm filled in when the request gives none,
-    /// and in any case with the objective's once more under the name `ObjectiveMetric`.
+    /// Returns the metric definitions as Describe shows them. For a built-in algorithm, its own definitions replace an
+    /// empty list, and the objective's definition is repeated under the name `ObjectiveMetric`.
     pub(crate) fn described_metrics(&self) -> Vec<Value> {
         let mut metrics = self.metric_definitions().to_vec();
         let Some(algorithm) = self.built_in() else { return metrics };
@@ -157,8 +163,8 @@ impl Request {
     }
 }
 
-/// Whether a pattern finds a value in a line.
-fn reads(pattern: &str, line: &str) -> bool {
+/// Returns whether a pattern finds a value in a line.
+fn finds_value(pattern: &str, line: &str) -> bool {
     MetricPattern::new(pattern, None)
         .is_ok_and(|pattern| matches!(pattern.explain(line), Explanation::Value { .. }))
 }
@@ -179,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn own_programs_and_script_mode_are_not_built_in() {
+    fn the_users_own_programs_and_scripts_are_not_built_in() {
         assert_eq!(title(&request(&json!({"TrainingImage": "h.example/my-xgboost:1"}), "x")), None);
-        assert_eq!(title(&request(&json!({"AlgorithmName": "somebodys-own"}), "x")), None);
+        assert_eq!(title(&request(&json!({"AlgorithmName": "my-own"}), "x")), None);
         let mut script =
             request(&json!({"TrainingImage": "h.example/sagemaker-xgboost:1.7-1"}), "validation:auc");
         assert_eq!(title(&script), Some("XGBoost"));
@@ -195,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn the_objective_of_a_built_in_needs_no_definition() {
+    fn a_built_in_objective_needs_no_metric_definition() {
         for algorithm in algorithm::ALGORITHMS {
             for metric in algorithm.metrics {
                 let made = request(&json!({"AlgorithmName": algorithm.names[0]}), metric.name);
                 assert_eq!(made.metric_regex(), Some(metric.pattern()), "{algorithm}");
-                let captured = (metric.told != Told::AtEnd).then_some(algorithm.epochs).flatten();
+                let captured = (metric.emission != Emission::AtEnd).then_some(algorithm.epochs).flatten();
                 assert_eq!(made.epoch_pattern(), captured.map(|epochs| epochs.pattern), "{algorithm}");
-                assert_eq!(made.epochs_read(), captured, "{algorithm}");
+                assert_eq!(made.epoch_numbering(), captured, "{algorithm}");
             }
         }
         let unknown = request(&json!({"AlgorithmName": "xgboost"}), "validation:kappa");
@@ -210,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn epochs_are_captured_only_where_the_definition_reads_the_algorithms_lines() {
+    fn built_in_epochs_are_used_only_if_the_definition_matches_the_algorithms_lines() {
         let image = "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1";
         let given = |regex: &str| {
             let definitions = json!([{"Name": "validation:auc", "Regex": regex}]);
@@ -224,11 +230,11 @@ mod tests {
         assert_eq!(given("auc=([0-9.]+)").epoch_pattern(), None, "another program in an image of that name");
         let mut own = given("validation-auc:([0-9.]+)");
         own.body["Controller"] = json!({"EpochPattern": "round ([0-9]+)"});
-        assert_eq!((own.epoch_pattern(), own.epochs_read()), (Some("round ([0-9]+)"), None));
+        assert_eq!((own.epoch_pattern(), own.epoch_numbering()), (Some("round ([0-9]+)"), None));
     }
 
     #[test]
-    fn definitions_are_filled_in_only_where_none_is_given() {
+    fn built_in_definitions_replace_only_an_empty_list() {
         let names = |request: &Request| -> Vec<String> {
             let described = request.described_metrics();
             described.iter().map(|metric| metric["Name"].as_str().unwrap().to_owned()).collect()
@@ -248,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_patterns_come_with_a_hint() {
+    fn the_error_of_an_invalid_pattern_has_the_reason() {
         for (pattern, hint) in [
             ("(?<=loss=)([0-9.]+)", "look-behind"),
             ("(a)(?!b)", "look-ahead"),

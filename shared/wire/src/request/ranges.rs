@@ -1,7 +1,7 @@
-//! The parameter ranges of a request as a search space.
+//! Converts the parameter ranges of a request to a search space.
 //!
-//! The order of parameters is that of the API's lists: integer, continuous, categorical, each in the order given. It
-//! is part of what a stored tuning means and never changes.
+//! Parameters keep the order of the API's lists: integer, continuous, categorical, each in the order of the request.
+//! Stored tunings depend on this order, so it must never change.
 
 use search::{Domain, Parameter, ScalingType, Space};
 use serde_json::Value;
@@ -9,20 +9,22 @@ use serde_json::Value;
 use super::Request;
 
 const RANGES: &str = "HyperParameterTuningJobConfig.ParameterRanges";
+const WHOLE_NUMBER: &str = "a whole number, for example '10'";
+const NUMBER: &str = "a number, for example '0.001'";
 
-/// A range that makes no parameter.
+/// An invalid range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RangeError {
-    /// Path of the member at fault.
+    /// Path of the invalid field.
     pub(crate) path: String,
-    /// What is wrong with it.
+    /// The reason, with the expectation and an example.
     pub(crate) message: String,
 }
 
 /// Reads the domain of a range.
 type Reader = fn(&Value) -> Result<Domain, RangeError>;
 
-/// The parameters that can be read, and what is wrong with the others.
+/// Returns the valid parameters and the errors of the others.
 pub(crate) fn parameters(request: &Request) -> (Vec<Parameter>, Vec<RangeError>) {
     let mut found = Vec::new();
     let mut wrong = Vec::new();
@@ -46,27 +48,26 @@ pub(crate) fn parameters(request: &Request) -> (Vec<Parameter>, Vec<RangeError>)
     (found, wrong)
 }
 
-/// The parameter, if it makes a space on its own.
+/// Returns the parameter if it forms a valid space on its own.
 fn checked(name: &str, domain: Domain) -> Result<Parameter, RangeError> {
     let parameter = Parameter { name: name.to_owned(), domain };
     match Space::new(vec![parameter.clone()]) {
         Ok(_) => Ok(parameter),
         Err(error) => {
             let message =
-                format!("The range of '{}' is not allowed: {}", super::metric::shortened(name), error.rule);
+                format!("Invalid range of parameter '{}': {}", super::metric::shortened(name), error.rule);
             Err(RangeError { path: String::new(), message })
         }
     }
 }
 
 fn integer(range: &Value) -> Result<Domain, RangeError> {
-    let (min, max) =
-        (number(range, "MinValue", "a whole number")?, number(range, "MaxValue", "a whole number")?);
+    let (min, max) = (number(range, "MinValue", WHOLE_NUMBER)?, number(range, "MaxValue", WHOLE_NUMBER)?);
     Ok(Domain::Integer { min, max, scaling: scaling(range).resolve_integer(min, max) })
 }
 
 fn continuous(range: &Value) -> Result<Domain, RangeError> {
-    let (min, max) = (number(range, "MinValue", "a number")?, number(range, "MaxValue", "a number")?);
+    let (min, max) = (number(range, "MinValue", NUMBER)?, number(range, "MaxValue", NUMBER)?);
     Ok(Domain::Continuous { min, max, scaling: scaling(range).resolve(min, max) })
 }
 
@@ -76,10 +77,10 @@ fn categorical(range: &Value) -> Result<Domain, RangeError> {
     Ok(Domain::Categorical { values: values.iter().filter_map(Value::as_str).map(str::to_owned).collect() })
 }
 
-fn number<N: std::str::FromStr>(range: &Value, member: &str, kind: &str) -> Result<N, RangeError> {
+fn number<N: std::str::FromStr>(range: &Value, member: &str, expected: &str) -> Result<N, RangeError> {
     let given = text(range, member);
     given.trim().parse().map_err(|_| {
-        let message = format!("Value '{}' is not {kind}", super::metric::shortened(given));
+        let message = format!("Invalid {member} '{}': expected {expected}", super::metric::shortened(given));
         RangeError { path: member.to_owned(), message }
     })
 }

@@ -1,4 +1,4 @@
-//! Requests as clients send them, the definition made from them, and the training jobs.
+//! Tests of requests as clients send them, and of the definition made from them.
 
 mod jobs;
 mod lifted;
@@ -9,7 +9,7 @@ use tuning::definition::{Definition, EpochRule, Strategy};
 use tuning::money::{MicroUsd, Rate};
 
 use super::*;
-use crate::algorithm::{ALGORITHMS, Told};
+use crate::algorithm::{ALGORITHMS, Emission};
 
 const SAMPLE: &str =
     include_str!("../../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json");
@@ -18,7 +18,7 @@ fn sample() -> Value {
     serde_json::from_str(SAMPLE).unwrap()
 }
 
-/// The sample request, changed.
+/// Returns the validated sample request after `change`.
 fn request(change: impl FnOnce(&mut Value)) -> Request {
     let mut body = sample();
     change(&mut body);
@@ -33,7 +33,7 @@ fn definition(change: impl FnOnce(&mut Value), price: Option<u64>) -> Result<Def
 }
 
 #[test]
-fn the_sample_request_becomes_a_definition() {
+fn the_sample_request_is_converted_to_a_definition() {
     let request = Request::parse(SAMPLE.as_bytes()).unwrap();
     assert_eq!(request.body(), &sample());
     let made = definition(|_| {}, Some(461_000)).unwrap();
@@ -63,7 +63,7 @@ fn the_sample_request_becomes_a_definition() {
 }
 
 #[test]
-fn what_is_absent_takes_its_default() {
+fn absent_fields_take_their_defaults() {
     let made = definition(
         |body| {
             let config = body["HyperParameterTuningJobConfig"].as_object_mut().unwrap();
@@ -84,7 +84,7 @@ fn what_is_absent_takes_its_default() {
         (made.job.max_runtime_seconds, made.job.max_wait_seconds, made.job.rate),
         (86_400, None, None)
     );
-    // The first 8 bytes of SHA-256 of "hb1-3fa1c2": pinned, since stored tunings rely on it.
+    // The first 8 bytes of SHA-256 of "hb1-3fa1c2". Stored tunings depend on this value.
     let without_seed = |body: &mut Value| {
         body["HyperParameterTuningJobConfig"].as_object_mut().unwrap().remove("RandomSeed");
     };
@@ -110,7 +110,7 @@ fn the_largest_resource_is_inferred_from_static_hyperparameters() {
     {
         assert_eq!(inferred(json!({name: "12"}), json!({})), Some(12), "{name}");
     }
-    // A framework estimator sends JSON.
+    // Framework estimators send JSON.
     assert_eq!(inferred(json!({"epochs": "\"12\""}), json!({})), Some(12));
     assert_eq!(inferred(json!({"epochs": "5", "num_round": "9"}), json!({})), Some(5));
     assert_eq!(
@@ -119,7 +119,7 @@ fn the_largest_resource_is_inferred_from_static_hyperparameters() {
     );
 }
 
-/// A request for a built-in algorithm that says as little as may be.
+/// Returns a request for a built-in algorithm with only the required fields.
 fn built_in(name: &str, metric: &str, statics: Value) -> Request {
     request(|body| {
         let config = body["HyperParameterTuningJobConfig"].as_object_mut().unwrap();
@@ -135,16 +135,20 @@ fn built_in(name: &str, metric: &str, statics: Value) -> Request {
 }
 
 #[test]
-fn a_built_in_algorithm_tells_what_the_request_leaves_out() {
-    for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.tells_while_running()) {
-        let metric = algorithm.metrics.iter().find(|metric| metric.told != Told::AtEnd).unwrap();
-        // Where nothing is known of the epochs, the request has to say.
+fn a_built_in_algorithm_supplies_the_defaults_of_the_request() {
+    for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.emits_while_running()) {
+        let metric = algorithm.metrics.iter().find(|metric| metric.emission != Emission::AtEnd).unwrap();
+        // Without a known default the request must set the epochs.
         let epochs = algorithm.resource.map_or("epochs", |resource| resource.name);
         let known = algorithm.resource.and_then(|resource| resource.default);
         let statics = if known.is_some() { json!({}) } else { json!({epochs: "12"}) };
         let made = built_in(algorithm.names[0], metric.name, statics);
         assert_eq!(made.max_resource(), known.or(Some(12)), "{algorithm}");
-        assert_eq!(made.resource_hyperparameter(), known.map(|_| epochs), "what is set is left as it is");
+        assert_eq!(
+            made.resource_hyperparameter(),
+            known.map(|_| epochs),
+            "a static hyperparameter is not overridden"
+        );
         let rule = made.definition(0, "a", &PriceAnswer::default()).unwrap().epochs;
         let expected =
             algorithm.epochs.map_or(EpochRule { captured: false, base: 1, per_attempt: false }, |own| {
@@ -155,7 +159,7 @@ fn a_built_in_algorithm_tells_what_the_request_leaves_out() {
 }
 
 #[test]
-fn a_built_in_that_tells_its_objective_at_the_end_has_no_resource() {
+fn a_built_in_with_its_objective_at_the_end_has_no_resource() {
     let made = built_in("linear-learner", "validation:mse", json!({"epochs": "9"}));
     assert_eq!(made.epoch_pattern(), None, "the line of a final value has no epoch");
     let kmeans = built_in("kmeans", "test:msd", json!({"epochs": "9"}));
@@ -172,11 +176,14 @@ fn a_built_in_that_tells_its_objective_at_the_end_has_no_resource() {
     let error = Request::check(body("kmeans", "test:msd")).unwrap_err();
     assert!(error.message.contains("MaxResource parameter is not provided"), "{error}");
     let error = Request::check(body("kmeans", "validation:msd")).unwrap_err();
-    assert!(error.message.contains("Those of K-Means need no definition: test:msd, test:ssd"), "{error}");
+    assert!(
+        error.message.contains("Metrics of K-Means that need no definition: test:msd, test:ssd"),
+        "{error}"
+    );
 }
 
 #[test]
-fn the_epochs_of_a_built_in_are_set_unless_the_request_says_them() {
+fn the_epochs_of_a_built_in_are_set_unless_the_request_sets_them() {
     let name = |change: &dyn Fn(&mut Value)| {
         let made = request(|body| change(body));
         made.resource_hyperparameter().map(str::to_owned)
@@ -192,7 +199,7 @@ fn the_epochs_of_a_built_in_are_set_unless_the_request_says_them() {
     assert_eq!(name(&tuned), None);
     let given = json!({"ResourceHyperParameter": "num_round"});
     assert_eq!(name(&|body| body["Controller"] = given.clone()).as_deref(), Some("num_round"));
-    // Not taken by every version of the rules yet, but a promoted trial's jobs must end at their rungs.
+    // Validation may reject this request, but the jobs of a promoted trial must end at their rungs.
     let mut body = sample();
     body["Controller"] = json!({"RungExecution": "Promote"});
     assert_eq!(Request::from_stored(body).resource_hyperparameter(), Some("num_round"));
@@ -244,20 +251,20 @@ fn a_cap_needs_a_price_and_room_for_one_job() {
     assert_eq!(
         error.message,
         "1 validation error detected: MaxCostUsd needs the price of instance type 'ml.m5.2xlarge' and of its volume, \
-         and the price list does not tell both; give what an hour of the two costs as \
-         Controller.InstancePricesUsdPerHour {\"ml.m5.2xlarge\": <USD per hour>} (at \
+         but the price list lacks at least one of them; set the price of both for one hour in \
+         Controller.InstancePricesUsdPerHour, for example {\"ml.m5.2xlarge\": <USD per hour>} (at \
          'Controller.InstancePricesUsdPerHour')"
     );
     // 3 x (0.461 + 30 GiB) for MaxWait as sent (2400 + 900 s), 120 s to stop and 180 s to upload: 1.40026 USD.
     let error = capped(json!({"MaxCostUsd": 1.4}), Some(461_000)).unwrap_err();
     assert_eq!(error.violations[0].path, "Controller.MaxCostUsd");
-    assert!(error.message.contains("MaxCostUsd 1.4000 is less than"), "{error}");
-    assert!(error.message.contains("the least that would do is 1.41 USD"), "{error}");
+    assert!(error.message.contains("Invalid MaxCostUsd 1.4000: expected at least 1.41"), "{error}");
+    assert!(error.message.contains("(3 x ml.m5.2xlarge at its time limits)"), "{error}");
     assert_eq!(capped(json!({"MaxCostUsd": 1.41}), Some(461_000)).unwrap().cap, Some(MicroUsd(1_410_000)));
 }
 
 #[test]
-fn epochs_that_are_counted_are_bounded_and_captured_ones_are_not() {
+fn counted_epochs_are_bounded_and_captured_epochs_are_not() {
     let made = |controller: Value| {
         definition(
             |body| {
@@ -272,7 +279,7 @@ fn epochs_that_are_counted_are_bounded_and_captured_ones_are_not() {
     };
     let error = made(json!({})).unwrap_err();
     assert_eq!(error.violations[0].path, "Controller.EpochPattern");
-    assert!(error.message.contains("at most 200000, not 220000"), "{error}");
+    assert!(error.message.contains("at most 200000, but is 220000"), "{error}");
     assert!(made(json!({"EpochPattern": "epoch ([0-9]+)"})).is_ok());
 }
 
@@ -284,12 +291,12 @@ fn prices_are_rounded_up_and_caps_down() {
     });
     let made = definition(|body| body["Controller"] = controller, Some(1)).unwrap();
     assert_eq!(made.cap, Some(MicroUsd(20_000_000)));
-    assert_eq!(made.job.rate.unwrap().instance_hour, 461_001, "the request's price goes before the list's");
+    assert_eq!(made.job.rate.unwrap().instance_hour, 461_001, "the request's price overrides the price list");
 }
 
-/// The volume counted as nothing: a cap was kept on less than the bill.
+/// The volume used to cost nothing, so the bill could exceed the cap.
 #[test]
-fn regression_a_listed_price_without_that_of_the_volume_is_no_price_under_a_cap() {
+fn regression_a_cap_needs_the_listed_price_of_the_volume_too() {
     let listed = |controller: Value, volume| {
         let request = request(|body| body["Controller"] = controller);
         let prices =
@@ -304,7 +311,7 @@ fn regression_a_listed_price_without_that_of_the_volume_is_no_price_under_a_cap(
         None,
         "without a cap the price is shown as unknown"
     );
-    // A price of the request's own stands for the volume too where nobody knows that.
+    // A price in the request includes the volume if the price list lacks the volume.
     let own = json!({"MaxCostUsd": 20, "InstancePricesUsdPerHour": {"ml.m5.2xlarge": 0.5}});
     for (volume, counted) in [(None, 0), (Some(191_781), 191_781)] {
         let rate = Rate { instance_hour: 500_000, volume_kilo_gib_hour: counted };
@@ -313,7 +320,7 @@ fn regression_a_listed_price_without_that_of_the_volume_is_no_price_under_a_cap(
 }
 
 #[test]
-fn requests_of_the_python_sdk_are_taken() {
+fn requests_of_the_python_sdk_are_accepted() {
     // Version 2: all three lists, statics as JSON, the resource configuration of tuning.
     let second = request(|body| {
         body["TrainingJobDefinition"]["StaticHyperParameters"] = json!({
@@ -358,7 +365,7 @@ fn requests_of_the_python_sdk_are_taken() {
 }
 
 #[test]
-fn what_others_need_is_read() {
+fn accessors_return_the_fields_of_the_request() {
     let request = request(|body| {
         body["Controller"] = json!({"MetricHost": "algo-2", "ResourceHyperParameter": "num_round"});
     });
@@ -371,7 +378,7 @@ fn what_others_need_is_read() {
 }
 
 #[test]
-fn a_stored_request_is_read_back_without_a_check() {
+fn a_stored_request_is_read_back_without_validation() {
     let request = request(|_| {});
     assert_eq!(Request::from_stored(request.body().clone()), request);
     let empty = Request::from_stored(json!(null));
@@ -380,7 +387,7 @@ fn a_stored_request_is_read_back_without_a_check() {
 }
 
 #[test]
-fn bodies_that_are_no_request_have_their_own_code() {
+fn a_body_that_is_not_an_object_has_its_own_error_code() {
     let error = Request::parse(b"[1]").unwrap_err();
     assert_eq!(
         (error.code.as_str(), error.message.as_str()),

@@ -1,7 +1,7 @@
-//! Dollars between JSON numbers and whole micro-dollars.
+//! Converts between JSON numbers of dollars and whole micro-dollars.
 //!
-//! A JSON number is read by its shortest decimal, which is what the user typed up to 15 digits; no float arithmetic.
-//! Prices are rounded up and caps down, so that a cap is never overspent by rounding.
+//! A JSON number is read through its shortest decimal text, which equals what the user typed for up to 15 digits. There
+//! is no floating-point arithmetic. Prices are rounded up and caps are rounded down, so rounding never exceeds a cap.
 
 use serde_json::{Number, Value};
 use tuning::money::MicroUsd;
@@ -9,7 +9,7 @@ use tuning::money::MicroUsd;
 /// Decimal places of a micro-dollar.
 const PLACES: i64 = 6;
 
-/// Micro-dollars, rounded up. `None` if the number is negative or does not fit.
+/// Returns the micro-dollars of a number of dollars, rounded up. `None` if the number is negative or does not fit.
 ///
 /// ```
 /// let price = serde_json::Number::from_f64(0.7364).unwrap();
@@ -20,17 +20,18 @@ pub fn micro_usd_up(number: &Number) -> Option<u64> {
     if exact { Some(whole) } else { whole.checked_add(1) }
 }
 
-/// Micro-dollars, rounded down. `None` if the number is negative or does not fit.
+/// Returns the micro-dollars of a number of dollars, rounded down. `None` if the number is negative or does not fit.
 pub fn micro_usd_down(number: &Number) -> Option<u64> {
     micro(&number.to_string()).map(|(whole, _)| whole)
 }
 
-/// A JSON number of dollars with up to six decimals, exact below eight billion dollars (the spacing of floats).
+/// Returns a JSON number of dollars with up to six decimals. It is exact below eight billion dollars (the spacing of
+/// floats).
 pub fn usd(amount: MicroUsd) -> Value {
     decimal(amount.0, 1_000_000, 6)
 }
 
-/// `amount / unit` as a JSON number, by way of its decimal text.
+/// Returns `amount / unit` as a JSON number, computed through its decimal text.
 pub(crate) fn decimal(amount: u64, unit: u64, places: usize) -> Value {
     let whole = amount / unit;
     let rest = amount % unit;
@@ -41,7 +42,7 @@ pub(crate) fn decimal(amount: u64, unit: u64, places: usize) -> Value {
     text.parse::<f64>().ok().and_then(Number::from_f64).map_or_else(|| Value::from(whole), Value::Number)
 }
 
-/// Micro-dollars of a decimal text, rounded down, and whether that was exact.
+/// Returns the micro-dollars of a decimal text, rounded down, and whether the result is exact.
 fn micro(text: &str) -> Option<(u64, bool)> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let exponent: i64 = exponent.parse().ok()?;
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn dollars_are_read_exactly_and_rounded_to_the_safe_side() {
+    fn dollars_are_converted_exactly_or_rounded_to_the_safe_side() {
         for (text, down, up) in [
             ("5", 5_000_000, 5_000_000),
             ("0.461", 461_000, 461_000),
@@ -86,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_none() {
+    fn negative_and_too_large_numbers_are_rejected() {
         for text in ["-1", "-0.5", "1e14", "1e300", "18446744073709551615"] {
             assert_eq!(micro_usd_up(&number(text)), None, "{text}");
         }
     }
 
     #[test]
-    fn amounts_are_written_without_float_noise() {
+    fn amounts_are_written_without_floating_point_noise() {
         for (micro, text) in [
             (0, "0"),
             (1, "0.000001"),
@@ -104,14 +105,14 @@ mod tests {
             (999_999_999_999_999, "999999999.999999"),
         ] {
             let shown = usd(MicroUsd(micro)).to_string();
-            // One micro-dollar alone is shown as 1e-6, which is the same JSON number.
+            // serde_json writes one micro-dollar as 1e-6.
             assert!(shown == text || (micro == 1 && shown == "1e-6"), "{shown} {text}");
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn an_amount_written_reads_back(micro in 0_u64..8_000_000_000_000_000) {
+        fn a_written_amount_reads_back_unchanged(micro in 0_u64..8_000_000_000_000_000) {
             let Value::Number(number) = usd(MicroUsd(micro)) else { panic!("a number") };
             proptest::prop_assert_eq!(micro_usd_down(&number), Some(micro));
             proptest::prop_assert_eq!(micro_usd_up(&number), Some(micro));

@@ -1,27 +1,28 @@
-//! The outbox: one row per ordered action, with who is performing it.
+//! The outbox: one row per ordered action, with its status.
 //!
-//! `Pending -> Performing (claimed until T) -> Done | Cancelled`; every change is conditional on the row's revision.
+//! `Pending -> Performing (claimed until T) -> Done | Cancelled`. Every change is conditional on the revision of the
+//! row.
 
 use tuning::ruling::Ruling;
 
 use super::{DATA, StoredError, action_key, checked, data, json, row};
 use crate::item::Item;
 
-/// Where an action stands.
+/// Status of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActionStatus {
-    /// Nobody has taken it up, or it was put back.
+    /// Not claimed, or released after an attempt.
     Pending,
-    /// Somebody is performing it.
+    /// Claimed until a time.
     Performing,
-    /// It was performed, or refused for good; its outcome is a fact.
+    /// Performed, or permanently rejected. A fact has the outcome.
     Done,
-    /// It will never be performed.
+    /// Canceled before it was performed.
     Cancelled,
 }
 
 impl ActionStatus {
-    /// The stored word.
+    /// Returns the stored name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -39,33 +40,33 @@ impl ActionStatus {
 /// A row of the outbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActionRow {
-    /// Natural id of the action in its tuning.
+    /// ID of the action, unique in its tuning.
     pub action: String,
-    /// The ruling that ordered it, with every detail.
+    /// The ruling that ordered the action.
     pub ruling: Ruling,
-    /// Where it stands.
+    /// Status of the action.
     pub status: ActionStatus,
-    /// Counts every change of the row; the condition of the next one.
+    /// Number of changes of the row. Each change is conditional on it.
     pub revision: i64,
-    /// While performing: the claim is good until then, ms.
+    /// End of the claim while the action is performed, in ms since the epoch.
     pub claimed_until: i64,
-    /// Not to be tried before this time, ms.
+    /// Earliest time of the next attempt, in ms since the epoch.
     pub not_before: i64,
-    /// How often it was taken up.
+    /// Number of claims so far.
     pub tries: i64,
 }
 
-/// Attribute with the row's revision.
+/// Attribute with the revision of a row.
 pub const REVISION: &str = "revision";
 
 impl ActionRow {
-    /// A new row for an action that `ruling` orders.
+    /// Returns a new row for an action that `ruling` orders.
     pub fn pending(action: String, ruling: Ruling) -> Self {
         let status = ActionStatus::Pending;
         Self { action, ruling, status, revision: 0, claimed_until: 0, not_before: 0, tries: 0 }
     }
 
-    /// The stored form.
+    /// Returns the stored row.
     pub fn row(&self, id: &str) -> Item {
         row(action_key(id, &self.action), "action")
             .with("status", self.status.word())
@@ -76,10 +77,10 @@ impl ActionRow {
             .with(DATA, json(&self.ruling))
     }
 
-    /// The action in a row.
+    /// Reads the action in a row.
     pub fn read(item: &Item) -> Result<Self, StoredError> {
         let item = checked(item, "action")?;
-        let missing = |name: &str| StoredError::unreadable(&item.key, format!("no {name}"));
+        let missing = |name: &str| StoredError::missing(&item.key, name);
         let number = |name: &str| item.number(name).ok_or_else(|| missing(name));
         let status = item.text("status").and_then(ActionStatus::of).ok_or_else(|| missing("status"))?;
         Ok(Self {

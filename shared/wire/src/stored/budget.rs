@@ -1,10 +1,10 @@
-//! The row of a month's budget: what of the stack's month's cap is granted to tunings.
+//! The row of a month: the part of the stack's monthly cap that is granted to tunings.
 //!
 //! | row | partition key | sort key |
 //! |---|---|---|
 //! | month | `BUDGET` | `<year>-<month>`, UTC |
 //!
-//! Every change is conditional on the row's revision and comes in one transaction with the fact that tells the tuning.
+//! Every change is conditional on the revision of the row, and in one transaction with the fact for the tuning.
 
 use tuning::money::MicroUsd;
 
@@ -12,23 +12,23 @@ use super::{REVISION, StoredError, checked, row};
 use crate::events::timestamp::format_utc;
 use crate::item::{Item, Key};
 
-/// Partition of the months.
+/// Partition of the rows of months.
 pub const BUDGET: &str = "BUDGET";
 
-/// A month's budget.
+/// The grants of one month.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonthRow {
     /// The month (UTC), such as `2026-11`.
     pub month: String,
-    /// Granted to tunings, less what they gave back.
+    /// Amount granted to tunings, less returned grants.
     pub granted: MicroUsd,
-    /// The highest share of the cap, in percent, that was reached so far: people are told of each once.
+    /// The highest share of the cap that was reached so far, in percent. An event is published once per share.
     pub reached: u32,
-    /// Counts every change.
+    /// Number of changes of the row.
     pub revision: i64,
 }
 
-/// The month (UTC) of a time in ms since the epoch, such as `2026-11`.
+/// Returns the month (UTC) of a time in ms since the epoch, such as `2026-11`.
 ///
 /// ```
 /// assert_eq!(wire::stored::month_of(1_793_491_199_999), "2026-10");
@@ -39,22 +39,22 @@ pub fn month_of(ms: i64) -> String {
 }
 
 impl MonthRow {
-    /// A month of which nothing is granted yet.
+    /// Returns a month without grants.
     pub fn new(month: &str) -> Self {
         Self { month: month.to_owned(), granted: MicroUsd::ZERO, reached: 0, revision: 0 }
     }
 
-    /// The key of a month's row.
+    /// Returns the key of a month.
     pub fn key(month: &str) -> Key {
         Key::new(BUDGET, month)
     }
 
-    /// What of `cap` may still be granted.
+    /// Returns the part of `cap` that is not granted yet.
     pub fn left(&self, cap: MicroUsd) -> MicroUsd {
         cap.minus(self.granted)
     }
 
-    /// The row.
+    /// Returns the stored row.
     pub fn row(&self) -> Item {
         row(Self::key(&self.month), "month")
             .with("granted", i64::try_from(self.granted.0).unwrap_or(i64::MAX))
@@ -62,10 +62,10 @@ impl MonthRow {
             .with(REVISION, self.revision)
     }
 
-    /// The month in a row.
+    /// Reads the month in a row.
     pub fn read(item: &Item) -> Result<Self, StoredError> {
         let item = checked(item, "month")?;
-        let missing = |name: &str| StoredError::unreadable(&item.key, format!("no {name}"));
+        let missing = |name: &str| StoredError::missing(&item.key, name);
         let granted = item.number("granted").and_then(|n| u64::try_from(n).ok());
         let reached = item.number("reached").and_then(|n| u32::try_from(n).ok());
         Ok(Self {

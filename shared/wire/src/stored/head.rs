@@ -1,32 +1,32 @@
-//! The head of a tuning (its last step and what listings show) and its row in the index of names.
+//! The head of a tuning (its last step and the data of listings) and its row in the index of names.
 
 use tuning::state::{State, Status};
 
 use super::{INDEX, STEP_NUMBER, StoredError, checked, head_key, row};
 use crate::item::{Item, Key};
 
-/// The head: which step is the last, where the snapshot is, and what a listing shows.
+/// The head of a tuning: the last step, the newest snapshot, and the data of listings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     /// Number of the last step; 0 before the first.
     pub step: u64,
-    /// Step after which the newest snapshot was taken; 0 = none.
+    /// Number of the step after which the newest snapshot was taken; 0 = no snapshot.
     pub snapshot: u64,
-    /// `InProgress`, `Stopping`, `Completed`, `Failed` or `Stopped`.
+    /// AMT's status: `InProgress`, `Stopping`, `Completed`, `Failed` or `Stopped`.
     pub status: String,
-    /// Time of the last step, ms.
+    /// Time of the last step, in ms since the epoch.
     pub at: i64,
-    /// When the decider wants to be told the time, ms.
+    /// Time at which the decider must run again, in ms since the epoch; `None` = only after a new fact.
     pub deadline: Option<i64>,
 }
 
 impl Head {
-    /// The head before the first step.
+    /// Returns the head before the first step.
     pub fn first(created: i64) -> Self {
         Self { step: 0, snapshot: 0, status: "InProgress".to_owned(), at: created, deadline: None }
     }
 
-    /// The row of this head.
+    /// Returns the stored row.
     pub fn row(&self, id: &str) -> Item {
         let item = row(head_key(id), "head")
             .with(STEP_NUMBER, number(self.step))
@@ -39,10 +39,10 @@ impl Head {
         }
     }
 
-    /// The head in a row.
+    /// Reads the head in a row.
     pub fn read(item: &Item) -> Result<Self, StoredError> {
         let item = checked(item, "head")?;
-        let missing = |name: &str| StoredError::unreadable(&item.key, format!("no {name}"));
+        let missing = |name: &str| StoredError::missing(&item.key, name);
         let whole =
             |name: &str| item.number(name).and_then(|n| u64::try_from(n).ok()).ok_or_else(|| missing(name));
         Ok(Self {
@@ -55,7 +55,7 @@ impl Head {
     }
 }
 
-/// AMT's status word for a state.
+/// Returns AMT's status of a state.
 pub fn status_word(state: &State) -> &'static str {
     use tuning::ruling::EndReason;
     match &state.status {
@@ -70,21 +70,21 @@ pub fn status_word(state: &State) -> &'static str {
 /// A tuning's row in the index of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexRow {
-    /// Tuning name as the user wrote it.
+    /// Name of the tuning job in the user's spelling.
     pub name: String,
-    /// Its id.
+    /// Tuning ID.
     pub id: String,
-    /// When it was submitted, ms.
+    /// Time of submission, in ms since the epoch.
     pub created: i64,
 }
 
 impl IndexRow {
-    /// The key of a name's row: names are unique without regard to case.
+    /// Returns the key of a name. Names are unique regardless of case.
     pub fn key(name: &str) -> Key {
         Key::new(INDEX, name.to_ascii_lowercase())
     }
 
-    /// The row.
+    /// Returns the stored row.
     pub fn row(&self) -> Item {
         row(Self::key(&self.name), "index")
             .with("name", self.name.as_str())
@@ -92,10 +92,10 @@ impl IndexRow {
             .with("created", self.created)
     }
 
-    /// The index entry in a row.
+    /// Reads the index entry in a row.
     pub fn read(item: &Item) -> Result<Self, StoredError> {
         let item = checked(item, "index")?;
-        let missing = |name: &str| StoredError::unreadable(&item.key, format!("no {name}"));
+        let missing = |name: &str| StoredError::missing(&item.key, name);
         Ok(Self {
             name: item.text("name").ok_or_else(|| missing("name"))?.to_owned(),
             id: item.text("id").ok_or_else(|| missing("id"))?.to_owned(),

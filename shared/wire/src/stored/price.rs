@@ -1,8 +1,8 @@
-//! The row of a price, as the price list gave it, and when.
+//! The row of a price from the price list, with the time of the lookup.
 //!
 //! | row | partition key | sort key |
 //! |---|---|---|
-//! | price | `PRICE` | what it is the price of |
+//! | price | `PRICE` | `<instance type>` or `volume` |
 
 use super::{StoredError, checked, row};
 use crate::item::{Item, Key};
@@ -10,33 +10,33 @@ use crate::item::{Item, Key};
 /// Partition of the prices.
 pub const PRICE: &str = "PRICE";
 
-/// A price that was looked up.
+/// A price from the price list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceRow {
-    /// What it is the price of.
+    /// The priced item: an instance type or `volume`.
     pub of: String,
-    /// In micro-dollars.
+    /// The price in micro-dollars.
     pub micro_usd: u64,
-    /// When it was looked up, ms since the epoch.
+    /// Time of the lookup, in ms since the epoch.
     pub at: i64,
 }
 
 impl PriceRow {
-    /// The key of the price of `of`.
+    /// Returns the key of the price of item `of`.
     pub fn key(of: &str) -> Key {
         Key::new(PRICE, of)
     }
 
-    /// The row.
+    /// Returns the stored row.
     pub fn row(&self) -> Item {
         let micro_usd = i64::try_from(self.micro_usd).unwrap_or(i64::MAX);
         row(Self::key(&self.of), "price").with("micro_usd", micro_usd).with("at", self.at)
     }
 
-    /// The price in a row.
+    /// Reads the price in a row.
     pub fn read(item: &Item) -> Result<Self, StoredError> {
         let item = checked(item, "price")?;
-        let missing = |name: &str| StoredError::unreadable(&item.key, format!("no {name}"));
+        let missing = |name: &str| StoredError::missing(&item.key, name);
         let micro_usd = item.number("micro_usd").and_then(|n| u64::try_from(n).ok());
         Ok(Self {
             of: item.key.sk.clone(),

@@ -1,6 +1,6 @@
-//! Snapshots: the whole state, compressed, in as many rows as it needs.
+//! Snapshots: the whole state, compressed and split into rows.
 //!
-//! A snapshot is only ever a shortcut: the steps from the first on give the same state.
+//! A snapshot only saves time: replaying all steps yields the same state.
 
 use std::io::{Read, Write};
 
@@ -12,25 +12,29 @@ use tuning::state::State;
 use super::{StoredError, checked, row, tuning_partition};
 use crate::item::{Item, Key};
 
-/// Bytes in one chunk.
+/// Size of a chunk, in bytes.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Largest state read back, in bytes of JSON: a bound against a damaged row, far above what 10,000 trials need.
+/// Maximum size of a state, in bytes of JSON. It limits the damage of a corrupt row and is far above the need of 10,000
+/// trials.
 const MAX_STATE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Prefix of the sort keys of the chunks of the snapshot after step `n`.
+/// Returns the prefix of the sort keys of the chunks of the snapshot after step `n`.
 pub fn snapshot_key_prefix(n: u64) -> String {
     format!("SNAP#{n:010}#")
 }
 
-/// The rows of the snapshot of `state` after step `n`; an error if it is larger than what is read back (the steps and an
-/// older snapshot then serve).
+/// Returns the rows of the snapshot of `state` after step `n`. Fails if the state exceeds the maximum size; readers
+/// then use an older snapshot and the steps.
 pub fn snapshot_chunks(id: &str, n: u64, state: &State) -> Result<Vec<Item>, StoredError> {
     let key = Key::new(tuning_partition(id), snapshot_key_prefix(n));
     let failed = |error: &dyn std::fmt::Display| StoredError::unreadable(&key, error.to_string());
     let json = serde_json::to_vec(state).map_err(|error| failed(&error))?;
     if u64::try_from(json.len()).is_ok_and(|bytes| bytes > MAX_STATE_BYTES) {
-        return Err(StoredError::unreadable(&key, "the state is too large for a snapshot"));
+        return Err(StoredError::unreadable(
+            &key,
+            format!("the state exceeds {MAX_STATE_BYTES} bytes of JSON"),
+        ));
     }
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(&json).map_err(|error| failed(&error))?;
@@ -43,7 +47,7 @@ pub fn snapshot_chunks(id: &str, n: u64, state: &State) -> Result<Vec<Item>, Sto
     Ok(bytes.chunks(CHUNK_BYTES).enumerate().map(item).collect())
 }
 
-/// The state in the chunks of one snapshot, in order. Missing chunks are an error.
+/// Returns the state in the chunks of one snapshot, given in order. Fails if a chunk is missing.
 pub fn snapshot_state(id: &str, n: u64, chunks: &[Item]) -> Result<State, StoredError> {
     let key = Key::new(tuning_partition(id), snapshot_key_prefix(n));
     let mut bytes = Vec::new();

@@ -1,8 +1,8 @@
-//! The sweeper's own row: who sweeps, until when, and where the next sweep goes on.
+//! The sweeper's row: the lease and the position of the next sweep.
 //!
-//! It lies in the partition of the active tunings, before all of them, so that one query tells an idle sweep both that
-//! nothing is active and when running jobs are to be listed next. Every change is conditional on the fencing number. What
-//! it remembers is a help, never the truth: lost or damaged, sweeps begin anew and only take longer.
+//! The row sorts first in the partition of the active tunings, so one query shows an idle sweeper that no tuning is
+//! active and when to list running jobs next. Every change is conditional on the fencing number. The cursors only save
+//! time: if they are lost, sweeps start from the beginning.
 
 use serde::{Deserialize, Serialize};
 use tuning::fact::JobKey;
@@ -10,69 +10,69 @@ use tuning::fact::JobKey;
 use super::{ACTIVE, DATA, StoredError, checked, data, json, row};
 use crate::item::{Item, Key};
 
-/// Its sort key: less than the first character of any id.
+/// Sort key, which sorts before every tuning ID.
 pub(super) const SWEEP: &str = "#SWEEP";
-/// Attribute with the fencing number: it counts how often the lease was taken.
+/// Attribute with the fencing number, which counts the leases.
 pub const FENCE: &str = "fence";
 
 /// The sweeper's row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SweepRow {
-    /// How often the lease was taken; what its holder must find unchanged.
+    /// Fencing number: the number of leases so far. Every write of the holder is conditional on it.
     pub fence: i64,
-    /// Who took it last. A lease in one's own name is left from before one was restarted.
+    /// The last holder. A sweeper that finds its own name held the lease before it restarted.
     pub owner: String,
-    /// The lease is good until then, ms; 0 = it was given back.
+    /// End of the lease, in ms since the epoch; 0 = released.
     pub expires: i64,
-    /// Where the next sweep goes on.
+    /// Position of the next sweep.
     pub cursor: SweepCursor,
 }
 
-/// Where the next sweep goes on.
+/// Position of the next sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SweepCursor {
-    /// The round that heals goes on after this tuning ("" = with the first).
+    /// The healing round continues after this tuning; empty = with the first.
     pub heal: String,
-    /// The round that looks at silent jobs goes on after this job.
+    /// The round of silent jobs continues after this job; `None` = with the first.
     pub look: Option<LookedAt>,
-    /// Every running job created before this was checked, ms.
+    /// Every running job created before this time was checked, in ms since the epoch.
     pub checked: i64,
-    /// The listing of all running jobs that is under way.
+    /// The current listing of all running jobs; `None` = no listing is in progress.
     pub listing: Option<FullListing>,
-    /// When the next one is due, ms.
+    /// Due time of the next listing, in ms since the epoch.
     pub listing_due: i64,
 }
 
-/// The silent job that was looked at last.
+/// The silent job that the sweeper checked last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LookedAt {
-    /// Its tuning.
+    /// Tuning ID.
     pub tuning: String,
-    /// The job.
+    /// Job key.
     pub job: JobKey,
 }
 
-/// A listing of all running jobs, oldest first, that did not fit one sweep.
+/// A listing of all running jobs, oldest first, that spans several sweeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FullListing {
-    /// When it began, ms.
+    /// Start time, in ms since the epoch.
     pub begun: i64,
-    /// It goes on with jobs created then, ms. A time, unlike a page token, does not expire.
+    /// Creation time of the next jobs to list, in ms since the epoch. Unlike a page token, a time does not expire.
     pub from: i64,
-    /// Jobs that must be seen again sooner than in an hour: when, ms.
+    /// Time of the next listing if jobs need a check within an hour, in ms since the epoch.
     pub again: Option<i64>,
-    /// Whether some job could not be checked.
+    /// Whether the check of a job failed.
     pub gaps: bool,
 }
 
 impl SweepRow {
-    /// Its key.
+    /// Returns the key of the row.
     pub fn key() -> Key {
         Key::new(ACTIVE, SWEEP)
     }
 
-    /// The stored form.
+    /// Returns the stored row.
     pub fn row(&self) -> Item {
         row(Self::key(), "sweep")
             .with(FENCE, self.fence)
@@ -81,10 +81,10 @@ impl SweepRow {
             .with(DATA, json(&self.cursor))
     }
 
-    /// The sweeper's row in a row.
+    /// Reads the sweeper's row.
     pub fn read(item: &Item) -> Result<Self, StoredError> {
         let item = checked(item, "sweep")?;
-        let missing = |name: &str| StoredError::unreadable(&item.key, format!("no {name}"));
+        let missing = |name: &str| StoredError::missing(&item.key, name);
         Ok(Self {
             fence: item.number(FENCE).ok_or_else(|| missing(FENCE))?,
             owner: item.text("owner").ok_or_else(|| missing("owner"))?.to_owned(),

@@ -1,4 +1,4 @@
-//! Arbitrary input: no parser panics, whatever it is given.
+//! No parser panics on arbitrary input.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ const FILES: [&str; 7] = [
     "aws.sagemaker/training-job-state-change.string-times.json",
 ];
 
-/// Gives a value to every parser; what is read must be fit for what follows.
-fn read_by_all(event: &Value) {
+/// Passes a value to every parser, and each parsed value to its encoder.
+fn parse_with_all(event: &Value) {
     if let Ok(change) = JobStateChange::parse(event) {
         if let Some((_, job)) = parse_training_job_name(&change.training_job_name) {
             let _ = change.to_recorded(job);
@@ -43,7 +43,7 @@ fn read_by_all(event: &Value) {
     }
 }
 
-/// All places in a value.
+/// Collects the JSON pointers of all values in `value`.
 fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
@@ -75,25 +75,29 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_bytes(bytes in any::<Vec<u8>>()) {
+    fn any_bytes_are_parsed_without_a_panic(bytes in any::<Vec<u8>>()) {
         if let Ok(event) = payload(&bytes) {
-            read_by_all(&event);
+            parse_with_all(&event);
         }
         let _ = LogBatch::from_json(&bytes);
     }
 
     #[test]
-    fn samples_with_a_broken_byte(file in 0..FILES.len(), place in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn samples_with_a_changed_byte_are_parsed_without_a_panic(
+        file in 0..FILES.len(),
+        place in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
         let mut bytes = bytes(FILES[file]);
         let place = place.index(bytes.len());
         bytes[place] = byte;
         if let Ok(event) = payload(&bytes) {
-            read_by_all(&event);
+            parse_with_all(&event);
         }
     }
 
     #[test]
-    fn samples_with_another_member(
+    fn samples_with_changed_members_are_parsed_without_a_panic(
         file in 0..FILES.len(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any_value()), 1..4),
     ) {
@@ -104,16 +108,24 @@ proptest! {
             let place = place.get(&found).clone();
             *event.pointer_mut(&place).expect("a place") = value;
         }
-        read_by_all(&event);
+        parse_with_all(&event);
     }
 
     #[test]
-    fn any_statuses(status in any::<String>(), secondary in any::<String>(), reason in any::<Option<String>>()) {
+    fn any_statuses_are_classified(
+        status in any::<String>(),
+        secondary in any::<String>(),
+        reason in any::<Option<String>>(),
+    ) {
         let _ = classify(&status, &secondary, reason.as_deref());
     }
 
     #[test]
-    fn any_pattern_and_line(pattern in any::<String>(), epoch in any::<Option<String>>(), line in any::<String>()) {
+    fn any_pattern_is_applied_to_any_line(
+        pattern in any::<String>(),
+        epoch in any::<Option<String>>(),
+        line in any::<String>(),
+    ) {
         if let Ok(pattern) = MetricPattern::new(&pattern, epoch.as_deref()) {
             let _ = pattern.line(&log_event("1", 1, &line));
         }

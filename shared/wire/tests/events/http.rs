@@ -1,4 +1,4 @@
-//! HTTP requests and responses as API Gateway hands them over.
+//! Tests of HTTP requests and responses of API Gateway.
 
 use serde_json::{Value, json};
 use wire::events::EventError;
@@ -11,7 +11,7 @@ fn event() -> Value {
 }
 
 #[test]
-fn the_sample_is_read() {
+fn the_sample_request_is_parsed() {
     let request = HttpRequest::parse(&event()).unwrap();
     assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/"));
     assert_eq!(request.header("x-amz-target"), Some("SageMaker.CreateHyperParameterTuningJob"));
@@ -23,7 +23,7 @@ fn the_sample_is_read() {
 }
 
 #[test]
-fn a_body_may_be_text_or_absent() {
+fn a_body_can_be_text_or_absent() {
     let mut event = event();
     event["body"] = "{\"é\":1}".into();
     event["isBase64Encoded"] = false.into();
@@ -34,7 +34,7 @@ fn a_body_may_be_text_or_absent() {
 }
 
 #[test]
-fn names_of_headers_are_lower_case_and_the_query_is_kept() {
+fn header_names_become_lower_case_and_the_query_is_kept() {
     let mut event = event();
     event["headers"] = json!({"X-Amz-Target": "a", "n": 1});
     event["queryStringParameters"] = json!({"State": "A,B"});
@@ -45,7 +45,7 @@ fn names_of_headers_are_lower_case_and_the_query_is_kept() {
 }
 
 #[test]
-fn a_named_stage_is_not_part_of_the_path() {
+fn a_named_stage_is_removed_from_the_path() {
     let path = |stage: &str, path: &str| {
         let mut event = event();
         event["requestContext"]["stage"] = stage.into();
@@ -67,7 +67,7 @@ fn a_request_without_iam_has_no_caller() {
 }
 
 #[test]
-fn broken_requests_are_unreadable() {
+fn invalid_requests_are_unreadable() {
     for (pointer, value) in [
         ("/version", json!("1.0")),
         ("/version", Value::Null),
@@ -86,7 +86,7 @@ fn broken_requests_are_unreadable() {
 }
 
 #[test]
-fn a_large_body_is_told_apart() {
+fn a_body_above_the_limit_is_too_large() {
     for (flag, length) in [(false, MAX_BODY_BYTES + 1), (true, MAX_BODY_BYTES / 3 * 4 + 8)] {
         let mut event = event();
         event["body"] = "A".repeat(length).into();
@@ -96,7 +96,7 @@ fn a_large_body_is_told_apart() {
 }
 
 #[test]
-fn a_response_is_text_or_base64() {
+fn a_response_body_is_encoded_as_text_or_base64() {
     let sample = sample("aws.apigateway/http-response.created.json");
     let body: Value = serde_json::from_str(sample["body"].as_str().unwrap()).unwrap();
     let response = HttpResponse::amz_json(200, &body).header("X-Amzn-RequestId", "JKJaXmPLvHcESHA=");
@@ -111,7 +111,7 @@ fn a_response_is_text_or_base64() {
 }
 
 #[test]
-fn the_default_stage_is_never_in_front_of_a_path() {
+fn the_default_stage_is_never_removed_from_a_path() {
     for path in ["/$default", "/$default/x", "//x"] {
         let mut event = event();
         event["rawPath"] = path.into();

@@ -1,4 +1,4 @@
-//! State changes of training jobs, and what SageMaker's statuses mean.
+//! Tests of state changes of training jobs, and of the classification of SageMaker's statuses.
 
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase};
@@ -18,7 +18,7 @@ fn change(name: &str) -> JobStateChange {
     JobStateChange::parse(&event(name)).expect("a state change")
 }
 
-/// The sample with one member of its detail replaced.
+/// Parses a sample with one member of its detail replaced.
 fn with(name: &str, member: &str, value: Value) -> Result<JobStateChange, EventError> {
     let mut event = event(name);
     event["detail"][member] = value;
@@ -26,7 +26,7 @@ fn with(name: &str, member: &str, value: Value) -> Result<JobStateChange, EventE
 }
 
 #[test]
-fn each_sample_shows_its_phase() {
+fn each_sample_has_its_phase() {
     for (name, phase) in [
         ("completed", JobPhase::Ended(JobEnd::Completed)),
         ("string-times", JobPhase::Ended(JobEnd::Completed)),
@@ -46,7 +46,7 @@ fn each_sample_shows_its_phase() {
 }
 
 #[test]
-fn every_field_is_read() {
+fn every_field_is_parsed() {
     let failed = change("failed");
     assert_eq!(failed.training_job_name, "hb1-3fa1c2-7-1-1");
     assert_eq!(failed.tags["hyperband:tuning"], "hb1-3fa1c2");
@@ -62,7 +62,7 @@ fn every_field_is_read() {
 }
 
 #[test]
-fn times_may_be_texts_and_absent_members_null_or_missing() {
+fn times_can_be_strings_and_absent_members_null() {
     let docstyle = change("string-times");
     assert_eq!(docstyle.created, Some(1_789_000_000_000));
     assert_eq!(docstyle.modified, Some(1_789_000_930_000));
@@ -72,7 +72,7 @@ fn times_may_be_texts_and_absent_members_null_or_missing() {
 }
 
 #[test]
-fn the_fact_has_the_latest_time_and_a_key_of_its_own() {
+fn a_fact_has_the_latest_time_and_a_unique_key() {
     let recorded = change("failed").to_recorded(KEY);
     assert_eq!(recorded.at, 1_789_000_300_000);
     assert_eq!(recorded.key, "state#7-1-1#Failed#Failed#1789000240000");
@@ -91,7 +91,7 @@ fn the_fact_has_the_latest_time_and_a_key_of_its_own() {
 }
 
 #[test]
-fn an_event_without_any_time_of_the_job_has_its_own() {
+fn without_a_time_of_the_job_the_time_of_the_event_counts() {
     let mut event = event("starting");
     for member in ["LastModifiedTime", "SecondaryStatusTransitions"] {
         event["detail"][member] = Value::Null;
@@ -102,7 +102,7 @@ fn an_event_without_any_time_of_the_job_has_its_own() {
 }
 
 #[test]
-fn epoch_seconds_and_other_nonsense_are_no_times() {
+fn epoch_seconds_and_invalid_times_are_rejected() {
     for time in [json!(1_789_000_240), json!("1789000240"), json!(1e30), json!(-1), json!("soon"), json!([1])]
     {
         let read = with("failed", "LastModifiedTime", time.clone());
@@ -115,11 +115,11 @@ fn epoch_seconds_and_other_nonsense_are_no_times() {
 }
 
 #[test]
-fn what_names_no_job_or_no_status_is_unreadable() {
+fn an_event_without_job_name_or_status_is_unreadable() {
     for member in ["TrainingJobName", "TrainingJobStatus"] {
         for value in [Value::Null, json!(5)] {
             let error = with("training", member, value).unwrap_err();
-            assert_eq!(error.to_string(), format!("detail.{member}: expected text"));
+            assert_eq!(error.to_string(), format!("invalid detail.{member}: expected a string"));
         }
     }
     let mut event = event("training");
@@ -129,7 +129,7 @@ fn what_names_no_job_or_no_status_is_unreadable() {
 }
 
 #[test]
-fn statuses_mean_what_the_table_says() {
+fn statuses_are_classified() {
     let ended = JobPhase::Ended;
     for (status, secondary, reason, phase) in [
         ("InProgress", "LaunchingMLInstances", None, JobPhase::Starting),
@@ -163,7 +163,7 @@ fn statuses_mean_what_the_table_says() {
 }
 
 #[test]
-fn a_long_reason_is_cut_between_characters() {
+fn a_long_failure_reason_is_cut_between_characters() {
     let long = "é".repeat(5_000);
     let change = with("failed", "FailureReason", json!(long)).unwrap();
     assert_eq!(change.failure_reason.as_deref(), Some(cut_message(&long).as_str()));
@@ -172,7 +172,7 @@ fn a_long_reason_is_cut_between_characters() {
 }
 
 #[test]
-fn tags_may_be_a_list_and_what_is_no_text_is_left_out() {
+fn tags_can_be_a_list_and_values_of_other_types_are_ignored() {
     let list = json!([{"Key": "a", "Value": "b"}, {"Key": 1}, "x"]);
     let tags = with("training", "Tags", list).unwrap().tags;
     assert_eq!(tags.into_iter().collect::<Vec<_>>(), [("a".to_owned(), "b".to_owned())]);
@@ -181,10 +181,10 @@ fn tags_may_be_a_list_and_what_is_no_text_is_left_out() {
 }
 
 #[test]
-fn a_change_is_read_as_it_was_written() {
+fn an_encoded_change_parses_to_itself() {
     for name in ["completed", "failed", "interrupted", "max-runtime", "starting", "stopping", "training"] {
         let change = change(name);
-        // The transitions' times are not written, and the fact's time comes from them in some samples.
+        // The encoder omits the times of transitions, which date the fact in some samples.
         let read = JobStateChange::parse(&change.encode()).unwrap();
         assert_eq!(JobStateChange { at: change.at, ..read }, change, "{name}");
     }
@@ -193,7 +193,7 @@ fn a_change_is_read_as_it_was_written() {
 }
 
 #[test]
-fn statuses_of_any_characters_leave_a_key_that_fits_the_table() {
+fn long_statuses_fit_the_sort_key_of_a_fact() {
     let mut event = event("training");
     let word: Value = "\u{1F600}".repeat(1_000).into();
     event["detail"]["TrainingJobStatus"] = word.clone();

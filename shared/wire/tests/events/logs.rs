@@ -1,4 +1,4 @@
-//! Log batches and the facts made of them.
+//! Tests of log batches and of the facts made of them.
 
 use std::io::Write;
 use std::time::Instant;
@@ -36,7 +36,7 @@ fn delivery(bytes: &[u8]) -> Value {
 }
 
 #[test]
-fn the_sample_unpacks_to_the_decoded_sample() {
+fn the_sample_batch_equals_the_decoded_sample() {
     let batch = LogBatch::parse(&sample("aws.logs/subscription.data-message.json")).unwrap();
     assert_eq!(batch, LogBatch::from_json(&bytes("aws.logs/data-message.decoded.json")).unwrap());
     assert_eq!((batch.message_type.clone(), batch.log_stream.as_str()), (MessageType::Data, STREAM));
@@ -55,7 +55,7 @@ fn a_control_message_has_no_events() {
 }
 
 #[test]
-fn events_come_in_order_and_each_once() {
+fn events_are_sorted_and_unique() {
     let events =
         vec![log_event("3", 2, "c"), log_event("2", 1, "b"), log_event("3", 2, "c"), log_event("1", 1, "a")];
     let batch = LogBatch::parse(&encode_batch("g", STREAM, events)).unwrap();
@@ -64,7 +64,7 @@ fn events_come_in_order_and_each_once() {
 }
 
 #[test]
-fn broken_deliveries_are_unreadable() {
+fn invalid_deliveries_are_unreadable() {
     for event in [
         json!({}),
         json!({"awslogs": null}),
@@ -72,7 +72,7 @@ fn broken_deliveries_are_unreadable() {
         json!({"awslogs": {"data": "%%%"}}),
         json!({"awslogs": {"data": "AAAA"}}),
         json!({"awslogs": {"data": ""}}),
-        delivery(b"no json"),
+        delivery(b"not json"),
         delivery(b"{}"),
         delivery(b"{\"messageType\":\"DATA_MESSAGE\",\"logEvents\":[{\"id\":1}]}"),
     ] {
@@ -85,7 +85,7 @@ fn broken_deliveries_are_unreadable() {
 }
 
 #[test]
-fn a_gzip_bomb_is_refused_while_it_unpacks() {
+fn a_gzip_bomb_is_rejected_during_decompression() {
     let bomb = delivery(&vec![b' '; MAX_BATCH_BYTES + 1]);
     assert!(bomb.to_string().len() < 100_000);
     assert!(matches!(LogBatch::parse(&bomb), Err(EventError::TooLarge { .. })));
@@ -114,7 +114,7 @@ fn many_lines_become_several_facts() {
 }
 
 #[test]
-fn a_batch_cut_elsewhere_has_another_key() {
+fn a_batch_with_other_lines_has_another_key() {
     let keys: Vec<String> = [vec![1, 2, 3], vec![1, 3], vec![1, 2], vec![1, 2, 3, 4]]
         .into_iter()
         .flat_map(|ids| lines_to_facts(KEY, STREAM, ids.into_iter().map(|id| line(id, 5)).collect()))
@@ -127,7 +127,7 @@ fn a_batch_cut_elsewhere_has_another_key() {
 }
 
 #[test]
-fn a_large_batch_is_read_whole() {
+fn a_large_batch_is_parsed_completely() {
     let message = "[00:30:01] [12]#011train-auc:0.70112#011validation-auc:0.69031";
     let count = 10_000;
     let events: Vec<LogEvent> = (0..count)
@@ -148,7 +148,7 @@ fn a_large_batch_is_read_whole() {
 }
 
 #[test]
-fn an_id_that_no_fact_could_hold_is_unreadable() {
+fn an_invalid_event_id_is_unreadable() {
     let batch = |id: &str| json!({"messageType": "DATA_MESSAGE", "logEvents": [{"id": id, "timestamp": 1, "message": ""}]});
     let read = |id: &str| LogBatch::from_json(batch(id).to_string().as_bytes());
     for id in ["", "a b", "\u{1}", "é", &"1".repeat(MAX_ID_BYTES + 1)] {
@@ -169,7 +169,7 @@ fn an_id_that_no_fact_could_hold_is_unreadable() {
 }
 
 #[test]
-fn an_error_does_not_repeat_what_is_in_a_log() {
+fn an_error_does_not_contain_log_text() {
     for event in [json!({"id": "1", "timestamp": "a secret", "message": ""}), json!("a secret")] {
         let batch = json!({"messageType": "DATA_MESSAGE", "logEvents": [event]});
         let error = LogBatch::from_json(batch.to_string().as_bytes()).unwrap_err().to_string();

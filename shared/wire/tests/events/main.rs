@@ -1,4 +1,4 @@
-//! Tests of the parsers of what AWS delivers: the samples in `events/`, each format, and arbitrary input.
+//! Tests of the event parsers on the samples in `events/`, on each format, and on arbitrary input.
 
 mod arbitrary;
 mod http;

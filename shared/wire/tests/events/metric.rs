@@ -1,19 +1,19 @@
-//! Metric patterns on log lines.
+//! Tests of metric patterns on log lines.
 
 use wire::events::logs::{Explanation, MetricPattern};
 use wire::events::metric::MAX_LINE_BYTES;
 
 use crate::logs::log_event;
 
-/// As AMT describes XGBoost's pattern.
+/// XGBoost's pattern in AMT's Describe response.
 const DESCRIBED: &str = r".*\[[0-9]+\].*#011validation-auc:([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?).*";
-/// As XGBoost's container has it.
+/// XGBoost's pattern in its container.
 const CONTAINER: &str = r".*\[[0-9]+\].*#011validation-auc:(\S+)";
-/// As a person who looks at the program would write it.
+/// A pattern that a user could write from the program's output.
 const WITH_TAB: &str = r"\[\d+\]\t(?:\S+\t)*validation-auc:(\S+)";
 const EPOCH: &str = r"^(?:\[\d\d:\d\d:\d\d\]\s)?\[(\d+)\](?:#011|\t)";
 
-/// Index and value in a line.
+/// Returns epoch and value of a line.
 fn metric(pattern: &str, epoch: Option<&str>, line: &str) -> Option<(Option<u64>, Option<f64>)> {
     let pattern = MetricPattern::new(pattern, epoch).expect("a pattern");
     let found = pattern.line(&log_event("7", 1, line))?;
@@ -22,7 +22,7 @@ fn metric(pattern: &str, epoch: Option<&str>, line: &str) -> Option<(Option<u64>
 }
 
 #[test]
-fn xgboosts_lines_are_read_in_all_their_forms() {
+fn all_forms_of_xgboosts_lines_are_matched() {
     for pattern in [DESCRIBED, CONTAINER, WITH_TAB] {
         for prefix in ["", "[00:30:01] "] {
             for tab in ["#011", "\t"] {
@@ -39,7 +39,7 @@ fn xgboosts_lines_are_read_in_all_their_forms() {
 }
 
 #[test]
-fn what_is_not_finite_is_a_line_without_a_value() {
+fn a_non_finite_number_yields_a_line_without_a_value() {
     for number in ["nan", "NaN", "-nan", "inf", "+inf", "-Infinity", "1e999"] {
         let found = metric(CONTAINER, Some(EPOCH), &format!("[3]#011validation-auc:{number}"));
         assert_eq!(found, Some((Some(3), None)), "{number}");
@@ -47,7 +47,7 @@ fn what_is_not_finite_is_a_line_without_a_value() {
 }
 
 #[test]
-fn numbers_in_all_their_forms() {
+fn all_forms_of_numbers_are_parsed() {
     for (text, value) in [
         ("1", 1.0),
         ("+1.5", 1.5),
@@ -66,7 +66,7 @@ fn numbers_in_all_their_forms() {
 }
 
 #[test]
-fn the_first_group_that_takes_part_counts() {
+fn the_first_participating_group_has_the_value() {
     let pattern = r"(?:loss=(\d+)|acc=(\d+))";
     assert_eq!(metric(pattern, None, "acc=7"), Some((None, Some(7.0))));
     assert_eq!(metric(r"loss=\d+", None, "loss=7"), None);
@@ -74,7 +74,7 @@ fn the_first_group_that_takes_part_counts() {
 }
 
 #[test]
-fn an_epoch_that_does_not_fit_is_no_index() {
+fn an_epoch_outside_the_range_is_ignored() {
     let epoch = |text: &str| {
         metric(r"loss=(\S+)", Some(r"epoch=(\S+) "), &format!("epoch={text} loss=1")).expect("a line").0
     };
@@ -86,16 +86,16 @@ fn an_epoch_that_does_not_fit_is_no_index() {
 }
 
 #[test]
-fn a_long_line_is_not_searched() {
+fn a_line_above_the_maximum_length_is_skipped() {
     let padding = " ".repeat(MAX_LINE_BYTES);
     assert_eq!(metric(r"loss=(\S+)", None, &format!("{padding}loss=1")), None);
     let fits = format!("{}loss=1", &padding[6..]);
     assert_eq!(metric(r"loss=(\S+)", None, &fits), Some((None, Some(1.0))));
 }
 
-/// The product of pattern and line bounds the time: this pattern took half a minute for a line of the greatest length.
+/// The product of pattern size and line length bounds the time. This pattern took 30 seconds for the longest line.
 #[test]
-fn a_large_pattern_is_tried_on_shorter_lines_only() {
+fn a_large_pattern_has_a_smaller_maximum_line_length() {
     let limit = |metric: &str, epoch| MetricPattern::new(metric, epoch).unwrap().max_line_bytes();
     let large = "((?:a|b|ab){1,3000}c)";
     assert_eq!(limit(r".*\[[0-9]+\].*#011validation-auc:(\S+)", Some(r"\[(\d+)\]")), MAX_LINE_BYTES);
@@ -107,7 +107,7 @@ fn a_large_pattern_is_tried_on_shorter_lines_only() {
 }
 
 #[test]
-fn patterns_that_cannot_be_bounded_are_refused() {
+fn unsupported_patterns_are_rejected() {
     for pattern in ["(?<=loss=)([0-9.]+)", r"(a)\1", "(a", r"((\w{50}){50}){50}"] {
         assert!(MetricPattern::new(pattern, None).is_err(), "{pattern}");
         assert!(MetricPattern::new("(a)", Some(pattern)).is_err(), "{pattern}");
@@ -115,7 +115,7 @@ fn patterns_that_cannot_be_bounded_are_refused() {
 }
 
 #[test]
-fn a_line_is_explained() {
+fn each_outcome_of_a_pattern_is_explained() {
     let pattern = MetricPattern::new(r"loss=(\S+)", Some(r"epoch=(\d+)")).unwrap();
     assert_eq!(pattern.explain("hello"), Explanation::NoMatch);
     assert_eq!(pattern.explain("loss=high"), Explanation::NotANumber { captured: "high".to_owned() });

@@ -1,4 +1,4 @@
-//! Every file of `events/` that is delivered to a function is read by exactly one parser.
+//! Exactly one parser accepts each file of `events/` that AWS delivers to a function.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use wire::events::logs::LogBatch;
 use wire::events::schedule::Tick;
 use wire::events::{EventError, payload, stream};
 
-/// Who reads a file.
+/// A parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     JobState,
@@ -22,7 +22,7 @@ enum Reader {
 
 const READERS: [Reader; 5] = [Reader::JobState, Reader::Logs, Reader::Stream, Reader::Schedule, Reader::Http];
 
-/// What is delivered to a function.
+/// The payloads that AWS delivers to functions, with their parsers.
 const INBOUND: [(&str, Reader); 25] = [
     ("aws.apigateway/http-request.change-limits.json", Reader::Http),
     ("aws.apigateway/http-request.create.json", Reader::Http),
@@ -51,7 +51,7 @@ const INBOUND: [(&str, Reader); 25] = [
     ("aws.sagemaker/training-job-state-change.training.json", Reader::JobState),
 ];
 
-/// What we send, or what is a part, an answer or a pattern: no function is invoked with it.
+/// Published events, parts, responses and patterns, which are not the payload of any function.
 const OTHERS: [&str; 22] = [
     "custom.hyperband/cost-alarm.cap-reached.json",
     "custom.hyperband/tuning-trial-decision.stopped.json",
@@ -81,12 +81,12 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../events")
 }
 
-/// A sample's text.
+/// Returns the text of a sample.
 pub(crate) fn bytes(file: &str) -> Vec<u8> {
     std::fs::read(folder().join(file)).expect("a sample")
 }
 
-/// A sample.
+/// Returns a sample as JSON.
 pub(crate) fn sample(file: &str) -> Value {
     payload(&bytes(file)).expect("JSON")
 }
@@ -122,7 +122,7 @@ fn each_file_is_listed_once() {
 }
 
 #[test]
-fn each_inbound_file_is_read_by_its_parser_alone() {
+fn only_one_parser_accepts_each_inbound_file() {
     for (file, expected) in INBOUND {
         let event = sample(file);
         for reader in READERS {
@@ -132,7 +132,7 @@ fn each_inbound_file_is_read_by_its_parser_alone() {
 }
 
 #[test]
-fn no_other_file_is_taken_for_an_event() {
+fn no_parser_accepts_any_other_file() {
     for file in OTHERS {
         let event = sample(file);
         for reader in READERS {
@@ -142,7 +142,7 @@ fn no_other_file_is_taken_for_an_event() {
 }
 
 #[test]
-fn events_of_the_bus_that_are_for_others_are_dropped_and_not_failed() {
+fn events_for_other_readers_are_dropped_without_an_error() {
     for file in [
         "aws.sagemaker/hyperparameter-tuning-job-state-change.in-progress.json",
         "aws.events/scheduled-event.minute.json",
@@ -154,7 +154,7 @@ fn events_of_the_bus_that_are_for_others_are_dropped_and_not_failed() {
 }
 
 #[test]
-fn a_tick_tells_its_time_and_is_read_as_it_was_written() {
+fn a_tick_has_its_time_and_an_encoded_tick_parses_to_itself() {
     let tick = Tick::parse(&sample("aws.events/scheduled-event.minute.json")).unwrap();
     assert_eq!(tick.time, 1_789_000_200_000);
     assert_eq!(Tick::parse(&tick.encode()), Ok(tick));
@@ -167,7 +167,7 @@ fn a_tick_tells_its_time_and_is_read_as_it_was_written() {
 }
 
 #[test]
-fn a_payload_above_lambdas_limit_is_not_even_parsed() {
+fn a_payload_above_lambdas_limit_is_rejected_before_parsing() {
     let large = vec![b' '; wire::events::MAX_PAYLOAD_BYTES + 1];
     assert!(matches!(payload(&large), Err(EventError::TooLarge { .. })));
     assert!(matches!(payload(b"{"), Err(EventError::Unreadable(_))));

@@ -1,4 +1,4 @@
-//! Stream records.
+//! Tests of stream records.
 
 use serde_json::{Value, json};
 use wire::events::stream::{RecordKind, StreamRecord, batch_response, encode_payload, encode_record, parse};
@@ -18,7 +18,7 @@ fn item() -> Item {
         .with("flag", Attr::Bool(false))
 }
 
-/// The one record of a payload whose image has one more attribute.
+/// Parses a record whose image has one more attribute.
 fn with_attribute(value: Value) -> Result<StreamRecord, String> {
     let mut record = encode_record(1, RecordKind::Insert, &key(), Some(&item()));
     record["dynamodb"]["NewImage"]["more"] = value;
@@ -26,7 +26,7 @@ fn with_attribute(value: Value) -> Result<StreamRecord, String> {
 }
 
 #[test]
-fn the_sample_is_read() {
+fn the_sample_records_are_parsed() {
     let records: Vec<StreamRecord> = parse(&sample("aws.dynamodb/stream-records.other-tables.json"))
         .into_iter()
         .map(Result::unwrap)
@@ -38,14 +38,14 @@ fn the_sample_is_read() {
     let inserted = records[0].new.as_ref().unwrap();
     assert_eq!((inserted.text("status"), inserted.number("rung")), (Some("RUNNING"), Some(0)));
     assert_eq!(inserted.attributes.len(), 2);
-    // A number that is not whole is none of ours.
+    // The fraction is ignored.
     assert_eq!(records[1].new.as_ref().unwrap().attributes.len(), 2);
     assert_eq!(records[2].new, None);
     assert_eq!(records.iter().map(|r| r.expired_by_ttl).collect::<Vec<_>>(), [false, false, true]);
 }
 
 #[test]
-fn records_are_read_as_they_were_written() {
+fn an_encoded_record_parses_to_itself() {
     for (kind, new) in [
         (RecordKind::Insert, Some(item())),
         (RecordKind::Modify, Some(Item::new(key()))),
@@ -62,7 +62,7 @@ fn records_are_read_as_they_were_written() {
 }
 
 #[test]
-fn attributes_of_other_kinds_are_left_out() {
+fn attributes_of_other_types_are_ignored() {
     for value in [
         json!({"NULL": true}),
         json!({"L": [{"S": "x"}]}),
@@ -79,7 +79,7 @@ fn attributes_of_other_kinds_are_left_out() {
 }
 
 #[test]
-fn attributes_that_are_broken_make_a_bad_record() {
+fn an_invalid_attribute_makes_a_record_unreadable() {
     for value in
         [json!({"S": 1}), json!({"N": 1}), json!({"B": "%"}), json!({"BOOL": "true"}), json!("x"), json!({})]
     {
@@ -88,7 +88,7 @@ fn attributes_that_are_broken_make_a_bad_record() {
 }
 
 #[test]
-fn a_bad_record_stands_among_the_others() {
+fn a_bad_record_keeps_its_position_among_the_others() {
     let good = encode_record(1, RecordKind::Insert, &key(), None);
     let change = |pointer: &str, value: Value| {
         let mut record = encode_record(2, RecordKind::Insert, &key(), None);
@@ -109,12 +109,12 @@ fn a_bad_record_stands_among_the_others() {
     for bad in [json!(null), change("/dynamodb/SequenceNumber", json!(7))] {
         let read = parse(&encode_payload([bad])).remove(0).unwrap_err();
         assert_eq!(read.sequence_number, None);
-        assert!(read.to_string().starts_with("stream record without number: "));
+        assert!(read.to_string().starts_with("stream record without sequence number: "));
     }
 }
 
 #[test]
-fn what_is_no_batch_is_one_bad_record() {
+fn an_event_that_is_not_a_batch_is_one_bad_record() {
     for event in [json!({}), json!({"Records": 1}), json!([])] {
         assert_eq!(parse(&event).len(), 1);
         assert!(parse(&event)[0].is_err());
@@ -123,7 +123,7 @@ fn what_is_no_batch_is_one_bad_record() {
 }
 
 #[test]
-fn the_answer_names_what_failed() {
+fn the_batch_response_lists_the_failed_records() {
     let expected = sample("aws.lambda/batch-response.partial.json");
     assert_eq!(batch_response(["111000000000000000000002"]), expected);
     assert_eq!(batch_response(&["111000000000000000000002".to_owned()]), expected);

@@ -1,4 +1,4 @@
-//! Fuzzer of target `http`; what it checks is in `tests/fuzz/targets`.
+//! Fuzzer of target `http`. Its checks are in the crate `fuzz`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::run("http", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::run("http", input));

@@ -1,4 +1,4 @@
-//! Fuzzer of target `job_state`; what it checks is in `tests/fuzz/targets`.
+//! Fuzzer of target `job_state`. Its checks are in the crate `fuzz`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::run("job_state", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::run("job_state", input));

@@ -1,4 +1,4 @@
-//! Storing and its limits; delivery is tested with whole jobs.
+//! Tests the stored file and its limit. Tests of whole jobs cover the delivery.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn messages(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn above_the_cap_one_notice_is_stored_and_nothing_more() {
+fn above_the_size_limit_only_one_notice_is_stored() {
     let folder = tempfile::tempdir().unwrap();
     let mut stream = LogStream::open(folder.path(), "job", "algo-1", 1_789_000_000_000).unwrap();
     stream.stored_max = 1000;
@@ -23,7 +23,7 @@ fn above_the_cap_one_notice_is_stored_and_nothing_more() {
 }
 
 #[test]
-fn ids_of_a_stream_have_one_width_and_increase() {
+fn line_ids_have_a_fixed_width_and_increase() {
     let folder = tempfile::tempdir().unwrap();
     let mut stream = LogStream::open(folder.path(), "job", "algo-1", 1_789_000_000_000).unwrap();
     let ids: Vec<String> = (0..1200).map(|_| stream.event(String::new()).id).collect();
@@ -32,35 +32,35 @@ fn ids_of_a_stream_have_one_width_and_increase() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_is_told_once_and_lines_are_still_delivered() {
+async fn a_full_disk_is_reported_once_and_lines_are_still_delivered() {
     let mut stream = LogStream::open(tempfile::tempdir().unwrap().path(), "job", "algo-1", 1).unwrap();
     stream.file = Some(OpenOptions::new().write(true).open("/dev/full").unwrap());
     let (feed, mut lines) = mpsc::channel(16);
     let (_closer, closing) = watch::channel(false);
-    let (troubles, mut told) = mpsc::unbounded_channel();
-    let outlets = Outlets { owner: "1".to_owned(), feed, closing, troubles };
+    let (errors, mut reported) = mpsc::unbounded_channel();
+    let outlets = Outlets { owner: "1".to_owned(), feed, closing, errors };
     let out: &[u8] = b"one\n";
     pump(out, tokio::io::empty(), stream, outlets, vec!["zero".to_owned()]).await;
-    assert!(told.recv().await.unwrap().contains("No space left on device"));
-    assert!(told.recv().await.is_none());
+    assert!(reported.recv().await.unwrap().contains("No space left on device"));
+    assert!(reported.recv().await.is_none());
     assert!(lines.recv().await.is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_that_nobody_reads_does_not_keep_the_stream_once_the_service_closes() {
+async fn an_unread_feed_does_not_block_the_stream_after_a_shutdown() {
     let folder = tempfile::tempdir().unwrap();
     let stream = LogStream::open(folder.path(), "job", "algo-1", 1).unwrap();
     let path = stream.path.clone();
     let (feed, _lines) = mpsc::channel(1);
     let (closer, closing) = watch::channel(false);
-    let (troubles, _told) = mpsc::unbounded_channel();
-    let outlets = Outlets { owner: "1".to_owned(), feed, closing, troubles };
+    let (errors, _reported) = mpsc::unbounded_channel();
+    let outlets = Outlets { owner: "1".to_owned(), feed, closing, errors };
     let out = "line\n".repeat(10_000);
     let pumped = tokio::spawn(async move {
         pump(out.as_bytes(), tokio::io::empty(), stream, outlets, Vec::new()).await;
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(!pumped.is_finished(), "it is held back");
+    assert!(!pumped.is_finished(), "the full feed blocks it");
     closer.send(true).unwrap();
     tokio::time::timeout(Duration::from_secs(20), pumped).await.unwrap().unwrap();
     assert_eq!(messages(&path).len(), 10_000);

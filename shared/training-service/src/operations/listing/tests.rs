@@ -1,4 +1,4 @@
-//! Filters, orders and pages on jobs that never ran.
+//! Tests filters, sort orders and pages on made-up jobs.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn names(members: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_order_is_what_was_asked_and_creation_otherwise() {
+fn jobs_are_sorted_as_requested_and_by_creation_time_by_default() {
     assert_eq!(names(&json!({})), ["Beta-1", "gamma", "beta-2", "alpha"]);
     assert_eq!(names(&json!({"SortOrder": "Descending"})), ["alpha", "beta-2", "gamma", "Beta-1"]);
     assert_eq!(names(&json!({"SortBy": "Name"})), ["Beta-1", "alpha", "beta-2", "gamma"]);
@@ -44,7 +44,7 @@ fn the_order_is_what_was_asked_and_creation_otherwise() {
 }
 
 #[test]
-fn filters_hold_together() {
+fn a_job_must_match_all_filters() {
     assert_eq!(names(&json!({"StatusEquals": "Completed"})), ["gamma", "alpha"]);
     assert_eq!(names(&json!({"NameContains": "BETA"})), ["Beta-1", "beta-2"]);
     assert_eq!(names(&json!({"WarmPoolStatusEquals": "Available", "NameContains": "g"})), ["gamma"]);
@@ -55,21 +55,21 @@ fn filters_hold_together() {
 }
 
 #[test]
-fn pages_show_each_job_once_though_others_come_and_go() {
+fn pages_list_each_job_once_when_listed_jobs_disappear() {
     for by in ["Name", "CreationTime", "Status"] {
         for order in ["Ascending", "Descending"] {
-            let mut asked = json!({"SortBy": by, "SortOrder": order, "MaxResults": 1});
+            let mut query = json!({"SortBy": by, "SortOrder": order, "MaxResults": 1});
             let whole = names(&json!({"SortBy": by, "SortOrder": order}));
             let mut seen = Vec::new();
             loop {
                 let mut all = jobs();
-                // What was shown has gone since.
+                // Listed jobs disappear.
                 all.retain(|job| !seen.contains(&job.name));
-                let (shown, next) = page(&asked, all);
+                let (shown, next) = page(&query, all);
                 assert_eq!(shown.len(), 1);
                 seen.extend(shown);
                 let Some(next) = next else { break };
-                asked["NextToken"] = json!(next);
+                query["NextToken"] = json!(next);
             }
             assert_eq!(seen, whole, "{by} {order}");
         }
@@ -77,7 +77,7 @@ fn pages_show_each_job_once_though_others_come_and_go() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_members_are_refused() {
     let token = page(&json!({"MaxResults": 1}), jobs()).1.unwrap();
     for members in [
         json!({"MaxResults": 0}),

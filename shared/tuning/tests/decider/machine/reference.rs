@@ -1,7 +1,7 @@
-//! A deliberately naive account of a tuning: the ledger is a list of entries, what is running a filter over them, a verdict
-//! a count. It hears the same facts as the decider; which rulings they allow and call for stands in `rules`.
+//! A naive reference of a tuning: the ledger is a list of entries, the running jobs are a filter over it, a verdict is
+//! a count. It folds the same facts as the decider. `rules` has the rulings that it allows and requires.
 //!
-//! Must never: take a sum, a rank or a status from the decider's state. Only the time (`now`) is the decider's own.
+//! Must never: take a sum, a rank or a status from the decider's state. Only the time (`now`) comes from the decider.
 
 mod rules;
 
@@ -12,52 +12,53 @@ use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 
 use crate::paper;
 
-/// What a job of these tests reserves, micro-dollars: its two minutes, the grace of a stop, the upload.
+/// The reservation of a job in micro-dollars: its two minutes, the grace period of a stop and the upload.
 pub(crate) const RESERVED: u64 = (120 + 120 + 180) * SECOND;
 
-/// Price of a second.
+/// The price of a second, in micro-dollars.
 pub(crate) const SECOND: u64 = 100;
 
 const HOUR: i64 = 3_600_000;
 
-/// A job that was ordered: an entry of the ledger, kept for ever.
-#[expect(clippy::struct_excessive_bools, reason = "each says that one thing was seen or ruled, in any order")]
+/// A ledger entry of an ordered job. Entries are never removed.
+#[expect(clippy::struct_excessive_bools, reason = "each flag records an independent observation or ruling")]
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) job: JobKey,
     pub(crate) bill: Option<u64>,
-    /// It never started, or was refused.
+    /// Whether the job never started or was refused.
     void: bool,
     refused: bool,
-    /// The service was seen to have it.
+    /// Whether a fact proved that the service has the job.
     exists: bool,
     pub(crate) end: Option<JobEnd>,
     stop_ordered: bool,
-    /// When.
+    /// When the bill was ordered.
     bill_ordered: Option<i64>,
-    /// The first time that was told after its bill was ordered, and was later than that.
+    /// The first reported time at or after the order of the bill.
     awaited: Option<i64>,
     last_sign: i64,
-    /// The first time told at which it should have ended, counted from its last sign.
+    /// The first reported time at which the job should have ended, counted from its last sign of life.
     missed: Option<i64>,
     deferred: Option<i64>,
-    /// A quota kept it from starting, and it is called off for that.
-    limited: bool,
-    quota: bool,
+    /// Whether a quota deferred the start.
+    quota_exceeded: bool,
+    /// Whether the job was stopped because of a quota.
+    stopped_for_quota: bool,
     concluded: bool,
 }
 
 impl Entry {
-    /// When it must have ended, if nothing more is heard of it.
+    /// Returns when the job must have ended without a further sign of life.
     fn must_end(&self) -> i64 {
         self.last_sign + (120 + 120 + 180) * 1_000
     }
 
-    fn closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.bill.is_some() || self.void
     }
 
-    fn running(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.concluded && !self.void && self.end.is_none()
     }
 }
@@ -80,10 +81,10 @@ impl Trial {
     }
 }
 
-/// Trial, value, whether it goes on.
+/// Trial, value, whether the trial continues.
 type Arrival = (u32, Option<f64>, bool);
 
-/// The word of an end, and whether it has come.
+/// The phase of the tuning, with the word of its end reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Active,
@@ -94,7 +95,7 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Reference {
     definition: Definition,
-    /// (trials, epochs) of each rung of each bracket; of a search without early stopping none.
+    /// (trials, epochs) of each rung of each bracket. Without early stopping, one rung that no trial reaches.
     table: Vec<Vec<(u32, u32)>>,
     eta: usize,
     max_resource: u32,
@@ -102,20 +103,22 @@ pub(crate) struct Reference {
     pub(crate) phase: Phase,
     clock: i64,
     hold: i64,
-    /// Since when starts are put off with nothing running, and since when for a quota.
+    /// Since when starts are deferred while no job runs.
     held: Option<i64>,
-    limited: Option<i64>,
+    /// Since when a quota defers starts while no job runs.
+    quota_exceeded: Option<i64>,
     pub(crate) entries: Vec<Entry>,
     trials: Vec<Trial>,
-    /// Who arrived at a rung, with what, and whether it went on.
+    /// The arrivals at each rung, by bracket and rung.
     arrived: BTreeMap<(usize, usize), Vec<Arrival>>,
-    /// Best value, and the trial that first showed it.
+    /// The best value and the first trial that logged it.
     pub(crate) best: Option<(f64, u32)>,
     since_improved: u32,
+    /// Trials without a value in succession.
     fruitless: u32,
     refusals: u32,
-    overrun_told: bool,
-    cap_told: u32,
+    overrun_published: bool,
+    cap_published_percent: u32,
 }
 
 impl Reference {
@@ -136,7 +139,7 @@ impl Reference {
             clock: definition.created,
             hold: i64::MIN,
             held: None,
-            limited: None,
+            quota_exceeded: None,
             entries: Vec::new(),
             trials: Vec::new(),
             arrived: BTreeMap::new(),
@@ -144,8 +147,8 @@ impl Reference {
             since_improved: 0,
             fruitless: 0,
             refusals: 0,
-            overrun_told: false,
-            cap_told: 0,
+            overrun_published: false,
+            cap_published_percent: 0,
         }
     }
 
@@ -154,21 +157,21 @@ impl Reference {
     }
 
     pub(crate) fn reserved(&self) -> u64 {
-        self.entries.iter().filter(|entry| !entry.closed()).map(|_| RESERVED).sum()
+        self.entries.iter().filter(|entry| !entry.is_closed()).map(|_| RESERVED).sum()
     }
 
-    /// A bill was above its reservation.
+    /// Returns whether a bill was above its reservation.
     pub(crate) fn overrun(&self) -> bool {
         self.entries.iter().any(|entry| entry.bill.is_some_and(|bill| bill > RESERVED))
     }
 
     pub(crate) fn running(&self) -> Vec<JobKey> {
-        self.entries.iter().filter(|entry| entry.running()).map(|entry| entry.job).collect()
+        self.entries.iter().filter(|entry| entry.is_running()).map(|entry| entry.job).collect()
     }
 
-    /// Jobs that run and were not told to stop.
+    /// Returns the running jobs without an ordered stop.
     pub(crate) fn may_run(&self) -> Vec<JobKey> {
-        let free = self.entries.iter().filter(|entry| entry.running() && !entry.stop_ordered);
+        let free = self.entries.iter().filter(|entry| entry.is_running() && !entry.stop_ordered);
         free.map(|entry| entry.job).collect()
     }
 
@@ -176,12 +179,12 @@ impl Reference {
         self.entries.iter().filter(|entry| !(entry.void && entry.concluded)).count()
     }
 
-    /// Trials that have begun and not finished.
+    /// Returns the trials that have begun and not finished.
     pub(crate) fn live(&self) -> Vec<u32> {
         (0..).zip(&self.trials).filter(|(_, trial)| !trial.finished).map(|(number, _)| number).collect()
     }
 
-    /// How many went on, and how many arrived, at each rung.
+    /// Returns how many trials continued and how many arrived, at each rung.
     pub(crate) fn rungs(&self) -> BTreeMap<(usize, usize), (usize, usize)> {
         let counts = |list: &Vec<Arrival>| (list.iter().filter(|a| a.2).count(), list.len());
         self.arrived.iter().map(|(rung, list)| (*rung, counts(list))).collect()
@@ -191,13 +194,13 @@ impl Reference {
         self.entries.iter_mut().find(|entry| entry.job == job && !entry.concluded)
     }
 
-    /// Whether the service was seen to have the job, and it is not over.
+    /// Returns whether the service has the job and the job is not concluded.
     pub(crate) fn exists(&self, job: JobKey) -> bool {
         self.entries.iter().any(|entry| entry.job == job && entry.exists && !entry.concluded)
     }
 
-    /// Hears of `recorded`, for the first time or again.
-    pub(crate) fn hears(&mut self, recorded: &Recorded) {
+    /// Folds a new or repeated fact.
+    pub(crate) fn fold(&mut self, recorded: &Recorded) {
         let at = recorded.at;
         match &recorded.fact {
             Fact::TuningSubmitted => self.submitted = true,
@@ -206,19 +209,19 @@ impl Reference {
                     self.phase = Phase::Ending("Stopped");
                 }
             }
-            Fact::TimePassed => self.hears_the_time(at),
-            fact => self.hears_of_job(fact.job().unwrap(), fact, at),
+            Fact::TimePassed => self.fold_time(at),
+            fact => self.fold_job(fact.job().unwrap(), fact, at),
         }
-        if self.something_runs() {
-            (self.held, self.limited) = (None, None);
+        if self.has_started_jobs() {
+            (self.held, self.quota_exceeded) = (None, None);
         }
     }
 
-    fn something_runs(&self) -> bool {
-        self.entries.iter().any(|entry| entry.running() && entry.exists)
+    fn has_started_jobs(&self) -> bool {
+        self.entries.iter().any(|entry| entry.is_running() && entry.exists)
     }
 
-    fn hears_the_time(&mut self, at: i64) {
+    fn fold_time(&mut self, at: i64) {
         if at > self.clock {
             self.clock = at;
             for entry in self.entries.iter_mut().filter(|entry| !entry.concluded) {
@@ -226,14 +229,14 @@ impl Reference {
                     entry.awaited = entry.awaited.or(Some(at));
                 }
                 let missed_since = entry.missed.filter(|since| *since >= entry.must_end());
-                if entry.running() && entry.exists && at >= entry.must_end() {
+                if entry.is_running() && entry.exists && at >= entry.must_end() {
                     entry.missed = missed_since.or(Some(at));
                 }
             }
         }
     }
 
-    fn hears_of_job(&mut self, job: JobKey, fact: &Fact, at: i64) {
+    fn fold_job(&mut self, job: JobKey, fact: &Fact, at: i64) {
         if let Fact::MetricsLogged { lines, .. } = fact {
             let trial = &mut self.trials[usize::try_from(job.trial).unwrap()];
             if trial.finished {
@@ -258,22 +261,22 @@ impl Reference {
         let Some(entry) = self.entry(job) else { return };
         match fact {
             Fact::StartRefused { .. } | Fact::JobNeverStarted { .. } => {
-                if !entry.exists && !entry.closed() {
+                if !entry.exists && !entry.is_closed() {
                     entry.void = true;
                     entry.refused = matches!(fact, Fact::StartRefused { .. });
                 }
                 return;
             }
-            Fact::ActionDeferred { not_before, limited, .. } => {
-                let later = entry.deferred.is_none_or(|until| until < *not_before) && !entry.closed();
+            Fact::ActionDeferred { not_before, quota_exceeded, .. } => {
+                let later = entry.deferred.is_none_or(|until| until < *not_before) && !entry.is_closed();
                 if later {
                     entry.deferred = Some(*not_before);
                     if !entry.exists {
-                        entry.limited |= *limited;
+                        entry.quota_exceeded |= *quota_exceeded;
                         self.hold = self.hold.max(*not_before);
-                        if !self.something_runs() {
+                        if !self.has_started_jobs() {
                             self.held = self.held.or(Some(at));
-                            self.limited = self.limited.or(limited.then_some(at));
+                            self.quota_exceeded = self.quota_exceeded.or(quota_exceeded.then_some(at));
                         }
                     }
                 }

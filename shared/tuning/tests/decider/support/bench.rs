@@ -1,5 +1,6 @@
-//! Programs with given values, run one epoch at a time in an order that the test chooses: a training service without
-//! time, faults or lateness, for comparing the decider with what papers say.
+//! A training service without time, faults or delays, to compare the decider with papers.
+//!
+//! Programs have given values and run one epoch at a time, in an order that the test chooses.
 
 use tuning::definition::Definition;
 use tuning::fact::{JobEnd, JobKey, Recorded};
@@ -8,29 +9,30 @@ use tuning::ruling::Ruling;
 use super::build::{described, logged, logged_nan, submitted};
 use super::run::Run;
 
-/// What the program of a trial does.
+/// The program of a trial.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Program {
-    /// Its value at each epoch; `None` = not a number.
+    /// The value at each epoch; `None` = not a number.
     pub(crate) values: Vec<Option<i32>>,
-    /// Whether it fails after them.
+    /// Whether the program fails after the last value.
     pub(crate) fails: bool,
 }
 
-/// One tuning over given programs.
+/// A tuning over given programs.
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) run: Run,
-    /// Facts in the order in which they were delivered.
+    /// Facts in order of delivery.
     pub(crate) delivered: Vec<Recorded>,
     programs: Vec<Program>,
-    /// Running jobs and the epochs that each has emitted, in the order in which they were started.
+    /// Running jobs, in order of start, and their logged epochs.
     running: Vec<(JobKey, usize)>,
 }
 
 impl Bench {
-    /// Plays `programs[trial]` for every trial to the end of the tuning. `choose` says which of so many running jobs emits
-    /// next.
+    /// Plays `programs[trial]` for every trial to the end of the tuning.
+    ///
+    /// `choose` takes the number of running jobs and returns the index of the job that emits next.
     #[track_caller]
     pub(crate) fn play(
         definition: &Definition,
@@ -40,7 +42,7 @@ impl Bench {
         let run = Run::sampled(definition, 20);
         let mut bench = Self { run, delivered: Vec::new(), programs, running: Vec::new() };
         bench.deliver(submitted());
-        // The first trial shows a value before others may fail: otherwise five failures would end the tuning.
+        // The first trial logs a value before other trials may fail: otherwise, five failures would end the tuning.
         bench.emit(0);
         while !bench.running.is_empty() {
             let index = choose(bench.running.len());
@@ -50,7 +52,7 @@ impl Bench {
         bench
     }
 
-    /// The next epoch of a running job, or its end.
+    /// Delivers the next epoch of a running job, or its end.
     fn emit(&mut self, index: usize) {
         let seconds = self.seconds();
         let (job, epochs) = self.running[index];
@@ -87,7 +89,7 @@ impl Bench {
         }
     }
 
-    /// Epochs that each trial was given, in order of trial.
+    /// Returns the trained epochs of each trial, in order of trial.
     pub(crate) fn epochs(&self) -> Vec<u32> {
         let mut epochs = vec![0; self.programs.len()];
         for job in &self.run.concluded {

@@ -1,4 +1,4 @@
-//! Builders of definitions and facts, with few words. Times are in seconds after submission.
+//! Short builders of definitions and facts. Times are in seconds after submission.
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
@@ -8,16 +8,17 @@ use tuning::definition::{
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::{MicroUsd, Rate};
 
-/// When every tuning of the tests is submitted, ms since the epoch.
+/// The submission time of every tuning in the tests, in ms since the epoch.
 pub(crate) const CREATED: i64 = 1_700_000_000_000;
 
-/// Price of a second of a job, micro-dollars.
+/// The price of a job per second, in micro-dollars.
 pub(crate) const SECOND: u64 = 100;
 
-/// What a job of the tests reserves: its hour, the grace of a stop and the upload.
+/// The reservation of a job in the tests: an hour, the stop grace and the upload, in micro-dollars.
 pub(crate) const WORST_CASE: u64 = (3_600 + 120 + 180) * SECOND;
 
-/// Rungs at 1, 3 and 9 epochs, three brackets, four jobs at a time, no cap, epochs captured from 1.
+/// Returns a definition with rungs at 1, 3 and 9 epochs, three brackets, four parallel jobs, no cap, and epochs
+/// captured from 1.
 pub(crate) fn hyperband() -> Definition {
     let parameter = |name: &str, domain| Parameter { name: name.to_owned(), domain };
     let rate = Domain::Continuous { min: 0.001, max: 1.0, scaling: Scaling::Logarithmic };
@@ -61,7 +62,7 @@ pub(crate) fn hyperband() -> Definition {
     }
 }
 
-/// The same with one bracket (rungs at 1, 3 and 9 epochs) for the trials that `jobs` allow.
+/// Like [`hyperband`], with these limits of all jobs and of parallel jobs.
 pub(crate) fn jobs(max_jobs: u32, max_parallel: u32) -> Definition {
     let mut definition = hyperband();
     definition.limits.max_jobs = max_jobs;
@@ -69,57 +70,57 @@ pub(crate) fn jobs(max_jobs: u32, max_parallel: u32) -> Definition {
     definition
 }
 
-/// Where the best of a rung are started again for the next.
+/// Changes the definition to promotion: the best trials of a rung get a new job for the next rung.
 pub(crate) fn promoting(definition: Definition, scheduling: Scheduling) -> Definition {
     Definition { rungs: RungExecution::Promote(scheduling), ..definition }
 }
 
-/// No early stopping.
+/// Like [`jobs`], without early stopping.
 pub(crate) fn random(max_jobs: u32, max_parallel: u32) -> Definition {
     Definition { strategy: Strategy::Random, ..jobs(max_jobs, max_parallel) }
 }
 
-/// With money that comes in grants.
+/// Changes the definition to grants from a month's cap.
 pub(crate) fn granting(definition: Definition) -> Definition {
     Definition { grants: true, ..definition }
 }
 
-/// With jobs ended that emit nothing for so many seconds.
+/// Changes the definition to stop jobs after this many seconds of silence.
 pub(crate) fn silent_for(definition: Definition, seconds: u64) -> Definition {
     Definition { silence: Silence::After(seconds), ..definition }
 }
 
-/// With the cap at `worst_cases` whole jobs.
+/// Changes the cap to the cost of `worst_cases` whole jobs.
 pub(crate) fn capped(definition: Definition, worst_cases: u64) -> Definition {
     Definition { cap: Some(MicroUsd(worst_cases * WORST_CASE)), ..definition }
 }
 
-/// With epochs counted as ranks of lines.
+/// Changes the definition to epochs that are ranks of lines.
 pub(crate) fn ranked(definition: Definition) -> Definition {
     Definition { epochs: EpochRule { captured: false, base: 1, per_attempt: true }, ..definition }
 }
 
-/// First attempt of `trial`.
+/// Returns the key of the first attempt of `trial`.
 pub(crate) fn job(trial: u32) -> JobKey {
     attempt(trial, 1)
 }
 
-/// The job of `trial` for a rung.
+/// Returns the key of an attempt of `trial` at a rung.
 pub(crate) fn at_rung(trial: u32, rung: u32, attempt: u32) -> JobKey {
     JobKey { trial, rung, attempt }
 }
 
-/// An attempt of `trial`.
+/// Returns the key of an attempt of `trial`.
 pub(crate) fn attempt(trial: u32, attempt: u32) -> JobKey {
     JobKey { trial, rung: 0, attempt }
 }
 
-/// `seconds` after submission, ms since the epoch.
+/// Returns the time `seconds` after submission, in ms since the epoch.
 pub(crate) fn at(seconds: i64) -> i64 {
     CREATED + seconds * 1_000
 }
 
-/// `fact` at `seconds`, under a natural key.
+/// Returns `fact` at `seconds`, with a natural key.
 pub(crate) fn recorded(seconds: i64, fact: Fact) -> Recorded {
     let job = fact.job().map_or_else(|| "tuning".to_owned(), |job| job.to_string());
     Recorded { key: format!("{job}#{seconds}"), at: at(seconds), fact }
@@ -158,7 +159,7 @@ pub(crate) fn started(seconds: i64, job: JobKey) -> Recorded {
     recorded(seconds, Fact::JobStarted { job })
 }
 
-/// Somebody asked the service for the job: it is still there.
+/// Returns the fact that the sweeper found the job at the service.
 pub(crate) fn seen(seconds: i64, job: JobKey) -> Recorded {
     recorded(seconds, Fact::JobSeen { job })
 }
@@ -178,7 +179,12 @@ pub(crate) fn stop_accepted(seconds: i64, job: JobKey) -> Recorded {
 pub(crate) fn deferred(seconds: i64, job: JobKey, until: i64) -> Recorded {
     recorded(
         seconds,
-        Fact::ActionDeferred { job, not_before: at(until), reason: "throttled".to_owned(), limited: false },
+        Fact::ActionDeferred {
+            job,
+            not_before: at(until),
+            reason: "throttled".to_owned(),
+            quota_exceeded: false,
+        },
     )
 }
 
@@ -186,12 +192,12 @@ pub(crate) fn phase(seconds: i64, job: JobKey, phase: JobPhase) -> Recorded {
     recorded(seconds, Fact::JobStateChanged { job, phase, started: None, ended: None, message: None })
 }
 
-/// The end of a job as its event tells it: without a bill.
+/// Returns the end of a job as in its event, without a bill.
 pub(crate) fn ended(seconds: i64, job: JobKey, end: JobEnd) -> Recorded {
     phase(seconds, job, JobPhase::Ended(end))
 }
 
-/// The end of a job with its bill.
+/// Returns the end of a job with its bill.
 pub(crate) fn described(seconds: i64, job: JobKey, end: JobEnd, billable_seconds: u64) -> Recorded {
     let message = (end == JobEnd::AlgorithmError).then(|| "exit code 1".to_owned());
     let fact = Fact::JobDescribed {
@@ -206,22 +212,22 @@ pub(crate) fn described(seconds: i64, job: JobKey, end: JobEnd, billable_seconds
     recorded(seconds, fact)
 }
 
-/// A line whose epoch can be captured.
+/// Returns a line with a captured epoch.
 pub(crate) fn line(seconds: i64, id: &str, index: u64, value: f64) -> MetricLine {
     MetricLine { id: id.to_owned(), at: at(seconds), index: Some(index), value: Some(value) }
 }
 
-/// Lines of a stream.
+/// Returns lines of a stream.
 pub(crate) fn lines(seconds: i64, job: JobKey, stream: &str, lines: Vec<MetricLine>) -> Recorded {
     recorded(seconds, Fact::MetricsLogged { job, stream: stream.to_owned(), lines })
 }
 
-/// One line, with its epoch.
+/// Returns one line with a captured epoch.
 pub(crate) fn logged(seconds: i64, job: JobKey, epoch: u64, value: f64) -> Recorded {
     lines(seconds, job, "algo-1", vec![line(seconds, &format!("e{epoch:05}"), epoch, value)])
 }
 
-/// One line whose value is not a number.
+/// Returns one line whose value is not a number.
 pub(crate) fn logged_nan(seconds: i64, job: JobKey, epoch: u64) -> Recorded {
     let line = MetricLine { value: None, ..line(seconds, &format!("e{epoch:05}"), epoch, 0.0) };
     lines(seconds, job, "algo-1", vec![line])

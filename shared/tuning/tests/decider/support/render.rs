@@ -1,14 +1,14 @@
-//! Rulings in few words, so that a test reads as a list of what was decided.
+//! Renders rulings as short texts, so that a test reads as a list of decisions.
 
 use tuning::ruling::{Launch, Ruling, StopWhy, TrialEnd};
 
 use super::build::CREATED;
 
-/// A ruling in few words. Times are in seconds after submission.
+/// Returns a ruling as a short text. Times are in seconds after submission.
 pub(crate) fn render(ruling: &Ruling) -> String {
     match ruling {
         Ruling::TrialJudged { trial, bracket, rung, resource, verdict, .. } => {
-            let word = if verdict.goes_on { "goes on" } else { "is out" };
+            let word = if verdict.continues { "continues" } else { "is out" };
             let place = format!("{} of {}", verdict.rank + 1, verdict.seen);
             format!("trial {trial} {word} at rung {bracket}.{rung}, epoch {resource}: {place}")
         }
@@ -17,9 +17,9 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             let to = resource.map_or_else(String::new, |level| format!(" to {level}"));
             let how = if *on_demand { " on demand" } else { "" };
             let on = if *instances > 0 { format!(" on choice {instances}") } else { String::new() };
-            let again = if *refit { " once more" } else { "" };
-            let keeps = if limits.keep_alive_seconds > 0 { ", kept" } else { "" };
-            format!("start {job}{to}{how}{on}{again}{keeps}")
+            let purpose = if *refit { " as refit" } else { "" };
+            let pool = if limits.keep_alive_seconds > 0 { ", with pool" } else { "" };
+            format!("start {job}{to}{how}{on}{purpose}{pool}")
         }
         Ruling::RungReached { trial, bracket, rung, resource, .. } => {
             format!("trial {trial} waits at rung {bracket}.{rung}, epoch {resource}")
@@ -36,18 +36,18 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             format!("look at {job}, silent since {}", (since - CREATED) / 1_000)
         }
         Ruling::PoolReadOrdered { job, n, last } => {
-            format!("look {n} at what is kept after {job}{}", if *last { ", until it is gone" } else { "" })
+            format!("read pool of {job}: {n}{}", if *last { ", last" } else { "" })
         }
-        Ruling::PoolReleaseOrdered { job } => format!("release what is kept after {job}"),
+        Ruling::PoolReleaseOrdered { job } => format!("release pool of {job}"),
         Ruling::PoolClosed { job, seconds, amount } => {
             let seconds = seconds.map_or_else(|| "unknown".to_owned(), |seconds| format!("{seconds} s"));
-            format!("kept after {job}: {seconds}, {}", amount.0)
+            format!("pool of {job}: {seconds}, {}", amount.0)
         }
         Ruling::GrantOrdered { n, least, wanted } => format!("ask {n}: {} to {}", least.0, wanted.0),
         Ruling::ReturnOrdered { n, month, amount } => format!("return {n}: {} to {month}", amount.0),
-        Ruling::CapReached { percent } => format!("tell of {percent} % of the cap"),
-        Ruling::MonthCapReached { month, percent } => format!("tell of {percent} % of {month}"),
-        Ruling::OverrunSeen => "tell of the overrun".to_owned(),
+        Ruling::CapReached { percent } => format!("notice: {percent} % of the cap"),
+        Ruling::MonthCapReached { month, percent } => format!("notice: {percent} % of {month}"),
+        Ruling::OverrunSeen => "overrun notice".to_owned(),
         Ruling::SettledInFull { job, .. } => format!("settle {job} in full"),
         Ruling::AttemptAwaited { job, why, not_before } => {
             format!("retry after {job}: {why:?}, from {}", (not_before - CREATED) / 1_000)

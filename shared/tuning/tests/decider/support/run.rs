@@ -1,4 +1,4 @@
-//! A tuning under test: its state, its steps, and everything that must hold after every step.
+//! A tuning under test: its state, its steps, and the checks after every step.
 
 use std::collections::BTreeSet;
 
@@ -22,11 +22,11 @@ pub(crate) struct Run {
     pub(crate) concluded: Vec<JobSummary>,
     pub(crate) log: Vec<Step>,
     pub(crate) steps: u64,
-    /// Largest state that was looked at, bytes of JSON.
+    /// The size of the largest checked state, in bytes of JSON.
     pub(crate) largest: usize,
     pub(crate) actions: BTreeSet<String>,
     ended: BTreeSet<u32>,
-    /// One step in so many is checked against the log: that costs time in proportion to the state.
+    /// One step in `every` is checked against the log, because the check costs time in proportion to the state.
     every: u64,
 }
 
@@ -46,14 +46,15 @@ impl Run {
         }
     }
 
-    /// For long histories: the log is checked at one step in `every`.
+    /// Returns a run for long histories, which checks the log at one step in `every`.
     pub(crate) fn sampled(definition: &Definition, every: u64) -> Self {
         Self { every, ..Self::new(definition) }
     }
 
-    /// Takes `facts`, in as many steps as they need; the rulings. After every step: P1, the invariants, P5 (replay), P6,
-    /// no action twice, the loaded state is the live one, the stored state is the state, and (by folding them all
-    /// again) facts taken twice change nothing.
+    /// Takes `facts`, in as many steps as they need, and returns the rulings.
+    ///
+    /// After every step, checks P1, P5 (replay), P6, the invariants, and that no action is ordered twice. Checks also
+    /// that the loaded and the stored state equal the live state, and that repeated facts change nothing.
     #[track_caller]
     pub(crate) fn take(&mut self, facts: &[Recorded]) -> Vec<Ruling> {
         let mut rest = facts;
@@ -72,9 +73,9 @@ impl Run {
                 rulings.extend(step.rulings.iter().cloned());
                 self.log.push(step);
             } else if let Some(before) = before {
-                assert_eq!(before, self.state, "a step without effect has none");
+                assert_eq!(before, self.state, "without a step, the state stays the same");
             }
-            if rest.is_empty() && !advanced.owed {
+            if rest.is_empty() && !advanced.has_more {
                 break;
             }
         }
@@ -94,12 +95,12 @@ impl Run {
         let ledger = &self.state.ledger;
         let total = ledger.spent.plus(ledger.reserved);
         let within = |bound: Option<MicroUsd>| bound.is_none_or(|bound| total <= bound);
-        // What was booked when its user lowered the cap stands.
+        // Money booked before the user lowered the cap stays booked.
         let cap = ledger.cap.max(ledger.standing);
         assert!(ledger.overrun || (within(cap) && within(ledger.granted)), "P1: {ledger:?}");
     }
 
-    /// The step as it is recorded leads to the same state, decided anew to the same rulings.
+    /// Checks that the recorded step loads to the same state and replays to the same rulings.
     #[track_caller]
     fn check_log(&mut self, mut before: State, step: &Step) {
         let mut loaded = before.clone();
@@ -111,7 +112,7 @@ impl Run {
         let stored = serde_json::to_string(&self.state).unwrap();
         self.largest = self.largest.max(stored.len());
         let read: State = serde_json::from_str(&stored).unwrap();
-        assert!(read == self.state, "what is stored is the state");
+        assert!(read == self.state, "the stored state equals the live state");
     }
 
     #[track_caller]
@@ -123,7 +124,7 @@ impl Run {
             Ruling::TuningEnding { why: EndReason::Failed(why) } => {
                 assert!(!why.contains("promise"), "{why}");
             }
-            Ruling::TrialJudged { value, verdict, .. } if verdict.goes_on => {
+            Ruling::TrialJudged { value, verdict, .. } if verdict.continues => {
                 assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
                 assert!(verdict.rank < (verdict.seen / eta(&self.definition)).max(1), "P6: {ruling:?}");
             }
@@ -164,23 +165,23 @@ impl Run {
     fn check_idempotence(&self, facts: &[Recorded]) {
         let mut again = self.state.clone();
         for fact in facts {
-            assert!(!fold(&self.definition, &mut again, fact), "taken twice: {fact:?}");
+            assert!(!fold(&self.definition, &mut again, fact), "a repeated fact changes the state: {fact:?}");
         }
-        assert!(again == self.state, "a fact without effect has none");
+        assert!(again == self.state, "a repeated fact leaves the state the same");
     }
 
-    /// Checks what holds when all is over.
+    /// Checks the conditions at the end of a tuning.
     #[track_caller]
     pub(crate) fn check_end(&self) {
         assert!(self.state.is_ended(), "{:#?}", self.state);
-        assert_eq!(self.state.ledger.reserved.0, 0, "nothing stays reserved");
+        assert_eq!(self.state.ledger.reserved.0, 0, "no money stays reserved");
         let Ledger { spent, granted, overrun, .. } = self.state.ledger;
-        assert!(overrun || granted.is_none_or(|granted| granted == spent), "what was not used is given back");
+        assert!(overrun || granted.is_none_or(|granted| granted == spent), "unused money is returned");
         let begun: BTreeSet<u32> = (0..self.state.next_trial).collect();
-        assert_eq!(self.ended, begun, "every trial reaches an end");
+        assert_eq!(self.ended, begun, "every trial ends");
     }
 
-    /// The curve of a live trial: (epoch, value).
+    /// Returns the curve of a live trial: (epoch, value).
     pub(crate) fn curve(&self, trial: u32) -> Vec<(u32, f64)> {
         let curve = &self.state.trials[&trial].curve;
         curve.iter().map(|(epoch, value)| (*epoch, value.unwrap_or(f64::NAN))).collect()

@@ -1,34 +1,34 @@
-//! One training job's life in virtual time: what a training service does with it, as a list of facts.
+//! The life of one training job in virtual time, as a list of facts.
 
 use search::seed::{Rng, child};
 use tuning::definition::{Definition, JobLimits, Strategy};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine};
 
-/// Chances of what goes wrong, each from 0 to 1. The default is a perfect service.
+/// The probability of each fault, from 0 to 1. The default is a perfect service.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Faults {
     pub(crate) seed: u64,
     /// A fact does not arrive until the liveness phase.
     pub(crate) lost: f64,
-    /// It arrives twice.
+    /// A fact arrives twice.
     pub(crate) duplicated: f64,
-    /// It arrives late, and so after others.
+    /// A fact arrives late, and so after other facts.
     pub(crate) delayed: f64,
-    /// Facts come in batches.
+    /// Facts arrive in batches.
     pub(crate) batched: f64,
-    /// A program fails, ends early, or is stopped by somebody else.
+    /// A program fails or ends early, or its job is stopped from outside.
     pub(crate) failed: f64,
-    /// A program hangs after an epoch, until its running time is up.
+    /// A program hangs after an epoch, up to its runtime limit.
     pub(crate) hung: f64,
-    /// No capacity, a service error.
+    /// A capacity error or a service error.
     pub(crate) unserved: f64,
     /// A job is interrupted after an epoch.
     pub(crate) interrupted: f64,
     /// A start is refused.
     pub(crate) refused: f64,
-    /// An action is put off.
+    /// An action is deferred.
     pub(crate) deferred: f64,
-    /// A bill never comes.
+    /// A bill never arrives.
     pub(crate) unbilled: f64,
     /// A checkpoint is lost, or an older one is found.
     pub(crate) unsaved: f64,
@@ -36,35 +36,36 @@ pub(crate) struct Faults {
     pub(crate) diverged: f64,
 }
 
-/// What becomes of a job if nobody stops it.
+/// The life of a job that is not stopped.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
-    /// When its instances begin to run, ms; `None` = never.
+    /// The time at which the instances begin to run, in ms; `None` = never.
     pub(crate) started: Option<i64>,
     pub(crate) end: JobEnd,
     pub(crate) end_at: i64,
     pub(crate) interruptions: u32,
-    /// What happens and when, the end excluded.
+    /// The facts and their times, without the end.
     pub(crate) happens: Vec<(i64, Fact)>,
-    /// Epochs that the trial has in its checkpoint, and from when on.
+    /// The checkpoints of the trial: (time, epochs).
     pub(crate) checkpoints: Vec<(i64, u32)>,
 }
 
-/// From which epoch to which a job trains.
+/// The epochs that a job trains.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Work {
     pub(crate) from: u32,
     pub(crate) to: u32,
 }
 
-/// The value of a trial at an epoch: rises to a height that belongs to the trial.
+/// Returns the value of a trial at an epoch, which rises to a height of its own for each trial.
 pub(crate) fn value(trial: u32, epoch: u32) -> f64 {
     let height = Rng::new(child(1, "height", u64::from(trial))).next_f64();
     height * f64::from(epoch) / (f64::from(epoch) + 1.0)
 }
 
-/// Epochs that the program of a trial runs: most all, some fewer, some more than are needed. Where it is told how many,
-/// most heed it.
+/// Returns the epochs that the program of a trial runs.
+///
+/// Most programs run to their level or to the maximum resource; some run longer.
 pub(crate) fn program_epochs(definition: &Definition, trial: u32, level: Option<u32>) -> u32 {
     match definition.strategy {
         Strategy::Hyperband { .. } if level.is_some() && trial % 10 != 3 => level.unwrap(),
@@ -75,7 +76,7 @@ pub(crate) fn program_epochs(definition: &Definition, trial: u32, level: Option<
 }
 
 impl Life {
-    /// The life of `key` from `now` on.
+    /// Returns the life of `key` from `now` on.
     pub(crate) fn new(
         definition: &Definition,
         faults: &Faults,
@@ -112,7 +113,7 @@ impl Life {
         life
     }
 
-    /// Trains from start to end; how and when it ends.
+    /// Trains to the end of the job, and returns how and when the job ends.
     fn train(
         &mut self,
         definition: &Definition,
@@ -169,13 +170,13 @@ impl Life {
         self.happens.push((at, fact));
     }
 
-    /// Seconds billed.
+    /// Returns the billable seconds.
     pub(crate) fn billable_seconds(&self) -> u64 {
         let running = self.started.map_or(0, |started| (self.end_at - started).max(0));
         u64::try_from(running).unwrap().div_ceil(1_000)
     }
 
-    /// The fact that it has ended.
+    /// Returns the fact that the job has ended.
     pub(crate) fn ended(&self, job: JobKey) -> Fact {
         Fact::JobStateChanged {
             job,
@@ -186,7 +187,7 @@ impl Life {
         }
     }
 
-    /// Its description, once it has ended.
+    /// Returns the description of the ended job.
     pub(crate) fn described(&self, job: JobKey) -> Fact {
         Fact::JobDescribed {
             job,

@@ -1,7 +1,7 @@
-//! A world in virtual time: it performs what is ordered, and delivers facts as well or as badly as [`Faults`] say.
+//! A simulated world in virtual time: it performs the ordered actions and delivers facts with [`Faults`].
 //!
-//! First a safety phase with faults; when nothing moves any more, a liveness phase: what was lost is delivered, nothing
-//! is lost again, and the tuning must end.
+//! The safety phase has faults. When no event is left, the liveness phase begins: the world delivers the lost facts,
+//! loses no further fact, and the tuning must end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,20 +18,20 @@ use super::pools::Pools;
 use super::run::Run;
 use super::service::{Faults, Life, Work, program_epochs};
 
-/// Events after which a history is a hang: many times what the longest one needs.
+/// The number of events after which a history counts as hung, far above the longest history.
 const EVENTS_MAX: u32 = 1_000_000;
 
 #[derive(Debug)]
 enum Event {
-    /// The service begins with an ordered job.
+    /// The service starts an ordered job.
     Start(JobKey, JobLimits, Option<u32>),
-    /// It happens at the service.
+    /// A fact happens at the service.
     Happens(JobKey, Fact),
-    /// The job ends by itself.
+    /// The job ends without a stop.
     Ends(JobKey),
-    /// Its description was asked for.
+    /// The description of the job is requested.
     Described(JobKey),
-    /// The instances kept after it are looked at until they are gone.
+    /// The warm pool of the job is read until it is closed.
     PoolRead(JobKey),
     /// A fact arrives.
     Arrives(Recorded),
@@ -41,21 +41,21 @@ enum Event {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) run: Run,
-    /// What really was billed, micro-dollars, by job.
+    /// The real bills by job, in micro-dollars.
     pub(crate) bills: BTreeMap<JobKey, u64>,
-    /// Deliveries in the order in which they arrived.
+    /// Facts in order of delivery.
     pub(crate) delivered: Vec<Recorded>,
-    /// Facts that came into being.
+    /// The number of facts that happened.
     pub(crate) happened: usize,
-    /// Every action is performed twice.
+    /// Whether every action is performed twice.
     pub(crate) twice: bool,
-    /// The fact of this number, of all that come into being, is lost.
+    /// The number of the fact that is lost, in order of occurrence.
     pub(crate) lose: Option<usize>,
-    /// What the jobs were to train, in the order in which they began.
+    /// The epochs that each job trains, in order of start.
     pub(crate) trained: Vec<(JobKey, Work)>,
-    /// What is left of the month's cap, micro-dollars.
+    /// The rest of the month's cap, in micro-dollars.
     pub(crate) month_left: u64,
-    /// Instances kept after jobs.
+    /// The warm pools of the jobs.
     pub(crate) pools: Pools,
     keeps: BTreeMap<JobKey, u64>,
     faults: Faults,
@@ -96,19 +96,19 @@ impl World {
         world
     }
 
-    /// A perfect service, every fact at once and alone.
+    /// Returns a world with a perfect service that delivers every fact at once and alone.
     pub(crate) fn perfect(definition: &Definition) -> Self {
         Self::new(Run::new(definition), Faults::default())
     }
 
-    /// The user asks to stop it `seconds` after submission.
+    /// Schedules a stop request of the user `seconds` after submission.
     pub(crate) fn stop_at(&mut self, seconds: i64) {
         let at = CREATED + seconds * 1_000;
         let fact = Recorded { key: "stop".to_owned(), at, fact: Fact::StopRequested };
         self.schedule(at, Event::Arrives(fact));
     }
 
-    /// Plays until the tuning has ended and all that is on its way has arrived.
+    /// Plays until the tuning has ended and all facts have arrived.
     #[track_caller]
     pub(crate) fn play(&mut self) {
         for _ in 0..EVENTS_MAX {
@@ -120,7 +120,7 @@ impl World {
         panic!("the tuning does not end: {:#?}", self.run.state);
     }
 
-    /// One event; whether there was one.
+    /// Plays one event, and returns whether there was an event.
     #[track_caller]
     fn advance(&mut self) -> bool {
         let next = self.queue.first_key_value().map(|((at, _), _)| *at);
@@ -136,7 +136,7 @@ impl World {
             self.now = self.now.max(at);
             self.event(event);
         } else if self.lost.is_empty() {
-            assert!(self.run.state.is_ended(), "nothing moves: {:#?}", self.run.state);
+            assert!(self.run.state.is_ended(), "no event is left: {:#?}", self.run.state);
             return false;
         } else {
             self.faults = Faults { seed: self.faults.seed, ..Faults::default() };
@@ -161,7 +161,7 @@ impl World {
             }
             Event::Ends(job) => {
                 let life = &self.lives[&job];
-                // A stop has moved the end.
+                // A stop changes the end, so an earlier event may be outdated.
                 if life.end_at == self.now && !self.bills.contains_key(&job) {
                     let rate = self.run.definition.job.rate.map_or(0, |rate| rate.cost(1, 1, 0).0);
                     self.bills.insert(job, life.billable_seconds() * rate);
@@ -190,7 +190,7 @@ impl World {
 
     fn start(&mut self, job: JobKey, limits: JobLimits, level: Option<u32>) {
         if self.lives.contains_key(&job) {
-            // The service knows a job of this name.
+            // The service already has a job of this name.
             return;
         }
         if self.rng.next_f64() < self.faults.refused {
@@ -214,7 +214,7 @@ impl World {
         self.lives.insert(job, life);
     }
 
-    /// Epochs in the checkpoint of a trial, if it is not lost.
+    /// Returns the epochs in the checkpoint of a trial; a lost checkpoint has fewer.
     fn checkpoint(&mut self, trial: u32) -> u32 {
         let of_trial = self.lives.iter().filter(|(key, _)| key.trial == trial);
         let saved = of_trial.flat_map(|(_, life)| {
@@ -227,7 +227,7 @@ impl World {
         saved
     }
 
-    /// A fact comes into being, and arrives as the faults will have it.
+    /// Records a fact and schedules its arrival with faults.
     fn happened(&mut self, fact: Fact, at: i64) {
         let key = format!("{}#{at}", fact.job().map_or_else(String::new, |job| job.to_string()));
         let time = matches!(fact, Fact::TimePassed | Fact::TuningSubmitted);
@@ -273,7 +273,7 @@ impl World {
                     let reason = "throttled".to_owned();
                     let limited = self.run.definition.job.choices() > 1 && self.rng.next_f64() < 0.5;
                     self.happened(
-                        Fact::ActionDeferred { job: *job, not_before: at, reason, limited },
+                        Fact::ActionDeferred { job: *job, not_before: at, reason, quota_exceeded: limited },
                         self.now,
                     );
                 }
@@ -303,7 +303,7 @@ impl World {
                 self.read_pool(*job);
             }
             Ruling::GrantOrdered { n, least, wanted } => {
-                // As the service does: an asking that was answered is not answered anew.
+                // Like the service, the world answers each request once.
                 if self.answered.insert(ruling.action()) {
                     let enough = self.month_left >= least.0;
                     let amount = if enough { wanted.0.min(self.month_left) } else { 0 };
@@ -335,14 +335,14 @@ impl World {
         }
     }
 
-    /// How long instances were kept is read; now and then nobody can tell.
+    /// Schedules the read of a warm pool; some reads never return.
     fn read_pool(&mut self, job: JobKey) {
         if self.rng.next_f64() >= self.faults.unbilled {
             self.schedule(self.now + 2_000, Event::PoolRead(job));
         }
     }
 
-    /// All lines so far arrive, under keys of their own.
+    /// Delivers all lines so far, with keys of their own.
     fn read_log(&mut self, job: JobKey) {
         let happens = self.lives.get(&job).map_or(&[][..], |life| &life.happens);
         for (at, fact) in happens.iter().filter(|(at, _)| *at <= self.now) {
@@ -355,7 +355,7 @@ impl World {
     fn stop(&mut self, job: JobKey) {
         let now = self.now;
         let Some(life) = self.lives.get_mut(&job) else {
-            // Refused, or not begun: what has not begun is called off.
+            // The job is refused or not started: cancel its start.
             let before = self.queue.len();
             self.queue.retain(|_, event| !matches!(event, Event::Start(other, ..) if *other == job));
             if self.queue.len() < before {

@@ -1,24 +1,28 @@
-//! Rules of the training job: its image, data, time limits, instances and tags.
+//! Rules for the training job: image, data, time limits, instances and tags.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::{violation, when};
-use crate::request::{OWN_TAGS, Request, Source, Violation, is_tag, lift_violations, shortened};
+use crate::request::{OWN_TAGS, Request, Source, Violation, is_controller_tag, lift_violations, shortened};
 
 const JOB: &str = "TrainingJobDefinition";
 const CHANNELS: &str = "TrainingJobDefinition.InputDataConfig";
 const FLAT: &str = "TrainingJobDefinition.ResourceConfig";
 const TUNING: &str = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
-const INSTANCE_FIELDS: [&str; 3] = ["InstanceType", "InstanceCount", "VolumeSizeInGB"];
+/// Required fields of the flat resource forms, each with an example value as JSON.
+const INSTANCE_FIELDS: [(&str, &str); 3] =
+    [("InstanceType", "\"ml.m5.large\""), ("InstanceCount", "1"), ("VolumeSizeInGB", "30")];
 const TAGS_MAX: usize = 50;
 /// Longest checkpoint prefix: 1,024 characters less `/<tuning>-<incarnation>/<trial>/`.
 const CHECKPOINT_MAX: usize = 1_024 - 48;
 
 pub(super) fn one_definition(request: &Request) -> Vec<Violation> {
     let none = request.at(JOB).is_none() && request.at("TrainingJobDefinitions").is_none();
-    when(none, JOB, "TrainingJobDefinition is required")
+    let message = "Missing TrainingJobDefinition: it is required, with AlgorithmSpecification, RoleArn, \
+                   OutputDataConfig, StoppingCondition and ResourceConfig";
+    when(none, JOB, message)
 }
 
 pub(super) fn image_or_algorithm(request: &Request) -> Vec<Violation> {
@@ -28,7 +32,15 @@ pub(super) fn image_or_algorithm(request: &Request) -> Vec<Violation> {
     }
     let given =
         ["TrainingImage", "AlgorithmName"].map(|member| request.at(&format!("{path}.{member}")).is_some());
-    when(given[0] == given[1], &path, "Give either TrainingImage or AlgorithmName, and not both")
+    let found = if given[0] {
+        "both; remove one of them"
+    } else {
+        "neither; for example, add \"AlgorithmName\": \"xgboost\""
+    };
+    let message = format!(
+        "Invalid AlgorithmSpecification: expected either TrainingImage or AlgorithmName, but found {found}"
+    );
+    when(given[0] == given[1], &path, &message)
 }
 
 pub(super) fn channel_names(request: &Request) -> Vec<Violation> {
@@ -37,7 +49,10 @@ pub(super) fn channel_names(request: &Request) -> Vec<Violation> {
     let check = |(index, channel): (usize, &Value)| {
         let name = channel.get("ChannelName")?.as_str()?;
         let path = format!("{CHANNELS}[{index}].ChannelName");
-        let message = format!("Channel '{}' is given twice; names must differ", shortened(name));
+        let shown = shortened(name);
+        let message = format!(
+            "Invalid ChannelName '{shown}': expected a name that no other channel has, for example '{shown}-2'"
+        );
         (!seen.insert(name.to_owned())).then(|| violation(&path, &message))
     };
     channels.filter_map(check).collect()
@@ -50,7 +65,14 @@ pub(super) fn data_source(request: &Request) -> Vec<Violation> {
         let given =
             KINDS.iter().filter(|kind| source.get(**kind).is_some_and(|value| !value.is_null())).count();
         let path = format!("{CHANNELS}[{index}].DataSource");
-        (given != 1).then(|| violation(&path, &format!("Give exactly one of {}", KINDS.join(", "))))
+        (given != 1).then(|| {
+            let message = format!(
+                "Invalid DataSource: expected exactly one of {}, but found {given}; for example, \"DataSource\": \
+                 {{\"S3DataSource\": {{\"S3DataType\": \"S3Prefix\", \"S3Uri\": \"s3://BUCKET/PREFIX\"}}}}",
+                KINDS.join(", ")
+            );
+            violation(&path, &message)
+        })
     };
     request.list(CHANNELS).iter().enumerate().filter_map(check).collect()
 }
@@ -64,14 +86,15 @@ pub(super) fn spot_wait(request: &Request) -> Vec<Violation> {
         Some(wait) => {
             let message = format!(
                 "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to \
-                 MaxRuntimeInSeconds: {wait} is less than {runtime}"
+                 MaxRuntimeInSeconds: {wait} is less than {runtime}; for example, set it to {runtime}"
             );
             vec![violation(&path, &message)]
         }
         None => {
             let message = format!(
                 "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to \
-                 MaxRuntimeInSeconds ({runtime}) when EnableManagedSpotTraining is set to true"
+                 MaxRuntimeInSeconds ({runtime}) when EnableManagedSpotTraining is set to true; for example, set it to \
+                 {runtime}"
             );
             vec![violation(&path, &message)]
         }
@@ -89,7 +112,8 @@ pub(super) fn wait_without_spot(request: &Request) -> Vec<Violation> {
 pub(super) fn checkpoint_length(request: &Request) -> Vec<Violation> {
     let length = request.checkpoint_uri().map_or(0, |uri| uri.chars().count());
     let message = format!(
-        "S3Uri must have length less than or equal to {CHECKPOINT_MAX}, so that a prefix for each trial fits behind it"
+        "Invalid S3Uri of {length} characters: expected at most {CHECKPOINT_MAX}, to leave room for the prefix of each \
+         trial; for example, s3://BUCKET/checkpoints/"
     );
     when(length > CHECKPOINT_MAX, &format!("{JOB}.CheckpointConfig.S3Uri"), &message)
 }
@@ -99,19 +123,28 @@ pub(super) fn environment(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn resource_config(request: &Request) -> Vec<Violation> {
-    let both = request.at(FLAT).is_some() == request.at(TUNING).is_some();
-    let message = "Give either ResourceConfig or HyperParameterTuningResourceConfig, and not both";
-    when(both && request.at(JOB).is_some(), FLAT, message)
+    let both = request.at(FLAT).is_some();
+    let found = if both {
+        "both; remove one of them"
+    } else {
+        "neither; for example, add \"ResourceConfig\": {\"InstanceType\": \"ml.m5.large\", \"InstanceCount\": 1, \
+         \"VolumeSizeInGB\": 30}"
+    };
+    let message = format!(
+        "Invalid TrainingJobDefinition: expected either ResourceConfig or HyperParameterTuningResourceConfig, but \
+         found {found}"
+    );
+    when(both == request.at(TUNING).is_some() && request.at(JOB).is_some(), FLAT, &message)
 }
 
 pub(super) fn instance_fields(request: &Request) -> Vec<Violation> {
     let missing = |form: &str| {
-        let message = "InstanceType, InstanceCount and VolumeSizeInGB are required";
-        let paths = INSTANCE_FIELDS.iter().map(|field| format!("{form}.{field}"));
-        paths
-            .filter(|path| request.at(path).is_none())
-            .map(|path| violation(&path, message))
-            .collect::<Vec<_>>()
+        let check = |(field, example): &(&str, &str)| {
+            let path = format!("{form}.{field}");
+            let message = format!("Missing {field}: it is required, for example \"{field}\": {example}");
+            request.at(&path).is_none().then(|| violation(&path, &message))
+        };
+        INSTANCE_FIELDS.iter().filter_map(check).collect::<Vec<_>>()
     };
     if request.at(FLAT).is_some() {
         missing(FLAT)
@@ -124,9 +157,9 @@ pub(super) fn instance_fields(request: &Request) -> Vec<Violation> {
 
 pub(super) fn instance_configs(request: &Request) -> Vec<Violation> {
     let path = format!("{TUNING}.InstanceConfigs");
-    let flat = INSTANCE_FIELDS.iter().any(|field| request.at(&format!("{TUNING}.{field}")).is_some());
-    let message =
-        "InstanceConfigs excludes InstanceType, InstanceCount and VolumeSizeInGB beside it; leave out one";
+    let flat = INSTANCE_FIELDS.iter().any(|(field, _)| request.at(&format!("{TUNING}.{field}")).is_some());
+    let message = "Invalid InstanceConfigs: expected either InstanceConfigs or InstanceType, InstanceCount and \
+                   VolumeSizeInGB, but found both; for example, remove InstanceConfigs";
     when(flat && request.at(&path).is_some(), &path, message)
 }
 
@@ -136,46 +169,52 @@ pub(super) fn spot_fallback(request: &Request) -> Vec<Violation> {
     when(
         broken,
         path,
-        "SpotFallback OnDemand needs EnableManagedSpotTraining: without it training jobs run on demand anyway",
+        "Invalid SpotFallback 'OnDemand': expected 'None' unless EnableManagedSpotTraining is true, because the \
+         training jobs already run on demand; for example, remove SpotFallback",
     )
 }
 
 pub(super) fn keep_alive(request: &Request) -> Vec<Violation> {
     let path = format!("{FLAT}.KeepAlivePeriodInSeconds");
-    if request.integer(&path).is_none_or(|seconds| seconds <= 0) {
-        return Vec::new();
-    }
-    let spot = "KeepAlivePeriodInSeconds must be 0 or absent with EnableManagedSpotTraining: there are no warm pools \
-                of spot instances";
-    when(request.is_spot(), &path, spot)
+    let Some(seconds) = request.integer(&path).filter(|seconds| *seconds > 0) else { return Vec::new() };
+    let message = format!(
+        "Invalid KeepAlivePeriodInSeconds {seconds}: expected 0 or no value with EnableManagedSpotTraining, because \
+         spot instances have no warm pools; for example, remove KeepAlivePeriodInSeconds"
+    );
+    when(request.is_spot(), &path, &message)
 }
 
 pub(super) fn max_instances(request: &Request) -> Vec<Violation> {
     let needed = request.instance_choices().iter().map(|choice| choice.count).max().unwrap_or(1);
     let path = "Controller.MaxInstances";
-    let broken = request.count(path).is_some_and(|instances| instances < needed);
-    when(
-        broken,
-        path,
-        &format!("MaxInstances must be at least InstanceCount, {needed}: else no training job fits"),
-    )
+    let Some(given) = request.count(path) else { return Vec::new() };
+    let message = format!(
+        "Invalid MaxInstances {given}: expected at least InstanceCount, so that one training job fits; for example, \
+         {needed}"
+    );
+    when(given < needed, path, &message)
 }
 
 pub(super) fn metric_host(request: &Request) -> Vec<Violation> {
-    // Of the choices there may be, the smallest has the host as well.
+    // The host must exist whichever choice of instances a job runs on.
     let count = request.instance_choices().iter().map(|choice| choice.count).min().unwrap_or(1);
     let number = request.metric_host().strip_prefix("algo-").and_then(|number| number.parse::<u32>().ok());
-    let message = format!("MetricHost must be one of the job's hosts, algo-1 to algo-{count}");
+    let message = format!(
+        "Invalid MetricHost '{}': expected a host of the training job, algo-1 to algo-{count}; for example, 'algo-1'",
+        request.metric_host()
+    );
     when(number.is_none_or(|number| number > count), "Controller.MetricHost", &message)
 }
 
 pub(super) fn tag_count(request: &Request) -> Vec<Violation> {
     let count = request.job_tags().count();
+    let most = TAGS_MAX.saturating_sub(OWN_TAGS);
     let message = format!(
-        "Tags must have at most {} elements, not {count}: {OWN_TAGS} of a training job's {TAGS_MAX} are ours",
-        TAGS_MAX.saturating_sub(OWN_TAGS)
+        "Invalid Tags: expected at most {most} elements, but found {count}, because the controller adds {OWN_TAGS} to \
+         each training job, which has at most {TAGS_MAX}; remove {}",
+        count.saturating_sub(most)
     );
-    when(count.saturating_add(OWN_TAGS) > TAGS_MAX, "Tags", &message)
+    when(count > most, "Tags", &message)
 }
 
 pub(super) fn tag_keys(request: &Request) -> Vec<Violation> {
@@ -184,17 +223,18 @@ pub(super) fn tag_keys(request: &Request) -> Vec<Violation> {
         let key = tag.get("Key")?.as_str()?;
         let lower = key.to_lowercase();
         let wrong = if lower.starts_with("aws:") {
-            "keys beginning with 'aws:' are reserved by AWS"
-        } else if lower.starts_with("hyperband:") && !is_tag(key) {
-            "'hyperband:' and the field of Controller behind it are written just so"
+            "AWS reserves keys that begin with 'aws:'; choose another key, for example 'team'"
+        } else if lower.starts_with("hyperband:") && !is_controller_tag(key) {
+            "expected 'hyperband:' and a field of Controller, both in their exact case, for example \
+             'hyperband:MaxCostUsd'"
         } else if seen.insert(key.to_owned()) {
             return None;
         } else {
-            "the key is given twice; keys must differ"
+            "expected a key that no other tag has; remove one of the two tags"
         };
         Some(violation(
             &format!("Tags[{index}].Key"),
-            &format!("Tag key '{}' is refused: {wrong}", shortened(key)),
+            &format!("Invalid tag key '{}': {wrong}", shortened(key)),
         ))
     };
     let mut found: Vec<Violation> = request.list("Tags").iter().enumerate().filter_map(check).collect();

@@ -1,4 +1,4 @@
-//! Rules of hyperparameters, tuned and static.
+//! Rules for hyperparameters, tuned and static.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ const RANGES: &str = "HyperParameterTuningJobConfig.ParameterRanges";
 const STATICS: &str = "TrainingJobDefinition.StaticHyperParameters";
 const LISTS: [&str; 3] =
     ["IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges"];
-/// Most hyperparameters of a training job.
+/// Most hyperparameters of one training job, by SageMaker's limit.
 const HYPERPARAMETERS_MAX: usize = 100;
 
-/// Path and name of each range.
+/// Returns the path and the name of each range.
 fn names(request: &Request) -> Vec<(String, &str)> {
     let of_list = |list: &'static str| {
         let ranges = request.list(&format!("{RANGES}.{list}")).iter().enumerate();
@@ -33,7 +33,16 @@ pub(super) fn parameter_count(request: &Request) -> Vec<Violation> {
         return Vec::new();
     }
     let count = names(request).len();
-    let message = format!("ParameterRanges must have 1 to {PARAMETERS_MAX} parameters together, not {count}");
+    let fix = if count == 0 {
+        "add a range, for example \"ContinuousParameterRanges\": [{\"Name\": \"learning_rate\", \"MinValue\": \
+         \"0.001\", \"MaxValue\": \"0.1\"}]"
+            .to_owned()
+    } else {
+        format!("remove {}", count.saturating_sub(PARAMETERS_MAX))
+    };
+    let message = format!(
+        "Invalid ParameterRanges: expected 1 to {PARAMETERS_MAX} parameters in total, but found {count}; {fix}"
+    );
     when(count == 0 || count > PARAMETERS_MAX, RANGES, &message)
 }
 
@@ -47,23 +56,30 @@ pub(super) fn unique_names(request: &Request) -> Vec<Violation> {
     let check = |(path, name): (String, &str)| {
         let shown = shortened(name);
         if !seen.insert(name.to_owned()) {
-            return Some(violation(&path, &format!("Parameter '{shown}' is given twice; names must differ")));
+            let message = format!(
+                "Invalid parameter '{shown}': another range has this name; rename or remove one of the two"
+            );
+            return Some(violation(&path, &message));
         }
         request.static_hyperparameter(name).map(|_| {
-            violation(
-                &path,
-                &format!("Parameter '{shown}' is in StaticHyperParameters too; leave it out of one"),
-            )
+            let message = format!(
+                "Invalid parameter '{shown}': StaticHyperParameters also sets it; remove it from ParameterRanges or \
+                 from StaticHyperParameters"
+            );
+            violation(&path, &message)
         })
     };
     names(request).into_iter().filter_map(check).collect()
 }
 
 pub(super) fn reserved_names(request: &Request) -> Vec<Violation> {
-    let message = format!("'{OBJECTIVE_HYPERPARAMETER}' is set by the service to the objective's MetricName");
+    let message = format!(
+        "Invalid hyperparameter '{OBJECTIVE_HYPERPARAMETER}': the service sets it to the objective's MetricName; \
+         remove it or choose another name, for example 'metric'"
+    );
     let tuned = names(request).into_iter().filter(|(_, name)| *name == OBJECTIVE_HYPERPARAMETER);
     let mut found: Vec<Violation> = tuned.map(|(path, _)| violation(&path, &message)).collect();
-    // A request made from what Describe shows has it, rightly.
+    // A request copied from a Describe response contains it with the right value.
     if request
         .static_hyperparameter(OBJECTIVE_HYPERPARAMETER)
         .is_some_and(|name| name != request.objective_metric())
@@ -104,9 +120,10 @@ pub(super) fn hyperparameter_count(request: &Request) -> Vec<Violation> {
         all.insert(name.to_owned());
     }
     let message = format!(
-        "A training job has at most {HYPERPARAMETERS_MAX} hyperparameters, static, tuned and the service's own \
-         together; here it would have {}",
-        all.len()
+        "Invalid StaticHyperParameters: a training job has at most {HYPERPARAMETERS_MAX} hyperparameters (static, \
+         tuned and those that the service adds), but this request gives it {}; remove {}",
+        all.len(),
+        all.len().saturating_sub(HYPERPARAMETERS_MAX)
     );
     when(all.len() > HYPERPARAMETERS_MAX, STATICS, &message)
 }
@@ -114,7 +131,10 @@ pub(super) fn hyperparameter_count(request: &Request) -> Vec<Violation> {
 pub(super) fn resource_hyperparameter(request: &Request) -> Vec<Violation> {
     let Some(name) = request.resource_hyperparameter() else { return Vec::new() };
     let tuned = names(request).iter().any(|(_, tuned)| *tuned == name);
-    let message =
-        format!("'{}' is tuned in ParameterRanges; what sets the resource must not be", shortened(name));
+    let message = format!(
+        "Invalid ResourceHyperParameter '{}': ParameterRanges tunes it, but the controller must set it; remove the \
+         range or name another hyperparameter, for example 'epochs'",
+        shortened(name)
+    );
     when(tuned, "Controller.ResourceHyperParameter", &message)
 }

@@ -1,9 +1,9 @@
-//! Rules of the strategy, its resource, the objective and the patterns that read it.
+//! Rules for the strategy, its resource, the objective and the patterns that read the objective.
 
 use hyperband::plan::{MAX_RESOURCE, Plan};
 
 use super::{violation, when};
-use crate::request::{RESOURCE_NAMES, Request, Violation, compile_pattern};
+use crate::request::{RESOURCE_NAMES, Request, Violation, compile_pattern, shortened};
 
 const HYPERBAND: &str = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
 const METRICS: &str = "TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions";
@@ -14,7 +14,8 @@ pub(super) fn objective(request: &Request) -> Vec<Violation> {
     when(
         missing,
         path,
-        "HyperParameterTuningJobObjective is required: Type (Maximize or Minimize) and MetricName",
+        "Missing HyperParameterTuningJobObjective: it is required, for example {\"Type\": \"Maximize\", \
+         \"MetricName\": \"validation:auc\"}",
     )
 }
 
@@ -23,11 +24,13 @@ pub(super) fn objective_metric(request: &Request) -> Vec<Violation> {
     let own = request.built_in().map_or_else(String::new, |algorithm| {
         let names: Vec<&str> = algorithm.metrics.iter().map(|metric| metric.name).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        format!(" Those of {algorithm} need no definition: {names}")
+        format!(". Metrics of {algorithm} that need no definition: {names}")
     });
     let message = format!(
         "A metric is required for this hyperparameter tuning job objective. Provide a metric in the metric \
-         definitions.{own}"
+         definitions. MetricName '{0}' has no definition; for example, add {{\"Name\": \"{0}\", \"Regex\": \
+         \"metric=([0-9.]+)\"}}{own}",
+        shortened(request.objective_metric())
     );
     when(
         job && !request.objective_metric().is_empty() && request.metric_regex().is_none(),
@@ -39,14 +42,20 @@ pub(super) fn objective_metric(request: &Request) -> Vec<Violation> {
 pub(super) fn strategy_config(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.StrategyConfig";
     let broken = !request.is_hyperband() && request.at(path).is_some();
-    when(broken, path, "StrategyConfig is for Strategy Hyperband only; leave it out")
+    let message = format!(
+        "Invalid StrategyConfig: expected none with Strategy '{}', because only Hyperband has one; remove \
+         StrategyConfig or set Strategy to 'Hyperband'",
+        request.strategy()
+    );
+    when(broken, path, &message)
 }
 
 pub(super) fn max_resource(request: &Request) -> Vec<Violation> {
     let missing = request.is_hyperband() && request.max_resource().is_none();
     let message = format!(
         "MaxResource parameter is not provided and could not be inferred from provided static hyperparameters of \
-         TrainingJobDefinition. Give it, or one of these as a whole number: {}",
+         TrainingJobDefinition. Set MaxResource, for example to 27, or set one of these static hyperparameters to a \
+         whole number: {}",
         RESOURCE_NAMES.join(", ")
     );
     when(missing, &format!("{HYPERBAND}.MaxResource"), &message)
@@ -59,14 +68,14 @@ pub(super) fn resource_order(request: &Request) -> Vec<Violation> {
     };
     let source = match request.inferred_max_resource() {
         _ if request.at(&format!("{HYPERBAND}.MaxResource")).is_some() => String::new(),
-        Some((name, _)) => format!(", as static hyperparameter '{name}' tells"),
+        Some((name, _)) => format!(" (from static hyperparameter '{name}')"),
         None => request
             .default_max_resource()
-            .map_or_else(String::new, |(name, _)| format!(", as hyperparameter '{name}' is by default")),
+            .map_or_else(String::new, |(name, _)| format!(" (the default of hyperparameter '{name}')")),
     };
     let message = format!(
-        "{error}: MinResource is {} and MaxResource is {max}{source}; allowed is 1 <= MinResource <= MaxResource <= \
-         {MAX_RESOURCE}",
+        "Invalid MaxResource {max}{source}: {error}; MinResource is {}; expected 1 <= MinResource <= MaxResource <= \
+         {MAX_RESOURCE}, for example MinResource 1 and MaxResource 27",
         request.min_resource()
     );
     vec![violation(&format!("{HYPERBAND}.MaxResource"), &message)]
@@ -77,14 +86,18 @@ pub(super) fn promotion(request: &Request) -> Vec<Violation> {
         return Vec::new();
     }
     if !request.is_hyperband() {
-        let message = "RungExecution Promote is for Strategy Hyperband only; leave it out";
-        return vec![violation("Controller.RungExecution", message)];
+        let message = format!(
+            "Invalid RungExecution 'Promote': expected Strategy 'Hyperband', but Strategy is '{}'; for example, remove \
+             RungExecution",
+            request.strategy()
+        );
+        return vec![violation("Controller.RungExecution", &message)];
     }
     when(
         request.resource_hyperparameter().is_none(),
         "Controller.ResourceHyperParameter",
-        "RungExecution Promote needs ResourceHyperParameter: the name of the hyperparameter that tells the training \
-         program for how many epochs, in all, it is to train",
+        "Missing ResourceHyperParameter: RungExecution 'Promote' requires the name of the hyperparameter that sets the \
+         total number of epochs of the training program, for example 'epochs'",
     )
 }
 
@@ -93,8 +106,8 @@ pub(super) fn refit(request: &Request) -> Vec<Violation> {
     when(
         request.refits() && request.count(path) == Some(1),
         path,
-        "MaxNumberOfTrainingJobs must be at least 2 with Refit Best: one training job to search, one to train the best \
-         configuration once more",
+        "Invalid MaxNumberOfTrainingJobs 1: expected at least 2 with Refit 'Best', which needs one training job for \
+         the search and one to train the best configuration again; for example, 2",
     )
 }
 
@@ -104,16 +117,18 @@ pub(super) fn scheduling(request: &Request) -> Vec<Violation> {
     when(
         synchronous && !promote,
         "Controller.Scheduling",
-        "Scheduling Synchronous needs RungExecution Promote; running jobs are stopped as results arrive",
+        "Invalid Scheduling 'Synchronous': expected 'Asynchronous' unless RungExecution is 'Promote'; for example, set \
+         RungExecution to 'Promote'",
     )
 }
 
 pub(super) fn early_stopping(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType";
     let message = if request.is_hyperband() {
-        "TrainingJobEarlyStoppingType must be Off with Strategy Hyperband, which stops training jobs itself"
+        "Invalid TrainingJobEarlyStoppingType 'Auto': expected 'Off' with Strategy 'Hyperband', which stops training \
+         jobs itself"
     } else {
-        "TrainingJobEarlyStoppingType Auto is not supported yet; use Off, or Strategy Hyperband"
+        "Invalid TrainingJobEarlyStoppingType 'Auto': it is not supported yet; use 'Off', or Strategy 'Hyperband'"
     };
     when(request.text(path) == Some("Auto"), path, message)
 }
@@ -124,7 +139,8 @@ pub(super) fn random_needs_jobs(request: &Request) -> Vec<Violation> {
     when(
         missing,
         path,
-        "MaxNumberOfTrainingJobs is required with Strategy Random, which has no brackets to count",
+        "Missing MaxNumberOfTrainingJobs: it is required with Strategy 'Random', which has no brackets to derive it \
+         from; for example, 50",
     )
 }
 
@@ -132,11 +148,15 @@ pub(super) fn metric_patterns(request: &Request) -> Vec<Violation> {
     let check = |(index, pattern): (usize, &str)| {
         let path = format!("{METRICS}[{index}].Regex");
         match compile_pattern(pattern) {
-            Err(error) => Some(violation(&path, &format!("Regex cannot be used: {error}"))),
-            Ok(regex) if regex.captures_len() < 2 => Some(violation(
-                &path,
-                "Regex must have a group in parentheses that captures the metric's value",
-            )),
+            Err(error) => Some(violation(&path, &format!("Invalid Regex '{}': {error}", shortened(pattern)))),
+            Ok(regex) if regex.captures_len() < 2 => {
+                let message = format!(
+                    "Invalid Regex '{}': expected a group in parentheses that captures the metric's value, for example \
+                     'loss=([0-9.]+)'",
+                    shortened(pattern)
+                );
+                Some(violation(&path, &message))
+            }
             Ok(_) => None,
         }
     };
@@ -146,16 +166,17 @@ pub(super) fn metric_patterns(request: &Request) -> Vec<Violation> {
 
 pub(super) fn epoch_pattern(request: &Request) -> Vec<Violation> {
     let path = "Controller.EpochPattern";
-    match request.epoch_pattern().map(compile_pattern) {
-        Some(Err(error)) => vec![violation(path, &format!("EpochPattern cannot be used: {error}"))],
-        Some(Ok(regex)) => {
+    let Some(pattern) = request.epoch_pattern() else { return Vec::new() };
+    let shown = shortened(pattern);
+    match compile_pattern(pattern) {
+        Err(error) => vec![violation(path, &format!("Invalid EpochPattern '{shown}': {error}"))],
+        Ok(regex) => {
             let groups = regex.captures_len().saturating_sub(1);
             let message = format!(
-                "EpochPattern must have exactly one group in parentheses, which captures the epoch; it has {groups} \
-                 (a group that captures nothing is written '(?:...)')"
+                "Invalid EpochPattern '{shown}': expected exactly one group in parentheses, which captures the epoch, \
+                 but found {groups}; write every other group as '(?:...)', for example 'epoch=([0-9]+)'"
             );
             when(groups != 1, path, &message)
         }
-        None => Vec::new(),
     }
 }

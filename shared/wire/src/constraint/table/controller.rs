@@ -1,4 +1,4 @@
-//! Rows of `Controller`: what AMT has not.
+//! Rows of `Controller`, which holds the fields that AMT lacks.
 
 use super::super::{Constraint, dollars, integer, list, map, structure, text};
 use super::INSTANCE_TYPE;
@@ -14,7 +14,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     text("Controller.RungExecution").one_of(&["Stop", "Promote"]).rules(&["promotion", "scheduling"]),
     text("Controller.Scheduling").one_of(&["Asynchronous", "Synchronous"]).rules(&["scheduling"]),
     text("Controller.Sampler").one_of(&["Model", "Random", "Sobol"])
-        .later(&["Model"], "use Sobol or Random"),
+        .unsupported(&["Model"], "use Sobol or Random"),
     text("Controller.ResourceHyperParameter").range(1, 256)
         .rules(&["resource_hyperparameter", "max_resource", "resource_order", "reserved_names", "hyperparameter_count",
             "promotion"]),
@@ -27,8 +27,8 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     integer("Controller.MaxInterruptions").range(0, 100),
     integer("Controller.NoObjectiveSeconds").range(0, 2_592_000),
     text("Controller.Refit").one_of(&["None", "Best"]).rules(&["refit"]),
-    list("Controller.InstanceCounts").max(30).later(&[], "use InstanceCount of the resource configuration"),
+    list("Controller.InstanceCounts").max(30).unsupported(&[], "set InstanceCount in the resource configuration instead"),
     integer("Controller.InstanceCounts[]").range(1, 10_000),
-    list("Controller.ScaleWithInstances").max(30).later(&[], "scale the hyperparameters in the training program"),
+    list("Controller.ScaleWithInstances").max(30).unsupported(&[], "scale the hyperparameters in the training program instead"),
     text("Controller.ScaleWithInstances[]").range(1, 256),
 ];

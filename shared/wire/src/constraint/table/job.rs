@@ -1,4 +1,4 @@
-//! Rows of the training job definition, but for what it runs on.
+//! Rows of the training job definition, except for its resources.
 
 use super::super::{Constraint, boolean, integer, list, map, structure, text};
 use super::{INPUT_URI, KMS_KEY, NAME, S3_URI};
@@ -15,9 +15,9 @@ pub(in super::super) static JOB: &[Constraint] = &[
     structure("TrainingJobDefinition").rules(&["one_definition", "objective"]),
     text("TrainingJobDefinition.DefinitionName").range(1, 64).pattern(NAME),
     structure("TrainingJobDefinition.TuningObjective").like(OBJECTIVE)
-        .later(&[], "use HyperParameterTuningJobConfig.HyperParameterTuningJobObjective"),
+        .unsupported(&[], "use HyperParameterTuningJobConfig.HyperParameterTuningJobObjective"),
     structure("TrainingJobDefinition.HyperParameterRanges").like(RANGES)
-        .later(&[], "use HyperParameterTuningJobConfig.ParameterRanges"),
+        .unsupported(&[], "use HyperParameterTuningJobConfig.ParameterRanges"),
     map("TrainingJobDefinition.StaticHyperParameters").max(100)
         .rules(&["max_resource", "resource_order", "unique_names", "reserved_names", "hyperparameter_count"]),
     text("TrainingJobDefinition.StaticHyperParameters{key}").range(1, 256),
@@ -44,7 +44,7 @@ pub(in super::super) static JOB: &[Constraint] = &[
     list("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.AttributeNames").max(16),
     text("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.AttributeNames[]").range(1, 256),
     list("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.InstanceGroupNames").max(5)
-        .later(&[], "jobs run on one group of equal instances; leave it out"),
+        .unsupported(&[], "remove it: all instances of a training job are equal and form one group"),
     text("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.InstanceGroupNames[]").range(1, 64),
     structure("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.ModelAccessConfig"),
     boolean("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.ModelAccessConfig.AcceptEula").required(),

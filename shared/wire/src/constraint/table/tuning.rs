@@ -1,21 +1,21 @@
-//! Rows of the tuning job: its name, strategy, objective, limits, ranges, tags.
+//! Rows of the tuning job: name, strategy, objective, limits, ranges and tags.
 
 use super::super::{Constraint, integer, list, number, structure, text};
 use super::NAME;
 
 const SCALING: &[&str] = &["Auto", "Linear", "Logarithmic", "ReverseLogarithmic"];
 const TAG: &str = r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)";
-const LIST_ADVICE: &str = "use one TrainingJobDefinition";
-const WARM_START_ADVICE: &str = "leave it out: every tuning starts afresh";
+const LIST_ADVICE: &str = "use TrainingJobDefinition instead";
+const WARM_START_ADVICE: &str = "remove it: every tuning job starts without results of earlier ones";
 const AUTO_ADVICE: &str =
-    "give ranges in IntegerParameterRanges, ContinuousParameterRanges or CategoricalParameterRanges";
+    "set the ranges in IntegerParameterRanges, ContinuousParameterRanges or CategoricalParameterRanges";
 
 #[rustfmt::skip]
 pub(in super::super) static TUNING: &[Constraint] = &[
     text("HyperParameterTuningJobName").required().range(1, 32).pattern(NAME),
     structure("HyperParameterTuningJobConfig").required(),
     text("HyperParameterTuningJobConfig.Strategy").required().one_of(&["Bayesian", "Random", "Hyperband", "Grid"])
-        .later(&["Bayesian", "Grid"], "use Hyperband or Random")
+        .unsupported(&["Bayesian", "Grid"], "use Hyperband or Random")
         .rules(&["strategy_config", "max_resource", "resource_order", "early_stopping", "random_needs_jobs", "promotion"]),
     structure("HyperParameterTuningJobConfig.StrategyConfig").rules(&["strategy_config"]),
     structure("HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig"),
@@ -52,7 +52,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
     text("HyperParameterTuningJobConfig.ParameterRanges.CategoricalParameterRanges[].Name").required().range(1, 256),
     list("HyperParameterTuningJobConfig.ParameterRanges.CategoricalParameterRanges[].Values").required().range(1, 30),
     text("HyperParameterTuningJobConfig.ParameterRanges.CategoricalParameterRanges[].Values[]").max(256),
-    list("HyperParameterTuningJobConfig.ParameterRanges.AutoParameters").max(100).later(&[], AUTO_ADVICE),
+    list("HyperParameterTuningJobConfig.ParameterRanges.AutoParameters").max(100).unsupported(&[], AUTO_ADVICE),
     structure("HyperParameterTuningJobConfig.ParameterRanges.AutoParameters[]"),
     text("HyperParameterTuningJobConfig.ParameterRanges.AutoParameters[].Name").required().range(1, 256),
     text("HyperParameterTuningJobConfig.ParameterRanges.AutoParameters[].ValueHint").required().max(256),
@@ -65,11 +65,11 @@ pub(in super::super) static TUNING: &[Constraint] = &[
         .min(3),
     structure("HyperParameterTuningJobConfig.TuningJobCompletionCriteria.ConvergenceDetected"),
     text("HyperParameterTuningJobConfig.TuningJobCompletionCriteria.ConvergenceDetected.CompleteOnConvergence")
-        .one_of(&["Disabled", "Enabled"]).later(&["Enabled"], "use BestObjectiveNotImproving"),
+        .one_of(&["Disabled", "Enabled"]).unsupported(&["Enabled"], "use BestObjectiveNotImproving instead"),
     integer("HyperParameterTuningJobConfig.RandomSeed").min(0),
-    list("TrainingJobDefinitions").range(1, 10).later(&[], LIST_ADVICE).rules(&["one_definition"]),
+    list("TrainingJobDefinitions").range(1, 10).unsupported(&[], LIST_ADVICE).rules(&["one_definition"]),
     structure("TrainingJobDefinitions[]").like("TrainingJobDefinition"),
-    structure("WarmStartConfig").later(&[], WARM_START_ADVICE),
+    structure("WarmStartConfig").unsupported(&[], WARM_START_ADVICE),
     list("WarmStartConfig.ParentHyperParameterTuningJobs").required().range(1, 5),
     structure("WarmStartConfig.ParentHyperParameterTuningJobs[]"),
     text("WarmStartConfig.ParentHyperParameterTuningJobs[].HyperParameterTuningJobName").range(1, 32).pattern(NAME),
@@ -78,6 +78,6 @@ pub(in super::super) static TUNING: &[Constraint] = &[
     structure("Tags[]"),
     text("Tags[].Key").required().range(1, 128).pattern(TAG),
     text("Tags[].Value").required().max(256).pattern(TAG),
-    structure("Autotune").later(&[], "give ranges, limits and strategy yourself"),
+    structure("Autotune").unsupported(&[], "set ranges, limits and strategy explicitly"),
     text("Autotune.Mode").required().one_of(&["Enabled"]),
 ];

@@ -1,19 +1,19 @@
-//! Valid requests that together set every field: three, since some fields exclude each other, and three of what is
-//! not supported yet.
+//! Requests that together set every field: three valid ones, since some fields exclude each other, and three with
+//! unsupported fields.
 
 use serde_json::{Value, json};
 
-/// A request, and the paths it is refused for as it stands.
+/// A request and the paths of its violations.
 pub(super) struct Base {
     pub(super) name: &'static str,
     pub(super) body: Value,
-    pub(super) refused: Vec<&'static str>,
+    pub(super) rejected: Vec<&'static str>,
 }
 
-/// All of them.
+/// Returns all base requests.
 pub(super) fn bases() -> Vec<Base> {
-    let base = |name, body, refused: &[&'static str]| Base { name, body, refused: refused.to_vec() };
-    let later_fields = [
+    let base = |name, body, rejected: &[&'static str]| Base { name, body, rejected: rejected.to_vec() };
+    let unsupported_fields = [
         "Autotune",
         "Controller.InstanceCounts",
         "Controller.ScaleWithInstances",
@@ -38,7 +38,7 @@ pub(super) fn bases() -> Vec<Base> {
         base("flat", flat(), &[]),
         base("named", named(), &[]),
         base("configs", configs(), &[]),
-        base("later", later(), &later_fields),
+        base("unsupported", unsupported(), &unsupported_fields),
         base("groups", groups(), &group_fields),
         base("definitions", definitions(), &definition_fields),
     ]
@@ -57,7 +57,7 @@ fn ranges() -> Value {
     })
 }
 
-/// An own image, flat `HyperParameterTuningResourceConfig`, spot, data in S3.
+/// The user's image, flat `HyperParameterTuningResourceConfig`, spot, data in S3.
 pub(super) fn flat() -> Value {
     json!({
         "HyperParameterTuningJobName": "hb1",
@@ -161,7 +161,7 @@ fn controller() -> Value {
     })
 }
 
-/// A built-in algorithm by name, `ResourceConfig`, on demand with a warm pool, data in a file system.
+/// A built-in algorithm by name, `ResourceConfig`, on-demand instances with a warm pool, data in a file system.
 pub(super) fn named() -> Value {
     let mut body = flat();
     let job = &mut body["TrainingJobDefinition"];
@@ -186,7 +186,7 @@ pub(super) fn named() -> Value {
     body
 }
 
-/// One entry of `InstanceConfigs`, strategy Random, data of a hub.
+/// One entry of `InstanceConfigs`, strategy Random, data from a hub.
 pub(super) fn configs() -> Value {
     let mut body = flat();
     let config = &mut body["HyperParameterTuningJobConfig"];
@@ -202,7 +202,7 @@ pub(super) fn configs() -> Value {
     body
 }
 
-fn later() -> Value {
+fn unsupported() -> Value {
     let mut body = flat();
     body["Autotune"] = json!({"Mode": "Enabled"});
     body["WarmStartConfig"] = json!({

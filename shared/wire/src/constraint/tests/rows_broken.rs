@@ -1,5 +1,5 @@
-//! For each row, each thing it demands is broken once. The cases are made from the rows, so a new row has its cases
-//! as soon as a request of `bases` sets it; until then the test fails.
+//! Violates each constraint of each row once. The cases are derived from the rows. The test fails until a request of
+//! `bases` sets every row.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::super::{Constraint, Kind, rows};
 use super::requests::Base;
 use super::{bases, reported};
 
-/// Pointer and path of the first place of a row in a request, if it is set there. A key row is at its map.
+/// Returns the JSON pointer and the path of the first value of a row in a request. The row of a key yields its map.
 fn place(body: &Value, row: &str) -> Option<(String, String)> {
     let (mut pointer, mut path) = (String::new(), String::new());
     for part in row.split('.') {
@@ -78,12 +78,17 @@ fn bad_texts(row: &Constraint) -> Vec<(&'static str, Value)> {
     if !row.values.is_empty() {
         bad.push(("enum", json!("Nonsense")));
     }
-    bad.extend(row.later.iter().flat_map(|later| later.values).map(|value| ("later", json!(value))));
+    bad.extend(
+        row.unsupported
+            .iter()
+            .flat_map(|unsupported| unsupported.values)
+            .map(|value| ("unsupported", json!(value))),
+    );
     bad
 }
 
-/// The first base that sets the row, and where. Without tags where they do not matter: their pattern knows all
-/// letters of Unicode and takes most of the time of a check.
+/// Returns the first base that sets the row, with pointer and path. Removes tags unless the row is one of theirs: their
+/// pattern covers all letters of Unicode and takes most of the time of a validation.
 fn base_of(row: &Constraint) -> (Base, String, String) {
     let found = bases().into_iter().find_map(|base| place(&base.body, row.path).map(|place| (base, place)));
     let (mut base, (pointer, path)) = found.unwrap_or_else(|| panic!("no base sets {}", row.path));
@@ -93,24 +98,24 @@ fn base_of(row: &Constraint) -> (Base, String, String) {
     (base, pointer, path)
 }
 
-/// Expects that path once, and nothing but what the base is refused for; below a list, its elements too.
+/// Expects one violation at `path` and no others, except those of the base and, for a list, those of its elements.
 fn expect(row: &Constraint, what: &str, base: &Base, body: &Value, path: &str) {
-    let told = reported(body);
-    let elsewhere = |told: &&String| {
-        let inner = row.kind == Kind::List && told.starts_with(path);
-        *told != path && !inner && !base.refused.contains(&told.as_str())
+    let paths = reported(body);
+    let elsewhere = |found: &&String| {
+        let inner = row.kind == Kind::List && found.starts_with(path);
+        *found != path && !inner && !base.rejected.contains(&found.as_str())
     };
     assert_eq!(
-        told.iter().filter(|told| *told == path).count(),
+        paths.iter().filter(|found| *found == path).count(),
         1,
-        "{} {what}: {path} in {told:?}",
+        "{} {what}: {path} in {paths:?}",
         row.path
     );
-    assert_eq!(told.iter().find(elsewhere), None, "{} {what}: told besides {path}", row.path);
+    assert_eq!(paths.iter().find(elsewhere), None, "{} {what}: reported besides {path}", row.path);
 }
 
 #[test]
-fn each_demand_of_each_row_is_reported_alone_with_its_path() {
+fn each_violated_row_is_reported_alone_with_its_path() {
     let mut cases = 0;
     for row in rows().filter(|row| !row.path.ends_with("{key}")) {
         let (base, pointer, path) = base_of(row);
@@ -139,7 +144,7 @@ fn each_demand_of_each_row_is_reported_alone_with_its_path() {
 }
 
 #[test]
-fn each_demand_of_keys_is_reported_alone_with_its_path() {
+fn each_violated_row_of_keys_is_reported_alone_with_its_path() {
     for row in rows().filter(|row| row.path.ends_with("{key}")) {
         let (base, pointer, path) = base_of(row);
         for (what, key) in bad_texts(row) {
@@ -158,34 +163,34 @@ fn each_demand_of_keys_is_reported_alone_with_its_path() {
     }
 }
 
-/// What is not supported yet says so, and what to do instead.
 #[test]
-fn what_a_later_issue_brings_is_refused_with_advice() {
+fn an_unsupported_value_is_rejected_with_the_alternative() {
     for row in rows() {
-        let Some(later) = row.later else { continue };
+        let Some(unsupported) = row.unsupported else { continue };
         let suits = |base: &Base| {
             let found = place(&base.body, row.path);
-            found.is_some_and(|(_, path)| !later.values.is_empty() || base.refused.contains(&path.as_str()))
+            found.is_some_and(|(_, path)| {
+                !unsupported.values.is_empty() || base.rejected.contains(&path.as_str())
+            })
         };
         let base = bases().into_iter().find(suits).unwrap_or_else(|| panic!("no base has {}", row.path));
         let mut body = base.body;
         let (pointer, path) = place(&body, row.path).unwrap();
-        if let Some(value) = later.values.first() {
+        if let Some(value) = unsupported.values.first() {
             *body.pointer_mut(&pointer).unwrap() = json!(value);
         }
         let error = super::Request::check(body).unwrap_err();
-        let told = error.violations.iter().find(|violation| violation.path == path).unwrap();
+        let found = error.violations.iter().find(|violation| violation.path == path).unwrap();
         assert!(
-            told.message.contains(&format!("is not supported yet; {}", later.advice)),
+            found.message.contains(&format!("is not supported yet; {}", unsupported.advice)),
             "{}",
-            told.message
+            found.message
         );
     }
 }
 
-/// The bounds themselves are allowed.
 #[test]
-fn values_at_their_bounds_break_no_row() {
+fn values_at_their_bounds_are_valid() {
     for row in rows().filter(|row| !row.path.ends_with("{key}")) {
         let (base, pointer, path) = base_of(row);
         let text_of = |length: i64| json!("a".repeat(usize::try_from(length).unwrap()));
@@ -206,9 +211,10 @@ fn values_at_their_bounds_break_no_row() {
         for value in good {
             let mut body = base.body.clone();
             *body.pointer_mut(&pointer).unwrap() = value.clone();
-            let told = super::Request::check(body).err().map_or(Vec::new(), |error| error.violations);
+            let violations = super::Request::check(body).err().map_or(Vec::new(), |error| error.violations);
             let breaks = |message: &str| message.contains("failed to satisfy constraint");
-            let found = told.iter().find(|violation| violation.path == path && breaks(&violation.message));
+            let found =
+                violations.iter().find(|violation| violation.path == path && breaks(&violation.message));
             assert_eq!(found, None, "{} at {value}", row.path);
         }
     }

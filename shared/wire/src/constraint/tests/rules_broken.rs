@@ -1,4 +1,4 @@
-//! Each rule is broken at least once; each case names what it breaks and expects exactly that.
+//! Violates each rule at least once and expects exactly that violation.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::super::RULES;
 use super::requests::{configs, flat, named};
 use super::{Request, reported};
 
-/// Where long names stand in paths and pointers.
+/// Abbreviations in paths and pointers.
 const SHORT: [(&str, &str); 4] = [
     ("CONFIG", "HyperParameterTuningJobConfig"),
     ("RANGES", "ParameterRanges"),
@@ -16,18 +16,18 @@ const SHORT: [(&str, &str); 4] = [
     ("RESOURCES", "HyperParameterTuningResourceConfig"),
 ];
 
-/// A rule, the request that breaks it (a valid one, changed at JSON pointers; null removes), and the path and a part
-/// of the message expected.
+/// A rule, the request that violates it (a valid one, changed at JSON pointers; null removes a field), and the expected
+/// path and part of the message.
 struct Case {
     rule: &'static str,
     base: fn() -> Value,
     changes: Value,
     path: String,
-    says: &'static str,
+    message: &'static str,
 }
 
-fn case(rule: &'static str, base: fn() -> Value, changes: Value, path: &str, says: &'static str) -> Case {
-    Case { rule, base, changes, path: long(path), says }
+fn case(rule: &'static str, base: fn() -> Value, changes: Value, path: &str, message: &'static str) -> Case {
+    Case { rule, base, changes, path: long(path), message }
 }
 
 fn long(text: &str) -> String {
@@ -65,7 +65,7 @@ fn strategy_cases() -> Vec<Case> {
             "A metric is required for this hyperparameter tuning job objective."),
         case("objective_metric", flat, json!({"/CONFIG/HyperParameterTuningJobObjective/MetricName": "loss"}), metric,
             "Provide a metric in the metric definitions."),
-        case("strategy_config", flat, json!({"/CONFIG/Strategy": "Random"}), "CONFIG.StrategyConfig", "Hyperband only"),
+        case("strategy_config", flat, json!({"/CONFIG/Strategy": "Random"}), "CONFIG.StrategyConfig", "only Hyperband has one"),
         case("max_resource", flat, json!({max_at: null}), max,
             "MaxResource parameter is not provided and could not be inferred from provided static hyperparameters of \
              TrainingJobDefinition."),
@@ -74,24 +74,24 @@ fn strategy_cases() -> Vec<Case> {
             "MinResource is 31"),
         case("resource_order", flat, json!({max_at: null, epochs_at: "20001"}), max, "static hyperparameter 'epochs'"),
         case("promotion", flat, json!({"/Controller/RungExecution": "Promote", "/Controller/ResourceHyperParameter": null}),
-            "Controller.ResourceHyperParameter", "needs ResourceHyperParameter"),
+            "Controller.ResourceHyperParameter", "Missing ResourceHyperParameter"),
         case("promotion", configs, json!({"/Controller": {"RungExecution": "Promote"}}), "Controller.RungExecution",
-            "Strategy Hyperband only"),
+            "expected Strategy 'Hyperband'"),
         case("refit", flat, json!({"/Controller/Refit": "Best", "/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": 1}), jobs,
-            "at least 2 with Refit Best"),
+            "at least 2 with Refit 'Best'"),
         case("scheduling", flat, json!({"/Controller/Scheduling": "Synchronous"}), "Controller.Scheduling",
-            "needs RungExecution Promote"),
+            "unless RungExecution is 'Promote'"),
         case("early_stopping", flat, json!({"/CONFIG/TrainingJobEarlyStoppingType": "Auto"}), early,
-            "must be Off with Strategy Hyperband"),
+            "expected 'Off' with Strategy 'Hyperband'"),
         case("early_stopping", configs, json!({"/CONFIG/TrainingJobEarlyStoppingType": "Auto"}), early,
             "not supported yet"),
         case("random_needs_jobs", configs, json!({"/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": null}), jobs,
             "required"),
-        case("metric_patterns", flat, json!({regex_at: "auc=[0-9.]+"}), regex, "must have a group"),
+        case("metric_patterns", flat, json!({regex_at: "auc=[0-9.]+"}), regex, "expected a group"),
         case("metric_patterns", flat, json!({regex_at: "(?<=auc=)([0-9.]+)"}), regex, "look-behind"),
         case("metric_patterns", flat, json!({regex_at: "((a{100}){100}){100}"}), regex, "larger than"),
-        case("epoch_pattern", flat, json!({"/Controller/EpochPattern": "epoch"}), "Controller.EpochPattern", "has 0"),
-        case("epoch_pattern", flat, json!({"/Controller/EpochPattern": "(a)(b)"}), "Controller.EpochPattern", "has 2"),
+        case("epoch_pattern", flat, json!({"/Controller/EpochPattern": "epoch"}), "Controller.EpochPattern", "found 0"),
+        case("epoch_pattern", flat, json!({"/Controller/EpochPattern": "(a)(b)"}), "Controller.EpochPattern", "found 2"),
         case("epoch_pattern", flat, json!({"/Controller/EpochPattern": "(a"}), "Controller.EpochPattern", "unclosed"),
     ]
 }
@@ -112,33 +112,33 @@ fn parameter_cases() -> Vec<Case> {
     let metric = "_tuning_objective_metric";
     vec![
         case("parameter_count", flat, json!({"/CONFIG/RANGES": {}}), "CONFIG.RANGES", "1 to 30"),
-        case("parameter_count", flat, json!({"/CONFIG/RANGES": null}), "CONFIG.RANGES", "not 0"),
-        case("parameter_count", flat, json!({"/CONFIG/RANGES/IntegerParameterRanges": many}), "CONFIG.RANGES", "not 31"),
-        case("ranges", flat, json!({min_at: "one"}), &format!("{integer}.MinValue"), "'one' is not a whole number"),
+        case("parameter_count", flat, json!({"/CONFIG/RANGES": null}), "CONFIG.RANGES", "found 0"),
+        case("parameter_count", flat, json!({"/CONFIG/RANGES/IntegerParameterRanges": many}), "CONFIG.RANGES", "found 31"),
+        case("ranges", flat, json!({min_at: "one"}), &format!("{integer}.MinValue"), "Invalid MinValue 'one': expected a whole number"),
         case("ranges", flat, json!({max_at: "9223372036854775808"}), &format!("{integer}.MaxValue"), "whole number"),
         case("ranges", flat, json!({max_at: "0"}), integer, "minimum is greater"),
         case("ranges", flat, json!({scaling_at: "ReverseLogarithmic"}), integer, "continuous parameters only"),
         case("ranges", flat, json!({scaling_at: "Logarithmic", min_at: "0"}), integer, "greater than 0"),
-        case("ranges", flat, json!({low_at: "x"}), &format!("{continuous}.MinValue"), "is not a number"),
+        case("ranges", flat, json!({low_at: "x"}), &format!("{continuous}.MinValue"), "expected a number"),
         case("ranges", flat, json!({high_at: "inf"}), continuous, "finite"),
         case("ranges", flat, json!({low_at: "0"}), continuous, "logarithmic scaling"),
         case("ranges", flat, json!({"/CONFIG/RANGES/ContinuousParameterRanges/1/MaxValue": "1"}),
             "CONFIG.RANGES.ContinuousParameterRanges[1]", "0 <= x < 1"),
-        case("unique_names", flat, json!({name_at: "eta"}), &format!("{continuous}.Name"), "given twice"),
+        case("unique_names", flat, json!({name_at: "eta"}), &format!("{continuous}.Name"), "another range has this name"),
         case("unique_names", flat, json!({"/JOB/StaticHyperParameters/eta": "1"}), &format!("{continuous}.Name"),
-            "StaticHyperParameters too"),
-        case("reserved_names", flat, json!({name_at: metric}), &format!("{integer}.Name"), "set by the service"),
+            "StaticHyperParameters also sets it"),
+        case("reserved_names", flat, json!({name_at: metric}), &format!("{integer}.Name"), "the service sets it"),
         case("reserved_names", flat, json!({format!("/JOB/StaticHyperParameters/{metric}"): "other"}),
-            &format!("JOB.StaticHyperParameters.{metric}"), "set by the service"),
+            &format!("JOB.StaticHyperParameters.{metric}"), "the service sets it"),
         case("reserved_names", flat, json!({"/Controller/ResourceHyperParameter": metric}),
-            "Controller.ResourceHyperParameter", "set by the service"),
+            "Controller.ResourceHyperParameter", "the service sets it"),
         case("combinations", flat, json!({"/CONFIG/RANGES/ContinuousParameterRanges": []}),
             "CONFIG.ResourceLimits.MaxNumberOfTrainingJobs",
             "You don't have enough combinations of hyperparameter ranges."),
         case("hyperparameter_count", flat, json!({"/JOB/StaticHyperParameters": statics}), "JOB.StaticHyperParameters",
-            "would have 101"),
+            "gives it 101"),
         case("resource_hyperparameter", flat, json!({"/Controller/ResourceHyperParameter": "eta"}),
-            "Controller.ResourceHyperParameter", "is tuned"),
+            "Controller.ResourceHyperParameter", "ParameterRanges tunes it"),
     ]
 }
 
@@ -154,10 +154,10 @@ fn job_cases() -> Vec<Case> {
     let long = format!("s3://bucket/{}", "x".repeat(970));
     vec![
         case("one_definition", flat, json!({"/JOB": null}), "JOB", "required"),
-        case("image_or_algorithm", flat, json!({"/JOB/AlgorithmSpecification/AlgorithmName": "x"}), specification, "not both"),
-        case("image_or_algorithm", flat, json!({"/JOB/AlgorithmSpecification/TrainingImage": null}), specification, "either"),
+        case("image_or_algorithm", flat, json!({"/JOB/AlgorithmSpecification/AlgorithmName": "x"}), specification, "found both"),
+        case("image_or_algorithm", flat, json!({"/JOB/AlgorithmSpecification/TrainingImage": null}), specification, "found neither"),
         case("channel_names", flat, json!({"/JOB/InputDataConfig/-": channel}), "JOB.InputDataConfig[1].ChannelName",
-            "given twice"),
+            "no other channel has"),
         case("data_source", flat, json!({"/JOB/InputDataConfig/0/DataSource": {}}), "JOB.InputDataConfig[0].DataSource",
             "exactly one"),
         case("data_source", flat, json!({"/JOB/InputDataConfig/0/DataSource/FileSystemDataSource": files}),
@@ -179,37 +179,37 @@ fn resource_cases() -> Vec<Case> {
     let tags: Vec<Value> = (0..48).map(|n| json!({"Key": format!("k{n}"), "Value": "v"})).collect();
     let entry = json!({"InstanceType": "ml.m5.large", "InstanceCount": 3, "VolumeSizeInGB": 30});
     vec![
-        case("resource_config", flat, json!({"/JOB/RESOURCES": null}), "JOB.ResourceConfig", "either"),
-        case("resource_config", flat, json!({"/JOB/ResourceConfig": entry}), "JOB.ResourceConfig", "not both"),
+        case("resource_config", flat, json!({"/JOB/RESOURCES": null}), "JOB.ResourceConfig", "found neither"),
+        case("resource_config", flat, json!({"/JOB/ResourceConfig": entry}), "JOB.ResourceConfig", "found both"),
         case("instance_fields", flat, json!({"/JOB/RESOURCES/InstanceType": null}), "JOB.RESOURCES.InstanceType", "required"),
         case("instance_fields", flat, json!({"/JOB/RESOURCES/InstanceCount": null}), "JOB.RESOURCES.InstanceCount", "required"),
         case("instance_fields", named, json!({"/JOB/ResourceConfig/VolumeSizeInGB": null}),
             "JOB.ResourceConfig.VolumeSizeInGB", "required"),
         case("instance_configs", flat, json!({"/JOB/RESOURCES/InstanceConfigs": [entry]}), "JOB.RESOURCES.InstanceConfigs",
-            "excludes"),
+            "found both"),
         case("spot_fallback", flat, json!({"/Controller/SpotFallback": "OnDemand", "/JOB/EnableManagedSpotTraining": false,
-            "/JOB/StoppingCondition/MaxWaitTimeInSeconds": null}), "Controller.SpotFallback", "needs EnableManagedSpotTraining"),
+            "/JOB/StoppingCondition/MaxWaitTimeInSeconds": null}), "Controller.SpotFallback", "unless EnableManagedSpotTraining is true"),
         case("max_instances", flat, json!({"/Controller/MaxInstances": 2}), "Controller.MaxInstances", "at least"),
         case("metric_host", configs, json!({"/Controller/MetricHost": "algo-4"}), "Controller.MetricHost", "algo-3"),
         case("metric_host", flat, json!({"/Controller/MetricHost": "algo-99999999999"}), "Controller.MetricHost", "algo-3"),
         case("tag_count", flat, json!({"/Tags": tags}), "Tags", "at most 47"),
-        case("tag_keys", flat, json!({"/Tags/0/Key": "aws:x"}), "Tags[0].Key", "reserved by AWS"),
-        case("tag_keys", flat, json!({"/Tags/0/Key": "Hyperband:MaxCostUsd"}), "Tags[0].Key", "are written just so"),
-        case("tag_keys", flat, json!({"/Tags/-": {"Key": "team", "Value": ""}}), "Tags[1].Key", "given twice"),
+        case("tag_keys", flat, json!({"/Tags/0/Key": "aws:x"}), "Tags[0].Key", "AWS reserves keys"),
+        case("tag_keys", flat, json!({"/Tags/0/Key": "Hyperband:MaxCostUsd"}), "Tags[0].Key", "in their exact case"),
+        case("tag_keys", flat, json!({"/Tags/-": {"Key": "team", "Value": ""}}), "Tags[1].Key", "no other tag has"),
     ]
 }
 
 #[test]
-fn each_rule_broken_is_reported_alone_with_its_path() {
+fn each_violated_rule_is_reported_alone_with_its_path() {
     let cases: Vec<Case> =
         [strategy_cases(), parameter_cases(), job_cases(), resource_cases()].into_iter().flatten().collect();
-    for Case { rule, base, changes, path, says } in &cases {
+    for Case { rule, base, changes, path, message } in &cases {
         let body = changed(base(), changes);
         assert_eq!(reported(&body), std::slice::from_ref(path), "{rule}: {changes}");
         let error = Request::check(body.clone()).unwrap_err();
-        assert!(error.message.contains(says), "{rule}: {}", error.message);
-        let broken = RULES.iter().find(|known| known.name == *rule).expect("a rule of that name");
-        assert_eq!((broken.check)(&Request::from_stored(body)).len(), 1, "{rule} is what reports it");
+        assert!(error.message.contains(message), "{rule}: {}", error.message);
+        let violated = RULES.iter().find(|known| known.name == *rule).expect("a rule of that name");
+        assert_eq!((violated.check)(&Request::from_stored(body)).len(), 1, "{rule} does not report it");
     }
     let covered: BTreeSet<&str> = cases.iter().map(|case| case.rule).collect();
     let all: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();

@@ -1,4 +1,4 @@
-//! The training jobs made from a request.
+//! Tests of the training jobs made from a request.
 
 use std::collections::BTreeMap;
 
@@ -39,11 +39,11 @@ fn created(request: &Request, resource: Option<(&str, u32)>) -> Value {
 }
 
 #[test]
-fn the_job_of_the_sample_request_is_as_in_the_sample() {
+fn the_job_of_the_sample_request_equals_the_sample_job() {
     let job =
         created(&request(|body| body["Controller"] = json!({"MaxInstances": 6})), Some(("num_round", 27)));
     let mut expected: Value = serde_json::from_str(JOB).unwrap();
-    // What the sample leaves open or has of its own.
+    // Differences between the sample job and the job of the sample request.
     expected.as_object_mut().unwrap().remove("Environment");
     expected["EnableNetworkIsolation"] = json!(false);
     expected["EnableInterContainerTrafficEncryption"] = json!(false);
@@ -61,7 +61,7 @@ fn the_job_of_the_sample_request_is_as_in_the_sample() {
 }
 
 #[test]
-fn everything_of_the_definition_is_passed_on_and_nothing_else() {
+fn a_job_gets_every_field_of_the_definition_and_no_other() {
     let passed = json!({
         "VpcConfig": {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1"]},
         "RetryStrategy": {"MaximumRetryAttempts": 2},
@@ -89,7 +89,7 @@ fn everything_of_the_definition_is_passed_on_and_nothing_else() {
         assert_eq!(job[name], definition[name], "{name}");
     }
     assert_eq!(job["StoppingCondition"]["MaxPendingTimeInSeconds"], 7_200);
-    assert_eq!(job["HyperParameters"]["save_model_on_termination"], "false", "the user's stands");
+    assert_eq!(job["HyperParameters"]["save_model_on_termination"], "false", "the user's value is kept");
     assert_eq!(job["HyperParameters"]["num_round"], "30");
     assert_eq!(job["CheckpointConfig"]["LocalPath"], "/checkpoints");
     let resources = json!({"InstanceType": "ml.m5.2xlarge", "InstanceCount": 3, "VolumeSizeInGB": 30, "VolumeKmsKeyId": "key"});
@@ -123,8 +123,8 @@ fn either_form_of_resources_becomes_resource_config() {
     assert!(job["HyperParameters"].get("save_model_on_termination").is_none(), "not XGBoost's image");
 }
 
-/// The sample request on demand, whose jobs' instances are to be kept for ten minutes.
-fn keeping(body: &mut Value) {
+/// Changes the sample request to on-demand instances that are kept for ten minutes.
+fn keep_instances(body: &mut Value) {
     let job = body["TrainingJobDefinition"].as_object_mut().unwrap();
     job.remove("HyperParameterTuningResourceConfig");
     job.insert("EnableManagedSpotTraining".to_owned(), json!(false));
@@ -136,7 +136,7 @@ fn keeping(body: &mut Value) {
 }
 
 #[test]
-fn instances_are_kept_after_the_jobs_that_are_told_to_and_no_others() {
+fn only_jobs_with_a_keep_alive_limit_keep_their_instances() {
     let made = |request: &Request, keep_alive_seconds| {
         let job = request.create_training_job(&TrainingJob {
             name: "hb1-3fa1c2-7-1-1",
@@ -150,7 +150,7 @@ fn instances_are_kept_after_the_jobs_that_are_told_to_and_no_others() {
         });
         job["ResourceConfig"].clone()
     };
-    let kept = request(keeping);
+    let kept = request(keep_instances);
     let resources = |seconds: Option<u64>| {
         let mut resources = json!({"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 10});
         if let Some(seconds) = seconds {
@@ -161,30 +161,30 @@ fn instances_are_kept_after_the_jobs_that_are_told_to_and_no_others() {
     assert_eq!(made(&kept, 600), resources(Some(600)));
     assert_eq!(made(&kept, 0), resources(None), "the last job");
     let without = request(|body| {
-        keeping(body);
+        keep_instances(body);
         body["TrainingJobDefinition"]["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(0);
     });
     assert_eq!(made(&without, 0), resources(None));
 }
 
 #[test]
-fn the_definition_keeps_instances_as_the_request_says_and_a_cap_allows_it() {
+fn the_definition_keeps_instances_with_and_without_a_cap() {
     let shape = |request: &Request| {
         let prices = PriceAnswer::uniform(request, 115_000, 191_781);
         request.definition(0, "3fa1c2", &prices).unwrap().job
     };
     let capped = request(|body| {
-        keeping(body);
+        keep_instances(body);
         body["Controller"] = json!({"MaxCostUsd": 100});
     });
     assert_eq!((capped.keep_alive_seconds(), shape(&capped).keep_alive_seconds), (600, 600));
-    let uncapped = request(keeping);
+    let uncapped = request(keep_instances);
     assert_eq!(shape(&uncapped).keep_alive_seconds, 600);
     assert_eq!(shape(&request(|_| {})).keep_alive_seconds, 0);
 }
 
 #[test]
-fn a_job_runs_on_the_choice_of_instances_and_on_demand_if_it_is_told_to() {
+fn the_launch_selects_the_instances_and_on_demand() {
     let several = request(|body| {
         body["Controller"] = json!({"SpotFallback": "OnDemand"});
         let entry =
@@ -233,8 +233,8 @@ fn a_job_runs_on_the_choice_of_instances_and_on_demand_if_it_is_told_to() {
 }
 
 #[test]
-fn whether_a_stopped_job_leaves_a_model_is_told_by_its_algorithm() {
-    let of = |change: fn(&mut Value)| request(change).model_of_stopped();
+fn the_algorithm_decides_whether_a_stopped_job_leaves_a_model() {
+    let of = |change: fn(&mut Value)| request(change).stopped_job_model();
     let named = |name: &'static str| {
         move |body: &mut Value| {
             let specification = json!({"TrainingInputMode": "File", "AlgorithmName": name});
@@ -242,21 +242,21 @@ fn whether_a_stopped_job_leaves_a_model_is_told_by_its_algorithm() {
         }
     };
     let xgboost = request(named("xgboost"));
-    assert_eq!(xgboost.model_of_stopped(), Model::Left, "the hyperparameter is set");
+    assert_eq!(xgboost.stopped_job_model(), Model::Left, "the hyperparameter is set");
     let refused = request(|body| {
         named("xgboost")(body);
         body["TrainingJobDefinition"]["StaticHyperParameters"]["save_model_on_termination"] = json!("false");
     });
-    assert_eq!(refused.model_of_stopped(), Model::None);
+    assert_eq!(refused.stopped_job_model(), Model::None);
     let own = of(|body| {
         body["TrainingJobDefinition"]["AlgorithmSpecification"]["TrainingImage"] =
             json!("111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1");
     });
-    assert_eq!(own, Model::IfSaved, "as its program does");
+    assert_eq!(own, Model::IfSaved, "the program decides");
 }
 
 #[test]
-fn what_is_given_for_the_controller_is_in_no_training_job() {
+fn a_training_job_gets_no_tag_or_variable_of_the_controller() {
     let with = |variables: Value| {
         request(|body| {
             let tags =

@@ -1,5 +1,5 @@
-//! What may be ruled: of each ruling whether it is allowed, and after each delivery whether one is owed. Stated as what must
-//! hold, in no order of questions.
+//! The rules of the reference: whether a ruling is allowed, and whether a ruling is due after a delivery. The rules are
+//! conditions without an order of evaluation.
 //!
 //! Must never: call the decider.
 
@@ -17,12 +17,12 @@ impl Reference {
             && self.launched() < usize::try_from(limits.max_jobs).unwrap()
             && self.running().len() < usize::try_from(limits.max_parallel).unwrap()
             && self.hold <= now
-            && (self.running().is_empty() || !self.held_long(now))
+            && (self.running().is_empty() || !self.is_held_long(now))
             && self.affords()
     }
 
-    /// Nothing has started for ten minutes.
-    fn held_long(&self, now: i64) -> bool {
+    /// Returns whether starts were deferred for ten minutes while no job ran.
+    fn is_held_long(&self, now: i64) -> bool {
         self.held.is_some_and(|since| since + 600_000 <= now)
     }
 
@@ -30,7 +30,7 @@ impl Reference {
         self.definition.cap.is_none_or(|cap| self.spent() + self.reserved() + RESERVED <= cap.0)
     }
 
-    /// Of the cap: 50 or 80 percent are spent, or what is left pays no further job.
+    /// Returns the highest reached level of the cap in percent: 100 when the rest pays no further job.
     fn cap_level(&self) -> u32 {
         let Some(cap) = self.definition.cap else { return 0 };
         let spent = self.spent();
@@ -43,7 +43,7 @@ impl Reference {
         }
     }
 
-    /// The verdict that is due on a trial: the epoch and value that count at its next rung.
+    /// Returns the epoch and value that count at the next rung of a trial, if a verdict is due.
     fn due(&self, number: u32) -> Option<(u32, Option<f64>)> {
         let trial = &self.trials[usize::try_from(number).unwrap()];
         let (_, level) = *self.table[trial.bracket].get(trial.next_rung)?;
@@ -51,48 +51,48 @@ impl Reference {
             return None;
         }
         let mut live = self.entries.iter().filter(|entry| entry.job.trial == number && !entry.concluded);
-        let well = live.any(|entry| entry.closed() && entry.end == Some(JobEnd::Completed));
+        let completed = live.any(|entry| entry.is_closed() && entry.end == Some(JobEnd::Completed));
         let above = trial.curve.iter().find(|(epoch, _)| **epoch >= level);
-        above.or(trial.curve.iter().next_back().filter(|_| well)).map(|(epoch, value)| (*epoch, *value))
+        above.or(trial.curve.iter().next_back().filter(|_| completed)).map(|(epoch, value)| (*epoch, *value))
     }
 
-    /// Whether a job that a quota keeps from starting is to be called off: all but the first of those that are ordered.
-    fn to_call_off(&self, job: JobKey, now: i64) -> bool {
+    /// Returns whether a job that a quota blocks must be cancelled. Only the first ordered job stays ordered.
+    fn must_cancel(&self, job: JobKey, now: i64) -> bool {
         let entry = self.entries.iter().find(|entry| entry.job == job && !entry.concluded);
-        let limited = entry.is_some_and(|entry| entry.limited && !entry.exists);
-        limited && self.held_long(now) && self.may_run().iter().any(|other| *other < job)
+        let blocked = entry.is_some_and(|entry| entry.quota_exceeded && !entry.exists);
+        blocked && self.is_held_long(now) && self.may_run().iter().any(|other| *other < job)
     }
 
-    /// Whether a running job is to be stopped.
-    fn to_stop(&self, job: JobKey) -> bool {
+    /// Returns whether a running job must be stopped.
+    fn must_stop(&self, job: JobKey) -> bool {
         let trial = &self.trials[usize::try_from(job.trial).unwrap()];
         let ending = matches!(self.phase, Phase::Ending(_));
         trial.out || trial.resource() >= self.max_resource || ending
     }
 
-    /// Whether a job that is over is followed by another attempt.
-    fn to_retry(&self, entry: &Entry) -> bool {
+    /// Returns whether an ended job must be followed by another attempt.
+    fn must_retry(&self, entry: &Entry) -> bool {
         let trial = &self.trials[usize::try_from(entry.job.trial).unwrap()];
-        let theirs = [JobEnd::CapacityError, JobEnd::ServiceError, JobEnd::MaxWait];
+        let transient = [JobEnd::CapacityError, JobEnd::ServiceError, JobEnd::MaxWait];
         self.phase == Phase::Active
             && !entry.void
-            && entry.end.is_some_and(|end| theirs.contains(&end))
+            && entry.end.is_some_and(|end| transient.contains(&end))
             && trial.retries < self.definition.max_interruptions
             && !trial.out
             && !entry.stop_ordered
             && trial.resource() < self.max_resource
     }
 
-    /// Whether it is because it was called off for a quota.
-    fn to_wait_for_room(&self, entry: &Entry) -> bool {
+    /// Returns whether a trial must wait for another attempt because its job was cancelled for a quota.
+    fn must_wait_for_quota(&self, entry: &Entry) -> bool {
         let trial = &self.trials[usize::try_from(entry.job.trial).unwrap()];
-        let by_itself = matches!(entry.end, None | Some(JobEnd::Completed | JobEnd::AlgorithmError));
-        let stopped = !by_itself && trial.resource() < self.max_resource;
-        self.phase == Phase::Active && entry.quota && !entry.refused && (entry.void || stopped)
+        let ended_by_itself = matches!(entry.end, None | Some(JobEnd::Completed | JobEnd::AlgorithmError));
+        let stopped = !ended_by_itself && trial.resource() < self.max_resource;
+        self.phase == Phase::Active && entry.stopped_for_quota && !entry.refused && (entry.void || stopped)
     }
 
-    /// Whether a trial that waits for another attempt is over.
-    fn waits_in_vain(&self, trial: &Trial) -> bool {
+    /// Returns whether a waiting trial can get no further attempt.
+    fn has_no_further_attempt(&self, trial: &Trial) -> bool {
         trial.waits_until.is_some()
             && !trial.finished
             && (trial.out
@@ -103,15 +103,15 @@ impl Reference {
                 || (!self.affords() && self.entries.iter().all(|entry| entry.concluded)))
     }
 
-    fn overdue(&self, entry: &Entry) -> bool {
+    fn is_overdue(&self, entry: &Entry) -> bool {
         let since = match (entry.end, entry.exists) {
             (Some(_), _) => entry.awaited,
             (None, _) => entry.missed.filter(|since| *since >= entry.must_end()),
         };
-        !entry.concluded && !entry.closed() && since.is_some_and(|since| since + HOUR <= self.clock)
+        !entry.concluded && !entry.is_closed() && since.is_some_and(|since| since + HOUR <= self.clock)
     }
 
-    /// The criterion that ends the tuning now.
+    /// Returns the criterion that ends the tuning now.
     fn criterion(&self, now: i64) -> Option<&'static str> {
         let limits = &self.definition.limits;
         let minimize = self.definition.objective == Objective::Minimize;
@@ -123,7 +123,7 @@ impl Reference {
             None
         } else if self.refusals >= 5
             || self.fruitless >= 5
-            || self.limited.is_some_and(|since| since + 24 * HOUR <= self.clock)
+            || self.quota_exceeded.is_some_and(|since| since + 24 * HOUR <= self.clock)
         {
             Some("Failed")
         } else if limits.target.is_some_and(reaches) {
@@ -135,7 +135,7 @@ impl Reference {
         }
     }
 
-    /// The end that is due, once no trial is left.
+    /// Returns the end that is due when no trial is left.
     fn end(&self, now: i64) -> Option<&'static str> {
         let why = match self.phase {
             _ if !self.live().is_empty() || self.can_start(now) => return None,
@@ -147,17 +147,17 @@ impl Reference {
             Phase::Active if self.hold > now => return None,
             Phase::Active => "CostCap",
         };
-        let nothing = self.best.is_none() && self.launched() > 0;
-        let fails = nothing && ["MaxJobs", "CostCap", "MaxRuntime"].contains(&why);
+        let no_value = self.best.is_none() && self.launched() > 0;
+        let fails = no_value && ["MaxJobs", "CostCap", "MaxRuntime"].contains(&why);
         Some(if fails { "Failed" } else { why })
     }
 
-    /// Takes a ruling; one that is not allowed panics.
+    /// Applies a ruling. Panics if the rules do not allow it.
     #[track_caller]
-    pub(crate) fn ruled(&mut self, ruling: &Ruling, now: i64) {
+    pub(crate) fn apply(&mut self, ruling: &Ruling, now: i64) {
         match ruling {
             Ruling::RungReached { .. } | Ruling::TrialPromoted { .. } | Ruling::ResourceRepeated { .. } => {
-                panic!("running jobs are stopped here: {ruling:?}")
+                panic!("these tunings stop trials at rungs and promote none: {ruling:?}")
             }
             Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } => {
                 let place = (usize::try_from(*bracket).unwrap(), usize::try_from(*rung).unwrap());
@@ -172,27 +172,30 @@ impl Reference {
             }
             Ruling::StopOrdered { job, why } => {
                 let quota = *why == StopWhy::Quota;
-                let due = if quota { self.to_call_off(*job, now) } else { self.to_stop(*job) };
+                let due = if quota { self.must_cancel(*job, now) } else { self.must_stop(*job) };
                 assert!(self.may_run().contains(job) && due, "{ruling:?}");
-                self.entry(*job).unwrap().quota = quota;
+                self.entry(*job).unwrap().stopped_for_quota = quota;
                 self.trials[usize::try_from(job.trial).unwrap()].out = true;
                 self.entry(*job).unwrap().stop_ordered = true;
             }
             Ruling::BillOrdered { job } => {
                 let entry = self.entry(*job).unwrap();
-                assert!(entry.end.is_some() && !entry.closed() && entry.bill_ordered.is_none(), "{ruling:?}");
+                assert!(
+                    entry.end.is_some() && !entry.is_closed() && entry.bill_ordered.is_none(),
+                    "{ruling:?}"
+                );
                 entry.bill_ordered = Some(now);
             }
             Ruling::SettledInFull { job, amount } => {
                 let entry = self.entry(*job).unwrap().clone();
-                assert!(self.overdue(&entry) && amount.0 == RESERVED, "{ruling:?}: {entry:?}");
+                assert!(self.is_overdue(&entry) && amount.0 == RESERVED, "{ruling:?}: {entry:?}");
                 self.entry(*job).unwrap().bill = Some(RESERVED);
             }
             Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, *not_before, now),
             Ruling::TrialFinished { job, trial, how } => self.finished(*job, *trial, how),
             Ruling::OverrunSeen => {
-                assert!(self.overrun() && !self.overrun_told);
-                self.overrun_told = true;
+                assert!(self.overrun() && !self.overrun_published);
+                self.overrun_published = true;
             }
             Ruling::TuningEnding { why } => {
                 assert_eq!(self.criterion(now), Some(why.word()), "{why:?}");
@@ -203,32 +206,32 @@ impl Reference {
                 self.phase = Phase::Ended(why.word());
             }
             Ruling::CapReached { percent } => {
-                assert!(*percent == self.cap_level() && *percent > self.cap_told, "{ruling:?}");
-                self.cap_told = *percent;
+                assert!(*percent == self.cap_level() && *percent > self.cap_published_percent, "{ruling:?}");
+                self.cap_published_percent = *percent;
             }
-            Ruling::LogReadOrdered { .. } => panic!("captured epochs need no reading: {ruling:?}"),
-            Ruling::LookOrdered { .. } => panic!("silence is allowed here: {ruling:?}"),
+            Ruling::LogReadOrdered { .. } => panic!("captured epochs need no log read: {ruling:?}"),
+            Ruling::LookOrdered { .. } => panic!("these tunings set no silence limit: {ruling:?}"),
             Ruling::PoolReadOrdered { .. }
             | Ruling::PoolReleaseOrdered { .. }
             | Ruling::PoolClosed { .. } => {
-                panic!("no instances are kept here: {ruling:?}")
+                panic!("these tunings keep no warm pools: {ruling:?}")
             }
             Ruling::GrantOrdered { .. } | Ruling::ReturnOrdered { .. } | Ruling::MonthCapReached { .. } => {
-                panic!("there is no month's cap here: {ruling:?}")
+                panic!("these tunings have no monthly cap: {ruling:?}")
             }
         }
     }
 
-    /// A job is over and its trial waits for another attempt.
+    /// Concludes a job whose trial waits for another attempt.
     #[track_caller]
     fn retried(&mut self, job: JobKey, why: RetryWhy, not_before: i64, now: i64) {
         let entry = self.conclude(job);
         let trial = usize::try_from(job.trial).unwrap();
         if why == RetryWhy::Quota {
-            assert!(self.to_wait_for_room(&entry) && not_before == now, "{entry:?}");
+            assert!(self.must_wait_for_quota(&entry) && not_before == now, "{entry:?}");
             self.trials[trial].out = false;
         } else {
-            assert!(self.to_retry(&entry) && why != RetryWhy::RuntimeCutTooShort, "{why:?}: {entry:?}");
+            assert!(self.must_retry(&entry) && why != RetryWhy::RuntimeCutTooShort, "{why:?}: {entry:?}");
             assert_eq!(not_before, now + 30_000 * 2_i64.pow(self.trials[trial].retries));
             self.trials[trial].retries += 1;
         }
@@ -240,30 +243,33 @@ impl Reference {
     fn judged(&mut self, number: u32, place: (usize, usize), value: Option<f64>, verdict: Verdict) {
         let minimize = self.definition.objective == Objective::Minimize;
         let others = self.arrived.entry(place).or_default();
-        let ahead = others.iter().filter(|(who, other, _)| match (*other, value) {
-            (Some(other), Some(value)) if minimize => (other, *who) < (value, number),
-            (Some(other), Some(value)) => (-other, *who) < (-value, number),
+        let ahead = others.iter().filter(|(trial, other, _)| match (*other, value) {
+            (Some(other), Some(value)) if minimize => (other, *trial) < (value, number),
+            (Some(other), Some(value)) => (-other, *trial) < (-value, number),
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (None, None) => *who < number,
+            (None, None) => *trial < number,
         });
         let (rank, seen) = (ahead.count(), others.len() + 1);
-        let goes_on = rank < (seen / self.eta).max(1) && value.is_some();
-        let told =
-            (usize::try_from(verdict.rank).unwrap(), usize::try_from(verdict.seen).unwrap(), verdict.goes_on);
-        assert_eq!(told, (rank, seen, goes_on), "P6: trial {number} at {place:?}");
-        others.push((number, value, goes_on));
+        let continues = rank < (seen / self.eta).max(1) && value.is_some();
+        let actual = (
+            usize::try_from(verdict.rank).unwrap(),
+            usize::try_from(verdict.seen).unwrap(),
+            verdict.continues,
+        );
+        assert_eq!(actual, (rank, seen, continues), "P6: trial {number} at {place:?}");
+        others.push((number, value, continues));
         let trial = &mut self.trials[usize::try_from(number).unwrap()];
-        assert_eq!((trial.bracket, trial.next_rung), place, "a verdict is given once");
+        assert_eq!((trial.bracket, trial.next_rung), place, "each rung judges a trial once");
         trial.next_rung += 1;
-        trial.out = !goes_on;
+        trial.out = !continues;
     }
 
     #[track_caller]
     fn started(&mut self, job: JobKey, bracket: usize, now: i64) {
         let number = usize::try_from(job.trial).unwrap();
         if number == self.trials.len() {
-            // The next bracket is the one with the smallest share of its plan, the first of equals.
+            // The bracket with the smallest share of its plan is next. The first of equal brackets wins.
             let joined = |index: usize| self.trials.iter().filter(|trial| trial.bracket == index).count() + 1;
             let plan = |index: usize| usize::try_from(self.table[index][0].0).unwrap();
             let smallest =
@@ -290,8 +296,8 @@ impl Reference {
             last_sign: now,
             missed: None,
             deferred: None,
-            limited: false,
-            quota: false,
+            quota_exceeded: false,
+            stopped_for_quota: false,
             concluded: false,
         });
     }
@@ -299,7 +305,7 @@ impl Reference {
     #[track_caller]
     fn conclude(&mut self, job: JobKey) -> Entry {
         let entry = self.entry(job).unwrap();
-        assert!(entry.closed(), "{entry:?}");
+        assert!(entry.is_closed(), "{entry:?}");
         entry.concluded = true;
         let entry = entry.clone();
         self.refusals = if entry.refused { self.refusals + 1 } else { 0 };
@@ -311,7 +317,7 @@ impl Reference {
         let index = usize::try_from(number).unwrap();
         if let Some(job) = job {
             let before = self.entry(job).unwrap().clone();
-            assert!(!self.to_retry(&before) && !self.to_wait_for_room(&before), "{before:?}");
+            assert!(!self.must_retry(&before) && !self.must_wait_for_quota(&before), "{before:?}");
             let entry = self.conclude(job);
             let expected = match entry.end {
                 _ if entry.refused => matches!(how, TrialEnd::Failed(_)),
@@ -324,10 +330,10 @@ impl Reference {
             };
             assert!(expected, "{how:?}: {entry:?}");
         } else {
-            assert!(self.waits_in_vain(&self.trials[index]), "trial {number}: {how:?}");
+            assert!(self.has_no_further_attempt(&self.trials[index]), "trial {number}: {how:?}");
         }
         let trial = &mut self.trials[index];
-        assert!(!trial.finished, "trial {number} ends twice");
+        assert!(!trial.finished, "trial {number} ended twice");
         trial.finished = true;
         if *how != TrialEnd::NeverStarted {
             let fruitless = trial.curve.values().all(Option::is_none) && self.best.is_none();
@@ -338,33 +344,36 @@ impl Reference {
         }
     }
 
-    /// After a delivery nothing that can be decided is left undecided.
+    /// Checks that no ruling is due after a delivery.
     #[track_caller]
-    pub(crate) fn owes_nothing(&self, now: i64) {
+    pub(crate) fn check_nothing_is_due(&self, now: i64) {
         if !self.submitted || matches!(self.phase, Phase::Ended(_)) {
             return;
         }
-        assert_eq!(self.criterion(now), None, "the tuning goes on");
-        assert_eq!(self.end(now), None, "the tuning is over");
-        assert!(!self.overrun() || self.overrun_told, "nobody was told");
-        assert!(self.cap_level() <= self.cap_told, "nobody was told of the cap");
+        assert_eq!(self.criterion(now), None, "the tuning must end by this criterion");
+        assert_eq!(self.end(now), None, "the tuning must be over");
+        assert!(!self.overrun() || self.overrun_published, "no notice of the overrun was published");
+        assert!(self.cap_level() <= self.cap_published_percent, "no notice of the cap level was published");
         for entry in self.entries.iter().filter(|entry| !entry.concluded) {
-            assert!(!entry.closed(), "not concluded: {entry:?}");
+            assert!(!entry.is_closed(), "a closed job is not concluded: {entry:?}");
             assert!(entry.end.is_none() || entry.bill_ordered.is_some(), "no bill was ordered: {entry:?}");
-            assert!(!self.overdue(entry), "overdue: {entry:?}");
+            assert!(!self.is_overdue(entry), "overdue: {entry:?}");
             assert!(
-                !(entry.running()
+                !(entry.is_running()
                     && !entry.stop_ordered
-                    && (self.to_stop(entry.job) || self.to_call_off(entry.job, now))),
-                "runs on: {entry:?}"
+                    && (self.must_stop(entry.job) || self.must_cancel(entry.job, now))),
+                "no stop was ordered: {entry:?}"
             );
         }
         for (number, trial) in (0..).zip(&self.trials).filter(|(_, trial)| !trial.finished) {
             assert_eq!(self.due(number), None, "trial {number} is not judged");
-            assert!(!self.waits_in_vain(trial), "trial {number} waits in vain");
+            assert!(
+                !self.has_no_further_attempt(trial),
+                "trial {number} waits although it gets no further attempt"
+            );
             let waited = trial.waits_until.is_some_and(|until| until <= now);
-            assert!(!(waited && self.can_start(now)), "trial {number} may start again");
+            assert!(!(waited && self.can_start(now)), "trial {number} must start again");
         }
-        assert!(!self.can_start(now), "a further job may start");
+        assert!(!self.can_start(now), "a further job must start");
     }
 }

@@ -1,0 +1,416 @@
+//! The command-line options and their help.
+
+#![expect(clippy::doc_markdown, reason = "clap prints these docs as help, with the backticks")]
+
+mod change;
+mod doctor;
+mod examples;
+mod place;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{NonEmptyStringValueParser, PathBufValueParser, TypedValueParser};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use training_service::{EVENT_SOURCE, LOG_GROUP};
+
+use examples::{
+    CHANGE_EXAMPLES, CHECK_EXAMPLES, COST_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES,
+    EXPLAIN_EXAMPLES, LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES,
+    STOP_EXAMPLES, SUBMIT_EXAMPLES, TRAINING_SERVICE_EXAMPLES, WATCH_EXAMPLES,
+};
+
+pub(crate) use change::Change;
+pub(crate) use doctor::Doctor;
+pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where};
+
+/// Default data directory.
+pub(crate) const DATA_DIR: &str = ".hyperband";
+/// Default time between two requests of `watch`, in seconds.
+const INTERVAL_DEFAULT: &str = "2";
+
+/// Tunes hyperparameters with Hyperband under a hard cost cap.
+#[derive(Debug, Parser)]
+#[command(name = "hyperband", version, about, after_help = EXAMPLES, max_term_width = 100)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    /// The command to perform.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a tuning on this machine
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Run),
+    /// Show the brackets, training jobs, cost and time of a request; starts nothing
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(Plan),
+    /// Validate a request, test its metric patterns on a log, and warn of likely problems
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(Check),
+    /// Submit a request to a deployed stack
+    #[command(after_help = SUBMIT_EXAMPLES)]
+    Submit(Submit),
+    /// List the tunings of a stack or a data directory, newest first
+    #[command(after_help = LIST_EXAMPLES)]
+    List(List),
+    /// Show a tuning: best training job, cost, brackets, and all training jobs
+    #[command(after_help = DESCRIBE_EXAMPLES)]
+    Describe(Named<Source>),
+    /// Follow a tuning until it ends
+    #[command(after_help = WATCH_EXAMPLES)]
+    Watch(Watch),
+    /// Explain every decision about a trial
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(Explain),
+    /// Compare the booked cost of a tuning with the bills of its training jobs
+    #[command(after_help = COST_EXAMPLES)]
+    Cost(Named<Place>),
+    /// Change the cost cap or parallelism of a running tuning, or pause and resume it
+    #[command(after_help = CHANGE_EXAMPLES)]
+    Change(Change),
+    /// Stop a tuning, or all tunings
+    #[command(after_help = STOP_EXAMPLES)]
+    Stop(Stop),
+    /// Repeat all decisions from the recorded facts and compare them with the recorded decisions
+    #[command(after_help = REPLAY_EXAMPLES)]
+    Replay(Named<Place>),
+    /// Write a report of a tuning as one self-contained HTML file
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(Report),
+    /// Test the assumptions about AWS in a real account
+    #[command(after_help = DOCTOR_EXAMPLES)]
+    Doctor(Doctor),
+    /// Serve SageMaker's training-job API on this machine; training jobs are local processes
+    #[command(after_help = TRAINING_SERVICE_EXAMPLES)]
+    TrainingService(TrainingService),
+    /// Print a completion script for a shell
+    Completions {
+        /// Shell to complete in
+        shell: Shell,
+    },
+}
+
+/// A data directory.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// Folder of the table, the training jobs and their checkpoints
+    #[arg(long = "data-dir", value_name = "DIR", default_value = DATA_DIR, value_hint = ValueHint::DirPath)]
+    #[arg(value_parser = folder_parser())]
+    pub(crate) data_dir: PathBuf,
+}
+
+/// `submit`.
+#[derive(Debug, Args)]
+pub(crate) struct Submit {
+    /// JSON file with a CreateHyperParameterTuningJob request, or `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) request: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: RemotePlace,
+    /// Name of the tuning; replaces HyperParameterTuningJobName of the request
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Follow the tuning until it ends
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Seconds between two updates with --watch, at least 0.1
+    #[arg(long, value_name = "S", default_value = INTERVAL_DEFAULT, value_parser = parse_interval)]
+    pub(crate) interval: Duration,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `watch`.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// Name of the tuning
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) place: Source,
+    /// Seconds between two updates, at least 0.1
+    #[arg(long, value_name = "S", default_value = INTERVAL_DEFAULT, value_parser = parse_interval)]
+    pub(crate) interval: Duration,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// JSON file with a CreateHyperParameterTuningJob request, or `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) request: PathBuf,
+    /// Training program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Name of the tuning; replaces HyperParameterTuningJobName of the request
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Interrupt spot jobs at random, RATE times per job and hour on average, to test checkpoints
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = parse_rate)]
+    pub(crate) spot_interruptions: f64,
+    /// Seconds between SIGTERM and SIGKILL of a training process
+    #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
+    pub(crate) grace_seconds: Duration,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `training-service`.
+#[derive(Debug, Args)]
+pub(crate) struct TrainingService {
+    /// Training program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+    /// Address to listen on; port 0 selects a free port
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8321")]
+    pub(crate) listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// EventBridge endpoint for state changes of the jobs [default: no events are sent]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = parse_endpoint)]
+    pub(crate) events_endpoint: Option<String>,
+    /// CloudWatch Logs endpoint for the logs of the jobs [default: logs stay in the data directory]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = parse_endpoint)]
+    pub(crate) logs_endpoint: Option<String>,
+    /// Source of the events
+    #[arg(long, value_name = "NAME", default_value = EVENT_SOURCE, value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) event_source: String,
+    /// Log group; created if missing
+    #[arg(long, value_name = "NAME", default_value = LOG_GROUP, value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) log_group: String,
+    /// Interrupt spot jobs at random, RATE times per job and hour on average, to test checkpoints
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = parse_rate)]
+    pub(crate) spot_interruptions: f64,
+    /// Seconds between SIGTERM and SIGKILL of a training process
+    #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
+    pub(crate) grace_seconds: Duration,
+    /// Output format of the address
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `plan`.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// JSON file with a CreateHyperParameterTuningJob request, or `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) request: PathBuf,
+    /// Seconds from the start of a training job to its first epoch
+    #[arg(long, value_name = "S", default_value = "180", value_parser = parse_seconds)]
+    pub(crate) startup_seconds: Milliseconds,
+    /// Seconds per epoch; required for the expected time and cost
+    #[arg(long, value_name = "E", value_parser = parse_seconds)]
+    pub(crate) epoch_seconds: Option<Milliseconds>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// JSON file with a CreateHyperParameterTuningJob request, or `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) request: PathBuf,
+    /// Log of a training job to test the metric patterns on, or `-` for standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) log: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) place: Source,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// A command about one tuning. `P` locates the tuning.
+#[derive(Debug, Args)]
+pub(crate) struct Named<P: Args> {
+    /// Name of the tuning
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) place: P,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) tuning: Named<Place>,
+    /// Number of the trial, or the name of one of its training jobs
+    pub(crate) trial: String,
+}
+
+/// `stop`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true).args(["name", "all"])))]
+pub(crate) struct Stop {
+    /// Name of the tuning
+    pub(crate) name: Option<String>,
+    /// Stop every active tuning, after a confirmation
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Skip the confirmation; required with --all outside a terminal
+    #[arg(long, requires = "all", conflicts_with = "name")]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) place: Source,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `report`.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Name of the tuning
+    pub(crate) name: String,
+    /// File to write, or `-` for standard output
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// The output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Output {
+    /// Text
+    #[default]
+    Text,
+    /// JSON
+    Json,
+}
+
+fn folder_parser() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        let file = path.exists() && !path.is_dir();
+        if file { Err(format!("{} is a file: expected a folder", path.display())) } else { Ok(path) }
+    })
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let Milliseconds(length) = parse_seconds(text)?;
+    if length < 100 {
+        Err("expected at least 0.1 seconds".to_owned())
+    } else {
+        Ok(Duration::from_millis(length))
+    }
+}
+
+fn parse_endpoint(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    match rest {
+        Some(rest) if !rest.is_empty() && !rest.starts_with('/') => Ok(text.to_owned()),
+        _ => Err("expected a URL such as http://127.0.0.1:4566".to_owned()),
+    }
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0);
+    rate.ok_or_else(|| "expected interruptions per job and hour, for example 0.5".to_owned())
+}
+
+fn parse_grace_seconds(text: &str) -> Result<Duration, String> {
+    const GRACE_SECONDS_MAX: u64 = 3_600;
+    let seconds = text.parse::<u64>().ok().filter(|seconds| *seconds <= GRACE_SECONDS_MAX);
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("expected whole seconds from 0 to {GRACE_SECONDS_MAX}"))
+}
+
+/// A duration in milliseconds. Options give it in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Milliseconds(pub(crate) u64);
+
+/// Parses seconds. Reads the decimal digits, so that no floating-point error changes the value.
+fn parse_seconds(text: &str) -> Result<Milliseconds, String> {
+    const SECONDS_MAX: u64 = 2_419_200;
+    let expected = || {
+        format!(
+            "expected seconds up to {SECONDS_MAX} (28 days), with at most 3 decimals, for example 90 or 0.25"
+        )
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 3 {
+        return Err(expected());
+    }
+    let read = |text: &str| text.parse::<u64>().map_err(|_| expected());
+    let milliseconds = read(whole)?.saturating_mul(1_000).saturating_add(read(&format!("{fraction:0<3}"))?);
+    if milliseconds <= SECONDS_MAX * 1_000 { Ok(Milliseconds(milliseconds)) } else { Err(expected()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_clap_definitions_are_valid() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_after_two_dashes_are_the_training_command() {
+        let parsed =
+            Arguments::try_parse_from(["hyperband", "run", "r.json", "--", "sh", "--name", "x"]).unwrap();
+        let Command::Run(run) = parsed.command else { panic!("run") };
+        assert_eq!(run.command, ["sh", "--name", "x"]);
+        assert_eq!(run.name, None);
+        assert_eq!(run.place.data_dir, PathBuf::from(DATA_DIR));
+    }
+
+    #[test]
+    fn an_endpoint_has_a_scheme_and_a_host() {
+        for good in ["http://127.0.0.1:4566", "https://events.us-east-1.amazonaws.com"] {
+            assert_eq!(parse_endpoint(good), Ok(good.to_owned()));
+        }
+        for bad in ["", "127.0.0.1:4566", "http://", "http:///x", "ftp://host"] {
+            assert!(parse_endpoint(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn seconds_may_have_a_fraction() {
+        for (text, expected) in [("90", 90_000), ("0.25", 250), ("1.5", 1_500), ("2419200", 2_419_200_000)] {
+            assert_eq!(parse_seconds(text), Ok(Milliseconds(expected)), "{text}");
+        }
+        for text in ["", ".5", "1.", "-1", "1e3", "0.0001", "2419200.001", "99999999999999999999", "1.-5"] {
+            assert!(parse_seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_rejected() {
+        for arguments in
+            [["--spot-interruptions", "-1"], ["--spot-interruptions", "inf"], ["--grace-seconds", "-1"]]
+        {
+            let line = ["hyperband", "run", "r.json", arguments[0], arguments[1], "--", "true"];
+            assert!(Arguments::try_parse_from(line).is_err(), "{arguments:?}");
+        }
+    }
+}

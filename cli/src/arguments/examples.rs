@@ -1,0 +1,191 @@
+//! The text of each command's help after its options.
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  hyperband run request.json -- python3 train.py
+  hyperband describe xgb-1
+  hyperband report xgb-1 -o report.html
+  hyperband submit request.json --watch --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
+
+Exit codes: 0 success, 1 the tuning failed, 2 invalid request or usage, 3 table or endpoint error, 130 interrupted.";
+
+pub(super) const RUN_EXAMPLES: &str = "\
+Each instance of a training job is one process of COMMAND. It runs in the current folder, with the environment of a \
+SageMaker container:
+
+  $SM_HPS                                      hyperparameters as JSON
+  $SM_ROOT/input/config/hyperparameters.json   hyperparameters as a file
+  $SM_HOSTS, $SM_HOST_ADDRESSES                hosts of the training job
+  $SM_ROOT/checkpoints                         folder for checkpoints
+
+The output of the process is the log of the training job. The metric definitions of the request find the objective \
+there.
+
+If the run is interrupted, even by kill -9, repeat the same command line to continue it.
+
+Examples:
+  hyperband run request.json -- python3 train.py
+  hyperband run request.json --name second-try --data-dir /tmp/tuning -- ./train.sh --quick
+  hyperband run request.json --spot-interruptions 6 -- python3 train.py
+  hyperband run - --output json -- python3 train.py < request.json > result.json";
+
+pub(super) const PLAN_EXAMPLES: &str = "\
+Starts nothing. The expected time and cost come from a simulation in which all trials are equally likely to be the \
+best. Start-up time counts as billed. Prices come from the request (Controller.InstancePricesUsdPerHour).
+
+Examples:
+  hyperband plan request.json
+  hyperband plan request.json --epoch-seconds 45 --startup-seconds 240
+  hyperband plan request.json --epoch-seconds 45 --output json | jq .FullSet";
+
+pub(super) const CHECK_EXAMPLES: &str = "\
+Starts nothing. The log is plain text: the output of the training program, or a log exported from CloudWatch. Exit \
+code 0 if the request is valid, even with warnings; 2 if it is invalid.
+
+Examples:
+  hyperband check request.json
+  hyperband check request.json --log training.log
+  ./train.sh | hyperband check request.json --log -
+  hyperband check request.json --output json | jq -r '.Warnings[].Code'";
+
+pub(super) const SUBMIT_EXAMPLES: &str = "\
+The stack runs the tuning; this machine can be switched off. The command validates the request before it sends it, as \
+`hyperband check` does.
+
+Requests are signed with AWS credentials from the environment, a profile, SSO, a container or an instance. The \
+credentials need execute-api:Invoke. The policy in the stack's output TuningUsersPolicyArn grants it.
+
+The command retries a submission whose response was lost. A name is used at most once, so a retry cannot start a \
+second tuning.
+
+Examples:
+  export HYPERBAND_ENDPOINT=https://abc123.execute-api.eu-west-1.amazonaws.com
+  hyperband submit request.json
+  hyperband submit request.json --name second-try --watch
+  jq '.Controller.MaxCostUsd = 20' request.json | hyperband submit - --output json";
+
+pub(super) const WATCH_EXAMPLES: &str = "\
+Shows all decisions from the beginning until the tuning ends. Ctrl-C stops watching; the tuning continues. Exit code 1 \
+if the tuning failed.
+
+Examples:
+  hyperband watch xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
+  hyperband watch xgb-1 --interval 30
+  hyperband watch xgb-1 --output json 2> progress.log | jq .TuningJob.BestTrainingJob";
+
+pub(super) const LIST_EXAMPLES: &str = "\
+Examples:
+  hyperband list
+  hyperband list --data-dir /tmp/tuning --output json
+  hyperband list --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com";
+
+pub(super) const DESCRIBE_EXAMPLES: &str = "\
+Examples:
+  hyperband describe xgb-1
+  hyperband describe xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
+  hyperband describe xgb-1 --output json | jq .BestTrainingJob.TunedHyperParameters";
+
+pub(super) const CHANGE_EXAMPLES: &str = "\
+Other limits stay unchanged. Running training jobs continue, even if a new limit is lower. If the new cap is below the \
+spent and reserved amount, no more training jobs start. A pause does not stop the clock of MaxRuntimeInSeconds.
+
+Examples:
+  hyperband change xgb-1 --max-cost 50
+  hyperband change xgb-1 --max-parallel 2 --data-dir /tmp/tuning
+  hyperband change xgb-1 --pause
+  hyperband change xgb-1 --resume --output json";
+
+pub(super) const STOP_EXAMPLES: &str = "\
+Running training jobs get SIGTERM, and SIGKILL after the grace time. The command does not wait for them to end.
+
+Examples:
+  hyperband stop xgb-1
+  hyperband stop xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
+  hyperband stop --all --yes";
+
+pub(super) const EXPLAIN_EXAMPLES: &str = "\
+Works on a data directory (--data-dir), not on an --endpoint.
+
+For each rung, shows the compared value, the other trials with their values and ranks, the rule, the time and the step \
+of the decision, and the cost of the trial so far. The text output shortens long lists; the JSON output does not.
+
+Examples:
+  hyperband explain xgb-1 7
+  hyperband explain xgb-1 xgb-1-3fa1c2-7-0-1
+  hyperband explain xgb-1 7 --output json | jq '.Entries[] | select(.Rung) | .Rung.Rule'";
+
+pub(super) const COST_EXAMPLES: &str = "\
+Works on a data directory (--data-dir), not on an --endpoint.
+
+Reads the current bill of every training job from the training service.
+
+  BILLED     billable seconds
+  COMPUTED   billable seconds times the price
+  BOOKED     cost in the ledger of the tuning
+
+A job whose booked and computed costs differ is marked, with the likely reason. The exit code is 0 even with \
+differences.
+
+Examples:
+  hyperband cost xgb-1
+  hyperband cost xgb-1 --output json | jq '.TrainingJobs[] | select(.Differs)'";
+
+pub(super) const REPLAY_EXAMPLES: &str = "\
+Works on a data directory (--data-dir), not on an --endpoint. Exit code 0 if all decisions are identical, 1 if one \
+differs.
+
+Examples:
+  hyperband replay xgb-1";
+
+pub(super) const REPORT_EXAMPLES: &str = "\
+Works on a data directory (--data-dir), not on an --endpoint.
+
+Examples:
+  hyperband report xgb-1 -o report.html
+  hyperband report xgb-1 -o - > report.html";
+
+pub(super) const DOCTOR_EXAMPLES: &str = "\
+Submits one tuning with two training jobs of at most one minute each, and stops the second job early. Then compares \
+what SageMaker and CloudWatch Logs report with the assumptions in docs/UNVERIFIED.md. Asks for confirmation first and \
+takes some minutes. Stops everything that it started, also on Ctrl-C. Any training image works: a failed job gives the \
+same information.
+
+Required permissions: execute-api:Invoke (the stack's output TuningUsersPolicyArn), sagemaker:DescribeTrainingJob, \
+sagemaker:ListTrainingJobs, sagemaker:ListTags, logs:DescribeLogStreams and logs:FilterLogEvents.
+
+Optional permissions: sagemaker:StopTrainingJob for the checks stop-ended and job-absent; sagemaker:CreateTrainingJob \
+and iam:PassRole for the check name-taken. Without them, these checks are incomplete or not tried.
+
+AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_SAGEMAKER and AWS_ENDPOINT_URL_CLOUDWATCH_LOGS set the endpoints of the AWS \
+services. A stack that requires a VPC (RequireVpc) needs --subnet and --security-group.
+
+Exit code 0 if no check says no, 1 if one does, 3 if the endpoint fails.
+
+Examples:
+  hyperband doctor --role arn:aws:iam::111122223333:role/training \\
+      --s3-output s3://example-bucket/doctor \\
+      --image 683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1 \\
+      --endpoint https://abc123.execute-api.us-east-1.amazonaws.com
+  hyperband doctor --role ARN --s3-output S3_URI --image URI --spot --yes --output json \\
+      | jq '.Checks[] | select(.Verdict == \"no\")'";
+
+pub(super) const TRAINING_SERVICE_EXAMPLES: &str = "\
+Implements CreateTrainingJob, DescribeTrainingJob, StopTrainingJob, UpdateTrainingJob, ListTrainingJobs, AddTags and \
+ListTags of SageMaker, for boto3, the AWS CLI and the AWS SDKs. Each instance of a training job is one process of \
+COMMAND, as with `hyperband run`. GET /ping returns 200 once the service is ready.
+
+There is no authentication: everyone who can reach the address can start COMMAND.
+
+Prints the address as one line to standard output, and each state change of a job to standard error. SIGTERM and \
+SIGINT end all training processes and the service. After a restart on the same folder, spot jobs continue and \
+on-demand jobs have failed.
+
+An endpoint on this machine needs no AWS credentials. Amazon EventBridge rejects event sources that begin with `aws.`: \
+set --event-source if you send events to it or to an emulator that does the same.
+
+Examples:
+  hyperband training-service -- python3 train.py
+  hyperband training-service --listen 127.0.0.1:0 --output json -- ./train.sh
+  hyperband training-service --events-endpoint http://127.0.0.1:4566 --event-source test.sagemaker \\
+      --logs-endpoint http://127.0.0.1:4566 -- python3 train.py
+  AWS_ENDPOINT_URL_SAGEMAKER=http://127.0.0.1:8321 aws sagemaker list-training-jobs";

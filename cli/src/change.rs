@@ -1,0 +1,57 @@
+//! `hyperband change`: changes limits of a tuning in a data directory or at a stack. Its controller applies the change.
+
+use serde_json::{Value, json};
+use wire::change::LimitsChange;
+
+use crate::arguments::{Change, Output};
+use crate::failure::{Exit, Failure};
+use crate::orders::{OrderOutcome, Place};
+use crate::output::{print_json, print_out};
+use crate::run::ask;
+use crate::text::usd;
+
+/// Performs `hyperband change`.
+pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
+    let limits = options.limits();
+    // Validates the limits before any request.
+    LimitsChange::parse(limits.body().to_string().as_bytes())
+        .map_err(|error| ask::invalid_request(&error))?;
+    let place = Place::open(options.place.place().map_err(Failure::usage)?).await?;
+    let name = place.name(&options.name).await?;
+    if let OrderOutcome::AlreadyEnded(status) = place.change(&name, &limits).await? {
+        return Err(Failure::usage(if status == "Stopping" {
+            format!("the tuning {name} is stopping: its limits cannot be changed")
+        } else {
+            format!("the tuning {name} has already ended: {status}")
+        }));
+    }
+    let running = place.is_running();
+    match options.output {
+        Output::Json => print_json(&json(&name, &limits, running)),
+        Output::Text => {
+            let when = if running {
+                "running jobs continue"
+            } else {
+                "no `hyperband run` is active, so the change takes effect when you repeat the command line of the \
+                 tuning"
+            };
+            print_out(&format!("changed {name}: {}; {when}\n", limits_text(&limits)));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the changes with the member names of the HTTP API.
+fn json(name: &str, limits: &LimitsChange, running: bool) -> Value {
+    let mut changes = limits.body();
+    changes["HyperParameterTuningJobName"] = json!(name);
+    changes["Running"] = json!(running);
+    changes
+}
+
+fn limits_text(limits: &LimitsChange) -> String {
+    let cap = limits.cap.map(|cap| format!("cost cap {}", usd(cap)));
+    let most = limits.max_parallel.map(|most| format!("at most {most} parallel jobs"));
+    let paused = limits.paused.map(|paused| if paused { "paused" } else { "resumed" }.to_owned());
+    [cap, most, paused].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

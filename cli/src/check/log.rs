@@ -1,0 +1,278 @@
+//! Tests the metric patterns of a request on a log, line by line, as the service does.
+//!
+//! Keeps the matches of each pattern and the lines that a hint can quote, not the whole log. Assumes the log of one
+//! job, oldest line first. In a log with the newest line first, epochs decrease.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, Read};
+
+use serde_json::Value;
+use wire::algorithm::Metric;
+use wire::events::logs::{Explanation, MetricPattern};
+use wire::request::Request;
+
+use crate::check::hint::Hints;
+use crate::warning::Warning;
+
+/// Maximum bytes to keep of a line. Longer lines cannot contain a metric.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// The findings in a log.
+#[derive(Debug)]
+pub(super) struct Findings {
+    pub(super) lines: u64,
+    pub(super) metrics: Vec<Found>,
+    /// Name of the objective.
+    objective: String,
+    /// Number of the first epoch (`EpochBase`). `None` if the request has no `EpochPattern`.
+    base: Option<u32>,
+    is_hyperband: bool,
+}
+
+/// The matches of one pattern.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) name: String,
+    pub(super) regex: String,
+    pattern: MetricPattern,
+    /// Lines with a value.
+    pub(super) matched: u64,
+    /// First value, as captured.
+    pub(super) first: Option<String>,
+    pub(super) last: Option<String>,
+    /// Lines whose value is NaN or infinite.
+    pub(super) not_finite: u64,
+    /// Number of lines whose captured text is not a number, and the first such text.
+    pub(super) not_a_number: (u64, Option<String>),
+    /// Lines that are too long to be matched.
+    pub(super) too_long: u64,
+    pub(super) epochs: Epochs,
+    /// Why the pattern may have found nothing. `None` if it found a value.
+    pub(super) hint: Option<String>,
+}
+
+/// The captured epochs of one metric.
+#[derive(Debug, Default)]
+pub(super) struct Epochs {
+    seen: BTreeSet<u64>,
+    pub(super) first: Option<u64>,
+    pub(super) last: Option<u64>,
+    /// Lines that repeat the epoch of an earlier line.
+    pub(super) repeated: u64,
+    /// Lines with a lower epoch than the previous line: a restart, or a log in another order.
+    pub(super) decreased: u64,
+    /// Lines with a value but no epoch.
+    pub(super) without: u64,
+}
+
+/// Tests the patterns of `request` on a log.
+pub(super) fn read(request: &Request, mut log: impl BufRead) -> io::Result<Findings> {
+    let mut found = patterns(request);
+    let mut hints = Hints::default();
+    let mut lines = 0;
+    let mut line = Vec::new();
+    while next(&mut log, &mut line)? {
+        lines += 1;
+        let text = String::from_utf8_lossy(&line);
+        for one in &mut found {
+            one.take(&text);
+        }
+        hints.take(&text);
+    }
+    for one in &mut found {
+        if one.matched == 0 {
+            one.hint = Some(match &one.not_a_number.1 {
+                Some(captured) => format!(
+                    "the group of the pattern captures '{captured}', which is not a number; put parentheses around the \
+                     number only"
+                ),
+                None => hints.about(&one.name, &one.regex),
+            });
+        }
+    }
+    let objective = request.objective_metric().to_owned();
+    let definition = crate::plan::uncapped(request).ok();
+    let base = definition.map(|definition| definition.epochs).filter(|epochs| epochs.captured);
+    Ok(Findings {
+        lines,
+        metrics: found,
+        objective,
+        base: base.map(|epochs| epochs.base),
+        is_hyperband: request.is_hyperband(),
+    })
+}
+
+/// Reads at most [`LINE_BYTES_MAX`] bytes of the next line. Returns whether there was a line.
+fn next(log: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    if log.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', line)? == 0 {
+        return Ok(false);
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    } else {
+        log.skip_until(b'\n')?;
+    }
+    if line.last() == Some(&b'\r') {
+        line.pop();
+    }
+    Ok(true)
+}
+
+/// Returns the metric definitions of the request, and the built-in pattern of the objective if it has no definition.
+fn patterns(request: &Request) -> Vec<Found> {
+    let text =
+        |definition: &Value, member: &str| definition.get(member).and_then(Value::as_str).map(str::to_owned);
+    let given = request.metric_definitions().iter();
+    let mut named: Vec<(String, String)> =
+        given.filter_map(|one| Some((text(one, "Name")?, text(one, "Regex")?))).collect();
+    let objective = request.objective_metric();
+    if !named.iter().any(|(name, _)| name == objective)
+        && let Some(regex) = request.built_in_metric().map(Metric::pattern)
+    {
+        named.push((objective.to_owned(), regex));
+    }
+    // All patterns of a valid request compile.
+    let compiled = named.into_iter().filter_map(|(name, regex)| {
+        let pattern = MetricPattern::new(&regex, request.epoch_pattern()).ok()?;
+        Some(Found::new(name, regex, pattern))
+    });
+    compiled.collect()
+}
+
+impl Found {
+    fn new(name: String, regex: String, pattern: MetricPattern) -> Self {
+        Self {
+            name,
+            regex,
+            pattern,
+            matched: 0,
+            first: None,
+            last: None,
+            not_finite: 0,
+            not_a_number: (0, None),
+            too_long: 0,
+            epochs: Epochs::default(),
+            hint: None,
+        }
+    }
+
+    fn take(&mut self, line: &str) {
+        match self.pattern.explain(line) {
+            Explanation::TooLong => self.too_long += 1,
+            Explanation::NoMatch => {}
+            Explanation::NotANumber { captured } => {
+                self.not_a_number.0 += 1;
+                self.not_a_number.1.get_or_insert_with(|| crate::text::short(&captured, 60));
+            }
+            Explanation::Value { captured, value, index } => {
+                self.matched += 1;
+                self.not_finite += u64::from(value.is_none());
+                self.first.get_or_insert_with(|| captured.clone());
+                self.last = Some(captured);
+                self.epochs.take(index);
+            }
+        }
+    }
+}
+
+impl Epochs {
+    fn take(&mut self, index: Option<u64>) {
+        let Some(index) = index else {
+            self.without += 1;
+            return;
+        };
+        self.decreased += u64::from(self.last.is_some_and(|last| index < last));
+        self.repeated += u64::from(!self.seen.insert(index));
+        self.first.get_or_insert(index);
+        self.last = Some(index);
+    }
+
+    /// Returns how many epochs between the lowest and the highest have no line.
+    pub(super) fn missing(&self) -> u64 {
+        let (Some(least), Some(greatest)) = (self.seen.first(), self.seen.last()) else { return 0 };
+        (greatest - least)
+            .saturating_add(1)
+            .saturating_sub(u64::try_from(self.seen.len()).unwrap_or(u64::MAX))
+    }
+
+    /// Returns the lowest missing epoch.
+    pub(super) fn first_missing(&self) -> Option<u64> {
+        let pairs = self.seen.iter().zip(self.seen.iter().skip(1));
+        pairs.filter(|(one, next)| **next > **one + 1).map(|(one, _)| one + 1).next()
+    }
+}
+
+impl Findings {
+    /// Returns whether the request captures epochs from the lines.
+    pub(super) fn captures(&self) -> bool {
+        self.base.is_some()
+    }
+
+    /// Returns the problems with the objective that the log shows.
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        let Some(found) = self.metrics.iter().find(|found| found.name == self.objective) else {
+            return Vec::new();
+        };
+        if found.matched == 0 {
+            let hint = found.hint.clone().unwrap_or_default();
+            return vec![Warning::new(
+                "ObjectiveNotInLog",
+                format!(
+                    "None of the {} lines of the log has a value of the objective '{}': the tuning could not compare \
+                     its trials.",
+                    self.lines, found.name
+                ),
+                format!("Hint: {hint}."),
+            )];
+        }
+        self.epoch_warning(found).into_iter().chain(self.single_value(found)).collect()
+    }
+
+    fn epoch_warning(&self, found: &Found) -> Option<Warning> {
+        let base = self.base?;
+        let epochs = &found.epochs;
+        if epochs.without == found.matched {
+            return Some(Warning::new(
+                "EpochNotInLog",
+                format!(
+                    "EpochPattern captures no epoch in the lines with '{}': all values would be ignored.",
+                    found.name
+                ),
+                "Change EpochPattern so that its group captures a whole number from the same line, or remove it.",
+            ));
+        }
+        let least = epochs.seen.first().copied()?;
+        let (first, wanted) = (u64::from(base), u64::from(base.saturating_sub(1)));
+        if least < first {
+            return Some(Warning::new(
+                "EpochBelowBase",
+                format!(
+                    "The log counts epochs from {least}, but the request from {first}: the first epoch would be lost."
+                ),
+                format!("Set Controller.EpochBase to {wanted}."),
+            ));
+        }
+        (base == 0 && least == 1 && epochs.decreased == 0).then(|| {
+            Warning::new(
+                "EpochAboveBase",
+                "The log counts epochs from 1, but the request from 0: each epoch would count as the next one.",
+                "Set Controller.EpochBase to 1.",
+            )
+        })
+    }
+
+    /// Warns of an objective that is logged once: Hyperband compares intermediate values.
+    fn single_value(&self, found: &Found) -> Option<Warning> {
+        (self.is_hyperband && found.matched == 1 && self.lines > 1).then(|| {
+            Warning::new(
+                "ObjectiveOnceInLog",
+                format!(
+                    "Only one line of the log has a value of '{}': Hyperband cannot stop bad trials early.",
+                    found.name
+                ),
+                "Print the objective after every epoch, or use Strategy Random.",
+            )
+        })
+    }
+}

@@ -1,0 +1,28 @@
+//! Warnings about a valid request: cost, instances, search space and algorithm.
+//!
+//! Each warning follows from the request alone, and says what will happen and how to avoid it. Warning codes are stable
+//! names for programs.
+
+mod algorithm;
+mod job;
+mod space;
+
+use wire::request::Request;
+
+use crate::plan::{cap_admits, fill};
+use crate::warning::Warning;
+
+/// Returns all warnings.
+pub(super) fn all(request: &Request) -> Vec<Warning> {
+    let mut found = job::warnings(request);
+    found.extend(cap_admits(request));
+    found.extend(fill::warning(request));
+    found.extend(algorithm::warnings(request));
+    found.extend(space::warnings(request));
+    found
+}
+
+/// Returns the warning if `condition` holds.
+fn when(condition: bool, warning: impl FnOnce() -> Warning) -> Option<Warning> {
+    condition.then(warning)
+}

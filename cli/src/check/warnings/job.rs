@@ -1,0 +1,206 @@
+//! Warnings about training jobs: cost cap, spot instances, quotas, input channels and time limits.
+
+use serde_json::Value;
+use tuning::limits::SPOT_WAIT_ALLOWANCE_SECONDS;
+use wire::request::Request;
+
+use super::when;
+use crate::warning::Warning;
+
+/// A typical instance quota of a new account.
+const NEW_ACCOUNT_INSTANCES: u64 = 4;
+/// The default quota of instances per training job.
+const JOB_INSTANCES: u32 = 20;
+/// The maximum `KeepAlivePeriodInSeconds` in SageMaker's guide.
+const KEEP_ALIVE_USUAL: u64 = 3_600;
+
+pub(super) fn warnings(request: &Request) -> Vec<Warning> {
+    let own = [
+        no_cap(request),
+        without_checkpoint(request),
+        promotion_without_checkpoint(request),
+        short_wait(request),
+        quota(request),
+        job_quota(request),
+        warm_pool_quota(request),
+        long_keep_alive(request),
+        counted_epochs(request),
+        sharded(request),
+        sharded_validation(request),
+    ];
+    own.into_iter().flatten().collect()
+}
+
+fn no_cap(request: &Request) -> Option<Warning> {
+    when(request.at("Controller.MaxCostUsd").is_none(), || {
+        Warning::new(
+            "NoCostCap",
+            "The request has no cost cap: nothing limits the cost of the tuning.",
+            "Set Controller.MaxCostUsd. `hyperband plan` shows the expected cost.",
+        )
+    })
+}
+
+fn without_checkpoint(request: &Request) -> Option<Warning> {
+    when(request.is_spot() && request.checkpoint_uri().is_none(), || {
+        Warning::new(
+            "SpotWithoutCheckpoint",
+            "The request uses spot instances without CheckpointConfig: an interrupted job restarts from the beginning.",
+            "Set CheckpointConfig.S3Uri, and save and load checkpoints in LocalPath. Or use on-demand instances.",
+        )
+    })
+}
+
+fn promotion_without_checkpoint(request: &Request) -> Option<Warning> {
+    when(request.promotes() && request.checkpoint_uri().is_none(), || {
+        Warning::new(
+            "PromoteWithoutCheckpoint",
+            "The request uses RungExecution Promote without CheckpointConfig: each promoted trial restarts at its \
+             first epoch, and you pay for the repeated epochs.",
+            "Set CheckpointConfig.S3Uri, and save and load checkpoints in LocalPath. Or use RungExecution Stop.",
+        )
+    })
+}
+
+fn short_wait(request: &Request) -> Option<Warning> {
+    let runtime = request.max_runtime_seconds();
+    let wait = request.max_wait_seconds().filter(|_| request.is_spot())?;
+    let wanted = runtime.saturating_add(SPOT_WAIT_ALLOWANCE_SECONDS);
+    // For short jobs, a wait as long as the run is enough.
+    when(wait < wanted.min(runtime.saturating_mul(2)), || {
+        Warning::new(
+            "SpotWaitShort",
+            format!(
+                "MaxWaitTimeInSeconds is only {} s above MaxRuntimeInSeconds: a spot job that waits longer for \
+                 capacity is cut short.",
+                wait.saturating_sub(runtime)
+            ),
+            format!("Set MaxWaitTimeInSeconds to {wanted} or more."),
+        )
+    })
+}
+
+/// Returns the maximum number of instances of all parallel jobs.
+fn instances_at_once(request: &Request) -> u64 {
+    let asked = u64::from(request.max_parallel()).saturating_mul(u64::from(request.instance_count()));
+    asked.min(request.at("Controller.MaxInstances").and_then(Value::as_u64).unwrap_or(u64::MAX))
+}
+
+fn quota(request: &Request) -> Option<Warning> {
+    let at_once = instances_at_once(request);
+    let kind = if request.is_spot() { "spot training job" } else { "training job" };
+    when(at_once > NEW_ACCOUNT_INSTANCES, || {
+        Warning::new(
+            "InstanceQuota",
+            format!(
+                "The tuning uses up to {at_once} instances of {} at once. The quota of a new account can be \
+                 {NEW_ACCOUNT_INSTANCES} or less; jobs above the quota wait.",
+                request.instance_type()
+            ),
+            format!(
+                "Check '{} for {kind} usage' in Service Quotas. If it is below {at_once}, lower \
+                 MaxParallelTrainingJobs, or set Controller.MaxInstances.",
+                request.instance_type()
+            ),
+        )
+    })
+}
+
+fn job_quota(request: &Request) -> Option<Warning> {
+    let count = request.instance_count();
+    when(count > JOB_INSTANCES, || {
+        Warning::new(
+            "InstancesPerJobQuota",
+            format!(
+                "A training job needs {count} instances, but the default quota is {JOB_INSTANCES} per training job: \
+                 SageMaker may reject the jobs."
+            ),
+            "Request a higher quota, or lower InstanceCount.",
+        )
+    })
+}
+
+fn warm_pool_quota(request: &Request) -> Option<Warning> {
+    when(request.keep_alive_seconds() > 0, || {
+        Warning::new(
+            "WarmPoolQuota",
+            "KeepAlivePeriodInSeconds keeps instances in a warm pool. Warm pools have their own quota, which is 0 by \
+             default: SageMaker may reject the jobs.",
+            format!(
+                "Request '{} for training warm pool usage' of {} in Service Quotas, or remove \
+                 KeepAlivePeriodInSeconds.",
+                request.instance_type(),
+                instances_at_once(request)
+            ),
+        )
+    })
+}
+
+fn long_keep_alive(request: &Request) -> Option<Warning> {
+    let seconds = request.keep_alive_seconds();
+    when(seconds > KEEP_ALIVE_USUAL, || {
+        Warning::new(
+            "KeepAliveLong",
+            format!(
+                "Instances stay allocated for up to {seconds} s after a training job. You pay for them until the next \
+                 job uses them, and the cap reserves this cost for each job."
+            ),
+            format!(
+                "Set KeepAlivePeriodInSeconds to {KEEP_ALIVE_USUAL} or less: the next training job usually starts at \
+                 once."
+            ),
+        )
+    })
+}
+
+fn counted_epochs(request: &Request) -> Option<Warning> {
+    let counted = request.is_hyperband() && request.epoch_pattern().is_none() && request.is_spot();
+    when(counted, || {
+        Warning::new(
+            "EpochsCountedOnSpot",
+            "Without EpochPattern, the controller counts lines to find the epoch: a lost line or an interruption \
+             shifts all later epochs.",
+            "Print the epoch in the line of the objective, and set Controller.EpochPattern.",
+        )
+    })
+}
+
+/// Returns the names of the channels that SageMaker splits among several hosts.
+fn sharded_channels(request: &Request) -> Vec<&str> {
+    const KIND: &str = "/DataSource/S3DataSource/S3DataDistributionType";
+    let channels = request.at("TrainingJobDefinition.InputDataConfig").and_then(Value::as_array);
+    let several = channels.filter(|_| request.instance_count() > 1).into_iter().flatten();
+    let sharded =
+        several.filter(|channel| channel.pointer(KIND).is_some_and(|kind| kind == "ShardedByS3Key"));
+    sharded.filter_map(|channel| channel.get("ChannelName")?.as_str()).collect()
+}
+
+fn sharded(request: &Request) -> Option<Warning> {
+    let (channels, count) = (sharded_channels(request), request.instance_count());
+    when(!channels.is_empty(), || {
+        Warning::new(
+            "ShardedNeedsObjects",
+            format!(
+                "ShardedByS3Key splits the objects of these channels among {count} hosts: {}. A host without an object \
+                 fails or does no work.",
+                channels.join(", ")
+            ),
+            format!("Put at least {count} objects of about equal size under each S3 prefix."),
+        )
+    })
+}
+
+fn sharded_validation(request: &Request) -> Option<Warning> {
+    let evaluated = |name: &&str| ["validation", "test", "eval"].iter().any(|word| name.contains(word));
+    let name = sharded_channels(request).into_iter().find(evaluated)?;
+    Some(Warning::new(
+        "ShardedValidation",
+        format!(
+            "ShardedByS3Key splits the channel '{name}' among the hosts: the objective covers only a part of the data, \
+             or is a mean over parts."
+        ),
+        format!(
+            "Set S3DataDistributionType of '{name}' to FullyReplicated, and shard only the training data."
+        ),
+    ))
+}

@@ -1,0 +1,96 @@
+//! Warnings about the parameter ranges.
+
+use search::{Domain, Parameter, Scaling};
+use wire::request::Request;
+
+use crate::plan::uncapped;
+use crate::warning::Warning;
+
+/// Ratio of the bounds above which a linear scale rarely samples small values: 1 % of the samples are in the lowest
+/// hundredth.
+const LINEAR_RATIO: f64 = 100.0;
+/// Like [`LINEAR_RATIO`], but for learning rates and penalties, which act on a logarithmic scale.
+const RATE_RATIO: f64 = 10.0;
+/// Names of learning rates and penalties.
+const RATES: &[&str] = &[
+    "lr",
+    "eta",
+    "learning_rate",
+    "learning-rate",
+    "learningrate",
+    "weight_decay",
+    "weight-decay",
+    "wd",
+    "l1",
+    "l2",
+];
+
+pub(super) fn warnings(request: &Request) -> Vec<Warning> {
+    let Ok(definition) = uncapped(request) else { return Vec::new() };
+    definition.space.parameters().iter().filter_map(of).collect()
+}
+
+fn of(parameter: &Parameter) -> Option<Warning> {
+    let name = &parameter.name;
+    match &parameter.domain {
+        Domain::Integer { min, max, .. } if min == max => Some(single(name, &min.to_string())),
+        Domain::Continuous { min, max, .. } if min.to_bits() == max.to_bits() => {
+            Some(single(name, &min.to_string()))
+        }
+        Domain::Categorical { values } => match values.as_slice() {
+            [only] => Some(single(name, only)),
+            _ => None,
+        },
+        Domain::Integer { min, max, scaling: Scaling::Linear } => linear(name, float(*min), float(*max)),
+        Domain::Continuous { min, max, scaling: Scaling::Linear } => linear(name, *min, *max),
+        Domain::Integer { .. } | Domain::Continuous { .. } => None,
+    }
+}
+
+fn single(name: &str, value: &str) -> Warning {
+    Warning::new(
+        "RangeOfOneValue",
+        format!("The range of '{name}' has only the value {value}: all trials use it."),
+        format!("Move '{name}' to StaticHyperParameters, or widen the range."),
+    )
+}
+
+fn linear(name: &str, min: f64, max: f64) -> Option<Warning> {
+    let lower = name.to_lowercase();
+    let rate = RATES.contains(&lower.as_str()) || lower.ends_with("learning_rate");
+    let wide = |ratio: f64| min > 0.0 && max / min > ratio;
+    if wide(LINEAR_RATIO) {
+        return Some(Warning::new(
+            "LinearOverOrders",
+            format!(
+                "The range of '{name}' from {min} to {max} has a linear scale: small values are rarely sampled."
+            ),
+            "Set ScalingType to Logarithmic.",
+        ));
+    }
+    if rate && wide(RATE_RATIO) {
+        return Some(Warning::new(
+            "LinearRate",
+            format!(
+                "'{name}' looks like a learning rate or a penalty, but its range from {min} to {max} has a linear \
+                 scale: small values are rarely sampled."
+            ),
+            "Set ScalingType to Logarithmic.",
+        ));
+    }
+    (rate && min <= 0.0 && max > 0.0).then(|| {
+        Warning::new(
+            "LinearRate",
+            format!(
+                "'{name}' looks like a learning rate or a penalty, but its range from {min} has a linear scale: small \
+                 values are rarely sampled."
+            ),
+            "Set MinValue above 0 and ScalingType to Logarithmic.",
+        )
+    })
+}
+
+/// Converts an integer, clamped to 32 bits. That is precise enough for a ratio.
+fn float(number: i64) -> f64 {
+    f64::from(i32::try_from(number).unwrap_or(if number > 0 { i32::MAX } else { i32::MIN }))
+}

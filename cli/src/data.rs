@@ -1,0 +1,96 @@
+//! Opens a data directory for reading and for orders, without disturbing an active `run`.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use dynamodb::{DynamoTable, Embedded, OpenError};
+use local::host::{table_path, training_path};
+use local::training::JobRecords;
+use use_cases::lookup::{self, LookupError};
+use use_cases::store::Store;
+use wire::stored::IndexRow;
+
+use crate::closest::closest;
+use crate::failure::{Exit, Failure};
+
+/// Names per query.
+const NAMES_PER_PAGE: usize = 200;
+
+/// A data directory.
+#[derive(Debug)]
+pub(crate) struct Data {
+    pub(crate) store: Store<DynamoTable>,
+    folder: PathBuf,
+}
+
+impl Data {
+    /// Opens the table of `folder`. Returns `None` if no tuning was ever run there.
+    pub(crate) async fn open(folder: &Path) -> Result<Option<Self>, Failure> {
+        let path = table_path(folder);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let table = match Embedded::attach(&path).await {
+            // A `run` that has just started is creating it.
+            Err(OpenError::NoTable { .. }) => return Ok(None),
+            attached => attached?,
+        };
+        let store = Store::new(table.table().into());
+        Ok(Some(Self { store, folder: folder.to_owned() }))
+    }
+
+    /// Like [`Data::open`], but fails if no tuning was ever run there.
+    pub(crate) async fn existing(folder: &Path) -> Result<Self, Failure> {
+        let data = Self::open(folder).await?;
+        data.ok_or_else(|| {
+            Failure::usage(format!("no tuning was run in {}", folder.display()))
+                .hint("set --data-dir to the data directory of a `hyperband run`")
+        })
+    }
+
+    /// Returns the tuning `name`. The error for an unknown name suggests similar names.
+    pub(crate) async fn find(&self, name: &str) -> Result<IndexRow, Failure> {
+        match lookup::find(&self.store, name).await {
+            Ok(row) => Ok(row),
+            Err(LookupError::NotFound(_)) => Err(self.unknown_name(name).await?),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns all tunings, ordered by name.
+    pub(crate) async fn names(&self) -> Result<Vec<IndexRow>, Failure> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let (page, next) = lookup::list(&self.store, after, NAMES_PER_PAGE).await?;
+            all.extend(page);
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// Returns whether a `run` is active in this folder.
+    pub(crate) fn is_running(&self) -> bool {
+        // An active `run` holds this lock. A starting `run` waits for it, so this test disturbs no one.
+        let file = File::open(training_path(&self.folder).join("lock"));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// Returns the training jobs of this folder's training service.
+    pub(crate) fn training_jobs(&self) -> JobRecords {
+        JobRecords::at(&training_path(&self.folder))
+    }
+
+    async fn unknown_name(&self, name: &str) -> Result<Failure, Failure> {
+        let rows = self.names().await?;
+        let near = closest(name, rows.iter().map(|row| row.name.as_str()));
+        let hint = match near.as_slice() {
+            [] if rows.is_empty() => "there are no tunings: start one with `hyperband run`".to_owned(),
+            [] => "`hyperband list` shows all tunings".to_owned(),
+            near => format!("did you mean {}?", near.join(" or ")),
+        };
+        let place = self.folder.display();
+        Ok(Failure::usage(format!("there is no tuning '{name}' in {place}")).exit(Exit::Usage).hint(hint))
+    }
+}

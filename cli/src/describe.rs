@@ -1,0 +1,31 @@
+//! `hyperband describe`: shows one tuning.
+
+use crate::arguments::{Named, Output, Source, Where};
+use crate::data::Data;
+use crate::failure::{Exit, Failure};
+use crate::output::{print_json, print_out};
+use crate::page::Page;
+use crate::remote::Remote;
+
+/// Performs `hyperband describe`.
+pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
+    let name = &options.name;
+    match (options.place.place().map_err(Failure::usage)?, options.output) {
+        (Where::Endpoint(endpoint), Output::Json) => {
+            print_json(&Remote::connect(endpoint).await?.describe(name).await?);
+        }
+        (Where::Endpoint(endpoint), Output::Text) => {
+            print_out(&Remote::connect(endpoint).await?.page(name).await?.whole());
+        }
+        (Where::Folder(folder), output) => {
+            let data = Data::existing(&folder).await?;
+            let row = data.find(name).await?;
+            let page = Page::read(&data.store, &row.id).await?;
+            match output {
+                Output::Json => print_json(&page.described),
+                Output::Text => print_out(&page.whole()),
+            }
+        }
+    }
+    Ok(Exit::Done)
+}

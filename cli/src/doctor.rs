@@ -1,0 +1,108 @@
+//! `hyperband doctor`: tests the assumptions about AWS in a real account, and prints yes, no or not tried for each.
+//!
+//! Submits one tuning of two short jobs to the stack, and reads what SageMaker and CloudWatch Logs report about them
+//! with the credentials of the caller. A check without permission is "not tried". Must never start anything without
+//! confirmation, and must never leave a job of its own running.
+
+mod account;
+mod checks;
+mod jobs;
+mod money;
+mod request;
+mod seen;
+mod show;
+mod stack;
+#[cfg(test)]
+mod tests;
+mod verdict;
+mod visit;
+
+use std::process;
+
+use wire::names::incarnation;
+
+use crate::arguments::{Doctor, ENDPOINT_VARIABLE};
+use crate::failure::{Exit, Failure};
+use crate::output::print_err;
+use crate::question;
+use crate::remote::Remote;
+use crate::run::{Signals, ask};
+use account::Account;
+use seen::now;
+use visit::Visit;
+
+/// Performs `hyperband doctor`.
+pub(crate) async fn doctor(options: Doctor) -> Result<Exit, Failure> {
+    let name = options.name.clone().unwrap_or_else(fresh_name);
+    let request = request::request(&options, &name).map_err(|error| ask::invalid_request(&error))?;
+    let endpoint = options.place.place().map_err(Failure::usage)?.ok_or_else(|| {
+        Failure::usage("the endpoint of the stack is missing")
+            .hint(format!("set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl"))
+    })?;
+    let remote = Remote::connect(endpoint).await?;
+    let account = Account::of(&remote.client)?;
+    if !options.yes && !confirmed(&options, &name, &remote)? {
+        print_err("nothing was started\n");
+        return Ok(Exit::Done);
+    }
+    let mut signals = Signals::listen()?;
+    let mut visit = Visit::new(&remote, &account, &request, &options);
+    let made = examine(&mut visit, &mut signals).await;
+    if matches!(made, Ok(Exit::Interrupted)) {
+        print_err("stopping the tuning (press Ctrl-C again to exit at once)\n");
+    }
+    let left = tokio::select! {
+        left = visit.clean_up() => left,
+        () = signals.next() => Err(Failure::usage("interrupted during the clean-up").exit(Exit::Interrupted)),
+    };
+    let left = left.map_err(|failure| {
+        let stop = format!("hyperband stop {name}{}", options.place.location_options());
+        failure.context(format!("the tuning {name} may still be running")).hint(stop)
+    });
+    match (made, left) {
+        (Err(failure), Err(left)) => {
+            left.print();
+            Err(failure)
+        }
+        (Err(failure), Ok(())) => Err(failure),
+        (Ok(Exit::Interrupted), left) => left.map(|()| Exit::Interrupted),
+        (Ok(_), left) => {
+            let exit = show::show(&visit.seen, &name, options.output);
+            left.map(|()| exit)
+        }
+    }
+}
+
+/// Performs the examination until it ends or a signal arrives.
+async fn examine(visit: &mut Visit<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
+    tokio::select! {
+        prepared = visit.prepare() => prepared?,
+        () = signals.next() => return Ok(Exit::Interrupted),
+    }
+    // Not interruptible: an aborted submission could reach the stack after the clean-up.
+    if !visit.submit().await? {
+        return Ok(Exit::Done);
+    }
+    tokio::select! {
+        followed = visit.follow() => followed.map(|()| Exit::Done),
+        () = signals.next() => Ok(Exit::Interrupted),
+    }
+}
+
+/// Returns an unused name.
+fn fresh_name() -> String {
+    format!("doctor-{}", incarnation(format!("{} {}", now(), process::id()).as_bytes()))
+}
+
+/// Prints what the doctor would start, and asks for confirmation.
+fn confirmed(options: &Doctor, name: &str, remote: &Remote) -> Result<bool, Failure> {
+    let plan = format!(
+        "this starts the tuning {name} at {}: two training jobs on {}, one after the other, at most {} s each; the \
+         stack enforces a cost cap of ${}",
+        remote.client.endpoint(),
+        options.instance_type,
+        request::MAX_RUNTIME_SECONDS,
+        options.max_cost.typed,
+    );
+    question::confirmed(&plan, &format!("{plan}\ncontinue?"))
+}

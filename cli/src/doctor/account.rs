@@ -1,0 +1,128 @@
+//! Calls SageMaker and CloudWatch Logs directly, with the credentials of the caller.
+//!
+//! The `AWS_ENDPOINT_URL*` variables can set their endpoints. Creates a job only under a name that is already in use,
+//! so that no job starts.
+
+use api_client::{Client, Endpoint, Service, ServiceError, Target};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::remote::failed;
+
+const ALL_SERVICES: &str = "AWS_ENDPOINT_URL";
+const LOG_GROUP: &str = "/aws/sagemaker/TrainingJobs";
+/// Maximum pages to read of a listing, which can contain jobs of other users, and of a log.
+const PAGES_MAX: usize = 10;
+
+/// The response of a service.
+pub(super) type Answer = Result<Value, ServiceError>;
+
+/// The account of the stack.
+#[derive(Debug)]
+pub(super) struct Account<'a> {
+    sagemaker: Service<'a>,
+    logs: Service<'a>,
+}
+
+impl<'a> Account<'a> {
+    /// Returns the services in the Region that `client` signs for.
+    pub(super) fn of(client: &'a Client) -> Result<Self, Failure> {
+        let service = |target, own| {
+            let endpoint = endpoint_variable(own)?;
+            if endpoint.is_none() && client.endpoint().is_loopback() {
+                return Err(Failure::usage(
+                    "the endpoint is on this machine, but the endpoint of its AWS services is missing",
+                )
+                .hint(format!("set {own} or {ALL_SERVICES}")));
+            }
+            client.service(target, endpoint).map_err(failed)
+        };
+        Ok(Self {
+            sagemaker: service(Target::SageMaker, "AWS_ENDPOINT_URL_SAGEMAKER")?,
+            logs: service(Target::Logs, "AWS_ENDPOINT_URL_CLOUDWATCH_LOGS")?,
+        })
+    }
+
+    pub(super) async fn describe(&self, job: &str) -> Answer {
+        self.sagemaker.read("DescribeTrainingJob", &json!({"TrainingJobName": job})).await
+    }
+
+    pub(super) async fn tags(&self, arn: &str) -> Answer {
+        self.sagemaker.read("ListTags", &json!({"ResourceArn": arn})).await
+    }
+
+    /// Lists the running jobs of a tuning, with the same call as the sweeper.
+    pub(super) async fn running(&self, tuning: &str) -> Answer {
+        let asked = json!({
+            "StatusEquals": "InProgress", "SortBy": "CreationTime", "SortOrder": "Ascending",
+            "NameContains": tuning, "MaxResults": 100,
+        });
+        self.sagemaker.read("ListTrainingJobs", &asked).await
+    }
+
+    /// Lists the jobs created between two times (seconds since 1970), oldest first. Reads one job per page.
+    pub(super) async fn created(&self, after: i64, before: i64) -> Result<Vec<Value>, ServiceError> {
+        let mut asked = json!({
+            "SortBy": "CreationTime", "SortOrder": "Ascending", "MaxResults": 1,
+            "CreationTimeAfter": after, "CreationTimeBefore": before,
+        });
+        let mut pages = Vec::new();
+        while pages.len() < PAGES_MAX {
+            let page = self.sagemaker.read("ListTrainingJobs", &asked).await?;
+            let next = page["NextToken"].as_str().filter(|token| !token.is_empty()).map(str::to_owned);
+            pages.push(page);
+            match next {
+                Some(token) => asked["NextToken"] = json!(token),
+                None => break,
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Stops a job. Sent once, because the doctor examines the response.
+    pub(super) async fn stop(&self, job: &str) -> Answer {
+        self.sagemaker.once("StopTrainingJob", &json!({"TrainingJobName": job})).await
+    }
+
+    /// Creates a job under a name that is already in use.
+    pub(super) async fn create(&self, job: &Value) -> Answer {
+        self.sagemaker.once("CreateTrainingJob", job).await
+    }
+
+    pub(super) async fn streams(&self, job: &str) -> Answer {
+        let asked = json!({"logGroupName": LOG_GROUP, "logStreamNamePrefix": format!("{job}/")});
+        self.logs.read("DescribeLogStreams", &asked).await
+    }
+
+    /// Reads the log of a job's first host. A page can be empty although more follow. The result has a `nextToken` if
+    /// the log is incomplete.
+    pub(super) async fn lines(&self, job: &str) -> Answer {
+        let prefix = format!("{job}/algo-1-");
+        let mut asked = json!({"logGroupName": LOG_GROUP, "logStreamNamePrefix": prefix});
+        let (mut events, mut next) = (Vec::new(), Value::Null);
+        for _ in 0..PAGES_MAX {
+            let mut page = self.logs.read("FilterLogEvents", &asked).await?;
+            if let Value::Array(more) = page["events"].take() {
+                events.extend(more);
+            }
+            next = page["nextToken"].take();
+            if next.is_null() {
+                break;
+            }
+            asked["nextToken"] = next.clone();
+        }
+        Ok(json!({"events": events, "nextToken": next}))
+    }
+}
+
+/// Returns the endpoint from the variable `own`, else from the variable of all services.
+fn endpoint_variable(own: &str) -> Result<Option<Endpoint>, Failure> {
+    for name in [own, ALL_SERVICES] {
+        let address = std::env::var(name).unwrap_or_default();
+        if !address.is_empty() {
+            let read = address.parse().map(Some);
+            return read.map_err(|error| Failure::usage(format!("{name}: {error}")));
+        }
+    }
+    Ok(None)
+}

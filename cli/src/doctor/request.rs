@@ -1,0 +1,127 @@
+//! The tuning that the doctor submits: two short training jobs of any image, one after the other.
+//!
+//! The first job runs to its end. It may fail, for example because it has no data: its events, log and bill give the
+//! same information. Every number in its log counts as the objective, so that any output shows how log lines arrive.
+//! The doctor stops the second job as soon as it exists. Must never exceed the cap of the user.
+
+use serde_json::{Map, Value, json};
+use wire::request::{Request, RequestError};
+
+use crate::arguments::Doctor;
+
+/// Time limit of the jobs.
+pub(crate) const MAX_RUNTIME_SECONDS: u64 = 60;
+/// Time limit of the jobs, including the wait for spot instances.
+pub(crate) const MAX_WAIT_SECONDS: u64 = 600;
+const METRIC: &str = "doctor:number";
+/// Any number in any line.
+const NUMBER: &str = "([0-9]+)";
+const VOLUME_GIB: u64 = 10;
+
+/// Returns the request of the tuning `name`.
+pub(super) fn request(options: &Doctor, name: &str) -> Result<Request, RequestError> {
+    let statics: Map<String, Value> =
+        options.hyperparameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let mut body = json!({
+        "HyperParameterTuningJobName": name,
+        "HyperParameterTuningJobConfig": {
+            "Strategy": "Random",
+            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": METRIC},
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": 2, "MaxParallelTrainingJobs": 1},
+            "ParameterRanges": {
+                // A hyperparameter of the built-in XGBoost. Other programs can ignore it.
+                "ContinuousParameterRanges": [{"Name": "eta", "MinValue": "0.1", "MaxValue": "0.3"}],
+            },
+        },
+        "TrainingJobDefinition": {
+            "StaticHyperParameters": statics,
+            "AlgorithmSpecification": {
+                "TrainingImage": options.image,
+                "TrainingInputMode": "File",
+                "MetricDefinitions": [{"Name": METRIC, "Regex": NUMBER}],
+            },
+            "RoleArn": options.role,
+            "OutputDataConfig": {"S3OutputPath": options.s3_output},
+            "ResourceConfig": {
+                "InstanceCount": 1,
+                "InstanceType": options.instance_type,
+                "VolumeSizeInGB": VOLUME_GIB,
+            },
+            "StoppingCondition": {"MaxRuntimeInSeconds": MAX_RUNTIME_SECONDS},
+        },
+        "Controller": {"MaxCostUsd": options.max_cost.typed},
+    });
+    if !options.subnets.is_empty() {
+        body["TrainingJobDefinition"]["VpcConfig"] =
+            json!({"Subnets": options.subnets, "SecurityGroupIds": options.security_groups});
+    }
+    if options.spot {
+        let job = &mut body["TrainingJobDefinition"];
+        job["EnableManagedSpotTraining"] = json!(true);
+        job["StoppingCondition"]["MaxWaitTimeInSeconds"] = json!(MAX_WAIT_SECONDS);
+    }
+    Request::check(body)
+}
+
+/// Returns a `CreateTrainingJob` request under a name that a job of the tuning already has. It is like that job, so
+/// that only the name is invalid, but without the tuning's tags, so that the tuning ignores the job if SageMaker
+/// accepts it.
+pub(super) fn duplicate_job(request: &Request, name: &str) -> Value {
+    let definition = &request.body()["TrainingJobDefinition"];
+    let mut job = json!({"TrainingJobName": name, "HyperParameters": definition["StaticHyperParameters"]});
+    for member in ["RoleArn", "OutputDataConfig", "ResourceConfig", "StoppingCondition"] {
+        job[member] = definition[member].clone();
+    }
+    job["AlgorithmSpecification"] = json!({
+        "TrainingImage": definition["AlgorithmSpecification"]["TrainingImage"],
+        "TrainingInputMode": "File",
+    });
+    for member in ["EnableManagedSpotTraining", "VpcConfig"] {
+        if let Some(given) = definition.get(member) {
+            job[member] = given.clone();
+        }
+    }
+    job
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    fn options(more: &[&str]) -> Result<Doctor, String> {
+        let role = "arn:aws:iam::111122223333:role/training";
+        let fixed = [
+            "hyperband",
+            "doctor",
+            "--role",
+            role,
+            "--image",
+            "image:1",
+            "--s3-output",
+            "s3://example-bucket/out",
+        ];
+        let parsed =
+            Arguments::try_parse_from(fixed.iter().chain(more)).map_err(|error| error.to_string())?;
+        match parsed.command {
+            Command::Doctor(options) => Ok(options),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn regression_jobs_run_in_a_vpc_if_the_stack_requires_one() {
+        let given = ["--subnet", "subnet-1", "--subnet", "subnet-2", "--security-group", "sg-1"];
+        let request = request(&options(&given).unwrap(), "doctor-a").unwrap();
+        let vpc = json!({"Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]});
+        assert_eq!(request.body()["TrainingJobDefinition"]["VpcConfig"], vpc);
+        assert_eq!(duplicate_job(&request, "x")["VpcConfig"], vpc);
+        let without = super::request(&options(&[]).unwrap(), "doctor-a").unwrap();
+        assert!(without.body()["TrainingJobDefinition"].get("VpcConfig").is_none());
+        for alone in [["--subnet", "subnet-1"], ["--security-group", "sg-1"]] {
+            assert!(options(&alone).is_err(), "{alone:?}");
+        }
+    }
+}

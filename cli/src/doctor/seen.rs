@@ -1,0 +1,118 @@
+//! The observations of the doctor: responses with this machine's time, in milliseconds since 1970. Judges nothing.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use api_client::ServiceError;
+use serde_json::Value;
+use tuning::fact::{Fact, JobKey, Recorded};
+
+use super::account::Answer;
+use crate::page::milliseconds;
+
+/// All observations.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Whether the requests to the API were signed.
+    pub(super) signed: bool,
+    /// Whether the jobs use spot instances.
+    pub(super) spot: bool,
+    /// The training image.
+    pub(super) image: String,
+    /// The stack's message if it has no price for the jobs.
+    pub(super) unpriced: Option<String>,
+    /// Times just before and just after the submission.
+    pub(super) submitted: Option<(i64, i64)>,
+    /// The last description of the tuning.
+    pub(super) tuning: Value,
+    /// Whether the tuning has ended.
+    pub(super) over: bool,
+    /// The facts of the tuning, and when the doctor read them.
+    pub(super) facts: Vec<(i64, Recorded)>,
+    /// The jobs of the tuning.
+    pub(super) jobs: BTreeMap<JobKey, Job>,
+    /// Responses of `DescribeTrainingJob` and `StopTrainingJob` for a job that does not exist.
+    pub(super) absent: Option<(Answer, Answer)>,
+    /// Response of `StopTrainingJob` for a job that has ended.
+    pub(super) ended_stop: Option<Answer>,
+    /// Response of `CreateTrainingJob` for a name that is in use.
+    pub(super) taken: Option<Answer>,
+    /// Why `taken` was not tried.
+    pub(super) taken_skipped: Option<String>,
+    /// Log streams of the first job that ended.
+    pub(super) streams: Option<Answer>,
+    /// Log lines of the first job that ended.
+    pub(super) lines: Option<Answer>,
+    /// The `CreationTimeAfter` of a listing, in seconds since 1970, and its pages.
+    pub(super) listed: Option<(i64, Result<Vec<Value>, ServiceError>)>,
+}
+
+/// The observations of one training job.
+#[derive(Debug, Default)]
+pub(super) struct Job {
+    pub(super) name: String,
+    /// Time of the first successful description.
+    pub(super) first: Option<i64>,
+    /// The last description.
+    pub(super) last: Value,
+    /// Why it cannot be described.
+    pub(super) hidden: Option<ServiceError>,
+    /// Time of the first description with a bill, and the billed seconds.
+    pub(super) bill: Option<(i64, u64)>,
+    /// Billed seconds at the end of the examination.
+    pub(super) final_bill: Option<u64>,
+    /// Time when the listing of running jobs first contained it, or the error of the listing.
+    pub(super) listed: Option<Result<i64, ServiceError>>,
+    /// The first response of `ListTags`.
+    pub(super) tags: Option<Answer>,
+    /// Time when all tags were present.
+    pub(super) tagged: Option<i64>,
+    /// The description just before the tuning was stopped.
+    pub(super) before_stop: Option<Value>,
+}
+
+impl Job {
+    /// Returns a time of the last description, in milliseconds since 1970.
+    pub(super) fn time(&self, member: &str) -> Option<i64> {
+        milliseconds(&self.last[member])
+    }
+
+    pub(super) fn text(&self, member: &str) -> &str {
+        self.last[member].as_str().unwrap_or_default()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.text("TrainingJobStatus"), "Completed" | "Failed" | "Stopped")
+    }
+
+    /// Returns whether no more information about its bill is expected.
+    pub(super) fn is_settled(&self) -> bool {
+        self.hidden.is_some()
+            || self.has_ended() && (self.bill.is_some() || self.last["TrainingStartTime"].is_null())
+    }
+}
+
+impl Seen {
+    /// Returns the facts of a job, with the time when the doctor read them.
+    pub(super) fn of_job(&self, key: JobKey) -> impl Iterator<Item = &(i64, Recorded)> {
+        self.facts.iter().filter(move |(_, recorded)| recorded.fact.job() == Some(key))
+    }
+
+    /// Returns when SageMaker accepted the job.
+    pub(super) fn accepted(&self, key: JobKey) -> Option<i64> {
+        let mut facts = self.of_job(key);
+        facts
+            .find_map(|(_, recorded)| matches!(recorded.fact, Fact::JobStarted { .. }).then_some(recorded.at))
+    }
+
+    /// Returns the first job that has ended.
+    pub(super) fn first_ended(&self) -> Option<(JobKey, &Job)> {
+        self.jobs.iter().find(|(_, job)| job.has_ended()).map(|(key, job)| (*key, job))
+    }
+}
+
+/// Returns this machine's time, in milliseconds since 1970.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

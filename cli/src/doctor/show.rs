@@ -1,0 +1,79 @@
+//! Prints the verdicts as text or JSON.
+
+use console::{Style, style};
+use serde_json::{Value, json};
+
+use super::checks::CHECKS;
+use super::seen::Seen;
+use super::verdict::Verdict;
+use crate::arguments::Output;
+use crate::failure::Exit;
+use crate::output::{print_json, print_out_raw};
+use crate::page::dollars;
+use crate::text::{clean, usd};
+
+/// The document about the assumptions.
+const DOCUMENT: &str = "docs/UNVERIFIED.md";
+/// Width of the longest verdict.
+const WORD_WIDTH: usize = 9;
+
+/// Prints the verdict of each check and returns the exit code.
+pub(super) fn show(seen: &Seen, name: &str, output: Output) -> Exit {
+    let verdicts: Vec<Verdict> = CHECKS.iter().map(|check| (check.judge)(seen)).collect();
+    match output {
+        Output::Json => print_json(&as_json(&verdicts, seen, name)),
+        Output::Text => print_out_raw(&as_text(&verdicts, seen, name)),
+    }
+    if verdicts.iter().any(|verdict| matches!(verdict, Verdict::No(_))) { Exit::Failed } else { Exit::Done }
+}
+
+fn as_json(verdicts: &[Verdict], seen: &Seen, name: &str) -> Value {
+    let checks = CHECKS.iter().zip(verdicts).map(|(check, verdict)| {
+        let mut shown = json!({
+            "Check": check.id,
+            "Verdict": verdict.word(),
+            "Assumption": check.assumes,
+            "Seen": verdict.evidence(),
+        });
+        if matches!(verdict, Verdict::No(_)) {
+            shown["IfWrong"] = json!(check.otherwise);
+        }
+        shown
+    });
+    json!({
+        "HyperParameterTuningJobName": name,
+        "SpentUsd": seen.tuning["Controller"]["SpentUsd"],
+        "Checks": checks.collect::<Vec<Value>>(),
+    })
+}
+
+fn as_text(verdicts: &[Verdict], seen: &Seen, name: &str) -> String {
+    let mut lines = Vec::new();
+    let indent = " ".repeat(WORD_WIDTH);
+    for (check, verdict) in CHECKS.iter().zip(verdicts) {
+        let word = colour(verdict).apply_to(format!("{:WORD_WIDTH$}", verdict.word()));
+        lines.push(format!("{word}  {}: {}", check.id, check.assumes));
+        lines.push(format!("{indent}  {}", style(one_line(verdict.evidence())).dim()));
+        if matches!(verdict, Verdict::No(_)) {
+            lines.push(format!("{indent}  effect: {} ({DOCUMENT}, {})", check.otherwise, check.id));
+        }
+    }
+    let count = |word| verdicts.iter().filter(|verdict| verdict.word() == word).count();
+    let spent = dollars(&seen.tuning["Controller"]["SpentUsd"]).map_or("nothing".to_owned(), usd);
+    let (yes, no, untried) = (count("yes"), count("no"), count("not tried"));
+    lines.push(format!("\n{yes} yes, {no} no, {untried} not tried; {name} cost {spent}\n"));
+    lines.join("\n")
+}
+
+fn colour(verdict: &Verdict) -> Style {
+    match verdict {
+        Verdict::Yes(_) => Style::new().green(),
+        Verdict::No(_) => Style::new().red().bold(),
+        Verdict::NotTried(_) => Style::new().yellow(),
+    }
+}
+
+/// Returns text from outside the program on one line.
+fn one_line(text: &str) -> String {
+    clean(text).replace('\n', " ")
+}

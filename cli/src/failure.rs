@@ -1,0 +1,90 @@
+//! An error message with its exit code and a hint.
+
+use std::process::ExitCode;
+
+use console::style;
+
+use crate::output::print_err_raw;
+use crate::text::clean;
+
+/// The exit codes of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Success.
+    Done,
+    /// The tuning failed, a replay differs, or a check of the doctor says no.
+    Failed,
+    /// Invalid request or usage.
+    Usage,
+    /// Table or endpoint error.
+    Endpoint,
+    /// Interrupted by a signal.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Endpoint => 3,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+/// An error to print for the user.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Exit code.
+    pub(crate) exit: Exit,
+    error: anyhow::Error,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// An error that the user must correct.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, error: anyhow::Error::msg(message.into()), hint: None }
+    }
+
+    /// An error of the table, the disk or an endpoint.
+    pub(crate) fn endpoint(error: impl Into<anyhow::Error>) -> Self {
+        Self { exit: Exit::Endpoint, error: error.into(), hint: None }
+    }
+
+    /// Adds the operation that failed.
+    pub(crate) fn context(mut self, doing: impl Into<String>) -> Self {
+        self.error = self.error.context(doing.into());
+        self
+    }
+
+    /// Adds a hint on how to fix the problem.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Sets the exit code.
+    pub(crate) fn exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    /// Prints the error and its hint to standard error.
+    pub(crate) fn print(&self) {
+        let word = style("error:").for_stderr().red().bold();
+        print_err_raw(&format!("{word} {}\n", clean(&format!("{:#}", self.error))));
+        if let Some(hint) = &self.hint {
+            let word = style("hint:").for_stderr().cyan().bold();
+            print_err_raw(&format!("{word} {}\n", clean(hint)));
+        }
+    }
+}
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::endpoint(error)
+    }
+}

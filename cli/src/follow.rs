@@ -1,0 +1,169 @@
+//! Follows a tuning step by step and converts its facts and rulings to events.
+//!
+//! Keeps its own copy of the state, folded from the same facts and rulings as the decider's. Makes no decisions.
+
+use std::sync::Arc;
+
+use tuning::conclude::full_summary;
+use tuning::fact::{Fact, JobKey, JobPhase};
+use tuning::fold::fold;
+use tuning::money::MicroUsd;
+use tuning::ruling::Ruling;
+use tuning::state::{Incumbent, State};
+use tuning::step::Step;
+use tuning::summary::JobSummary;
+use use_cases::ports::table::{Query, Table};
+use use_cases::store::{Loaded, Store, StoreError, Tuning};
+use wire::stored;
+
+/// Steps per query.
+const STEPS_PER_PAGE: usize = 200;
+
+/// A tuning after the last step that was read.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    pub(crate) tuning: Arc<Tuning>,
+    pub(crate) state: State,
+    /// Number of the last step.
+    pub(crate) step: u64,
+}
+
+/// The first event that progress shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// All events since the submission.
+    Submission,
+    /// Only new events: an earlier process has shown the others.
+    Now,
+}
+
+/// An event of a tuning.
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// Time, in milliseconds since 1970.
+    pub(crate) at: i64,
+    /// The kind of event and its data.
+    pub(crate) what: What,
+}
+
+/// The kind of an event.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// A decision, and the job that it concludes.
+    Ruled(Ruling, Option<Box<JobSummary>>),
+    /// The best value improved.
+    Improved(Incumbent),
+    /// SageMaker reclaimed the spot instances of a job.
+    Interrupted(JobKey),
+    /// An action of a job has to wait, with the reason.
+    Deferred(JobKey, String),
+    /// A user requested a stop.
+    StopRequested,
+    /// Limits were changed.
+    LimitsChanged {
+        /// New cost cap. `None` if unchanged.
+        cap: Option<MicroUsd>,
+        /// New maximum of parallel jobs. `None` if unchanged.
+        max_parallel: Option<u32>,
+        /// Whether the tuning is now paused. `None` if unchanged.
+        paused: Option<bool>,
+    },
+}
+
+impl Follower {
+    /// Follows from the current step.
+    pub(crate) fn from_now(loaded: Loaded) -> Self {
+        let Loaded { tuning, head, state } = loaded;
+        Self { tuning, state, step: head.step }
+    }
+
+    /// Follows from the first step.
+    pub(crate) fn from_start(tuning: Arc<Tuning>) -> Self {
+        let state = State::new(&tuning.definition);
+        Self { tuning, state, step: 0 }
+    }
+
+    /// Reads all new steps. Calls `see` with the state after each step and its events.
+    pub(crate) async fn read<T: Table>(
+        &mut self,
+        store: &Store<T>,
+        mut see: impl FnMut(&State, Vec<Event>),
+    ) -> Result<(), StoreError> {
+        let id = self.tuning.id.clone();
+        let mut query = Query::prefix(stored::tuning_partition(&id), "STEP#", STEPS_PER_PAGE);
+        query.after = Some(stored::step_key(&id, self.step).sk);
+        loop {
+            let page = store.table.query(&query).await?;
+            for item in &page.items {
+                let step = stored::step(item)?;
+                let events = self.take(&step);
+                see(&self.state, events);
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Reads all new steps and returns their events.
+    pub(crate) async fn news<T: Table>(&mut self, store: &Store<T>) -> Result<Vec<Event>, StoreError> {
+        let mut news = Vec::new();
+        self.read(store, |_, events| news.extend(events)).await?;
+        Ok(news)
+    }
+
+    /// Applies the next step and returns its events.
+    pub(crate) fn take(&mut self, step: &Step) -> Vec<Event> {
+        let definition = &self.tuning.definition;
+        let best_before = self.state.incumbent.as_ref().map(|best| best.value.to_bits());
+        let mut whats = Vec::new();
+        for recorded in &step.facts {
+            fold(definition, &mut self.state, recorded);
+            whats.extend(fact_event(&recorded.fact));
+        }
+        let best = self.state.incumbent.as_ref();
+        let improved = best.filter(|best| Some(best.value.to_bits()) != best_before);
+        whats.extend(improved.cloned().map(What::Improved));
+        for ruling in &step.rulings {
+            let job = ruling.concludes().and_then(|key| {
+                let trial = self.state.trials.get(&key.trial)?;
+                let job = trial.job.as_ref().filter(|job| job.is(key))?;
+                Some(Box::new(full_summary(definition, key, trial, job)))
+            });
+            self.state.apply(definition, ruling);
+            whats.push(What::Ruled(ruling.clone(), job));
+        }
+        self.step = step.n;
+        whats.into_iter().map(|what| Event { at: step.at, what }).collect()
+    }
+}
+
+/// Returns the event for a fact. `None` if users do not need to see it.
+fn fact_event(fact: &Fact) -> Option<What> {
+    match fact {
+        Fact::StopRequested => Some(What::StopRequested),
+        Fact::LimitsChanged { cap, max_parallel, paused } => {
+            Some(What::LimitsChanged { cap: *cap, max_parallel: *max_parallel, paused: *paused })
+        }
+        Fact::JobStateChanged { job, phase: JobPhase::Interrupted, .. } => Some(What::Interrupted(*job)),
+        Fact::ActionDeferred { job, reason, .. } => Some(What::Deferred(*job, reason.clone())),
+        Fact::TuningSubmitted
+        | Fact::TimePassed
+        | Fact::JobStateChanged { .. }
+        | Fact::MetricsLogged { .. }
+        | Fact::JobDescribed { .. }
+        | Fact::LogRead { .. }
+        | Fact::JobStarted { .. }
+        | Fact::JobSeen { .. }
+        | Fact::StartRefused { .. }
+        | Fact::JobNeverStarted { .. }
+        | Fact::StopAccepted { .. }
+        | Fact::SilenceSeen { .. }
+        | Fact::BudgetGranted { .. }
+        | Fact::GrantReturned { .. }
+        | Fact::PoolSeen { .. }
+        | Fact::PoolOver { .. }
+        | Fact::NoticeGiven { .. } => None,
+    }
+}

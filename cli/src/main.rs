@@ -1,0 +1,116 @@
+//! `hyperband`: runs a tuning on this machine or on a deployed stack, and inspects tunings.
+//!
+//! Exit codes are a contract: 0 success, 1 the tuning failed, 2 invalid request or usage, 3 table or endpoint error,
+//! 130 interrupted. This crate makes no tuning decisions.
+
+mod arguments;
+mod change;
+mod check;
+mod closest;
+mod cost;
+mod data;
+mod describe;
+mod doctor;
+mod event_text;
+mod explain;
+mod failure;
+mod follow;
+mod list;
+mod orders;
+mod output;
+mod page;
+mod plan;
+mod progress;
+mod question;
+mod remote;
+mod replay;
+mod report;
+mod run;
+mod stop;
+mod submit;
+mod text;
+mod training_service;
+mod warning;
+mod watch;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use arguments::{Arguments, Command};
+use failure::{Exit, Failure};
+use output::print_out_raw;
+
+/// Worker threads of the controller. Few, because the training processes need the machine.
+const WORKERS: usize = 2;
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    // Each instance of each training job starts this shim, so it comes before any slow work.
+    if arguments.get(1).is_some_and(|first| first == "__host") {
+        return local::training::shim::shim_main(arguments.split_off(2));
+    }
+    let parsed = match Arguments::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // A closed pipe is not an error.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let result = match parsed.command {
+        Command::Completions { shell } => {
+            completions(shell);
+            Ok(Exit::Done)
+        }
+        Command::Plan(options) => plan::plan(&options),
+        Command::Check(options) => check::check(&options),
+        command => on_runtime(command),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            failure.print();
+            failure.exit.into()
+        }
+    }
+}
+
+fn on_runtime(command: Command) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::endpoint(error).context("cannot start the async runtime"))?;
+    let result = runtime.block_on(perform(command));
+    // A blocked system call must not delay the exit.
+    runtime.shutdown_background();
+    result
+}
+
+async fn perform(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(options) => run::run(options).await,
+        Command::Submit(options) => submit::submit(options).await,
+        Command::List(options) => list::list(options).await,
+        Command::Describe(options) => describe::describe(options).await,
+        Command::Watch(options) => watch::watch(options).await,
+        Command::Explain(options) => explain::explain(options).await,
+        Command::Cost(options) => cost::cost(options).await,
+        Command::Change(options) => change::change(options).await,
+        Command::Stop(options) => stop::stop(options).await,
+        Command::Replay(options) => replay::replay(options).await,
+        Command::Report(options) => report::report(options).await,
+        Command::Doctor(options) => doctor::doctor(options).await,
+        Command::TrainingService(options) => training_service::serve(options).await,
+        // `main` performs these without a runtime.
+        Command::Plan(_) | Command::Check(_) | Command::Completions { .. } => Ok(Exit::Done),
+    }
+}
+
+fn completions(shell: clap_complete::Shell) {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "hyperband", &mut script);
+    print_out_raw(&String::from_utf8_lossy(&script));
+}

@@ -1,0 +1,150 @@
+//! Sends stops and changes of limits to a data directory or an endpoint. In a data directory, its `run` performs them.
+
+use api_client::ClientError;
+use local::host::SystemClock;
+use use_cases::active::active;
+use use_cases::change::{ChangeError, change};
+use use_cases::lookup::{self, LookupError};
+use use_cases::ports::Clock;
+use wire::change::LimitsChange;
+
+use crate::arguments::Where;
+use crate::data::Data;
+use crate::failure::Failure;
+use crate::remote::{Remote, failed};
+use crate::run::ask;
+
+/// An open data directory or a connected endpoint.
+#[derive(Debug)]
+pub(crate) enum Place {
+    Folder(Box<Data>),
+    Endpoint(Box<Remote>),
+}
+
+/// A tuning that has not ended.
+#[derive(Debug)]
+pub(crate) struct Active {
+    pub(crate) name: String,
+    /// Whether a stop was already requested.
+    pub(crate) stopping: bool,
+}
+
+/// The outcome of an order.
+#[derive(Debug)]
+pub(crate) enum OrderOutcome {
+    Accepted,
+    /// The tuning had already ended, with this status.
+    AlreadyEnded(String),
+}
+
+impl Place {
+    pub(crate) async fn open(place: Where) -> Result<Self, Failure> {
+        Ok(match place {
+            Where::Folder(folder) => Self::Folder(Box::new(Data::existing(&folder).await?)),
+            Where::Endpoint(endpoint) => Self::Endpoint(Box::new(Remote::connect(endpoint).await?)),
+        })
+    }
+
+    /// Returns the name of the tuning in its original letter case.
+    pub(crate) async fn name(&self, name: &str) -> Result<String, Failure> {
+        match self {
+            Self::Folder(data) => Ok(data.find(name).await?.name),
+            Self::Endpoint(remote) => {
+                let described = remote.describe(name).await?;
+                Ok(described["HyperParameterTuningJobName"].as_str().unwrap_or(name).to_owned())
+            }
+        }
+    }
+
+    /// Returns all active tunings, and the errors for those that could not be read.
+    pub(crate) async fn active(&self) -> Result<(Vec<Active>, Vec<Failure>), Failure> {
+        match self {
+            Self::Folder(data) => {
+                let all = active(&data.store).await?;
+                let found = all.tunings.into_iter();
+                let found = found.map(|one| Active { name: one.name, stopping: one.stopping }).collect();
+                let unread = all.unread.into_iter().map(|one| {
+                    Failure::from(one.error)
+                        .context(format!("cannot stop {}: its state is unreadable", one.name))
+                });
+                Ok((found, unread.collect()))
+            }
+            Self::Endpoint(remote) => {
+                let (all, errors) = remote.client.active().await;
+                let unread =
+                    errors.into_iter().map(|error| failed(error).context("cannot list all active tunings"));
+                let shown = all.iter().filter_map(|summary| {
+                    Some(Active {
+                        name: summary["HyperParameterTuningJobName"].as_str()?.to_owned(),
+                        stopping: summary["HyperParameterTuningJobStatus"] == "Stopping",
+                    })
+                });
+                let mut shown: Vec<Active> = shown.collect();
+                // A tuning whose stop begins between the two requests is in both responses.
+                shown.sort_by(|one, other| one.name.cmp(&other.name));
+                shown.dedup_by(|one, other| one.name == other.name);
+                Ok((shown, unread.collect()))
+            }
+        }
+    }
+
+    /// Stops the tuning.
+    pub(crate) async fn stop(&self, name: &str) -> Result<OrderOutcome, Failure> {
+        match self {
+            Self::Folder(data) => match lookup::stop(&data.store, name, SystemClock.now()).await {
+                Ok(()) => Ok(OrderOutcome::Accepted),
+                Err(LookupError::AlreadyEnded(status)) => Ok(OrderOutcome::AlreadyEnded(status)),
+                Err(error) => Err(error.into()),
+            },
+            Self::Endpoint(remote) => order_outcome(remote, name, remote.client.stop(name).await).await,
+        }
+    }
+
+    /// Changes limits of the tuning.
+    pub(crate) async fn change(&self, name: &str, limits: &LimitsChange) -> Result<OrderOutcome, Failure> {
+        match self {
+            Self::Folder(data) => {
+                let body = limits.body().to_string();
+                match change(&data.store, name, body.as_bytes(), SystemClock.now()).await {
+                    Ok(()) => Ok(OrderOutcome::Accepted),
+                    Err(ChangeError::Lookup(LookupError::AlreadyEnded(status))) => {
+                        Ok(OrderOutcome::AlreadyEnded(status))
+                    }
+                    Err(ChangeError::Refused(error)) => Err(ask::invalid_request(&error)),
+                    Err(ChangeError::Lookup(error)) => Err(error.into()),
+                }
+            }
+            Self::Endpoint(remote) => {
+                order_outcome(remote, name, remote.client.change(name, limits).await).await
+            }
+        }
+    }
+
+    /// Returns whether a controller is active that performs orders now.
+    pub(crate) fn is_running(&self) -> bool {
+        match self {
+            Self::Folder(data) => data.is_running(),
+            Self::Endpoint(_) => true,
+        }
+    }
+}
+
+/// Returns the outcome of an order to a stack. If the stack rejects it, the status shows whether the tuning has ended.
+async fn order_outcome(
+    remote: &Remote,
+    name: &str,
+    answer: Result<(), ClientError>,
+) -> Result<OrderOutcome, Failure> {
+    match answer {
+        Ok(()) => Ok(OrderOutcome::Accepted),
+        Err(error) if error.is("ValidationException") => {
+            let described = remote.describe(name).await?;
+            let status = described["HyperParameterTuningJobStatus"].as_str().unwrap_or_default();
+            match status {
+                "InProgress" | "Stopping" => Err(failed(error)),
+                ended => Ok(OrderOutcome::AlreadyEnded(ended.to_owned())),
+            }
+        }
+        Err(error) => Err(remote.tuning_failure(error, name).await),
+    }
+}

@@ -1,0 +1,261 @@
+//! `hyperband plan`: shows the brackets, training jobs, cost and time of a request without starting anything.
+//!
+//! Simulates both values of `RungExecution`, whichever the request has. Without a price in the request, it shows no
+//! costs.
+
+pub(crate) mod fill;
+mod show;
+pub(crate) mod simulate;
+
+use hyperband::plan::Plan;
+use tuning::definition::{Definition, JobLimits};
+use tuning::money::MicroUsd;
+use wire::algorithm::Resume;
+use wire::request::{PriceAnswer, Request, RequestError};
+
+use crate::arguments::{self, Output};
+use crate::failure::{Exit, Failure};
+use crate::output::{print_json, print_out_raw};
+use crate::run::ask;
+use crate::text::{duration, usd};
+use crate::warning::Warning;
+use simulate::{Execution, Outcome, Setting, expected, full_set, trials_of};
+
+/// Epoch length without `--epoch-seconds`. It affects only the order in which trials reach rungs.
+const NOMINAL_EPOCH_MS: u64 = 60_000;
+
+/// The content of the plan.
+#[derive(Debug)]
+struct Outlook {
+    request: Request,
+    definition: Definition,
+    cap: Option<MicroUsd>,
+    startup_ms: u64,
+    epoch_ms: Option<u64>,
+    /// `None` for a strategy without brackets.
+    hyperband: Option<Brackets>,
+    /// Maximum cost of one job and of all jobs. `None` without a price.
+    worst: Option<(MicroUsd, MicroUsd)>,
+    /// Part of one job's maximum cost that pays for its warm pool. `None` without a warm pool or a price.
+    kept: Option<MicroUsd>,
+    warnings: Vec<Warning>,
+}
+
+/// The part of the plan that only Hyperband has.
+#[derive(Debug)]
+struct Brackets {
+    plan: Plan,
+    /// Trials of each bracket that the request's training jobs allow.
+    shares: Vec<u32>,
+    execution: Execution,
+    /// Maximum number of training jobs.
+    jobs: u32,
+    /// Whether a promoted trial continues from its checkpoint.
+    resumes: bool,
+    /// One full set of brackets with `RungExecution` `Stop`.
+    stop: Outcome,
+    /// One full set of brackets with `RungExecution` `Promote`.
+    promote: Outcome,
+    /// The request itself.
+    own: Outcome,
+}
+
+/// Performs `hyperband plan`.
+pub(crate) fn plan(options: &arguments::Plan) -> Result<Exit, Failure> {
+    let request = ask::read(&options.request, None)?;
+    let (startup, epoch) = (options.startup_seconds.0, options.epoch_seconds.map(|epoch| epoch.0));
+    let outlook = Outlook::of(request, startup, epoch).map_err(|error| ask::invalid_request(&error))?;
+    match options.output {
+        Output::Json => print_json(&show::json(&outlook)),
+        Output::Text => print_out_raw(&show::text(&outlook)),
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the definition without the cap. A definition with a cap requires a price.
+pub(crate) fn uncapped(request: &Request) -> Result<Definition, RequestError> {
+    let mut body = request.body().clone();
+    if let Some(controller) = body.get_mut("Controller").and_then(serde_json::Value::as_object_mut) {
+        controller.remove("MaxCostUsd");
+    }
+    // The plan does not depend on the creation time or the incarnation.
+    Request::from_stored(body).definition(0, "000000", &PriceAnswer::default())
+}
+
+/// Returns the limits of a new job.
+pub(crate) fn job_limits(definition: &Definition) -> JobLimits {
+    let limits = definition.limits_for(definition.job.max_runtime_seconds);
+    JobLimits { keep_alive_seconds: definition.job.keep_alive_seconds, ..limits }
+}
+
+/// Returns whether a promoted trial continues from its checkpoint, as far as the request shows.
+fn resumes(request: &Request) -> bool {
+    let works = request.built_in().is_none_or(|algorithm| algorithm.resume == Resume::Works);
+    request.checkpoint_uri().is_some() && works
+}
+
+impl Outlook {
+    fn of(request: Request, startup_ms: u64, epoch_ms: Option<u64>) -> Result<Self, RequestError> {
+        let definition = uncapped(&request)?;
+        let cap = request.cap()?;
+        let hyperband = request
+            .plan()
+            .filter(|_| request.is_hyperband())
+            .map(|plan| Brackets::of(&request, plan, startup_ms, epoch_ms.unwrap_or(NOMINAL_EPOCH_MS)));
+        let jobs = hyperband.as_ref().map_or_else(|| request.max_jobs(), |brackets| brackets.jobs);
+        let worst = definition.worst_case(job_limits(&definition)).map(|one| {
+            let all = MicroUsd(one.0.saturating_mul(u64::from(jobs)));
+            (one, cap.map_or(all, |cap| cap.min(all)))
+        });
+        let kept = definition.pool_worst_case(job_limits(&definition), 0);
+        let kept = kept.filter(|kept| *kept > MicroUsd::ZERO && worst.is_some());
+        let warnings = Vec::new();
+        let mut outlook =
+            Self { request, definition, cap, startup_ms, epoch_ms, hyperband, worst, kept, warnings };
+        outlook.warnings = outlook.warn();
+        Ok(outlook)
+    }
+
+    /// Returns the cost of an outcome. `None` without a price or without `--epoch-seconds`.
+    fn cost(&self, outcome: &Outcome) -> Option<MicroUsd> {
+        self.epoch_ms?;
+        let job = &self.definition.job;
+        let seconds = outcome.billed_ms.div_ceil(1_000);
+        job.rate.map(|rate| rate.cost(seconds, job.instance_count, job.volume_gib))
+    }
+
+    fn warn(&self) -> Vec<Warning> {
+        let Some(brackets) = &self.hyperband else { return Vec::new() };
+        let own = [self.cap_too_low(brackets), self.time_too_short(brackets)];
+        fill::warning(&self.request)
+            .into_iter()
+            .chain(cap_admits(&self.request))
+            .chain(own.into_iter().flatten())
+            .collect()
+    }
+
+    fn cap_too_low(&self, brackets: &Brackets) -> Option<Warning> {
+        let (cost, cap) = (self.cost(&brackets.own)?, self.cap?);
+        (cost > cap).then(|| {
+            Warning::new(
+                "CapEndsEarly",
+                format!(
+                    "The tuning will end early: its expected cost of {} exceeds the cap of {}.",
+                    usd(cost),
+                    usd(cap)
+                ),
+                "Raise MaxCostUsd, or lower MaxNumberOfTrainingJobs or MaxResource.",
+            )
+        })
+    }
+
+    fn time_too_short(&self, brackets: &Brackets) -> Option<Warning> {
+        let longest = u64::from(brackets.plan.max_resource()).saturating_mul(self.epoch_ms?);
+        let needed = longest.saturating_add(self.startup_ms).div_ceil(1_000);
+        let allowed = self.definition.job.max_runtime_seconds;
+        if needed > allowed {
+            return Some(Warning::new(
+                "JobsCutByMaxRuntime",
+                format!(
+                    "A job with all {} epochs needs {needed} s, but its time limit is {allowed} s: no trial reaches \
+                     the last epoch.",
+                    brackets.plan.max_resource()
+                ),
+                format!(
+                    "Set StoppingCondition.MaxRuntimeInSeconds to {needed} or more, or lower MaxResource."
+                ),
+            ));
+        }
+        let wall = brackets.own.wall_ms.div_ceil(1_000);
+        let limit = self.definition.limits.max_runtime_seconds.filter(|limit| wall > *limit)?;
+        Some(Warning::new(
+            "TuningCutByMaxRuntime",
+            format!(
+                "The tuning will end early: its expected time of {wall} s exceeds its time limit of {limit} s."
+            ),
+            "Raise ResourceLimits.MaxRuntimeInSeconds or MaxParallelTrainingJobs.",
+        ))
+    }
+}
+
+/// Returns a warning if the cap admits fewer parallel jobs than the request asks for.
+pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
+    let definition = uncapped(request).ok()?;
+    let (cap, worst) = (request.cap().ok()??, definition.worst_case(job_limits(&definition))?);
+    let (at_once, parallel) = (cap.0.checked_div(worst.0)?, u64::from(definition.limits.max_parallel));
+    (at_once < parallel).then(|| {
+        Warning::new(
+            "CapAdmitsFewerJobs",
+            format!(
+                "At first only {at_once} of {parallel} training jobs can run in parallel: each job reserves its \
+                 worst-case cost of {}, and the cap is {}.",
+                usd(worst),
+                usd(cap)
+            ),
+            "Lower the time limits of StoppingCondition to what a job needs, or raise MaxCostUsd.",
+        )
+    })
+}
+
+impl Brackets {
+    fn of(request: &Request, plan: Plan, startup_ms: u64, epoch_ms: u64) -> Self {
+        let execution = Execution::of(request);
+        let given = request.at("HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs");
+        let set = full_set(&plan, execution);
+        let jobs = if given.is_some() { request.max_jobs() } else { set };
+        let resumes = resumes(request);
+        let instances = request.instance_count().max(1);
+        let most = request.at("Controller.MaxInstances").and_then(serde_json::Value::as_u64);
+        let held = most.map_or(u32::MAX, |most| u32::try_from(most).unwrap_or(u32::MAX) / instances);
+        let workers = request.max_parallel().min(held).max(1);
+        let setting =
+            |jobs, trials| Setting { plan: &plan, jobs, trials, workers, startup_ms, epoch_ms, resumes };
+        let whole = |execution| expected(execution, &setting(full_set(&plan, execution), plan.trials()));
+        let (stop, promote) = (whole(Execution::Stop), whole(Execution::Promote));
+        let own = expected(execution, &setting(jobs, jobs));
+        let shares = fill::shares(&plan, trials_of(&plan, execution, jobs).min(plan.trials()));
+        Self { plan, shares, execution, jobs, resumes, stop, promote, own }
+    }
+
+    /// Returns a sentence that says which `RungExecution` is cheaper.
+    fn verdict(&self, startup_ms: u64, timed: bool) -> String {
+        let (stop, promote) = (&self.stop, &self.promote);
+        let further = promote.jobs.saturating_sub(stop.jobs);
+        let start_up = duration(i64::try_from(startup_ms).unwrap_or(i64::MAX));
+        let restart = if self.resumes {
+            ""
+        } else {
+            " (promoted trials restart at their first epoch, because the request does not show working checkpoints)"
+        };
+        if further == 0 {
+            return "Stop and Promote are the same here: there is only one rung.".to_owned();
+        }
+        let Some(saved) = stop.epochs.checked_sub(promote.epochs).filter(|saved| *saved > 0) else {
+            return format!(
+                "Stop is cheaper here: Promote starts {further} more jobs and does not train fewer epochs{restart}."
+            );
+        };
+        let even = startup_ms.saturating_mul(further).div_ceil(saved);
+        let bound = duration(i64::try_from(even).unwrap_or(i64::MAX));
+        if !timed {
+            return format!(
+                "Promote trains {saved} fewer epochs and starts {further} more jobs. With {start_up} per start-up, it \
+                 is cheaper if an epoch takes longer than about {bound}{restart}."
+            );
+        }
+        if promote.billed_ms < stop.billed_ms {
+            format!(
+                "Promote is cheaper here: it trains {saved} fewer epochs, which saves more than the start-ups of its \
+                 {further} additional jobs cost{restart}."
+            )
+        } else {
+            format!(
+                "Stop is cheaper here: Promote trains {saved} fewer epochs, but starts {further} more jobs, and each \
+                 start-up takes {start_up}{restart}."
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

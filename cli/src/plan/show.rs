@@ -1,0 +1,214 @@
+//! Formats the plan as text and as JSON.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use tuning::money::MicroUsd;
+
+use super::{Brackets, Execution, Outcome, Outlook};
+use crate::text::{clean, duration, table, usd};
+use crate::warning;
+
+/// Returns the plan as text.
+pub(super) fn text(outlook: &Outlook) -> String {
+    let mut text = String::new();
+    let name = clean(outlook.request.name());
+    // Writing to a string cannot fail.
+    match &outlook.hyperband {
+        Some(brackets) => {
+            let _ = writeln!(
+                text,
+                "{name}: Hyperband from {} to {} epochs, reduction factor {}\n\n{}",
+                outlook.request.min_resource(),
+                brackets.plan.max_resource(),
+                brackets.plan.eta(),
+                rung_table(brackets)
+            );
+            text.push_str(&comparison(outlook, brackets));
+        }
+        None => {
+            let _ = writeln!(
+                text,
+                "{name}: {} without brackets: each of the {} training jobs runs to its end",
+                outlook.request.strategy(),
+                outlook.request.max_jobs()
+            );
+        }
+    }
+    text.push('\n');
+    text.push_str(&own(outlook));
+    if !outlook.warnings.is_empty() {
+        let _ = write!(text, "\n{}", warning::text(&outlook.warnings));
+    }
+    text
+}
+
+fn rung_table(brackets: &Brackets) -> String {
+    let mut rows = Vec::new();
+    for (number, bracket) in brackets.plan.brackets().iter().enumerate() {
+        for (rung, planned) in bracket.rungs().iter().enumerate() {
+            let bracket = if rung == 0 { number.to_string() } else { String::new() };
+            rows.push(vec![
+                bracket,
+                rung.to_string(),
+                planned.resource.to_string(),
+                planned.slots.to_string(),
+            ]);
+        }
+    }
+    table(&["BRACKET", "RUNG", "EPOCHS", "TRIALS"], &rows, &[0, 1, 2, 3])
+}
+
+/// Returns a comparison of Stop and Promote for one full set of brackets.
+fn comparison(outlook: &Outlook, brackets: &Brackets) -> String {
+    let times = match outlook.epoch_ms {
+        Some(epoch) => format!("{} per start-up, {} per epoch", time(outlook.startup_ms), time(epoch)),
+        None => "add --epoch-seconds for times".to_owned(),
+    };
+    let row = |execution: Execution, outcome: &Outcome| {
+        let own = if execution == brackets.execution { " (this request)" } else { "" };
+        let mut row =
+            vec![format!("{}{own}", execution.name()), outcome.jobs.to_string(), outcome.epochs.to_string()];
+        if outlook.epoch_ms.is_some() {
+            row.push(time(outcome.billed_ms));
+            row.push(time(outcome.wall_ms));
+        }
+        row.extend(outlook.cost(outcome).map(usd));
+        row
+    };
+    let rows = [row(Execution::Stop, &brackets.stop), row(Execution::Promote, &brackets.promote)];
+    let head = ["RUNG EXECUTION", "JOBS", "EPOCHS", "BILLED", "WALL TIME", "EXPECTED COST"];
+    let columns = head.iter().take(rows[0].len()).copied().collect::<Vec<_>>();
+    format!(
+        "one full set of brackets, {} parallel jobs; {times}\n{}{}\n",
+        outlook.request.max_parallel(),
+        table(&columns, &rows, &[1, 2, 3, 4, 5]),
+        brackets.verdict(outlook.startup_ms, outlook.epoch_ms.is_some())
+    )
+}
+
+/// Returns the lines about the request itself.
+fn own(outlook: &Outlook) -> String {
+    let mut lines = Vec::new();
+    if let Some(brackets) = &outlook.hyperband {
+        let shares: Vec<String> = brackets.shares.iter().map(u32::to_string).collect();
+        let sets = format!("at most {} training jobs; a full set has {}", brackets.jobs, full(brackets).jobs);
+        lines.push(("this request", sets));
+        lines.push(("brackets", format!("{} trials", shares.join(" + "))));
+        lines.push(("expected", expected(outlook, &brackets.own)));
+    }
+    let cap = outlook.cap.map_or_else(|| "no cap".to_owned(), |cap| format!("cap {}", usd(cap)));
+    match outlook.worst {
+        Some((one, all)) => {
+            lines.push(("worst case", format!("{} per job, {} in total ({cap})", usd(one), usd(all))));
+            if let Some(kept) = outlook.kept {
+                let seconds = outlook.request.keep_alive_seconds();
+                lines.push(("", format!("per job, {} of it for {seconds} s in a warm pool", usd(kept))));
+            }
+        }
+        None => lines.push(("cost", format!("unknown: {}", missing_price(outlook)))),
+    }
+    let mut text = String::new();
+    for (title, line) in lines {
+        let _ = writeln!(text, "{title:<13} {line}");
+    }
+    text
+}
+
+fn full(brackets: &Brackets) -> &Outcome {
+    match brackets.execution {
+        Execution::Stop => &brackets.stop,
+        Execution::Promote => &brackets.promote,
+    }
+}
+
+fn expected(outlook: &Outlook, outcome: &Outcome) -> String {
+    let mut text = format!("{} jobs, {} epochs", outcome.jobs, outcome.epochs);
+    if outlook.epoch_ms.is_some() {
+        let _ = write!(text, ", {} billed, {} wall time", time(outcome.billed_ms), time(outcome.wall_ms));
+    }
+    if let Some(cost) = outlook.cost(outcome) {
+        let _ = write!(text, ", {}", usd(cost));
+    }
+    text
+}
+
+fn missing_price(outlook: &Outlook) -> String {
+    let kind = clean(outlook.request.instance_type());
+    format!("set Controller.InstancePricesUsdPerHour to {{\"{kind}\": <USD per hour>}}")
+}
+
+fn time(milliseconds: u64) -> String {
+    if milliseconds > 0 && milliseconds < 1_000 {
+        return format!("{milliseconds} ms");
+    }
+    duration(i64::try_from(milliseconds).unwrap_or(i64::MAX))
+}
+
+/// Returns the plan as JSON.
+pub(super) fn json(outlook: &Outlook) -> Value {
+    let request = &outlook.request;
+    let mut shown = json!({
+        "HyperParameterTuningJobName": request.name(),
+        "Strategy": request.strategy(),
+        "StartupSeconds": seconds(outlook.startup_ms),
+        "EpochSeconds": outlook.epoch_ms.map(seconds),
+        "MaxNumberOfTrainingJobs": request.max_jobs(),
+        "MaxParallelTrainingJobs": request.max_parallel(),
+        "MaxCostUsd": outlook.cap.map(dollars),
+        "WorstCaseJobUsd": outlook.worst.map(|(one, _)| dollars(one)),
+        "WorstCaseKeptUsd": outlook.kept.map(dollars),
+        "WorstCaseUsd": outlook.worst.map(|(_, all)| dollars(all)),
+        "Warnings": warning::json(&outlook.warnings),
+    });
+    if let Some(brackets) = &outlook.hyperband {
+        let plan = &brackets.plan;
+        shown["MinResource"] = json!(request.min_resource());
+        shown["MaxResource"] = json!(plan.max_resource());
+        shown["ReductionFactor"] = json!(plan.eta());
+        shown["RungExecution"] = json!(brackets.execution.name());
+        shown["MaxNumberOfTrainingJobs"] = json!(brackets.jobs);
+        shown["Brackets"] = bracket_list(brackets);
+        let outcome = |outcome: &Outcome| outcome_json(outlook, outcome);
+        shown["FullSet"] = json!({"Stop": outcome(&brackets.stop), "Promote": outcome(&brackets.promote)});
+        shown["Expected"] = outcome(&brackets.own);
+        shown["Verdict"] = json!(brackets.verdict(outlook.startup_ms, outlook.epoch_ms.is_some()));
+    }
+    shown
+}
+
+fn bracket_list(brackets: &Brackets) -> Value {
+    let list = brackets.plan.brackets().iter().zip(&brackets.shares).map(|(bracket, share)| {
+        let rungs: Vec<Value> = bracket
+            .rungs()
+            .iter()
+            .map(|rung| json!({"Resource": rung.resource, "Trials": rung.slots}))
+            .collect();
+        json!({"Trials": bracket.trials(), "TrialsOfRequest": share, "Rungs": rungs})
+    });
+    Value::Array(list.collect())
+}
+
+fn outcome_json(outlook: &Outlook, outcome: &Outcome) -> Value {
+    let timed = |milliseconds: u64| outlook.epoch_ms.map(|_| seconds(milliseconds));
+    json!({
+        "TrainingJobs": outcome.jobs,
+        "Epochs": outcome.epochs,
+        "BilledSeconds": timed(outcome.billed_ms),
+        "WallSeconds": timed(outcome.wall_ms),
+        "CostUsd": outlook.cost(outcome).map(dollars),
+    })
+}
+
+fn dollars(amount: MicroUsd) -> Value {
+    wire::request::usd(amount)
+}
+
+/// Converts milliseconds to seconds. Goes through the decimal text, so that the number is exact.
+fn seconds(milliseconds: u64) -> Value {
+    let (whole, rest) = (milliseconds / 1_000, milliseconds % 1_000);
+    if rest == 0 {
+        return json!(whole);
+    }
+    format!("{whole}.{rest:03}").parse::<f64>().map_or_else(|_| json!(whole), Value::from)
+}

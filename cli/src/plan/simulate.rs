@@ -1,0 +1,311 @@
+//! Simulates a plan in whole milliseconds, to estimate its training jobs, epochs and time.
+//!
+//! Assumes that all trials are equally likely to be the best, that a trial's rank is the same at every rung, that no
+//! job fails, and that a stop takes no time. With `Promote`, a rung closes when all its slots have ended. The
+//! simulation is deterministic: it reads no clock.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use hyperband::plan::Plan;
+use hyperband::ranking::{Direction, Score};
+use hyperband::rung::Rung;
+use wire::request::Request;
+
+/// Maximum number of simulated runs. The result is their mean.
+const RUNS_MAX: u32 = 20;
+/// Maximum number of trials over all runs. Plans with many trials get fewer runs.
+const TRIALS_SIMULATED: u32 = 20_000;
+
+/// The `RungExecution` of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Execution {
+    /// A job trains until it is stopped at a rung.
+    Stop,
+    /// A job ends at its rung. A promotion starts a new job.
+    Promote,
+}
+
+impl Execution {
+    /// Returns the value of the request.
+    pub(crate) fn of(request: &Request) -> Self {
+        let promote = request.at("Controller.RungExecution").is_some_and(|execution| execution == "Promote");
+        if promote { Self::Promote } else { Self::Stop }
+    }
+
+    /// Returns the name in requests.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "Stop",
+            Self::Promote => "Promote",
+        }
+    }
+}
+
+/// The input of a simulation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting<'a> {
+    pub(crate) plan: &'a Plan,
+    /// Maximum number of training jobs.
+    pub(crate) jobs: u32,
+    /// Maximum number of trials.
+    pub(crate) trials: u32,
+    /// Maximum number of parallel jobs.
+    pub(crate) workers: u32,
+    pub(crate) startup_ms: u64,
+    pub(crate) epoch_ms: u64,
+    /// Whether a promoted trial continues from its checkpoint.
+    pub(crate) resumes: bool,
+}
+
+/// The result of a simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Outcome {
+    pub(crate) jobs: u64,
+    pub(crate) epochs: u64,
+    /// Sum of the times of all jobs, including start-ups.
+    pub(crate) billed_ms: u64,
+    /// Time from the first start to the last end.
+    pub(crate) wall_ms: u64,
+}
+
+/// Returns the mean outcome of several runs.
+pub(crate) fn expected(execution: Execution, setting: &Setting<'_>) -> Outcome {
+    let trials = setting.trials.min(setting.jobs).max(1);
+    let runs = u64::from((TRIALS_SIMULATED / trials).clamp(1, RUNS_MAX));
+    let mut sum = Outcome::default();
+    for seed in 0..runs {
+        let one = match execution {
+            Execution::Stop => stopping(setting, seed),
+            Execution::Promote => promoting(setting, seed),
+        };
+        sum.jobs += one.jobs;
+        sum.epochs += one.epochs;
+        sum.billed_ms += one.billed_ms;
+        sum.wall_ms += one.wall_ms;
+    }
+    let mean = |total: u64| (total + runs / 2) / runs;
+    Outcome {
+        jobs: mean(sum.jobs),
+        epochs: mean(sum.epochs),
+        billed_ms: mean(sum.billed_ms),
+        wall_ms: mean(sum.wall_ms),
+    }
+}
+
+/// Running jobs, ordered by the time of their next event.
+type Queue<T> = BinaryHeap<Reverse<(u64, u32, T)>>;
+
+fn stopping(setting: &Setting<'_>, seed: u64) -> Outcome {
+    let brackets = setting.plan.brackets();
+    let mut rungs: Vec<Vec<Rung>> =
+        brackets.iter().map(|bracket| vec![Rung::default(); bracket.rungs().len()]).collect();
+    let mut started = vec![0_u32; brackets.len()];
+    let mut queue: Queue<(usize, usize, u64)> = BinaryHeap::new();
+    let mut outcome = Outcome::default();
+    let (mut trial, mut idle, mut now) = (0, setting.workers, 0);
+    let arrival = |at: u64, bracket: usize, rung: usize| {
+        at + setting.startup_ms + setting.epochs_ms(level(setting.plan, bracket, rung))
+    };
+    loop {
+        while idle > 0 && trial < setting.trials.min(setting.jobs) {
+            let bracket = next_bracket(setting.plan, &mut started);
+            queue.push(Reverse((arrival(now, bracket, 0), trial, (bracket, 0, now))));
+            (trial, idle) = (trial + 1, idle - 1);
+        }
+        let Some(Reverse((at, who, (bracket, rung, began)))) = queue.pop() else { return outcome };
+        now = at;
+        let last = brackets.get(bracket).is_none_or(|bracket| rung + 1 >= bracket.rungs().len());
+        let arrived = rungs.get_mut(bracket).and_then(|rungs| rungs.get_mut(rung));
+        let goes_on = arrived.filter(|_| !last).is_some_and(|arrived| {
+            let score = quality(seed, who);
+            let verdict = arrived.judge(Direction::Maximize, setting.plan.eta(), who, score);
+            arrived.arrive(Direction::Maximize, who, score);
+            verdict.continues
+        });
+        if goes_on {
+            queue.push(Reverse((arrival(began, bracket, rung + 1), who, (bracket, rung + 1, began))));
+        } else {
+            outcome.end(at, began, u64::from(level(setting.plan, bracket, rung)));
+            idle += 1;
+        }
+    }
+}
+
+/// A job: its trial, bracket, number of the set of brackets, and rung.
+type Job = (u32, usize, u32, usize);
+
+fn promoting(setting: &Setting<'_>, seed: u64) -> Outcome {
+    let plan = setting.plan;
+    let mut started = vec![0_u32; plan.brackets().len()];
+    let mut ended: BTreeMap<(usize, u32, usize), Vec<u32>> = BTreeMap::new();
+    let mut promoted: VecDeque<Job> = VecDeque::new();
+    let mut queue: Queue<(Job, u64)> = BinaryHeap::new();
+    let mut outcome = Outcome::default();
+    let (mut trial, mut jobs, mut idle, mut now) = (0, 0, setting.workers, 0);
+    loop {
+        while idle > 0 && jobs < setting.jobs {
+            // Promotions have precedence over new trials: they close a bracket.
+            let job = promoted.pop_front().or_else(|| {
+                (trial < setting.trials).then(|| {
+                    let bracket = next_bracket(plan, &mut started);
+                    let size = plan.brackets().get(bracket).map_or(1, |bracket| bracket.trials().max(1));
+                    let set = started.get(bracket).map_or(0, |count| (count - 1) / size);
+                    trial += 1;
+                    (trial - 1, bracket, set, 0)
+                })
+            });
+            let Some(job) = job else { break };
+            let end = now + setting.startup_ms + setting.epochs_ms(setting.epochs_of(job));
+            queue.push(Reverse((end, job.0, (job, now))));
+            (jobs, idle) = (jobs + 1, idle - 1);
+        }
+        let Some(Reverse((at, _, (job, began)))) = queue.pop() else { return outcome };
+        now = at;
+        idle += 1;
+        outcome.end(at, began, u64::from(setting.epochs_of(job)));
+        let (who, bracket, set, rung) = job;
+        let here = ended.entry((bracket, set, rung)).or_default();
+        here.push(who);
+        let slots = |rung: usize| plan.brackets().get(bracket)?.rungs().get(rung).map(|rung| rung.slots);
+        if slots(rung).is_some_and(|slots| here.len() == count(slots)) {
+            let mut best: Vec<(u32, Score)> = here.iter().map(|who| (*who, quality(seed, *who))).collect();
+            best = Rung::from_entries(Direction::Maximize, best).entries().to_vec();
+            let further = slots(rung + 1).map_or(0, count);
+            promoted.extend(best.iter().take(further).map(|(who, _)| (*who, bracket, set, rung + 1)));
+        }
+    }
+}
+
+impl Setting<'_> {
+    fn epochs_ms(&self, epochs: u32) -> u64 {
+        u64::from(epochs).saturating_mul(self.epoch_ms)
+    }
+
+    /// Returns how many epochs the job trains.
+    fn epochs_of(&self, (_, bracket, _, rung): Job) -> u32 {
+        let before = rung.checked_sub(1).filter(|_| self.resumes);
+        level(self.plan, bracket, rung) - before.map_or(0, |before| level(self.plan, bracket, before))
+    }
+}
+
+impl Outcome {
+    fn end(&mut self, at: u64, began: u64, epochs: u64) {
+        self.jobs += 1;
+        self.epochs += epochs;
+        self.billed_ms += at - began;
+        self.wall_ms = self.wall_ms.max(at);
+    }
+}
+
+/// Returns the number of training jobs of one full set of brackets.
+pub(crate) fn full_set(plan: &Plan, execution: Execution) -> u32 {
+    let slots =
+        |bracket: &hyperband::plan::BracketPlan| bracket.rungs().iter().map(|rung| rung.slots).sum::<u32>();
+    match execution {
+        Execution::Stop => plan.trials(),
+        Execution::Promote => plan.brackets().iter().map(slots).sum(),
+    }
+}
+
+/// Returns how many trials `jobs` training jobs suffice for, including promotions, in proportion to a full set.
+pub(crate) fn trials_of(plan: &Plan, execution: Execution, jobs: u32) -> u32 {
+    let trials = u64::from(jobs) * u64::from(plan.trials()) / u64::from(full_set(plan, execution).max(1));
+    u32::try_from(trials).unwrap_or(u32::MAX)
+}
+
+fn next_bracket(plan: &Plan, started: &mut [u32]) -> usize {
+    let bracket = plan.next_bracket(started);
+    if let Some(count) = started.get_mut(bracket) {
+        *count += 1;
+    }
+    bracket
+}
+
+fn level(plan: &Plan, bracket: usize, rung: usize) -> u32 {
+    plan.brackets().get(bracket).and_then(|bracket| bracket.rungs().get(rung)).map_or(0, |rung| rung.resource)
+}
+
+fn count(slots: u32) -> usize {
+    usize::try_from(slots).unwrap_or(usize::MAX)
+}
+
+/// Returns the pseudorandom score of a trial: `SplitMix64` of the seed and the trial.
+fn quality(seed: u64, trial: u32) -> Score {
+    let mut bits = (seed << 32 | u64::from(trial)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    Score::of(f64::from(u32::try_from((bits ^ (bits >> 31)) >> 32).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(plan: &Plan, workers: u32) -> Setting<'_> {
+        let (jobs, trials) = (full_set(plan, Execution::Promote), plan.trials());
+        Setting { plan, jobs, trials, workers, startup_ms: 10, epoch_ms: 1, resumes: true }
+    }
+
+    #[test]
+    fn promote_trains_exactly_the_epochs_of_the_plan() {
+        let plan = Plan::hyperband(1, 9, 3).unwrap();
+        // 9 x 1 + 3 x 2 + 1 x 6, 5 x 3 + 1 x 6, 3 x 9 epochs.
+        let outcome = expected(Execution::Promote, &setting(&plan, 1));
+        assert_eq!((outcome.jobs, outcome.epochs), (9 + 3 + 1 + 5 + 1 + 3, 9 + 6 + 6 + 15 + 6 + 27));
+        assert_eq!(outcome.billed_ms, 22 * 10 + 69);
+        assert_eq!(outcome.wall_ms, outcome.billed_ms, "one at a time");
+        let restarted = expected(Execution::Promote, &Setting { resumes: false, ..setting(&plan, 1) });
+        assert_eq!(
+            restarted.epochs,
+            9 + 9 + 9 + 15 + 9 + 27,
+            "without a checkpoint, each job starts at its first epoch"
+        );
+    }
+
+    #[test]
+    fn stop_starts_each_trial_once_and_trains_at_least_the_epochs_of_promote() {
+        let plan = Plan::hyperband(1, 9, 3).unwrap();
+        let outcome = expected(Execution::Stop, &setting(&plan, 4));
+        assert_eq!(outcome.jobs, 17);
+        // At least the epochs of Promote, and fewer than all epochs of all trials.
+        assert!((69..17 * 9).contains(&outcome.epochs), "{outcome:?}");
+        assert_eq!(outcome.billed_ms, 17 * 10 + outcome.epochs);
+        assert!(outcome.wall_ms >= outcome.billed_ms / 4);
+    }
+
+    #[test]
+    fn the_job_limit_includes_promotions() {
+        let plan = Plan::hyperband(1, 9, 3).unwrap();
+        for jobs in [1, 5, 12, 40] {
+            let limited = Setting { jobs, trials: jobs, ..setting(&plan, 3) };
+            assert_eq!(expected(Execution::Stop, &limited).jobs, u64::from(jobs));
+            assert_eq!(expected(Execution::Promote, &limited).jobs, u64::from(jobs));
+        }
+    }
+
+    #[test]
+    fn with_a_single_rung_stop_and_promote_are_the_same() {
+        let plan = Plan::hyperband(9, 9, 3).unwrap();
+        let stop = expected(Execution::Stop, &setting(&plan, 2));
+        assert_eq!(stop, expected(Execution::Promote, &setting(&plan, 2)));
+        assert_eq!(stop, Outcome { jobs: 1, epochs: 9, billed_ms: 19, wall_ms: 19 });
+    }
+
+    #[test]
+    fn the_same_setting_gives_the_same_outcome() {
+        let plan = Plan::hyperband(1, 81, 3).unwrap();
+        for execution in [Execution::Stop, Execution::Promote] {
+            assert_eq!(expected(execution, &setting(&plan, 7)), expected(execution, &setting(&plan, 7)));
+        }
+    }
+
+    #[test]
+    fn the_largest_tuning_can_be_simulated() {
+        let plan = Plan::hyperband(1, 20_000, 2).unwrap();
+        let largest = Setting { jobs: 10_000, trials: 10_000, ..setting(&plan, 100) };
+        for execution in [Execution::Stop, Execution::Promote] {
+            assert_eq!(expected(execution, &largest).jobs, 10_000);
+        }
+    }
+}

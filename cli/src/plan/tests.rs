@@ -1,0 +1,153 @@
+//! Tests of plans with numbers that can be calculated by hand.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn request(change: impl FnOnce(&mut Value)) -> Request {
+    let mut body: Value = serde_json::from_str(include_str!("../../../examples/hello/request.json")).unwrap();
+    change(&mut body);
+    Request::check(body).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn outlook(change: impl FnOnce(&mut Value)) -> Outlook {
+    Outlook::of(request(change), 180_000, Some(30_000)).unwrap()
+}
+
+fn codes(outlook: &Outlook) -> Vec<&'static str> {
+    outlook.warnings.iter().map(|warning| warning.code).collect()
+}
+
+fn jobs(body: &mut Value, jobs: u32) {
+    body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(jobs);
+}
+
+#[test]
+fn the_worst_case_follows_from_the_time_limits_and_is_at_most_the_cap() {
+    // 120 s of waiting, 120 s to stop and 180 s to upload at 0.115 USD an hour.
+    let one = MicroUsd(13_417);
+    let free = outlook(|body| {
+        body["Controller"].as_object_mut().unwrap().remove("MaxCostUsd");
+    });
+    assert_eq!(free.worst, Some((one, MicroUsd(one.0 * 30))));
+    assert_eq!(outlook(|_| {}).worst, Some((one, MicroUsd(one.0 * 30))));
+    assert_eq!(
+        outlook(|body| body["Controller"]["MaxCostUsd"] = json!(0.1)).worst,
+        Some((one, MicroUsd(100_000)))
+    );
+}
+
+#[test]
+fn the_worst_case_of_a_job_includes_its_warm_pool() {
+    let on_demand = |body: &mut Value, seconds: u32| {
+        let job = &mut body["TrainingJobDefinition"];
+        job["EnableManagedSpotTraining"] = json!(false);
+        job["StoppingCondition"] = json!({"MaxRuntimeInSeconds": 60});
+        job["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(seconds);
+        body["Controller"]["MaxCostUsd"] = json!(5);
+    };
+    let plain = outlook(|body| on_demand(body, 0));
+    let kept = outlook(|body| on_demand(body, 600));
+    // 60 s of running, 120 s to stop, 180 s to upload, and 660 s in the warm pool, at 0.115 USD an hour.
+    assert_eq!((plain.worst.unwrap().0, plain.kept), (MicroUsd(11_500), None));
+    assert_eq!(kept.kept, Some(MicroUsd(21_084)));
+    assert_eq!(kept.worst.unwrap().0, MicroUsd(11_500 + 21_084));
+    let text = show::text(&kept);
+    assert!(text.contains("\n              per job, $0.0211 of it for 600 s in a warm pool\n"), "{text}");
+    assert!(!show::text(&plain).contains("warm pool"));
+    assert_eq!(show::json(&kept)["WorstCaseKeptUsd"], json!(0.021_084));
+    assert_eq!(show::json(&plain)["WorstCaseKeptUsd"], Value::Null);
+}
+
+#[test]
+fn without_a_price_the_plan_has_no_cost() {
+    let outlook = outlook(|body| {
+        body["Controller"].as_object_mut().unwrap().remove("InstancePricesUsdPerHour");
+    });
+    assert_eq!((outlook.worst, outlook.cost(&outlook.hyperband.as_ref().unwrap().stop)), (None, None));
+    assert!(show::text(&outlook).contains("InstancePricesUsdPerHour to {\"ml.m5.large\": <USD per hour>}"));
+}
+
+#[test]
+fn jobs_that_do_not_fill_a_bracket_cause_a_warning_with_suggestions() {
+    let few = outlook(|body| jobs(body, 5));
+    let warning = few.warnings.iter().find(|warning| warning.code == "MaxJobsFillNoBracket").unwrap();
+    assert!(
+        warning.message.starts_with("5 training jobs do not fill a bracket: bracket 0 gets "),
+        "{warning:?}"
+    );
+    assert!(warning.advice.contains("MaxNumberOfTrainingJobs to 49"), "{warning:?}");
+    assert!(warning.advice.contains("MinResource to 4 (brackets of 3 + 2 trials)"), "{warning:?}");
+    assert!(!codes(&outlook(|body| jobs(body, 49))).contains(&"MaxJobsFillNoBracket"));
+}
+
+#[test]
+fn limits_that_end_a_tuning_early_cause_warnings() {
+    assert!(codes(&outlook(|body| body["Controller"]["MaxCostUsd"] = json!(0.02))).contains(&"CapEndsEarly"));
+    assert!(codes(&outlook(|_| {})).contains(&"JobsCutByMaxRuntime"), "27 epochs of 30 s in 60 s");
+    let roomy = outlook(|body| {
+        body["TrainingJobDefinition"]["StoppingCondition"] =
+            json!({"MaxRuntimeInSeconds": 3_600, "MaxWaitTimeInSeconds": 7_200});
+        body["Controller"]["MaxCostUsd"] = json!(100);
+        jobs(body, 49);
+    });
+    assert_eq!(codes(&roomy), Vec::<&str>::new());
+    let short = outlook(|body| {
+        body["TrainingJobDefinition"]["StoppingCondition"] =
+            json!({"MaxRuntimeInSeconds": 3_600, "MaxWaitTimeInSeconds": 7_200});
+        body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxRuntimeInSeconds"] = json!(600);
+        jobs(body, 49);
+    });
+    assert!(codes(&short).contains(&"TuningCutByMaxRuntime"));
+    assert!(codes(&short).contains(&"CapAdmitsFewerJobs"), "{:?}", short.warnings);
+}
+
+#[test]
+fn the_verdict_names_the_execution_with_the_smaller_bill() {
+    for (startup, epoch) in [(180_000, 1_000), (180_000, 30_000), (10_000, 600_000), (0, 1_000)] {
+        let outlook = Outlook::of(request(|_| {}), startup, Some(epoch)).unwrap();
+        let brackets = outlook.hyperband.unwrap();
+        let verdict = brackets.verdict(startup, true);
+        let cheaper = if brackets.promote.billed_ms < brackets.stop.billed_ms { "Promote" } else { "Stop" };
+        assert!(verdict.starts_with(&format!("{cheaper} is cheaper here")), "{verdict}");
+    }
+    // Without start-up time, only the epochs count, and Promote trains fewer.
+    let free = Outlook::of(request(|_| {}), 0, Some(1_000)).unwrap().hyperband.unwrap();
+    assert!(free.promote.epochs < free.stop.epochs && free.verdict(0, true).starts_with("Promote"));
+}
+
+#[test]
+fn an_algorithm_without_working_checkpoints_restarts_promoted_trials() {
+    let xgboost = outlook(|body| {
+        body["HyperParameterTuningJobConfig"]["HyperParameterTuningJobObjective"]["MetricName"] =
+            json!("validation:auc");
+        body["TrainingJobDefinition"]["AlgorithmSpecification"] =
+            json!({"TrainingInputMode": "File", "AlgorithmName": "xgboost"});
+    });
+    let brackets = xgboost.hyperband.unwrap();
+    // 27 x 1 + 9 x 3 + 3 x 9 + 27, 12 x 3 + 4 x 9 + 27, 6 x 9 + 2 x 27, 4 x 27.
+    assert_eq!((brackets.resumes, brackets.promote.epochs), (false, 108 + 99 + 108 + 108));
+    assert!(brackets.verdict(180_000, true).contains("restart at their first epoch"));
+}
+
+#[test]
+fn without_epoch_seconds_the_plan_has_no_times() {
+    let outlook = Outlook::of(request(|_| {}), 180_000, None).unwrap();
+    let text = show::text(&outlook);
+    assert!(text.contains("add --epoch-seconds for times") && !text.contains("WALL TIME"), "{text}");
+    let shown = show::json(&outlook);
+    assert_eq!((&shown["EpochSeconds"], &shown["Expected"]["CostUsd"]), (&Value::Null, &Value::Null));
+    assert!(shown["Verdict"].as_str().unwrap().contains("if an epoch takes longer than about"));
+}
+
+#[test]
+fn random_search_has_no_brackets() {
+    let outlook = outlook(|body| {
+        let config = body["HyperParameterTuningJobConfig"].as_object_mut().unwrap();
+        config["Strategy"] = json!("Random");
+        config.remove("StrategyConfig");
+    });
+    assert!(outlook.hyperband.is_none() && outlook.worst.is_some());
+    let text = show::text(&outlook);
+    assert!(text.starts_with("hello: Random without brackets: each of the 30 training jobs runs"), "{text}");
+}

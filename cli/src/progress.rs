@@ -1,0 +1,110 @@
+//! Shows the progress of a tuning on standard error: bars on a terminal, else one line per event.
+
+mod bars;
+mod rows;
+
+use std::io::IsTerminal;
+
+use tuning::ruling::Ruling;
+
+use crate::event_text::event_line;
+use crate::follow::{Event, Follower, Since, What};
+use crate::output::print_err;
+use crate::text::{clean, clock};
+use bars::Bars;
+
+/// The display of progress. `bars` is `None` outside a terminal.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bars: Option<Bars>,
+}
+
+impl Progress {
+    /// Starts the display of a tuning.
+    pub(crate) fn begin(follower: &Follower, since: Since) -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let bars = (std::io::stderr().is_terminal() && !dumb).then(Bars::new);
+        let progress = Self { bars };
+        let definition = &follower.tuning.definition;
+        let continuing = if since == Since::Now { "continuing; " } else { "" };
+        progress.print(&format!(
+            "{}: {continuing}up to {} training jobs, {} in parallel",
+            definition.name, definition.limits.max_jobs, definition.limits.max_parallel
+        ));
+        progress
+    }
+
+    /// Shows new events and the current state.
+    pub(crate) fn show(&mut self, follower: &Follower, news: &[Event]) {
+        let definition = &follower.tuning.definition;
+        for event in news {
+            if self.bars.is_some() && is_seen_in_bars(&event.what) {
+                continue;
+            }
+            if let Some(text) = event_line(definition, &event.what) {
+                let since = clock(event.at.saturating_sub(definition.created));
+                self.print(&format!("{since:>7}  {text}"));
+            }
+        }
+        if let Some(bars) = &mut self.bars {
+            bars.draw(follower);
+        }
+    }
+
+    /// Shows a problem that blocks the tuning. `None` means that the problem is over.
+    pub(crate) fn warn(&self, trouble: Option<&str>) {
+        let text = match trouble {
+            Some(trouble) => format!(
+                "warning: {trouble}\nhint: no data is lost. The tuning continues once the problem is fixed. You can \
+                 also interrupt it with Ctrl-C and continue later"
+            ),
+            None => "the table is available again".to_owned(),
+        };
+        self.print(&text);
+    }
+
+    /// Shows a message that is not an event.
+    pub(crate) fn note(&self, text: &str) {
+        self.print(text);
+    }
+
+    /// Removes the bars.
+    pub(crate) fn end(&mut self) {
+        if let Some(bars) = self.bars.take() {
+            bars.clear();
+        }
+    }
+
+    /// Prints a line. Cleans it, because names and messages come from outside the program.
+    fn print(&self, text: &str) {
+        match &self.bars {
+            Some(bars) => bars.print(&clean(text)),
+            None => print_err(&format!("{text}\n")),
+        }
+    }
+}
+
+impl Drop for Progress {
+    /// Removes the bars on every exit path.
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Returns whether the bars already show the event.
+fn is_seen_in_bars(what: &What) -> bool {
+    match what {
+        // A promotion has its own line.
+        What::Ruled(Ruling::StartOrdered { job, launch, .. }, _) => {
+            job.attempt == 1 || launch.resource.is_some()
+        }
+        What::Ruled(Ruling::TrialJudged { verdict, .. }, _) => verdict.continues,
+        What::Ruled(Ruling::StopOrdered { .. } | Ruling::RungReached { .. }, _) => true,
+        What::Ruled(..)
+        | What::Improved(_)
+        | What::Interrupted(_)
+        | What::Deferred(..)
+        | What::LimitsChanged { .. }
+        | What::StopRequested => false,
+    }
+}

@@ -1,0 +1,90 @@
+//! Tunings at an endpoint: a deployed stack or another server of its API. Converts its errors to [`Failure`]s.
+
+use api_client::{Client, ClientError, Endpoint};
+use serde_json::Value;
+use wire::request::RequestError;
+
+use crate::closest::closest;
+use crate::failure::{Exit, Failure};
+use crate::page::Page;
+use crate::run::ask;
+
+/// Error code of the API for an unknown name.
+const NOT_FOUND: &str = "ResourceNotFound";
+
+/// A connection to a stack.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    pub(crate) client: Client,
+}
+
+impl Remote {
+    /// Connects to the stack at `endpoint` with the credentials of the environment.
+    pub(crate) async fn connect(endpoint: Endpoint) -> Result<Self, Failure> {
+        let client = Client::connect(endpoint).await.map_err(failed)?;
+        Ok(Self { client })
+    }
+
+    /// Describes the tuning `name`. The error for an unknown name suggests similar names.
+    pub(crate) async fn describe(&self, name: &str) -> Result<Value, Failure> {
+        match self.client.describe(name).await {
+            Ok(described) => Ok(described),
+            Err(error) => Err(self.tuning_failure(error, name).await),
+        }
+    }
+
+    /// Returns the tuning `name` with its jobs.
+    pub(crate) async fn page(&self, name: &str) -> Result<Page, Failure> {
+        let described = self.describe(name).await?;
+        let jobs = self.client.training_jobs(name).await.map_err(failed)?;
+        Ok(Page { described, jobs })
+    }
+
+    /// Converts the error of a call about the tuning `name`.
+    pub(crate) async fn tuning_failure(&self, error: ClientError, name: &str) -> Failure {
+        if !error.is(NOT_FOUND) {
+            return failed(error);
+        }
+        // One page of names is enough for a suggestion. If it cannot be read, there is no suggestion.
+        let newest = self.client.newest().await;
+        let (newest, none) = newest.map_or_else(
+            |_| (Vec::new(), false),
+            |(all, more)| {
+                let none = all.is_empty() && !more;
+                (all, none)
+            },
+        );
+        let names = newest.iter().filter_map(|shown| shown["HyperParameterTuningJobName"].as_str());
+        let near = closest(name, names);
+        let hint = match near.as_slice() {
+            [] if none => "there are no tunings: start one with `hyperband submit`".to_owned(),
+            [] => "`hyperband list` shows all tunings".to_owned(),
+            near => format!("did you mean {}?", near.join(" or ")),
+        };
+        let place = self.client.endpoint();
+        Failure::usage(format!("there is no tuning '{name}' at {place}")).hint(hint)
+    }
+}
+
+/// Converts an error of the client.
+pub(crate) fn failed(error: ClientError) -> Failure {
+    let (usage, hint) = (error.is_usage(), error.hint());
+    let failure = match error {
+        ClientError::Refused(refusal) if !refusal.violations.is_empty() => {
+            ask::invalid_request(&RequestError {
+                code: wire::request::ErrorCode::ValidationException,
+                message: refusal.message,
+                violations: refusal.violations,
+            })
+        }
+        ClientError::Refused(refusal) if refusal.code == "ResourceInUse" => {
+            Failure::usage(refusal.message).hint("use another --name")
+        }
+        error => Failure::endpoint(error),
+    };
+    let failure = failure.exit(if usage { Exit::Usage } else { Exit::Endpoint });
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,55 @@
+//! `hyperband report`: writes a tuning as one self-contained HTML file.
+//!
+//! [`html::page`] is a pure function of [`facts::Facts`]. This file only reads the table and writes the file.
+
+mod chart;
+mod curves;
+mod escape;
+mod facts;
+mod html;
+mod money;
+mod tables;
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::arguments::Report;
+use crate::data::Data;
+use crate::failure::{Exit, Failure};
+use crate::output::{print_err, print_out_raw};
+use facts::Facts;
+
+/// Performs `hyperband report`.
+pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
+    let data = Data::existing(&options.place.data_dir).await?;
+    let row = data.find(&options.name).await?;
+    let facts = Facts::read(&data.store, &row.id).await?;
+    let page = html::page(&facts);
+    if options.file == Path::new("-") {
+        print_out_raw(&page);
+        return Ok(Exit::Done);
+    }
+    write(&options.file, &page).map_err(|error| {
+        Failure::usage(error.to_string()).context(format!("cannot write {}", options.file.display()))
+    })?;
+    print_err(&format!("wrote {} ({} KB)\n", options.file.display(), page.len().div_ceil(1024)));
+    Ok(Exit::Done)
+}
+
+/// Replaces the file atomically, so that a browser never reads a partial file.
+fn write(path: &Path, page: &str) -> std::io::Result<()> {
+    // A device or a pipe cannot be replaced.
+    if path.metadata().is_ok_and(|file| !file.is_file()) {
+        return std::fs::write(path, page);
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let fresh = path.with_file_name(name);
+    let written = std::fs::File::create(&fresh)
+        .and_then(|mut file| file.write_all(page.as_bytes()))
+        .and_then(|()| std::fs::rename(&fresh, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&fresh);
+    }
+    written
+}

@@ -1,0 +1,66 @@
+//! The training command, and the command line of this process.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+use crate::text::quoted;
+
+/// Resolves the program of the command to an absolute path. Finds a mistyped name before a training job starts.
+pub(crate) fn resolve(command: &[OsString]) -> Result<Vec<OsString>, Failure> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Failure::usage("the training command is empty"));
+    };
+    let shown = program.display();
+    let name = Path::new(program);
+    let found = if name.components().count() > 1 || program.as_encoded_bytes().contains(&b'/') {
+        std::path::absolute(name).ok().filter(|path| is_program(path))
+    } else {
+        let folders: Vec<PathBuf> =
+            env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
+        folders.iter().map(|folder| folder.join(name)).find(|path| is_program(path))
+    };
+    let found = found.ok_or_else(|| {
+        let failure = Failure::usage(format!("the training command '{shown}' is not an executable program"));
+        if name.is_file() {
+            failure.hint(format!("make it executable (chmod +x), or add its interpreter: -- sh {shown}"))
+        } else {
+            failure.hint("after --, give a program in $PATH or its path, then its arguments")
+        }
+    })?;
+    Ok(std::iter::once(found.into_os_string()).chain(arguments.iter().cloned()).collect())
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// Returns the command that starts this program as the shim of a training process.
+pub(crate) fn shim() -> Result<Vec<OsString>, Failure> {
+    let program =
+        env::current_exe().map_err(|error| Failure::endpoint(error).context("cannot find this program"))?;
+    Ok(vec![program.into_os_string(), "__host".into()])
+}
+
+/// Returns the command line of this process, quoted for a shell.
+pub(super) fn line() -> String {
+    env::args().map(|argument| quoted(&argument)).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_in_the_path_or_by_its_own_path() {
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let found = resolve(&words(&["sh", "-c", "true"])).unwrap();
+        assert!(Path::new(&found[0]).is_absolute());
+        assert_eq!(found[1..], words(&["-c", "true"]));
+        assert!(resolve(&words(&["no-such-program-anywhere"])).is_err());
+        assert!(resolve(&words(&["/etc/passwd"])).is_err());
+        assert!(resolve(&[]).is_err());
+    }
+}

@@ -1,0 +1,38 @@
+//! `hyperband stop`: requests the stop of a tuning in a data directory or at a stack. Its controller performs the stop.
+
+mod all;
+
+use serde_json::json;
+
+use crate::arguments::{Output, Stop};
+use crate::failure::{Exit, Failure};
+use crate::orders::{OrderOutcome, Place};
+use crate::output::{print_json, print_out};
+
+/// Performs `hyperband stop`.
+pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
+    let place = Place::open(options.place.place().map_err(Failure::usage)?).await?;
+    let Some(name) = &options.name else { return all::stop_all(&options, &place).await };
+    let name = place.name(name).await?;
+    if let OrderOutcome::AlreadyEnded(status) = place.stop(&name).await? {
+        return Err(Failure::usage(format!("the tuning {name} has already ended: {status}")));
+    }
+    let running = place.is_running();
+    match options.output {
+        Output::Json => {
+            print_json(&json!({
+                "HyperParameterTuningJobName": name,
+                "HyperParameterTuningJobStatus": "Stopping",
+                "Running": running,
+            }));
+        }
+        Output::Text if running => {
+            print_out(&format!("stopping {name}: no more jobs start, and running jobs are stopped\n"));
+        }
+        Output::Text => print_out(&format!(
+            "stop of {name} requested; no `hyperband run` is active, so the stop takes effect when you repeat the \
+             command line of the tuning\n"
+        )),
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,67 @@
+//! `hyperband stop --all`: stops every active tuning, after a confirmation.
+
+use serde_json::{Value, json};
+
+use crate::arguments::{Output, Stop};
+use crate::failure::{Exit, Failure};
+use crate::orders::{Active, OrderOutcome, Place};
+use crate::output::{print_err, print_json, print_out};
+use crate::question;
+
+/// Stops all active tunings.
+pub(super) async fn stop_all(options: &Stop, place: &Place) -> Result<Exit, Failure> {
+    // An error with one tuning must not prevent the stop of the others.
+    let (tunings, mut failures) = place.active().await?;
+    if !tunings.is_empty() && !options.yes && !confirmed(&tunings)? {
+        print_err("nothing was stopped\n");
+        return Ok(print_failures(&failures));
+    }
+    let mut ordered = Vec::new();
+    for tuning in &tunings {
+        let (result, status) = match place.stop(&tuning.name).await {
+            Ok(OrderOutcome::Accepted) => {
+                (if tuning.stopping { "already stopping" } else { "stopping" }, "Stopping".to_owned())
+            }
+            Ok(OrderOutcome::AlreadyEnded(status)) => ("has already ended", status),
+            Err(error) => {
+                failures.push(error.context(format!("cannot stop {}", tuning.name)));
+                continue;
+            }
+        };
+        if options.output == Output::Text {
+            print_out(&format!("{}: {result}\n", tuning.name));
+        }
+        ordered.push(json!({
+            "HyperParameterTuningJobName": tuning.name,
+            "HyperParameterTuningJobStatus": status,
+        }));
+    }
+    let (running, ordered_none) = (place.is_running(), ordered.is_empty());
+    match options.output {
+        Output::Json => {
+            print_json(
+                &json!({"HyperParameterTuningJobSummaries": Value::Array(ordered), "Running": running}),
+            );
+        }
+        Output::Text if tunings.is_empty() && failures.is_empty() => print_out("no tuning is active\n"),
+        Output::Text if running || ordered_none => {}
+        Output::Text => print_out(
+            "no `hyperband run` is active, so a stop takes effect when you repeat the command line of its tuning\n",
+        ),
+    }
+    Ok(print_failures(&failures))
+}
+
+/// Prints all failures and returns the exit code.
+fn print_failures(failures: &[Failure]) -> Exit {
+    failures.iter().for_each(Failure::print);
+    failures.first().map_or(Exit::Done, |failure| failure.exit)
+}
+
+/// Asks for confirmation.
+fn confirmed(tunings: &[Active]) -> Result<bool, Failure> {
+    let names: Vec<&str> = tunings.iter().map(|tuning| tuning.name.as_str()).collect();
+    let names = names.join(", ");
+    let which = if tunings.len() == 1 { "the active tuning" } else { "all active tunings" };
+    question::confirmed(&format!("this would stop {names}"), &format!("stop {which}: {names}?"))
+}

@@ -1,0 +1,70 @@
+//! `hyperband submit`: submits a request to a deployed stack.
+//!
+//! Validates the request locally before it is sent. The stack checks prices, its own limits and its names.
+
+use serde_json::json;
+use wire::request::{Request, Violation};
+
+use crate::arguments::{ENDPOINT_VARIABLE, Output, Submit};
+use crate::check::validate;
+use crate::failure::{Exit, Failure};
+use crate::output::{print_err, print_json, print_out};
+use crate::remote::{Remote, failed};
+use crate::run::ask;
+use crate::watch;
+
+/// The request field for prices. It is optional at a stack, which has a price list.
+const PRICES: &str = "Controller.InstancePricesUsdPerHour";
+
+/// Performs `hyperband submit`.
+pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
+    let request = ask::read(&options.request, options.name.as_deref())?;
+    check(&request)?;
+    let endpoint = options.place.place().map_err(Failure::usage)?.ok_or_else(|| {
+        Failure::usage("the endpoint of the stack is missing").hint(format!(
+            "set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl, or use `hyperband run` to run the \
+             tuning on this machine"
+        ))
+    })?;
+    let remote = Remote::connect(endpoint).await?;
+    let created = remote.client.create(&request).await.map_err(failed)?;
+    if created.found {
+        print_err("the stack's response was lost, but the stack has the tuning\n");
+    }
+    let (name, place) = (request.name(), options.place.location_options());
+    let submitted = json!({"HyperParameterTuningJobArn": created.arn, "HyperParameterTuningJobName": name});
+    if options.watch {
+        print_err(&format!("submitted {name}: {}\n", created.arn));
+        let followed = watch::remote(&remote, name, &place, options.interval, options.output).await;
+        // A program expects one JSON document. Without a result, it is the submission.
+        let printed = matches!(followed, Ok(Exit::Done | Exit::Failed));
+        if options.output == Output::Json && !printed {
+            print_json(&submitted);
+        }
+        return followed.map_err(|failure| {
+            failure.context(format!("{name} was submitted and continues, but cannot be watched"))
+        });
+    }
+    match options.output {
+        Output::Json => print_json(&submitted),
+        Output::Text => print_out(&format!(
+            "submitted {name}: {}\n\n  hyperband watch {name}{place}\n  hyperband describe {name}{place}\n  hyperband \
+             stop {name}{place}\n",
+            created.arn
+        )),
+    }
+    Ok(Exit::Done)
+}
+
+/// Validates the request, except its prices.
+fn check(request: &Request) -> Result<(), Failure> {
+    match validate(request) {
+        Err(error) if !is_about_prices(&error.violations) => Err(ask::invalid_request(&error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Returns whether all violations are about prices.
+pub(crate) fn is_about_prices(violations: &[Violation]) -> bool {
+    !violations.is_empty() && violations.iter().all(|violation| violation.path == PRICES)
+}

@@ -1,0 +1,179 @@
+//! Formats numbers, times and tables, and removes control characters.
+
+use std::fmt::Write;
+
+use tuning::money::MicroUsd;
+
+/// Replaces control characters in text from outside the program (logs, failure reasons, names), because they could move
+/// the terminal's cursor.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter })
+        .collect()
+}
+
+/// Returns the first line of a text, shortened to `characters`.
+pub(crate) fn short(text: &str, characters: usize) -> String {
+    let line = clean(text.trim().lines().next().unwrap_or_default());
+    if line.chars().count() <= characters {
+        return line;
+    }
+    let kept: String = line.chars().take(characters.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// Returns an amount such as `$1.2500`.
+pub(crate) fn usd(amount: MicroUsd) -> String {
+    format!("${amount}")
+}
+
+/// Returns a metric value with six significant digits.
+pub(crate) fn value(value: f64) -> String {
+    let magnitude = value.abs();
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    if !(1e-4..1e9).contains(&magnitude) {
+        return format!("{value:.4e}");
+    }
+    let decimals = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5].iter().filter(|power| magnitude < **power * 10.0).count();
+    let places = if magnitude < 1.0 { 6 } else { decimals.saturating_sub(1) };
+    let text = format!("{value:.places$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Like [`value`], but returns `-` for `None`.
+pub(crate) fn maybe(number: Option<f64>) -> String {
+    number.map_or_else(|| "-".to_owned(), value)
+}
+
+/// Returns a duration such as `2 h 1 min`.
+pub(crate) fn duration(ms: i64) -> String {
+    let seconds = ms.max(0) / 1_000;
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// Returns a duration as `m:ss` or `h:mm:ss`.
+pub(crate) fn clock(ms: i64) -> String {
+    let seconds = ms.max(0) / 1_000;
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+/// Returns a date and time in UTC. `ms` are milliseconds since 1970.
+pub(crate) fn utc(ms: i64) -> String {
+    let seconds = ms.div_euclid(1_000);
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Civil date from days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3_600, rest / 60 % 60, rest % 60)
+}
+
+/// Returns a table with two spaces between columns. `right` lists the right-aligned columns.
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
+    let head: Vec<String> = head.iter().map(|&title| title.to_owned()).collect();
+    let width = |column: usize| {
+        let cells = std::iter::once(&head).chain(rows).filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut text = String::new();
+    for row in std::iter::once(&head).chain(rows) {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if column == 0 { "" } else { "  " };
+            // Writing to a string cannot fail.
+            let _ = if right.contains(&column) {
+                write!(line, "{gap}{cell:>width$}")
+            } else {
+                write!(line, "{gap}{cell:<width$}")
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Quotes an argument for a shell, if necessary.
+pub(crate) fn quoted(argument: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+".contains(letter);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        argument.to_owned()
+    } else {
+        format!("'{}'", argument.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("train.py"), "train.py");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's $x"), r"'it'\''s $x'");
+    }
+
+    #[test]
+    fn values_have_six_significant_digits_and_no_trailing_zeros() {
+        for (number, text) in [
+            (0.0, "0"),
+            (0.5, "0.5"),
+            (0.912_345_678, "0.912346"),
+            (1.25, "1.25"),
+            (12.345_678_9, "12.3457"),
+            (123_456.789, "123457"),
+            (1_000_000.0, "1000000"),
+            (-0.25, "-0.25"),
+            (0.000_012_345, "1.2345e-5"),
+            (2.5e12, "2.5000e12"),
+            (100.0, "100"),
+        ] {
+            assert_eq!(value(number), text, "{number}");
+        }
+    }
+
+    #[test]
+    fn times_are_civil_dates() {
+        assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(utc(951_782_400_000), "2000-02-29 00:00:00 UTC");
+        assert_eq!(utc(1_795_236_391_999), "2026-11-21 04:46:31 UTC");
+        assert_eq!(utc(-1), "1969-12-31 23:59:59 UTC");
+    }
+
+    #[test]
+    fn control_characters_are_replaced() {
+        assert_eq!(clean("a\x1b[2Jb\rc\nd"), "a\u{fffd}[2Jb\u{fffd}c\nd");
+        assert_eq!(short("first line\nsecond", 80), "first line");
+        assert_eq!(short("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = vec![vec!["a".to_owned(), "1".to_owned()], vec!["bbb".to_owned(), "22".to_owned()]];
+        assert_eq!(table(&["NAME", "N"], &rows, &[1]), "NAME   N\na      1\nbbb   22\n");
+    }
+
+    #[test]
+    fn durations_have_at_most_two_units() {
+        assert_eq!(duration(59_999), "59 s");
+        assert_eq!(duration(61_000), "1 min 1 s");
+        assert_eq!(duration(7_260_000), "2 h 1 min");
+        assert_eq!((clock(61_000), clock(3_661_000)), ("1:01".to_owned(), "1:01:01".to_owned()));
+    }
+}

@@ -1,0 +1,23 @@
+//! Tests of the built program.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
+
+mod after;
+mod change;
+mod check;
+mod cost;
+mod disk;
+mod doctor;
+mod errors;
+mod explain;
+mod help;
+mod interrupted;
+mod plan;
+mod promote;
+mod proxy;
+mod remote;
+mod report;
+mod run;
+mod stop;
+mod training_service;
+mod world;

@@ -1,0 +1,100 @@
+//! Submits a request so that it becomes exactly one tuning job, even if a response is lost.
+//!
+//! The API accepts a name only once, so two attempts cannot create two tuning jobs. After a lost response, the client
+//! looks the name up: the refusal of a later attempt does not show the result of the earlier one. A tuning job of that
+//! name is ours if its request is equal and it was created after the first attempt, within the clock skew. If the
+//! lookup fails, the client returns [`ClientError::Uncertain`].
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use wire::describe::first_difference;
+use wire::request::Request;
+
+use crate::error::{ClientError, Refusal};
+use crate::send::{Ask, is_transient};
+use crate::{Client, TUNINGS};
+
+/// Maximum clock skew between client and API. AWS refuses signatures with a larger skew.
+const CLOCKS_DIFFER: Duration = Duration::from_mins(5);
+const NAME_TAKEN: &str = "ResourceInUse";
+const NOT_FOUND: &str = "ResourceNotFound";
+
+/// A submitted tuning job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Created {
+    /// Its ARN.
+    pub arn: String,
+    /// Whether the response was lost and the client found the tuning job by its name.
+    pub found: bool,
+}
+
+impl Client {
+    /// Submits `request`. After any error except [`ClientError::Uncertain`], no tuning job was created.
+    pub async fn create(&self, request: &Request) -> Result<Created, ClientError> {
+        let body = request.body().to_string();
+        let ask = Ask { method: "POST", path: TUNINGS, body: body.as_bytes() };
+        let began = SystemTime::now();
+        let (mut done, mut lost) = (1, false);
+        loop {
+            let error = match self.once(ask).await {
+                Ok(answer) => return created(&answer, false),
+                Err(error) => error,
+            };
+            lost |= error.is_lost();
+            if !is_transient(&error) || done >= self.retry.tries {
+                let error = error.after(done);
+                return if lost { self.resolve_lost(request, began, error).await } else { Err(error) };
+            }
+            self.pause(done).await;
+            done = done.saturating_add(1);
+        }
+    }
+
+    /// Returns the tuning job that an attempt with a lost response created. `error` is the error of the last attempt.
+    async fn resolve_lost(
+        &self,
+        request: &Request,
+        began: SystemTime,
+        error: ClientError,
+    ) -> Result<Created, ClientError> {
+        let uncertain = |cause: ClientError| {
+            Err(ClientError::Uncertain { name: request.name().to_owned(), cause: Box::new(cause) })
+        };
+        let described = match self.describe(request.name()).await {
+            Ok(described) => described,
+            // The API would have refused the lost attempt for the same reason, and it created nothing.
+            Err(none) if none.is(NOT_FOUND) && matches!(error, ClientError::Refused(_)) => return Err(error),
+            // The request may still be in transit.
+            Err(_) => return uncertain(error),
+        };
+        let why = match first_difference(&described, request) {
+            Some(path) => format!("its request differs, first at {path}"),
+            None if submitted(&described) + CLOCKS_DIFFER < began => "it was submitted earlier".to_owned(),
+            None => return created(&described, true),
+        };
+        // Another request has the name, so no attempt of this one succeeded.
+        match error {
+            ClientError::Refused(refusal) if refusal.code == NAME_TAKEN => {
+                let message = format!(
+                    "{} A response was lost, but this request did not create the existing tuning job: {why}.",
+                    refusal.message
+                );
+                Err(ClientError::Refused(Refusal { message, ..refusal }))
+            }
+            other => Err(other),
+        }
+    }
+}
+
+fn created(answer: &Value, found: bool) -> Result<Created, ClientError> {
+    let arn = answer["HyperParameterTuningJobArn"].as_str();
+    let arn =
+        arn.ok_or_else(|| ClientError::Foreign("the response has no HyperParameterTuningJobArn".to_owned()))?;
+    Ok(Created { arn: arn.to_owned(), found })
+}
+
+fn submitted(described: &Value) -> SystemTime {
+    let seconds = described["CreationTime"].as_f64().unwrap_or(0.0);
+    UNIX_EPOCH + Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}

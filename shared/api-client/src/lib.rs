@@ -1,0 +1,196 @@
+//! A client of the HTTP API, on a deployed stack (signed) or on this machine. It can also call AWS services in the
+//! stack's account.
+//!
+//! Every call ends: the number of attempts is limited, and each attempt has a time-out. Retried requests are
+//! idempotent; [`create`](Client::create) explains how for a submission. Must never print, or reveal a secret.
+#![warn(missing_docs)]
+
+mod create;
+mod endpoint;
+mod error;
+mod identity;
+mod proxy;
+mod retry;
+mod send;
+mod service;
+mod sign;
+
+use std::time::SystemTime;
+
+use aws_credential_types::Credentials;
+use aws_smithy_http_client::Connector;
+use aws_smithy_http_client::proxy::ProxyConfig;
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use serde_json::Value;
+use wire::change::LimitsChange;
+
+pub use create::Created;
+pub use endpoint::{Endpoint, EndpointError};
+pub use error::{ClientError, Denial, Refusal, Unreached};
+pub use retry::Retry;
+pub use service::{Service, ServiceError, Target};
+
+use identity::Signatory;
+use send::Ask;
+
+const TUNINGS: &str = "/tuning-jobs";
+/// Entries per page, the API's maximum.
+const PAGE: usize = 100;
+const SUMMARIES: &str = "HyperParameterTuningJobSummaries";
+const NEWEST_FIRST: &str = "SortBy=CreationTime&SortOrder=Descending";
+
+/// A client of one endpoint.
+#[derive(Debug)]
+pub struct Client {
+    endpoint: Endpoint,
+    signatory: Option<Signatory>,
+    connector: Connector,
+    retry: Retry,
+}
+
+/// A page of the decisions of a tuning job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decisions {
+    /// The steps, as they are stored.
+    pub steps: Vec<Value>,
+    /// Whether more steps follow.
+    pub more: bool,
+}
+
+impl Client {
+    /// Creates a client with the credentials and the proxy of the environment.
+    pub async fn connect(endpoint: Endpoint) -> Result<Self, ClientError> {
+        let proxy = proxy::from_environment()?;
+        let signatory = Some(Signatory::find(&endpoint, proxy::credentials_client(proxy.clone())).await?);
+        Ok(Self { endpoint, signatory, connector: send::connector(proxy), retry: Retry::default() })
+    }
+
+    /// Creates a client that signs with the credentials and Region in `signed` (`None` = unsigned), and uses no proxy.
+    pub fn new(endpoint: Endpoint, signed: Option<(Credentials, &str)>, retry: Retry) -> Self {
+        let signatory = signed.map(|(credentials, region)| Signatory::given(credentials, region));
+        Self { endpoint, signatory, connector: send::connector(ProxyConfig::disabled()), retry }
+    }
+
+    /// Returns the endpoint.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Returns whether the client has credentials. An endpoint on this machine needs none.
+    pub async fn is_signed(&self) -> Result<bool, ClientError> {
+        match &self.signatory {
+            Some(signatory) => Ok(signatory.credentials(SystemTime::now()).await?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// Returns the description of a tuning job.
+    pub async fn describe(&self, name: &str) -> Result<Value, ClientError> {
+        self.get(&tuning_path(name, "")).await
+    }
+
+    /// Returns all tuning jobs, newest first.
+    pub async fn list(&self) -> Result<Vec<Value>, ClientError> {
+        self.pages(&format!("{TUNINGS}?{NEWEST_FIRST}&MaxResults={PAGE}"), SUMMARIES).await
+    }
+
+    /// Returns the first page of [`list`](Self::list), and whether more follow.
+    pub async fn newest(&self) -> Result<(Vec<Value>, bool), ClientError> {
+        let answer = self.get(&format!("{TUNINGS}?{NEWEST_FIRST}&MaxResults={PAGE}")).await?;
+        let more = answer.get("NextToken").is_some();
+        Ok((entries(answer, SUMMARIES)?, more))
+    }
+
+    /// Returns the tuning jobs that have not ended, and the errors of the listing. An error hides no job already read.
+    pub async fn active(&self) -> (Vec<Value>, Vec<ClientError>) {
+        let (mut all, mut errors) = (Vec::new(), Vec::new());
+        for status in ["InProgress", "Stopping"] {
+            let path = format!("{TUNINGS}?StatusEquals={status}&MaxResults={PAGE}");
+            errors.extend(self.pages_into(&mut all, &path, SUMMARIES).await.err());
+        }
+        // Both statuses may fail for the same reason.
+        errors.dedup();
+        (all, errors)
+    }
+
+    /// Returns the training jobs of a tuning job, in order of trial and attempt.
+    pub async fn training_jobs(&self, name: &str) -> Result<Vec<Value>, ClientError> {
+        let path = tuning_path(name, &format!("/training-jobs?MaxResults={PAGE}"));
+        self.pages(&path, "TrainingJobSummaries").await
+    }
+
+    /// Returns the next page of decisions after step `after`. The token of a page is the number of its last step.
+    pub async fn decisions(&self, name: &str, after: u64) -> Result<Decisions, ClientError> {
+        let answer = self.get(&tuning_path(name, &format!("/decisions?NextToken={after}"))).await?;
+        Ok(Decisions { more: answer.get("NextToken").is_some(), steps: entries(answer, "Decisions")? })
+    }
+
+    /// Stops a tuning job. Idempotent.
+    pub async fn stop(&self, name: &str) -> Result<(), ClientError> {
+        self.ask(Ask { method: "POST", path: &tuning_path(name, "/stop"), body: b"" }).await.map(drop)
+    }
+
+    /// Changes limits of a running tuning job. Idempotent.
+    pub async fn change(&self, name: &str, change: &LimitsChange) -> Result<(), ClientError> {
+        let body = change.body().to_string();
+        self.ask(Ask { method: "PATCH", path: &tuning_path(name, ""), body: body.as_bytes() }).await.map(drop)
+    }
+
+    async fn get(&self, path: &str) -> Result<Value, ClientError> {
+        self.ask(Ask { method: "GET", path, body: b"" }).await
+    }
+
+    /// Returns all entries of a list, page by page.
+    async fn pages(&self, path: &str, member: &str) -> Result<Vec<Value>, ClientError> {
+        let mut all = Vec::new();
+        self.pages_into(&mut all, path, member).await?;
+        Ok(all)
+    }
+
+    /// Like [`pages`](Self::pages), but appends to `all`, which keeps the entries read before an error.
+    async fn pages_into(&self, all: &mut Vec<Value>, path: &str, member: &str) -> Result<(), ClientError> {
+        let mut next = None::<String>;
+        loop {
+            let token = next.as_ref().map_or_else(String::new, |token| format!("&NextToken={token}"));
+            let answer = self.get(&format!("{path}{token}")).await?;
+            let following = answer.get("NextToken").and_then(Value::as_str).map(str::to_owned);
+            all.extend(entries(answer, member)?);
+            match following {
+                // A repeated token would never end.
+                Some(_) if following == next => return Err(unusable("NextToken")),
+                // The path contains the token without escapes.
+                Some(token) if token.bytes().all(is_plain) => next = Some(token),
+                Some(_) => return Err(unusable("NextToken")),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Returns the path of a tuning job. Characters that no name has become `_`, so an invalid name matches no tuning job.
+fn tuning_path(name: &str, rest: &str) -> String {
+    let plain: String =
+        name.bytes().map(|byte| if is_plain(byte) { char::from(byte) } else { '_' }).collect();
+    format!("{TUNINGS}/{plain}{rest}")
+}
+
+/// Returns whether names and tokens may contain this byte, which needs no escape in a URL.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
+fn entries(mut answer: Value, member: &str) -> Result<Vec<Value>, ClientError> {
+    match answer.get_mut(member).map(Value::take) {
+        Some(Value::Array(entries)) => Ok(entries),
+        Some(_) | None => Err(unusable(member)),
+    }
+}
+
+fn unusable(member: &str) -> ClientError {
+    ClientError::Foreign(format!("the response has a missing or invalid {member}"))
+}
+
+pub(crate) fn tls() -> Provider {
+    Provider::Rustls(CryptoMode::Ring)
+}

@@ -1,0 +1,127 @@
+//! The signature of each request, recomputed from the received request (Signature Version 4).
+
+use api_client::{Client, ServiceError, Target};
+use loopback::{Answer, Call, Request, Service};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use stack_api::Stack;
+use use_cases::memory::MemoryTable;
+
+use crate::world::{AT_ONCE, KEY_ID, SECRET, TOKEN, client, request};
+
+#[tokio::test]
+async fn the_signature_covers_path_parameters_and_body() {
+    let stack = Stack::start(MemoryTable::default());
+    let client = client(&stack);
+    client.create(&request("hb1")).await.unwrap();
+    client.list().await.unwrap();
+    client.describe("hb1").await.unwrap();
+    client.training_jobs("hb1").await.unwrap();
+    client.decisions("hb1", 3).await.unwrap();
+    client.stop("hb1").await.unwrap();
+    let requests = stack.requests();
+    assert_eq!(requests.len(), 6);
+    for request in &requests {
+        assert!(is_signed(request, SECRET), "{request:?}");
+        assert!(!is_signed(request, "another-secret"), "{request:?}");
+        assert_eq!(request.header("x-amz-security-token"), Some(TOKEN));
+        let credential = field(request, "Credential");
+        assert!(credential.starts_with(&format!("{KEY_ID}/")), "{credential}");
+        assert!(credential.ends_with("/eu-west-1/execute-api/aws4_request"), "{credential}");
+        for name in ["host", "x-amz-date", "x-amz-security-token"] {
+            assert!(field(request, "SignedHeaders").split(';').any(|signed| signed == name), "{name}");
+        }
+    }
+    // A changed body invalidates the signature.
+    let mut changed = requests[0].clone();
+    changed.body.push(b' ');
+    assert!(!is_signed(&changed, SECRET));
+}
+
+#[tokio::test]
+async fn a_call_to_another_service_is_signed_for_that_service() {
+    for (target, name, prefix) in
+        [(Target::SageMaker, "sagemaker", "SageMaker"), (Target::Logs, "logs", "Logs_20140328")]
+    {
+        let rule = |call: &Call| match call.operation() {
+            "Stop" => Answer::error(400, "ValidationException", "in status Completed"),
+            _ => Answer::done(&json!({"a": 1})),
+        };
+        let (stack, service) = (Stack::start(MemoryTable::default()), Service::start(rule));
+        let client = client(&stack);
+        let asked = client.service(target, Some(service.endpoint.parse().unwrap())).unwrap();
+        assert_eq!(asked.read("Describe", &json!({"Name": "n"})).await.unwrap(), json!({"a": 1}));
+        let refused = asked.once("Stop", &json!({})).await.unwrap_err();
+        assert!(matches!(refused, ServiceError::Refused { status: 400, .. }), "{refused}");
+        let calls = service.calls();
+        assert_eq!(calls[0].target, format!("{prefix}.Describe"));
+        assert_eq!((calls.len(), &calls[0].body), (2, &json!({"Name": "n"})));
+        for request in service.requests() {
+            assert!(is_signed(&request, SECRET), "{request:?}");
+            let credential = field(&request, "Credential");
+            assert!(credential.ends_with(&format!("/eu-west-1/{name}/aws4_request")), "{credential}");
+            assert!(field(&request, "SignedHeaders").contains("x-amz-target"));
+            assert_eq!(request.header("content-type"), Some("application/x-amz-json-1.1"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_reads_of_a_service_are_retried() {
+    let rule = |_: &Call| Answer::error(503, "ServiceUnavailable", "not now");
+    let (stack, service) = (Stack::start(MemoryTable::default()), Service::start(rule));
+    let client = client(&stack);
+    let asked = client.service(Target::SageMaker, Some(service.endpoint.parse().unwrap())).unwrap();
+    asked.once("CreateTrainingJob", &json!({})).await.unwrap_err();
+    assert_eq!(service.calls().len(), 1);
+    asked.read("DescribeTrainingJob", &json!({})).await.unwrap_err();
+    assert_eq!(service.calls().len(), 5);
+}
+
+#[tokio::test]
+async fn a_client_without_credentials_sends_no_signature() {
+    let stack = Stack::start(MemoryTable::default());
+    let client = Client::new(stack.endpoint.parse().unwrap(), None, AT_ONCE);
+    client.list().await.unwrap();
+    assert_eq!(stack.requests()[0].header("authorization"), None);
+}
+
+fn field<'a>(request: &'a Request, name: &str) -> &'a str {
+    let given = request.header("authorization").unwrap();
+    let (_, rest) = given.split_once(&format!("{name}=")).unwrap();
+    rest.split(", ").next().unwrap()
+}
+
+fn is_signed(request: &Request, secret: &str) -> bool {
+    let signed = field(request, "SignedHeaders");
+    let header = |name: &str| format!("{name}:{}\n", request.header(name).unwrap());
+    let headers: String = signed.split(';').map(header).collect();
+    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+    let mut pairs: Vec<&str> = query.split('&').collect();
+    pairs.sort_unstable();
+    let (query, body) = (pairs.join("&"), hex(&hash(&request.body)));
+    let canonical = format!("{}\n{path}\n{query}\n{headers}\n{signed}\n{body}", request.method);
+    let (_, scope) = field(request, "Credential").split_once('/').unwrap();
+    let date = request.header("x-amz-date").unwrap();
+    let text = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{}", hex(&hash(canonical.as_bytes())));
+    let first = format!("AWS4{secret}").into_bytes();
+    let key = scope.split('/').fold(first, |key, part| keyed_hash(&key, part.as_bytes()));
+    field(request, "Signature") == hex(&keyed_hash(&key, text.as_bytes()))
+}
+
+fn hash(bytes: &[u8]) -> Vec<u8> {
+    Sha256::digest(bytes).to_vec()
+}
+
+/// HMAC with SHA-256.
+fn keyed_hash(key: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let mut block = [0_u8; 64];
+    block[..key.len()].copy_from_slice(key);
+    let padded = |with: u8| block.iter().map(|byte| byte ^ with).collect::<Vec<u8>>();
+    let inner = hash(&[padded(0x36), bytes.to_vec()].concat());
+    hash(&[padded(0x5c), inner].concat())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}

@@ -1,0 +1,71 @@
+//! The decider's batch: the steps and their rulings.
+
+use crate::telemetry::metrics::{
+    BUDGET_OVERRUNS, CAP_NOTICES, DECIDE_FAILED, FACT_AGE_MS, STEPS_WRITTEN, TRIALS_PROMOTED, TRIALS_STOPPED,
+    TUNINGS_ENDED, TUNINGS_FAILED, TUNINGS_STARTED,
+};
+use crate::telemetry::{Entry, Report};
+use serde_json::Value;
+use tuning::fact::Fact;
+use tuning::ruling::{EndReason, Ruling, StopWhy, TrialEnd};
+use tuning::step::Step;
+use use_cases::decide::Decided;
+
+use super::{bad_records, not_done};
+
+/// Reports a batch, and returns the response to Lambda. `now` in ms since the epoch.
+pub fn decided(batch: &Decided, now: i64, report: &mut Report) -> Value {
+    bad_records(batch, report);
+    for part in &batch.parts {
+        for step in &part.done {
+            report_step(step, &part.tuning, now, report);
+        }
+        if let Some(entry) = not_done(part, "a tuning could not be decided") {
+            report.add(DECIDE_FAILED, 1_u64);
+            report.log(entry);
+        }
+    }
+    batch.answer()
+}
+
+fn report_step(step: &Step, id: &str, now: i64, report: &mut Report) {
+    report.add(STEPS_WRITTEN, 1_u64);
+    if let Some(oldest) = step.facts.iter().map(|fact| fact.at).min() {
+        report.add(FACT_AGE_MS, now.saturating_sub(oldest).max(0));
+    }
+    let entry = |entry: Entry| entry.tuning(id).step(step.n);
+    if step.facts.iter().any(|recorded| matches!(recorded.fact, Fact::TuningSubmitted)) {
+        report.add(TUNINGS_STARTED, 1_u64);
+        report.log(entry(Entry::info("a tuning started")));
+    }
+    for ruling in &step.rulings {
+        match ruling {
+            Ruling::TrialJudged { verdict, .. } => report.add(TRIALS_PROMOTED, u64::from(verdict.continues)),
+            Ruling::TrialPromoted { .. } => report.add(TRIALS_PROMOTED, 1_u64),
+            Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. } => {
+                report.add(TRIALS_STOPPED, 1_u64);
+            }
+            Ruling::CapReached { percent } => {
+                report.add(CAP_NOTICES, 1_u64);
+                report.log(entry(Entry::warn(&format!("{percent} % of the tuning's cap is spent"))));
+            }
+            Ruling::MonthCapReached { month, percent } => {
+                report.add(CAP_NOTICES, 1_u64);
+                report.log(entry(Entry::warn(&format!("{percent} % of the cap of {month} is granted"))));
+            }
+            Ruling::OverrunSeen => {
+                report.add(BUDGET_OVERRUNS, 1_u64);
+                report.log(entry(Entry::error("a bill exceeds its job's worst case")));
+            }
+            Ruling::TuningEnded { why } => {
+                let failed = matches!(why, EndReason::Failed(_));
+                report.add(TUNINGS_ENDED, 1_u64);
+                report.add(TUNINGS_FAILED, u64::from(failed));
+                // The reason alone: a failure message contains the training program's own text.
+                let message = format!("a tuning ended: {}", why.word());
+                report.log(entry(if failed { Entry::error(&message) } else { Entry::info(&message) }));
+            }
+            _ => {}
+        }
+    }
+}

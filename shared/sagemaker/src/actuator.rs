@@ -1,0 +1,43 @@
+//! The actuator on an AWS account, for the actuator and sweeper functions: their settings and the services behind its
+//! ports.
+//!
+//! Assumes Lambda's environment. Wiring only; must never decide anything.
+
+mod settings;
+
+use std::sync::Arc;
+
+use crate::SageMaker;
+use aws::account;
+use aws::event_bus::EventBus;
+use dynamodb::DynamoTable;
+use lambda::SystemClock;
+use use_cases::perform::{ABANDONED_MS, Actuator, CLAIM_MS, LOG_LAG_MS};
+use use_cases::store::Store;
+
+pub use settings::Settings;
+
+/// First delay before a deferred action is retried. The sweeper retries, once a minute.
+const DEFER_MS: i64 = 5_000;
+
+/// The actuator on AWS.
+pub type AwsActuator = Actuator<DynamoTable, SageMaker, EventBus, SystemClock>;
+
+/// Creates the actuator. Call this once a process, since its clients hold connections.
+pub async fn actuator(settings: &Settings) -> AwsActuator {
+    let account = account().await;
+    let table = dynamodb::aws::table_of(&account, &settings.table.table_name, settings.table.fact_days);
+    Actuator {
+        store: Arc::new(Store::new(Arc::new(table))),
+        jobs: SageMaker::new(&account),
+        bus: EventBus::new(&account, settings.event_bus_name.clone()),
+        clock: SystemClock,
+        stack: settings.table.stack_name.clone(),
+        log_lag_ms: LOG_LAG_MS,
+        claim_ms: CLAIM_MS,
+        defer_ms: DEFER_MS,
+        abandoned_ms: ABANDONED_MS,
+        monthly_cap: settings.monthly_cap,
+        place: settings.place.clone(),
+    }
+}

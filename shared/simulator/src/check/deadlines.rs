@@ -1,0 +1,218 @@
+//! Deadlines after the last fault: an ordered stop reaches its job, an ordered log read is performed, and a tuning
+//! ends when its time is up. A readable bill is read: the whole reservation is booked only for a job that is gone.
+//!
+//! No other checker notices these: a job ends at its own limits even without a stop, and a reservation covers every
+//! bill. But the user would pay for both.
+
+use std::collections::BTreeMap;
+
+use tuning::fact::{Fact, JobKey};
+use tuning::ruling::Ruling;
+use tuning::summary::JobSummary;
+use use_cases::memory::Change;
+use wire::stored;
+
+use crate::fault::Kind;
+use crate::plan::{CrashOnce, HOUR, MINUTE, Order, Plan};
+use crate::world::World;
+use crate::world::training::Job;
+
+/// Time within which an ordered action is performed, in ms: the longest wait of a deferred action, a claim, and late
+/// sweeps.
+const PERFORMED_MS: i64 = 30 * MINUTE;
+/// Time within which a stored bill is folded, in ms. It is long because a decider that read the facts before the bill
+/// came can freeze several times and still be the first to save the step.
+const STORED_MS: i64 = 2 * HOUR;
+/// Time within which deliveries delayed in the fault phase arrive after it, in ms.
+const CALM_AFTER_MS: i64 = 3 * HOUR;
+/// Time within which a bill that the training service shows is read, without faults, in ms.
+const SHOWN_MS: i64 = 50 * MINUTE;
+
+/// A job of a tuning.
+type JobId = (String, JobKey);
+
+/// Times of orders and of their performance, in ms.
+#[derive(Debug, Default)]
+pub(crate) struct Deadlines {
+    stops: BTreeMap<JobId, i64>,
+    bills: BTreeMap<JobId, i64>,
+    in_full: BTreeMap<JobId, i64>,
+    reads: BTreeMap<(JobId, u32), i64>,
+    reads_done: BTreeMap<(JobId, u32), i64>,
+    concluded: BTreeMap<JobId, JobSummary>,
+    endings: BTreeMap<String, i64>,
+}
+
+impl Deadlines {
+    /// Records the times of committed changes.
+    pub(super) fn committed(&mut self, now: i64, changes: &[Change]) {
+        for change in changes {
+            let Some(new) = change.new.as_ref().filter(|_| change.old.is_none()) else { continue };
+            if let Some(id) = stored::id_of(&change.key, stored::FACT_PREFIX) {
+                match stored::fact(new).map(|recorded| recorded.fact) {
+                    Ok(Fact::JobDescribed { job, .. }) => _ = self.bills.insert((id.to_owned(), job), now),
+                    Ok(Fact::LogRead { job, streams }) => {
+                        self.reads_done.insert(((id.to_owned(), job), streams), now);
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+            } else if let Some(id) = stored::id_of(&change.key, "T#") {
+                if change.key.sk.starts_with("STEP#") {
+                    let rulings = stored::step(new).map(|step| step.rulings).unwrap_or_default();
+                    for ruling in rulings {
+                        self.ruling(now, id, &ruling);
+                    }
+                } else if change.key.sk.starts_with("JOB#")
+                    && let Ok(job) = stored::job(new)
+                {
+                    self.concluded.insert((id.to_owned(), job.job), job);
+                }
+            }
+        }
+    }
+
+    fn ruling(&mut self, now: i64, id: &str, ruling: &Ruling) {
+        let of = |job: &JobKey| (id.to_owned(), *job);
+        match ruling {
+            Ruling::StopOrdered { job, .. } => _ = self.stops.insert(of(job), now),
+            Ruling::SettledInFull { job, .. } => _ = self.in_full.insert(of(job), now),
+            Ruling::LogReadOrdered { job, streams } => _ = self.reads.insert((of(job), *streams), now),
+            Ruling::TuningEnding { .. } | Ruling::TuningEnded { .. } => {
+                self.endings.entry(id.to_owned()).or_insert(now);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the time from which no fault strikes, in ms.
+fn faults_end(world: &World) -> i64 {
+    if is_faultless(&world.plan) {
+        return world.start;
+    }
+    let outage = world.plan.stream_outage.map_or(0, |(_, to)| to);
+    world.start + world.plan.safety_ms.max(outage)
+}
+
+/// Returns whether the plan has no fault at any time.
+pub(super) fn is_faultless(plan: &Plan) -> bool {
+    let orderly = plan.order == Order::Natural && plan.crash_once == CrashOnce::Never;
+    orderly && plan.rates.is_empty() && plan.stream_outage.is_none()
+}
+
+/// Returns whether so many sweeps can crash or be skipped that none checks a job within an hour. A job that waits for
+/// its instances beyond its limits is then settled in full, which is an upper bound and breaks no cap.
+pub(crate) fn can_sweeps_fail(plan: &Plan) -> bool {
+    let kinds = [
+        Kind::CrashAfter,
+        Kind::CrashBefore,
+        Kind::SweepSkipped,
+        Kind::SweepLate,
+        Kind::Freeze,
+        Kind::TableThrottled,
+    ];
+    plan.crash_once != CrashOnce::Never
+        || kinds.iter().any(|kind| plan.rates.get(kind).is_some_and(|rate| *rate > 0.0))
+}
+
+/// Returns the job, if it exists.
+fn job<'a>(world: &'a World, (id, key): &JobId) -> Option<&'a Job> {
+    world.training.of(id).find(|job| job.key == *key)
+}
+
+/// Returns whether the job ran at that time and was neither stopping nor deleted.
+fn was_running(world: &World, of: &JobId, at: i64) -> bool {
+    let last = job(world, of)
+        .filter(|job| !job.deleted)
+        .and_then(|job| job.history.iter().rev().find(|(since, _)| *since <= at));
+    last.is_some_and(|(_, description)| description.status == "InProgress")
+}
+
+/// Finds everything that was not done in time, at the end of a history.
+pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
+    let deadlines = &world.check.deadlines;
+    let calm_from = faults_end(world);
+    let arrived = calm_from + if is_faultless(&world.plan) { 0 } else { CALM_AFTER_MS };
+    for (of, ordered) in &deadlines.stops {
+        let deadline = (*ordered).max(calm_from) + PERFORMED_MS;
+        if was_running(world, of, deadline) {
+            let late = (deadline - ordered) / MINUTE;
+            wrong.push(format!(
+                "P2: job {} of {} kept running {late} min after its stop was ordered",
+                of.1, of.0
+            ));
+        }
+    }
+    for (read, ordered) in &deadlines.reads {
+        let deadline = (*ordered).max(calm_from) + PERFORMED_MS;
+        let done = deadlines.reads_done.get(read).is_some_and(|done| *done <= deadline);
+        let (id, key) = &read.0;
+        if !done && was_running(world, &read.0, deadline) {
+            wrong.push(format!("P2: the ordered log read of job {key} of {id} was not performed in time"));
+        }
+    }
+    for (of, settled) in &deadlines.in_full {
+        let (id, key) = of;
+        if deadlines.bills.get(of).is_some_and(|stored| stored + STORED_MS < *settled) {
+            wrong.push(format!("P2: job {key} of {id} was settled in full although its bill was stored"));
+        }
+        // A running job must never be taken for deleted.
+        let excused = job(world, of).is_some_and(|job| job.pended_ms > 0) && can_sweeps_fail(&world.plan);
+        if was_running(world, of, *settled) && !excused {
+            wrong.push(format!("P2: job {key} of {id} was settled in full while it was waiting or running"));
+        }
+        let shown = job(world, of).filter(|job| !job.deleted).and_then(|job| {
+            let mut shown = job.history.iter().filter(|(_, shown)| shown.billable_seconds.is_some());
+            shown.next().map(|(at, _)| job.bill_at.max(*at))
+        });
+        if shown.is_some_and(|shown| shown.max(arrived) + SHOWN_MS < *settled) {
+            wrong.push(format!("P2: job {key} of {id} was settled in full although its bill could be read"));
+        }
+    }
+    for (id, book) in &world.check.books {
+        let Some(seconds) = book.definition.limits.max_runtime_seconds else { continue };
+        let time_up = book.definition.created + i64::try_from(seconds).unwrap_or(0) * 1_000;
+        let due = time_up.max(arrived) + PERFORMED_MS;
+        if deadlines.endings.get(id).is_some_and(|ending| *ending > due) {
+            wrong.push(format!("MaxRuntime: {id} did not end in time after its MaxRuntimeInSeconds"));
+        }
+    }
+    check_last_values(world, wrong);
+    check_limit_changes(world, arrived, wrong);
+}
+
+/// Checks that a stored change of limits is in force in time, unless a later one is.
+fn check_limit_changes(world: &World, arrived: i64, wrong: &mut Vec<String>) {
+    for ((id, key), (stored, recorded)) in &world.check.changes {
+        let Some(book) = world.check.books.get(id) else { continue };
+        let due = (*stored).max(arrived) + STORED_MS;
+        let ended = world.check.deadlines.endings.get(id).copied().unwrap_or(i64::MAX);
+        if ended > due && book.limits.misses(recorded) {
+            wrong.push(format!("P2: the stored change {key} of {id} is not in force"));
+        }
+    }
+}
+
+/// Checks that a job is concluded with the last value that it logged, whatever deliveries were lost: its log is read
+/// before its bill.
+fn check_last_values(world: &World, wrong: &mut Vec<String>) {
+    if world.faults.rate(Kind::LogReadLag) > 0.0 {
+        return;
+    }
+    for (of, summary) in &world.check.deadlines.concluded {
+        let known = !summary.settled_in_full && !summary.never_started;
+        let Some(job) = job(world, of).filter(|job| known && !job.deleted) else { continue };
+        // Only lines of the metric host count.
+        let counted = job.streams.iter().filter(|stream| stream.name.contains("/algo-1-"));
+        let lines = counted.flat_map(|stream| &stream.lines);
+        let last = lines.filter_map(|line| line.message.split_once("auc=")?.1.strip_suffix(';')).next_back();
+        let value = last.and_then(|value| value.parse::<f64>().ok()).filter(|value| value.is_finite());
+        if value.map(f64::to_bits) != summary.last_value.map(f64::to_bits) {
+            let (id, key) = of;
+            let found = summary.last_value;
+            wrong.push(format!(
+                "P3: job {key} of {id} was concluded with the value {found:?}, but its log ends with {value:?}"
+            ));
+        }
+    }
+}

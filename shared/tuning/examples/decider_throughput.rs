@@ -1,0 +1,196 @@
+//! Measures how many facts per second the decider processes, and how large its state grows.
+//!
+//! `cargo run --release -p tuning --example decider_throughput [TRIALS]` runs one tuning (default 10,000 trials,
+//! Hyperband from 1 to 27 epochs, 100 parallel jobs) against an ideal training service, with one fact per step. It
+//! prints a line for each tenth of the trials. Facts per second and bytes of JSON must not depend on the number of
+//! finished trials, except for the arrivals at rungs (about 25 bytes each).
+#![expect(clippy::print_stdout, reason = "it prints a table")]
+#![expect(clippy::disallowed_methods, reason = "it measures time")]
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use search::{Domain, Parameter, SamplerKind, Scaling, Space};
+use tuning::definition::{
+    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Silence, Strategy,
+};
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::money::Rate;
+use tuning::ruling::Ruling;
+use tuning::state::State;
+use tuning::step::advance;
+
+const EPOCHS: u32 = 27;
+
+fn definition(max_jobs: u32) -> Definition {
+    let domain = Domain::Continuous { min: 0.001, max: 1.0, scaling: Scaling::Logarithmic };
+    let space = Space::new(vec![Parameter { name: "rate".to_owned(), domain }]).expect("a valid space");
+    Definition {
+        rules_version: RULES_VERSION,
+        name: "throughput".to_owned(),
+        incarnation: "000000".to_owned(),
+        created: 0,
+        seed: 1,
+        strategy: Strategy::Hyperband { min_resource: 1, max_resource: EPOCHS, eta: 3 },
+        rungs: RungExecution::Stop,
+        objective: Objective::Maximize,
+        space,
+        sampler: SamplerKind::Random,
+        limits: Limits {
+            max_jobs,
+            max_parallel: 100,
+            max_runtime_seconds: None,
+            max_instances: None,
+            target: None,
+            not_improving: None,
+        },
+        job: JobShape {
+            instance_count: 3,
+            volume_gib: 30,
+            rate: Some(Rate { instance_hour: 461_000, volume_kilo_gib_hour: 191_781 }),
+            spot: false,
+            max_runtime_seconds: 86_400,
+            max_wait_seconds: None,
+            fallbacks: Vec::new(),
+            keep_alive_seconds: 0,
+        },
+        cap: None,
+        epochs: EpochRule { captured: true, base: 1, per_attempt: false },
+        max_interruptions: 3,
+        spot_fallback: false,
+        refit: false,
+        silence: Silence::Never,
+        grants: false,
+    }
+}
+
+/// An ideal training service: the next epoch of each running job, and the facts not yet delivered. All jobs run
+/// equally fast.
+#[derive(Default)]
+struct Service {
+    running: VecDeque<(JobKey, u32)>,
+    facts: VecDeque<Recorded>,
+    now: i64,
+}
+
+impl Service {
+    fn put(&mut self, fact: Fact) {
+        self.now += 1;
+        self.facts.push_back(Recorded { key: self.now.to_string(), at: self.now, fact });
+    }
+
+    fn perform(&mut self, ruling: &Ruling) {
+        match ruling {
+            Ruling::StartOrdered { job, .. } => {
+                self.put(Fact::JobStarted { job: *job });
+                self.phase(*job, JobPhase::Training);
+                self.running.push_back((*job, 1));
+            }
+            Ruling::StopOrdered { job, .. } => {
+                self.running.retain(|(other, _)| other != job);
+                self.phase(*job, JobPhase::Ended(JobEnd::Stopped));
+            }
+            Ruling::BillOrdered { job } => self.put(Fact::JobDescribed {
+                job: *job,
+                end: JobEnd::Stopped,
+                started: None,
+                ended: None,
+                billable_seconds: 100,
+                message: None,
+                interruptions: 0,
+            }),
+            Ruling::LogReadOrdered { job, streams } => {
+                self.put(Fact::LogRead { job: *job, streams: *streams });
+            }
+            Ruling::CapReached { .. } | Ruling::MonthCapReached { .. } | Ruling::OverrunSeen => {
+                self.put(Fact::NoticeGiven { notice: ruling.action().unwrap_or_default() });
+            }
+            Ruling::TrialJudged { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::TrialPromoted { .. }
+            | Ruling::ResourceRepeated { .. }
+            | Ruling::LookOrdered { .. }
+            | Ruling::PoolReadOrdered { .. }
+            | Ruling::PoolReleaseOrdered { .. }
+            | Ruling::PoolClosed { .. }
+            | Ruling::GrantOrdered { .. }
+            | Ruling::ReturnOrdered { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TrialFinished { .. }
+            | Ruling::TuningEnding { .. }
+            | Ruling::TuningEnded { .. } => {}
+        }
+    }
+
+    fn phase(&mut self, job: JobKey, phase: JobPhase) {
+        self.put(Fact::JobStateChanged { job, phase, started: None, ended: None, message: None });
+    }
+
+    /// Returns the next fact: a pending one, or else the next epoch of a job.
+    fn next(&mut self) -> Option<Recorded> {
+        if self.facts.is_empty()
+            && let Some((job, epoch)) = self.running.pop_front()
+        {
+            self.running.push_back((job, epoch + 1));
+            let height =
+                search::seed::Rng::new(search::seed::child(1, "height", job.trial.into())).next_f64();
+            let value = Some(height * f64::from(epoch) / f64::from(epoch + 1));
+            let line =
+                MetricLine { id: format!("{epoch:056}"), at: self.now, index: Some(epoch.into()), value };
+            self.put(Fact::MetricsLogged { job, stream: format!("{job}/algo-1"), lines: vec![line] });
+        }
+        self.facts.pop_front()
+    }
+}
+
+fn main() {
+    let trials = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10_000);
+    let definition = definition(trials);
+    let mut state = State::new(&definition);
+    let mut service = Service::default();
+    service.put(Fact::TuningSubmitted);
+    let (mut facts, mut steps, mut time) = (0_u64, 0_u64, Duration::ZERO);
+    let mut mark = (trials / 10, 0_u64, Duration::ZERO);
+    println!(
+        "{:>8} {:>10} {:>12} {:>14} {:>12}",
+        "trials", "facts", "facts/s", "microseconds", "state bytes"
+    );
+    while let Some(fact) = service.next() {
+        facts += 1;
+        let begin = Instant::now();
+        let mut rulings = Vec::new();
+        let mut given = std::slice::from_ref(&fact);
+        loop {
+            let advanced = advance(&definition, &mut state, steps + 1, given);
+            steps += u64::from(advanced.step.is_some());
+            rulings.extend(advanced.step.into_iter().flat_map(|step| step.rulings));
+            given = &[];
+            if !advanced.has_more {
+                break;
+            }
+        }
+        time += begin.elapsed();
+        for ruling in &rulings {
+            service.perform(ruling);
+        }
+        if state.next_trial >= mark.0 || state.is_ended() {
+            let (count, spent) = (facts - mark.1, time.saturating_sub(mark.2));
+            let each = spent.as_nanos() / u128::from(count.max(1));
+            let bytes = serde_json::to_string(&state).map_or(0, |text| text.len());
+            let rate = 1_000_000_000_u128.checked_div(each).unwrap_or(0);
+            println!(
+                "{:>8} {facts:>10} {rate:>12} {:>10}.{:03} {bytes:>12}",
+                state.next_trial,
+                each / 1_000,
+                each % 1_000
+            );
+            mark = (mark.0 + trials / 10, facts, time);
+        }
+        if state.is_ended() {
+            break;
+        }
+    }
+    let arrivals: usize = state.rungs.iter().flatten().map(|rung| rung.arrivals.len()).sum();
+    println!("{steps} steps, {facts} facts, {arrivals} arrivals at rungs; the decider took {time:?}");
+}

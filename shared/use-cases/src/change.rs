@@ -1,0 +1,87 @@
+//! Changes the limits of a running tuning: its cap, the number of parallel jobs, or a pause.
+//!
+//! Stores a fact and returns; the decider applies it. Running jobs continue, whatever limit is lowered.
+
+use thiserror::Error;
+use tuning::definition::Strategy;
+use tuning::fact::{Fact, Recorded};
+use tuning::limits::MAX_RANKED_LINES;
+use wire::change::LimitsChange;
+use wire::names::digest;
+use wire::request::RequestError;
+
+use crate::lookup::{LookupError, find};
+use crate::ports::Millis;
+use crate::ports::table::Table;
+use crate::record;
+use crate::store::{Store, StoreError, Tuning};
+
+/// Why limits could not be changed.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum ChangeError {
+    /// 400: the body is invalid, or the tuning does not allow the change.
+    #[error(transparent)]
+    Refused(#[from] RequestError),
+    /// The tuning does not exist or has ended.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+}
+
+impl From<StoreError> for ChangeError {
+    fn from(error: StoreError) -> Self {
+        Self::Lookup(error.into())
+    }
+}
+
+/// Stores a request to change the limits of the tuning named `name`. Equal bodies at the same millisecond are one
+/// request.
+pub async fn change<T: Table>(
+    store: &Store<T>,
+    name: &str,
+    body: &[u8],
+    now: Millis,
+) -> Result<(), ChangeError> {
+    let LimitsChange { cap, max_parallel, paused } = LimitsChange::parse(body)?;
+    let index = find(store, name).await?;
+    let head = store.head(&index.id).await?;
+    let status = head.map_or_else(|| "InProgress".to_owned(), |head| head.status);
+    if status != "InProgress" {
+        return Err(LookupError::AlreadyEnded(status).into());
+    }
+    let tuning = store.tuning(&index.id).await?.ok_or_else(|| LookupError::NotFound(name.to_owned()))?;
+    if cap.is_some() {
+        priced(&tuning)?;
+    }
+    if let Some(most) = max_parallel {
+        countable(&tuning, most)?;
+    }
+    let fact = Fact::LimitsChanged { cap, max_parallel, paused };
+    let key = format!("change#{now}#{}", digest(format!("{fact:?}").as_bytes()));
+    let recorded = Recorded { key, at: now, fact };
+    record::deliver(&*store.table, &index.id, &[recorded], now).await.map_err(StoreError::from)?;
+    Ok(())
+}
+
+/// Rejects a cap for a tuning without a price.
+fn priced(tuning: &Tuning) -> Result<(), RequestError> {
+    let known = tuning.definition.least_cap().is_some();
+    let unknown = || tuning.request.price_unknown(&tuning.definition, "MaxCostUsd");
+    if known { Ok(()) } else { Err(unknown()) }
+}
+
+/// Rejects too many parallel jobs for a tuning that counts epochs instead of capturing them, because the state then
+/// keeps every line of the running trials.
+fn countable(tuning: &Tuning, most: u32) -> Result<(), RequestError> {
+    let Strategy::Hyperband { max_resource, .. } = tuning.definition.strategy else { return Ok(()) };
+    let lines = u64::from(max_resource).saturating_mul(u64::from(most));
+    if tuning.definition.epochs.captured
+        || usize::try_from(lines).is_ok_and(|lines| lines <= MAX_RANKED_LINES)
+    {
+        return Ok(());
+    }
+    let message = format!(
+        "without EpochPattern, MaxResource times MaxParallelTrainingJobs must be at most {MAX_RANKED_LINES}, not \
+         {lines}"
+    );
+    Err(RequestError::field("MaxParallelTrainingJobs", &message))
+}

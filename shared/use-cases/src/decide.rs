@@ -1,0 +1,359 @@
+//! The decider's use case: takes facts from the stream, folds them, decides, and writes the step, the head and the
+//! actions in one transaction.
+//!
+//! When two deciders run at once, one commits. The condition on the head fails for the other, which reads the table and
+//! decides again. After a lost answer the decider reads the head again. Facts are idempotent, so a second decision
+//! about the same facts changes nothing. The table, never the stream, is the truth: a ring makes the decider read all
+//! stored facts of the tuning and its live jobs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tuning::decide::settled_by;
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::ruling::Ruling;
+use tuning::step::{Advance, Step, advance};
+use tuning::summary::JobSummary;
+use wire::events::stream::{self, BadRecord, RecordKind, StreamRecord};
+use wire::item::Item;
+use wire::names::incarnation;
+use wire::stored::{self, ActionRow, FACT_PREFIX, Head, RING_PREFIX, STEP_NUMBER, StoredError};
+
+use crate::batch::{Batch, Part, Progress, Unreadable};
+use crate::ports::table::{Condition, Query, Table, TableError, Write};
+use crate::store::{Loaded, Store, StoreError};
+
+/// Number of steps between two snapshots. It bounds the steps that a cold start reads.
+pub const SNAPSHOT_EVERY: u64 = 64;
+/// Number of lost races after which the batch is returned to the stream.
+const RACES_MAX: usize = 8;
+/// Facts per page when a ring makes the decider read all of them.
+const FACT_ROWS: usize = 500;
+
+/// The decider and its dependencies.
+#[derive(Debug)]
+pub struct Decider<T> {
+    /// Reads tunings.
+    pub store: Arc<Store<T>>,
+}
+
+/// The facts and rings of one tuning in a batch.
+#[derive(Debug, Default)]
+struct Arrivals {
+    facts: Vec<Recorded>,
+    ring: bool,
+}
+
+/// A batch of facts and rings. Each part is one tuning, with the steps written for it.
+pub type Decided = Batch<Vec<Step>>;
+
+impl<T: Table> Decider<T> {
+    /// Processes a batch of stream records, tuning by tuning, while `has_time` returns true. `decided` receives the
+    /// results and the records to deliver again.
+    pub async fn handle(&self, event: &Value, has_time: impl Fn() -> bool + Send, decided: &mut Decided) {
+        let arrivals = sort(event, decided);
+        for (part, arrived) in decided.parts.iter_mut().zip(arrivals) {
+            if !has_time() {
+                return;
+            }
+            let steps = &mut part.done;
+            part.progress = match self.take(&part.tuning, &arrived.facts, arrived.ring, steps).await {
+                Ok(()) => Progress::Done,
+                Err(error) => Progress::Failed(error),
+            };
+        }
+    }
+
+    /// Folds `facts` into tuning `id` and decides. With `ring`, also folds all stored facts of the tuning and of its
+    /// live jobs. Returns the steps written.
+    pub async fn decide(&self, id: &str, facts: &[Recorded], ring: bool) -> Result<Vec<Step>, StoreError> {
+        let mut steps = Vec::new();
+        self.take(id, facts, ring, &mut steps).await?;
+        Ok(steps)
+    }
+
+    /// Like [`Self::decide`], but appends the written steps to `steps`, also those before an error.
+    async fn take(
+        &self,
+        id: &str,
+        facts: &[Recorded],
+        ring: bool,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), StoreError> {
+        let Some(loaded) = self.store.load(id).await? else { return Ok(()) };
+        let state = &loaded.state;
+        let (last, first): (Vec<_>, Vec<_>) = facts.iter().cloned().partition(comes_last);
+        // All stored facts of a job are folded before the fact that concludes it, and before the passage of time can
+        // settle it. Nothing else orders the job's log before its bill, or the log and the bill before the clock.
+        let time = last.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
+        let mut jobs: BTreeSet<JobKey> = last.iter().filter_map(|fact| fact.fact.job()).collect();
+        if tuning::planted!(BillBeforeFacts) {
+            jobs.clear();
+        }
+        jobs.extend(time.map(|at| settled_by(state, at)).unwrap_or_default());
+        if ring {
+            jobs.extend(state.jobs().map(|(key, _, _)| key));
+            jobs.extend(state.pools.iter().map(|pool| pool.job));
+        }
+        let mut first = first;
+        if first.iter().any(is_change) {
+            // The latest change of a user counts: a lower cap that a later change has replaced must not end the tuning.
+            let mut changes = self.stored_changes(id).await?;
+            first.retain(|fact| !is_change(fact));
+            changes.append(&mut first);
+            first = changes;
+        }
+        self.absorb(id, &first, steps).await?;
+        for job in jobs {
+            self.absorb_stored(id, Some(job), steps).await?;
+        }
+        if ring {
+            self.absorb_stored(id, None, steps).await?;
+        }
+        self.absorb(id, &last, steps).await
+    }
+
+    /// Returns all stored changes of limits.
+    async fn stored_changes(&self, id: &str) -> Result<Vec<Recorded>, StoreError> {
+        let rows = self.store.all(&stored::fact_partition(id), &stored::fact_prefix(None)).await?;
+        // Damaged rows are handled where all facts are read.
+        Ok(rows.iter().filter_map(|row| stored::fact(row).ok()).filter(is_change).collect())
+    }
+
+    async fn absorb_stored(
+        &self,
+        id: &str,
+        job: Option<JobKey>,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), StoreError> {
+        let mut query = Query::prefix(stored::fact_partition(id), stored::fact_prefix(job), FACT_ROWS);
+        let mut bills = Vec::new();
+        loop {
+            let page = self.store.table.query(&query).await?;
+            let mut facts = Vec::new();
+            for item in &page.items {
+                match stored::fact(item) {
+                    Ok(fact) => facts.push(fact),
+                    Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
+                    // A damaged row must not hide the other facts. It stays in the table for inspection.
+                    Err(StoredError::Unreadable { .. }) => {}
+                }
+            }
+            let (last, first): (Vec<_>, Vec<_>) = facts.into_iter().partition(comes_last);
+            bills.extend(last);
+            self.absorb(id, &first, steps).await?;
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => break,
+            }
+        }
+        self.absorb(id, &bills, steps).await
+    }
+
+    /// Folds `facts` in as many steps as needed, and repeats a step after losing a race to another decider.
+    async fn absorb(&self, id: &str, facts: &[Recorded], steps: &mut Vec<Step>) -> Result<(), StoreError> {
+        let mut races = 0;
+        let mut taken = 0_usize;
+        loop {
+            let Some(mut loaded) = self.store.load(id).await? else { return Ok(()) };
+            let lost = loop {
+                let rest = facts.get(taken..).unwrap_or_default();
+                let n = loaded.head.step.saturating_add(1);
+                let mut state = loaded.state.clone();
+                let advanced = advance(&loaded.tuning.definition, &mut state, n, rest);
+                if let Some(step) = &advanced.step {
+                    loaded.state = state;
+                    if !self.commit(&mut loaded, step, &advanced).await? {
+                        break true;
+                    }
+                    steps.push(step.clone());
+                }
+                taken = taken.saturating_add(advanced.taken);
+                if taken >= facts.len() && !advanced.has_more {
+                    break false;
+                }
+            };
+            if !lost {
+                return Ok(());
+            }
+            races += 1;
+            if races >= RACES_MAX {
+                return Err(StoreError::Table(TableError::Conflict(vec![0])));
+            }
+        }
+    }
+
+    /// Writes a step. Returns `false` if another decider has written this step number first.
+    async fn commit(&self, loaded: &mut Loaded, step: &Step, advanced: &Advance) -> Result<bool, StoreError> {
+        let id = loaded.tuning.id.clone();
+        let previous = loaded.head.clone();
+        loaded.head = Head {
+            step: step.n,
+            status: stored::status_word(&loaded.state).to_owned(),
+            at: step.at,
+            deadline: tuning::decide::deadline(&loaded.tuning.definition, &loaded.state),
+            ..previous.clone()
+        };
+        let before = i64::try_from(previous.step).unwrap_or(i64::MAX);
+        let mut writes = vec![
+            Write::Put(loaded.head.row(&id), Condition::equals(STEP_NUMBER, before)),
+            Write::Put(stored::step_row(&id, step), Condition::NotExists),
+        ];
+        if tuning::planted!(SkipConditionOnSave) {
+            writes = vec![
+                Write::Put(loaded.head.row(&id), Condition::Always),
+                Write::Put(stored::step_row(&id, step), Condition::Always),
+            ];
+        }
+        for ruling in &step.rulings {
+            if let Some(action) = ruling.action() {
+                let row = ActionRow::pending(action, ruling.clone()).row(&id);
+                if tuning::planted!(DropOutbox) {
+                    continue;
+                }
+                if tuning::planted!(RowsBeforeStep) {
+                    self.store.table.write(Write::Put(row, Condition::NotExists)).await?;
+                    continue;
+                }
+                writes.push(Write::Put(row, Condition::NotExists));
+            }
+        }
+        let summaries = self.summaries(&id, step, advanced).await?;
+        writes.extend(summaries.iter().map(|job| Write::Put(stored::job_row(&id, job), Condition::Always)));
+        let token = token(&loaded.head, &id, step);
+        match self.store.table.transact(writes, &token).await {
+            Ok(()) => {
+                self.store.remember(loaded);
+                self.snapshot(loaded).await;
+                Ok(true)
+            }
+            Err(TableError::Conflict(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the summaries of jobs that a step changes: jobs that leave the state, and jobs whose kept instances are
+    /// settled. Only deciders write summaries, and only one decider writes a given step.
+    async fn summaries(
+        &self,
+        id: &str,
+        step: &Step,
+        advanced: &Advance,
+    ) -> Result<Vec<JobSummary>, StoreError> {
+        let mut summaries = advanced.concluded.clone();
+        for ruling in &step.rulings {
+            let Ruling::PoolClosed { job, seconds, amount } = ruling else { continue };
+            if !summaries.iter().any(|summary| summary.job == *job) {
+                let Some(item) = self.store.table.get(&stored::job_key(id, *job)).await? else { continue };
+                match stored::job(&item) {
+                    Ok(summary) => summaries.push(summary),
+                    Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
+                    // The ledger has the amount. A damaged row must not block the tuning.
+                    Err(StoredError::Unreadable { .. }) => continue,
+                }
+            }
+            for summary in summaries.iter_mut().filter(|summary| summary.job == *job) {
+                (summary.retained_seconds, summary.retained_cost) = (*seconds, Some(*amount));
+            }
+        }
+        Ok(summaries)
+    }
+
+    /// Takes a snapshot when one is due. The head of the next step points to it. Until then the previous snapshot is
+    /// used, so a failure here only means that readers read more steps.
+    async fn snapshot(&self, loaded: &mut Loaded) {
+        let Head { step, snapshot, .. } = loaded.head;
+        if step.saturating_sub(snapshot) < SNAPSHOT_EVERY {
+            return;
+        }
+        let mut state = loaded.state.clone();
+        let mut step = step;
+        if tuning::planted!(SnapshotLosesField) {
+            state.timings.epoch_ms.clear();
+        }
+        if tuning::planted!(SnapshotOffByOne) {
+            step = step.saturating_add(1);
+        }
+        let Ok(chunks) = stored::snapshot_chunks(&loaded.tuning.id, step, &state) else { return };
+        for chunk in chunks {
+            if self.store.table.write(Write::Put(chunk, Condition::Always)).await.is_err() {
+                return;
+            }
+        }
+        loaded.head.snapshot = step;
+        self.store.remember(loaded);
+        self.remove_snapshot(&loaded.tuning.id, snapshot).await;
+    }
+
+    /// Removes all snapshots older than `newer`, the previous one. The previous one stays, because the stored head may
+    /// still point to it. A reader that finds chunks missing reads the head again.
+    async fn remove_snapshot(&self, id: &str, newer: u64) {
+        let pk = stored::tuning_partition(id);
+        let Ok(rows) = self.store.all(&pk, "SNAP#").await else { return };
+        let keep_from = stored::snapshot_key_prefix(newer);
+        for Item { key, .. } in rows.into_iter().filter(|row| row.key.sk < keep_from) {
+            if self.store.table.write(Write::Delete(key, Condition::Always)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Returns a transaction token derived from the content. Two deciders may write different steps of the same number.
+/// With equal tokens the table would report a misuse of the token to the loser, and not the lost race.
+fn token(head: &Head, id: &str, step: &Step) -> String {
+    if tuning::planted!(TokenOfStepNumber) {
+        return format!("{}-{}", incarnation(id.as_bytes()), step.n);
+    }
+    let written = format!("{id} {} {:?}", head.snapshot, stored::step_row(id, step).text(stored::DATA));
+    let reversed: String = id.chars().rev().take(12).collect();
+    format!("{reversed}-{}-{}", incarnation(written.as_bytes()), step.n)
+}
+
+fn is_change(fact: &Recorded) -> bool {
+    matches!(fact.fact, Fact::LimitsChanged { .. })
+}
+
+/// Returns whether a fact is folded after all others: the fact that completes a job's facts, and the passage of time.
+fn comes_last(fact: &Recorded) -> bool {
+    fact.fact.completes() || matches!(fact.fact, Fact::TimePassed)
+}
+
+/// Sorts a batch by tuning. Returns the facts and rings of each, in the order of the parts of `decided`.
+fn sort(event: &Value, decided: &mut Decided) -> Vec<Arrivals> {
+    let mut sorted: BTreeMap<String, (Part<Vec<Step>>, Arrivals)> = BTreeMap::new();
+    for record in stream::parse(event) {
+        let record = match record {
+            Ok(record) => record,
+            Err(BadRecord { sequence_number: sequence, reason }) => {
+                decided.unreadable.push(Unreadable { sequence, tuning: None, reason });
+                continue;
+            }
+        };
+        let Some((id, fact)) = fact_or_ring(&record) else { continue };
+        let fact = match fact.transpose() {
+            Ok(fact) => fact,
+            Err(error) => {
+                let (sequence, tuning) = (Some(record.sequence_number.clone()), Some(id.to_owned()));
+                decided.unreadable.push(Unreadable { sequence, tuning, reason: error.to_string() });
+                continue;
+            }
+        };
+        let (part, arrived) =
+            sorted.entry(id.to_owned()).or_insert_with(|| (Part::new(id), Arrivals::default()));
+        arrived.ring |= fact.is_none() && !tuning::planted!(RingIgnored);
+        arrived.facts.extend(fact);
+        part.sequences.push(record.sequence_number.clone());
+    }
+    let (parts, arrivals) = sorted.into_values().unzip();
+    decided.parts = parts;
+    arrivals
+}
+
+/// Returns the tuning of a record and its fact, or `None` in place of the fact if the record is a ring.
+fn fact_or_ring(record: &StreamRecord) -> Option<(&str, Option<Result<Recorded, StoredError>>)> {
+    let new = record.new.as_ref().filter(|_| record.kind != RecordKind::Remove)?;
+    let fact = stored::id_of(&record.key, FACT_PREFIX).map(|id| (id, Some(stored::fact(new))));
+    fact.or_else(|| stored::id_of(&record.key, RING_PREFIX).map(|id| (id, None)))
+}

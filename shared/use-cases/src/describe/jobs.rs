@@ -1,0 +1,197 @@
+//! Describes training jobs: concluded jobs from their summary rows, live jobs from the state.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tuning::conclude::full_summary;
+use tuning::fact::{JobEnd, JobKey, JobPhase};
+use tuning::ruling::StopWhy;
+use tuning::summary::JobSummary;
+use wire::describe::{JobView, PromotionView, training_job_summary};
+use wire::names::training_job_name;
+use wire::stored;
+
+use super::Place;
+use crate::ports::table::{Query, Table};
+use crate::store::{Loaded, Store, StoreError, Tuning};
+
+/// The strings that a job view borrows.
+pub(super) struct JobText {
+    name: String,
+    arn: String,
+    stop_reason: Option<String>,
+}
+
+impl JobText {
+    pub(super) fn new(tuning: &Tuning, place: &Place, job: &JobSummary) -> Self {
+        let name = training_job_name(&tuning.id, job.job);
+        let arn = place.training_arn(&name);
+        let stop_reason = job.stop.map(stop_word);
+        Self { name, arn, stop_reason }
+    }
+
+    pub(super) fn view<'a>(&'a self, job: &'a JobSummary) -> JobView<'a> {
+        let over = job.cost.is_some() || job.never_started;
+        JobView {
+            name: &self.name,
+            arn: &self.arn,
+            status: status(job),
+            state: state_of(job),
+            created_ms: job.ordered,
+            started_ms: job.started,
+            ended_ms: job.ended,
+            tuned: &job.configuration.0,
+            final_value: job.last_value,
+            failure_reason: job.message.as_deref(),
+            objective_status: match (job.last_value, over) {
+                (_, false) => "Pending",
+                (Some(_), true) => "Succeeded",
+                (None, true) => "Failed",
+            },
+            trial: job.job.trial,
+            attempt: job.job.attempt,
+            bracket: job.bracket,
+            resource: job.resource,
+            promotion: job.level.map(|level| PromotionView {
+                rung: job.job.rung,
+                level,
+                resumed_from: job.resumed_from,
+                repeated_from: job.repeats_from,
+            }),
+            billable_seconds: job.billable_seconds,
+            best_value: job.best_value,
+            stop_reason: self.stop_reason.as_deref(),
+            reserved: (!over).then_some(job.reservation),
+            cost: job.cost,
+        }
+    }
+}
+
+/// Returns why a job was stopped, as one word.
+pub fn stop_word(why: StopWhy) -> String {
+    match why {
+        StopWhy::Rung { rung } => format!("Rung{rung}"),
+        StopWhy::PastLevel { .. } => "PastLevel".to_owned(),
+        StopWhy::MaxResource => "MaxResource".to_owned(),
+        StopWhy::Interruptions { .. } => "Interruptions".to_owned(),
+        StopWhy::NextInstances => "NextInstances".to_owned(),
+        StopWhy::Quota => "Quota".to_owned(),
+        StopWhy::TuningEnding => "TuningEnding".to_owned(),
+        StopWhy::NoObjective { .. } => "NoObjective".to_owned(),
+    }
+}
+
+fn status(job: &JobSummary) -> &'static str {
+    match (job.end, job.phase) {
+        (Some(JobEnd::Completed), _) => "Completed",
+        (Some(JobEnd::Stopped | JobEnd::MaxRuntime | JobEnd::MaxWait), _) => "Stopped",
+        (Some(JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError), _) => "Failed",
+        (None, _) if job.never_started && job.message.is_some() => "Failed",
+        (None, _) if job.never_started => "Stopped",
+        (None, JobPhase::Stopping) => "Stopping",
+        (None, _) if job.stop.is_some() => "Stopping",
+        (None, _) => "InProgress",
+    }
+}
+
+/// Returns how a job ended, or its present state, as one word.
+pub fn state_of(job: &JobSummary) -> &'static str {
+    match (job.end, job.phase) {
+        (Some(JobEnd::Completed), _) => "Completed",
+        (Some(JobEnd::Stopped), _) => "Stopped",
+        (Some(JobEnd::MaxRuntime), _) => "MaxRuntime",
+        (Some(JobEnd::MaxWait), _) => "MaxWait",
+        (Some(JobEnd::AlgorithmError), _) => "Failed",
+        (Some(JobEnd::CapacityError), _) => "NoCapacity",
+        (Some(JobEnd::ServiceError), _) => "ServiceError",
+        (None, _) if job.never_started && job.message.is_some() => "Refused",
+        (None, _) if job.never_started => "NotStarted",
+        (None, _) if job.stop.is_some() => "Stopping",
+        (None, JobPhase::Starting) => "Starting",
+        (None, JobPhase::Downloading) => "Downloading",
+        (None, JobPhase::Training) => "Training",
+        (None, JobPhase::Interrupted) => "Interrupted",
+        (None, JobPhase::Stopping) => "Stopping",
+        (None, JobPhase::Uploading) => "Uploading",
+        (None, JobPhase::Other | JobPhase::Ended(_)) => "InProgress",
+    }
+}
+
+/// Returns the summaries of all training jobs of tuning `id`, by trial and attempt.
+pub async fn summaries<T: Table>(
+    store: &Store<T>,
+    id: &str,
+) -> Result<Option<(Loaded, Vec<JobSummary>)>, StoreError> {
+    // The state is read first: a job that leaves it between the two reads is then among the rows, and its row is used.
+    let Some(loaded) = store.load(id).await? else { return Ok(None) };
+    let rows = store.all(&stored::tuning_partition(id), "JOB#").await?;
+    let mut summaries: Vec<JobSummary> = rows.iter().map(stored::job).collect::<Result<_, _>>()?;
+    for (key, trial, job) in loaded.state.jobs() {
+        summaries.push(full_summary(&loaded.tuning.definition, key, trial, job));
+    }
+    summaries.sort_by_key(|summary| summary.job);
+    summaries.dedup_by_key(|summary| summary.job);
+    Ok(Some((loaded, summaries)))
+}
+
+/// Returns the entries of `ListTrainingJobsForHyperParameterTuningJob` for tuning `id`, by trial and attempt.
+pub async fn jobs<T: Table>(
+    store: &Store<T>,
+    place: &Place,
+    id: &str,
+) -> Result<Option<Vec<Value>>, StoreError> {
+    let Some((loaded, summaries)) = summaries(store, id).await? else { return Ok(None) };
+    let tuning = &loaded.tuning;
+    let show =
+        |job: &JobSummary| training_job_summary(&JobText::new(tuning, place, job).view(job), &tuning.request);
+    Ok(Some(summaries.iter().map(show).collect()))
+}
+
+/// One page of the training jobs of a tuning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobPage {
+    /// Entries as in [`jobs`], in the order of their keys.
+    pub jobs: Vec<(JobKey, Value)>,
+    /// Whether more entries follow.
+    pub more: bool,
+}
+
+/// Returns at most `limit` (>= 1) entries of the training jobs of tuning `id` that follow `after` in key order. Reads
+/// at most `limit` rows.
+pub async fn jobs_after<T: Table>(
+    store: &Store<T>,
+    place: &Place,
+    id: &str,
+    (after, descending): (Option<JobKey>, bool),
+    limit: usize,
+) -> Result<Option<JobPage>, StoreError> {
+    // The state is read first, as in `summaries`.
+    let Some(loaded) = store.load(id).await? else { return Ok(None) };
+    let is_before = |one: JobKey, other: JobKey| if descending { one > other } else { one < other };
+    let query = Query {
+        after: after.map(|job| stored::job_key(id, job).sk),
+        descending,
+        ..Query::prefix(stored::tuning_partition(id), "JOB#", limit)
+    };
+    let rows = store.table.query(&query).await?;
+    let ended: Vec<JobSummary> = rows.items.iter().map(stored::job).collect::<Result<_, _>>()?;
+    // Live jobs after the last row belong to a later page.
+    let end = ended.last().filter(|_| rows.next.is_some()).map(|last| last.job);
+    let mut found: BTreeMap<JobKey, JobSummary> = ended.into_iter().map(|job| (job.job, job)).collect();
+    for (key, trial, job) in loaded.state.jobs() {
+        if after.is_none_or(|after| is_before(after, key)) && end.is_none_or(|end| is_before(key, end)) {
+            found.entry(key).or_insert_with(|| full_summary(&loaded.tuning.definition, key, trial, job));
+        }
+    }
+    let tuning = &loaded.tuning;
+    let show = |(key, job): (&JobKey, &JobSummary)| {
+        (*key, training_job_summary(&JobText::new(tuning, place, job).view(job), &tuning.request))
+    };
+    let more = rows.next.is_some() || found.len() > limit;
+    let jobs = if descending {
+        found.iter().rev().take(limit).map(show).collect()
+    } else {
+        found.iter().take(limit).map(show).collect()
+    };
+    Ok(Some(JobPage { jobs, more }))
+}

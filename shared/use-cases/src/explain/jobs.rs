@@ -1,0 +1,144 @@
+//! The training jobs of one trial, from the order to the bill, and their cost up to any step.
+
+use tuning::conclude::full_summary;
+use tuning::definition::{Definition, JobLimits};
+use tuning::fact::{JobEnd, JobKey};
+use tuning::money::MicroUsd;
+use tuning::ruling::RetryWhy;
+use tuning::state::State;
+use tuning::summary::JobSummary;
+use wire::explain::{CostSoFar, ExplainedJob};
+use wire::names::training_job_name;
+
+use super::words;
+use crate::store::Tuning;
+
+/// The jobs so far.
+#[derive(Default)]
+pub(super) struct Jobs {
+    list: Vec<(JobKey, ExplainedJob)>,
+    /// Why the next attempt is awaited.
+    retry: Option<RetryWhy>,
+    billed_seconds: u64,
+    billed: MicroUsd,
+}
+
+impl Jobs {
+    /// Adds an ordered job. Returns the reason for this attempt.
+    pub(super) fn ordered(
+        &mut self,
+        tuning: &Tuning,
+        key: JobKey,
+        at: i64,
+        limits: JobLimits,
+        reservation: MicroUsd,
+    ) -> String {
+        let why = words::attempt(key, self.retry.take());
+        let job = ExplainedJob {
+            training_job_name: training_job_name(&tuning.id, key),
+            attempt: key.attempt,
+            rung: key.rung,
+            ordered_time: at,
+            why: why.clone(),
+            max_runtime_in_seconds: limits.max_runtime_seconds,
+            max_wait_time_in_seconds: limits.max_wait_seconds,
+            reserved_usd: tuning.definition.job.rate.map(|_| reservation),
+            training_start_time: None,
+            training_end_time: None,
+            interruptions: 0,
+            end: None,
+            failure_reason: None,
+            billable_seconds: None,
+            cost_usd: None,
+            settled_in_full: false,
+        };
+        self.list.push((key, job));
+        why
+    }
+
+    /// Records why a further attempt is awaited.
+    pub(super) fn awaits(&mut self, why: RetryWhy) {
+        self.retry = Some(why);
+    }
+
+    /// Takes the final data of job `key`, which is about to leave the state. Returns the job.
+    pub(super) fn concluded(
+        &mut self,
+        definition: &Definition,
+        state: &State,
+        key: JobKey,
+    ) -> Option<ExplainedJob> {
+        let summary = self.update(definition, state, key)?;
+        self.billed_seconds = self.billed_seconds.saturating_add(summary.billable_seconds.unwrap_or(0));
+        self.billed = self.billed.plus(summary.cost.unwrap_or(MicroUsd::ZERO));
+        self.list.iter().find(|(known, _)| *known == key).map(|(_, job)| job.clone())
+    }
+
+    /// Takes the present data of job `key`, which is in the state after the last step.
+    pub(super) fn update_live(&mut self, definition: &Definition, state: &State, key: JobKey) {
+        self.update(definition, state, key);
+    }
+
+    fn update(&mut self, definition: &Definition, state: &State, key: JobKey) -> Option<JobSummary> {
+        let trial = state.trials.get(&key.trial)?;
+        let live = trial.job.as_ref().filter(|job| job.is(key))?;
+        let summary = full_summary(definition, key, trial, live);
+        let (_, job) = self.list.iter_mut().find(|(known, _)| *known == key)?;
+        job.training_start_time = summary.started;
+        job.training_end_time = summary.ended;
+        job.interruptions = summary.interruptions;
+        job.end = end(&summary).map(str::to_owned);
+        job.failure_reason.clone_from(&summary.message);
+        job.billable_seconds = summary.billable_seconds;
+        job.cost_usd = summary.cost.filter(|_| definition.job.rate.is_some());
+        job.settled_in_full = summary.settled_in_full;
+        Some(summary)
+    }
+
+    /// Returns the cost of the trial in `state`: booked bills, and an estimate for a job without a bill.
+    pub(super) fn cost_so_far(&self, definition: &Definition, state: &State, trial: u32) -> CostSoFar {
+        let rate = definition.job.rate;
+        let mut cost = CostSoFar {
+            billed_seconds: self.billed_seconds,
+            billed_usd: rate.map(|_| self.billed),
+            estimated_seconds: None,
+            estimated_usd: None,
+        };
+        let Some(job) = state.trials.get(&trial).and_then(|trial| trial.job.as_ref()) else { return cost };
+        if let Some(bill) = job.bill {
+            cost.billed_seconds = cost.billed_seconds.saturating_add(bill.seconds.unwrap_or(0));
+            cost.billed_usd = cost.billed_usd.map(|billed| billed.plus(bill.amount));
+        } else if let Some(started) = job.started {
+            let until = job.ended.unwrap_or(state.now);
+            let seconds = u64::try_from(until.saturating_sub(started)).unwrap_or(0).div_ceil(1_000);
+            cost.estimated_seconds = Some(seconds);
+            // A job never costs more than its reservation.
+            cost.estimated_usd = rate.map(|rate| {
+                rate.cost(seconds, definition.job.instance_count, definition.job.volume_gib)
+                    .min(job.reservation)
+            });
+        }
+        cost
+    }
+
+    /// Returns all jobs in the order in which they were ordered.
+    pub(super) fn list(self) -> Vec<ExplainedJob> {
+        self.list.into_iter().map(|(_, job)| job).collect()
+    }
+}
+
+/// Returns how a job ended, as one word.
+fn end(job: &JobSummary) -> Option<&'static str> {
+    match job.end {
+        Some(JobEnd::Completed) => Some("Completed"),
+        Some(JobEnd::Stopped) => Some("Stopped"),
+        Some(JobEnd::MaxRuntime) => Some("MaxRuntime"),
+        Some(JobEnd::MaxWait) => Some("MaxWait"),
+        Some(JobEnd::AlgorithmError) => Some("AlgorithmError"),
+        Some(JobEnd::CapacityError) => Some("CapacityError"),
+        Some(JobEnd::ServiceError) => Some("ServiceError"),
+        None if job.never_started && job.message.is_some() => Some("Refused"),
+        None if job.never_started => Some("NeverStarted"),
+        None => None,
+    }
+}

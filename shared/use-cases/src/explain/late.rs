@@ -1,0 +1,119 @@
+//! Results that arrived after a decision and did not change it.
+//!
+//! A result is late in three cases: it arrived after the trial was stopped or completed (it still counts towards the
+//! best value seen), it belongs to an epoch below the one that a rung had already compared, or it arrived after the
+//! trial was over (no step contains it, but its fact is stored).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tuning::fact::{Fact, MetricLine, Recorded};
+use tuning::ruling::Ruling;
+use tuning::state::Trial;
+use wire::explain::{EpochValue, Kind};
+use wire::stored::{self, StoredError};
+
+use super::trail::{NewEntry, Trail};
+use super::words;
+use crate::ports::table::{Query, Table};
+use crate::store::{Store, StoreError};
+
+/// Stored facts per page.
+const FACTS_PER_PAGE: usize = 200;
+
+/// The trial's values and the rungs that read them early.
+#[derive(Default)]
+pub(super) struct Late {
+    /// The trial's values when the decision to end it was made.
+    decided: Option<BTreeMap<u32, Option<f64>>>,
+    /// Rungs that compared a value of a later epoch: rung, level, that epoch.
+    early: Vec<(u32, u32, u32)>,
+    /// Log lines that steps contain: stream and ID.
+    lines: BTreeSet<(String, String)>,
+}
+
+impl Late {
+    /// Takes the ruling that compared the trial at a rung.
+    pub(super) fn judged(&mut self, ruling: &Ruling) {
+        if let Ruling::TrialJudged { rung, level, resource, .. } = ruling
+            && resource > level
+        {
+            self.early.push((*rung, *level, *resource));
+        }
+    }
+
+    /// Called after each ruling, which may have decided to end the trial.
+    pub(super) fn after_ruling(&mut self, trial: &Trial) {
+        if trial.stop_why.is_some() && self.decided.is_none() {
+            self.decided = Some(trial.curve.clone());
+        }
+    }
+
+    /// Takes `lines` of a step. `trial` has the values after it. Returns entries for the late values.
+    pub(super) fn logged(&mut self, stream: &str, lines: &[MetricLine], trial: &Trial) -> Vec<NewEntry> {
+        self.lines.extend(lines.iter().map(|line| (stream.to_owned(), line.id.clone())));
+        let (mut said, mut noted) = (Vec::new(), BTreeSet::new());
+        self.early.retain(|(rung, level, taken)| {
+            let Some((epoch, value)) = trial.curve.range(level..taken).next() else { return true };
+            noted.insert(*epoch);
+            let late = vec![EpochValue { epoch: Some(*epoch), value: *value }];
+            let says = words::late_at_rung(*rung, *epoch, *taken);
+            said.push(NewEntry { late, ..NewEntry::new(Kind::LateResults, None, says) });
+            false
+        });
+        let Some(decided) = &mut self.decided else { return said };
+        let is_new = |epoch: &u32, value: &Option<f64>| {
+            decided.get(epoch).map(|known| known.map(f64::to_bits)) != Some(value.map(f64::to_bits))
+        };
+        let new = trial.curve.iter().filter(|(epoch, value)| is_new(epoch, value) && !noted.contains(epoch));
+        let late: Vec<EpochValue> =
+            new.map(|(epoch, value)| EpochValue { epoch: Some(*epoch), value: *value }).collect();
+        decided.clone_from(&trial.curve);
+        if !late.is_empty() {
+            let says = words::late(&late);
+            said.push(NewEntry { late, ..NewEntry::new(Kind::LateResults, None, says) });
+        }
+        said
+    }
+
+    fn is_known(&self, stream: &str, line: &MetricLine) -> bool {
+        self.lines.contains(&(stream.to_owned(), line.id.clone()))
+    }
+}
+
+/// Adds the stored log lines of a finished trial that no step contains, because they arrived after its end.
+pub(super) async fn add_unfolded_lines<T: Table>(
+    store: &Store<T>,
+    id: &str,
+    trail: &mut Trail<'_>,
+) -> Result<(), StoreError> {
+    let mut query = Query::prefix(stored::fact_partition(id), format!("{}-", trail.trial), FACTS_PER_PAGE);
+    loop {
+        let page = store.table.query(&query).await?;
+        for row in &page.items {
+            match stored::fact(row) {
+                Ok(recorded) => add_unfolded_fact(trail, &recorded),
+                Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
+                // The decider skips a damaged row as well.
+                Err(StoredError::Unreadable { .. }) => {}
+            }
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn add_unfolded_fact(trail: &mut Trail<'_>, recorded: &Recorded) {
+    let Fact::MetricsLogged { job, stream, lines } = &recorded.fact else { return };
+    let unknown = lines.iter().filter(|line| !trail.late.is_known(stream, line));
+    let late: Vec<EpochValue> = unknown.map(|line| EpochValue { epoch: None, value: line.value }).collect();
+    if !late.is_empty() {
+        let says = words::after_the_end(late.len());
+        trail.push(
+            None,
+            recorded.at,
+            NewEntry { late, ..NewEntry::new(Kind::LateResults, Some(*job), says) },
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! Entries about promotions: a trial waits at a rung, is promoted, is not promoted, or its job repeats epochs.
+
+use std::collections::BTreeSet;
+
+use tuning::decide::most_promoted;
+use tuning::fact::JobKey;
+use tuning::ruling::{Ruling, StopWhy, TrialEnd};
+use tuning::state::State;
+use wire::explain::{Comparison, Kind};
+
+use super::trail::{NewEntry, Trail};
+use super::{rung, words};
+
+impl Trail<'_> {
+    /// Returns the entry for a ruling about promotions, made in `state`, if it is about the trial.
+    pub(super) fn promotion(&mut self, state: &State, ruling: &Ruling) -> Option<NewEntry> {
+        let definition = &self.tuning.definition;
+        match ruling {
+            Ruling::RungReached { job, trial, rung, level, resource, .. } if *trial == self.trial => {
+                let ended = job.and_then(|key| self.jobs.concluded(definition, state, key));
+                let says = words::waits(*rung, *level, *resource, ended.as_ref());
+                Some(NewEntry::new(Kind::RungReached, *job, says))
+            }
+            Ruling::TrialPromoted { trial, bracket, rung, level, verdict, .. } => {
+                self.went_on.entry((*bracket, *rung)).or_default().insert(*trial);
+                let compared = self.waiting(state, *trial, (verdict.allowed, true))?;
+                let says = words::promoted(&compared, *level);
+                Some(NewEntry { rung: Some(Box::new(compared)), ..NewEntry::new(Kind::Promoted, None, says) })
+            }
+            Ruling::ResourceRepeated { job, had, from } if job.trial == self.trial => {
+                Some(NewEntry::new(Kind::ResourceRepeated, Some(*job), words::repeated(*had, *from)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the entry for the end of the trial.
+    pub(super) fn finished(&mut self, state: &State, job: Option<JobKey>, how: &TrialEnd) -> NewEntry {
+        if let TrialEnd::Stopped(StopWhy::Rung { rung }) = how
+            && let Some(entry) = self.not_promoted(state, *rung)
+        {
+            return entry;
+        }
+        let ended = job.and_then(|key| self.jobs.concluded(&self.tuning.definition, state, key));
+        NewEntry::new(Kind::TrialFinished, job, words::finished(how, ended.as_ref()))
+    }
+
+    /// Returns the entry for a trial that waited at `rung` and was not promoted, or `None` if it was not waiting.
+    fn not_promoted(&self, state: &State, rung: u32) -> Option<NewEntry> {
+        let waiting = state.waiting.get(&self.trial)?;
+        let place = (waiting.bracket, waiting.round, rung);
+        let most = most_promoted(&self.tuning.definition, state, place).unwrap_or(0);
+        let compared = self.waiting(state, self.trial, (most, false))?;
+        let says = words::not_promoted(&compared);
+        Some(NewEntry { rung: Some(Box::new(compared)), ..NewEntry::new(Kind::TrialFinished, None, says) })
+    }
+
+    /// Compares the trial, if it is `trial`, with those that have ended at the rung at which it waits.
+    fn waiting(&self, state: &State, trial: u32, verdict: (u32, bool)) -> Option<Comparison> {
+        let definition = &self.tuning.definition;
+        let waiting = state.waiting.get(&trial).filter(|_| trial == self.trial)?;
+        let none = BTreeSet::new();
+        let went_on = self.went_on.get(&(waiting.bracket, waiting.next_rung)).unwrap_or(&none);
+        let cost = self.jobs.cost_so_far(definition, state, trial);
+        rung::waiting(state, definition, (trial, waiting), verdict, went_on, cost)
+    }
+}

@@ -1,0 +1,112 @@
+//! Compares a trial with those that had arrived at a rung when it was judged.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use tuning::definition::Definition;
+use tuning::ruling::{Ruling, Verdict};
+use tuning::state::{State, Trial};
+use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar};
+
+use super::words;
+use crate::store::Tuning;
+
+/// Returns the comparison that `ruling` made in `state`, or `None` for another kind of ruling. `went_on` contains the
+/// trials that have continued from there so far, the trial itself included.
+pub(super) fn comparison(
+    state: &State,
+    definition: &Definition,
+    ruling: &Ruling,
+    went_on: &BTreeSet<u32>,
+    cost: CostSoFar,
+) -> Option<Comparison> {
+    let Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } = ruling else {
+        return None;
+    };
+    let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    let mut stored = state.rungs.get(index(*bracket))?.get(index(*rung))?.clone();
+    stored.arrive(definition.direction(), *trial, *value, verdict.continues);
+    let arrivals = (1..).zip(&stored.arrivals).map(|(rank, (trial, value))| ArrivalView {
+        rank,
+        trial: *trial,
+        value: *value,
+        went_on: went_on.contains(trial),
+    });
+    Some(Comparison {
+        bracket: *bracket,
+        rung: *rung,
+        level: *level,
+        epoch: *resource,
+        compared: compared(*resource, *level),
+        value: *value,
+        rank: verdict.rank.saturating_add(1),
+        arrived: verdict.seen,
+        allowed: verdict.allowed,
+        went_on: verdict.continues,
+        rule: words::rule(*verdict, value.is_some()),
+        arrivals: arrivals.collect(),
+        cost,
+    })
+}
+
+/// Compares a trial that waits at a rung with those that have ended there, or returns `None` if the rung does not
+/// exist. `went_on` contains the trials promoted from there so far.
+pub(super) fn waiting(
+    state: &State,
+    definition: &Definition,
+    (number, trial): (u32, &Trial),
+    (allowed, goes_on): (u32, bool),
+    went_on: &BTreeSet<u32>,
+    cost: CostSoFar,
+) -> Option<Comparison> {
+    let rung = trial.next_rung;
+    let cohort = state.cohort(trial.bracket, trial.round)?;
+    let stored = cohort.rungs.get(usize::try_from(rung).ok()?)?;
+    let place = stored.arrivals.iter().position(|(other, _)| *other == number)?;
+    let value = stored.arrivals.get(place)?.1;
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let verdict =
+        Verdict { rank: count(place), seen: count(stored.arrivals.len()), allowed, continues: goes_on };
+    let level = definition.level(trial.bracket, rung);
+    let epoch =
+        trial.curve.range(level..).next().or(trial.curve.last_key_value()).map_or(0, |(epoch, _)| *epoch);
+    let arrivals = (1..).zip(&stored.arrivals).map(|(rank, (trial, value))| ArrivalView {
+        rank,
+        trial: *trial,
+        value: *value,
+        went_on: went_on.contains(trial),
+    });
+    Some(Comparison {
+        bracket: trial.bracket,
+        rung,
+        level,
+        epoch,
+        compared: compared(epoch, level),
+        value,
+        rank: verdict.rank.saturating_add(1),
+        arrived: verdict.seen,
+        allowed,
+        went_on: goes_on,
+        rule: words::promotion_rule(verdict),
+        arrivals: arrivals.collect(),
+        cost,
+    })
+}
+
+fn compared(epoch: u32, level: u32) -> Compared {
+    match epoch.cmp(&level) {
+        Ordering::Equal => Compared::AtLevel,
+        Ordering::Greater => Compared::Late,
+        Ordering::Less => Compared::LastBeforeEnd,
+    }
+}
+
+/// Returns the levels at which trials of `bracket` are compared and, last, their end. Empty without Hyperband.
+pub(super) fn levels(tuning: &Tuning, bracket: u32) -> Vec<u32> {
+    if !tuning.request.is_hyperband() {
+        return Vec::new();
+    }
+    let plan = tuning.definition.plan();
+    let bracket = usize::try_from(bracket).ok().and_then(|index| plan.brackets().get(index));
+    bracket.map(|bracket| bracket.rungs().iter().map(|rung| rung.resource).collect()).unwrap_or_default()
+}

@@ -1,0 +1,256 @@
+//! The trail of one trial through the steps: turns each fact and each ruling about the trial into an entry.
+//!
+//! Applies the steps to a state of its own. Makes no decisions: every entry follows from a recorded fact or ruling.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use search::Configuration;
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::fold::fold;
+use tuning::ruling::Ruling;
+use tuning::state::{Job, State};
+use tuning::step::Step;
+use wire::explain::{Comparison, Entry, EpochValue, Explanation, Kind};
+use wire::names::training_job_name;
+
+use super::jobs::Jobs;
+use super::late::Late;
+use super::{rung, words};
+use crate::store::Tuning;
+
+/// The content of an entry about one fact or ruling.
+pub(super) struct NewEntry {
+    pub(super) kind: Kind,
+    pub(super) says: String,
+    pub(super) job: Option<JobKey>,
+    pub(super) rung: Option<Box<Comparison>>,
+    pub(super) late: Vec<EpochValue>,
+}
+
+impl NewEntry {
+    pub(super) fn new(kind: Kind, job: Option<JobKey>, says: String) -> Self {
+        Self { kind, says, job, rung: None, late: Vec::new() }
+    }
+}
+
+/// The entries so far.
+pub(super) struct Trail<'a> {
+    pub(super) tuning: &'a Tuning,
+    pub(super) trial: u32,
+    /// Bracket and configuration of the trial, from the order of its first job.
+    drawn: Option<(u32, Configuration)>,
+    entries: Vec<Entry>,
+    pub(super) jobs: Jobs,
+    /// Trials that continued, by bracket and rung. The state keeps only their number.
+    pub(super) went_on: BTreeMap<(u32, u32), BTreeSet<u32>>,
+    pub(super) late: Late,
+}
+
+impl<'a> Trail<'a> {
+    pub(super) fn new(tuning: &'a Tuning, trial: u32) -> Self {
+        Self {
+            tuning,
+            trial,
+            drawn: None,
+            entries: Vec::new(),
+            jobs: Jobs::default(),
+            went_on: BTreeMap::new(),
+            late: Late::default(),
+        }
+    }
+
+    /// Applies `step` to `state`, and adds the entries about the trial.
+    pub(super) fn take(&mut self, state: &mut State, step: &Step) {
+        let definition = &self.tuning.definition;
+        for recorded in &step.facts {
+            let ours = recorded.fact.job().is_some_and(|job| job.trial == self.trial);
+            let before = self.live(state).filter(|_| ours).map(|(_, job)| job.clone());
+            fold(definition, state, recorded);
+            if ours {
+                self.take_fact(state, recorded, before.as_ref(), step);
+            }
+        }
+        for ruling in &step.rulings {
+            let entry = self.entry_for_ruling(state, ruling);
+            if let Some(entry) = entry {
+                self.push(Some(step.n), step.at, entry);
+            }
+            state.apply(definition, ruling);
+            if let Some(trial) = state.trials.get(&self.trial) {
+                self.late.after_ruling(trial);
+            }
+        }
+    }
+
+    /// Returns the trial's job that is not concluded.
+    fn live<'s>(&self, state: &'s State) -> Option<(JobKey, &'s Job)> {
+        let job = state.trials.get(&self.trial)?.job.as_ref()?;
+        Some((JobKey { trial: self.trial, rung: job.rung, attempt: job.attempt }, job))
+    }
+
+    pub(super) fn push(&mut self, step: Option<u64>, at: i64, new: NewEntry) {
+        if let Some(last) = self.entries.last_mut().filter(|last| merges(last, step, &new)) {
+            last.late_values.extend(new.late);
+            last.says = words::late(&last.late_values);
+            return;
+        }
+        let NewEntry { kind, says, job, rung, late } = new;
+        let training_job_name = job.map(|key| training_job_name(&self.tuning.id, key));
+        self.entries.push(Entry { step, time: at, kind, says, training_job_name, rung, late_values: late });
+    }
+
+    /// Adds the entries for the visible changes by a fact about the trial. `before` is its job before the fact.
+    fn take_fact(&mut self, state: &State, recorded: &Recorded, before: Option<&Job>, step: &Step) {
+        if let (Fact::MetricsLogged { stream, lines, .. }, Some(trial)) =
+            (&recorded.fact, state.trials.get(&self.trial))
+        {
+            let late = self.late.logged(stream, lines, trial);
+            for entry in late {
+                self.push(Some(step.n), step.at, NewEntry { job: recorded.fact.job(), ..entry });
+            }
+        }
+        let (Some((key, after)), Some(before)) = (self.live(state), before) else { return };
+        let mut entries = Vec::new();
+        if after.started.is_some() && before.started.is_none() {
+            entries.push(NewEntry::new(
+                Kind::JobStarted,
+                Some(key),
+                "its instances started to run".to_owned(),
+            ));
+        }
+        if after.interruptions > before.interruptions {
+            entries.push(NewEntry::new(
+                Kind::JobInterrupted,
+                Some(key),
+                words::interrupted(after.interruptions),
+            ));
+        }
+        if let Some((_, reason)) = after.deferred.as_ref().filter(|_| after.deferred != before.deferred) {
+            entries.push(NewEntry::new(Kind::Deferred, Some(key), format!("deferred: {}", reason.trim())));
+        }
+        for entry in entries {
+            self.push(Some(step.n), step.at, entry);
+        }
+    }
+
+    /// Returns the entry for `ruling`, made in `state`, or `None` if it is not about the trial. This is the only place
+    /// that knows all rulings: a new kind of ruling is one new arm here.
+    fn entry_for_ruling(&mut self, state: &State, ruling: &Ruling) -> Option<NewEntry> {
+        let definition = &self.tuning.definition;
+        let ours = |job: &JobKey| job.trial == self.trial;
+        let entry = |kind, job: &JobKey, says| Some(NewEntry::new(kind, Some(*job), says));
+        match ruling {
+            Ruling::TrialJudged { trial, bracket, rung, verdict, .. } => {
+                let went_on = self.went_on.entry((*bracket, *rung)).or_default();
+                if verdict.continues {
+                    went_on.insert(*trial);
+                }
+                if *trial != self.trial {
+                    return None;
+                }
+                self.late.judged(ruling);
+                let cost = self.jobs.cost_so_far(definition, state, self.trial);
+                let compared = rung::comparison(state, definition, ruling, went_on, cost)?;
+                let says = words::judged(&compared);
+                let job = self.live(state).map(|(key, _)| key);
+                Some(NewEntry { rung: Some(Box::new(compared)), ..NewEntry::new(Kind::Judged, job, says) })
+            }
+            Ruling::RungReached { .. } | Ruling::TrialPromoted { .. } | Ruling::ResourceRepeated { .. } => {
+                self.promotion(state, ruling)
+            }
+            Ruling::PoolReadOrdered { .. }
+            | Ruling::PoolReleaseOrdered { .. }
+            | Ruling::PoolClosed { .. } => self.kept_instances(ruling),
+            Ruling::StartOrdered { job, bracket, configuration, limits, reservation, .. } if ours(job) => {
+                self.drawn = Some((*bracket, configuration.clone()));
+                let why = self.jobs.ordered(self.tuning, *job, state.now, *limits, *reservation);
+                entry(Kind::JobOrdered, job, words::ordered(definition, &why, *limits, *reservation))
+            }
+            Ruling::StopOrdered { job, why } if ours(job) => {
+                entry(Kind::StopOrdered, job, words::stop(*why, &state.status))
+            }
+            Ruling::BillOrdered { job } if ours(job) => {
+                entry(Kind::BillOrdered, job, words::BILL_ORDERED.to_owned())
+            }
+            Ruling::LogReadOrdered { job, .. } if ours(job) => {
+                entry(Kind::LogReadOrdered, job, words::LOG_READ_ORDERED.to_owned())
+            }
+            Ruling::LookOrdered { job, since } if ours(job) => {
+                entry(Kind::LogReadOrdered, job, words::look(*since))
+            }
+            Ruling::SettledInFull { job, amount } if ours(job) => {
+                entry(Kind::SettledInFull, job, words::settled(definition, *amount))
+            }
+            Ruling::AttemptAwaited { job, why, not_before } if ours(job) => {
+                let ended = self.jobs.concluded(definition, state, *job);
+                self.jobs.awaits(*why);
+                entry(Kind::AttemptAwaited, job, words::awaited(*why, *not_before, ended.as_ref()))
+            }
+            Ruling::TrialFinished { job, trial, how } if *trial == self.trial => {
+                Some(self.finished(state, *job, how))
+            }
+            Ruling::StartOrdered { .. }
+            | Ruling::StopOrdered { .. }
+            | Ruling::BillOrdered { .. }
+            | Ruling::LogReadOrdered { .. }
+            | Ruling::LookOrdered { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TrialFinished { .. }
+            | Ruling::GrantOrdered { .. }
+            | Ruling::ReturnOrdered { .. }
+            | Ruling::CapReached { .. }
+            | Ruling::MonthCapReached { .. }
+            | Ruling::OverrunSeen
+            | Ruling::TuningEnding { .. }
+            | Ruling::TuningEnded { .. } => None,
+        }
+    }
+
+    /// Returns the entry for a ruling about kept instances.
+    fn kept_instances(&self, ruling: &Ruling) -> Option<NewEntry> {
+        let (job, says) = match ruling {
+            Ruling::PoolReleaseOrdered { job } => (*job, words::RELEASED.to_owned()),
+            Ruling::PoolClosed { job, seconds, amount } => {
+                (*job, words::kept(&self.tuning.definition, *seconds, *amount))
+            }
+            _ => return None,
+        };
+        (job.trial == self.trial).then(|| NewEntry::new(Kind::InstancesKept, Some(job), says))
+    }
+
+    /// Returns the explanation. `state` is the state after the last step.
+    pub(super) fn into_explanation(mut self, state: &State) -> Explanation {
+        let definition = &self.tuning.definition;
+        let live = self.live(state);
+        if let Some((key, _)) = live {
+            self.jobs.update_live(definition, state, key);
+        }
+        let trial = state.trials.get(&self.trial);
+        let (bracket, configuration) = self.drawn.unwrap_or_default();
+        Explanation {
+            tuning: definition.name.clone(),
+            trial: self.trial,
+            bracket,
+            rungs: rung::levels(self.tuning, bracket),
+            tuned_hyper_parameters: configuration.0,
+            metric_name: self.tuning.request.objective_metric().to_owned(),
+            direction: words::direction(definition.objective).to_owned(),
+            training_jobs: self.jobs.list(),
+            entries: self.entries,
+            now: trial.map(|trial| words::standing(definition, state, trial)).or_else(|| {
+                let waiting = state.waiting.get(&self.trial)?;
+                Some(format!("it waits at rung {} for a promotion", waiting.next_rung))
+            }),
+        }
+    }
+}
+
+/// Returns whether late values continue the last entry, so that many late lines become one entry. Only sentences that
+/// follow from their values alone are merged, because the merged sentence is built from the values.
+fn merges(last: &Entry, step: Option<u64>, new: &NewEntry) -> bool {
+    let plain = |says: &str, values: &[EpochValue]| !values.is_empty() && says == words::late(values);
+    last.step.is_some() == step.is_some()
+        && plain(&last.says, &last.late_values)
+        && plain(&new.says, &new.late)
+}

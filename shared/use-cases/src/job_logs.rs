@@ -1,0 +1,47 @@
+//! Records the objective values in a batch of log lines, as delivered by CloudWatch Logs.
+//!
+//! All training jobs of the account share the log group, so a batch of another job is dropped by the name of its stream
+//! first. Only lines of the metric host count, so that a value is not counted once per host.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use wire::events::logs::{LogBatch, lines_to_facts};
+use wire::names::{log_stream, parse_training_job_name};
+
+use crate::job_events::{About, RecordError, Recorded};
+use crate::ports::Clock;
+use crate::ports::table::Table;
+use crate::record;
+use crate::store::{Store, StoreError};
+
+/// The use case and its dependencies.
+#[derive(Debug)]
+pub struct JobLogs<T, C> {
+    /// Reads tunings.
+    pub store: Arc<Store<T>>,
+    /// The current time.
+    pub clock: C,
+}
+
+impl<T: Table, C: Clock> JobLogs<T, C> {
+    /// Processes one delivery of a log subscription. Fills in `about` on the way.
+    pub async fn handle(&self, event: &Value, about: &mut About) -> Result<Recorded, RecordError> {
+        let batch = LogBatch::parse(event).map_err(|error| RecordError::Unreadable(error.to_string()))?;
+        let Some(stream) = log_stream(&batch.log_stream) else { return Ok(Recorded::NotOurs) };
+        let Some((id, job)) = parse_training_job_name(&stream.job) else { return Ok(Recorded::NotOurs) };
+        // Set early, so that table errors are logged with the tuning ID.
+        (about.tuning, about.job) = (Some(id.clone()), Some(job));
+        let Some(tuning) = self.store.tuning(&id).await? else { return Ok(Recorded::NotOurs) };
+        if stream.host != tuning.request.metric_host() {
+            return Ok(Recorded::NotOurs);
+        }
+        let Some(pattern) = &tuning.pattern else { return Ok(Recorded::NotOurs) };
+        let lines: Vec<_> = batch.events.iter().filter_map(|event| pattern.line(event)).collect();
+        about.lines = lines.len();
+        let facts = lines_to_facts(job, &batch.log_stream, lines);
+        let delivered = record::deliver(&*self.store.table, &id, &facts, self.clock.now()).await;
+        about.facts = delivered.map_err(StoreError::from)?;
+        Ok(Recorded::Stored)
+    }
+}

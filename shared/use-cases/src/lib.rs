@@ -1,0 +1,26 @@
+//! The use cases, one file each, and the ports that they need.
+//!
+//! The same code runs in the Lambda functions, on a single machine and in the simulator; only the ports differ. This
+//! crate makes no decisions: crate `tuning` does.
+#![warn(missing_docs)]
+
+pub mod active;
+pub mod batch;
+pub mod change;
+pub mod contract;
+pub mod cost;
+pub mod decide;
+pub mod describe;
+pub mod explain;
+pub mod job_events;
+pub mod job_logs;
+pub mod lookup;
+pub mod memory;
+pub mod perform;
+pub mod ports;
+pub mod prices;
+pub mod record;
+pub mod replay;
+pub mod store;
+pub mod submit;
+pub mod sweep;

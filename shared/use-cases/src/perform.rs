@@ -1,0 +1,480 @@
+//! The actuator's use case: performs one ordered action. Performing it twice has the same effect as performing it once.
+//!
+//! The actuator claims the row (a conditional write that expires), acts, stores the outcome as a fact, and marks the
+//! row. After a crash between any two of these steps, the sweeper performs the action again once the claim has expired.
+//! The second time changes nothing, because the name of a training job is computed and never reused. The actuator makes
+//! no choices: the ruling in the row contains every detail.
+
+mod batch;
+pub(crate) mod bill;
+mod decision;
+mod grant;
+mod look;
+mod notice;
+mod pool;
+mod start;
+mod stop;
+
+pub use batch::{Act, Acts};
+pub(crate) use decision::Announcement;
+pub use decision::TRIAL_DECISION;
+pub use notice::{COST_ALARM, TUNING_STATE_CHANGE};
+
+use std::sync::Arc;
+
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::money::MicroUsd;
+use tuning::ruling::{Ruling, StopWhy};
+use wire::events::job_state::cut_message;
+use wire::names::{digest, training_job_name};
+use wire::stored::{self, ActionRow, ActionStatus, REVISION};
+
+use self::bill::LOG_PAGES_MAX;
+use crate::describe::Place;
+use crate::ports::table::{Condition, Table, TableError, Write};
+use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
+use crate::ports::{Bus, Clock, Millis};
+use crate::record;
+use crate::store::{Store, StoreError};
+
+/// Duration of a claim in the cloud, in ms: longer than the time limits of the function and the SDK together.
+pub const CLAIM_MS: i64 = 180_000;
+/// Maximum delay in the cloud, in ms, until a written log line can be read back.
+pub const LOG_LAG_MS: i64 = 30_000;
+/// An operation starts only if the claim is valid for at least this long, in ms.
+const CLAIM_MARGIN_MS: i64 = 1_000;
+/// Minimum time, in ms, between the expiry of a claim and the cancellation of a start that may have been sent under it.
+/// By then the job is visible if it exists, and the holder of the claim has terminated.
+pub const ABANDONED_MS: i64 = 60_000;
+/// Longest wait before a deferred action is retried, in ms.
+const DEFER_MAX_MS: i64 = 300_000;
+
+/// The actuator and its dependencies.
+#[derive(Debug)]
+pub struct Actuator<T, J, B, C> {
+    /// Reads tunings.
+    pub store: Arc<Store<T>>,
+    /// The training service and its logs.
+    pub jobs: J,
+    /// Receives notices.
+    pub bus: B,
+    /// The current time.
+    pub clock: C,
+    /// Name of this stack.
+    pub stack: String,
+    /// Maximum delay, in ms, of a job's last log lines after its end. See [`LOG_LAG_MS`].
+    pub log_lag_ms: i64,
+    /// Duration of a claim, in ms. See [`CLAIM_MS`].
+    pub claim_ms: i64,
+    /// First wait before a deferred action is retried, in ms. It doubles with each try.
+    pub defer_ms: i64,
+    /// How long after the end of a claim a request sent under it may still take effect, in ms. See [`ABANDONED_MS`].
+    pub abandoned_ms: i64,
+    /// The stack's cap for a calendar month (UTC). `None` means no cap.
+    pub monthly_cap: Option<MicroUsd>,
+    /// Account and region, for the ARNs in events.
+    pub place: Place,
+}
+
+/// The outcome of one try to perform an action.
+#[derive(Debug, Clone, PartialEq)]
+enum Outcome {
+    /// Performed, with the facts to store.
+    Done(Vec<Recorded>),
+    /// Settled, with an effect that does not follow from the facts.
+    DoneAs(Effect, Vec<Recorded>),
+    /// Refused permanently. The refusal frees the job's money, so the action must never be performed again.
+    Refused(Recorded),
+    /// Certainly not performed. Retry after a wait.
+    Later(String),
+    /// Like [`Self::Later`], but because of a quota of the account.
+    Limited(String),
+    /// Possibly performed, and the effect may still become visible. Retry after a wait.
+    Unsure(String),
+    /// This try did nothing, but an earlier try, whose claim ended at the first time, may still take effect. Retry
+    /// after a wait, and not before the second time.
+    EarlierTryOpen(String, Millis, Millis),
+}
+
+/// The result of a call of [`Actuator::perform`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Performed {
+    /// The row is settled.
+    Done(Effect),
+    /// Another actuator holds the claim, or the action is not due yet.
+    NotNow,
+    /// The action could not be performed now, with the reason. The sweeper retries it.
+    Deferred(String),
+}
+
+impl Performed {
+    /// Returns whether the row is settled.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+}
+
+/// The effect of a settled action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// None: the action was settled before.
+    AlreadySettled,
+    /// A training job was started.
+    Started,
+    /// The training service refused the training job permanently, with the reason.
+    Refused(String),
+    /// A training job was stopped.
+    Stopped {
+        /// The reason. `None` if the ruling has none.
+        why: Option<StopWhy>,
+    },
+    /// A job's bill was booked before its whole log could be read.
+    LogCut,
+    /// Any other effect: a read, a notice or a booking, or an intended effect that had already happened.
+    Other,
+}
+
+/// Whether an action is due.
+#[derive(Debug)]
+pub(crate) enum Due {
+    /// It was performed or cancelled.
+    Settled,
+    /// Another actuator holds the claim, or the action is not due yet.
+    NotNow,
+    /// It is due.
+    Now(Box<ActionRow>),
+}
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    /// Performs action `action` of tuning `id` if it is due.
+    pub async fn perform(&self, id: &str, action: &str) -> Result<Performed, StoreError> {
+        self.perform_with_page_limit(id, action, LOG_PAGES_MAX).await
+    }
+
+    /// Like [`Self::perform`], but reads at most `pages` pages of a log.
+    async fn perform_with_page_limit(
+        &self,
+        id: &str,
+        action: &str,
+        pages: usize,
+    ) -> Result<Performed, StoreError> {
+        match self.due(id, action).await? {
+            Due::Settled => Ok(Performed::Done(Effect::AlreadySettled)),
+            Due::NotNow => Ok(Performed::NotNow),
+            Due::Now(row) => self.claim_and_perform_with_page_limit(id, *row, pages).await,
+        }
+    }
+
+    /// Returns whether an action is due.
+    pub(crate) async fn due(&self, id: &str, action: &str) -> Result<Due, StoreError> {
+        let Some(item) = self.store.table.get(&stored::action_key(id, action)).await? else {
+            return Ok(Due::Settled);
+        };
+        let row = ActionRow::read(&item)?;
+        let now = self.clock.now();
+        let good = row.claimed_until > now || tuning::planted!(ClaimNeverExpires);
+        let claimed = row.status == ActionStatus::Performing && good;
+        Ok(match row.status {
+            ActionStatus::Done | ActionStatus::Cancelled => Due::Settled,
+            ActionStatus::Pending | ActionStatus::Performing if claimed || row.not_before > now => {
+                Due::NotNow
+            }
+            ActionStatus::Pending | ActionStatus::Performing => Due::Now(Box::new(row)),
+        })
+    }
+
+    /// Claims and performs the action of a row that was due, unless another actuator has claimed it since.
+    pub(crate) async fn claim_and_perform(&self, id: &str, row: ActionRow) -> Result<Performed, StoreError> {
+        self.claim_and_perform_with_page_limit(id, row, LOG_PAGES_MAX).await
+    }
+
+    async fn claim_and_perform_with_page_limit(
+        &self,
+        id: &str,
+        row: ActionRow,
+        pages: usize,
+    ) -> Result<Performed, StoreError> {
+        let earlier = row.claimed_until;
+        if tuning::planted!(CreateWithoutClaim) && matches!(row.ruling, Ruling::StartOrdered { .. }) {
+            let unclaimed = ActionRow { claimed_until: i64::MAX, ..row.clone() };
+            self.start(id, &unclaimed, earlier).await?;
+        }
+        let Some(row) = self.claim(id, row, self.clock.now()).await? else { return Ok(Performed::NotNow) };
+        let settled = match self.act(id, &row, earlier, pages).await {
+            Ok(outcome) => self.settle(id, row.clone(), earlier, outcome).await,
+            Err(error) => Err(error),
+        };
+        // After an error, a start may have been sent, so its claim must expire. Every other action can be repeated at
+        // once.
+        if settled.is_err() && !matches!(row.ruling, Ruling::StartOrdered { .. }) {
+            self.release_claim(id, row, earlier).await;
+        }
+        settled
+    }
+
+    async fn act(
+        &self,
+        id: &str,
+        row: &ActionRow,
+        earlier: Millis,
+        pages: usize,
+    ) -> Result<Outcome, StoreError> {
+        match &row.ruling {
+            Ruling::StartOrdered { .. } => self.start(id, row, earlier).await,
+            Ruling::StopOrdered { job, .. } => self.stop(id, *job).await,
+            Ruling::BillOrdered { job } => self.bill(id, *job, (row.tries, pages)).await,
+            Ruling::LogReadOrdered { job, streams } => self.read(id, *job, *streams, pages).await,
+            Ruling::LookOrdered { job, since } => self.look(id, *job, *since, pages).await,
+            Ruling::PoolReadOrdered { job, n, last } => self.read_pool(id, *job, *n, *last).await,
+            Ruling::PoolReleaseOrdered { job } => self.release_pool(id, *job).await,
+            Ruling::GrantOrdered { n, least, wanted } => self.grant(id, *n, *least, *wanted).await,
+            Ruling::ReturnOrdered { n, month, amount } => self.return_grant(id, *n, month, *amount).await,
+            Ruling::TuningEnded { .. }
+            | Ruling::OverrunSeen
+            | Ruling::CapReached { .. }
+            | Ruling::MonthCapReached { .. } => self.notice(id, row).await,
+            Ruling::TrialJudged { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::TrialPromoted { .. }
+            | Ruling::ResourceRepeated { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::PoolClosed { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TrialFinished { .. }
+            | Ruling::TuningEnding { .. } => Ok(Outcome::Done(Vec::new())),
+        }
+    }
+
+    async fn claim(
+        &self,
+        id: &str,
+        mut row: ActionRow,
+        now: Millis,
+    ) -> Result<Option<ActionRow>, StoreError> {
+        let before = row.revision;
+        row.status = ActionStatus::Performing;
+        row.claimed_until = now.saturating_add(self.claim_ms);
+        row.revision += 1;
+        row.tries += 1;
+        Ok(self.put_row(id, &row, before).await?.then_some(row))
+    }
+
+    /// Replaces revision `before` of a row. Returns `false` if the stored row has another revision.
+    async fn put_row(&self, id: &str, row: &ActionRow, before: i64) -> Result<bool, StoreError> {
+        let unchanged = if tuning::planted!(RowWithoutRevision) {
+            Condition::Always
+        } else {
+            Condition::equals(REVISION, before)
+        };
+        match self.store.table.write(Write::Put(row.row(id), unchanged)).await {
+            Ok(()) => Ok(true),
+            Err(TableError::Conflict(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Stores the facts first, then the row: after a crash between the two the action is performed again, which changes
+    /// nothing. A refusal and its row are written in one transaction, which fails if another actuator has taken over.
+    /// `earlier` is the end of the previous try's claim.
+    async fn settle(
+        &self,
+        id: &str,
+        mut row: ActionRow,
+        earlier: Millis,
+        outcome: Outcome,
+    ) -> Result<Performed, StoreError> {
+        let before = row.revision;
+        row.revision += 1;
+        let performed = match outcome {
+            Outcome::Refused(fact) => {
+                row.status = ActionStatus::Done;
+                return self.settle_refused(id, &row, &fact, before).await;
+            }
+            Outcome::Done(facts) => {
+                self.put_all(id, &facts).await?;
+                row.status = ActionStatus::Done;
+                Performed::Done(effect(&row.ruling, &facts))
+            }
+            Outcome::DoneAs(effect, facts) => {
+                self.put_all(id, &facts).await?;
+                row.status = ActionStatus::Done;
+                Performed::Done(effect)
+            }
+            Outcome::Later(ref reason) | Outcome::Limited(ref reason) => {
+                let limited = matches!(outcome, Outcome::Limited(_));
+                row.status = ActionStatus::Pending;
+                // This try sent nothing, so the action can be cancelled as early as after the previous try.
+                row.claimed_until = earlier;
+                self.defer(id, &mut row, (reason, limited), 0).await?;
+                Performed::Deferred(reason.clone())
+            }
+            Outcome::Unsure(reason) => {
+                row.status = ActionStatus::Pending;
+                self.defer(id, &mut row, (&reason, false), 0).await?;
+                Performed::Deferred(reason)
+            }
+            Outcome::EarlierTryOpen(reason, earlier, not_before) => {
+                row.status = ActionStatus::Pending;
+                // This try sent nothing.
+                row.claimed_until = earlier;
+                self.defer(id, &mut row, (&reason, false), not_before).await?;
+                Performed::Deferred(reason)
+            }
+        };
+        // After our claim expired, another actuator may have taken over. Then the row belongs to it.
+        if !self.put_row(id, &row, before).await? {
+            self.stop_if_cancelled(id, &row).await?;
+        }
+        Ok(performed)
+    }
+
+    async fn put_all(&self, id: &str, facts: &[Recorded]) -> Result<(), StoreError> {
+        for fact in facts {
+            record::put(&*self.store.table, id, fact).await?;
+        }
+        Ok(())
+    }
+
+    /// Releases a claim, so that the next actuator need not wait until it expires. If this fails, the claim expires.
+    async fn release_claim(&self, id: &str, mut row: ActionRow, earlier: Millis) {
+        let before = row.revision;
+        (row.status, row.claimed_until) = (ActionStatus::Pending, earlier);
+        row.revision += 1;
+        let _ = self.put_row(id, &row, before).await;
+    }
+
+    /// Stops the job of a start that was cancelled while it was being performed.
+    async fn stop_if_cancelled(&self, id: &str, row: &ActionRow) -> Result<(), StoreError> {
+        let Ruling::StartOrdered { job, .. } = &row.ruling else { return Ok(()) };
+        let item = self.store.table.get(&stored::action_key(id, &row.action)).await?;
+        let now = item.as_ref().map(ActionRow::read).transpose()?;
+        if now.is_some_and(|now| now.status == ActionStatus::Cancelled) && !tuning::planted!(UndoForgotten) {
+            // If this stop fails, the sweeper finds the job as an orphan and stops it.
+            let _ = self.jobs.stop(&training_job_name(id, *job)).await;
+        }
+        Ok(())
+    }
+
+    /// Defers an action at least until `earliest`.
+    async fn defer(
+        &self,
+        id: &str,
+        row: &mut ActionRow,
+        (reason, limited): (&str, bool),
+        earliest: Millis,
+    ) -> Result<(), StoreError> {
+        row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries)).max(earliest);
+        let Some(job) = job_of(&row.ruling) else { return Ok(()) };
+        let key = format!("deferred#{}#{}", row.action, row.tries);
+        let reason = cut_message(reason);
+        let fact = self.fact(
+            key,
+            Fact::ActionDeferred { job, not_before: row.not_before, reason, quota_exceeded: limited },
+        );
+        record::put(&*self.store.table, id, &fact).await?;
+        Ok(())
+    }
+
+    async fn settle_refused(
+        &self,
+        id: &str,
+        row: &ActionRow,
+        fact: &Recorded,
+        before: i64,
+    ) -> Result<Performed, StoreError> {
+        if tuning::planted!(RefusalInTwoWrites) {
+            record::put(&*self.store.table, id, fact).await?;
+            self.put_row(id, row, before).await?;
+            return Ok(Performed::Done(refused(fact)));
+        }
+        let writes = vec![
+            Write::Put(row.row(id), Condition::equals(REVISION, before)),
+            Write::Put(stored::fact_row(id, fact), Condition::NotExists),
+        ];
+        let token = digest(format!("{id} {} {before} {fact:?}", row.action).as_bytes());
+        match self.store.table.transact(writes, &token).await {
+            Ok(()) => Ok(Performed::Done(refused(fact))),
+            Err(TableError::Conflict(_)) => Ok(Performed::NotNow),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn wait_ms(&self, tries: i64) -> i64 {
+        let doublings = u32::try_from(tries.saturating_sub(1).clamp(0, 16)).unwrap_or(0);
+        self.defer_ms.saturating_mul(2_i64.saturating_pow(doublings)).min(DEFER_MAX_MS)
+    }
+
+    fn fact(&self, key: String, fact: Fact) -> Recorded {
+        Recorded { key, at: self.clock.now(), fact }
+    }
+
+    /// Returns whether the claim leaves enough time to start an operation.
+    fn claim_is_good(&self, row: &ActionRow) -> bool {
+        tuning::planted!(ExpiredClaimGood)
+            || self.clock.now().saturating_add(CLAIM_MARGIN_MS.min(self.claim_ms / 2)) < row.claimed_until
+    }
+}
+
+fn effect(ruling: &Ruling, facts: &[Recorded]) -> Effect {
+    facts
+        .iter()
+        .find_map(|recorded| match recorded.fact {
+            Fact::JobStarted { .. } => Some(Effect::Started),
+            Fact::StopAccepted { .. } => Some(Effect::Stopped { why: decision::stop_reason(ruling) }),
+            _ => None,
+        })
+        .unwrap_or(Effect::Other)
+}
+
+fn refused(recorded: &Recorded) -> Effect {
+    match &recorded.fact {
+        Fact::StartRefused { message, .. } => Effect::Refused(message.clone()),
+        _ => Effect::Other,
+    }
+}
+
+fn job_of(ruling: &Ruling) -> Option<JobKey> {
+    match ruling {
+        Ruling::StartOrdered { job, .. }
+        | Ruling::StopOrdered { job, .. }
+        | Ruling::BillOrdered { job }
+        | Ruling::LogReadOrdered { job, .. }
+        | Ruling::LookOrdered { job, .. }
+        | Ruling::PoolReadOrdered { job, .. }
+        | Ruling::PoolReleaseOrdered { job } => Some(*job),
+        Ruling::TrialJudged { .. }
+        | Ruling::RungReached { .. }
+        | Ruling::TrialPromoted { .. }
+        | Ruling::ResourceRepeated { .. }
+        | Ruling::SettledInFull { .. }
+        | Ruling::PoolClosed { .. }
+        | Ruling::AttemptAwaited { .. }
+        | Ruling::TrialFinished { .. }
+        | Ruling::OverrunSeen
+        | Ruling::GrantOrdered { .. }
+        | Ruling::ReturnOrdered { .. }
+        | Ruling::CapReached { .. }
+        | Ruling::MonthCapReached { .. }
+        | Ruling::TuningEnding { .. }
+        | Ruling::TuningEnded { .. } => None,
+    }
+}
+
+/// Returns the outcome of errors that every call treats alike: they are retried later.
+fn later(error: &TrainingJobsError) -> Option<Outcome> {
+    match error {
+        TrainingJobsError::LimitExceeded(_) => Some(Outcome::Limited(error.to_string())),
+        TrainingJobsError::Throttled => Some(Outcome::Later(error.to_string())),
+        TrainingJobsError::Unavailable(_) => Some(Outcome::Unsure(error.to_string())),
+        TrainingJobsError::NameTaken(_)
+        | TrainingJobsError::NotFound(_)
+        | TrainingJobsError::AlreadyEnded(_)
+        | TrainingJobsError::Refused { .. } => None,
+    }
+}

@@ -1,0 +1,114 @@
+//! Performs a batch of new action rows from the stream: stops first, then starts, then all other actions.
+//!
+//! The stops of the next batch wait for this one, so reading logs, which can take long, is bounded here. The sweeper
+//! reads the rest. In whatever order the start and the stop of a job are performed, the job ends stopped or never
+//! starts.
+
+use serde_json::Value;
+use wire::events::stream::{self, BadRecord, RecordKind};
+use wire::stored::{self, ACTION_PREFIX};
+
+use super::{Actuator, Announcement, Performed};
+use crate::batch::{Batch, Part, Progress, Unreadable};
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobs};
+use crate::ports::{Bus, Clock, Millis};
+
+/// Most pages read of one log.
+const LOG_PAGES: usize = 10;
+/// No log read starts later than this after the beginning of a batch, in ms.
+const READS_MS: Millis = 15_000;
+
+/// The result of one action of a batch.
+#[derive(Debug, Default)]
+pub struct Act {
+    /// The action's name.
+    pub action: String,
+    /// The result. `None` until the action was tried.
+    pub performed: Option<Performed>,
+    /// Why its event could not be published. `None` if it was published or has no event.
+    pub unpublished: Option<String>,
+}
+
+/// A batch of new action rows. Each part is one action.
+pub type Acts = Batch<Act>;
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    /// Performs a batch of stream records of new action rows, one by one, while `has_time` returns true. `acts`
+    /// receives the results and the records to deliver again. Actions that cost money while they wait come first.
+    pub async fn handle(&self, event: &Value, has_time: impl Fn() -> bool + Send, acts: &mut Acts) {
+        sort(event, acts);
+        let reads_until = self.clock.now().saturating_add(READS_MS);
+        for part in &mut acts.parts {
+            if !has_time() {
+                return;
+            }
+            if reads(&part.done.action) && self.clock.now() >= reads_until {
+                part.done.performed = Some(Performed::Deferred("the sweeper reads this log".to_owned()));
+                part.progress = Progress::Done;
+                continue;
+            }
+            part.progress =
+                match self.perform_with_page_limit(&part.tuning, &part.done.action, LOG_PAGES).await {
+                    Ok(performed) => {
+                        part.done.performed = Some(performed);
+                        Progress::Done
+                    }
+                    Err(error) => Progress::Failed(error),
+                };
+        }
+        // Publish last, so that a slow event bus does not delay a stop.
+        for Part { tuning, done, .. } in &mut acts.parts {
+            let Some(performed) = &done.performed else { continue };
+            let Some(announcement) = Announcement::of(&done.action, performed) else { continue };
+            let published = if has_time() {
+                self.publish(tuning, announcement).await
+            } else {
+                Err("no time left".to_owned())
+            };
+            done.unpublished = published.err();
+        }
+    }
+}
+
+/// Sorts a batch into the order in which its actions are performed. Ignores records other than inserted actions.
+fn sort(event: &Value, acts: &mut Acts) {
+    for record in stream::parse(event) {
+        match record {
+            Ok(record) if record.kind == RecordKind::Insert => {
+                let Some(id) = stored::id_of(&record.key, ACTION_PREFIX) else { continue };
+                let mut part = Part::<Act>::new(id);
+                part.done.action.clone_from(&record.key.sk);
+                part.sequences.push(record.sequence_number);
+                acts.parts.push(part);
+            }
+            Ok(_) => {}
+            Err(BadRecord { sequence_number: sequence, reason }) => {
+                acts.unreadable.push(Unreadable { sequence, tuning: None, reason });
+            }
+        }
+    }
+    acts.parts.sort_by_key(|part| position(&part.done.action));
+}
+
+/// Returns the position of an action in the order, from its name. Actions of equal position keep their order.
+fn position(action: &str) -> u32 {
+    match action.split('-').next().unwrap_or_default() {
+        "stop" => 0,
+        "start" => 1,
+        "grant" | "return" | "release" | "pool" => 2,
+        _ if !reads(action) => 3,
+        _ => 4,
+    }
+}
+
+/// Returns whether an action may read a log.
+fn reads(action: &str) -> bool {
+    matches!(action.split('-').next().unwrap_or_default(), "bill" | "read" | "look")
+}

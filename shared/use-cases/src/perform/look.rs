@@ -1,0 +1,48 @@
+//! Checks a silent job: reads its state and its stored log.
+//!
+//! The decider stops the job for its silence only if this check finds no value, so all facts found are stored before
+//! the fact that the check is complete.
+
+use tuning::fact::{Fact, JobKey};
+use wire::names::training_job_name;
+
+use super::bill::{read_log, state_fact};
+use super::{Actuator, Outcome, later};
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobs};
+use crate::ports::{Bus, Clock, Millis};
+use crate::store::StoreError;
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    /// Reads at most `pages` pages of the log.
+    pub(super) async fn look(
+        &self,
+        id: &str,
+        job: JobKey,
+        since: Millis,
+        pages: usize,
+    ) -> Result<Outcome, StoreError> {
+        let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
+        let name = training_job_name(id, job);
+        let description = match self.jobs.describe(&name).await {
+            Ok(description) => description,
+            Err(error) => return Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
+        };
+        match read_log(&self.jobs, &tuning, &name, job, (since, pages)).await {
+            // The unread part may contain a value, and a job is never stopped on a guess.
+            Ok((_, false)) => Ok(Outcome::Later("the log is too long to read in one batch".to_owned())),
+            Ok((mut facts, true)) => {
+                facts.push(state_fact(job, &description));
+                facts.push(self.fact(format!("silence-seen#{since}"), Fact::SilenceSeen { job, since }));
+                Ok(Outcome::Done(facts))
+            }
+            Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Publishes the notices that a tuning guarantees: its end, and alarms about its cost.
+
+use serde_json::{Value, json};
+use tuning::fact::Fact;
+use tuning::ruling::Ruling;
+use wire::request::usd;
+use wire::stored::ActionRow;
+
+use super::{Actuator, Outcome};
+use crate::describe::state_change;
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobs};
+use crate::ports::{Bus, BusError, Clock};
+use crate::store::{Loaded, StoreError};
+
+/// Detail type of the event when a tuning changes its status, named like AMT's.
+pub const TUNING_STATE_CHANGE: &str = "SageMaker HyperParameter Tuning Job State Change";
+/// Detail type of the cost alarms.
+pub const COST_ALARM: &str = "Hyperband Tuning Job Cost Alarm";
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    pub(super) async fn notice(&self, id: &str, row: &ActionRow) -> Result<Outcome, StoreError> {
+        let Some(loaded) = self.store.load(id).await? else { return Ok(Outcome::Done(Vec::new())) };
+        let ended = matches!(row.ruling, Ruling::TuningEnded { .. });
+        let published = if ended {
+            self.bus.publish(TUNING_STATE_CHANGE, &state_change(&loaded, &self.place)).await
+        } else {
+            self.bus.publish(COST_ALARM, &cost_alarm(&loaded, &row.ruling)).await
+        };
+        match published {
+            // After the end no fact is folded any more. The row itself records that the notice was published.
+            Ok(()) | Err(BusError::Refused(_)) if ended => Ok(Outcome::Done(Vec::new())),
+            // A notice that the event bus refuses permanently must not keep the tuning active.
+            Ok(()) | Err(BusError::Refused(_)) => {
+                let notice = row.action.clone();
+                let fact = self.fact(format!("given#{notice}"), Fact::NoticeGiven { notice });
+                Ok(Outcome::Done(vec![fact]))
+            }
+            Err(BusError::Unavailable(reason)) => Ok(Outcome::Later(reason)),
+        }
+    }
+}
+
+/// Returns the detail of a cost alarm: the cause, and the tuning's present ledger.
+fn cost_alarm(loaded: &Loaded, ruling: &Ruling) -> Value {
+    let (kind, percent, month) = match ruling {
+        Ruling::CapReached { percent } => ("CapReached", Some(percent), None),
+        Ruling::MonthCapReached { month, percent } => ("MonthlyCapReached", Some(percent), Some(month)),
+        _ => ("Overrun", None, None),
+    };
+    let ledger = &loaded.state.ledger;
+    let mut detail = json!({
+        "HyperParameterTuningJobName": loaded.tuning.definition.name,
+        "Alarm": kind,
+        "SpentUsd": usd(ledger.spent),
+        "ReservedUsd": usd(ledger.reserved),
+    });
+    let more = [
+        ("CapUsd", ledger.cap.map(|cap| json!(usd(cap)))),
+        ("Percent", percent.map(|percent| json!(percent))),
+        ("Month", month.map(|month| json!(month))),
+    ];
+    for (name, value) in more {
+        if let Some(value) = value {
+            detail[name] = value;
+        }
+    }
+    detail
+}

@@ -1,0 +1,147 @@
+//! Starts a training job under its computed name, or adopts an existing job of this name if it is ours.
+
+use std::collections::BTreeMap;
+
+use tuning::definition::Strategy;
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::ruling::Ruling;
+use wire::events::job_state::cut_message;
+use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
+use wire::request::TrainingJob;
+use wire::stored::ActionRow;
+
+use super::{Actuator, Outcome, later};
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
+use crate::ports::{Bus, Clock, Millis};
+use crate::store::StoreError;
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    /// `earlier` is the end of the previous try's claim.
+    pub(super) async fn start(
+        &self,
+        id: &str,
+        row: &ActionRow,
+        earlier: Millis,
+    ) -> Result<Outcome, StoreError> {
+        let Ruling::StartOrdered { job, configuration, limits, launch, .. } = &row.ruling else {
+            return Ok(Outcome::Done(Vec::new()));
+        };
+        let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
+        let name = training_job_name(id, *job);
+        let tags = self.tags(id, &job.to_string());
+        let max_resource = match tuning.definition.strategy {
+            Strategy::Hyperband { max_resource, .. } => Some(max_resource),
+            Strategy::Random => None,
+        };
+        let request = tuning.request.create_training_job(&TrainingJob {
+            name: &name,
+            tuning_id: id,
+            trial: job.trial,
+            configuration: &configuration.0,
+            limits: *limits,
+            tags: &tags,
+            resource: tuning.request.resource_hyperparameter().zip(launch.resource.or(max_resource)),
+            launch: *launch,
+        });
+        // Checked directly before the call: an actuator that was frozen must not start a job that was cancelled
+        // meanwhile.
+        if !self.claim_is_good(row) {
+            return Ok(Outcome::Later("the claim expired before the start could be sent".to_owned()));
+        }
+        match self.jobs.create(&request).await {
+            Ok(()) => Ok(Outcome::Done(vec![self.started(*job)])),
+            Err(error) => self.handle_create_error(row, (*job, &name), &tags, earlier, error).await,
+        }
+    }
+
+    /// Returns the outcome of a create that failed.
+    async fn handle_create_error(
+        &self,
+        row: &ActionRow,
+        (job, name): (JobKey, &str),
+        tags: &BTreeMap<String, String>,
+        earlier: Millis,
+        error: TrainingJobsError,
+    ) -> Result<Outcome, StoreError> {
+        let refused = |message: String| {
+            // Error messages have any length. An uncut one might exceed the row limit, and storing the outcome would
+            // always fail.
+            let fact = Fact::StartRefused { job, message: cut_message(&message) };
+            Outcome::Refused(self.fact(format!("refused#{job}"), fact))
+        };
+        let started = || Outcome::Done(vec![self.started(job)]);
+        // A request of an earlier try may still take effect.
+        let over = earlier.saturating_add(self.abandoned_ms);
+        let recent = over > self.clock.now();
+        if let Some(outcome) = later(&error) {
+            return Ok(outcome);
+        }
+        let taken = matches!(error, TrainingJobsError::NameTaken(_));
+        // An earlier try may have succeeded although its answer was lost. A refusal frees the job's money, so it must
+        // be certain that the job does not exist.
+        if !taken && (row.tries <= 1 || tuning::planted!(RefusalBelieved)) {
+            return Ok(refused(error.to_string()));
+        }
+        match self.jobs.tags(name).await {
+            Ok(found)
+                if tags.iter().all(|(key, value)| found.get(key) == Some(value))
+                    || tuning::planted!(ForeignJobAdopted) =>
+            {
+                Ok(started())
+            }
+            // Tags may become visible later than the job. We have sent a create only if there was an earlier try.
+            Ok(found) if earlier > 0 && recent && !has_foreign_tag(&found, tags) => {
+                Ok(Outcome::EarlierTryOpen(
+                    "the job exists, but its tags are not visible yet".to_owned(),
+                    earlier,
+                    0,
+                ))
+            }
+            Ok(_) => {
+                Ok(refused(format!("a training job named {name} exists and does not belong to this tuning")))
+            }
+            // The job is still invisible long after the previous try, so it was deleted. It counts as started and is
+            // settled in full, like any job without a sign of life.
+            Err(TrainingJobsError::NotFound(_)) if taken && earlier > 0 && !recent => Ok(started()),
+            // The taken name proves that the job exists, however stale this answer is. The end of the previous claim is
+            // kept, so that further checks do not extend this wait.
+            Err(TrainingJobsError::NotFound(_)) if taken => {
+                let reason = "the job exists, but is not visible yet".to_owned();
+                Ok(if earlier > 0 {
+                    Outcome::EarlierTryOpen(reason, earlier, 0)
+                } else {
+                    Outcome::Unsure(reason)
+                })
+            }
+            // The create of an earlier try, whose answer was lost, may still take effect.
+            Err(TrainingJobsError::NotFound(_)) if recent => {
+                Ok(Outcome::EarlierTryOpen(error.to_string(), earlier, over))
+            }
+            Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string())),
+            // It is unknown whether the job exists.
+            Err(error) if recent => Ok(Outcome::EarlierTryOpen(error.to_string(), earlier, 0)),
+            Err(error) => Ok(Outcome::Unsure(error.to_string())),
+        }
+    }
+
+    fn started(&self, job: JobKey) -> Recorded {
+        self.fact(format!("started#{job}"), Fact::JobStarted { job })
+    }
+
+    fn tags(&self, id: &str, decision: &str) -> BTreeMap<String, String> {
+        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        [tag(TAG_STACK, &self.stack), tag(TAG_TUNING, id), tag(TAG_DECISION, decision)].into()
+    }
+}
+
+/// Returns whether a job has one of our tags with another value.
+fn has_foreign_tag(found: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) -> bool {
+    ours.iter().any(|(key, value)| found.get(key).is_some_and(|found| found != value))
+}

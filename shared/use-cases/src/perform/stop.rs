@@ -1,0 +1,66 @@
+//! Stops a training job, or cancels its start if the job was never created.
+
+use tuning::fact::{Fact, JobKey};
+use wire::names::training_job_name;
+use wire::stored::{self, ActionRow, ActionStatus};
+
+use super::{Actuator, Effect, Outcome, later};
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
+use crate::ports::{Bus, Clock};
+use crate::store::StoreError;
+
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Clock,
+{
+    pub(super) async fn stop(&self, id: &str, job: JobKey) -> Result<Outcome, StoreError> {
+        let accepted = || vec![self.fact(format!("stop-accepted#{job}"), Fact::StopAccepted { job })];
+        match self.jobs.stop(&training_job_name(id, job)).await {
+            Ok(()) => Ok(Outcome::Done(accepted())),
+            // The job has ended by itself. Its end will be seen, and no stop of ours is reported.
+            Err(TrainingJobsError::AlreadyEnded(_)) => Ok(Outcome::DoneAs(Effect::Other, accepted())),
+            Err(TrainingJobsError::NotFound(_)) => self.cancel_start(id, job).await,
+            Err(TrainingJobsError::Throttled) if tuning::planted!(StopFailureIsDone) => {
+                Ok(Outcome::Done(accepted()))
+            }
+            // Whatever the error, the stop is retried: the job costs money.
+            Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
+        }
+    }
+
+    /// Cancels the start of a job that does not exist, so that it can never be created.
+    async fn cancel_start(&self, id: &str, job: JobKey) -> Result<Outcome, StoreError> {
+        let key = stored::action_key(id, &format!("start-{job}"));
+        let Some(item) = self.store.table.get(&key).await? else {
+            return Ok(Outcome::Later("the order to start the job is not in the table".to_owned()));
+        };
+        let mut start = ActionRow::read(&item)?;
+        let now = self.clock.now();
+        // A create whose answer was lost may still take effect, and so may that of a frozen actuator.
+        let unsure =
+            start.claimed_until.saturating_add(self.abandoned_ms) > now && !tuning::planted!(CancelAtOnce);
+        let cancelled = match start.status {
+            ActionStatus::Cancelled => true,
+            ActionStatus::Done if tuning::planted!(CancelStarted) => true,
+            ActionStatus::Pending | ActionStatus::Performing if unsure => false,
+            ActionStatus::Pending | ActionStatus::Performing => {
+                let before = start.revision;
+                start.status = ActionStatus::Cancelled;
+                start.revision += 1;
+                self.put_row(id, &start, before).await?
+            }
+            // The create succeeded, so a later stop will find the job. Or it was refused, and the refusal is already
+            // stored.
+            ActionStatus::Done => false,
+        };
+        if !cancelled {
+            return Ok(Outcome::Later("the job is being started".to_owned()));
+        }
+        let fact = self.fact(format!("never-started#{job}"), Fact::JobNeverStarted { job });
+        Ok(Outcome::Done(vec![fact]))
+    }
+}

@@ -1,0 +1,74 @@
+//! The ports through which use cases access the outside world. Their errors are grouped by what the caller must do.
+//!
+//! A port contains what a use case needs, not what an SDK offers. Implementations: `shared/dynamodb` (AWS and the
+//! embedded engine), `memory` (tests), the simulator's world, and `shared/local`. Every future is `Send`.
+
+pub mod table;
+pub mod training;
+
+use std::future::Future;
+
+use thiserror::Error;
+
+/// Milliseconds since the Unix epoch.
+pub type Millis = i64;
+
+/// The current time. The only source of time for ingest, actuator and sweeper. The decider has none.
+pub trait Clock: Send + Sync {
+    /// Returns the current time, in milliseconds since the Unix epoch.
+    fn now(&self) -> Millis;
+}
+
+/// A clock that can also wait. Its time is virtual in the simulator, and real elsewhere.
+pub trait Timer: Clock {
+    /// Waits for at least `ms` milliseconds of this clock's time.
+    fn pause(&self, ms: Millis) -> impl Future<Output = ()> + Send;
+}
+
+/// The publisher of notices: the `source` of every event.
+pub const SOURCE: &str = "custom.hyperband";
+
+/// An event bus, which delivers notices to users and other programs.
+pub trait Bus: Send + Sync {
+    /// Publishes one event of detail type `detail_type`. `detail` is a JSON object of at most 200 KB.
+    fn publish(
+        &self,
+        detail_type: &str,
+        detail: &serde_json::Value,
+    ) -> impl Future<Output = Result<(), BusError>> + Send;
+}
+
+/// Why a notice was not published.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BusError {
+    /// A retry may help.
+    #[error("the event bus is unavailable: {0}")]
+    Unavailable(String),
+    /// Permanent: do not retry, but report the error.
+    #[error("the event bus refused the event: {0}")]
+    Refused(String),
+}
+
+/// On-demand prices of training instances.
+pub trait Prices: Send + Sync {
+    /// Returns the price of one instance of `instance_type`, in micro-dollars an hour. `None` if unknown (the caller
+    /// must refuse the request).
+    fn instance_hour(
+        &self,
+        instance_type: &str,
+    ) -> impl Future<Output = Result<Option<u64>, PricesError>> + Send;
+    /// Returns the price of training volumes, in micro-dollars per 1,000 gibibyte-hours. `None` if unknown (then a
+    /// listed instance price does not cover the whole cost of a job).
+    fn volume_kilo_gib_hour(&self) -> impl Future<Output = Result<Option<u64>, PricesError>> + Send;
+}
+
+/// Why a price could not be looked up.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PricesError {
+    /// Temporary: the submission fails with a retryable error.
+    #[error("the price list is unavailable: {0}")]
+    Unavailable(String),
+    /// Permanent until the permissions are changed. Contains the error code and message.
+    #[error("the price list refused the request: {0}")]
+    Refused(String),
+}

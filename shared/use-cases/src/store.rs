@@ -1,0 +1,226 @@
+//! Reads tunings from the table: the definition, the head, and the state (a snapshot plus later steps).
+//!
+//! Makes no decisions. Caches only immutable data (definitions) and data that is compared with the head before use
+//! (states).
+
+mod cache;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+use tuning::definition::{Definition, RULES_VERSION};
+use tuning::state::State;
+use wire::events::logs::MetricPattern;
+use wire::item::Item;
+use wire::request::Request;
+use wire::stored::{self, Head, StoredError};
+
+use crate::ports::table::{Page, Query, Table, TableError};
+use cache::Cache;
+
+/// Rows per page.
+const PAGE_ROWS: usize = 200;
+/// Number of cached definitions. IDs that do not belong to a tuning of this stack are cached too.
+const CACHED_TUNINGS_MAX: usize = 512;
+/// Number of cached states.
+const CACHED_STATES_MAX: usize = 16;
+/// Estimated size of the cached states, in bytes: a quarter of a small function's memory, because a state is cloned
+/// while it is in use.
+const CACHED_STATES_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Why the table could not be read or written.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum StoreError {
+    /// The table refused or failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A row is unreadable.
+    #[error(transparent)]
+    Stored(#[from] StoredError),
+}
+
+impl StoreError {
+    /// Returns whether the error is permanent: a retry fails too until a permission, a row or the code is changed.
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::Table(TableError::Conflict(_) | TableError::Throttled | TableError::Unavailable(_)) => {
+                false
+            }
+            Self::Table(TableError::Refused(_)) | Self::Stored(_) => true,
+        }
+    }
+}
+
+/// The immutable part of a tuning.
+#[derive(Debug)]
+pub struct Tuning {
+    /// ID of the tuning.
+    pub id: String,
+    /// The definition, for the decider.
+    pub definition: Definition,
+    /// The request, as submitted.
+    pub request: Request,
+    /// Finds the objective in log lines. `None` if the stored pattern no longer compiles.
+    pub pattern: Option<MetricPattern>,
+}
+
+/// A tuning as of its last step.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The immutable part.
+    pub tuning: Arc<Tuning>,
+    /// The head.
+    pub head: Head,
+    /// The state after step `head.step`.
+    pub state: State,
+}
+
+/// Reads tunings, with a cache.
+#[derive(Debug)]
+pub struct Store<T> {
+    /// The table.
+    pub table: Arc<T>,
+    tunings: Mutex<BTreeMap<String, Option<Arc<Tuning>>>>,
+    states: Mutex<Cache<Loaded>>,
+}
+
+impl<T: Table> Store<T> {
+    /// Creates a reader of `table`.
+    pub fn new(table: Arc<T>) -> Self {
+        let states = Mutex::new(Cache::new(CACHED_STATES_MAX, CACHED_STATES_BYTES_MAX));
+        Self { table, tunings: Mutex::default(), states }
+    }
+
+    /// Returns the immutable part of tuning `id`, or `None` if the tuning does not exist. Caches `None` too, because
+    /// most log lines of an account belong to other jobs.
+    pub async fn tuning(&self, id: &str) -> Result<Option<Arc<Tuning>>, StoreError> {
+        let known = self.tunings.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let item = self.table.get(&stored::meta_key(id)).await?;
+        let tuning = item.as_ref().map(|item| read_tuning(id, item)).transpose()?.map(Arc::new);
+        let mut tunings = self.tunings.lock().unwrap_or_else(PoisonError::into_inner);
+        if tunings.len() >= CACHED_TUNINGS_MAX {
+            tunings.clear();
+        }
+        tunings.insert(id.to_owned(), tuning.clone());
+        Ok(tuning)
+    }
+
+    /// Removes tuning `id` from the cache, after it was created or deleted.
+    pub fn forget(&self, id: &str) {
+        self.tunings.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    /// Returns the head of tuning `id`.
+    pub async fn head(&self, id: &str) -> Result<Option<Head>, StoreError> {
+        let item = self.table.get(&stored::head_key(id)).await?;
+        Ok(item.as_ref().map(Head::read).transpose()?)
+    }
+
+    /// Returns tuning `id` in its present state.
+    pub async fn load(&self, id: &str) -> Result<Option<Loaded>, StoreError> {
+        let Some(head) = self.head(id).await? else { return Ok(None) };
+        let cached = self.states.lock().unwrap_or_else(PoisonError::into_inner).get(id);
+        if let Some(cached) = cached.filter(|cached| cached.head.step == head.step) {
+            return Ok(Some(cached));
+        }
+        let Some(tuning) = self.tuning(id).await? else { return Ok(None) };
+        let (head, state) = match self.state(&tuning, &head).await {
+            Ok(state) => (head, state),
+            // A newer snapshot may have replaced this one meanwhile.
+            Err(error @ StoreError::Stored(StoredError::Unreadable { .. })) => {
+                let Some(newer) = self.head(id).await?.filter(|newer| newer.step > head.step) else {
+                    return Err(error);
+                };
+                let state = self.state(&tuning, &newer).await?;
+                (newer, state)
+            }
+            Err(error) => return Err(error),
+        };
+        let loaded = Loaded { tuning, head, state };
+        self.remember(&loaded);
+        Ok(Some(loaded))
+    }
+
+    /// Caches a state that was just read or written.
+    pub fn remember(&self, loaded: &Loaded) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.insert(&loaded.tuning.id, loaded.clone(), cache::bytes_of(&loaded.state));
+    }
+
+    async fn state(&self, tuning: &Tuning, head: &Head) -> Result<State, StoreError> {
+        let mut state = if head.snapshot == 0 {
+            State::new(&tuning.definition)
+        } else {
+            let prefix = stored::snapshot_key_prefix(head.snapshot);
+            let chunks = self.all(&stored::tuning_partition(&tuning.id), &prefix).await?;
+            stored::snapshot_state(&tuning.id, head.snapshot, &chunks)?
+        };
+        if head.snapshot > 0 && tuning::planted!(SnapshotWithoutSteps) {
+            return Ok(state);
+        }
+        let mut query = Query::prefix(stored::tuning_partition(&tuning.id), "STEP#", PAGE_ROWS);
+        query.after = Some(stored::step_key(&tuning.id, head.snapshot).sk);
+        let mut loaded = head.snapshot;
+        loop {
+            let page = self.table.query(&query).await?;
+            for item in &page.items {
+                let step = stored::step(item)?;
+                // Later steps than the head's are left to the next reader.
+                if step.n > head.step {
+                    break;
+                }
+                tuning::step::load(&tuning.definition, &mut state, &step);
+                loaded = step.n;
+            }
+            match page.next {
+                Some(next) if loaded < head.step => query.after = Some(next),
+                _ => break,
+            }
+        }
+        if loaded == head.step { Ok(state) } else { Err(missing_step(tuning, loaded.saturating_add(1))) }
+    }
+
+    /// Returns all rows of a partition with a prefix.
+    pub async fn all(&self, pk: &str, prefix: &str) -> Result<Vec<Item>, StoreError> {
+        let mut query = Query::prefix(pk, prefix, PAGE_ROWS);
+        let mut items = Vec::new();
+        loop {
+            let Page { items: page, next } = self.table.query(&query).await?;
+            items.extend(page);
+            match next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(items),
+            }
+        }
+    }
+}
+
+fn missing_step(tuning: &Tuning, n: u64) -> StoreError {
+    let key = stored::step_key(&tuning.id, n);
+    StoreError::Stored(StoredError::Unreadable {
+        key: format!("{}/{}", key.pk, key.sk),
+        reason: "the step is missing".to_owned(),
+    })
+}
+
+fn read_tuning(id: &str, item: &Item) -> Result<Tuning, StoredError> {
+    let (definition, request) = stored::meta(item)?;
+    if definition.rules_version > RULES_VERSION {
+        let (key, version) =
+            (format!("{}/{}", item.key.pk, item.key.sk), i64::from(definition.rules_version));
+        return Err(StoredError::Newer { key, version });
+    }
+    let body = serde_json::from_str(&request).map_err(|error| StoredError::Unreadable {
+        key: format!("{}/{}", item.key.pk, item.key.sk),
+        reason: error.to_string(),
+    })?;
+    let request = Request::from_stored(body);
+    let pattern =
+        request.metric_regex().and_then(|regex| MetricPattern::new(&regex, request.epoch_pattern()).ok());
+    Ok(Tuning { id: id.to_owned(), definition, request, pattern })
+}

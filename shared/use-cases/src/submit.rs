@@ -1,0 +1,164 @@
+//! Checks a request and stores it as a tuning, in one transaction.
+
+mod guardrails;
+
+use std::sync::Arc;
+
+use thiserror::Error;
+use tuning::definition::Definition;
+use tuning::fact::{Fact, Recorded};
+use tuning::money::MicroUsd;
+use wire::item::MAX_ITEM_BYTES;
+use wire::names::incarnation;
+use wire::request::{PriceAnswer, Request, RequestError};
+use wire::stored::{self, Head, IndexRow, MonthRow, month_of};
+
+use crate::ports::table::{Condition, Table, TableError, Write};
+use crate::ports::{Clock, Prices, PricesError};
+use crate::store::{Store, StoreError};
+
+pub use guardrails::{AllowList, Guardrails};
+
+/// Largest request that is stored, in bytes of JSON. Together with the definition it must fit the table's row limit.
+pub const REQUEST_BYTES_MAX: usize = 200_000;
+
+/// The use case and its dependencies.
+#[derive(Debug)]
+pub struct Submit<T, P, C> {
+    /// Reads tunings.
+    pub store: Arc<Store<T>>,
+    /// Prices of instances.
+    pub prices: P,
+    /// The current time.
+    pub clock: C,
+    /// The stack's cap for a calendar month (UTC). With it, tunings get their money in grants. `None` means no cap.
+    pub monthly_cap: Option<MicroUsd>,
+    /// The limits set by the owner of the stack.
+    pub guardrails: Guardrails,
+}
+
+/// Why a request was rejected. Nothing was stored, unless the table gave no answer: then check for the tuning before a
+/// retry.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum SubmitError {
+    /// The request is invalid: 400.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// A tuning of this name exists: 400 `ResourceInUse`.
+    #[error("A hyperparameter tuning job with the name, {0}, already exists. Choose a different name.")]
+    NameTaken(String),
+    /// The rest of the stack's monthly cap does not pay for a single training job: 400 `ResourceLimitExceeded`.
+    #[error("{0}")]
+    MonthlyCap(String),
+    /// A cap needs a price that the price list did not return: 503 if a retry can help, otherwise 400.
+    #[error(transparent)]
+    Prices(#[from] PricesError),
+    /// The table failed: 500, or 503 if a retry can help.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
+    /// Submits the request in `body`. Returns the definition of the new tuning.
+    pub async fn submit(&self, body: &[u8]) -> Result<Definition, SubmitError> {
+        let request = Request::parse(body)?;
+        self.guardrails.check(&request)?;
+        let text = request.body().to_string();
+        if text.len() > REQUEST_BYTES_MAX {
+            let message = format!("the request has {} bytes; the maximum is {REQUEST_BYTES_MAX}", text.len());
+            return Err(RequestError::field("", &message).into());
+        }
+        let now = self.clock.now();
+        let incarnation = incarnation(format!("{}\n{now}\n{text}", request.name()).as_bytes());
+        let mut definition = request.definition(now, &incarnation, &self.price(&request).await?)?;
+        if let Some(cap) = self.monthly_cap {
+            self.check_monthly_cap(&request, &definition, cap, now).await?;
+            definition.grants = true;
+        }
+        let id = definition.id();
+        let submitted = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
+        let index = IndexRow { name: definition.name.clone(), id: id.clone(), created: now };
+        let meta = stored::meta_row(&definition, &text);
+        if meta.size_bytes() > MAX_ITEM_BYTES {
+            return Err(RequestError::field(
+                "",
+                "the request and its search space are too large to store: shorten the request",
+            )
+            .into());
+        }
+        let writes = vec![
+            Write::Put(index.row(), Condition::NotExists),
+            Write::Put(meta, Condition::NotExists),
+            Write::Put(Head::first(now).row(&id), Condition::NotExists),
+            Write::Put(stored::active_row(&id), Condition::Always),
+            Write::Put(stored::fact_row(&id, &submitted), Condition::NotExists),
+        ];
+        match self.store.table.transact(writes, &format!("submit-{incarnation}-{now}")).await {
+            Ok(()) => {}
+            Err(TableError::Conflict(_)) => return Err(SubmitError::NameTaken(definition.name)),
+            Err(error) => return Err(StoreError::from(error).into()),
+        }
+        self.store.forget(&id);
+        Ok(definition)
+    }
+
+    /// Rejects a tuning that a monthly cap cannot admit: one without a price, or one whose cheapest training job
+    /// exceeds the rest of the month's cap and which would therefore end at once.
+    async fn check_monthly_cap(
+        &self,
+        request: &Request,
+        definition: &Definition,
+        cap: MicroUsd,
+        now: i64,
+    ) -> Result<(), SubmitError> {
+        let Some(least) = definition.least_cap() else {
+            return Err(request.price_unknown(definition, "the monthly cap of this stack").into());
+        };
+        let month = month_of(now);
+        let item = self.store.table.get(&MonthRow::key(&month)).await.map_err(StoreError::from)?;
+        let row = item.as_ref().map(MonthRow::read).transpose().map_err(StoreError::from)?;
+        let left = row.map_or(cap, |row| row.left(cap));
+        if least <= left {
+            return Ok(());
+        }
+        let message = format!(
+            "the monthly cap of this stack ({cap} USD for {month}) has {left} USD left; one training job of this \
+             request can cost up to {least} USD at its time limits. Lower the time limits, wait for other tuning jobs \
+             to end, or ask the owner of the stack to raise the cap"
+        );
+        Err(SubmitError::MonthlyCap(message))
+    }
+
+    /// Returns the prices of volumes and of the instances for which the request has none. Without a cap, an unavailable
+    /// price list does not prevent the tuning.
+    async fn price(&self, request: &Request) -> Result<PriceAnswer, PricesError> {
+        let mut answer = PriceAnswer::default();
+        let asked = self.look_up_prices(request, &mut answer).await;
+        let capped = self.monthly_cap.is_some() || !matches!(request.cap(), Ok(None));
+        match asked {
+            Err(error) if capped => Err(error),
+            Ok(()) | Err(_) => Ok(answer),
+        }
+    }
+
+    async fn look_up_prices(&self, request: &Request, answer: &mut PriceAnswer) -> Result<(), PricesError> {
+        let mut all_given = true;
+        for choice in request.instance_choices() {
+            if request.given_price(choice.instance_type).is_some() {
+                continue;
+            }
+            all_given = false;
+            if !answer.instance_hours.contains_key(choice.instance_type) {
+                let price = self.prices.instance_hour(choice.instance_type).await?;
+                answer.instance_hours.extend(price.map(|price| (choice.instance_type.to_owned(), price)));
+            }
+        }
+        match self.prices.volume_kilo_gib_hour().await {
+            Ok(price) => answer.volume_kilo_gib_hour = price,
+            // The prices in the request then include the volume.
+            Err(_) if all_given => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}

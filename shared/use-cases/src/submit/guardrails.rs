@@ -1,0 +1,111 @@
+//! The limits that the owner of a stack sets for requests, beyond those of SageMaker. They are checked before anything
+//! is stored.
+//!
+//! Assumes a validated request. Each refusal names the field, the requested value and the allowed values, so that a
+//! user need not ask the owner. A limited field that is missing or unreadable is refused.
+
+use wire::request::{Request, RequestError, Violation};
+
+/// Most allowed values that a refusal lists.
+const LISTED_MAX: usize = 10;
+
+/// The limits of a stack. The default allows everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Guardrails {
+    /// Whether `Controller.MaxCostUsd` is required.
+    pub require_cost_cap: bool,
+    /// Instance types that training jobs may use.
+    pub instance_types: AllowList,
+    /// Training images or algorithm names that training jobs may use.
+    pub images: AllowList,
+    /// Execution roles that training jobs may use.
+    pub role_arns: AllowList,
+    /// Whether `VpcConfig` is required.
+    pub require_vpc: bool,
+    /// Whether prices in requests are refused. Then the price list alone counts, and no request can evade a cap.
+    pub listed_prices_only: bool,
+}
+
+/// Allowed values. A `*` at the end of a value matches any rest. An empty list allows any value.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AllowList(Vec<String>);
+
+impl AllowList {
+    /// Reads values separated by commas. Ignores empty values and surrounding whitespace.
+    ///
+    /// ```
+    /// use use_cases::submit::AllowList;
+    /// let types = AllowList::read("ml.m5.*, ml.g5.xlarge,");
+    /// assert!(types.allows("ml.m5.large") && types.allows("ml.g5.xlarge") && !types.allows("ml.g5.2xlarge"));
+    /// assert!(AllowList::read(" ").allows("anything"));
+    /// ```
+    pub fn read(text: &str) -> Self {
+        let values = text.split(',').map(str::trim).filter(|value| !value.is_empty());
+        Self(values.map(str::to_owned).collect())
+    }
+
+    /// Returns whether `value` is allowed.
+    pub fn allows(&self, value: &str) -> bool {
+        let matches = |allowed: &String| match allowed.strip_suffix('*') {
+            Some(prefix) => value.starts_with(prefix),
+            None => value == allowed,
+        };
+        self.0.is_empty() || self.0.iter().any(matches)
+    }
+
+    fn listed(&self) -> String {
+        let shown: Vec<&str> = self.0.iter().take(LISTED_MAX).map(String::as_str).collect();
+        let more = if self.0.len() > shown.len() { ", …" } else { "" };
+        format!("{}{more}", shown.join(", "))
+    }
+}
+
+impl Guardrails {
+    /// Refuses a request that violates the limits. The error lists all violations.
+    pub fn check(&self, request: &Request) -> Result<(), RequestError> {
+        let mut violations = Vec::new();
+        let mut refuse = |path: &str, message: String| {
+            violations.push(Violation { path: path.to_owned(), message: format!("{message} (at '{path}')") });
+        };
+        if self.require_cost_cap && request.at("Controller.MaxCostUsd").is_none() {
+            let message = "this stack requires MaxCostUsd: set Controller.MaxCostUsd or, if your client cannot \
+                           send it, the tag 'hyperband:MaxCostUsd'";
+            refuse("Controller.MaxCostUsd", message.to_owned());
+        }
+        if self.listed_prices_only && request.at("Controller.InstancePricesUsdPerHour").is_some() {
+            let message =
+                "this stack accepts prices from the price list only: remove InstancePricesUsdPerHour";
+            refuse("Controller.InstancePricesUsdPerHour", message.to_owned());
+        }
+        for (index, choice) in request.instance_choices().into_iter().enumerate() {
+            if !self.instance_types.allows(choice.instance_type) {
+                let path = request.instance_type_path(index);
+                refuse(&path, refused("instance type", choice.instance_type, &self.instance_types));
+            }
+        }
+        let text = |path: &str| request.at(path).and_then(|value| value.as_str()).unwrap_or_default();
+        let algorithm = "TrainingJobDefinition.AlgorithmSpecification";
+        let (image, name) = (format!("{algorithm}.TrainingImage"), format!("{algorithm}.AlgorithmName"));
+        let (path, value) =
+            if text(&image).is_empty() { (&name, text(&name)) } else { (&image, text(&image)) };
+        if !self.images.allows(value) {
+            refuse(path, refused("training image", value, &self.images));
+        }
+        let role = "TrainingJobDefinition.RoleArn";
+        if !self.role_arns.allows(text(role)) {
+            refuse(role, refused("execution role", text(role), &self.role_arns));
+        }
+        let subnets =
+            request.at("TrainingJobDefinition.VpcConfig.Subnets").and_then(|value| value.as_array());
+        if self.require_vpc && subnets.is_none_or(Vec::is_empty) {
+            let message = "this stack requires training jobs in a VPC: set VpcConfig";
+            refuse("TrainingJobDefinition.VpcConfig", message.to_owned());
+        }
+        if violations.is_empty() { Ok(()) } else { Err(RequestError::validation(violations)) }
+    }
+}
+
+fn refused(what: &str, value: &str, allowed: &AllowList) -> String {
+    let value: String = value.chars().take(200).collect();
+    format!("this stack does not allow the {what} '{value}': allowed are {}", allowed.listed())
+}

@@ -1,0 +1,243 @@
+//! The sweeper's use case. Once a minute it repairs the effects of lost events, within the limits of one sweep.
+//!
+//! A sweep has these steps, ordered by what costs money first: it stops running jobs without an action row, visits the
+//! active tunings (stops jobs, reports that time has passed, rings), reads due bills, makes deferred starts, and checks
+//! silent jobs. Calls of the training service are counted and paced (see [`Limits`]). Work that does not fit is left to
+//! the next sweep, which continues where this one ended. A lease ensures that one sweeper runs at a time. Without an
+//! active tuning a sweep makes one query, because the lease and the cursors are in the partition of the active tunings,
+//! and one listing an hour. An unreadable tuning must never keep the others from their turn.
+
+mod lease;
+mod limits;
+mod look;
+mod meter;
+mod orphans;
+mod round;
+mod run;
+mod tuning;
+
+use std::sync::Arc;
+
+use wire::stored::SweepCursor;
+
+use crate::perform::Actuator;
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
+use crate::ports::{Bus, Timer};
+use crate::store::{Store, StoreError};
+
+pub use limits::{CallKind, Limits, PerCallKind, Rate};
+pub use meter::Metered;
+
+use lease::Lease;
+use round::FirstPage;
+use run::Run;
+
+/// Shares of a sweep's time, in percent from its beginning. No operation of a kind starts after its share, so that
+/// later kinds get time too. This is the share of the listing of jobs that have reached the minimum age of orphans.
+const LIST_NEW_SHARE: i64 = 15;
+/// The visit of the active tunings.
+const HEAL_SHARE: i64 = 35;
+/// Bills and logs.
+const BILLS_SHARE: i64 = 55;
+/// The listing of all running jobs.
+const LIST_SHARE: i64 = 65;
+/// Starts.
+const STARTS_SHARE: i64 = 80;
+/// The whole sweep.
+const WHOLE: i64 = 100;
+
+/// The sweeper and its dependencies.
+#[derive(Debug)]
+pub struct Sweeper<T, J, B, C> {
+    store: Arc<Store<T>>,
+    /// Performs due actions within the limits of this sweep.
+    actuator: Actuator<T, Metered<J, C>, B, C>,
+    limits: Limits,
+    owner: String,
+}
+
+/// Numbers of settled actions by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settled {
+    /// Starts of training jobs.
+    pub starts: usize,
+    /// Stops of training jobs.
+    pub stops: usize,
+    /// Bills read.
+    pub bills: usize,
+    /// Logs and kept instances read, and kept instances released.
+    pub reads: usize,
+    /// Notices published.
+    pub notices: usize,
+    /// Requests and returns of money.
+    pub grants: usize,
+}
+
+/// Numbers of actions that a sweep tried, by result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Settled.
+    pub done: usize,
+    /// Of the settled actions, those that started a training job.
+    pub started: usize,
+    /// Of the settled actions, those that stopped a training job.
+    pub stopped: usize,
+    /// Deferred again.
+    pub deferred: usize,
+}
+
+/// The result of a sweep.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Swept {
+    /// Another sweeper holds the lease, so this sweep did nothing.
+    pub busy: bool,
+    /// The lease expired and another sweeper took it.
+    pub lost: bool,
+    /// Number of tunings visited.
+    pub tunings: usize,
+    /// Number of silent jobs checked.
+    pub looked: usize,
+    /// Actions settled.
+    pub settled: Settled,
+    /// Number of due actions and silent jobs left to the next sweep, as far as this sweep saw them.
+    pub left: usize,
+    /// Where the next sweep continues.
+    pub cursor: SweepCursor,
+    /// Number of calls of the training service.
+    pub calls: PerCallKind<u32>,
+    /// Number of tunings and listed jobs that could not be read or written. The next sweep retries them.
+    pub failed: usize,
+    /// The last error.
+    pub last_error: Option<StoreError>,
+    /// The first errors that concern a tuning: its ID and the error.
+    pub failures: Vec<(String, StoreError)>,
+    /// Numbers of tried actions by result.
+    pub performed: Counts,
+    /// Tunings with an event that could not be published: the ID and the reason.
+    pub unpublished: Vec<(String, String)>,
+    /// Number of tunings without a step for ten minutes although a stored fact or outcome waits for the decider.
+    pub stuck: usize,
+    /// Number of actions that were ordered a while ago and that no actuator had tried before this sweep.
+    pub missed: usize,
+    /// Bills that were booked before the whole log of the job could be read: tuning ID and action.
+    pub logs_cut: Vec<(String, String)>,
+    /// Number of orphans (running jobs without an action row) stopped.
+    pub orphans_stopped: usize,
+    /// Why running jobs could not be listed or an orphan could not be stopped.
+    pub listing_error: Option<TrainingJobsError>,
+}
+
+impl<T, J, B, C> Sweeper<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs + TrainingJobListing,
+    B: Bus,
+    C: Timer + Clone,
+{
+    /// Creates a sweeper from the parts of `actuator`. `owner` names the sweeper. No two sweeps of one owner run at
+    /// once, so a lease in its own name is left over from before a restart.
+    pub fn new(actuator: Actuator<T, J, B, C>, limits: Limits, owner: String) -> Self {
+        let Actuator {
+            store,
+            jobs,
+            bus,
+            clock,
+            stack,
+            log_lag_ms,
+            claim_ms,
+            defer_ms,
+            abandoned_ms,
+            monthly_cap,
+            place,
+        } = actuator;
+        let jobs = Metered::new(jobs, clock.clone());
+        let actuator = Actuator {
+            store: Arc::clone(&store),
+            jobs,
+            bus,
+            clock,
+            stack,
+            log_lag_ms,
+            claim_ms,
+            defer_ms,
+            abandoned_ms,
+            monthly_cap,
+            place,
+        };
+        Self { store, actuator, limits, owner }
+    }
+
+    /// Runs one sweep. Errors of single tunings are part of the result. An `Err` means that nothing was done.
+    pub async fn sweep(&self) -> Result<Swept, StoreError> {
+        if ::tuning::planted!(LoseSweep) {
+            return Ok(Swept::default());
+        }
+        let now = self.actuator.clock.now();
+        let page = self.store.table.query(&round::query(None)).await?;
+        let mut lease = Lease::read(&page)?;
+        let first = FirstPage::of(&page);
+        let idle = first.ids.is_empty() && first.next.is_none();
+        let mut swept = Swept { cursor: lease.row.cursor.clone(), ..Swept::default() };
+        if idle && swept.cursor.listing.is_none() && now < swept.cursor.listing_due {
+            return Ok(swept);
+        }
+        let was_abandoned = lease.was_abandoned();
+        let busy = lease.is_held_by_another_than(&self.owner, now);
+        if busy || !lease.take(&self.store, &self.owner, now.saturating_add(self.limits.lease_ms)).await? {
+            swept.busy = true;
+            return Ok(swept);
+        }
+        let until = now.saturating_add(self.limits.time_ms);
+        self.actuator.jobs.begin(self.limits.calls, now, until);
+        let mut run = Run::new(now, first, lease, swept);
+        if !idle {
+            self.list_new(&mut run).await;
+        }
+        self.heal(&mut run, was_abandoned).await;
+        self.read_bills(&mut run).await;
+        self.list_all(&mut run, if idle { WHOLE } else { LIST_SHARE }).await;
+        self.make_starts(&mut run).await;
+        self.look(&mut run).await;
+        self.publish(&mut run).await;
+        Ok(self.end(run).await)
+    }
+
+    /// Publishes the events of this sweep.
+    async fn publish(&self, run: &mut Run) {
+        for (id, announcement) in std::mem::take(&mut run.announcements) {
+            let published = if self.has_time(run, WHOLE) {
+                self.actuator.publish(&id, announcement).await
+            } else {
+                Err("no time left".to_owned())
+            };
+            run.swept.unpublished.extend(published.err().map(|why| (id, why)));
+        }
+    }
+
+    /// Returns whether the sweep may start an operation of the first `share` percent of its time.
+    fn has_time(&self, run: &Run, share: i64) -> bool {
+        let until = run.begun.saturating_add(self.limits.time_ms.saturating_mul(share) / WHOLE);
+        !run.swept.lost && self.actuator.clock.now() < until
+    }
+
+    /// Stores the cursor after some work, so that sweeps that die do not all start from the same place.
+    async fn save(&self, run: &mut Run) {
+        match run.lease.store(&self.store, &run.swept.cursor).await {
+            Ok(held) => run.swept.lost |= !held,
+            Err(error) => run.swept.last_error = Some(error),
+        }
+    }
+
+    async fn end(&self, mut run: Run) -> Swept {
+        if !run.swept.lost {
+            match run.lease.release(&self.store, &run.swept.cursor).await {
+                Ok(held) => run.swept.lost |= !held,
+                Err(error) => run.swept.last_error = Some(error),
+            }
+        }
+        run.swept.left = run.swept.left.saturating_add(run.silent.saturating_sub(run.swept.looked));
+        run.swept.calls = self.actuator.jobs.used();
+        run.swept
+    }
+}

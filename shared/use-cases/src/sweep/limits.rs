@@ -1,0 +1,94 @@
+//! The limits of one sweep: how many calls of each kind, how fast, and for how long.
+//!
+//! The training service's own rate limits are low and apply to the whole account (`CreateTrainingJob` about one a
+//! second, `ListTrainingJobs` two), and the user's own programs need a part of them.
+
+use crate::ports::Millis;
+
+/// The limits of one kind of call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Most calls in one sweep.
+    pub per_sweep: u32,
+    /// Minimum interval between two calls, in ms.
+    pub every_ms: Millis,
+}
+
+/// The kinds of calls that are counted and paced separately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    /// `DescribeTrainingJob`.
+    Describe,
+    /// `ListTags`.
+    Tags,
+    /// One page of `ListTrainingJobs`.
+    List,
+    /// One page of a job's log.
+    Log,
+    /// `CreateTrainingJob`.
+    Create,
+    /// `StopTrainingJob`.
+    Stop,
+}
+
+/// A value for each kind of call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PerCallKind<V> {
+    /// See [`CallKind::Describe`].
+    pub describe: V,
+    /// See [`CallKind::Tags`].
+    pub tags: V,
+    /// See [`CallKind::List`].
+    pub list: V,
+    /// See [`CallKind::Log`].
+    pub log: V,
+    /// See [`CallKind::Create`].
+    pub create: V,
+    /// See [`CallKind::Stop`].
+    pub stop: V,
+}
+
+impl<V> PerCallKind<V> {
+    /// Returns the value for `kind`.
+    pub fn of(&mut self, kind: CallKind) -> &mut V {
+        match kind {
+            CallKind::Describe => &mut self.describe,
+            CallKind::Tags => &mut self.tags,
+            CallKind::List => &mut self.list,
+            CallKind::Log => &mut self.log,
+            CallKind::Create => &mut self.create,
+            CallKind::Stop => &mut self.stop,
+        }
+    }
+}
+
+/// The limits of one sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Limits of the calls of the training service.
+    pub calls: PerCallKind<Rate>,
+    /// No operation starts later than this after the beginning of the sweep, in ms. Less than the function's time
+    /// limit.
+    pub time_ms: Millis,
+    /// Duration of the lease if the sweep dies, in ms. More than the function's time limit.
+    pub lease_ms: Millis,
+    /// A job without a sign of life for this long is checked, in ms.
+    pub silence_ms: Millis,
+}
+
+impl Limits {
+    /// The limits in the cloud: one sweep a minute, in a function with a time limit of 90 seconds.
+    pub const CLOUD: Self = Self {
+        calls: PerCallKind {
+            describe: Rate { per_sweep: 250, every_ms: 200 },
+            tags: Rate { per_sweep: 100, every_ms: 200 },
+            list: Rate { per_sweep: 30, every_ms: 500 },
+            log: Rate { per_sweep: 300, every_ms: 200 },
+            create: Rate { per_sweep: 50, every_ms: 1_000 },
+            stop: Rate { per_sweep: 250, every_ms: 200 },
+        },
+        time_ms: 60_000,
+        lease_ms: 120_000,
+        silence_ms: 120_000,
+    };
+}

@@ -1,0 +1,169 @@
+//! Checks silent jobs: describes them, and reads log lines whose delivery may have been lost.
+//!
+//! Continues after the job that was checked last. However few jobs fit one sweep, no job is checked twice before all
+//! others were checked once.
+
+use tuning::decide::job_seen_due_at;
+use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::fold::fold;
+use tuning::state::{Job, Trial};
+use wire::names::training_job_name;
+use wire::stored::LookedAt;
+
+use super::limits::CallKind;
+use super::round::Round;
+use super::run::Run;
+use super::{Sweeper, WHOLE};
+use crate::perform::bill;
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
+use crate::ports::{Bus, Millis, Timer};
+use crate::record;
+use crate::store::{Loaded, StoreError};
+
+/// Pages of a job's log read in one check. The lines found move the position from which the next check reads.
+const LOOK_PAGES: usize = 20;
+
+/// Returns whether a running job has shown no sign of life for `silence_ms`.
+pub(super) fn is_silent(trial: &Trial, job: &Job, now: Millis, silence_ms: Millis) -> bool {
+    let seen_at = job.seen_at.max(last_line(trial));
+    if tuning::planted!(SilentJobIgnored) {
+        return false;
+    }
+    job.accepted && job.end.is_none() && now.saturating_sub(seen_at) >= silence_ms
+}
+
+/// Returns the fact that a job still exists, if no other fact has shown this for long. Without it the decider would
+/// treat the job as deleted. The key of each such fact contains the time of the previous one, so two sweeps store it
+/// once.
+fn sign_of_life(key: JobKey, job: &Job, now: Millis) -> Option<Recorded> {
+    if tuning::planted!(SignOfLifeUnreported) {
+        return None;
+    }
+    job_seen_due_at(job).filter(|due| now >= *due)?;
+    Some(Recorded { key: format!("seen#{key}#{}", job.seen_at), at: now, fact: Fact::JobSeen { job: key } })
+}
+
+fn last_line(trial: &Trial) -> Millis {
+    trial.last_line.as_ref().map_or(i64::MIN, |(at, _, _)| *at)
+}
+
+impl<T, J, B, C> Sweeper<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs + TrainingJobListing,
+    B: Bus,
+    C: Timer + Clone,
+{
+    /// Checks as many silent jobs as the limits allow.
+    pub(super) async fn look(&self, run: &mut Run) {
+        if run.whole && run.silent == 0 {
+            return;
+        }
+        let begin = run.swept.cursor.look.clone();
+        let last = begin.as_ref().map(|at| (at.tuning.as_str(), at.job));
+        // The rest of the tuning at which the last sweep ended. Its first jobs come at the end of the round.
+        if let Some((id, job)) = last
+            && !self.look_at_tuning(run, id, |key| key > job).await
+        {
+            return;
+        }
+        let mut round = Round::new(&run.first, last.map_or("", |(id, _)| id));
+        loop {
+            let id = match round.next(&self.store).await {
+                Ok(Some(id)) => id,
+                Ok(None) => return,
+                Err(error) => {
+                    run.swept.last_error = Some(error);
+                    return;
+                }
+            };
+            let upto = last.filter(|(begin, _)| *begin == id).map(|(_, job)| job);
+            if !self.look_at_tuning(run, &id, |key| upto.is_none_or(|upto| key <= upto)).await {
+                return;
+            }
+        }
+    }
+
+    /// Checks the silent jobs of a tuning that pass `filter`. Returns `false` if the limits do not allow all of them.
+    async fn look_at_tuning(&self, run: &mut Run, id: &str, filter: impl Fn(JobKey) -> bool) -> bool {
+        if !self.has_time(run, WHOLE) {
+            return false;
+        }
+        let now = self.now();
+        let mut loaded = match self.store.load(id).await {
+            Ok(Some(loaded)) if !loaded.state.is_ended() => loaded,
+            Ok(_) => return true,
+            Err(error) => {
+                run.swept.last_error = Some(error);
+                return true;
+            }
+        };
+        let silent = |(key, trial, job): (JobKey, &Trial, &Job)| {
+            is_silent(trial, job, now, self.limits.silence_ms).then_some(key)
+        };
+        let silent: Vec<JobKey> = loaded.state.jobs().filter_map(silent).filter(|key| filter(*key)).collect();
+        let (mut ring, mut room) = (false, true);
+        for key in &silent {
+            let jobs = &self.actuator.jobs;
+            room =
+                self.has_time(run, WHOLE) && jobs.has(CallKind::Log) && jobs.turn(CallKind::Describe).await;
+            if !room {
+                break;
+            }
+            jobs.take_refused();
+            match self.look_at(&mut loaded, *key).await {
+                Ok(known) => ring |= known,
+                Err(error) => run.failed_for(id, error),
+            }
+            if jobs.take_refused() {
+                // The check was incomplete, so the next sweep begins with this job.
+                room = false;
+                break;
+            }
+            run.swept.looked += 1;
+            run.swept.cursor.look = Some(LookedAt { tuning: id.to_owned(), job: *key });
+        }
+        if ring {
+            run.count_if_stuck(id, now.saturating_sub(loaded.head.at));
+        }
+        if ring && let Err(error) = record::ring(&*self.store.table, id, now).await {
+            run.swept.last_error = Some(error.into());
+        }
+        if room && !silent.is_empty() {
+            self.save(run).await;
+        }
+        room
+    }
+
+    /// Checks a job: its state, and its log since its last line. Stores only facts that change the state. Returns
+    /// whether a fact was stored before, which means that the decider seems not to have received it.
+    async fn look_at(&self, loaded: &mut Loaded, key: JobKey) -> Result<bool, StoreError> {
+        let Loaded { tuning, state, .. } = loaded;
+        let Some(trial) = state.trials.get(&key.trial) else { return Ok(false) };
+        let Some(job) = &trial.job else { return Ok(false) };
+        let name = training_job_name(&tuning.id, key);
+        let jobs = &self.actuator.jobs;
+        // Whatever the error, the next check describes the job again.
+        let Ok(description) = jobs.describe(&name).await else { return Ok(false) };
+        let from = last_line(trial).max(description.created);
+        let read = bill::read_log(jobs, tuning, &name, key, (from, LOOK_PAGES)).await;
+        let mut facts = read.map(|(facts, _)| facts).unwrap_or_default();
+        let phase = bill::phase(&description);
+        if phase != job.phase {
+            facts.push(bill::state_fact(key, &description));
+        }
+        // This state is a copy of this sweep.
+        facts.retain(|fact| fold(&tuning.definition, state, fact));
+        if !matches!(phase, JobPhase::Ended(_)) {
+            // The facts found may be hours old, and the job may have waited for its instances ever since.
+            let sign = state.job(key).and_then(|job| sign_of_life(key, job, self.now()));
+            facts.extend(sign.filter(|fact| fold(&tuning.definition, state, fact)));
+        }
+        let mut known = false;
+        for fact in &facts {
+            known |= self.put(&tuning.id, fact).await?;
+        }
+        Ok(known)
+    }
+}

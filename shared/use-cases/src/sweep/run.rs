@@ -1,0 +1,129 @@
+//! The state of one sweep: its lease, the due actions that it found, and its result.
+
+use std::collections::BTreeSet;
+
+use wire::stored::ActionRow;
+
+use super::Swept;
+use super::lease::Lease;
+use super::round::FirstPage;
+use crate::perform::{Announcement, Effect, Performed};
+use crate::ports::Millis;
+use crate::store::StoreError;
+
+/// Number of errors that are kept for the log. All errors are counted.
+const FAILURES_LISTED: usize = 20;
+/// Time without a step, in ms, after which a tuning with stored but unprocessed facts counts as stuck.
+const STUCK_MS: Millis = 600_000;
+/// Time after a step, in ms, after which the actuator should have tried the actions ordered by it.
+const MISSED_MS: Millis = 15_000;
+
+/// A running sweep.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// When the sweep began.
+    pub(super) begun: Millis,
+    pub(super) first: FirstPage,
+    pub(super) lease: Lease,
+    pub(super) swept: Swept,
+    /// Due reads of bills, logs and kept instances. At most as many as the sweep may read.
+    pub(super) bills: Vec<DueAction>,
+    /// Due starts. At most as many as the sweep may make.
+    pub(super) starts: Vec<DueAction>,
+    /// Whether the sweep has visited all active tunings.
+    pub(super) whole: bool,
+    /// Number of silent jobs seen.
+    pub(super) silent: usize,
+    /// The ID before the first tuning with work left to the next sweep.
+    pub(super) left_after: Option<String>,
+    /// Events to publish at the end: tuning ID and event.
+    pub(super) announcements: Vec<(String, Announcement)>,
+    /// Time since the last step of the tuning that is being visited, in ms.
+    pub(super) since_step: Millis,
+    /// Tunings with a stored fact or outcome that has waited too long for the decider.
+    stuck: BTreeSet<String>,
+}
+
+/// An action that is due.
+#[derive(Debug)]
+pub(super) struct DueAction {
+    pub(super) id: String,
+    pub(super) action: String,
+    /// The tuning that was visited before this one.
+    pub(super) after: String,
+}
+
+impl Run {
+    pub(super) fn new(begun: Millis, first: FirstPage, lease: Lease, swept: Swept) -> Self {
+        Self {
+            begun,
+            first,
+            lease,
+            swept,
+            bills: Vec::new(),
+            starts: Vec::new(),
+            whole: false,
+            silent: 0,
+            left_after: None,
+            announcements: Vec::new(),
+            since_step: 0,
+            stuck: BTreeSet::new(),
+        }
+    }
+
+    /// Counts an error. The next sweep retries the operation.
+    pub(super) fn failed(&mut self, error: StoreError) {
+        self.swept.failed += 1;
+        self.swept.last_error = Some(error);
+    }
+
+    /// Like [`Self::failed`], for tuning `id`.
+    pub(super) fn failed_for(&mut self, id: &str, error: StoreError) {
+        if self.swept.failures.len() < FAILURES_LISTED {
+            self.swept.failures.push((id.to_owned(), error.clone()));
+        }
+        self.failed(error);
+    }
+
+    /// Counts a tuning whose stored facts or outcomes wait for the decider, if its last step was too long ago.
+    pub(super) fn count_if_stuck(&mut self, id: &str, since_step: Millis) {
+        if since_step >= STUCK_MS && self.stuck.insert(id.to_owned()) {
+            self.swept.stuck += 1;
+        }
+    }
+
+    /// Counts a due action of the current tuning as missed, if the actuator should have tried it already.
+    pub(super) fn count_if_missed(&mut self, row: &ActionRow) {
+        self.swept.missed += usize::from(row.tries == 0 && self.since_step >= MISSED_MS);
+    }
+
+    /// Counts the result of an action, and keeps the event to publish.
+    pub(super) fn record_result(&mut self, id: &str, action: &str, performed: &Performed) {
+        let counts = &mut self.swept.performed;
+        match performed {
+            Performed::NotNow | Performed::Done(Effect::AlreadySettled) => return,
+            Performed::Deferred(_) => counts.deferred += 1,
+            Performed::Done(effect) => {
+                counts.done += 1;
+                counts.started += usize::from(*effect == Effect::Started);
+                counts.stopped += usize::from(matches!(effect, Effect::Stopped { .. }));
+                if *effect == Effect::LogCut {
+                    self.swept.logs_cut.push((id.to_owned(), action.to_owned()));
+                }
+            }
+        }
+        self.announcements.extend(Announcement::of(action, performed).map(|event| (id.to_owned(), event)));
+    }
+
+    /// Counts due work that does not fit. The next sweep begins with the tuning after `after`, unless this sweep could
+    /// not even visit all tunings.
+    pub(super) fn leave_to_next_sweep(&mut self, after: &str) {
+        self.swept.left += 1;
+        self.left_after.get_or_insert_with(|| after.to_owned());
+        if self.whole
+            && let Some(after) = &self.left_after
+        {
+            self.swept.cursor.heal.clone_from(after);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Visits the active tunings: performs or queues due actions, reports that time has passed, and rings for silent
+//! tunings.
+
+use tuning::decide::open_look;
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::state::{Job, State, Status, Trial};
+use wire::stored::{self, ActionRow, ActionStatus};
+
+use super::limits::CallKind;
+use super::round::Round;
+use super::run::{DueAction, Run};
+use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, look};
+use crate::describe;
+use crate::perform::Due;
+use crate::ports::table::{Condition, Table, Write};
+use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
+use crate::ports::{Bus, Millis, Timer};
+use crate::record::{self, Put};
+use crate::store::{Loaded, StoreError};
+
+/// A tuning without a step for this long is rung, in ms.
+const SILENT_TUNING_MS: i64 = 90_000;
+/// Number of tunings after which the cursor is stored at the latest.
+const SAVE_EVERY: usize = 20;
+
+impl<T, J, B, C> Sweeper<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs + TrainingJobListing,
+    B: Bus,
+    C: Timer + Clone,
+{
+    /// Visits the active tunings, as far as time allows.
+    pub(super) async fn heal(&self, run: &mut Run, was_abandoned: bool) {
+        let mut round = Round::new(&run.first, &run.swept.cursor.heal);
+        if was_abandoned && !self.visit_first_last(run, &mut round).await {
+            return;
+        }
+        let (mut unsaved, mut calls) = (0, 0);
+        while self.has_time(run, HEAL_SHARE) {
+            let id = match round.next(&self.store).await {
+                Ok(Some(id)) => id,
+                Ok(None) => {
+                    run.whole = true;
+                    break;
+                }
+                Err(error) => {
+                    run.failed(error);
+                    break;
+                }
+            };
+            run.swept.tunings += 1;
+            if let Err(error) = self.heal_tuning(run, &id).await {
+                run.failed_for(&id, error);
+            }
+            run.swept.cursor.heal = id;
+            unsaved += 1;
+            if unsaved >= SAVE_EVERY || run.swept.settled.stops > calls {
+                self.save(run).await;
+                (unsaved, calls) = (0, run.swept.settled.stops);
+            }
+        }
+        if run.whole
+            && let Some(after) = &run.left_after
+        {
+            run.swept.cursor.heal.clone_from(after);
+        }
+    }
+
+    /// After a sweep that died, perhaps because of the first tuning of this round, visits that tuning last. If this
+    /// sweep dies too, the tuning is not the first one of the next sweep either. Returns `false` if there is no active
+    /// tuning.
+    async fn visit_first_last(&self, run: &mut Run, round: &mut Round) -> bool {
+        match round.next(&self.store).await {
+            Ok(Some(id)) => {
+                run.swept.cursor.heal.clone_from(&id);
+                round.put_last(id);
+                self.save(run).await;
+                true
+            }
+            Ok(None) => {
+                run.whole = true;
+                false
+            }
+            Err(error) => {
+                run.failed(error);
+                false
+            }
+        }
+    }
+
+    async fn heal_tuning(&self, run: &mut Run, id: &str) -> Result<(), StoreError> {
+        let now = self.actuator.clock.now();
+        let Some(loaded) = self.store.load(id).await? else {
+            return self.remove_from_active(id).await;
+        };
+        let since_step = now.saturating_sub(loaded.head.at);
+        run.since_step = since_step;
+        if loaded.state.is_ended() {
+            return self.heal_ended(run, id, &loaded.state).await;
+        }
+        let silent = since_step >= SILENT_TUNING_MS && !tuning::planted!(SilentTuningIgnored);
+        let mut ring = loaded.head.step == 0 && !tuning::planted!(SilentTuningIgnored);
+        ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
+        if loaded.head.deadline.is_some_and(|deadline| deadline <= now)
+            && !tuning::planted!(DeadlineUnreported)
+        {
+            let key = format!("time#{}", loaded.head.deadline.unwrap_or(now));
+            let fact = Recorded { key, at: now, fact: Fact::TimePassed };
+            ring |= record::put(&*self.store.table, id, &fact).await? == Put::Known;
+        }
+        // An error of one action must not block the others. Jobs come first, because a job to be stopped costs money.
+        let mut failed = None;
+        for (key, trial, job) in loaded.state.jobs() {
+            if look::is_silent(trial, job, now, self.limits.silence_ms) {
+                run.silent += 1;
+            }
+            match self.heal_job(run, &loaded, key, trial, job).await {
+                Ok(settled) => ring |= settled,
+                Err(error) => failed = Some(error),
+            }
+        }
+        for action in open_pool_actions(&loaded.state) {
+            match self.queue_read_if_due(run, id, action).await {
+                Ok(settled) => ring |= settled,
+                Err(error) => failed = Some(error),
+            }
+        }
+        for action in open_tuning_actions(&loaded.state) {
+            match self.perform_if_due(run, id, &action).await {
+                Ok(settled) => ring |= settled,
+                Err(error) => failed = Some(error),
+            }
+        }
+        if ring {
+            run.count_if_stuck(id, since_step);
+        }
+        if ring || silent {
+            record::ring(&*self.store.table, id, now).await?;
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Performs a due stop of a job, and queues its other due actions. Returns whether an action is settled although
+    /// the state still waits for its outcome, which means that the stream record of the outcome may have been lost.
+    async fn heal_job(
+        &self,
+        run: &mut Run,
+        loaded: &Loaded,
+        key: JobKey,
+        trial: &Trial,
+        job: &Job,
+    ) -> Result<bool, StoreError> {
+        let id = loaded.tuning.id.as_str();
+        let mut ring = false;
+        if job.stop.is_some()
+            && !job.stop_accepted
+            && job.holds_slot()
+            && !tuning::planted!(SweeperStopsNothing)
+        {
+            ring |= self.stop_if_due(run, id, &format!("stop-{key}")).await?;
+        }
+        if job.bill_ordered && !job.is_closed() && !tuning::planted!(SweeperBillsNothing) {
+            ring |= self.queue_read_if_due(run, id, format!("bill-{key}")).await?;
+        }
+        if trial.read_ordered > trial.streams_read && !tuning::planted!(SweeperReadsNothing) {
+            ring |= self.queue_read_if_due(run, id, format!("read-{key}-{}", trial.read_ordered)).await?;
+        }
+        if let Some(since) = open_look(job) {
+            ring |= self.queue_read_if_due(run, id, format!("look-{key}-{since}")).await?;
+        }
+        // The stop of a job cancels its start, so such a job is not started first.
+        if job.stop.is_none() && !job.accepted && !job.is_closed() && !tuning::planted!(SweeperStartsNothing)
+        {
+            let starts = usize::try_from(self.limits.calls.create.per_sweep).unwrap_or(usize::MAX);
+            ring |=
+                self.queue_if_due(run, id, format!("start-{key}"), (starts, |run| &mut run.starts)).await?;
+        }
+        Ok(ring)
+    }
+
+    async fn stop_if_due(&self, run: &mut Run, id: &str, action: &str) -> Result<bool, StoreError> {
+        let row = match self.actuator.due(id, action).await? {
+            Due::Settled => return Ok(true),
+            Due::NotNow => return Ok(false),
+            Due::Now(row) => row,
+        };
+        run.count_if_missed(&row);
+        if !self.has_time(run, HEAL_SHARE) || !self.actuator.jobs.turn(CallKind::Stop).await {
+            let after = run.swept.cursor.heal.clone();
+            run.leave_to_next_sweep(&after);
+        } else {
+            let performed = self.actuator.claim_and_perform(id, *row).await?;
+            run.swept.settled.stops += usize::from(performed.is_done());
+            run.record_result(id, action, &performed);
+        }
+        Ok(false)
+    }
+
+    /// Performs an action that makes no call of the training service. Returns whether it is settled.
+    async fn perform_if_due(&self, run: &mut Run, id: &str, action: &str) -> Result<bool, StoreError> {
+        let row = match self.actuator.due(id, action).await? {
+            Due::Settled => return Ok(true),
+            Due::NotNow => return Ok(false),
+            Due::Now(row) => row,
+        };
+        run.count_if_missed(&row);
+        let performed = self.actuator.claim_and_perform(id, *row).await?;
+        run.record_result(id, action, &performed);
+        let settled = &mut run.swept.settled;
+        let count = if action.starts_with("notice-") { &mut settled.notices } else { &mut settled.grants };
+        *count += usize::from(performed.is_done());
+        Ok(performed.is_done())
+    }
+
+    /// Queues a read if it is due. Returns whether it is settled.
+    async fn queue_read_if_due(&self, run: &mut Run, id: &str, action: String) -> Result<bool, StoreError> {
+        let room = usize::try_from(self.limits.calls.describe.per_sweep).unwrap_or(usize::MAX);
+        self.queue_if_due(run, id, action, (room, |run| &mut run.bills)).await
+    }
+
+    /// Queues an action if it is due, in a list of at most `room` entries. Returns whether it is settled.
+    async fn queue_if_due(
+        &self,
+        run: &mut Run,
+        id: &str,
+        action: String,
+        (room, list): (usize, fn(&mut Run) -> &mut Vec<DueAction>),
+    ) -> Result<bool, StoreError> {
+        match self.actuator.due(id, &action).await? {
+            Due::Settled => return Ok(true),
+            Due::NotNow => {}
+            Due::Now(row) => {
+                run.count_if_missed(&row);
+                let after = run.swept.cursor.heal.clone();
+                if list(run).len() < room {
+                    list(run).push(DueAction { id: id.to_owned(), action, after });
+                } else {
+                    run.leave_to_next_sweep(&after);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the due bills, logs and kept instances.
+    pub(super) async fn read_bills(&self, run: &mut Run) {
+        for DueAction { id, action, after } in std::mem::take(&mut run.bills) {
+            let jobs = &self.actuator.jobs;
+            let is_bill = action.starts_with("bill-");
+            if !calls_of(&action).iter().all(|sort| jobs.has(*sort)) || !self.has_time(run, BILLS_SHARE) {
+                run.leave_to_next_sweep(&after);
+                continue;
+            }
+            match self.actuator.perform(&id, &action).await {
+                Ok(performed) => {
+                    let settled = &mut run.swept.settled;
+                    let count = if is_bill { &mut settled.bills } else { &mut settled.reads };
+                    *count += usize::from(performed.is_done());
+                    run.record_result(&id, &action, &performed);
+                }
+                Err(error) => run.failed_for(&id, error),
+            }
+        }
+    }
+
+    /// Makes the due starts at their pace. Waits for its turn before the claim, so that no claim expires during the
+    /// wait.
+    pub(super) async fn make_starts(&self, run: &mut Run) {
+        for DueAction { id, action, after } in std::mem::take(&mut run.starts) {
+            if !self.has_time(run, STARTS_SHARE) || !self.actuator.jobs.turn(CallKind::Create).await {
+                run.leave_to_next_sweep(&after);
+                continue;
+            }
+            match self.actuator.perform(&id, &action).await {
+                Ok(performed) => {
+                    run.swept.settled.starts += usize::from(performed.is_done());
+                    run.record_result(&id, &action, &performed);
+                }
+                Err(error) => run.failed_for(&id, error),
+            }
+        }
+    }
+
+    /// Removes an ended tuning from the active ones once its notices are published.
+    async fn heal_ended(&self, run: &mut Run, id: &str, state: &State) -> Result<(), StoreError> {
+        let mut published = true;
+        let notices = state.notices.iter().map(String::as_str).filter(|_| !tuning::planted!(NoticeForgotten));
+        for notice in notices.chain(["notice-ended"]) {
+            self.perform_if_due(run, id, notice).await?;
+            let row = self.store.table.get(&stored::action_key(id, notice)).await?;
+            let row = row.as_ref().map(ActionRow::read).transpose()?;
+            let open =
+                |row: ActionRow| matches!(row.status, ActionStatus::Pending | ActionStatus::Performing);
+            published &= !row.is_some_and(open);
+        }
+        if published { self.remove_from_active(id).await } else { Ok(()) }
+    }
+
+    async fn remove_from_active(&self, id: &str) -> Result<(), StoreError> {
+        if tuning::planted!(EndedStaysActive) {
+            return Ok(());
+        }
+        let key = stored::active_row(id).key;
+        Ok(self.store.table.write(Write::Delete(key, Condition::Always)).await?)
+    }
+
+    /// Stores a fact of tuning `id`. Returns whether it was known.
+    pub(super) async fn put(&self, id: &str, fact: &Recorded) -> Result<bool, StoreError> {
+        Ok(record::put(&*self.store.table, id, fact).await? == Put::Known)
+    }
+
+    /// Returns the current time.
+    pub(super) fn now(&self) -> Millis {
+        self.actuator.clock.now()
+    }
+}
+
+/// Returns the calls of the training service that a reading action may make.
+fn calls_of(action: &str) -> &'static [CallKind] {
+    match action.split('-').next().unwrap_or_default() {
+        "read" => &[CallKind::Log],
+        "pool" => &[CallKind::Describe],
+        "release" => &[CallKind::Describe, CallKind::Stop],
+        _ => &[CallKind::Describe, CallKind::Log],
+    }
+}
+
+/// Returns the reads and releases of kept instances whose outcome the state waits for.
+fn open_pool_actions(state: &State) -> Vec<String> {
+    let open = state.pools.iter().filter(|pool| pool.over.is_none());
+    let actions = open.flat_map(|pool| {
+        let reading = pool.reading.then(|| format!("pool-{}-{}", pool.job, pool.read));
+        reading.into_iter().chain(pool.released.then(|| format!("release-{}", pool.job)))
+    });
+    actions.collect()
+}
+
+/// Returns the actions of a tuning as a whole whose outcome its state waits for.
+fn open_tuning_actions(state: &State) -> Vec<String> {
+    if tuning::planted!(NoticeForgotten) {
+        return Vec::new();
+    }
+    let grants = &state.grants;
+    let asking = grants.open.map(|n| format!("grant-{n}"));
+    let returns = grants.returns.iter().map(|n| format!("return-{n}"));
+    asking.into_iter().chain(returns).chain(state.notices.iter().cloned()).collect()
+}

@@ -1,0 +1,285 @@
+//! Grants from a month's cap: a request is answered once, whatever fails, and the grants never exceed the cap.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use serde_json::Value;
+use tuning::fact::Fact;
+use tuning::money::MicroUsd;
+use tuning::ruling::Ruling;
+use use_cases::memory::MemoryTable;
+use use_cases::perform::{Actuator, CLAIM_MS, Effect, LOG_LAG_MS, Performed};
+use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
+use use_cases::ports::training::{Description, JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError};
+use use_cases::ports::{Bus, BusError, Clock};
+use use_cases::store::Store;
+use wire::item::{Item, Key};
+use wire::stored::{self, ActionRow, ActionStatus, MonthRow};
+
+/// The last second of November 2026.
+const NOVEMBER: i64 = 1_796_083_199_000;
+const MONTH: &str = "2026-11";
+
+#[derive(Clone, Default)]
+struct Time(Arc<AtomicI64>);
+
+impl Clock for Time {
+    fn now(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// No action about money calls the training service.
+struct NoJobs;
+
+impl TrainingJobs for NoJobs {
+    async fn create(&self, _: &Value) -> Result<(), TrainingJobsError> {
+        unreachable!()
+    }
+    async fn stop(&self, _: &str) -> Result<(), TrainingJobsError> {
+        unreachable!()
+    }
+    async fn release(&self, _: &str) -> Result<(), TrainingJobsError> {
+        unreachable!()
+    }
+    async fn describe(&self, _: &str) -> Result<Description, TrainingJobsError> {
+        unreachable!()
+    }
+    async fn tags(&self, _: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
+        unreachable!()
+    }
+}
+
+impl JobLogs for NoJobs {
+    async fn read(
+        &self,
+        _: &str,
+        _: &str,
+        _: i64,
+        _: Option<&str>,
+    ) -> Result<Paged<LogLine>, TrainingJobsError> {
+        unreachable!()
+    }
+}
+
+struct NoBus;
+
+impl Bus for NoBus {
+    async fn publish(&self, _: &str, _: &Value) -> Result<(), BusError> {
+        unreachable!()
+    }
+}
+
+/// The in-memory table with faults. Another tuning takes a dollar of the month directly before each of the next `races`
+/// transactions. The answers to the next `lost` transactions are lost. Before both, the next `overlap` transactions
+/// conflict with a concurrent one.
+#[derive(Default)]
+struct Contended {
+    table: MemoryTable,
+    races: AtomicU32,
+    overlap: AtomicU32,
+    lost: AtomicU32,
+    transactions: Mutex<u32>,
+}
+
+fn take(counter: &AtomicU32) -> bool {
+    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
+}
+
+impl Table for Contended {
+    async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
+        self.table.get(key).await
+    }
+    async fn write(&self, write: Write) -> Result<(), TableError> {
+        self.table.write(write).await
+    }
+    async fn transact(&self, writes: Vec<Write>, token: &str) -> Result<(), TableError> {
+        *self.transactions.lock().unwrap() += 1;
+        if take(&self.overlap) {
+            return Err(TableError::Throttled);
+        }
+        if take(&self.races) {
+            let stored = self.table.get(&MonthRow::key(MONTH)).await?;
+            let mut row = stored.map_or_else(|| MonthRow::new(MONTH), |item| MonthRow::read(&item).unwrap());
+            row.granted = row.granted.plus(MicroUsd(1_000_000));
+            row.revision += 1;
+            self.table.write(Write::Put(row.row(), Condition::Always)).await?;
+        }
+        let done = self.table.transact(writes, token).await;
+        if take(&self.lost) { Err(TableError::Unavailable("no answer".to_owned())) } else { done }
+    }
+    async fn query(&self, query: &Query) -> Result<Page, TableError> {
+        self.table.query(query).await
+    }
+}
+
+fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("a future must not wait here"),
+    }
+}
+
+/// A stack with a monthly cap in dollars.
+struct Stack {
+    table: Arc<Contended>,
+    actuator: Actuator<Contended, NoJobs, NoBus, Time>,
+    time: Time,
+}
+
+impl Stack {
+    fn new(cap: u64) -> Self {
+        let table = Arc::new(Contended::default());
+        let time = Time::default();
+        time.0.store(NOVEMBER, Ordering::Relaxed);
+        let actuator = Actuator {
+            store: Arc::new(Store::new(Arc::clone(&table))),
+            jobs: NoJobs,
+            bus: NoBus,
+            clock: time.clone(),
+            stack: "stack".to_owned(),
+            log_lag_ms: LOG_LAG_MS,
+            claim_ms: CLAIM_MS,
+            defer_ms: 1_000,
+            abandoned_ms: 60_000,
+            place: use_cases::describe::Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:f"),
+            monthly_cap: Some(MicroUsd(cap * 1_000_000)),
+        };
+        Self { table, actuator, time }
+    }
+
+    fn order(&self, id: &str, ruling: Ruling) -> String {
+        let action = ruling.action().unwrap();
+        let row = ActionRow::pending(action.clone(), ruling).row(id);
+        now(self.table.write(Write::Put(row, Condition::NotExists))).unwrap();
+        action
+    }
+
+    /// Requests dollars for tuning `id`. Returns the granted dollars and the reported level.
+    fn ask(&self, id: &str, n: u32, least: u64, wanted: u64) -> (u64, Option<u32>) {
+        let dollars = |n: u64| MicroUsd(n * 1_000_000);
+        let ruling = Ruling::GrantOrdered { n, least: dollars(least), wanted: dollars(wanted) };
+        let action = self.order(id, ruling);
+        assert_eq!(now(self.actuator.perform(id, &action)), Ok(Performed::Done(Effect::Other)));
+        self.granted(id, n)
+    }
+
+    fn granted(&self, id: &str, n: u32) -> (u64, Option<u32>) {
+        let key = Key::new(stored::fact_partition(id), format!("-#granted#{n}"));
+        let recorded = stored::fact(&now(self.table.get(&key)).unwrap().unwrap()).unwrap();
+        let Fact::BudgetGranted { amount, reached, .. } = recorded.fact else { panic!("{recorded:?}") };
+        (amount.0 / 1_000_000, reached)
+    }
+
+    /// Returns the dollars granted in a month.
+    fn month(&self, month: &str) -> u64 {
+        let item = now(self.table.get(&MonthRow::key(month))).unwrap();
+        item.map_or(0, |item| MonthRow::read(&item).unwrap().granted.0 / 1_000_000)
+    }
+}
+
+#[test]
+fn requests_are_granted_up_to_the_monthly_cap() {
+    let stack = Stack::new(10);
+    assert_eq!(stack.ask("a-1", 1, 1, 4), (4, None));
+    assert_eq!(stack.ask("b-1", 1, 1, 4), (4, Some(80)));
+    assert_eq!(stack.ask("c-1", 1, 1, 4), (2, Some(100)));
+    // A grant below the minimum is useless to it. The level was reported before.
+    assert_eq!(stack.ask("d-1", 1, 1, 4), (0, None));
+    assert_eq!(stack.month(MONTH), 10);
+}
+
+#[test]
+fn each_level_is_reported_once_and_the_last_one_when_a_request_is_denied() {
+    let stack = Stack::new(10);
+    assert_eq!(stack.ask("a-1", 1, 1, 5), (5, Some(50)));
+    assert_eq!(stack.ask("a-1", 2, 1, 1), (1, None));
+    assert_eq!(stack.ask("b-1", 1, 5, 5), (0, Some(100)));
+    assert_eq!(stack.ask("c-1", 1, 5, 5), (0, None));
+    assert_eq!(stack.month(MONTH), 6);
+}
+
+#[test]
+fn a_request_that_is_performed_twice_is_answered_once() {
+    let stack = Stack::new(10);
+    // The transaction is performed, but its answer is lost.
+    stack.table.lost.store(1, Ordering::Relaxed);
+    let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
+    let action = stack.order("a-1", Ruling::GrantOrdered { n: 1, least, wanted });
+    assert!(now(stack.actuator.perform("a-1", &action)).is_err());
+    // A month later the action is performed again.
+    stack.time.0.fetch_add(2_592_000_000, Ordering::Relaxed);
+    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
+    assert_eq!((stack.granted("a-1", 1).0, stack.month(MONTH), stack.month("2026-12")), (4, 4, 0));
+    let row = now(stack.table.get(&stored::action_key("a-1", &action))).unwrap().unwrap();
+    assert_eq!(ActionRow::read(&row).unwrap().status, ActionStatus::Done);
+}
+
+#[test]
+fn concurrent_requests_never_exceed_the_cap() {
+    let stack = Stack::new(10);
+    stack.table.races.store(3, Ordering::Relaxed);
+    // Three other tunings took a dollar each before.
+    assert_eq!(stack.ask("a-1", 1, 1, 9), (7, Some(100)));
+    assert_eq!((stack.month(MONTH), *stack.table.transactions.lock().unwrap()), (10, 4));
+}
+
+#[test]
+fn a_request_that_loses_every_race_is_deferred() {
+    let stack = Stack::new(100);
+    stack.table.races.store(8, Ordering::Relaxed);
+    let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
+    let action = stack.order("a-1", Ruling::GrantOrdered { n: 1, least, wanted });
+    let performed = now(stack.actuator.perform("a-1", &action));
+    assert!(matches!(performed, Ok(Performed::Deferred(_))), "{performed:?}");
+    stack.time.0.fetch_add(1_000, Ordering::Relaxed);
+    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
+    assert_eq!(stack.granted("a-1", 1).0, 4);
+}
+
+/// The table does not say which of two overlapping transactions wins. One request was deferred until its claim expired.
+#[test]
+fn regression_a_transaction_conflict_on_the_month_is_retried_at_once() {
+    let stack = Stack::new(10);
+    stack.table.overlap.store(7, Ordering::Relaxed);
+    assert_eq!(stack.ask("a-1", 1, 1, 4), (4, None));
+    // The number of retries is bounded. After that the sweeper retries.
+    stack.table.overlap.store(8, Ordering::Relaxed);
+    let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
+    let action = stack.order("b-1", Ruling::GrantOrdered { n: 1, least, wanted });
+    let performed = now(stack.actuator.perform("b-1", &action));
+    assert!(matches!(performed, Ok(Performed::Deferred(_))), "{performed:?}");
+}
+
+/// The next actuator found the row of a failed action claimed for three minutes.
+#[test]
+fn regression_a_table_error_releases_the_claim() {
+    let stack = Stack::new(10);
+    stack.table.lost.store(1, Ordering::Relaxed);
+    let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
+    let action = stack.order("a-1", Ruling::GrantOrdered { n: 1, least, wanted });
+    assert!(now(stack.actuator.perform("a-1", &action)).is_err());
+    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
+    assert_eq!((stack.granted("a-1", 1).0, stack.month(MONTH)), (4, 4));
+}
+
+#[test]
+fn money_is_returned_once_and_to_its_month() {
+    let stack = Stack::new(10);
+    assert_eq!(stack.ask("a-1", 1, 1, 8), (8, Some(80)));
+    stack.time.0.store(NOVEMBER + 2_000, Ordering::Relaxed);
+    // December has its own cap.
+    assert_eq!(stack.ask("b-1", 1, 1, 9), (9, Some(80)));
+    let amount = MicroUsd(5_000_000);
+    let action = stack.order("a-1", Ruling::ReturnOrdered { n: 1, month: MONTH.to_owned(), amount });
+    stack.table.lost.store(1, Ordering::Relaxed);
+    assert!(now(stack.actuator.perform("a-1", &action)).is_err());
+    stack.time.0.fetch_add(CLAIM_MS, Ordering::Relaxed);
+    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
+    assert_eq!((stack.month(MONTH), stack.month("2026-12")), (3, 9));
+}

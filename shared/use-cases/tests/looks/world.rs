@@ -1,0 +1,255 @@
+//! A tuning in the in-memory table with facts made up by the tests, and a training service with scripted answers.
+//!
+//! Futures never wait, so one poll completes each. No runtime is needed.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use serde_json::{Value, json};
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::money::MicroUsd;
+use tuning::state::State;
+use use_cases::decide::Decider;
+use use_cases::memory::MemoryTable;
+use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError};
+use use_cases::ports::{Clock, Millis, Prices, PricesError};
+use use_cases::store::Store;
+use use_cases::submit::{Guardrails, Submit};
+use wire::names::training_job_name;
+
+/// Time of the first event.
+pub(crate) const BEGIN: Millis = 1_790_000_000_000;
+
+/// Returns the output of a future that does not wait.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("a future must not wait here"),
+    }
+}
+
+struct At(Millis);
+
+impl Clock for At {
+    fn now(&self) -> Millis {
+        self.0
+    }
+}
+
+/// The request contains the prices.
+struct NoPrices;
+
+impl Prices for NoPrices {
+    async fn instance_hour(&self, _: &str) -> Result<Option<u64>, PricesError> {
+        Ok(None)
+    }
+    async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
+        Ok(Some(0))
+    }
+}
+
+/// Returns a request for `jobs` jobs, all in parallel, of nine epochs.
+pub(crate) fn request(name: &str, jobs: u32) -> Value {
+    json!({
+        "HyperParameterTuningJobName": name,
+        "HyperParameterTuningJobConfig": {
+            "Strategy": "Hyperband",
+            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
+            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "auc"},
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": jobs, "MaxParallelTrainingJobs": jobs},
+            "ParameterRanges": {"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.1", "MaxValue": "1"}]}
+        },
+        "TrainingJobDefinition": {
+            "AlgorithmSpecification": {
+                "TrainingImage": "image", "TrainingInputMode": "File",
+                "MetricDefinitions": [{"Name": "auc", "Regex": "auc=(\\S+)"}]
+            },
+            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
+            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
+            "ResourceConfig": {"InstanceCount": 2, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
+            "StoppingCondition": {"MaxRuntimeInSeconds": 600}
+        },
+        "Controller": {
+            "MaxCostUsd": 1000, "EpochPattern": "epoch (\\d+)",
+            // One cent a second for both instances together.
+            "InstancePricesUsdPerHour": {"ml.m5.large": 18}
+        }
+    })
+}
+
+/// One tuning.
+pub(crate) struct World {
+    pub(crate) table: MemoryTable,
+    pub(crate) store: Arc<Store<MemoryTable>>,
+    pub(crate) id: String,
+    /// Time of the next fact. Each fact takes a second.
+    pub(crate) now: Millis,
+    lines: u32,
+}
+
+impl World {
+    /// Creates a tuning with all jobs ordered.
+    pub(crate) fn new(jobs: u32) -> Self {
+        Self::of(MemoryTable::new(), &request("t", jobs))
+    }
+
+    /// Creates the tuning of `request` in `table`.
+    pub(crate) fn of(table: MemoryTable, request: &Value) -> Self {
+        Self::under(None, table, request)
+    }
+
+    /// Like [`Self::of`], on a stack with a monthly cap.
+    pub(crate) fn under(monthly_cap: Option<MicroUsd>, table: MemoryTable, request: &Value) -> Self {
+        let store = Arc::new(Store::new(Arc::new(table.clone())));
+        let submit = Submit {
+            store: Arc::clone(&store),
+            prices: NoPrices,
+            clock: At(BEGIN),
+            monthly_cap,
+            guardrails: Guardrails::default(),
+        };
+        let id = now(submit.submit(request.to_string().as_bytes())).unwrap().id();
+        let world = Self { table, store, id, now: BEGIN, lines: 0 };
+        world.decide(&[]);
+        world
+    }
+
+    fn decide(&self, facts: &[Recorded]) {
+        now(Decider { store: Arc::clone(&self.store) }.decide(&self.id, facts, true)).unwrap();
+    }
+
+    pub(crate) fn recorded(&mut self, fact: Fact) -> Recorded {
+        self.now += 1_000;
+        self.lines += 1;
+        Recorded { key: format!("made-up#{}", self.lines), at: self.now, fact }
+    }
+
+    /// Delivers a fact, one second after the previous one.
+    pub(crate) fn fact(&mut self, fact: Fact) {
+        let recorded = self.recorded(fact);
+        self.decide(&[recorded]);
+    }
+
+    /// Delivers exactly these facts through the stream.
+    pub(crate) fn hears(&self, facts: &[Recorded]) {
+        now(Decider { store: Arc::clone(&self.store) }.decide(&self.id, facts, false)).unwrap();
+    }
+
+    /// Makes the decider read the stored facts.
+    pub(crate) fn catch_up(&self) {
+        self.decide(&[]);
+    }
+
+    pub(crate) fn state(&self) -> State {
+        now(self.store.load(&self.id)).unwrap().unwrap().state
+    }
+
+    /// Returns the live job of a trial.
+    pub(crate) fn job(&self, trial: u32) -> JobKey {
+        self.state().jobs().map(|(key, _, _)| key).find(|key| key.trial == trial).unwrap()
+    }
+
+    pub(crate) fn name(&self, job: JobKey) -> String {
+        training_job_name(&self.id, job)
+    }
+
+    /// Returns the trials of a bracket, in order.
+    pub(crate) fn of_bracket(&self, bracket: u32) -> Vec<u32> {
+        let state = self.state();
+        state.trials.iter().filter(|(_, trial)| trial.bracket == bracket).map(|(number, _)| *number).collect()
+    }
+
+    /// Moves the trial's job to `phase`. The first call sets its start time.
+    pub(crate) fn phase(&mut self, trial: u32, phase: JobPhase) {
+        let (job, at) = (self.job(trial), self.now + 1_000);
+        let started = (phase != JobPhase::Starting).then_some(at);
+        self.fact(Fact::JobStateChanged { job, phase, started, ended: None, message: None });
+    }
+
+    /// Logs a line with the values of some epochs.
+    pub(crate) fn logged(&mut self, trial: u32, values: &[(u64, f64)]) {
+        let fact = self.lines_of(self.job(trial), values);
+        self.fact(fact);
+    }
+
+    pub(crate) fn lines_of(&mut self, job: JobKey, values: &[(u64, f64)]) -> Fact {
+        let stream = format!("{}/algo-1-1", self.name(job));
+        let line = |(epoch, value): &(u64, f64)| {
+            self.lines += 1;
+            let (id, at) = (format!("{:04}", self.lines), self.now);
+            MetricLine { id, at, index: Some(*epoch), value: value.is_finite().then_some(*value) }
+        };
+        Fact::MetricsLogged { job, stream, lines: values.iter().map(line).collect() }
+    }
+
+    /// Ends the trial's job, with a bill of `seconds`.
+    pub(crate) fn billed(&mut self, trial: u32, end: JobEnd, seconds: u64) {
+        let (job, ended) = (self.job(trial), self.now);
+        let started = self.state().job(job).and_then(|job| job.started);
+        self.fact(Fact::JobDescribed {
+            job,
+            end,
+            started,
+            ended: Some(ended),
+            billable_seconds: seconds,
+            message: (end != JobEnd::Completed).then(|| format!("{end:?}")),
+            interruptions: 0,
+        });
+    }
+}
+
+/// A training service with scripted descriptions.
+#[derive(Default)]
+pub(crate) struct Service {
+    pub(crate) jobs: BTreeMap<String, Description>,
+    /// Names of the described jobs, in order.
+    pub(crate) asked: Mutex<Vec<String>>,
+    pub(crate) throttles: bool,
+}
+
+impl Service {
+    /// Adds a job with this status and, if it has a bill, this duration.
+    pub(crate) fn has(&mut self, name: &str, status: &str, seconds: Option<u64>) {
+        let ran = i64::try_from(seconds.unwrap_or(0)).unwrap() * 1_000;
+        let description = Description {
+            name: name.to_owned(),
+            status: status.to_owned(),
+            secondary_status: if status == "InProgress" { "Training" } else { status }.to_owned(),
+            created: BEGIN,
+            started: Some(BEGIN),
+            ended: seconds.map(|_| BEGIN + ran),
+            modified: BEGIN,
+            billable_seconds: seconds,
+            failure_reason: None,
+            interruptions: 0,
+            warm_pool: None,
+        };
+        self.jobs.insert(name.to_owned(), description);
+    }
+}
+
+impl TrainingJobs for Service {
+    async fn create(&self, _: &Value) -> Result<(), TrainingJobsError> {
+        unreachable!("a read creates no job")
+    }
+    async fn stop(&self, _: &str) -> Result<(), TrainingJobsError> {
+        unreachable!("a read stops no job")
+    }
+    async fn release(&self, _: &str) -> Result<(), TrainingJobsError> {
+        unreachable!("a read releases no instances")
+    }
+    async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
+        self.asked.lock().unwrap().push(name.to_owned());
+        if self.throttles {
+            return Err(TrainingJobsError::Throttled);
+        }
+        let known = self.jobs.get(name).cloned();
+        known.ok_or_else(|| TrainingJobsError::NotFound("Requested resource not found.".to_owned()))
+    }
+    async fn tags(&self, _: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
+        unreachable!("a bill is read without tags")
+    }
+}

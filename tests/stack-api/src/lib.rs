@@ -1,0 +1,128 @@
+//! An emulated HTTP API of a deployed stack, on loopback: the real API on any table, behind a small server.
+//!
+//! For tests only. Accepts every caller, because API Gateway authorizes callers. A test's rule can emulate a denial.
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a failing helper fails its test")]
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use http_api::Api;
+use loopback::{Request, Response, serve};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use use_cases::describe::Place;
+use use_cases::ports::table::Table;
+use use_cases::ports::{Clock, Prices, PricesError};
+use use_cases::store::Store;
+use use_cases::submit::{Guardrails, Submit};
+use wire::events::http::HttpRequest;
+
+/// A running stack.
+#[derive(Debug)]
+pub struct Stack {
+    /// URL of the API.
+    pub endpoint: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+    behind: Arc<AtomicI64>,
+}
+
+/// Passes a request to the API and returns its response. For rules.
+pub type Pass<'a> = &'a dyn Fn() -> Response;
+
+impl Stack {
+    /// Starts a stack on `table` that passes every request to the API.
+    pub fn start<T: Table + Send + Sync + 'static>(table: T) -> Self {
+        Self::with_rule(table, |_, pass| pass())
+    }
+
+    /// Starts a stack that responds by `rule`, which may pass a request to the API and may replace the response.
+    pub fn with_rule<T: Table + Send + Sync + 'static>(
+        table: T,
+        rule: impl Fn(&Request, Pass<'_>) -> Response + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
+        let behind: Arc<AtomicI64> = Arc::default();
+        let submit = Submit {
+            store: Arc::new(Store::new(Arc::new(table))),
+            prices: OnePrice,
+            clock: Behind(Arc::clone(&behind)),
+            monthly_cap: None,
+            guardrails: Guardrails::default(),
+        };
+        let (api, runtime, kept) = (Api { submit }, Runtime::new().unwrap(), Arc::clone(&requests));
+        serve(listener, move |request| {
+            kept.lock().unwrap().push(request.clone());
+            rule(request, &|| answer(&api, &runtime, request))
+        });
+        Self { endpoint, requests, behind }
+    }
+
+    /// Sets the stack's clock back by `ms` milliseconds.
+    pub fn set_clock_back(&self, ms: i64) {
+        self.behind.store(ms, Ordering::Relaxed);
+    }
+
+    /// Returns the requests so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+/// Returns a response of API Gateway itself, or of a proxy.
+pub fn response(status: u16, body: &Value) -> Response {
+    Response { status, headers: Vec::new(), body: body.to_string().into_bytes() }
+}
+
+fn answer<T: Table>(api: &Api<T, OnePrice, Behind>, runtime: &Runtime, request: &Request) -> Response {
+    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let asked = HttpRequest {
+        method: request.method.clone(),
+        path: path.to_owned(),
+        query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        body: request.body.clone(),
+        request_id: "request-1".to_owned(),
+        ..HttpRequest::default()
+    };
+    let place = Place {
+        partition: "aws".to_owned(),
+        region: "eu-west-1".to_owned(),
+        account: "111122223333".to_owned(),
+    };
+    let answered = runtime.block_on(api.handle(&asked, &place)).response;
+    let headers = answered.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+    Response {
+        status: answered.status,
+        headers: headers.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        body: answered.body,
+    }
+}
+
+/// A price list with the same price for every instance.
+#[derive(Debug)]
+struct OnePrice;
+
+impl Prices for OnePrice {
+    async fn instance_hour(&self, _: &str) -> Result<Option<u64>, PricesError> {
+        Ok(Some(115_000))
+    }
+
+    async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
+        Ok(Some(191_781))
+    }
+}
+
+/// A clock that is behind by a number of milliseconds.
+#[derive(Debug)]
+struct Behind(Arc<AtomicI64>);
+
+impl Clock for Behind {
+    fn now(&self) -> i64 {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        i64::try_from(since.as_millis()).unwrap() - self.0.load(Ordering::Relaxed)
+    }
+}
