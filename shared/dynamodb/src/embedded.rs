@@ -183,6 +183,14 @@ impl Embedded {
         self.blocking(Engine::sweep).await
     }
 
+    /// Drops this handle and waits until the engine has released its file. A cancelled call counts as a handle until
+    /// its statement ends. Waits forever while the caller keeps another handle, table or stream.
+    pub async fn close(self) {
+        let mut writes = self.engine.writes();
+        drop(self);
+        while writes.changed().await.is_ok() {}
+    }
+
     async fn start(
         path: &Path,
         open: impl FnOnce() -> Result<Engine, OpenError> + Send + 'static,

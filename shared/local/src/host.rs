@@ -45,6 +45,8 @@ const CLAIM_MS: i64 = 5_000;
 const ABANDONED_MS: i64 = 0;
 /// The first delay of a deferred action.
 const DEFER_MS: i64 = 1_000;
+/// How long a shutdown waits for the statement that a pump left behind.
+const RELEASE: Duration = Duration::from_secs(10);
 /// Calls to the training service of this process need no pacing, and only the lease limits the time of a sweep.
 const SWEEP: Limits = Limits {
     calls: PerCallKind {
@@ -266,10 +268,14 @@ impl Host {
         }
     }
 
-    /// Ends the pumps and all training processes. The next open resumes the jobs.
-    pub async fn shutdown(mut self) {
-        self.training.shutdown().await;
-        self.pumps.shutdown().await;
+    /// Ends the pumps and all training processes, and releases the data directory. The next open resumes the jobs.
+    pub async fn shutdown(self) {
+        let Self { store, submit, training, table, changed: _, table_error: _, mut pumps } = self;
+        training.shutdown().await;
+        pumps.shutdown().await;
+        drop((store, submit, training, pumps));
+        // Bounded, because a caller may keep the store.
+        let _ = tokio::time::timeout(RELEASE, table.close()).await;
     }
 }
 

@@ -39,12 +39,12 @@ const TRIM: &str = "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(s
 
 /// The engine with one open database.
 pub(super) struct Engine {
-    // Fields are dropped in this order: the lock on the file is released last.
+    // Fields are dropped in this order: the file's lock after the connections, then `written`, which reports the release.
     database: Database,
     maintenance: Mutex<Connection>,
     path: Option<PathBuf>,
-    written: watch::Sender<u64>,
     _lock: Option<File>,
+    written: watch::Sender<u64>,
 }
 
 impl fmt::Debug for Engine {
@@ -107,7 +107,7 @@ impl Engine {
             Ok(maintenance)
         };
         let maintenance = Mutex::new(prepare().map_err(|error| error.to_string())?);
-        Ok(Self { database, maintenance, path, written: watch::Sender::new(0), _lock: lock })
+        Ok(Self { database, maintenance, path, _lock: lock, written: watch::Sender::new(0) })
     }
 
     /// Performs one request of DynamoDB's JSON protocol and returns HTTP status and body.
@@ -149,7 +149,7 @@ impl Engine {
         }
     }
 
-    /// Returns a receiver that changes with every later write.
+    /// Returns a receiver that changes with every later write and closes when the engine has released its file.
     pub(super) fn writes(&self) -> watch::Receiver<u64> {
         self.written.subscribe()
     }
@@ -313,4 +313,41 @@ fn has_table(path: &Path) -> Result<bool, OpenError> {
         connection.query_row(tables, [TABLE_NAME], |row| row.get(0))
     };
     Ok(look().map_err(|error| OpenError::new(path, &error))? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::{Arc, mpsc};
+    use std::task::{Context, Waker};
+
+    use super::super::Embedded;
+    use super::*;
+
+    #[tokio::test]
+    async fn regression_a_closed_table_can_be_opened_although_a_cancelled_call_was_running() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.sqlite");
+        let embedded = Embedded::open(&path).await.unwrap();
+        let (locked, wait_for_lock) = mpsc::channel();
+        let (unlock, wait_for_unlock) = mpsc::channel();
+        let engine = Arc::clone(&embedded.engine);
+        let statement = std::thread::spawn(move || {
+            let _guard = engine.lock_database();
+            locked.send(()).unwrap();
+            wait_for_unlock.recv().unwrap();
+        });
+        wait_for_lock.recv().unwrap();
+        let cancelled = tokio::time::timeout(Duration::ZERO, embedded.answer("ListTables", b"{}")).await;
+        assert!(cancelled.is_err(), "the call waits for the running statement");
+
+        let mut close = pin!(embedded.close());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(close.as_mut().poll(&mut context).is_pending(), "a statement is still running");
+        unlock.send(()).unwrap();
+        close.await;
+        Embedded::open(&path).await.unwrap();
+        statement.join().unwrap();
+    }
 }
