@@ -7,6 +7,7 @@ Adds the features that the tests need and MiniStack 1.5 lacks:
 - Policies see the partition keys of a request (`dynamodb:LeadingKeys`). In MiniStack such a condition is always true.
 - Workflows may call APIs.
 - A log filter may match one of several words.
+- Policies see calls on a log group as AWS does: with a `:log-stream:` part. MiniStack denies them to a policy for `<group>:*`.
 - Stream mappings retry, split, accept reported failures and give up like Lambda's. MiniStack ignores these settings: it retries a
   failed batch forever, and records that a function reports as failed count as processed.
 
@@ -335,6 +336,22 @@ def read_optional_terms():
     cloudwatch_logs._compile_filter_pattern = with_optional
 
 
+def name_log_streams():
+    """Adds `:log-stream:` to the resource of calls on a log group, as in the errors of CloudWatch Logs."""
+    from ministack.core import iam_actions
+
+    extract = iam_actions.extract_resource_arn
+
+    def with_stream(service, method, path, headers, *arguments):
+        resource = extract(service, method, path, headers, *arguments)
+        action = headers.get("x-amz-target", "").rsplit(".", 1)[-1]
+        if service == "logs" and action in ("FilterLogEvents", "GetLogEvents", "PutLogEvents", "CreateLogStream"):
+            return f"{resource}:log-stream:"
+        return resource
+
+    iam_actions.extract_resource_arn = with_stream
+
+
 class PartAction(str):
     """The action of a part of a transaction, with the partition keys of this part only."""
 
@@ -398,6 +415,7 @@ def run_ministack():
     allow_workflows_to_call_apis()
     supply_leading_keys()
     read_optional_terms()
+    name_log_streams()
     lambda_svc._poll_dynamodb_streams = StreamPoller(lambda_svc).poll
     from ministack.app import main
 

@@ -36,6 +36,8 @@ struct Inner {
     pages_left: usize,
     /// How long a log page takes, in ms.
     page_ms: i64,
+    /// Whether the role may read logs.
+    logs_allowed: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -65,6 +67,7 @@ impl Scripted {
             log_pages: 1,
             pages_left: usize::MAX,
             page_ms: 0,
+            logs_allowed: true,
         })))
     }
 
@@ -129,6 +132,12 @@ impl JobLogs for Scripted {
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         let mut inner = self.record_call("read");
+        if !inner.logs_allowed {
+            return Err(TrainingJobsError::Refused {
+                code: "AccessDeniedException".to_owned(),
+                message: "no policy allows logs:FilterLogEvents".to_owned(),
+            });
+        }
         inner.pages_left = inner.pages_left.checked_sub(1).ok_or(TrainingJobsError::Throttled)?;
         inner.now += inner.page_ms;
         let next = page.map_or(0, |page| page.parse().unwrap()) + 1;
@@ -356,6 +365,29 @@ fn regression_a_long_log_does_not_delay_a_known_bill_forever() {
     }
     (stack.service.lock().pages_left, stack.service.lock().log_pages) = (2, 1);
     assert_eq!(stack.perform(&other), Performed::Done(Effect::Other), "the whole log was read");
+}
+
+/// A refused read of the log concluded the job at once, and the lines of a lost delivery never reached the decider.
+#[test]
+fn regression_a_bill_waits_for_a_log_whose_read_was_refused() {
+    let stack = Stack::new();
+    let bill = stack.order(Ruling::BillOrdered { job: job(0) });
+    stack.service.lock().logs_allowed = false;
+    assert!(is_deferred(&stack.perform(&bill)));
+    stack.service.lock().logs_allowed = true;
+    stack.service.lock().now += 300_000;
+    assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
+    // A role that never may read logs does not delay the bill forever.
+    let other = stack.order(Ruling::BillOrdered { job: job(1) });
+    stack.service.lock().logs_allowed = false;
+    let tries: Vec<_> = (1..=7)
+        .map(|_| {
+            stack.service.lock().now += 300_000;
+            stack.perform(&other)
+        })
+        .collect();
+    assert!(tries.iter().take(6).all(is_deferred), "{tries:?}");
+    assert_eq!(tries.last(), Some(&Performed::Done(Effect::LogCut)));
 }
 
 /// A bill of zero, which the decider rejected, used up the key of the fact. The whole reservation was booked.

@@ -75,7 +75,8 @@ where
                 Outcome::Done(facts)
             }
             Ok(None) => Outcome::Later(LEFT_TO_SWEEPER.to_owned()),
-            Err(error) => later(&error).unwrap_or_else(|| Outcome::Done(vec![bill])),
+            // A bill without its log would lose metric lines for good, so even a refused read is retried a few times.
+            Err(error) => later(&error).unwrap_or_else(|| Outcome::Later(error.to_string())),
         })
     }
 
