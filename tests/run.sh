@@ -22,7 +22,8 @@ trap 'kill "$stack" 2> /dev/null || true; rm -f "$log"' EXIT
 
 # The examples: their tests, and a small tuning of each with the program built above.
 export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
-cargo build --locked -q -p cli --bin hyperband
+# As nextest builds it: with the features of the whole workspace, so nothing is built twice.
+cargo build --locked -q --workspace --bins
 tests/training-service/run.sh
 examples/xgboost-allreduce/tune.sh --quick > /dev/null
 work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}

@@ -6,26 +6,28 @@ mod change;
 mod doctor;
 mod examples;
 mod place;
+#[cfg(feature = "aws")]
+mod training_service;
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{NonEmptyStringValueParser, PathBufValueParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use training_service::{EVENT_SOURCE, LOG_GROUP};
 
 use examples::{
     CHANGE_EXAMPLES, CHECK_EXAMPLES, COST_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES,
     EXPLAIN_EXAMPLES, LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES,
-    STOP_EXAMPLES, SUBMIT_EXAMPLES, TRAINING_SERVICE_EXAMPLES, WATCH_EXAMPLES,
+    STOP_EXAMPLES, SUBMIT_EXAMPLES, WATCH_EXAMPLES,
 };
 
 pub(crate) use change::Change;
 pub(crate) use doctor::Doctor;
 pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where};
+#[cfg(feature = "aws")]
+pub(crate) use training_service::TrainingService;
 
 /// Default data directory.
 pub(crate) const DATA_DIR: &str = ".hyperband";
@@ -88,7 +90,8 @@ pub(crate) enum Command {
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(Doctor),
     /// Serve SageMaker's training-job API on this machine; training jobs are local processes
-    #[command(after_help = TRAINING_SERVICE_EXAMPLES)]
+    #[cfg(feature = "aws")]
+    #[command(after_help = training_service::EXAMPLES)]
     TrainingService(TrainingService),
     /// Print a completion script for a shell
     Completions {
@@ -164,40 +167,6 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
     pub(crate) grace_seconds: Duration,
     /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) output: Output,
-}
-
-/// `training-service`.
-#[derive(Debug, Args)]
-pub(crate) struct TrainingService {
-    /// Training program and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
-    pub(crate) command: Vec<OsString>,
-    /// Address to listen on; port 0 selects a free port
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8321")]
-    pub(crate) listen: SocketAddr,
-    #[command(flatten)]
-    pub(crate) place: Place,
-    /// EventBridge endpoint for state changes of the jobs [default: no events are sent]
-    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = parse_endpoint)]
-    pub(crate) events_endpoint: Option<String>,
-    /// CloudWatch Logs endpoint for the logs of the jobs [default: logs stay in the data directory]
-    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = parse_endpoint)]
-    pub(crate) logs_endpoint: Option<String>,
-    /// Source of the events
-    #[arg(long, value_name = "NAME", default_value = EVENT_SOURCE, value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) event_source: String,
-    /// Log group; created if missing
-    #[arg(long, value_name = "NAME", default_value = LOG_GROUP, value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) log_group: String,
-    /// Interrupt spot jobs at random, RATE times per job and hour on average, to test checkpoints
-    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = parse_rate)]
-    pub(crate) spot_interruptions: f64,
-    /// Seconds between SIGTERM and SIGKILL of a training process
-    #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
-    pub(crate) grace_seconds: Duration,
-    /// Output format of the address
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
 }
@@ -321,14 +290,6 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn parse_endpoint(text: &str) -> Result<String, String> {
-    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    match rest {
-        Some(rest) if !rest.is_empty() && !rest.starts_with('/') => Ok(text.to_owned()),
-        _ => Err("expected a URL such as http://127.0.0.1:4566".to_owned()),
-    }
-}
-
 fn parse_rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0);
     rate.ok_or_else(|| "expected interruptions per job and hour, for example 0.5".to_owned())
@@ -382,16 +343,6 @@ mod tests {
         assert_eq!(run.command, ["sh", "--name", "x"]);
         assert_eq!(run.name, None);
         assert_eq!(run.place.data_dir, PathBuf::from(DATA_DIR));
-    }
-
-    #[test]
-    fn an_endpoint_has_a_scheme_and_a_host() {
-        for good in ["http://127.0.0.1:4566", "https://events.us-east-1.amazonaws.com"] {
-            assert_eq!(parse_endpoint(good), Ok(good.to_owned()));
-        }
-        for bad in ["", "127.0.0.1:4566", "http://", "http:///x", "ftp://host"] {
-            assert!(parse_endpoint(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]

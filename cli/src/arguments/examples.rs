@@ -168,24 +168,3 @@ Examples:
       --endpoint https://abc123.execute-api.us-east-1.amazonaws.com
   hyperband doctor --role ARN --s3-output S3_URI --image URI --spot --yes --output json \\
       | jq '.Checks[] | select(.Verdict == \"no\")'";
-
-pub(super) const TRAINING_SERVICE_EXAMPLES: &str = "\
-Implements CreateTrainingJob, DescribeTrainingJob, StopTrainingJob, UpdateTrainingJob, ListTrainingJobs, AddTags and \
-ListTags of SageMaker, for boto3, the AWS CLI and the AWS SDKs. Each instance of a training job is one process of \
-COMMAND, as with `hyperband run`. GET /ping returns 200 once the service is ready.
-
-There is no authentication: everyone who can reach the address can start COMMAND.
-
-Prints the address as one line to standard output, and each state change of a job to standard error. SIGTERM and \
-SIGINT end all training processes and the service. After a restart on the same folder, spot jobs continue and \
-on-demand jobs have failed.
-
-An endpoint on this machine needs no AWS credentials. Amazon EventBridge rejects event sources that begin with `aws.`: \
-set --event-source if you send events to it or to an emulator that does the same.
-
-Examples:
-  hyperband training-service -- python3 train.py
-  hyperband training-service --listen 127.0.0.1:0 --output json -- ./train.sh
-  hyperband training-service --events-endpoint http://127.0.0.1:4566 --event-source test.sagemaker \\
-      --logs-endpoint http://127.0.0.1:4566 -- python3 train.py
-  AWS_ENDPOINT_URL_SAGEMAKER=http://127.0.0.1:8321 aws sagemaker list-training-jobs";

@@ -2,8 +2,6 @@
 //!
 //! A message or a hint must never contain a secret or a session token.
 
-use std::error::Error;
-
 use serde_json::Value;
 use thiserror::Error;
 use wire::request::Violation;
@@ -72,6 +70,9 @@ pub enum ClientError {
     /// password.
     #[error("invalid proxy address in {0}: expected a URL, for example http://proxy.example.com:3128")]
     Proxy(&'static str),
+    /// The program was built without the feature `aws`.
+    #[error("this build of hyperband cannot reach an endpoint: it has no network client")]
+    NoTransport,
     /// The response is not one of this API.
     #[error("unexpected response of the endpoint: {0}")]
     Foreign(String),
@@ -123,6 +124,7 @@ impl ClientError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Endpoint(_) | Self::Refused(_) | Self::Proxy(_) => return None,
+            Self::NoTransport => "build it with its default features: cargo build --release -p cli",
             Self::NoRegion => "set AWS_REGION to the stack's Region",
             Self::Credentials(_) => {
                 "set AWS_PROFILE, sign in (`aws sso login`), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; \
@@ -148,7 +150,7 @@ impl ClientError {
     /// Returns whether the user must change the request or the address, as opposed to a failure of the endpoint.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Endpoint(_) | Self::NoRegion | Self::Proxy(_) => true,
+            Self::Endpoint(_) | Self::NoRegion | Self::Proxy(_) | Self::NoTransport => true,
             Self::Refused(refusal) => (400..500).contains(&refusal.status),
             Self::Credentials(_)
             | Self::Denied { .. }
@@ -170,6 +172,7 @@ impl ClientError {
             | Self::Credentials(_)
             | Self::Refused(_)
             | Self::Denied { .. }
+            | Self::NoTransport
             | Self::Foreign(_) => false,
         }
     }
@@ -248,21 +251,6 @@ impl Unreached {
 
 fn tried(tries: u32) -> String {
     if tries > 1 { format!(" (tried {tries} times)") } else { String::new() }
-}
-
-/// Formats an error with its causes, on one line.
-pub(crate) fn because(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    shown(&text)
 }
 
 /// Shortens a foreign text for a message and removes control characters.

@@ -3,25 +3,22 @@
 //!
 //! Every call ends: the number of attempts is limited, and each attempt has a time-out. Retried requests are
 //! idempotent; [`create`](Client::create) explains how for a submission. Must never print, or reveal a secret.
+//!
+//! Without the feature `aws` the crate has no transport: [`Client::connect`] fails, and none of the credential
+//! providers, TLS and HTTP crates is compiled.
 #![warn(missing_docs)]
 
 mod create;
 mod endpoint;
 mod error;
-mod identity;
-mod proxy;
 mod retry;
 mod send;
 mod service;
-mod sign;
+#[cfg_attr(not(feature = "aws"), path = "no_transport.rs")]
+mod transport;
 
-use std::time::SystemTime;
-
+#[cfg(feature = "aws")]
 use aws_credential_types::Credentials;
-use aws_smithy_http_client::Connector;
-use aws_smithy_http_client::proxy::ProxyConfig;
-use aws_smithy_http_client::tls::Provider;
-use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use serde_json::Value;
 use wire::change::LimitsChange;
 
@@ -31,8 +28,8 @@ pub use error::{ClientError, Denial, Refusal, Unreached};
 pub use retry::Retry;
 pub use service::{Service, ServiceError, Target};
 
-use identity::Signatory;
 use send::Ask;
+use transport::Transport;
 
 const TUNINGS: &str = "/tuning-jobs";
 /// Entries per page, the API's maximum.
@@ -44,8 +41,7 @@ const NEWEST_FIRST: &str = "SortBy=CreationTime&SortOrder=Descending";
 #[derive(Debug)]
 pub struct Client {
     endpoint: Endpoint,
-    signatory: Option<Signatory>,
-    connector: Connector,
+    transport: Transport,
     retry: Retry,
 }
 
@@ -61,15 +57,14 @@ pub struct Decisions {
 impl Client {
     /// Creates a client with the credentials and the proxy of the environment.
     pub async fn connect(endpoint: Endpoint) -> Result<Self, ClientError> {
-        let proxy = proxy::from_environment()?;
-        let signatory = Some(Signatory::find(&endpoint, proxy::credentials_client(proxy.clone())).await?);
-        Ok(Self { endpoint, signatory, connector: send::connector(proxy), retry: Retry::default() })
+        let transport = Transport::connect(&endpoint).await?;
+        Ok(Self { endpoint, transport, retry: Retry::default() })
     }
 
     /// Creates a client that signs with the credentials and Region in `signed` (`None` = unsigned), and uses no proxy.
+    #[cfg(feature = "aws")]
     pub fn new(endpoint: Endpoint, signed: Option<(Credentials, &str)>, retry: Retry) -> Self {
-        let signatory = signed.map(|(credentials, region)| Signatory::given(credentials, region));
-        Self { endpoint, signatory, connector: send::connector(ProxyConfig::disabled()), retry }
+        Self { endpoint, transport: Transport::new(signed), retry }
     }
 
     /// Returns the endpoint.
@@ -79,10 +74,7 @@ impl Client {
 
     /// Returns whether the client has credentials. An endpoint on this machine needs none.
     pub async fn is_signed(&self) -> Result<bool, ClientError> {
-        match &self.signatory {
-            Some(signatory) => Ok(signatory.credentials(SystemTime::now()).await?.is_some()),
-            None => Ok(false),
-        }
+        self.transport.is_signed().await
     }
 
     /// Returns the description of a tuning job.
@@ -189,8 +181,4 @@ fn entries(mut answer: Value, member: &str) -> Result<Vec<Value>, ClientError> {
 
 fn unusable(member: &str) -> ClientError {
     ClientError::Foreign(format!("the response has a missing or invalid {member}"))
-}
-
-pub(crate) fn tls() -> Provider {
-    Provider::Rustls(CryptoMode::Ring)
 }

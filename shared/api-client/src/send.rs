@@ -3,32 +3,15 @@
 //! Distinguishes three kinds of failure: refused (no effect), throttled (no effect, retry), and lost (effect
 //! unknown). The caller decides which requests are safe to retry.
 
-use std::time::{Duration, SystemTime};
-
-use aws_smithy_http_client::Connector;
-use aws_smithy_http_client::proxy::ProxyConfig;
-use aws_smithy_runtime_api::client::connection::CaptureSmithyConnection;
-use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_runtime_api::client::result::ConnectorError;
-use aws_smithy_types::body::SdkBody;
-use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use wire::request::Violation;
 
 use crate::Client;
-use crate::error::{ClientError, Denial, Refusal, Unreached, because, code_and_message, shown};
-use crate::identity;
-use crate::sign::{Unsigned, sign};
+use crate::error::{ClientError, Denial, Refusal, Unreached, code_and_message, shown};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The service name in the signatures for the API.
 const API: &str = "execute-api";
-/// API Gateway times out after 30 seconds.
-const TRY_TIMEOUT: Duration = Duration::from_secs(35);
-/// Maximum size of a response, in bytes; API Gateway's limit is 10 MB.
-const ANSWER_BYTES_MAX: usize = 16_000_000;
 
 /// A request.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +19,16 @@ pub(crate) struct Ask<'a> {
     pub(crate) method: &'static str,
     /// The path with its query.
     pub(crate) path: &'a str,
+    pub(crate) body: &'a [u8],
+}
+
+/// A request to sign.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "only the transport reads it"))]
+pub(crate) struct Unsigned<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) url: &'a str,
+    pub(crate) headers: &'a [(&'a str, String)],
     pub(crate) body: &'a [u8],
 }
 
@@ -47,14 +40,7 @@ pub(crate) struct Answer {
     pub(crate) code: Option<String>,
     pub(crate) body: Vec<u8>,
     /// The end of the access key's ID that signed the request.
-    identity: Option<String>,
-}
-
-/// Returns a connector with time-outs.
-pub(crate) fn connector(proxy: ProxyConfig) -> Connector {
-    let settings =
-        HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(TRY_TIMEOUT).build();
-    Connector::builder().tls_provider(crate::tls()).connector_settings(settings).proxy_config(proxy).build()
+    pub(crate) identity: Option<String>,
 }
 
 impl Client {
@@ -87,58 +73,8 @@ impl Client {
         }
         let url = self.endpoint.url(ask.path);
         let request = Unsigned { method: ask.method, url: &url, headers: &headers, body: ask.body };
-        let answer = self.exchange(request, API).await?;
+        let answer = self.transport.exchange(request, API).await?;
         understood(answer.status, answer.code.as_deref(), &answer.body, answer.identity)
-    }
-
-    /// Signs a request for `service`, sends it once and reads the response, with any status.
-    pub(crate) async fn exchange(
-        &self,
-        unsigned: Unsigned<'_>,
-        service: &str,
-    ) -> Result<Answer, ClientError> {
-        let now = SystemTime::now();
-        let credentials = match &self.signatory {
-            Some(signatory) => {
-                signatory.credentials(now).await?.map(|found| (found, signatory.region.as_str()))
-            }
-            None => None,
-        };
-        let identity = credentials.as_ref().map(|(found, _)| identity::key_suffix(found));
-        let signature = match credentials {
-            Some((found, region)) => sign(unsigned, found, (service, region), now)?,
-            None => Vec::new(),
-        };
-        let mut request = http::Request::builder().method(unsigned.method).uri(unsigned.url);
-        for (name, value) in unsigned.headers {
-            request = request.header(*name, value);
-        }
-        for (name, value) in signature {
-            request = request.header(name, value);
-        }
-        let request = request.body(SdkBody::from(unsigned.body.to_vec()));
-        let request = request.map_err(|error| ClientError::Foreign(because(&error)))?;
-        let mut request =
-            HttpRequest::try_from(request).map_err(|error| ClientError::Foreign(because(&error)))?;
-        let connection = CaptureSmithyConnection::new();
-        request.add_extension(connection.clone());
-        let answer = async {
-            let response = self.connector.call(request).await.map_err(|error| unreached(&error))?;
-            read(response).await
-        };
-        let late = |_| {
-            let cause = format!("no response within {} s", TRY_TIMEOUT.as_secs());
-            Err(ClientError::Unreachable { cause, how: Unreached::Time, tries: 1, lost: true })
-        };
-        let answered = timeout(TRY_TIMEOUT, answer).await.unwrap_or_else(late);
-        let (status, code, body) = answered.map_err(|mut error| {
-            if let ClientError::Unreachable { lost, .. } = &mut error {
-                // Without a connection nothing was sent.
-                *lost = connection.get().is_some();
-            }
-            error
-        })?;
-        Ok(Answer { status, code, body, identity })
     }
 }
 
@@ -155,31 +91,9 @@ pub(crate) fn is_transient(error: &ClientError) -> bool {
         | ClientError::Refused(_)
         | ClientError::Denied { .. }
         | ClientError::Uncertain { .. }
+        | ClientError::NoTransport
         | ClientError::Foreign(_) => false,
     }
-}
-
-/// Reads the status, the error code in the headers, and the body.
-async fn read(response: HttpResponse) -> Result<(u16, Option<String>, Vec<u8>), ClientError> {
-    let status = response.status().as_u16();
-    let code = response.headers().get("x-amzn-errortype").map(ToOwned::to_owned);
-    let mut stream = ByteStream::new(response.into_body());
-    let mut body = Vec::new();
-    while let Some(chunk) = stream.next().await {
-        let chunk = chunk.map_err(|error| ClientError::Unreachable {
-            cause: because(&error),
-            how: Unreached::Connection,
-            tries: 1,
-            lost: true,
-        })?;
-        if body.len().saturating_add(chunk.len()) > ANSWER_BYTES_MAX {
-            return Err(ClientError::Foreign(format!(
-                "the response is larger than {ANSWER_BYTES_MAX} bytes"
-            )));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok((status, code, body))
 }
 
 /// Converts a response to its body or an error.
@@ -223,20 +137,4 @@ fn violations(body: &Value) -> Vec<Violation> {
         |one: &Value, member: &str| one.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
     let listed = body.get("Violations").and_then(Value::as_array).into_iter().flatten();
     listed.map(|one| Violation { path: text(one, "Path"), message: text(one, "Message") }).collect()
-}
-
-fn unreached(error: &ConnectorError) -> ClientError {
-    let cause = because(error);
-    let words = cause.to_lowercase();
-    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
-    let how = if error.is_timeout() {
-        Unreached::Time
-    } else if says(&["dns error", "failed to lookup", "name or service not known"]) {
-        Unreached::Name
-    } else if says(&["certificate", "handshake", "tls", "corrupt message"]) {
-        Unreached::Tls
-    } else {
-        Unreached::Connection
-    };
-    ClientError::Unreachable { cause, how, tries: 1, lost: true }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::error::{ClientError, code_and_message, shown};
-use crate::sign::Unsigned;
+use crate::send::Unsigned;
 use crate::{Client, Endpoint};
 
 /// AWS JSON 1.1.
@@ -88,9 +88,9 @@ pub struct Service<'a> {
 impl Client {
     /// Returns `target` at `endpoint`, or in the Region of this client.
     pub fn service(&self, target: Target, endpoint: Option<Endpoint>) -> Result<Service<'_>, ClientError> {
-        let endpoint = match (endpoint, &self.signatory) {
+        let endpoint = match (endpoint, self.transport.region()) {
             (Some(endpoint), _) => endpoint,
-            (None, Some(signatory)) => target.address(&signatory.region).parse()?,
+            (None, Some(region)) => target.address(region).parse()?,
             (None, None) => return Err(ClientError::NoRegion),
         };
         Ok(Service { client: self, target, endpoint })
@@ -126,7 +126,7 @@ impl Service<'_> {
         ];
         let url = self.endpoint.url("/");
         let unsigned = Unsigned { method: "POST", url: &url, headers: &headers, body: body.as_bytes() };
-        let answer = self.client.exchange(unsigned, self.target.signed()).await?;
+        let answer = self.client.transport.exchange(unsigned, self.target.signed()).await?;
         understood(answer.status, answer.code.as_deref(), &answer.body)
     }
 }

@@ -17,7 +17,7 @@ const NONE_FOR: [&str; 2] = ["NO_PROXY", "no_proxy"];
 const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
 
 /// Returns the proxy of the environment.
-pub(crate) fn from_environment() -> Result<ProxyConfig, ClientError> {
+pub(super) fn from_environment() -> Result<ProxyConfig, ClientError> {
     proxy(|name| std::env::var(name).ok())
 }
 
@@ -33,11 +33,11 @@ fn proxy(variable: impl Fn(&str) -> Option<String>) -> Result<ProxyConfig, Clien
 }
 
 /// Returns the client for credentials (SSO, STS). It creates a connector per request, because there are one or two.
-pub(crate) fn credentials_client(proxy: ProxyConfig) -> SharedHttpClient {
+pub(super) fn credentials_client(proxy: ProxyConfig) -> SharedHttpClient {
     http_client_fn(move |settings, components| {
         let mut builder = Connector::builder().connector_settings(settings.clone());
         builder.set_sleep_impl(components.sleep_impl());
-        let connector = builder.proxy_config(proxy.clone()).tls_provider(crate::tls()).build();
+        let connector = builder.proxy_config(proxy.clone()).tls_provider(super::tls()).build();
         SharedHttpConnector::new(connector)
     })
 }

@@ -17,8 +17,9 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tokio::sync::Mutex;
 
+use super::because;
 use crate::endpoint::Endpoint;
-use crate::error::{ClientError, because};
+use crate::error::ClientError;
 
 /// Credentials are renewed this long before they expire.
 const BEFORE_EXPIRY: Duration = Duration::from_mins(5);
@@ -27,8 +28,8 @@ const LOOPBACK_REGION: &str = "us-east-1";
 
 /// The credentials and the Region for signatures.
 #[derive(Debug)]
-pub(crate) struct Signatory {
-    pub(crate) region: String,
+pub(super) struct Signatory {
+    pub(super) region: String,
     provider: SharedCredentialsProvider,
     optional: bool,
     kept: Mutex<Option<Credentials>>,
@@ -36,20 +37,20 @@ pub(crate) struct Signatory {
 
 impl Signatory {
     /// Returns the credential chain for `endpoint`.
-    pub(crate) async fn find(endpoint: &Endpoint, https: SharedHttpClient) -> Result<Self, ClientError> {
+    pub(super) async fn find(endpoint: &Endpoint, https: SharedHttpClient) -> Result<Self, ClientError> {
         let (region, provider) =
             if endpoint.is_loopback() { local(https).await } else { chain(endpoint, https).await? };
         Ok(Self { region, provider, optional: endpoint.is_loopback(), kept: Mutex::default() })
     }
 
     /// Uses these credentials and ignores the environment.
-    pub(crate) fn given(credentials: Credentials, region: &str) -> Self {
+    pub(super) fn given(credentials: Credentials, region: &str) -> Self {
         let provider = SharedCredentialsProvider::new(credentials);
         Self { region: region.to_owned(), provider, optional: false, kept: Mutex::default() }
     }
 
     /// Returns credentials that are valid now. `None`: there are none, and the endpoint needs none.
-    pub(crate) async fn credentials(&self, now: SystemTime) -> Result<Option<Credentials>, ClientError> {
+    pub(super) async fn credentials(&self, now: SystemTime) -> Result<Option<Credentials>, ClientError> {
         let mut kept = self.kept.lock().await;
         let fresh = |found: &&Credentials| found.expiry().is_none_or(|end| now + BEFORE_EXPIRY < end);
         if let Some(found) = kept.as_ref().filter(fresh) {
@@ -64,7 +65,7 @@ impl Signatory {
 }
 
 /// Returns the end of an access key's ID, which identifies the key for its owner and is no secret.
-pub(crate) fn key_suffix(credentials: &Credentials) -> String {
+pub(super) fn key_suffix(credentials: &Credentials) -> String {
     let id: Vec<char> = credentials.access_key_id().chars().collect();
     id[id.len().saturating_sub(4)..].iter().collect()
 }

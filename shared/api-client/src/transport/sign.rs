@@ -8,18 +8,10 @@ use aws_sigv4::sign::v4;
 use aws_smithy_runtime_api::client::identity::Identity;
 
 use crate::error::ClientError;
-
-/// A request to sign.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Unsigned<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) url: &'a str,
-    pub(crate) headers: &'a [(&'a str, String)],
-    pub(crate) body: &'a [u8],
-}
+use crate::send::Unsigned;
 
 /// Returns the headers of the signature for a service and a Region.
-pub(crate) fn sign(
+pub(super) fn sign(
     request: Unsigned<'_>,
     credentials: Credentials,
     (service, region): (&str, &str),

@@ -1,0 +1,28 @@
+//! Replaces the transport in a build without the feature `aws`. No value of [`Transport`] exists.
+
+use crate::endpoint::Endpoint;
+use crate::error::ClientError;
+use crate::send::{Answer, Unsigned};
+
+/// A transport that cannot be created.
+#[derive(Debug)]
+pub(crate) enum Transport {}
+
+#[expect(clippy::unused_async, reason = "the same signatures as those of the real transport")]
+impl Transport {
+    pub(crate) async fn connect(_: &Endpoint) -> Result<Self, ClientError> {
+        Err(ClientError::NoTransport)
+    }
+
+    pub(crate) fn region(&self) -> Option<&str> {
+        match *self {}
+    }
+
+    pub(crate) async fn is_signed(&self) -> Result<bool, ClientError> {
+        match *self {}
+    }
+
+    pub(crate) async fn exchange(&self, _: Unsigned<'_>, _: &str) -> Result<Answer, ClientError> {
+        match *self {}
+    }
+}
