@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Measures what each choice of how the functions are built is worth: one function, built once a choice, nothing built before.
+"""Measures the effect of each build choice on one function.
 
-Each choice is the working tree's last commit in a folder of its own, changed by what the choice says, built by plain cargo with
-the profile `lambda` for the architecture of this machine. Told of each: processor time of the whole build, size of archive and
-program, first answer and memory as `measure_functions.py` has them. Needs the package registry where a choice needs crates that
-Cargo.lock does not name; about four minutes of processor time a choice. Must never change the tree it is started in.
+Clones the last commit into a new folder for each choice, changes the clone, and builds it from scratch with cargo's
+profile `lambda`, for the architecture of this machine. Prints the processor time of the build, the sizes of archive and
+program, and the first response and memory as in `measure_functions.py`. Some choices need crates that Cargo.lock does
+not have, and so the package registry. A choice takes about four minutes of processor time. Never changes the tree it
+is started in.
 
-    tests/build_choices.py                            all choices, the decider
-    tests/build_choices.py --only deployed thin-lto   some; --help names them
+    tests/build_choices.py                            measures all choices for the decider
+    tests/build_choices.py --only deployed thin-lto   measures some choices; --help lists all
 """
 
 import argparse
@@ -28,12 +29,12 @@ import measure_functions  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def edit(folder, path, pattern, put):
-    """Replaces what matches, which must be there: a choice that changes nothing would measure nothing."""
+def edit(folder, path, pattern, replacement):
+    """Replaces all matches of a pattern in a file. Fails if there is none, since the choice would change nothing."""
     file = folder / path
-    text, count = re.subn(pattern, put, file.read_text(), flags=re.MULTILINE)
+    text, count = re.subn(pattern, replacement, file.read_text(), flags=re.MULTILINE)
     if not count:
-        sys.exit(f"{path} has nothing like {pattern!r}; this choice is out of date")
+        sys.exit(f"{path} has no match for {pattern!r}: update this choice")
     file.write_text(text)
 
 
@@ -46,7 +47,7 @@ def aws_lc(folder):
     edit(folder, "shared/aws/src/lib.rs", r"CryptoMode::Ring", "CryptoMode::AwsLc")
 
 
-def people_s_credentials(folder):
+def user_credentials(folder):
     edit(folder, "shared/aws/Cargo.toml", r"^aws-config\.workspace = true",
          'aws-config = { workspace = true, features = ["credentials-process", "sso"] }')
 
@@ -61,7 +62,7 @@ def allocator(crate, version, name):
     return change
 
 
-# Name -> what it says in the table, variables of cargo, change of the sources.
+# Maps a name to its label in the table, the settings of the profile, and the change of the sources.
 CHOICES = {
     "deployed": ("as deployed", {}, None),
     "opt-s": ("opt-level s", {"OPT_LEVEL": "s"}, None),
@@ -70,17 +71,17 @@ CHOICES = {
     "no-lto": ("no LTO", {"LTO": "off"}, None),
     "units": ("16 codegen units, thin LTO", {"LTO": "thin", "CODEGEN_UNITS": "16"}, None),
     "unwind": ("unwinding", {"PANIC": "unwind"}, None),
-    "release": ("profile release's settings: opt-level 3, no LTO, 16 units, unwinding",
+    "release": ("settings of profile release: opt-level 3, no LTO, 16 units, unwinding",
                 {"OPT_LEVEL": "3", "LTO": "off", "CODEGEN_UNITS": "16", "PANIC": "unwind"}, None),
     "aws-lc": ("aws-lc", {}, aws_lc),
     "default-features": ("default features of the SDK and of aws-config", {}, default_features),
-    "credentials": ("credential providers of people: SSO, processes", {}, people_s_credentials),
+    "credentials": ("credential providers for users: SSO, processes", {}, user_credentials),
     "mimalloc": ("mimalloc", {}, allocator("mimalloc", "0.1", "MiMalloc")),
 }
 
 
-def built(choice, function, folder):
-    """Builds it; its archive, and the seconds of processor time that took."""
+def build(choice, function, folder):
+    """Builds a function and writes its archive. Returns the processor time in seconds."""
     _, variables, change = CHOICES[choice]
     tree = folder / choice
     subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(tree)], check=True)
@@ -98,39 +99,43 @@ def built(choice, function, folder):
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.write(tree / "target" / "lambda" / function, "bootstrap")
     subprocess.run(["rm", "-rf", str(tree)], check=True)
-    return archive, round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=CHOICES, default=list(CHOICES), help="which choices (all)")
-    parser.add_argument("--function", choices=measure_functions.FUNCTIONS, default="decider", help="which function (decider)")
-    parser.add_argument("--starts", type=int, default=10, help="of each build (10)")
-    parser.add_argument("--rie", type=Path, help="the Lambda runtime interface emulator")
-    parser.add_argument("--archives", type=Path, help="keep the archives and their figures here, and build none that is here already")
-    asked = parser.parse_args()
-    rie = measure_functions.emulator(asked.rie)
+    parser.add_argument("--only", nargs="+", choices=CHOICES, default=list(CHOICES),
+                        help="choices to measure (default: all)")
+    parser.add_argument("--function", choices=measure_functions.FUNCTIONS, default="decider",
+                        help="function to build (default: decider)")
+    parser.add_argument("--starts", type=int, default=10, help="number of starts per build (default: 10)")
+    parser.add_argument("--rie", type=Path, help="path of the Lambda runtime interface emulator")
+    parser.add_argument("--archives", type=Path,
+                        help="folder that keeps archives and figures; choices with figures there are not built again")
+    options = parser.parse_args()
+    rie = measure_functions.emulator_path(options.rie)
     with tempfile.TemporaryDirectory(prefix="hyperband-builds-") as name:
-        folder = asked.archives or Path(name)
+        folder = options.archives or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
         archives, seconds = {}, {}
-        for choice in asked.only:
+        for choice in options.only:
             figures = folder / f"{choice}.json"
             if not figures.exists():
-                print(f"building {asked.function}: {CHOICES[choice][0]}", file=sys.stderr, flush=True)
-                _, took = built(choice, asked.function, folder)
-                figures.write_text(json.dumps({"seconds": took}))
-            archives[choice] = (asked.function, folder / f"{choice}.zip")
+                print(f"building {options.function}: {CHOICES[choice][0]}", file=sys.stderr, flush=True)
+                figures.write_text(json.dumps({"seconds": build(choice, options.function, folder)}))
+            archives[choice] = (options.function, folder / f"{choice}.zip")
             seconds[choice] = json.loads(figures.read_text())["seconds"]
         load = os.getloadavg()[0]
-        found = measure_functions.measure(rie, archives, asked.starts)
-        print(f"{asked.starts} starts each, {platform.machine()}, load {load:.1f} before", file=sys.stderr)
-        print("| build | archive | program | first answer, median (most) | resident, peak | processor time |\n|---|---|---|---|---|---|")
-        for choice in asked.only:
+        measured = measure_functions.measure(rie, archives, options.starts)
+        print(f"{options.starts} starts per build, {platform.machine()}, load {load:.1f} before", file=sys.stderr)
+        print("| build | archive | program | first response, median (max) | resident, peak | processor time |")
+        print("|---|---|---|---|---|---|")
+        for choice in options.only:
             zip_mb, program_mb, _ = measure_functions.sizes(archives[choice][1])
-            row = found[choice]
-            print(f"| {CHOICES[choice][0]} | {zip_mb:.2f} MB | {program_mb:.2f} MB | {row['firstMs']} ms ({row['firstMsMost']}) "
-                  f"| {row['peakMb']} MB | {seconds[choice]} s |")
+            row = measured[choice]
+            first = f"{row['firstMs']} ms ({row['firstMsMost']})"
+            print(f"| {CHOICES[choice][0]} | {zip_mb:.2f} MB | {program_mb:.2f} MB | {first} | {row['peakMb']} MB "
+                  f"| {seconds[choice]} s |")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures the controller on this machine: CPU share, resident memory, and the time from a metric's line to the stop.
+"""Measures the controller on this machine: CPU share, resident memory, and the time from a metric line to the stop.
 
-Runs one tuning of 30 jobs, four at a time, each emitting one metric a second, with a release build of `hyperband`:
+Runs one tuning of 30 jobs, four at a time, with a release build of `hyperband`. Each job prints one metric a second.
 
     cargo build --release -p cli && tests/measure_local.py target/release/hyperband
 
-The controller's CPU time is that of its own process (the training processes are its descendants and are not counted).
-A job is stopped on the line of its rung: the time from just before that line is printed to the arrival of SIGTERM is the
-latency. Prints one JSON object. Standard library only; starts nothing that it does not end.
+The CPU time is that of the controller's own process, without its training processes. The latency is the time from
+printing the metric line of a rung to the arrival of SIGTERM. Prints one JSON object. Uses the standard library only,
+and ends every process it starts.
 """
 
 import json
@@ -25,16 +25,16 @@ JOBS = 30
 
 
 def train() -> None:
-    """The training program: one metric a second; on SIGTERM notes how long ago the last line was."""
+    """Runs the training program: prints one metric a second. On SIGTERM it records the time since the last line."""
     last = [0.0]
     latencies = Path(os.environ["LATENCIES"])
 
-    def stopped(_signal, _frame):
+    def record_latency(_signal, _frame):
         with latencies.open("a") as file:
             file.write(f"{time.time() - last[0]}\n")
         os._exit(0)
 
-    signal.signal(signal.SIGTERM, stopped)
+    signal.signal(signal.SIGTERM, record_latency)
     slope = float(os.environ["SM_HP_LR"])
     for epoch in range(EPOCHS):
         last[0] = time.time()
@@ -43,7 +43,7 @@ def train() -> None:
 
 
 def request() -> dict:
-    """Hyperband over 27 epochs, 30 jobs, four at a time."""
+    """Returns the request: Hyperband over 27 epochs, 30 jobs, four at a time."""
     return {
         "HyperParameterTuningJobName": "measure",
         "HyperParameterTuningJobConfig": {
@@ -90,7 +90,7 @@ def main() -> int:
         latencies.touch()
         command = [sys.argv[1], "run", str(path / "request.json"), "--data-dir", str(path / "data")]
         command += ["--output", "json", "--", sys.executable, "-S", "-E", os.path.abspath(__file__), "train"]
-        began = time.time()
+        start = time.time()
         with (path / "out").open("wb") as out:
             run = subprocess.Popen(
                 command, stdout=out, stderr=subprocess.DEVNULL, env=os.environ | {"LATENCIES": str(latencies)}
@@ -105,7 +105,7 @@ def main() -> int:
                 except (OSError, TypeError, IndexError):
                     pass
                 time.sleep(0.2)
-        wall = time.time() - began
+        wall = time.time() - start
         result = json.loads((path / "out").read_text())
         stops = sorted(float(line) for line in latencies.read_text().split())
         summary = {
