@@ -6,7 +6,7 @@ Adds the features that the tests need and MiniStack 1.5 lacks:
 - Requests count as sent over TLS.
 - Policies see the partition keys of a request (`dynamodb:LeadingKeys`). In MiniStack such a condition is always true.
 - Workflows may call APIs.
-- A log filter may match one of several words.
+- A log filter may match one of several words, and may select streams by a prefix.
 - Policies see calls on a log group as AWS does: with a `:log-stream:` part. MiniStack denies them to a policy for `<group>:*`.
 - Stream mappings retry, split, accept reported failures and give up like Lambda's. MiniStack ignores these settings: it retries a
   failed batch forever, and records that a function reports as failed count as processed.
@@ -336,6 +336,24 @@ def read_optional_terms():
     cloudwatch_logs._compile_filter_pattern = with_optional
 
 
+def read_log_prefixes():
+    """Adds `logStreamNamePrefix` to FilterLogEvents. MiniStack ignores it and returns the lines of every stream."""
+    from ministack.services import cloudwatch_logs
+
+    filter_log_events = cloudwatch_logs._filter_log_events
+
+    def with_prefix(request):
+        prefix = request.get("logStreamNamePrefix")
+        group = cloudwatch_logs._log_groups.get(request.get("logGroupName"))
+        if prefix and group:
+            names = [name for name in list(group["streams"]) if name.startswith(prefix)]
+            # An empty list would select every stream.
+            request = request | {"logStreamNames": names or ["(none)"]}
+        return filter_log_events(request)
+
+    cloudwatch_logs._filter_log_events = with_prefix
+
+
 def name_log_streams():
     """Adds `:log-stream:` to the resource of calls on a log group, as in the errors of CloudWatch Logs."""
     from ministack.core import iam_actions
@@ -415,6 +433,7 @@ def run_ministack():
     allow_workflows_to_call_apis()
     supply_leading_keys()
     read_optional_terms()
+    read_log_prefixes()
     name_log_streams()
     lambda_svc._poll_dynamodb_streams = StreamPoller(lambda_svc).poll
     from ministack.app import main

@@ -198,10 +198,11 @@ class Tunings(unittest.TestCase):
                 for event in events:
                     if found := re.search("accuracy=([0-9.]+)", event["message"]):
                         values.setdefault(job["TrainingJobName"], []).append(float(found[1]))
-        best = max(values, key=lambda job: max(values[job]))
-        self.assertEqual(described["BestTrainingJob"]["TrainingJobName"], best)
+        logged = {job: max(numbers) for job, numbers in values.items()}
         shown = {job["TrainingJobName"]: job["Controller"].get("BestValue") for job in jobs}
-        self.assertEqual({job: shown[job] for job in values}, {job: max(logged) for job, logged in values.items()})
+        self.assertEqual({job: shown[job] for job in logged}, logged)
+        best = described["BestTrainingJob"]["TrainingJobName"]
+        self.assertEqual(logged[best], max(logged.values()), logged)
         return best
 
     def check_money(self, described, jobs):
