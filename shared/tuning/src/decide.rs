@@ -25,9 +25,6 @@ pub(crate) use pool::latest_start;
 pub use promote::most_promoted;
 pub use silence::open_look;
 
-/// The first rules version in which a job that was settled in full is not ordered to stop.
-const NO_STOP_OF_SETTLED_SINCE: u32 = 2;
-
 /// Returns the next ruling, or `None` when nothing is left to decide for now.
 pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
     if !state.submitted || state.is_ended() {
@@ -79,8 +76,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     let promotes = definition.promotes().is_some();
     state.jobs().find_map(|(key, trial, job)| {
         // A job that was settled in full is presumed deleted: a stop of it would have no outcome.
-        let settled = job.is_closed() && definition.rules_version >= NO_STOP_OF_SETTLED_SINCE;
-        if job.stop.is_some() || settled || !job.holds_slot() {
+        if job.stop.is_some() || job.is_closed() || !job.holds_slot() {
             return None;
         }
         let elsewhere = || {

@@ -12,10 +12,7 @@ use crate::limits::{SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLO
 use crate::money::{MicroUsd, Rate};
 
 /// The rules version of new tunings. A tuning keeps the version under which it was submitted.
-///
-/// Version 1: the first. Version 2: publishes a notice at 50 %, 80 % and 100 % of the cap, spends the rest of a cap on
-/// a job with a shortened limit, and does not order the stop of a job that is settled in full.
-pub const RULES_VERSION: u32 = 2;
+pub const RULES_VERSION: u32 = 1;
 
 /// The immutable definition of a tuning job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,9 +7,6 @@ use crate::ruling::{EndReason, Ruling};
 use crate::runtime::{fewest_epochs, least_seconds, runtime_seconds};
 use crate::state::State;
 
-/// The first rules version that publishes notices about the cap.
-const CAP_NOTICES_SINCE: u32 = 2;
-
 /// Publishes that a bill was above its reservation, once.
 pub(super) fn overrun(state: &State) -> Option<Ruling> {
     (state.ledger.overrun && !state.overrun_published).then_some(Ruling::OverrunSeen)
@@ -20,8 +17,7 @@ pub(super) fn level_reached(definition: &Definition, state: &State) -> Option<Ru
     if let Some((month, percent)) = state.grants.unpublished.first() {
         return Some(Ruling::MonthCapReached { month: month.clone(), percent: *percent });
     }
-    let cap = state.ledger.cap.filter(|_| definition.rules_version >= CAP_NOTICES_SINCE)?;
-    let percent = level(definition, state, cap);
+    let percent = level(definition, state, state.ledger.cap?);
     (percent > state.cap_published_percent && !crate::planted!(CapLevelUnpublished))
         .then_some(Ruling::CapReached { percent })
 }

@@ -11,9 +11,6 @@ use crate::ruling::{Launch, Ruling};
 use crate::runtime::{epochs_of, least_seconds, runtime_seconds};
 use crate::state::{State, Status};
 
-/// The first rules version in which the rest of a cap pays for a job with a shortened limit.
-const LAST_JOBS_SINCE: u32 = 2;
-
 /// Orders the next job, or requests the grant that it needs.
 pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     if !can_start(definition, state) {
@@ -138,8 +135,7 @@ fn launch(definition: &Definition, state: &State, bracket: u32, rung: u32) -> La
 ///
 /// `None` while a job runs whose bill could free more money, or if a usual job does not end within that time.
 fn last_runtime(definition: &Definition, state: &State, epochs: u32) -> Option<u64> {
-    if definition.rules_version < LAST_JOBS_SINCE || state.jobs().next().is_some() || !state.pools.is_empty()
-    {
+    if state.jobs().next().is_some() || !state.pools.is_empty() {
         return None;
     }
     let least = least_seconds(definition, state, epochs)?;

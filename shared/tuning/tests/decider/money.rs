@@ -178,18 +178,6 @@ fn notices_are_published_at_50_percent_of_the_cap_and_when_no_further_job_fits()
     assert_eq!(run.state.ledger.spent.0, (3_900 + 3_900 + 3_000 + 3_000) * SECOND);
 }
 
-#[test]
-fn rules_version_1_publishes_no_notice_and_starts_no_shortened_last_job() {
-    let definition = Definition { rules_version: 1, ..capped(random(9, 1), 1) };
-    let given = [submitted(), logged(10, job(0), 1, 0.5)];
-    check(
-        &definition,
-        &given,
-        &[described(60, job(0), Completed, 50)],
-        &["trial 0 completed", "ended: CostCap"],
-    );
-}
-
 /// "At the end of a tuning that ended at its cap the unused part is below max(5 %, one smallest job's worst case)."
 #[test]
 fn the_rest_of_a_cap_pays_a_job_with_a_shortened_limit() {

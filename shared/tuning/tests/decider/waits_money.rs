@@ -115,20 +115,19 @@ fn a_trial_that_waits_for_its_first_rung_does_not_block_a_cheaper_trial() {
 
 #[test]
 fn a_synchronous_rung_closes_when_the_cap_pays_only_for_a_promotion() {
-    // Under rules version 1, the rest of a cap pays for no job with a cut limit. The rest is 2,400 seconds, and trial 1
-    // needs 3,000 seconds.
-    let mut definition = two_rungs(100, Synchronous);
-    definition.rules_version = 1;
-    definition.limits.max_parallel = 1;
-    definition.cap = Some(MicroUsd(2_500 * SECOND));
+    // The next new trial joins bracket 2 and trains to epoch 9, which takes at least 1,200 seconds. The rest is 1,000
+    // seconds, and the promotion to epoch 3 needs 900.
+    let mut definition = promoting(jobs(100, 1), Synchronous);
+    definition.cap = Some(MicroUsd(1_100 * SECOND));
     let mut run = run_of(&definition);
-    check_next(&mut run, &[submitted()], &["start 0-0-1 to 4"]);
+    run.state.joined = vec![2, 2, 0];
+    check_next(&mut run, &[submitted()], &["start 0-0-1 to 1"]);
     let expect = [
-        "trial 0 waits at rung 0.0, epoch 4",
-        "trial 0 promoted from rung 0.0 to 9: 1 of 1, best 1",
-        "start 0-1-2 to 9",
+        "trial 0 waits at rung 0.0, epoch 1",
+        "trial 0 promoted from rung 0.0 to 3: 1 of 1, best 1",
+        "start 0-1-2 to 3",
     ];
-    check_next(&mut run, &billed(10, 0, 0, (4, 0.5), 100), &expect);
+    check_next(&mut run, &billed(10, 0, 0, (1, 0.5), 100), &expect);
 }
 
 #[test]
