@@ -8,6 +8,7 @@ mod finish;
 pub(crate) mod grant;
 mod judge;
 mod notice;
+mod outlook;
 mod pool;
 pub(crate) mod promote;
 pub(crate) mod refit;
@@ -15,6 +16,7 @@ mod silence;
 pub(crate) mod spot;
 mod start;
 
+use self::outlook::Outlook;
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
@@ -46,25 +48,19 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
         })
         .or_else(|| pool::settled(definition, state))
         .or_else(|| pool::read(state))
-        .or_else(|| promote::eliminated(definition, state, || nothing_can_start(definition, state)))
-        .or_else(|| notice::level_reached(definition, state))
-        // New jobs.
-        .or_else(|| start::start(definition, state))
-        .or_else(|| pool::release(definition, state))
-        // The end: train the best configuration once more, return unused money, end the tuning.
-        .or_else(|| refit::order(definition, state, finish::why_ended(definition, state)))
-        .or_else(|| notice::cap_used_up(definition, state, finish::why_ended(definition, state).as_ref()))
-        .or_else(|| grant::return_unused(definition, state, finish::why_ended(definition, state).is_some()))
-        .or_else(|| finish::ended(definition, state))
+        .or_else(|| ahead(definition, state, Outlook::of(definition, state)))
 }
 
-/// Returns whether no trial is live and no job can start any more. Starts that are only deferred can still happen.
-fn nothing_can_start(definition: &Definition, state: &State) -> bool {
-    state.trials.is_empty()
-        && state.pools.is_empty()
-        && !finish::is_held(state)
-        && !finish::awaits_grant(state)
-        && start::start(definition, state).is_none()
+/// Rules on what can still happen: eliminate trials, start jobs, return unused money, end the tuning.
+fn ahead(definition: &Definition, state: &State, outlook: Outlook) -> Option<Ruling> {
+    promote::eliminated(definition, state, &outlook)
+        .or_else(|| notice::level_reached(definition, state))
+        .or_else(|| match outlook {
+            Outlook::Start(order) => Some(order),
+            Outlook::Busy | Outlook::Deferred => pool::release(definition, state)
+                .or_else(|| grant::return_unused(state, grant::kept(definition, state))),
+            Outlook::Over(why) => finish::end(definition, state, why),
+        })
 }
 
 /// Orders the stop of the next running job that has to stop. Each job is ordered to stop once.

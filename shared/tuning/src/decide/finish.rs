@@ -2,8 +2,11 @@
 
 use hyperband::ranking::reaches;
 
+use super::outlook::is_held;
+use super::{grant, notice, refit};
 use crate::definition::Definition;
 use crate::limits::{MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE_MS};
+use crate::money::MicroUsd;
 use crate::ruling::{EndReason, Ruling};
 use crate::state::{State, Status};
 
@@ -23,7 +26,7 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
         let direction = definition.direction();
         state.incumbent.as_ref().is_some_and(|best| reaches(direction, best.value, target))
     };
-    let why = if super::grant::has_expired(state) {
+    let why = if grant::has_expired(state) {
         EndReason::CostCap
     } else if let Some(message) = failure(state) {
         EndReason::Failed(message)
@@ -77,38 +80,20 @@ fn failure(state: &State) -> Option<String> {
     })
 }
 
-/// Returns whether starts are deferred for now.
-pub(super) fn is_held(state: &State) -> bool {
-    state.is_paused() || state.hold_starts_until.is_some_and(|until| until > state.now)
+/// Ends a search that is over for the reason `why`: orders the refit, returns all unused money, and ends the tuning once
+/// that money is back in the month's cap.
+pub(super) fn end(definition: &Definition, state: &State, why: EndReason) -> Option<Ruling> {
+    let refit = refit::order(definition, state, &why);
+    if refit.is_some() && !is_held(state) {
+        return refit;
+    }
+    notice::cap_used_up(definition, state, &why)
+        .or_else(|| grant::return_unused(state, MicroUsd::ZERO))
+        .or_else(|| (refit.is_none() && state.grants.is_settled()).then(|| ended(state, why)))
 }
 
-/// Returns whether the month's cap may still grant money.
-pub(super) fn awaits_grant(state: &State) -> bool {
-    (state.grants.open.is_some() || state.grants.denied.is_some()) && !state.ledger.overrun
-}
-
-/// Returns why the tuning is over; `None` while a trial is live or a job may still start.
-pub(super) fn why_ended(definition: &Definition, state: &State) -> Option<EndReason> {
-    // The money reserved for a warm pool may pay for another job.
-    if !state.trials.is_empty() || !state.waiting.is_empty() || !state.pools.is_empty() {
-        return None;
-    }
-    // No job runs. A start that is only deferred, or that waits for a grant, can still happen.
-    match &state.status {
-        Status::Ended { .. } => None,
-        Status::Ending(why) => Some(why.clone()),
-        Status::Active if state.jobs_left(definition) == 0 => Some(EndReason::MaxJobs),
-        Status::Active if is_held(state) || awaits_grant(state) => None,
-        Status::Active => Some(EndReason::CostCap),
-    }
-}
-
-/// Ends the tuning, once all unused money is back in the month's cap.
-pub(super) fn ended(definition: &Definition, state: &State) -> Option<Ruling> {
-    let why = why_ended(definition, state).filter(|_| state.grants.is_settled())?;
-    if super::refit::is_deferred(definition, state, &why) {
-        return None;
-    }
+/// Ends the tuning. One that ran out of jobs, money or time without any value has failed.
+fn ended(state: &State, why: EndReason) -> Ruling {
     let nothing_succeeded = state.incumbent.is_none() && state.launched > 0;
     let why = match why {
         EndReason::MaxJobs | EndReason::CostCap | EndReason::MaxRuntime if nothing_succeeded => {
@@ -127,5 +112,5 @@ pub(super) fn ended(definition: &Definition, state: &State) -> Option<Ruling> {
         | EndReason::Stopped
         | EndReason::Failed(_) => why,
     };
-    Some(Ruling::TuningEnded { why })
+    Ruling::TuningEnded { why }
 }

@@ -37,27 +37,25 @@ pub(super) fn ask(
     Some(Ruling::GrantOrdered { n: grants.asked.saturating_add(1), least, wanted })
 }
 
-/// Returns unused money to the month it came from.
-pub(super) fn return_unused(definition: &Definition, state: &State, at_end: bool) -> Option<Ruling> {
+/// Returns unused money above `kept` to the month it came from.
+pub(super) fn return_unused(state: &State, kept: MicroUsd) -> Option<Ruling> {
     let unused = state.ledger.unused()?;
-    if !state.grants.is_settled() || unused == MicroUsd::ZERO || crate::planted!(ReturnForgotten) {
+    if !state.grants.is_settled() || crate::planted!(ReturnForgotten) {
         return None;
     }
-    let kept = kept(definition, state, unused, at_end);
     let (month, held) = state.grants.by_month.iter().rev().find(|(_, held)| **held > MicroUsd::ZERO)?;
     let amount = unused.minus(kept).min(*held);
     let n = state.grants.returned.saturating_add(1);
     (amount > MicroUsd::ZERO).then(|| Ruling::ReturnOrdered { n, month: month.clone(), amount })
 }
 
-/// Returns how much of the `unused` money the tuning keeps.
-fn kept(definition: &Definition, state: &State, unused: MicroUsd, at_end: bool) -> MicroUsd {
-    let over =
-        state.status != Status::Active || state.jobs_left(definition) == 0 || state.ledger.overrun || at_end;
-    if is_idle(state) || (over && at_end) {
+/// Returns how much unused money a tuning keeps whose search is not over.
+pub(super) fn kept(definition: &Definition, state: &State) -> MicroUsd {
+    let Some(unused) = state.ledger.unused() else { return MicroUsd::ZERO };
+    if is_idle(state) {
         return MicroUsd::ZERO;
     }
-    if over {
+    if state.status != Status::Active || state.jobs_left(definition) == 0 || state.ledger.overrun {
         return super::refit::reserve(definition, state);
     }
     let longest = runtime_seconds(definition, state, false, most_epochs(definition));

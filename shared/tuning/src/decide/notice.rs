@@ -26,14 +26,14 @@ pub(super) fn level_reached(definition: &Definition, state: &State) -> Option<Ru
 ///
 /// This happens where the next promotion is a long job, where other instances cost more, where money is reserved for
 /// the refit, or where the user lowered the cap.
-pub(super) fn cap_used_up(definition: &Definition, state: &State, why: Option<&EndReason>) -> Option<Ruling> {
+pub(super) fn cap_used_up(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
     let plain = definition.promotes().is_none() && !definition.refit && definition.job.fallbacks.is_empty();
     if plain && state.changes.cap.is_none() {
         return None;
     }
     state.ledger.cap.filter(|_| state.ledger.granted.is_none() && !state.ledger.overrun)?;
     let [.., all] = CAP_LEVELS;
-    let unpublished = why == Some(&EndReason::CostCap) && state.cap_published_percent < all;
+    let unpublished = *why == EndReason::CostCap && state.cap_published_percent < all;
     (unpublished && !crate::planted!(CapLevelUnpublished)).then_some(Ruling::CapReached { percent: all })
 }
 

@@ -3,7 +3,8 @@
 //! A pool is worth its money only while another job may take it. It is released as soon as no job will, or when the
 //! money reserved for it blocks the start of a job.
 
-use super::{finish, refit, spot, start};
+use super::outlook::is_held;
+use super::{refit, spot, start};
 use crate::definition::{Definition, JobLimits};
 use crate::limits::SETTLE_DEADLINE_MS;
 use crate::money::MicroUsd;
@@ -81,7 +82,7 @@ pub(super) fn release(definition: &Definition, state: &State) -> Option<Ruling> 
 fn nothing_runs_or_waits(state: &State) -> bool {
     let waits = |at: Option<i64>| at.is_some_and(|at| at > state.now);
     state.trials.values().all(|trial| trial.job.is_none() && !waits(trial.retry_at))
-        && !finish::is_held(state)
+        && !is_held(state)
         && state.grants.open.is_none()
 }
 

@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 
 use hyperband::promotion::allowed;
 
+use super::outlook::Outlook;
 use crate::definition::{Definition, Scheduling};
 use crate::fact::JobEnd;
 use crate::limits::MAX_TRAINING_JOBS;
@@ -266,12 +267,8 @@ fn jobs_are_left(
     all <= state.jobs_left(definition)
 }
 
-/// Finishes the next waiting trial that can never be promoted. `nothing_can_start`: no job runs and none can start.
-pub(super) fn eliminated(
-    definition: &Definition,
-    state: &State,
-    nothing_can_start: impl Fn() -> bool,
-) -> Option<Ruling> {
+/// Finishes the next waiting trial that can never be promoted.
+pub(super) fn eliminated(definition: &Definition, state: &State, outlook: &Outlook) -> Option<Ruling> {
     definition.promotes()?;
     let mut places = state.cohorts.iter().flat_map(|cohort| rungs_of(cohort).map(move |rung| (cohort, rung)));
     places.find_map(|(cohort, rung)| {
@@ -284,7 +281,7 @@ pub(super) fn eliminated(
             StopWhy::TuningEnding
         } else if value.is_none() || rank >= most_allowed(definition, state, cohort, rung) {
             StopWhy::Rung { rung }
-        } else if nothing_can_start() {
+        } else if matches!(outlook, Outlook::Over(_)) {
             let among_best = rank < allowed_at(definition, cohort, rung, true);
             if among_best { StopWhy::TuningEnding } else { StopWhy::Rung { rung } }
         } else {

@@ -9,17 +9,8 @@ use crate::ruling::{EndReason, Launch, Ruling};
 use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status, Trial};
 
-/// Returns whether a tuning that would end for the reason `why` first waits to start its refit.
-pub(super) fn is_deferred(definition: &Definition, state: &State, why: &EndReason) -> bool {
-    super::finish::is_held(state) && due(definition, state, why).is_some()
-}
-
-/// Orders the refit of a tuning that would end for the reason `why`; `None` while starts are deferred.
-pub(super) fn order(definition: &Definition, state: &State, why: Option<EndReason>) -> Option<Ruling> {
-    if super::finish::is_held(state) { None } else { due(definition, state, &why?) }
-}
-
-fn due(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
+/// Returns the order of the refit of a search that ends for the reason `why`, or the request for its money.
+pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
     if !allows_refit(why)
         || !definition.refit
         || (state.refit.is_some() && !crate::planted!(RefitTwice))

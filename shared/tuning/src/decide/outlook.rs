@@ -1,0 +1,44 @@
+//! What can still happen in a tuning: whether a job can start, and what is awaited. Computed once for each call of
+//! [`super::next`] that gets that far.
+
+use super::start;
+use crate::definition::Definition;
+use crate::ruling::{EndReason, Ruling};
+use crate::state::{State, Status};
+
+/// What can still happen.
+pub(super) enum Outlook {
+    /// A job can start now; holds its order, or the request for its money.
+    Start(Ruling),
+    /// No job can start now, but a trial is live, or the money reserved for a warm pool may pay for another job.
+    Busy,
+    /// Nothing is live. A start is deferred or waits for a grant.
+    Deferred,
+    /// Nothing is live or awaited: the search ends for this reason, and trials that wait at a rung are eliminated.
+    Over(EndReason),
+}
+
+impl Outlook {
+    pub(super) fn of(definition: &Definition, state: &State) -> Self {
+        if let Some(start) = start::start(definition, state) {
+            return Self::Start(start);
+        }
+        if !state.trials.is_empty() || !state.pools.is_empty() {
+            return Self::Busy;
+        }
+        let awaits_grant = state.grants.open.is_some() || state.grants.denied.is_some();
+        match &state.status {
+            Status::Ending(why) | Status::Ended { why, .. } => Self::Over(why.clone()),
+            Status::Active if state.jobs_left(definition) == 0 && state.waiting.is_empty() => {
+                Self::Over(EndReason::MaxJobs)
+            }
+            Status::Active if is_held(state) || (awaits_grant && !state.ledger.overrun) => Self::Deferred,
+            Status::Active => Self::Over(EndReason::CostCap),
+        }
+    }
+}
+
+/// Returns whether starts are deferred for now.
+pub(super) fn is_held(state: &State) -> bool {
+    state.is_paused() || state.hold_starts_until.is_some_and(|until| until > state.now)
+}
