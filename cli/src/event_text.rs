@@ -4,7 +4,7 @@ use search::Configuration;
 use tuning::definition::Definition;
 use tuning::fact::JobKey;
 use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
+use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
 use tuning::state::Incumbent;
 use tuning::summary::JobSummary;
 use use_cases::describe::stop_word;
@@ -74,20 +74,22 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         Ruling::RungReached { .. } => format!("{}{}", reached(ruling)?, billed(definition, job)),
         Ruling::TrialPromoted { .. } => promoted(definition, ruling)?,
         Ruling::ResourceRepeated { job, had, from } => repeated(*job, *had, *from),
-        Ruling::StartOrdered { .. } => started(definition, ruling)?,
-        Ruling::StopOrdered { job, why } => stopped(job.trial, *why)?,
-        Ruling::BillOrdered { .. }
-        | Ruling::LogReadOrdered { .. }
-        | Ruling::LookOrdered { .. }
-        | Ruling::PoolReadOrdered { .. }
-        | Ruling::PoolReleaseOrdered { .. }
-        | Ruling::GrantOrdered { .. }
-        | Ruling::ReturnOrdered { .. } => return None,
-        Ruling::CapReached { percent: 100 } => {
+        Ruling::Order(Order::StartOrdered { .. }) => started(definition, ruling)?,
+        Ruling::Order(Order::StopOrdered { job, why }) => stopped(job.trial, *why)?,
+        Ruling::Order(
+            Order::BillOrdered { .. }
+            | Order::LogReadOrdered { .. }
+            | Order::LookOrdered { .. }
+            | Order::PoolReadOrdered { .. }
+            | Order::PoolReleaseOrdered { .. }
+            | Order::GrantOrdered { .. }
+            | Order::ReturnOrdered { .. },
+        ) => return None,
+        Ruling::Order(Order::CapReached { percent: 100 }) => {
             "the rest of the cost cap is too small for another job".to_owned()
         }
-        Ruling::CapReached { percent } => format!("{percent} % of the cost cap is spent"),
-        Ruling::MonthCapReached { month, percent } => {
+        Ruling::Order(Order::CapReached { percent }) => format!("{percent} % of the cost cap is spent"),
+        Ruling::Order(Order::MonthCapReached { month, percent }) => {
             format!("{percent} % of the stack's cap for {month} is granted")
         }
         Ruling::SettledInFull { job, amount } => settled_in_full(*job, *amount),
@@ -119,9 +121,11 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         Ruling::TrialFinished { trial, how, .. } => {
             format!("trial {trial}: {}{}{}", finished(how), values(job), billed(definition, job))
         }
-        Ruling::OverrunSeen => "a bill exceeded the maximum cost of its job: no more jobs start".to_owned(),
+        Ruling::Order(Order::OverrunSeen) => {
+            "a bill exceeded the maximum cost of its job: no more jobs start".to_owned()
+        }
         Ruling::TuningEnding { why } => format!("no more jobs: {}", end_reason(why)),
-        Ruling::TuningEnded { why } => format!("the tuning has ended: {}", end_reason(why)),
+        Ruling::Order(Order::TuningEnded { why }) => format!("the tuning has ended: {}", end_reason(why)),
     })
 }
 
@@ -145,7 +149,8 @@ fn stopped(trial: u32, why: StopWhy) -> Option<String> {
 }
 
 fn started(definition: &Definition, ruling: &Ruling) -> Option<String> {
-    let Ruling::StartOrdered { job, bracket, configuration, reservation, launch, .. } = ruling else {
+    let Ruling::Order(Order::StartOrdered { job, bracket, configuration, reservation, launch, .. }) = ruling
+    else {
         return None;
     };
     let what = match (launch.resource, job.attempt) {

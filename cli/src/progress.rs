@@ -5,7 +5,7 @@ mod rows;
 
 use std::io::IsTerminal;
 
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 
 use crate::event_text::event_line;
 use crate::follow::{Event, Follower, Since, What};
@@ -95,11 +95,11 @@ impl Drop for Progress {
 fn is_seen_in_bars(what: &What) -> bool {
     match what {
         // A promotion has its own line.
-        What::Ruled(Ruling::StartOrdered { job, launch, .. }, _) => {
+        What::Ruled(Ruling::Order(Order::StartOrdered { job, launch, .. }), _) => {
             job.attempt == 1 || launch.resource.is_some()
         }
         What::Ruled(Ruling::TrialJudged { verdict, .. }, _) => verdict.continues,
-        What::Ruled(Ruling::StopOrdered { .. } | Ruling::RungReached { .. }, _) => true,
+        What::Ruled(Ruling::Order(Order::StopOrdered { .. }) | Ruling::RungReached { .. }, _) => true,
         What::Ruled(..)
         | What::Improved(_)
         | What::Interrupted(_)

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use tuning::conclude::full_summary;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 use tuning::summary::JobSummary;
 use use_cases::describe;
 use use_cases::ports::table::Table;
@@ -81,24 +81,28 @@ fn trial(what: &What) -> Option<u32> {
             | Ruling::RungReached { trial, .. }
             | Ruling::TrialPromoted { trial, .. }
             | Ruling::TrialFinished { trial, .. } => Some(*trial),
-            Ruling::StartOrdered { job, .. }
-            | Ruling::ResourceRepeated { job, .. }
-            | Ruling::StopOrdered { job, .. }
-            | Ruling::BillOrdered { job }
-            | Ruling::LogReadOrdered { job, .. }
-            | Ruling::LookOrdered { job, .. }
+            Ruling::ResourceRepeated { job, .. }
             | Ruling::SettledInFull { job, .. }
-            | Ruling::PoolReadOrdered { job, .. }
-            | Ruling::PoolReleaseOrdered { job }
             | Ruling::PoolClosed { job, .. }
-            | Ruling::AttemptAwaited { job, .. } => Some(job.trial),
-            Ruling::OverrunSeen
-            | Ruling::GrantOrdered { .. }
-            | Ruling::ReturnOrdered { .. }
-            | Ruling::CapReached { .. }
-            | Ruling::MonthCapReached { .. }
-            | Ruling::TuningEnding { .. }
-            | Ruling::TuningEnded { .. } => None,
+            | Ruling::AttemptAwaited { job, .. }
+            | Ruling::Order(
+                Order::StartOrdered { job, .. }
+                | Order::StopOrdered { job, .. }
+                | Order::BillOrdered { job }
+                | Order::LogReadOrdered { job, .. }
+                | Order::LookOrdered { job, .. }
+                | Order::PoolReadOrdered { job, .. }
+                | Order::PoolReleaseOrdered { job },
+            ) => Some(job.trial),
+            Ruling::TuningEnding { .. }
+            | Ruling::Order(
+                Order::OverrunSeen
+                | Order::GrantOrdered { .. }
+                | Order::ReturnOrdered { .. }
+                | Order::CapReached { .. }
+                | Order::MonthCapReached { .. }
+                | Order::TuningEnded { .. },
+            ) => None,
         },
         What::Improved(best) => Some(best.trial),
         What::Interrupted(job) | What::Deferred(job, _) => Some(job.trial),

@@ -7,7 +7,7 @@ use dynamodb::event;
 use lambda_host::{STACK, Stage};
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
-use tuning::ruling::{Ruling, StopWhy};
+use tuning::ruling::{Order, StopWhy};
 use use_cases::ports::table::{Condition, Table, Write};
 use wire::item::Item;
 use wire::names::parse_job_key;
@@ -125,10 +125,8 @@ async fn a_bill_is_read_after_the_log_and_a_notice_is_published() {
     let service = Service::start(account);
     let (stage, id, _) = ordered(&service).await;
     let job = parse_job_key("0-0-1").unwrap();
-    for (action, ruling) in
-        [("bill-0-0-1", Ruling::BillOrdered { job }), ("cap-50", Ruling::CapReached { percent: 50 })]
-    {
-        let row = ActionRow::pending(action.to_owned(), ruling).row(&id);
+    for order in [Order::BillOrdered { job }, Order::CapReached { percent: 50 }] {
+        let row = ActionRow::pending(order).row(&id);
         stage.table.table().write(Write::Put(row, Condition::NotExists)).await.unwrap();
     }
     let records = stage.stream().await;
@@ -136,7 +134,7 @@ async fn a_bill_is_read_after_the_log_and_a_notice_is_published() {
     assert_eq!(answer, Ok(json!({"batchItemFailures": []})));
     let facts = stage.rows(&format!("F#{id}"), "").await;
     let keys: Vec<String> = facts.iter().map(|fact| stored::fact(fact).unwrap().key).collect();
-    for begin in ["described#0-0-1", "read#0-0-1#stream/algo-1-1789000000#1#", "given#cap-50"] {
+    for begin in ["described#0-0-1", "read#0-0-1#stream/algo-1-1789000000#1#", "given#notice-cap-50"] {
         assert_eq!(keys.iter().filter(|key| key.starts_with(begin)).count(), 1, "{begin}: {keys:?}");
     }
     let calls = service.calls();
@@ -154,8 +152,8 @@ async fn a_trial_stopped_at_a_rung_is_published() {
         });
         let (stage, id, _) = ordered(&service).await;
         let job = parse_job_key("0-0-1").unwrap();
-        let ruling = Ruling::StopOrdered { job, why: StopWhy::Rung { rung: 0 } };
-        let row = ActionRow::pending("stop-0-0-1".to_owned(), ruling).row(&id);
+        let order = Order::StopOrdered { job, why: StopWhy::Rung { rung: 0 } };
+        let row = ActionRow::pending(order).row(&id);
         stage.table.table().write(Write::Put(row, Condition::NotExists)).await.unwrap();
         let records = stage.stream().await;
         let stop = records.into_iter().filter(|record| record["dynamodb"]["Keys"]["sk"]["S"] == "stop-0-0-1");

@@ -5,7 +5,7 @@ use lambda::telemetry::{ErrorType, LogWriter, Report};
 use lambda::{Failure, outcomes};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey, Recorded as RecordedFact};
-use tuning::ruling::{EndReason, Ruling, StopWhy, TrialEnd, Verdict};
+use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd, Verdict};
 use tuning::step::Step;
 use use_cases::batch::{Part, Progress, Unreadable};
 use use_cases::decide::Decided;
@@ -89,7 +89,7 @@ fn rulings_are_counted_by_kind() {
 
 #[test]
 fn tuning_events_are_logged_with_their_step() {
-    let ended = |why| Ruling::TuningEnded { why };
+    let ended = |why| Ruling::Order(Order::TuningEnded { why });
     for (rulings, level, message, counted) in [
         (vec![ended(EndReason::MaxJobs)], "INFO", "a tuning ended: MaxJobs", vec!["TuningsEnded"]),
         (
@@ -98,9 +98,14 @@ fn tuning_events_are_logged_with_their_step() {
             "a tuning ended: Failed",
             vec!["TuningsEnded", "TuningsFailed"],
         ),
-        (vec![Ruling::OverrunSeen], "ERROR", "a bill exceeds its job's worst case", vec!["BudgetOverruns"]),
         (
-            vec![Ruling::CapReached { percent: 80 }],
+            vec![Ruling::Order(Order::OverrunSeen)],
+            "ERROR",
+            "a bill exceeds its job's worst case",
+            vec!["BudgetOverruns"],
+        ),
+        (
+            vec![Ruling::Order(Order::CapReached { percent: 80 })],
             "WARN",
             "80 % of the tuning's cap is spent",
             vec!["CapNotices"],

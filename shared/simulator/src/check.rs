@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use search::Configuration;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, JobEnd, JobKey};
-use tuning::ruling::{EndReason, Launch, Ruling};
+use tuning::ruling::{EndReason, Launch, Order, Ruling};
 use tuning::state::State;
 use use_cases::memory::Change;
 use wire::stored;
@@ -303,7 +303,7 @@ impl Checker {
             self.books.get_mut(id).ok_or_else(|| format!("a step of the unknown tuning {id} was written"))?;
         self.steps += 1;
         for ruling in &step.rulings {
-            if let Ruling::StopOrdered { job, .. } = ruling {
+            if let Ruling::Order(Order::StopOrdered { job, .. }) = ruling {
                 self.stops_ordered.push((id.to_owned(), *job));
             }
             *self.rulings.entry(rules::name(ruling)).or_default() += 1;

@@ -16,7 +16,7 @@ use tuning::definition::{
 };
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::Rate;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 use tuning::state::State;
 use tuning::step::advance;
 
@@ -81,16 +81,16 @@ impl Service {
 
     fn perform(&mut self, ruling: &Ruling) {
         match ruling {
-            Ruling::StartOrdered { job, .. } => {
+            Ruling::Order(Order::StartOrdered { job, .. }) => {
                 self.put(Fact::JobStarted { job: *job });
                 self.phase(*job, JobPhase::Training);
                 self.running.push_back((*job, 1));
             }
-            Ruling::StopOrdered { job, .. } => {
+            Ruling::Order(Order::StopOrdered { job, .. }) => {
                 self.running.retain(|(other, _)| other != job);
                 self.phase(*job, JobPhase::Ended(JobEnd::Stopped));
             }
-            Ruling::BillOrdered { job } => self.put(Fact::JobDescribed {
+            Ruling::Order(Order::BillOrdered { job }) => self.put(Fact::JobDescribed {
                 job: *job,
                 end: JobEnd::Stopped,
                 started: None,
@@ -99,27 +99,29 @@ impl Service {
                 message: None,
                 interruptions: 0,
             }),
-            Ruling::LogReadOrdered { job, streams } => {
+            Ruling::Order(Order::LogReadOrdered { job, streams }) => {
                 self.put(Fact::LogRead { job: *job, streams: *streams });
             }
-            Ruling::CapReached { .. } | Ruling::MonthCapReached { .. } | Ruling::OverrunSeen => {
-                self.put(Fact::NoticeGiven { notice: ruling.action().unwrap_or_default() });
+            Ruling::Order(Order::CapReached { .. } | Order::MonthCapReached { .. } | Order::OverrunSeen) => {
+                self.put(Fact::NoticeGiven { notice: ruling.order().map(Order::action).unwrap_or_default() });
             }
             Ruling::TrialJudged { .. }
             | Ruling::RungReached { .. }
             | Ruling::TrialPromoted { .. }
             | Ruling::ResourceRepeated { .. }
-            | Ruling::LookOrdered { .. }
-            | Ruling::PoolReadOrdered { .. }
-            | Ruling::PoolReleaseOrdered { .. }
             | Ruling::PoolClosed { .. }
-            | Ruling::GrantOrdered { .. }
-            | Ruling::ReturnOrdered { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. }
-            | Ruling::TuningEnded { .. } => {}
+            | Ruling::Order(
+                Order::LookOrdered { .. }
+                | Order::PoolReadOrdered { .. }
+                | Order::PoolReleaseOrdered { .. }
+                | Order::GrantOrdered { .. }
+                | Order::ReturnOrdered { .. }
+                | Order::TuningEnded { .. },
+            ) => {}
         }
     }
 

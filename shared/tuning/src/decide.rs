@@ -20,7 +20,7 @@ use self::outlook::Outlook;
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
-use crate::ruling::{Ruling, StopWhy};
+use crate::ruling::{Order, Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 
 pub(crate) use pool::latest_start;
@@ -96,7 +96,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             (Status::Ending(_), None) => StopWhy::TuningEnding,
             (Status::Active | Status::Ended { .. }, None) => elsewhere().or_else(silent)?,
         };
-        Some(Ruling::StopOrdered { job: key, why })
+        Some(Ruling::Order(Order::StopOrdered { job: key, why }))
     })
 }
 
@@ -107,7 +107,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
 fn bill(state: &State) -> Option<Ruling> {
     state.jobs().find_map(|(key, _, job)| {
         if job.end.is_some() && !job.bill_ordered && !job.is_closed() {
-            return Some(Ruling::BillOrdered { job: key });
+            return Some(Ruling::Order(Order::BillOrdered { job: key }));
         }
         let clock = if crate::planted!(BillHourByFacts) { state.now } else { state.clock };
         let overdue = settle_at(job).is_some_and(|deadline| clock >= deadline);

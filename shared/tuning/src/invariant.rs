@@ -3,7 +3,7 @@
 
 use crate::definition::Definition;
 use crate::money::MicroUsd;
-use crate::ruling::Ruling;
+use crate::ruling::{Order, Ruling};
 use crate::state::{Cohort, State, Status};
 
 /// Returns a description of the first invariant that `state` breaks.
@@ -61,7 +61,7 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
             let may = verdict.continues && verdict.rank < verdict.allowed && value.is_some() && waits;
             (!may).then(|| format!("trial {trial} must not be promoted"))
         }
-        Ruling::StartOrdered { job, reservation, launch, .. } => {
+        Ruling::Order(Order::StartOrdered { job, reservation, launch, .. }) => {
             let open = state.status == Status::Active || (launch.refit && !state.is_ended());
             let fits = state.ledger.fits(*reservation) && open;
             (!fits).then(|| format!("job {job} must not start"))
@@ -69,22 +69,24 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
         Ruling::TrialJudged { .. }
         | Ruling::RungReached { .. }
         | Ruling::ResourceRepeated { .. }
-        | Ruling::StopOrdered { .. }
-        | Ruling::BillOrdered { .. }
-        | Ruling::LogReadOrdered { .. }
-        | Ruling::LookOrdered { .. }
-        | Ruling::PoolReadOrdered { .. }
-        | Ruling::PoolReleaseOrdered { .. }
         | Ruling::PoolClosed { .. }
-        | Ruling::GrantOrdered { .. }
-        | Ruling::ReturnOrdered { .. }
-        | Ruling::CapReached { .. }
-        | Ruling::MonthCapReached { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }
-        | Ruling::OverrunSeen
         | Ruling::TrialFinished { .. }
         | Ruling::TuningEnding { .. }
-        | Ruling::TuningEnded { .. } => None,
+        | Ruling::Order(
+            Order::StopOrdered { .. }
+            | Order::BillOrdered { .. }
+            | Order::LogReadOrdered { .. }
+            | Order::LookOrdered { .. }
+            | Order::PoolReadOrdered { .. }
+            | Order::PoolReleaseOrdered { .. }
+            | Order::GrantOrdered { .. }
+            | Order::ReturnOrdered { .. }
+            | Order::CapReached { .. }
+            | Order::MonthCapReached { .. }
+            | Order::OverrunSeen
+            | Order::TuningEnded { .. },
+        ) => None,
     }
 }

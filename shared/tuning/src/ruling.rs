@@ -1,8 +1,8 @@
 //! Rulings: the decisions of the decider, with the numbers they rest on. They form the log that can be read and
 //! replayed.
 //!
-//! Each ruling changes the state in one way ([`crate::state::State::apply`]). Some also order an action outside, which
-//! is performed later, possibly twice, under the name that [`Ruling::action`] returns.
+//! Each ruling changes the state in one way ([`crate::state::State::apply`]). An [`Order`] also makes a row of the
+//! outbox: the action is performed later, possibly twice, under the name that [`Order::action`] returns.
 
 use hyperband::rung::Verdict as RungVerdict;
 use search::Configuration;
@@ -12,7 +12,7 @@ use crate::definition::JobLimits;
 use crate::fact::JobKey;
 use crate::money::MicroUsd;
 
-/// A decision. All times are in ms since the epoch.
+/// A decision: a finding, which changes only the state, or an order. All times are in ms since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ruling {
     /// A running trial arrived at a rung and was compared with all trials that arrived there before.
@@ -31,25 +31,6 @@ pub enum Ruling {
         value: Option<f64>,
         /// Rank and counts.
         verdict: Verdict,
-    },
-    /// A training job is ordered.
-    StartOrdered {
-        /// The job.
-        job: JobKey,
-        /// The bracket of its trial.
-        bracket: u32,
-        /// The hyperparameters.
-        configuration: Configuration,
-        /// The limits to send.
-        limits: JobLimits,
-        /// The reserved worst case.
-        reservation: MicroUsd,
-        /// The round of the bracket, where rungs close; 0 elsewhere.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        round: u32,
-        /// How else the job differs from the request.
-        #[serde(default, skip_serializing_if = "Launch::is_usual")]
-        launch: Launch,
     },
     /// A job has trained its trial to the level of its rung; the trial waits there to be promoted.
     RungReached {
@@ -97,6 +78,72 @@ pub enum Ruling {
         had: u32,
         /// The last epoch before the first that the job trained; 0 = it started from the beginning.
         from: u32,
+    },
+    /// The cost of the warm pool of a job is booked.
+    PoolClosed {
+        /// The job.
+        job: JobKey,
+        /// For how long the instances were kept; `None` = unknown: the whole reservation is booked.
+        seconds: Option<u64>,
+        /// The amount.
+        amount: MicroUsd,
+    },
+    /// The bill of a job never came: its whole reservation is booked as spent.
+    SettledInFull {
+        /// The job.
+        job: JobKey,
+        /// The amount.
+        amount: MicroUsd,
+    },
+    /// A job is concluded, and its trial waits for a further attempt.
+    AttemptAwaited {
+        /// The concluded job.
+        job: JobKey,
+        /// Why the trial is retried.
+        why: RetryWhy,
+        /// The earliest start of the next attempt.
+        not_before: i64,
+    },
+    /// A trial is finished, and its job with it.
+    TrialFinished {
+        /// The last job of the trial; `None` if the trial was waiting.
+        job: Option<JobKey>,
+        /// The trial.
+        trial: u32,
+        /// How the trial ended.
+        how: TrialEnd,
+    },
+    /// The tuning is ending: no further job is started, and running jobs are stopped.
+    TuningEnding {
+        /// The reason.
+        why: EndReason,
+    },
+    /// An action outside is ordered.
+    #[serde(untagged)]
+    Order(Order),
+}
+
+/// An order of an action outside: a row of the outbox. All times are in ms since the epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Order {
+    /// A training job is ordered.
+    StartOrdered {
+        /// The job.
+        job: JobKey,
+        /// The bracket of its trial.
+        bracket: u32,
+        /// The hyperparameters.
+        configuration: Configuration,
+        /// The limits to send.
+        limits: JobLimits,
+        /// The reserved worst case.
+        reservation: MicroUsd,
+        /// The round of the bracket, where rungs close; 0 elsewhere.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        round: u32,
+        /// How else the job differs from the request.
+        #[serde(default, skip_serializing_if = "Launch::is_usual")]
+        launch: Launch,
     },
     /// A training job is to be stopped.
     StopOrdered {
@@ -169,47 +216,8 @@ pub enum Ruling {
         /// The job.
         job: JobKey,
     },
-    /// The cost of the warm pool of a job is booked.
-    PoolClosed {
-        /// The job.
-        job: JobKey,
-        /// For how long the instances were kept; `None` = unknown: the whole reservation is booked.
-        seconds: Option<u64>,
-        /// The amount.
-        amount: MicroUsd,
-    },
-    /// The bill of a job never came: its whole reservation is booked as spent.
-    SettledInFull {
-        /// The job.
-        job: JobKey,
-        /// The amount.
-        amount: MicroUsd,
-    },
-    /// A job is concluded, and its trial waits for a further attempt.
-    AttemptAwaited {
-        /// The concluded job.
-        job: JobKey,
-        /// Why the trial is retried.
-        why: RetryWhy,
-        /// The earliest start of the next attempt.
-        not_before: i64,
-    },
-    /// A trial is finished, and its job with it.
-    TrialFinished {
-        /// The last job of the trial; `None` if the trial was waiting.
-        job: Option<JobKey>,
-        /// The trial.
-        trial: u32,
-        /// How the trial ended.
-        how: TrialEnd,
-    },
     /// A bill was above its reservation: a notice is published, and no further job is started.
     OverrunSeen,
-    /// The tuning is ending: no further job is started, and running jobs are stopped.
-    TuningEnding {
-        /// The reason.
-        why: EndReason,
-    },
     /// The tuning has ended.
     TuningEnded {
         /// The reason.
@@ -369,24 +377,57 @@ impl EndReason {
     }
 }
 
-impl Ruling {
-    /// Returns the natural ID of the action that this ruling orders, unique in its tuning: the key of its row in the
-    /// outbox.
-    pub fn action(&self) -> Option<String> {
+impl From<Order> for Ruling {
+    fn from(order: Order) -> Self {
+        Self::Order(order)
+    }
+}
+
+impl Order {
+    /// Returns the natural ID of the action, unique in its tuning: the key of its row in the outbox.
+    pub fn action(&self) -> String {
         match self {
-            Self::StartOrdered { job, .. } => Some(format!("start-{job}")),
-            Self::StopOrdered { job, .. } => Some(format!("stop-{job}")),
-            Self::BillOrdered { job } => Some(format!("bill-{job}")),
-            Self::LogReadOrdered { job, streams } => Some(format!("read-{job}-{streams}")),
-            Self::LookOrdered { job, since } => Some(format!("look-{job}-{since}")),
-            Self::PoolReadOrdered { job, n, .. } => Some(format!("pool-{job}-{n}")),
-            Self::PoolReleaseOrdered { job } => Some(format!("release-{job}")),
-            Self::GrantOrdered { n, .. } => Some(format!("grant-{n}")),
-            Self::ReturnOrdered { n, .. } => Some(format!("return-{n}")),
-            Self::CapReached { percent } => Some(format!("notice-cap-{percent}")),
-            Self::MonthCapReached { month, percent } => Some(format!("notice-month-{month}-{percent}")),
-            Self::OverrunSeen => Some("notice-overrun".to_owned()),
-            Self::TuningEnded { .. } => Some("notice-ended".to_owned()),
+            Self::StartOrdered { job, .. } => format!("start-{job}"),
+            Self::StopOrdered { job, .. } => format!("stop-{job}"),
+            Self::BillOrdered { job } => format!("bill-{job}"),
+            Self::LogReadOrdered { job, streams } => format!("read-{job}-{streams}"),
+            Self::LookOrdered { job, since } => format!("look-{job}-{since}"),
+            Self::PoolReadOrdered { job, n, .. } => format!("pool-{job}-{n}"),
+            Self::PoolReleaseOrdered { job } => format!("release-{job}"),
+            Self::GrantOrdered { n, .. } => format!("grant-{n}"),
+            Self::ReturnOrdered { n, .. } => format!("return-{n}"),
+            Self::CapReached { percent } => format!("notice-cap-{percent}"),
+            Self::MonthCapReached { month, percent } => format!("notice-month-{month}-{percent}"),
+            Self::OverrunSeen => "notice-overrun".to_owned(),
+            Self::TuningEnded { .. } => "notice-ended".to_owned(),
+        }
+    }
+
+    /// Returns the job that the order is about; `None` = the whole tuning.
+    pub fn job(&self) -> Option<JobKey> {
+        match self {
+            Self::StartOrdered { job, .. }
+            | Self::StopOrdered { job, .. }
+            | Self::BillOrdered { job }
+            | Self::LogReadOrdered { job, .. }
+            | Self::LookOrdered { job, .. }
+            | Self::PoolReadOrdered { job, .. }
+            | Self::PoolReleaseOrdered { job } => Some(*job),
+            Self::GrantOrdered { .. }
+            | Self::ReturnOrdered { .. }
+            | Self::CapReached { .. }
+            | Self::MonthCapReached { .. }
+            | Self::OverrunSeen
+            | Self::TuningEnded { .. } => None,
+        }
+    }
+}
+
+impl Ruling {
+    /// Returns the order of an action outside, if the ruling is one.
+    pub fn order(&self) -> Option<&Order> {
+        match self {
+            Self::Order(order) => Some(order),
             Self::TrialJudged { .. }
             | Self::RungReached { .. }
             | Self::TrialPromoted { .. }
@@ -407,22 +448,10 @@ impl Ruling {
             Self::TrialJudged { .. }
             | Self::TrialPromoted { .. }
             | Self::ResourceRepeated { .. }
-            | Self::StartOrdered { .. }
-            | Self::StopOrdered { .. }
-            | Self::BillOrdered { .. }
-            | Self::LogReadOrdered { .. }
-            | Self::LookOrdered { .. }
-            | Self::PoolReadOrdered { .. }
-            | Self::PoolReleaseOrdered { .. }
             | Self::PoolClosed { .. }
-            | Self::GrantOrdered { .. }
-            | Self::ReturnOrdered { .. }
-            | Self::CapReached { .. }
-            | Self::MonthCapReached { .. }
             | Self::SettledInFull { .. }
-            | Self::OverrunSeen
             | Self::TuningEnding { .. }
-            | Self::TuningEnded { .. } => None,
+            | Self::Order(_) => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The stored size of facts and rulings: upper estimates, so that a step always fits its row.
 
 use crate::fact::{Fact, Recorded};
-use crate::ruling::{EndReason, Ruling, TrialEnd};
+use crate::ruling::{EndReason, Order, Ruling, TrialEnd};
 
 /// Bytes for names, numbers and punctuation of one fact or ruling.
 const FRAME_BYTES: usize = 400;
@@ -52,33 +52,37 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
 pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
     let content =
         match ruling {
-            Ruling::StartOrdered { configuration, limits, .. } => configuration.0.iter().fold(
+            Ruling::Order(Order::StartOrdered { configuration, limits, .. }) => configuration.0.iter().fold(
                 if limits.keep_alive_seconds > 0 { KEPT_BYTES } else { 0 },
                 |sum: usize, (name, value)| sum.saturating_add(text(name)).saturating_add(text(value)),
             ),
             Ruling::TrialFinished { how: TrialEnd::Failed(message), .. }
             | Ruling::TuningEnding { why: EndReason::Failed(message) }
-            | Ruling::TuningEnded { why: EndReason::Failed(message) } => text(message),
-            Ruling::ReturnOrdered { month, .. } | Ruling::MonthCapReached { month, .. } => text(month),
+            | Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }) => text(message),
+            Ruling::Order(Order::ReturnOrdered { month, .. } | Order::MonthCapReached { month, .. }) => {
+                text(month)
+            }
             Ruling::TrialJudged { .. }
             | Ruling::RungReached { .. }
             | Ruling::TrialPromoted { .. }
             | Ruling::ResourceRepeated { .. }
-            | Ruling::StopOrdered { .. }
-            | Ruling::BillOrdered { .. }
-            | Ruling::LogReadOrdered { .. }
-            | Ruling::LookOrdered { .. }
-            | Ruling::PoolReadOrdered { .. }
-            | Ruling::PoolReleaseOrdered { .. }
             | Ruling::PoolClosed { .. }
-            | Ruling::GrantOrdered { .. }
-            | Ruling::CapReached { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
-            | Ruling::OverrunSeen
             | Ruling::TuningEnding { .. }
-            | Ruling::TuningEnded { .. } => 0,
+            | Ruling::Order(
+                Order::StopOrdered { .. }
+                | Order::BillOrdered { .. }
+                | Order::LogReadOrdered { .. }
+                | Order::LookOrdered { .. }
+                | Order::PoolReadOrdered { .. }
+                | Order::PoolReleaseOrdered { .. }
+                | Order::GrantOrdered { .. }
+                | Order::CapReached { .. }
+                | Order::OverrunSeen
+                | Order::TuningEnded { .. },
+            ) => 0,
         };
     FRAME_BYTES.saturating_add(content)
 }
@@ -157,7 +161,7 @@ mod tests {
             keep_alive_seconds: u64::MAX,
         };
         let rulings = [
-            Ruling::StartOrdered {
+            Ruling::Order(Order::StartOrdered {
                 job: JOB,
                 bracket: u32::MAX,
                 configuration,
@@ -170,7 +174,7 @@ mod tests {
                     instances: u32::MAX,
                     refit: true,
                 },
-            },
+            }),
             Ruling::RungReached {
                 job: Some(JOB),
                 trial: u32::MAX,
@@ -193,13 +197,17 @@ mod tests {
             Ruling::ResourceRepeated { job: JOB, had: u32::MAX, from: u32::MAX },
             Ruling::TrialFinished { job: Some(JOB), trial: u32::MAX, how: TrialEnd::Failed(message.clone()) },
             Ruling::TuningEnding { why: EndReason::Failed(message.clone()) },
-            Ruling::TuningEnded { why: EndReason::Failed(message) },
-            Ruling::StopOrdered { job: JOB, why: StopWhy::Rung { rung: u32::MAX } },
+            Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }),
+            Ruling::Order(Order::StopOrdered { job: JOB, why: StopWhy::Rung { rung: u32::MAX } }),
             Ruling::AttemptAwaited { job: JOB, why: RetryWhy::RuntimeCutTooShort, not_before: i64::MIN },
         ];
         for ruling in rulings {
             let stored = serde_json::to_string(&ruling).unwrap().len();
-            assert!(stored <= ruling_bytes(&ruling), "{stored} bytes: {:?}", ruling.action());
+            assert!(
+                stored <= ruling_bytes(&ruling),
+                "{stored} bytes: {:?}",
+                ruling.order().map(Order::action)
+            );
         }
     }
 
@@ -207,6 +215,6 @@ mod tests {
     fn a_fact_or_ruling_without_text_counts_as_its_frame() {
         let recorded = Recorded { key: String::new(), at: 0, fact: Fact::TimePassed };
         assert_eq!(fact_bytes(&recorded), FRAME_BYTES);
-        assert_eq!(ruling_bytes(&Ruling::OverrunSeen), FRAME_BYTES);
+        assert_eq!(ruling_bytes(&Ruling::Order(Order::OverrunSeen)), FRAME_BYTES);
     }
 }

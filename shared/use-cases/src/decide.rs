@@ -206,18 +206,16 @@ impl<T: Table> Decider<T> {
                 Write::Put(stored::step_row(&id, step), Condition::Always),
             ];
         }
-        for ruling in &step.rulings {
-            if let Some(action) = ruling.action() {
-                let row = ActionRow::pending(action, ruling.clone()).row(&id);
-                if tuning::planted!(DropOutbox) {
-                    continue;
-                }
-                if tuning::planted!(RowsBeforeStep) {
-                    self.store.table.write(Write::Put(row, Condition::NotExists)).await?;
-                    continue;
-                }
-                writes.push(Write::Put(row, Condition::NotExists));
+        for order in step.rulings.iter().filter_map(Ruling::order) {
+            let row = ActionRow::pending(order.clone()).row(&id);
+            if tuning::planted!(DropOutbox) {
+                continue;
             }
+            if tuning::planted!(RowsBeforeStep) {
+                self.store.table.write(Write::Put(row, Condition::NotExists)).await?;
+                continue;
+            }
+            writes.push(Write::Put(row, Condition::NotExists));
         }
         let summaries = self.summaries(&id, step, advanced).await?;
         writes.extend(summaries.iter().map(|job| Write::Put(stored::job_row(&id, job), Condition::Always)));

@@ -22,9 +22,9 @@ pub use notice::{COST_ALARM, TUNING_STATE_CHANGE};
 
 use std::sync::Arc;
 
-use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
-use tuning::ruling::{Ruling, StopWhy};
+use tuning::ruling::{Order, StopWhy};
 use wire::events::job_state::cut_message;
 use wire::names::{digest, training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus, REVISION};
@@ -201,7 +201,7 @@ where
         pages: usize,
     ) -> Result<Performed, StoreError> {
         let earlier = row.claimed_until;
-        if tuning::planted!(CreateWithoutClaim) && matches!(row.ruling, Ruling::StartOrdered { .. }) {
+        if tuning::planted!(CreateWithoutClaim) && matches!(row.order, Order::StartOrdered { .. }) {
             let unclaimed = ActionRow { claimed_until: i64::MAX, ..row.clone() };
             self.start(id, &unclaimed, earlier).await?;
         }
@@ -212,7 +212,7 @@ where
         };
         // After an error, a start may have been sent, so its claim must expire. Every other action can be repeated at
         // once.
-        if settled.is_err() && !matches!(row.ruling, Ruling::StartOrdered { .. }) {
+        if settled.is_err() && !matches!(row.order, Order::StartOrdered { .. }) {
             self.release_claim(id, row, earlier).await;
         }
         settled
@@ -225,29 +225,20 @@ where
         earlier: Millis,
         pages: usize,
     ) -> Result<Outcome, StoreError> {
-        match &row.ruling {
-            Ruling::StartOrdered { .. } => self.start(id, row, earlier).await,
-            Ruling::StopOrdered { job, .. } => self.stop(id, *job).await,
-            Ruling::BillOrdered { job } => self.bill(id, *job, (row.tries, pages)).await,
-            Ruling::LogReadOrdered { job, streams } => self.read(id, *job, *streams, pages).await,
-            Ruling::LookOrdered { job, since } => self.look(id, *job, *since, pages).await,
-            Ruling::PoolReadOrdered { job, n, last } => self.read_pool(id, *job, *n, *last).await,
-            Ruling::PoolReleaseOrdered { job } => self.release_pool(id, *job).await,
-            Ruling::GrantOrdered { n, least, wanted } => self.grant(id, *n, *least, *wanted).await,
-            Ruling::ReturnOrdered { n, month, amount } => self.return_grant(id, *n, month, *amount).await,
-            Ruling::TuningEnded { .. }
-            | Ruling::OverrunSeen
-            | Ruling::CapReached { .. }
-            | Ruling::MonthCapReached { .. } => self.notice(id, row).await,
-            Ruling::TrialJudged { .. }
-            | Ruling::RungReached { .. }
-            | Ruling::TrialPromoted { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::SettledInFull { .. }
-            | Ruling::PoolClosed { .. }
-            | Ruling::AttemptAwaited { .. }
-            | Ruling::TrialFinished { .. }
-            | Ruling::TuningEnding { .. } => Ok(Outcome::Done(Vec::new())),
+        match &row.order {
+            Order::StartOrdered { .. } => self.start(id, row, earlier).await,
+            Order::StopOrdered { job, .. } => self.stop(id, *job).await,
+            Order::BillOrdered { job } => self.bill(id, *job, (row.tries, pages)).await,
+            Order::LogReadOrdered { job, streams } => self.read(id, *job, *streams, pages).await,
+            Order::LookOrdered { job, since } => self.look(id, *job, *since, pages).await,
+            Order::PoolReadOrdered { job, n, last } => self.read_pool(id, *job, *n, *last).await,
+            Order::PoolReleaseOrdered { job } => self.release_pool(id, *job).await,
+            Order::GrantOrdered { n, least, wanted } => self.grant(id, *n, *least, *wanted).await,
+            Order::ReturnOrdered { n, month, amount } => self.return_grant(id, *n, month, *amount).await,
+            Order::TuningEnded { .. }
+            | Order::OverrunSeen
+            | Order::CapReached { .. }
+            | Order::MonthCapReached { .. } => self.notice(id, row).await,
         }
     }
 
@@ -299,7 +290,7 @@ where
             Outcome::Done(facts) => {
                 self.put_all(id, &facts).await?;
                 row.status = ActionStatus::Done;
-                Performed::Done(effect(&row.ruling, &facts))
+                Performed::Done(effect(&row.order, &facts))
             }
             Outcome::DoneAs(effect, facts) => {
                 self.put_all(id, &facts).await?;
@@ -351,7 +342,7 @@ where
 
     /// Stops the job of a start that was cancelled while it was being performed.
     async fn stop_if_cancelled(&self, id: &str, row: &ActionRow) -> Result<(), StoreError> {
-        let Ruling::StartOrdered { job, .. } = &row.ruling else { return Ok(()) };
+        let Order::StartOrdered { job, .. } = &row.order else { return Ok(()) };
         let item = self.store.table.get(&stored::action_key(id, &row.action)).await?;
         let now = item.as_ref().map(ActionRow::read).transpose()?;
         if now.is_some_and(|now| now.status == ActionStatus::Cancelled) && !tuning::planted!(UndoForgotten) {
@@ -370,7 +361,7 @@ where
         earliest: Millis,
     ) -> Result<(), StoreError> {
         row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries)).max(earliest);
-        let Some(job) = job_of(&row.ruling) else { return Ok(()) };
+        let Some(job) = row.order.job() else { return Ok(()) };
         let key = format!("deferred#{}#{}", row.action, row.tries);
         let reason = cut_message(reason);
         let fact = self.fact(
@@ -421,12 +412,12 @@ where
     }
 }
 
-fn effect(ruling: &Ruling, facts: &[Recorded]) -> Effect {
+fn effect(order: &Order, facts: &[Recorded]) -> Effect {
     facts
         .iter()
         .find_map(|recorded| match recorded.fact {
             Fact::JobStarted { .. } => Some(Effect::Started),
-            Fact::StopAccepted { .. } => Some(Effect::Stopped { why: decision::stop_reason(ruling) }),
+            Fact::StopAccepted { .. } => Some(Effect::Stopped { why: decision::stop_reason(order) }),
             _ => None,
         })
         .unwrap_or(Effect::Other)
@@ -436,33 +427,6 @@ fn refused(recorded: &Recorded) -> Effect {
     match &recorded.fact {
         Fact::StartRefused { message, .. } => Effect::Refused(message.clone()),
         _ => Effect::Other,
-    }
-}
-
-fn job_of(ruling: &Ruling) -> Option<JobKey> {
-    match ruling {
-        Ruling::StartOrdered { job, .. }
-        | Ruling::StopOrdered { job, .. }
-        | Ruling::BillOrdered { job }
-        | Ruling::LogReadOrdered { job, .. }
-        | Ruling::LookOrdered { job, .. }
-        | Ruling::PoolReadOrdered { job, .. }
-        | Ruling::PoolReleaseOrdered { job } => Some(*job),
-        Ruling::TrialJudged { .. }
-        | Ruling::RungReached { .. }
-        | Ruling::TrialPromoted { .. }
-        | Ruling::ResourceRepeated { .. }
-        | Ruling::SettledInFull { .. }
-        | Ruling::PoolClosed { .. }
-        | Ruling::AttemptAwaited { .. }
-        | Ruling::TrialFinished { .. }
-        | Ruling::OverrunSeen
-        | Ruling::GrantOrdered { .. }
-        | Ruling::ReturnOrdered { .. }
-        | Ruling::CapReached { .. }
-        | Ruling::MonthCapReached { .. }
-        | Ruling::TuningEnding { .. }
-        | Ruling::TuningEnded { .. } => None,
     }
 }
 

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use serde_json::Value;
 use tuning::fact::Fact;
 use tuning::money::MicroUsd;
-use tuning::ruling::Ruling;
+use tuning::ruling::Order;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, CLAIM_MS, Effect, LOG_LAG_MS, Performed};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
@@ -153,9 +153,9 @@ impl Stack {
         Self { table, actuator, time }
     }
 
-    fn order(&self, id: &str, ruling: Ruling) -> String {
-        let action = ruling.action().unwrap();
-        let row = ActionRow::pending(action.clone(), ruling).row(id);
+    fn order(&self, id: &str, order: Order) -> String {
+        let action = order.action();
+        let row = ActionRow::pending(order).row(id);
         now(self.table.write(Write::Put(row, Condition::NotExists))).unwrap();
         action
     }
@@ -163,8 +163,8 @@ impl Stack {
     /// Requests dollars for tuning `id`. Returns the granted dollars and the reported level.
     fn ask(&self, id: &str, n: u32, least: u64, wanted: u64) -> (u64, Option<u32>) {
         let dollars = |n: u64| MicroUsd(n * 1_000_000);
-        let ruling = Ruling::GrantOrdered { n, least: dollars(least), wanted: dollars(wanted) };
-        let action = self.order(id, ruling);
+        let order = Order::GrantOrdered { n, least: dollars(least), wanted: dollars(wanted) };
+        let action = self.order(id, order);
         assert_eq!(now(self.actuator.perform(id, &action)), Ok(Performed::Done(Effect::Other)));
         self.granted(id, n)
     }
@@ -210,7 +210,7 @@ fn a_request_that_is_performed_twice_is_answered_once() {
     // The transaction is performed, but its answer is lost.
     stack.table.lost.store(1, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("a-1", Ruling::GrantOrdered { n: 1, least, wanted });
+    let action = stack.order("a-1", Order::GrantOrdered { n: 1, least, wanted });
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     // A month later the action is performed again.
     stack.time.0.fetch_add(2_592_000_000, Ordering::Relaxed);
@@ -234,7 +234,7 @@ fn a_request_that_loses_every_race_is_deferred() {
     let stack = Stack::new(100);
     stack.table.races.store(8, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("a-1", Ruling::GrantOrdered { n: 1, least, wanted });
+    let action = stack.order("a-1", Order::GrantOrdered { n: 1, least, wanted });
     let performed = now(stack.actuator.perform("a-1", &action));
     assert!(matches!(performed, Ok(Performed::Deferred(_))), "{performed:?}");
     stack.time.0.fetch_add(1_000, Ordering::Relaxed);
@@ -251,7 +251,7 @@ fn regression_a_transaction_conflict_on_the_month_is_retried_at_once() {
     // The number of retries is bounded. After that the sweeper retries.
     stack.table.overlap.store(8, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("b-1", Ruling::GrantOrdered { n: 1, least, wanted });
+    let action = stack.order("b-1", Order::GrantOrdered { n: 1, least, wanted });
     let performed = now(stack.actuator.perform("b-1", &action));
     assert!(matches!(performed, Ok(Performed::Deferred(_))), "{performed:?}");
 }
@@ -262,7 +262,7 @@ fn regression_a_table_error_releases_the_claim() {
     let stack = Stack::new(10);
     stack.table.lost.store(1, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("a-1", Ruling::GrantOrdered { n: 1, least, wanted });
+    let action = stack.order("a-1", Order::GrantOrdered { n: 1, least, wanted });
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
     assert_eq!((stack.granted("a-1", 1).0, stack.month(MONTH)), (4, 4));
@@ -276,7 +276,7 @@ fn money_is_returned_once_and_to_its_month() {
     // December has its own cap.
     assert_eq!(stack.ask("b-1", 1, 1, 9), (9, Some(80)));
     let amount = MicroUsd(5_000_000);
-    let action = stack.order("a-1", Ruling::ReturnOrdered { n: 1, month: MONTH.to_owned(), amount });
+    let action = stack.order("a-1", Order::ReturnOrdered { n: 1, month: MONTH.to_owned(), amount });
     stack.table.lost.store(1, Ordering::Relaxed);
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     stack.time.0.fetch_add(CLAIM_MS, Ordering::Relaxed);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tuning::definition::JobLimits;
 use tuning::fact::JobKey;
 use tuning::money::MicroUsd;
-use tuning::ruling::{Launch, Ruling};
+use tuning::ruling::{Launch, Order};
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, Performed};
 use use_cases::ports::table::{Condition, Table, Write};
@@ -90,7 +90,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Returns a table with a tuning and `ruling`. A previous try, if any, had a claim until `earlier`.
-fn ordered(ruling: Ruling, earlier: Option<i64>) -> (MemoryTable, String, String) {
+fn ordered(order: Order, earlier: Option<i64>) -> (MemoryTable, String, String) {
     let request = Request::parse(include_bytes!(
         "../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json"
     ))
@@ -98,8 +98,8 @@ fn ordered(ruling: Ruling, earlier: Option<i64>) -> (MemoryTable, String, String
     let prices = PriceAnswer::uniform(&request, 461_000, 0);
     let definition = request.definition(NOW - 10_000_000, "3fa1c2", &prices).unwrap();
     let (table, id) = (MemoryTable::new(), definition.id());
-    let action = ruling.action().unwrap();
-    let mut row = ActionRow::pending(action.clone(), ruling);
+    let action = order.action();
+    let mut row = ActionRow::pending(order);
     if let Some(until) = earlier {
         (row.status, row.claimed_until, row.tries) = (ActionStatus::Performing, until, 1);
     }
@@ -128,8 +128,8 @@ fn perform((table, id, action): &(MemoryTable, String, String), service: Lagging
     now(actuator.perform(id, action)).unwrap()
 }
 
-fn start_of_one_job() -> Ruling {
-    Ruling::StartOrdered {
+fn start_of_one_job() -> Order {
+    Order::StartOrdered {
         job: JOB,
         bracket: 0,
         configuration: search::Configuration::default(),
@@ -212,7 +212,7 @@ fn a_job_that_has_run_is_not_free_while_its_bill_is_invisible() {
         };
         let description = Arc::new(Mutex::new(Some(description)));
         let service = Lagging { now: NOW, tags: None, description };
-        perform(&ordered(Ruling::BillOrdered { job: JOB }, None), service)
+        perform(&ordered(Order::BillOrdered { job: JOB }, None), service)
     };
     assert!(matches!(bill("Completed", None), Performed::Deferred(_)));
     assert!(matches!(bill("Failed", Some("AlgorithmError: exit code 1")), Performed::Deferred(_)));

@@ -13,7 +13,7 @@ use tuning::definition::JobLimits;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::limits::MAX_MESSAGE_CHARS;
 use tuning::money::MicroUsd;
-use tuning::ruling::{Launch, Ruling};
+use tuning::ruling::{Launch, Order};
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, Performed};
@@ -152,11 +152,11 @@ fn put(table: &MemoryTable, row: Item) {
     now(table.write(Write::Put(row, Condition::Always))).expect("the row is stored");
 }
 
-/// Performs `ruling`. Returns the result and the stored fact.
-fn perform(ruling: Ruling) -> (Performed, Fact) {
+/// Performs `order`. Returns the result and the stored fact.
+fn perform(order: Order) -> (Performed, Fact) {
     let (table, actuator, id) = world();
-    let action = ruling.action().expect("an action");
-    put(&table, ActionRow::pending(action.clone(), ruling).row(&id));
+    let action = order.action();
+    put(&table, ActionRow::pending(order).row(&id));
     let performed = now(actuator.perform(&id, &action)).expect("the table accepts the outcome");
     let fact = table.rows().iter().find_map(|row| stored::fact(row).ok()).expect("a fact");
     (performed, fact.fact)
@@ -169,7 +169,7 @@ fn check_cut(message: &str) {
 
 #[test]
 fn a_long_refusal_is_recorded() {
-    let start = Ruling::StartOrdered {
+    let start = Order::StartOrdered {
         job: JOB,
         bracket: 0,
         configuration: search::Configuration::default(),
@@ -186,7 +186,7 @@ fn a_long_refusal_is_recorded() {
 
 #[test]
 fn a_long_reason_to_defer_is_recorded() {
-    let stop = Ruling::StopOrdered { job: JOB, why: tuning::ruling::StopWhy::TuningEnding };
+    let stop = Order::StopOrdered { job: JOB, why: tuning::ruling::StopWhy::TuningEnding };
     let (performed, fact) = perform(stop);
     let Fact::ActionDeferred { reason, .. } = fact else { panic!("{performed:?}") };
     assert!(matches!(performed, Performed::Deferred(_)), "{performed:?}");
@@ -195,7 +195,7 @@ fn a_long_reason_to_defer_is_recorded() {
 
 #[test]
 fn a_long_failure_reason_is_recorded() {
-    let (performed, fact) = perform(Ruling::BillOrdered { job: JOB });
+    let (performed, fact) = perform(Order::BillOrdered { job: JOB });
     let Fact::JobDescribed { message, .. } = fact else { panic!("{performed:?}") };
     assert_eq!(performed, Performed::Done(Effect::Other));
     check_cut(&message.expect("a message"));

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
-use tuning::ruling::{Ruling, StopWhy};
+use tuning::ruling::{Order, StopWhy};
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Actuator, Effect, Performed};
@@ -202,9 +202,9 @@ impl Stack {
         now(self.table.write(Write::Put(row.row(&self.id), Condition::Always))).unwrap();
     }
 
-    fn order(&self, ruling: Ruling) -> String {
-        let action = ruling.action().unwrap();
-        self.put(&ActionRow::pending(action.clone(), ruling));
+    fn order(&self, order: Order) -> String {
+        let action = order.action();
+        self.put(&ActionRow::pending(order));
         action
     }
 
@@ -239,8 +239,8 @@ fn job(trial: u32) -> JobKey {
     JobKey { trial, rung: 0, attempt: 1 }
 }
 
-fn stop_of(trial: u32) -> Ruling {
-    Ruling::StopOrdered { job: job(trial), why: StopWhy::TuningEnding }
+fn stop_of(trial: u32) -> Order {
+    Order::StopOrdered { job: job(trial), why: StopWhy::TuningEnding }
 }
 
 fn is_deferred(performed: &Performed) -> bool {
@@ -253,7 +253,7 @@ fn regression_stops_and_starts_do_not_wait_for_logs() {
     let stack = Stack::new();
     stack.decide(vec![Fact::TuningSubmitted]);
     stack.service.lock().log_pages = 60;
-    let bill = stack.order(Ruling::BillOrdered { job: job(7) });
+    let bill = stack.order(Order::BillOrdered { job: job(7) });
     let stop = stack.order(stop_of(8));
     let performed = stack.handle(&[&bill, "start-0-0-1", &stop]);
     assert_eq!(stack.service.calls(), ["stop", "create", "describe", "read"]);
@@ -274,7 +274,7 @@ fn regression_stops_and_starts_do_not_wait_for_logs() {
 fn a_batch_starts_no_log_read_after_its_time() {
     let stack = Stack::new();
     (stack.service.lock().log_pages, stack.service.lock().page_ms) = (9, 2_000);
-    let bills = [1, 2].map(|trial| stack.order(Ruling::BillOrdered { job: job(trial) }));
+    let bills = [1, 2].map(|trial| stack.order(Order::BillOrdered { job: job(trial) }));
     let performed = stack.handle(&[&bills[0], &bills[1]]);
     assert_eq!(performed[0].1, Performed::Done(Effect::Other));
     assert!(is_deferred(&performed[1].1), "{performed:?}");
@@ -345,7 +345,7 @@ fn regression_a_job_that_ended_by_itself_is_not_reported_as_stopped() {
 #[test]
 fn regression_a_long_log_does_not_delay_a_known_bill_forever() {
     let stack = Stack::new();
-    let bill = stack.order(Ruling::BillOrdered { job: job(0) });
+    let bill = stack.order(Order::BillOrdered { job: job(0) });
     stack.service.lock().log_pages = 80;
     let tries = (1..=7).map(|_| {
         stack.service.lock().pages_left = 50;
@@ -357,7 +357,7 @@ fn regression_a_long_log_does_not_delay_a_known_bill_forever() {
     assert_eq!(tries.last(), Some(&Performed::Done(Effect::LogCut)));
     assert!(stack.knows("described#0-0-1"));
     // A log without any readable page delays the bill, because it may be short.
-    let other = stack.order(Ruling::BillOrdered { job: job(1) });
+    let other = stack.order(Order::BillOrdered { job: job(1) });
     stack.service.lock().pages_left = 0;
     for _ in 0..8 {
         assert!(is_deferred(&stack.perform(&other)));
@@ -371,14 +371,14 @@ fn regression_a_long_log_does_not_delay_a_known_bill_forever() {
 #[test]
 fn regression_a_bill_waits_for_a_log_whose_read_was_refused() {
     let stack = Stack::new();
-    let bill = stack.order(Ruling::BillOrdered { job: job(0) });
+    let bill = stack.order(Order::BillOrdered { job: job(0) });
     stack.service.lock().logs_allowed = false;
     assert!(is_deferred(&stack.perform(&bill)));
     stack.service.lock().logs_allowed = true;
     stack.service.lock().now += 300_000;
     assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
     // A role that never may read logs does not delay the bill forever.
-    let other = stack.order(Ruling::BillOrdered { job: job(1) });
+    let other = stack.order(Order::BillOrdered { job: job(1) });
     stack.service.lock().logs_allowed = false;
     let tries: Vec<_> = (1..=7)
         .map(|_| {
@@ -410,7 +410,7 @@ fn regression_a_zero_bill_of_a_job_that_ran_is_read_again() {
     stack.decide(vec![Fact::TuningSubmitted]);
     stack.decide(vec![Fact::JobStarted { job: job(0) }, started]);
     never(&stack.service);
-    let bill = stack.order(Ruling::BillOrdered { job: job(0) });
+    let bill = stack.order(Order::BillOrdered { job: job(0) });
     assert!(is_deferred(&stack.perform(&bill)));
     assert!(!stack.knows("described#0-0-1"));
     (stack.service.lock().description, stack.service.lock().now) =
@@ -422,7 +422,7 @@ fn regression_a_zero_bill_of_a_job_that_ran_is_read_again() {
     stack.decide(vec![Fact::TuningSubmitted]);
     stack.decide(vec![Fact::JobStarted { job: job(0) }]);
     never(&stack.service);
-    let bill = stack.order(Ruling::BillOrdered { job: job(0) });
+    let bill = stack.order(Order::BillOrdered { job: job(0) });
     assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
     assert!(stack.knows("described#0-0-1"));
 }

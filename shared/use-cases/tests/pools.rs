@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey};
 use tuning::pool::Retained;
-use tuning::ruling::Ruling;
+use tuning::ruling::Order;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, CLAIM_MS, Effect, LOG_LAG_MS, Performed};
 use use_cases::ports::table::{Condition, Table, Write};
@@ -188,9 +188,9 @@ impl World {
         *self.service.described.lock().unwrap() = Ok(ended(&self.id, pool));
     }
 
-    fn order(&self, ruling: Ruling) -> String {
-        let action = ruling.action().unwrap();
-        let row = ActionRow::pending(action.clone(), ruling).row(&self.id);
+    fn order(&self, order: Order) -> String {
+        let action = order.action();
+        let row = ActionRow::pending(order).row(&self.id);
         now(self.table.write(Write::Put(row, Condition::NotExists))).unwrap();
         action
     }
@@ -209,7 +209,7 @@ impl World {
 
     /// Reads the pool for the first time, or with `last` until its end.
     fn read(&self, last: bool) -> (Performed, ActionStatus, Vec<Fact>) {
-        let action = self.order(Ruling::PoolReadOrdered { job: JOB, n: 1, last });
+        let action = self.order(Order::PoolReadOrdered { job: JOB, n: 1, last });
         self.perform(&action)
     }
 
@@ -313,7 +313,7 @@ fn the_retention_time_of_a_deleted_job_is_unknown() {
     assert_eq!(world.read(false), done(vec![Fact::PoolOver { job: JOB, retained: Retained::Unknown }]));
     let world = World::new();
     *world.service.described.lock().unwrap() = Err(TrainingJobsError::NotFound("gone".to_owned()));
-    let action = world.order(Ruling::PoolReleaseOrdered { job: JOB });
+    let action = world.order(Order::PoolReleaseOrdered { job: JOB });
     let unknown = Fact::PoolOver { job: JOB, retained: Retained::Unknown };
     assert_eq!(world.perform(&action), done(vec![unknown]));
     assert_eq!(world.calls(), ["describe"], "there are no instances to release");
@@ -323,7 +323,7 @@ fn the_retention_time_of_a_deleted_job_is_unknown() {
 fn a_release_is_done_when_the_instances_are_released() {
     let world = World::new();
     world.keeps(Some(("Available", None)));
-    let action = world.order(Ruling::PoolReleaseOrdered { job: JOB });
+    let action = world.order(Order::PoolReleaseOrdered { job: JOB });
     assert_deferred(&world.perform(&action), "being released");
     assert_eq!(world.calls(), ["describe", "release"]);
     // The service is slow, so the release is sent again.
@@ -342,7 +342,7 @@ fn a_release_is_done_when_the_instances_are_released() {
 fn reused_instances_are_not_released() {
     let world = World::new();
     world.keeps(Some(("Reused", Some(3))));
-    let action = world.order(Ruling::PoolReleaseOrdered { job: JOB });
+    let action = world.order(Order::PoolReleaseOrdered { job: JOB });
     assert_eq!(world.perform(&action), done(vec![over(3)]));
     assert_eq!(world.calls(), ["describe"]);
 }
@@ -365,7 +365,7 @@ fn an_error_defers_the_action_and_frees_no_money() {
         let world = World::new();
         world.keeps(Some(("Available", None)));
         *world.service.released.lock().unwrap() = Err(error);
-        let action = world.order(Ruling::PoolReleaseOrdered { job: JOB });
+        let action = world.order(Order::PoolReleaseOrdered { job: JOB });
         assert_deferred(&world.perform(&action), why);
         // The maximum lifetime ends the pool anyway.
         world.keeps(Some(("Terminated", Some(600))));

@@ -112,7 +112,7 @@ pub(crate) fn read_by_all(item: &Item) {
         let numbers = [action.revision, action.claimed_until, action.not_before, action.tries].map(Some);
         let stored = ["revision", "claimed_until", "not_before", "tries"].map(|name| item.number(name));
         assert_eq!((numbers, action.action.as_str()), (stored, item.key.sk.as_str()));
-        assert!(action.ruling.action().is_none_or(|name| !name.is_empty()));
+        assert!(!action.order.action().is_empty());
     }));
     accepted += i32::from(read(item, Head::read, |head| {
         assert_eq!((Some(head.at), head.deadline), (item.number("at"), item.number("deadline")));

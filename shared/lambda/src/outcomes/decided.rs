@@ -7,7 +7,7 @@ use crate::telemetry::metrics::{
 use crate::telemetry::{Entry, Report};
 use serde_json::Value;
 use tuning::fact::Fact;
-use tuning::ruling::{EndReason, Ruling, StopWhy, TrialEnd};
+use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd};
 use tuning::step::Step;
 use use_cases::decide::Decided;
 
@@ -45,19 +45,19 @@ fn report_step(step: &Step, id: &str, now: i64, report: &mut Report) {
             Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. } => {
                 report.add(TRIALS_STOPPED, 1_u64);
             }
-            Ruling::CapReached { percent } => {
+            Ruling::Order(Order::CapReached { percent }) => {
                 report.add(CAP_NOTICES, 1_u64);
                 report.log(entry(Entry::warn(&format!("{percent} % of the tuning's cap is spent"))));
             }
-            Ruling::MonthCapReached { month, percent } => {
+            Ruling::Order(Order::MonthCapReached { month, percent }) => {
                 report.add(CAP_NOTICES, 1_u64);
                 report.log(entry(Entry::warn(&format!("{percent} % of the cap of {month} is granted"))));
             }
-            Ruling::OverrunSeen => {
+            Ruling::Order(Order::OverrunSeen) => {
                 report.add(BUDGET_OVERRUNS, 1_u64);
                 report.log(entry(Entry::error("a bill exceeds its job's worst case")));
             }
-            Ruling::TuningEnded { why } => {
+            Ruling::Order(Order::TuningEnded { why }) => {
                 let failed = matches!(why, EndReason::Failed(_));
                 report.add(TUNINGS_ENDED, 1_u64);
                 report.add(TUNINGS_FAILED, u64::from(failed));

@@ -24,7 +24,7 @@ pub(super) fn changed(id: &str, change: &Change) -> Result<(), String> {
             ActionStatus::Performing | ActionStatus::Cancelled
         ) | (ActionStatus::Performing, ActionStatus::Pending | ActionStatus::Done)
     );
-    let same_order = old.ruling == new.ruling && new.revision == old.revision + 1;
+    let same_order = old.order == new.order && new.revision == old.revision + 1;
     if follows && same_order {
         Ok(())
     } else {
@@ -44,7 +44,7 @@ impl Checker {
             let Some(new) = change.new.as_ref().filter(|_| change.old.is_none()) else { continue };
             if change.key.sk.starts_with("STEP#") {
                 let rulings = stored::step(new).map(|step| step.rulings).unwrap_or_default();
-                ordered.extend(rulings.iter().filter_map(tuning::ruling::Ruling::action));
+                ordered.extend(rulings.iter().filter_map(|ruling| Some(ruling.order()?.action())));
             } else if change.key.pk.starts_with(stored::ACTION_PREFIX) {
                 rows.push(change.key.sk.clone());
             }

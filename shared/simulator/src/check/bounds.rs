@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tuning::fact::Fact;
-use tuning::ruling::{RetryWhy, Ruling};
+use tuning::ruling::{Order, RetryWhy, Ruling};
 use tuning::step::Step;
 
 use super::{Book, Money};
@@ -68,7 +68,7 @@ impl Book {
                 self.bounds.retries.remove(trial);
                 Ok(())
             }
-            Ruling::StartOrdered { .. } => self.check_max_instances(),
+            Ruling::Order(Order::StartOrdered { .. }) => self.check_max_instances(),
             Ruling::TrialJudged { trial, .. } => self.check_log_was_read(*trial),
             _ => Ok(()),
         }

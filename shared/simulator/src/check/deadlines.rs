@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use tuning::fact::{Fact, JobKey};
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 use tuning::summary::JobSummary;
 use use_cases::memory::Change;
 use wire::stored;
 
 use crate::fault::Kind;
-use crate::plan::{CrashOnce, HOUR, MINUTE, Order, Plan};
+use crate::plan::{CrashOnce, HOUR, MINUTE, Plan};
 use crate::world::World;
 use crate::world::training::Job;
 
@@ -74,10 +74,12 @@ impl Deadlines {
     fn ruling(&mut self, now: i64, id: &str, ruling: &Ruling) {
         let of = |job: &JobKey| (id.to_owned(), *job);
         match ruling {
-            Ruling::StopOrdered { job, .. } => _ = self.stops.insert(of(job), now),
+            Ruling::Order(Order::StopOrdered { job, .. }) => _ = self.stops.insert(of(job), now),
             Ruling::SettledInFull { job, .. } => _ = self.in_full.insert(of(job), now),
-            Ruling::LogReadOrdered { job, streams } => _ = self.reads.insert((of(job), *streams), now),
-            Ruling::TuningEnding { .. } | Ruling::TuningEnded { .. } => {
+            Ruling::Order(Order::LogReadOrdered { job, streams }) => {
+                _ = self.reads.insert((of(job), *streams), now);
+            }
+            Ruling::TuningEnding { .. } | Ruling::Order(Order::TuningEnded { .. }) => {
                 self.endings.entry(id.to_owned()).or_insert(now);
             }
             _ => {}
@@ -96,7 +98,7 @@ fn faults_end(world: &World) -> i64 {
 
 /// Returns whether the plan has no fault at any time.
 pub(super) fn is_faultless(plan: &Plan) -> bool {
-    let orderly = plan.order == Order::Natural && plan.crash_once == CrashOnce::Never;
+    let orderly = plan.order == crate::plan::Order::Natural && plan.crash_once == CrashOnce::Never;
     orderly && plan.rates.is_empty() && plan.stream_outage.is_none()
 }
 

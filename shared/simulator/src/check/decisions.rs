@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use tuning::fact::JobKey;
-use tuning::ruling::{EndReason, Ruling, StopWhy, Verdict};
+use tuning::ruling::{EndReason, Order, Ruling, StopWhy, Verdict};
 use wire::names::parse_training_job_name;
 
 use super::Checker;
@@ -24,7 +24,7 @@ type Numbers = (Option<f64>, Verdict);
 impl Decisions {
     pub(super) fn record(&mut self, ruling: &Ruling) {
         match ruling {
-            Ruling::StopOrdered { job, why: StopWhy::Rung { rung } } => {
+            Ruling::Order(Order::StopOrdered { job, why: StopWhy::Rung { rung } }) => {
                 self.stopped.insert((*job, *rung));
             }
             Ruling::TrialJudged { trial, rung, value, verdict, .. } => {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use tuning::fact::Fact;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 use use_cases::memory::Change;
 use wire::stored::{self, BUDGET, FACT_PREFIX, MonthRow};
 
@@ -46,7 +46,7 @@ impl Checker {
             {
                 let rulings = stored::step(new).map(|step| step.rulings).unwrap_or_default();
                 for ruling in rulings {
-                    if let Ruling::ReturnOrdered { n, month, amount } = ruling {
+                    if let Ruling::Order(Order::ReturnOrdered { n, month, amount }) = ruling {
                         self.months.ordered.insert((id.to_owned(), n), (month, amount.0));
                     }
                 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::pool::Retained;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 
 use super::{Book, Money};
 
@@ -93,7 +93,7 @@ impl Book {
     pub(super) fn pool_ruling(&mut self, ruling: &Ruling) -> Result<(), String> {
         let now = self.pools.clock;
         match ruling {
-            Ruling::PoolReadOrdered { job, n, last } => {
+            Ruling::Order(Order::PoolReadOrdered { job, n, last }) => {
                 let pool = self.pool(*job)?;
                 let in_order = std::mem::replace(&mut pool.read, *n) + 1 == *n && !pool.released;
                 let due = !last || now >= pool.until;
@@ -104,7 +104,7 @@ impl Book {
                     )
                 })
             }
-            Ruling::PoolReleaseOrdered { job } => {
+            Ruling::Order(Order::PoolReleaseOrdered { job }) => {
                 let pool = self.pool(*job)?;
                 let twice = std::mem::replace(&mut pool.released, true);
                 (!twice)

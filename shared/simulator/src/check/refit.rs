@@ -3,7 +3,7 @@
 
 use search::Configuration;
 use tuning::fact::JobKey;
-use tuning::ruling::{EndReason, Ruling};
+use tuning::ruling::{EndReason, Order, Ruling};
 
 use super::{Book, Money};
 use crate::case::Epochs;
@@ -89,7 +89,9 @@ fn best_of(job: &Job, maximize: bool) -> Option<(f64, u32)> {
 impl World {
     /// Checks a refit job against the program logs. Returns a violation if its configuration is not the best.
     pub(crate) fn wrong_refit(&self, id: &str, ruling: &Ruling) -> Option<String> {
-        let Ruling::StartOrdered { job: key, configuration, launch, .. } = ruling else { return None };
+        let Ruling::Order(Order::StartOrdered { job: key, configuration, launch, .. }) = ruling else {
+            return None;
+        };
         let book = self.check.books.get(id).filter(|_| launch.refit && key.attempt == 1)?;
         let maximize = book.case.choices.maximize;
         let search: Vec<&Job> = self.training.of(id).filter(|job| job.key.trial != key.trial).collect();

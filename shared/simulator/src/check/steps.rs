@@ -3,7 +3,7 @@
 use search::Configuration;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::fold::fold;
-use tuning::ruling::{EndReason, Launch, Ruling, TrialEnd};
+use tuning::ruling::{EndReason, Launch, Order, Ruling, TrialEnd};
 use tuning::step::{Step, load};
 
 use super::{Book, JobBook, Money, TrialBook};
@@ -108,35 +108,36 @@ impl Book {
 
     fn ruling(&mut self, ruling: &Ruling) -> Result<(), String> {
         self.decisions.record(ruling);
-        self.notices.extend(ruling.action().filter(|action| action.starts_with("notice-")));
+        self.notices.extend(ruling.order().map(Order::action).filter(|action| action.starts_with("notice-")));
         match ruling {
-            Ruling::GrantOrdered { least, wanted, .. } => {
+            Ruling::Order(Order::GrantOrdered { least, wanted, .. }) => {
                 let sound =
                     self.definition.grants && least.0 > 0 && least <= wanted && self.can_request_money();
                 sound
                     .then_some(())
                     .ok_or_else(|| format!("P1: an invalid grant of {least} to {wanted} was ordered"))
             }
-            Ruling::ReturnOrdered { amount, .. } => {
+            Ruling::Order(Order::ReturnOrdered { amount, .. }) => {
                 let left = self.granted.checked_sub(amount.0);
                 self.granted = left.ok_or("P1: more money was returned than granted")?;
                 Ok(())
             }
-            Ruling::CapReached { .. } | Ruling::MonthCapReached { .. } => Ok(()),
-            Ruling::StartOrdered { .. } => self.check_start(ruling),
-            Ruling::StopOrdered { job, .. } => self.check_stop(*job),
-            Ruling::BillOrdered { job } => {
+            Ruling::Order(Order::CapReached { .. } | Order::MonthCapReached { .. }) => Ok(()),
+            Ruling::Order(Order::StartOrdered { .. }) => self.check_start(ruling),
+            Ruling::Order(Order::StopOrdered { job, .. }) => self.check_stop(*job),
+            Ruling::Order(Order::BillOrdered { job }) => {
                 let book =
                     self.jobs.get_mut(job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
                 let twice = std::mem::replace(&mut book.bill_ordered, true);
                 (!twice).then_some(()).ok_or_else(|| format!("P2: the bill of job {job} was ordered twice"))
             }
             Ruling::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
-            Ruling::LogReadOrdered { job, .. } | Ruling::LookOrdered { job, .. } => self.check_ordered(*job),
-            Ruling::PoolReadOrdered { .. }
-            | Ruling::PoolReleaseOrdered { .. }
+            Ruling::Order(Order::LogReadOrdered { job, .. } | Order::LookOrdered { job, .. }) => {
+                self.check_ordered(*job)
+            }
+            Ruling::Order(Order::PoolReadOrdered { .. } | Order::PoolReleaseOrdered { .. })
             | Ruling::PoolClosed { .. } => self.pool_ruling(ruling),
-            Ruling::OverrunSeen => {
+            Ruling::Order(Order::OverrunSeen) => {
                 let right = self.overrun && !std::mem::replace(&mut self.overrun_published, true);
                 right.then_some(()).ok_or_else(|| {
                     "P1: an overrun was reported twice, or without a bill above its reservation".to_owned()
@@ -161,7 +162,7 @@ impl Book {
                     _ => Ok(()),
                 }
             }
-            Ruling::TuningEnded { why } => self.check_tuning_ended(why),
+            Ruling::Order(Order::TuningEnded { why }) => self.check_tuning_ended(why),
         }
     }
 
@@ -197,7 +198,15 @@ impl Book {
 
     /// Checks the order of a job.
     fn check_start(&mut self, ruling: &Ruling) -> Result<(), String> {
-        let Ruling::StartOrdered { job, bracket, configuration, limits, reservation, round, launch } = ruling
+        let Ruling::Order(Order::StartOrdered {
+            job,
+            bracket,
+            configuration,
+            limits,
+            reservation,
+            round,
+            launch,
+        }) = ruling
         else {
             return Ok(());
         };

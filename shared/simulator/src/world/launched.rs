@@ -1,6 +1,6 @@
 //! Checks of launches that need both sides: the requests and jobs of the training service, and the orders of the steps.
 
-use tuning::ruling::{Ruling, StopWhy};
+use tuning::ruling::{Order, Ruling, StopWhy};
 
 use super::World;
 use super::training::Job;
@@ -35,7 +35,8 @@ impl World {
 
     /// Checks an order to stop a job because of its interruptions. Returns a violation if it had fewer.
     pub(super) fn wrong_interruption_stop(&self, id: &str, ruling: &Ruling) -> Option<String> {
-        let Ruling::StopOrdered { job: key, why: StopWhy::Interruptions { count } } = ruling else {
+        let Ruling::Order(Order::StopOrdered { job: key, why: StopWhy::Interruptions { count } }) = ruling
+        else {
             return None;
         };
         let job = self.training.of(id).find(|job| job.key == *key)?;

@@ -1,7 +1,7 @@
 //! Checks of promotion that need both sides: the epoch limit and the real log of a job, and the rulings.
 
 use tuning::fact::JobKey;
-use tuning::ruling::{Ruling, StopWhy, TrialEnd};
+use tuning::ruling::{Order, Ruling, StopWhy, TrialEnd};
 
 use super::World;
 use super::training::Job;
@@ -59,7 +59,7 @@ impl World {
                 self.unreported_repeat(id, *job).or_else(|| self.missing_wait(id, *job, how))
             }
             Ruling::ResourceRepeated { job, had, from } => self.wrong_repeat(id, *job, *had, *from),
-            Ruling::StopOrdered { job, why: StopWhy::PastLevel { level } } => {
+            Ruling::Order(Order::StopOrdered { job, why: StopWhy::PastLevel { level } }) => {
                 let job = self.training.of(id).find(|other| other.key == *job)?;
                 let beyond = job.logged.is_some_and(|(_, last)| last > *level);
                 let right = beyond && job.epoch_limit == Some(*level);

@@ -1,7 +1,7 @@
 //! Checks that need both sides: the real state of the training service, and the table as the system wrote it.
 
 use serde_json::Value;
-use tuning::ruling::{Ruling, StopWhy};
+use tuning::ruling::{Order, Ruling, StopWhy};
 use use_cases::memory::Change;
 use wire::stored::{self, ActionRow, ActionStatus};
 
@@ -114,7 +114,7 @@ impl World {
                     );
                 }
             }
-            Ruling::TuningEnded { .. } => {
+            Ruling::Order(Order::TuningEnded { .. }) => {
                 let jobs = self.training.jobs.iter().enumerate();
                 let kept = jobs.filter(|(index, job)| job.id == id && self.training.keeps(*index, self.now));
                 let kept: Vec<_> = kept.map(|(_, job)| job.key.to_string()).collect();
@@ -130,29 +130,31 @@ impl World {
                         .violation(self.now, &format!("P7: the tuning ended while {alive} of its jobs run"));
                 }
             }
-            Ruling::StopOrdered { job, why: StopWhy::NoObjective { seconds } } => {
+            Ruling::Order(Order::StopOrdered { job, why: StopWhy::NoObjective { seconds } }) => {
                 self.check_silence(id, *job, *seconds);
             }
             // Checked in `promoted.rs`, or only by the books.
-            Ruling::StartOrdered { .. }
-            | Ruling::RungReached { .. }
+            Ruling::RungReached { .. }
             | Ruling::TrialPromoted { .. }
             | Ruling::ResourceRepeated { .. }
-            | Ruling::StopOrdered { .. }
-            | Ruling::BillOrdered { .. }
-            | Ruling::OverrunSeen
-            | Ruling::LogReadOrdered { .. }
-            | Ruling::LookOrdered { .. }
-            | Ruling::PoolReadOrdered { .. }
-            | Ruling::PoolReleaseOrdered { .. }
             | Ruling::PoolClosed { .. }
-            | Ruling::GrantOrdered { .. }
-            | Ruling::ReturnOrdered { .. }
-            | Ruling::CapReached { .. }
-            | Ruling::MonthCapReached { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
-            | Ruling::TuningEnding { .. } => {}
+            | Ruling::TuningEnding { .. }
+            | Ruling::Order(
+                Order::StartOrdered { .. }
+                | Order::StopOrdered { .. }
+                | Order::BillOrdered { .. }
+                | Order::OverrunSeen
+                | Order::LogReadOrdered { .. }
+                | Order::LookOrdered { .. }
+                | Order::PoolReadOrdered { .. }
+                | Order::PoolReleaseOrdered { .. }
+                | Order::GrantOrdered { .. }
+                | Order::ReturnOrdered { .. }
+                | Order::CapReached { .. }
+                | Order::MonthCapReached { .. },
+            ) => {}
         }
     }
 

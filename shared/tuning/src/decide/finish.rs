@@ -7,7 +7,7 @@ use super::{grant, notice, refit};
 use crate::definition::Definition;
 use crate::limits::{MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE_MS};
 use crate::money::MicroUsd;
-use crate::ruling::{EndReason, Ruling};
+use crate::ruling::{EndReason, Order, Ruling};
 use crate::state::{State, Status};
 
 /// Returns when the running time of the tuning is over, in ms since the epoch; `None` without such a limit.
@@ -112,5 +112,5 @@ fn ended(state: &State, why: EndReason) -> Ruling {
         | EndReason::Stopped
         | EndReason::Failed(_) => why,
     };
-    Ruling::TuningEnded { why }
+    Ruling::Order(Order::TuningEnded { why })
 }

@@ -3,7 +3,7 @@
 
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
-use crate::ruling::Ruling;
+use crate::ruling::{Order, Ruling};
 use crate::state::{Job, State, Status, Trial};
 
 /// Returns the next verdict that is due, or orders the log that the verdict needs to be read first.
@@ -70,7 +70,7 @@ fn log_read(number: u32, trial: &Trial) -> Option<Ruling> {
     let streams = stream_count(trial);
     let job = trial.job.as_ref().filter(|_| trial.read_ordered < streams)?;
     let job = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
-    Some(Ruling::LogReadOrdered { job, streams })
+    Some(Ruling::Order(Order::LogReadOrdered { job, streams }))
 }
 
 fn stream_count(trial: &Trial) -> u32 {

@@ -3,23 +3,23 @@
 use crate::definition::Definition;
 use crate::limits::CAP_LEVELS;
 use crate::money::MicroUsd;
-use crate::ruling::{EndReason, Ruling};
+use crate::ruling::{EndReason, Order, Ruling};
 use crate::runtime::{fewest_epochs, least_seconds, runtime_seconds};
 use crate::state::State;
 
 /// Publishes that a bill was above its reservation, once.
 pub(super) fn overrun(state: &State) -> Option<Ruling> {
-    (state.ledger.overrun && !state.overrun_published).then_some(Ruling::OverrunSeen)
+    (state.ledger.overrun && !state.overrun_published).then_some(Ruling::Order(Order::OverrunSeen))
 }
 
 /// Publishes that a level of the month's cap or of the tuning's cap was reached, once each.
 pub(super) fn level_reached(definition: &Definition, state: &State) -> Option<Ruling> {
     if let Some((month, percent)) = state.grants.unpublished.first() {
-        return Some(Ruling::MonthCapReached { month: month.clone(), percent: *percent });
+        return Some(Ruling::Order(Order::MonthCapReached { month: month.clone(), percent: *percent }));
     }
     let percent = level(definition, state, state.ledger.cap?);
     (percent > state.cap_published_percent && !crate::planted!(CapLevelUnpublished))
-        .then_some(Ruling::CapReached { percent })
+        .then_some(Ruling::Order(Order::CapReached { percent }))
 }
 
 /// Publishes 100 % when the tuning ends for lack of money although the rest would pay for the shortest job.
@@ -34,7 +34,8 @@ pub(super) fn cap_used_up(definition: &Definition, state: &State, why: &EndReaso
     state.ledger.cap.filter(|_| state.ledger.granted.is_none() && !state.ledger.overrun)?;
     let [.., all] = CAP_LEVELS;
     let unpublished = *why == EndReason::CostCap && state.cap_published_percent < all;
-    (unpublished && !crate::planted!(CapLevelUnpublished)).then_some(Ruling::CapReached { percent: all })
+    (unpublished && !crate::planted!(CapLevelUnpublished))
+        .then_some(Ruling::Order(Order::CapReached { percent: all }))
 }
 
 /// Returns the highest level reached, in percent: by what is spent, or 100 when the rest pays for no further job.

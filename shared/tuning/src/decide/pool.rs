@@ -9,7 +9,7 @@ use crate::definition::{Definition, JobLimits};
 use crate::limits::SETTLE_DEADLINE_MS;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
-use crate::ruling::Ruling;
+use crate::ruling::{Order, Ruling};
 use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status};
 
@@ -17,7 +17,7 @@ use crate::state::{State, Status};
 /// cap allows it.
 pub(super) fn keep_instances(definition: &Definition, state: &State, start: &mut Ruling) {
     let seconds = definition.job.keep_alive_seconds;
-    let Ruling::StartOrdered { limits, reservation, launch, .. } = start else { return };
+    let Ruling::Order(Order::StartOrdered { limits, reservation, launch, .. }) = start else { return };
     if seconds == 0 || launch.refit || state.jobs_left(definition) <= 1 || state.grants.denied.is_some() {
         return;
     }
@@ -54,7 +54,7 @@ pub(super) fn read(state: &State) -> Option<Ruling> {
         let last = state.clock >= pool.until;
         let taken = latest_start.is_some_and(|start| start > pool.read_at.max(pool.since));
         let n = pool.read.saturating_add(1);
-        (last || taken).then_some(Ruling::PoolReadOrdered { job: pool.job, n, last })
+        (last || taken).then_some(Ruling::Order(Order::PoolReadOrdered { job: pool.job, n, last }))
     })
 }
 
@@ -75,7 +75,7 @@ pub(super) fn release(definition: &Definition, state: &State) -> Option<Ruling> 
     };
     let too_many = u32::try_from(held().count()).unwrap_or(u32::MAX) > useful;
     let release = too_many || nothing_runs_or_waits(state) || lacks_money(definition, state);
-    release.then_some(Ruling::PoolReleaseOrdered { job: oldest.job })
+    release.then_some(Ruling::Order(Order::PoolReleaseOrdered { job: oldest.job }))
 }
 
 /// Returns whether no job runs and no trial waits for a deadline or a grant.

@@ -5,7 +5,7 @@
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::money::MicroUsd;
-use crate::ruling::{EndReason, Launch, Ruling};
+use crate::ruling::{EndReason, Launch, Order, Ruling};
 use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status, Trial};
 
@@ -28,7 +28,7 @@ pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
     if !state.ledger.fits(reservation) {
         return super::grant::ask(definition, state, reservation, true);
     }
-    Some(Ruling::StartOrdered {
+    Some(Ruling::Order(Order::StartOrdered {
         job: JobKey { trial: state.next_trial, rung: 0, attempt: 1 },
         // The refit belongs to no bracket and is compared with no trial.
         bracket: u32::try_from(definition.plan().brackets().len()).unwrap_or(u32::MAX),
@@ -37,7 +37,7 @@ pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
         reservation,
         round: 0,
         launch: Launch { resource: Some(best.resource), on_demand: false, instances, refit: true },
-    })
+    }))
 }
 
 /// Returns whether a refit follows a search that ended for the reason `why`.

@@ -6,7 +6,7 @@
 use crate::definition::{Definition, Silence};
 use crate::fact::JobPhase;
 use crate::limits::{MIN_SILENCE_MS, MIN_SILENCE_UNTIMED_MS, SILENCE_EPOCHS};
-use crate::ruling::{Ruling, StopWhy};
+use crate::ruling::{Order, Ruling, StopWhy};
 use crate::runtime::usual_ms;
 use crate::state::{Job, State, Trial};
 
@@ -17,7 +17,7 @@ pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
     }
     state.jobs().find_map(|(key, trial, job)| {
         let (since, _) = overdue(definition, state, trial, job)?;
-        (job.look_ordered < Some(since)).then_some(Ruling::LookOrdered { job: key, since })
+        (job.look_ordered < Some(since)).then_some(Ruling::Order(Order::LookOrdered { job: key, since }))
     })
 }
 

@@ -7,7 +7,7 @@ use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::MAX_TRAINING_JOBS;
 use crate::money::MicroUsd;
-use crate::ruling::{Launch, Ruling};
+use crate::ruling::{Launch, Order, Ruling};
 use crate::runtime::{epochs_of, least_seconds, runtime_seconds};
 use crate::state::{State, Status};
 
@@ -21,7 +21,7 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
             .filter(|_| state.refit.is_none() || crate::planted!(SearchAfterRefit))
     })?;
     pool::keep_instances(definition, state, &mut next);
-    if let Ruling::StartOrdered { reservation, .. } = &next
+    if let Ruling::Order(Order::StartOrdered { reservation, .. }) = &next
         && !state.ledger.fits(*reservation)
     {
         return super::grant::ask(definition, state, *reservation, state.refit.is_some());
@@ -74,18 +74,20 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
         let resource = trial.refit.or(usual.resource);
         let launch = Launch { on_demand: trial.on_demand, refit: trial.refit.is_some(), resource, ..usual };
         let reservation = definition.worst_case_on(limits, launch.instances).unwrap_or(MicroUsd::ZERO);
-        refit::fits_cap(definition, state, reservation).then(|| Ruling::StartOrdered {
-            job: JobKey {
-                trial: *number,
-                rung,
-                attempt: trial.attempts.saturating_add(u32::from(!crate::planted!(ReuseName))),
-            },
-            bracket: trial.bracket,
-            configuration: trial.configuration.clone(),
-            limits,
-            reservation,
-            round: trial.round,
-            launch,
+        refit::fits_cap(definition, state, reservation).then(|| {
+            Ruling::Order(Order::StartOrdered {
+                job: JobKey {
+                    trial: *number,
+                    rung,
+                    attempt: trial.attempts.saturating_add(u32::from(!crate::planted!(ReuseName))),
+                },
+                bracket: trial.bracket,
+                configuration: trial.configuration.clone(),
+                limits,
+                reservation,
+                round: trial.round,
+                launch,
+            })
         })
     })
 }
@@ -109,7 +111,7 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
         limits = definition.limits_for(last_runtime(definition, state, epochs)?);
         reservation = definition.worst_case_on(limits, launch.instances)?;
     }
-    Some(Ruling::StartOrdered {
+    Some(Ruling::Order(Order::StartOrdered {
         job: JobKey { trial, rung: 0, attempt: 1 },
         bracket,
         configuration: definition.configuration(trial),
@@ -117,7 +119,7 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
         reservation,
         round: state.next_round(definition, bracket),
         launch,
-    })
+    }))
 }
 
 /// Returns how the job for a rung differs from the request.

@@ -9,7 +9,7 @@ use crate::fact::{JobKey, JobPhase};
 use crate::limits::CAPACITY_MEMORY_MS;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
-use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
+use crate::ruling::{Order, RetryWhy, Ruling, StopWhy, TrialEnd};
 use crate::state::{Bill, Job, State, Status, Trial};
 use crate::summary::JobSummary;
 
@@ -18,24 +18,10 @@ impl State {
     pub fn apply(&mut self, definition: &Definition, ruling: &Ruling) {
         match ruling {
             Ruling::TrialJudged { .. } => self.judged(definition, ruling),
-            Ruling::StartOrdered { .. } => self.start_ordered(definition, ruling),
             Ruling::RungReached { .. } => self.rung_reached(definition, ruling),
             Ruling::TrialPromoted { .. } => self.promoted(definition, ruling),
             Ruling::ResourceRepeated { job, from, .. } => {
                 self.with_live_job(*job, |job| job.repeats_from = Some(*from));
-            }
-            Ruling::StopOrdered { job, why } => self.stop_ordered(*job, *why),
-            Ruling::BillOrdered { job } => {
-                let now = self.now;
-                self.with_live_job(*job, |job| {
-                    job.bill_ordered = true;
-                    job.bill_ordered_at = now;
-                });
-            }
-            Ruling::LogReadOrdered { job, streams } => {
-                if let Some(trial) = self.trials.get_mut(&job.trial) {
-                    trial.read_ordered = *streams;
-                }
             }
             Ruling::SettledInFull { job, amount } => {
                 let bill = if crate::planted!(LateBillSettledAtZero) { MicroUsd::ZERO } else { *amount };
@@ -43,14 +29,6 @@ impl State {
                 self.with_live_job(*job, |job| job.bill = Some(Bill { seconds: None, amount: *amount }));
                 crate::fold::place_streams(definition, self, *job);
             }
-            Ruling::PoolReadOrdered { job, n, .. } => {
-                let start = crate::decide::latest_start(self).unwrap_or(i64::MIN);
-                self.with_pool(*job, |pool| {
-                    (pool.read, pool.reading) = (*n, true);
-                    pool.read_at = pool.read_at.max(start);
-                });
-            }
-            Ruling::PoolReleaseOrdered { job } => self.with_pool(*job, |pool| pool.released = true),
             Ruling::PoolClosed { job, amount, .. } => self.close_pool(*job, *amount),
             Ruling::AttemptAwaited { job, not_before, why } => {
                 if crate::planted!(RetryKeepsReservation) {
@@ -59,28 +37,56 @@ impl State {
                 self.attempt_awaited(definition, *job, *why, *not_before);
             }
             Ruling::TrialFinished { job, trial, how } => self.trial_finished(definition, *job, *trial, how),
-            Ruling::LookOrdered { job, since } => {
+            Ruling::TuningEnding { why } => self.status = Status::Ending(why.clone()),
+            Ruling::Order(order) => self.apply_order(definition, order),
+        }
+    }
+
+    fn apply_order(&mut self, definition: &Definition, order: &Order) {
+        match order {
+            Order::StartOrdered { .. } => self.start_ordered(definition, order),
+            Order::StopOrdered { job, why } => self.stop_ordered(*job, *why),
+            Order::BillOrdered { job } => {
+                let now = self.now;
+                self.with_live_job(*job, |job| {
+                    job.bill_ordered = true;
+                    job.bill_ordered_at = now;
+                });
+            }
+            Order::LogReadOrdered { job, streams } => {
+                if let Some(trial) = self.trials.get_mut(&job.trial) {
+                    trial.read_ordered = *streams;
+                }
+            }
+            Order::PoolReadOrdered { job, n, .. } => {
+                let start = crate::decide::latest_start(self).unwrap_or(i64::MIN);
+                self.with_pool(*job, |pool| {
+                    (pool.read, pool.reading) = (*n, true);
+                    pool.read_at = pool.read_at.max(start);
+                });
+            }
+            Order::PoolReleaseOrdered { job } => self.with_pool(*job, |pool| pool.released = true),
+            Order::LookOrdered { job, since } => {
                 self.with_live_job(*job, |job| job.look_ordered = Some(*since));
             }
-            Ruling::GrantOrdered { n, .. } => self.grants.ask(*n),
-            Ruling::ReturnOrdered { n, month, amount } => {
+            Order::GrantOrdered { n, .. } => self.grants.ask(*n),
+            Order::ReturnOrdered { n, month, amount } => {
                 self.grants.order_return(*n, month, *amount);
                 self.ledger.granted = self.ledger.granted.map(|granted| granted.minus(*amount));
             }
-            Ruling::CapReached { percent } => {
+            Order::CapReached { percent } => {
                 self.cap_published_percent = *percent;
-                self.notices.extend(ruling.action());
+                self.notices.insert(order.action());
             }
-            Ruling::MonthCapReached { month, percent } => {
+            Order::MonthCapReached { month, percent } => {
                 self.grants.mark_published(month, *percent);
-                self.notices.extend(ruling.action());
+                self.notices.insert(order.action());
             }
-            Ruling::OverrunSeen => {
+            Order::OverrunSeen => {
                 self.overrun_published = true;
-                self.notices.extend(ruling.action());
+                self.notices.insert(order.action());
             }
-            Ruling::TuningEnding { why } => self.status = Status::Ending(why.clone()),
-            Ruling::TuningEnded { why } => {
+            Order::TuningEnded { why } => {
                 self.status = Status::Ended { why: why.clone(), at: self.now };
             }
         }
@@ -227,9 +233,9 @@ impl State {
         }
     }
 
-    fn start_ordered(&mut self, definition: &Definition, ruling: &Ruling) {
-        let Ruling::StartOrdered { job: key, bracket, configuration, limits, reservation, round, launch } =
-            ruling
+    fn start_ordered(&mut self, definition: &Definition, order: &Order) {
+        let Order::StartOrdered { job: key, bracket, configuration, limits, reservation, round, launch } =
+            order
         else {
             return;
         };

@@ -4,7 +4,7 @@ use tuning::definition::Definition;
 use tuning::fact::JobEnd::Completed;
 use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Ruling};
+use tuning::ruling::{EndReason, Order, Ruling};
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -102,6 +102,6 @@ fn a_lowered_cap_that_pays_no_further_job_publishes_a_notice() {
     let definition = Definition { refit: true, ..capped(jobs(100, 4), 5) };
     let mut run = Run::new(&definition);
     let rulings = run.take(&[changed(0, Some(1), None, None), submitted()]);
-    assert!(rulings.contains(&Ruling::CapReached { percent: 100 }), "{rulings:?}");
-    assert_eq!(rulings.last(), Some(&Ruling::TuningEnded { why: EndReason::CostCap }));
+    assert!(rulings.contains(&Ruling::Order(Order::CapReached { percent: 100 })), "{rulings:?}");
+    assert_eq!(rulings.last(), Some(&Ruling::Order(Order::TuningEnded { why: EndReason::CostCap })));
 }

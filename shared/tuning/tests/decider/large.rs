@@ -4,7 +4,7 @@ use search::{Domain, Parameter, Space};
 use tuning::definition::{Definition, Strategy};
 use tuning::fact::{Fact, JobEnd, JobPhase};
 use tuning::limits::{MAX_FACTS_PER_STEP, MAX_PARALLEL_JOBS, MAX_RULINGS_PER_STEP, MAX_TRAINING_JOBS};
-use tuning::ruling::{EndReason, Ruling};
+use tuning::ruling::{EndReason, Order, Ruling};
 use tuning::state::{State, Status};
 
 use crate::support::build::*;
@@ -79,7 +79,8 @@ fn steps_with_the_largest_configurations_and_messages_fit_a_row() {
         facts.extend([recorded(9, fact), described(10, job(trial), JobEnd::AlgorithmError, 5)]);
     }
     run.take(&facts);
-    let started = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::StartOrdered { .. }));
+    let started =
+        run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::Order(Order::StartOrdered { .. })));
     assert_eq!(started.count(), 6, "the starts that did not fit follow in later steps");
     for step in &run.log {
         let bytes = serde_json::to_string(step).unwrap().len();

@@ -14,7 +14,7 @@ use tuning::decide::deadline;
 use tuning::definition::{Definition, Objective, Strategy as Resources};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::MicroUsd;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 use tuning::state::Status;
 
 use self::reference::{Phase, RESERVED, Reference, SECOND};
@@ -187,7 +187,7 @@ impl Machine {
                 }
             }
             Command::Refuse(index) => {
-                let start = |action: &Ruling| matches!(action, Ruling::StartOrdered { .. });
+                let start = |action: &Ruling| matches!(action, Ruling::Order(Order::StartOrdered { .. }));
                 if let Some(index) = pick(&self.actions, index, start) {
                     let job = job_of(&self.actions.remove(index));
                     self.send(Fact::StartRefused { job, message: "no such role".to_owned() });
@@ -273,12 +273,12 @@ impl Machine {
 
     fn perform(&mut self, index: usize) {
         match self.actions.remove(index) {
-            Ruling::StartOrdered { job, .. } => {
+            Ruling::Order(Order::StartOrdered { job, .. }) => {
                 self.service.push(AtService { job, emitted: 0, end: None });
                 self.send(Fact::JobStarted { job });
             }
-            Ruling::StopOrdered { job, .. } => {
-                let start = |action: &Ruling| matches!(action, Ruling::StartOrdered { job: other, .. } if *other == job);
+            Ruling::Order(Order::StopOrdered { job, .. }) => {
+                let start = |action: &Ruling| matches!(action, Ruling::Order(Order::StartOrdered { job: other, .. }) if *other == job);
                 if let Some(start) = self.actions.iter().position(start) {
                     self.actions.remove(start);
                     self.send(Fact::JobNeverStarted { job });
@@ -341,9 +341,9 @@ impl Machine {
         self.actions.extend(rulings.into_iter().filter(|ruling| {
             let notice = matches!(
                 ruling,
-                Ruling::OverrunSeen | Ruling::CapReached { .. } | Ruling::TuningEnded { .. }
+                Ruling::Order(Order::OverrunSeen | Order::CapReached { .. } | Order::TuningEnded { .. })
             );
-            ruling.action().is_some() && !notice
+            ruling.order().map(Order::action).is_some() && !notice
         }));
         self.compare(now);
     }
@@ -444,9 +444,9 @@ impl Machine {
 
 fn job_of(action: &Ruling) -> JobKey {
     match action {
-        Ruling::StartOrdered { job, .. } | Ruling::StopOrdered { job, .. } | Ruling::BillOrdered { job } => {
-            *job
-        }
+        Ruling::Order(
+            Order::StartOrdered { job, .. } | Order::StopOrdered { job, .. } | Order::BillOrdered { job },
+        ) => *job,
         _ => panic!("{action:?} has no job in these tests"),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tuning::definition::{Definition, Objective, Strategy};
 use tuning::fact::{Fact, JobEnd, Recorded};
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 
 use crate::support::bench::{Bench, Program};
 use crate::support::build::{hyperband, jobs};
@@ -50,7 +50,7 @@ impl Model {
             power *= eta;
         }
         let brackets = rulings.iter().filter_map(|ruling| {
-            if let Ruling::StartOrdered { job, bracket, .. } = ruling {
+            if let Ruling::Order(Order::StartOrdered { job, bracket, .. }) = ruling {
                 Some((job.trial, *bracket))
             } else {
                 None

@@ -2,7 +2,7 @@
 
 use tuning::fact::{Fact, JobEnd};
 use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd};
+use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd};
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -23,25 +23,34 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
     let mut run = Run::new(&jobs(1, 1));
     let start = run.take(&[submitted()]).remove(0);
     let job = attempt(7, 2);
-    let id = |ruling: Ruling| ruling.action();
+    let id = |ruling: Ruling| ruling.order().map(Order::action);
     assert_eq!(id(start).as_deref(), Some("start-0-0-1"));
-    assert_eq!(id(Ruling::StopOrdered { job, why: StopWhy::MaxResource }).as_deref(), Some("stop-7-0-2"));
-    assert_eq!(id(Ruling::BillOrdered { job }).as_deref(), Some("bill-7-0-2"));
-    assert_eq!(id(Ruling::LogReadOrdered { job, streams: 3 }).as_deref(), Some("read-7-0-2-3"));
-    assert_eq!(id(Ruling::PoolReadOrdered { job, n: 2, last: true }).as_deref(), Some("pool-7-0-2-2"));
-    assert_eq!(id(Ruling::PoolReleaseOrdered { job }).as_deref(), Some("release-7-0-2"));
+    assert_eq!(
+        id(Ruling::Order(Order::StopOrdered { job, why: StopWhy::MaxResource })).as_deref(),
+        Some("stop-7-0-2")
+    );
+    assert_eq!(id(Ruling::Order(Order::BillOrdered { job })).as_deref(), Some("bill-7-0-2"));
+    assert_eq!(id(Ruling::Order(Order::LogReadOrdered { job, streams: 3 })).as_deref(), Some("read-7-0-2-3"));
+    assert_eq!(
+        id(Ruling::Order(Order::PoolReadOrdered { job, n: 2, last: true })).as_deref(),
+        Some("pool-7-0-2-2")
+    );
+    assert_eq!(id(Ruling::Order(Order::PoolReleaseOrdered { job })).as_deref(), Some("release-7-0-2"));
     assert_eq!(id(Ruling::PoolClosed { job, seconds: None, amount: MicroUsd(1) }), None);
-    assert_eq!(id(Ruling::LookOrdered { job, since: 9 }).as_deref(), Some("look-7-0-2-9"));
+    assert_eq!(id(Ruling::Order(Order::LookOrdered { job, since: 9 })).as_deref(), Some("look-7-0-2-9"));
     let (least, wanted) = (MicroUsd(1), MicroUsd(2));
-    assert_eq!(id(Ruling::GrantOrdered { n: 4, least, wanted }).as_deref(), Some("grant-4"));
+    assert_eq!(id(Ruling::Order(Order::GrantOrdered { n: 4, least, wanted })).as_deref(), Some("grant-4"));
     let month = || "2026-11".to_owned();
-    let back = Ruling::ReturnOrdered { n: 5, month: month(), amount: least };
+    let back = Ruling::Order(Order::ReturnOrdered { n: 5, month: month(), amount: least });
     assert_eq!(id(back).as_deref(), Some("return-5"));
-    assert_eq!(id(Ruling::CapReached { percent: 80 }).as_deref(), Some("notice-cap-80"));
-    let reached = Ruling::MonthCapReached { month: month(), percent: 50 };
+    assert_eq!(id(Ruling::Order(Order::CapReached { percent: 80 })).as_deref(), Some("notice-cap-80"));
+    let reached = Ruling::Order(Order::MonthCapReached { month: month(), percent: 50 });
     assert_eq!(id(reached).as_deref(), Some("notice-month-2026-11-50"));
-    assert_eq!(id(Ruling::OverrunSeen).as_deref(), Some("notice-overrun"));
-    assert_eq!(id(Ruling::TuningEnded { why: EndReason::Stopped }).as_deref(), Some("notice-ended"));
+    assert_eq!(id(Ruling::Order(Order::OverrunSeen)).as_deref(), Some("notice-overrun"));
+    assert_eq!(
+        id(Ruling::Order(Order::TuningEnded { why: EndReason::Stopped })).as_deref(),
+        Some("notice-ended")
+    );
     assert_eq!(id(Ruling::TuningEnding { why: EndReason::Stopped }), None);
     let waits = Ruling::AttemptAwaited { job, why: RetryWhy::Capacity, not_before: 0 };
     assert_eq!(waits.concludes(), Some(job));
@@ -49,7 +58,7 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
     let finished = Ruling::TrialFinished { job: Some(job), trial: 7, how: TrialEnd::Completed };
     assert_eq!(finished.concludes(), Some(job));
     assert_eq!(id(finished), None);
-    assert_eq!(Ruling::BillOrdered { job }.concludes(), None);
+    assert_eq!(Ruling::Order(Order::BillOrdered { job }).concludes(), None);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use search::seed::{Rng, child};
 use tuning::definition::{Definition, Objective, Strategy as Resources};
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 
 use crate::support::bench::{Bench, Program};
 use crate::support::build::*;
@@ -94,7 +94,7 @@ fn full_set((min, max, eta): (u32, u32, u32), parallel: u32) -> (Definition, Vec
     let mut all_at_once = definition.clone();
     all_at_once.limits.max_parallel = trials;
     for ruling in Run::new(&all_at_once).take(&[submitted()]) {
-        if let Ruling::StartOrdered { job, bracket, .. } = ruling {
+        if let Ruling::Order(Order::StartOrdered { job, bracket, .. }) = ruling {
             joined[usize::try_from(bracket).unwrap()].push(job.trial);
         }
     }

@@ -7,7 +7,7 @@ use tuning::fact::JobPhase::Training;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::money::MicroUsd;
 use tuning::pool::Retained;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 
 use crate::support::build::*;
 use crate::support::check_next;
@@ -192,7 +192,7 @@ fn pools_above_the_parallel_limit_are_released_oldest_first() {
 fn a_bill_above_the_worst_case_of_the_job_is_an_overrun_despite_the_pool_reservation() {
     let mut run = begun(&keeping(9));
     let rulings = run.take(&completed(5_000, job(0), 3_901));
-    assert!(rulings.contains(&Ruling::OverrunSeen), "{rulings:?}");
+    assert!(rulings.contains(&Ruling::Order(Order::OverrunSeen)), "{rulings:?}");
 }
 
 #[test]

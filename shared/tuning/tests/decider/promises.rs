@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tuning::definition::{Definition, Silence, Strategy};
 use tuning::fact::{JobEnd, JobKey};
 use tuning::money::MicroUsd;
-use tuning::ruling::{Ruling, StopWhy, TrialEnd};
+use tuning::ruling::{Order, Ruling, StopWhy, TrialEnd};
 use tuning::state::State;
 use tuning::step::{Step, advance};
 
@@ -169,35 +169,37 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
                         out.insert(*trial);
                     }
                 }
-                Ruling::StopOrdered { job, why: StopWhy::Rung { .. } } => {
+                Ruling::Order(Order::StopOrdered { job, why: StopWhy::Rung { .. } }) => {
                     assert!(out.contains(&job.trial), "seed {seed}: stopped without a verdict");
                 }
-                Ruling::StartOrdered { job: JobKey { trial, .. }, .. } => {
+                Ruling::Order(Order::StartOrdered { job: JobKey { trial, .. }, .. }) => {
                     assert!(!out.contains(trial) && !failed.contains(trial), "seed {seed}: {ruling:?}");
                 }
                 Ruling::TrialFinished { trial, how: TrialEnd::Failed(_), .. } => {
                     failed.insert(*trial);
                 }
-                Ruling::StopOrdered { .. }
-                | Ruling::RungReached { .. }
+                Ruling::RungReached { .. }
                 | Ruling::TrialPromoted { .. }
                 | Ruling::ResourceRepeated { .. }
-                | Ruling::BillOrdered { .. }
-                | Ruling::LogReadOrdered { .. }
-                | Ruling::LookOrdered { .. }
-                | Ruling::PoolReadOrdered { .. }
-                | Ruling::PoolReleaseOrdered { .. }
                 | Ruling::PoolClosed { .. }
-                | Ruling::GrantOrdered { .. }
-                | Ruling::ReturnOrdered { .. }
-                | Ruling::CapReached { .. }
-                | Ruling::MonthCapReached { .. }
                 | Ruling::SettledInFull { .. }
-                | Ruling::OverrunSeen
                 | Ruling::AttemptAwaited { .. }
                 | Ruling::TrialFinished { .. }
                 | Ruling::TuningEnding { .. }
-                | Ruling::TuningEnded { .. } => {}
+                | Ruling::Order(
+                    Order::StopOrdered { .. }
+                    | Order::BillOrdered { .. }
+                    | Order::LogReadOrdered { .. }
+                    | Order::LookOrdered { .. }
+                    | Order::PoolReadOrdered { .. }
+                    | Order::PoolReleaseOrdered { .. }
+                    | Order::GrantOrdered { .. }
+                    | Order::ReturnOrdered { .. }
+                    | Order::CapReached { .. }
+                    | Order::MonthCapReached { .. }
+                    | Order::OverrunSeen
+                    | Order::TuningEnded { .. },
+                ) => {}
             }
         }
         let failures = world.run.concluded.iter().filter(|job| job.end == Some(JobEnd::AlgorithmError));

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use search::Configuration;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::fold::fold;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 use tuning::state::{Job, State};
 use tuning::step::Step;
 use wire::explain::{Comparison, Entry, EpochValue, Explanation, Kind};
@@ -133,8 +133,8 @@ impl<'a> Trail<'a> {
         }
     }
 
-    /// Returns the entry for `ruling`, made in `state`, or `None` if it is not about the trial. This is the only place
-    /// that knows all rulings: a new kind of ruling is one new arm here.
+    /// Returns the entry for `ruling`, made in `state`, or `None` if it is not about the trial. This and
+    /// [`Self::entry_for_order`] are the only places that know all rulings: a new kind is one new arm.
     fn entry_for_ruling(&mut self, state: &State, ruling: &Ruling) -> Option<NewEntry> {
         let definition = &self.tuning.definition;
         let ours = |job: &JobKey| job.trial == self.trial;
@@ -158,25 +158,8 @@ impl<'a> Trail<'a> {
             Ruling::RungReached { .. } | Ruling::TrialPromoted { .. } | Ruling::ResourceRepeated { .. } => {
                 self.promotion(state, ruling)
             }
-            Ruling::PoolReadOrdered { .. }
-            | Ruling::PoolReleaseOrdered { .. }
-            | Ruling::PoolClosed { .. } => self.kept_instances(ruling),
-            Ruling::StartOrdered { job, bracket, configuration, limits, reservation, .. } if ours(job) => {
-                self.drawn = Some((*bracket, configuration.clone()));
-                let why = self.jobs.ordered(self.tuning, *job, state.now, *limits, *reservation);
-                entry(Kind::JobOrdered, job, words::ordered(definition, &why, *limits, *reservation))
-            }
-            Ruling::StopOrdered { job, why } if ours(job) => {
-                entry(Kind::StopOrdered, job, words::stop(*why, &state.status))
-            }
-            Ruling::BillOrdered { job } if ours(job) => {
-                entry(Kind::BillOrdered, job, words::BILL_ORDERED.to_owned())
-            }
-            Ruling::LogReadOrdered { job, .. } if ours(job) => {
-                entry(Kind::LogReadOrdered, job, words::LOG_READ_ORDERED.to_owned())
-            }
-            Ruling::LookOrdered { job, since } if ours(job) => {
-                entry(Kind::LogReadOrdered, job, words::look(*since))
+            Ruling::PoolClosed { job, seconds, amount } if ours(job) => {
+                entry(Kind::InstancesKept, job, words::kept(definition, *seconds, *amount))
             }
             Ruling::SettledInFull { job, amount } if ours(job) => {
                 entry(Kind::SettledInFull, job, words::settled(definition, *amount))
@@ -189,34 +172,55 @@ impl<'a> Trail<'a> {
             Ruling::TrialFinished { job, trial, how } if *trial == self.trial => {
                 Some(self.finished(state, *job, how))
             }
-            Ruling::StartOrdered { .. }
-            | Ruling::StopOrdered { .. }
-            | Ruling::BillOrdered { .. }
-            | Ruling::LogReadOrdered { .. }
-            | Ruling::LookOrdered { .. }
-            | Ruling::SettledInFull { .. }
+            Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
-            | Ruling::GrantOrdered { .. }
-            | Ruling::ReturnOrdered { .. }
-            | Ruling::CapReached { .. }
-            | Ruling::MonthCapReached { .. }
-            | Ruling::OverrunSeen
-            | Ruling::TuningEnding { .. }
-            | Ruling::TuningEnded { .. } => None,
+            | Ruling::PoolClosed { .. }
+            | Ruling::TuningEnding { .. } => None,
+            Ruling::Order(order) => self.entry_for_order(state, order),
         }
     }
 
-    /// Returns the entry for a ruling about kept instances.
-    fn kept_instances(&self, ruling: &Ruling) -> Option<NewEntry> {
-        let (job, says) = match ruling {
-            Ruling::PoolReleaseOrdered { job } => (*job, words::RELEASED.to_owned()),
-            Ruling::PoolClosed { job, seconds, amount } => {
-                (*job, words::kept(&self.tuning.definition, *seconds, *amount))
+    /// Returns the entry for `order`, made in `state`, or `None` if it is not about the trial.
+    fn entry_for_order(&mut self, state: &State, order: &Order) -> Option<NewEntry> {
+        let definition = &self.tuning.definition;
+        let ours = |job: &JobKey| job.trial == self.trial;
+        let entry = |kind, job: &JobKey, says| Some(NewEntry::new(kind, Some(*job), says));
+        match order {
+            Order::StartOrdered { job, bracket, configuration, limits, reservation, .. } if ours(job) => {
+                self.drawn = Some((*bracket, configuration.clone()));
+                let why = self.jobs.ordered(self.tuning, *job, state.now, *limits, *reservation);
+                entry(Kind::JobOrdered, job, words::ordered(definition, &why, *limits, *reservation))
             }
-            _ => return None,
-        };
-        (job.trial == self.trial).then(|| NewEntry::new(Kind::InstancesKept, Some(job), says))
+            Order::StopOrdered { job, why } if ours(job) => {
+                entry(Kind::StopOrdered, job, words::stop(*why, &state.status))
+            }
+            Order::BillOrdered { job } if ours(job) => {
+                entry(Kind::BillOrdered, job, words::BILL_ORDERED.to_owned())
+            }
+            Order::LogReadOrdered { job, .. } if ours(job) => {
+                entry(Kind::LogReadOrdered, job, words::LOG_READ_ORDERED.to_owned())
+            }
+            Order::LookOrdered { job, since } if ours(job) => {
+                entry(Kind::LogReadOrdered, job, words::look(*since))
+            }
+            Order::PoolReleaseOrdered { job } if ours(job) => {
+                entry(Kind::InstancesKept, job, words::RELEASED.to_owned())
+            }
+            Order::StartOrdered { .. }
+            | Order::StopOrdered { .. }
+            | Order::BillOrdered { .. }
+            | Order::LogReadOrdered { .. }
+            | Order::LookOrdered { .. }
+            | Order::GrantOrdered { .. }
+            | Order::ReturnOrdered { .. }
+            | Order::CapReached { .. }
+            | Order::MonthCapReached { .. }
+            | Order::OverrunSeen
+            | Order::TuningEnded { .. }
+            | Order::PoolReadOrdered { .. }
+            | Order::PoolReleaseOrdered { .. } => None,
+        }
     }
 
     /// Returns the explanation. `state` is the state after the last step.

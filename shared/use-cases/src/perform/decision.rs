@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use tuning::fact::JobKey;
-use tuning::ruling::{Ruling, StopWhy, Verdict};
+use tuning::ruling::{Order, Ruling, StopWhy, Verdict};
 use tuning::step::Step;
 use wire::names::{parse_job_key, training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus};
@@ -113,10 +113,10 @@ impl Decision {
     }
 }
 
-/// Returns why `ruling` stops a job. `None` if it stops none.
-pub(super) fn stop_reason(ruling: &Ruling) -> Option<StopWhy> {
-    match ruling {
-        Ruling::StopOrdered { why, .. } => Some(*why),
+/// Returns why `order` stops a job. `None` if it stops none.
+pub(super) fn stop_reason(order: &Order) -> Option<StopWhy> {
+    match order {
+        Order::StopOrdered { why, .. } => Some(*why),
         _ => None,
     }
 }
@@ -203,8 +203,8 @@ where
     async fn start_of(&self, id: &str, job: JobKey) -> Result<Option<u32>, StoreError> {
         let item = self.store.table.get(&stored::action_key(id, &format!("start-{job}"))).await?;
         let row = item.as_ref().map(ActionRow::read).transpose()?;
-        Ok(match row.filter(|row| row.status != ActionStatus::Cancelled).map(|row| row.ruling) {
-            Some(Ruling::StartOrdered { bracket, .. }) => Some(bracket),
+        Ok(match row.filter(|row| row.status != ActionStatus::Cancelled).map(|row| row.order) {
+            Some(Order::StartOrdered { bracket, .. }) => Some(bracket),
             _ => None,
         })
     }

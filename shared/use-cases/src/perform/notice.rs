@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tuning::fact::Fact;
-use tuning::ruling::Ruling;
+use tuning::ruling::Order;
 use wire::request::usd;
 use wire::stored::ActionRow;
 
@@ -27,11 +27,11 @@ where
 {
     pub(super) async fn notice(&self, id: &str, row: &ActionRow) -> Result<Outcome, StoreError> {
         let Some(loaded) = self.store.load(id).await? else { return Ok(Outcome::Done(Vec::new())) };
-        let ended = matches!(row.ruling, Ruling::TuningEnded { .. });
+        let ended = matches!(row.order, Order::TuningEnded { .. });
         let published = if ended {
             self.bus.publish(TUNING_STATE_CHANGE, &state_change(&loaded, &self.place)).await
         } else {
-            self.bus.publish(COST_ALARM, &cost_alarm(&loaded, &row.ruling)).await
+            self.bus.publish(COST_ALARM, &cost_alarm(&loaded, &row.order)).await
         };
         match published {
             // After the end no fact is folded any more. The row itself records that the notice was published.
@@ -48,10 +48,10 @@ where
 }
 
 /// Returns the detail of a cost alarm: the cause, and the tuning's present ledger.
-fn cost_alarm(loaded: &Loaded, ruling: &Ruling) -> Value {
-    let (kind, percent, month) = match ruling {
-        Ruling::CapReached { percent } => ("CapReached", Some(percent), None),
-        Ruling::MonthCapReached { month, percent } => ("MonthlyCapReached", Some(percent), Some(month)),
+fn cost_alarm(loaded: &Loaded, order: &Order) -> Value {
+    let (kind, percent, month) = match order {
+        Order::CapReached { percent } => ("CapReached", Some(percent), None),
+        Order::MonthCapReached { month, percent } => ("MonthlyCapReached", Some(percent), Some(month)),
         _ => ("Overrun", None, None),
     };
     let ledger = &loaded.state.ledger;

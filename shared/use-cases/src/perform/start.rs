@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tuning::definition::Strategy;
 use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::ruling::Ruling;
+use tuning::ruling::Order;
 use wire::events::job_state::cut_message;
 use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
 use wire::request::TrainingJob;
@@ -30,7 +30,7 @@ where
         row: &ActionRow,
         earlier: Millis,
     ) -> Result<Outcome, StoreError> {
-        let Ruling::StartOrdered { job, configuration, limits, launch, .. } = &row.ruling else {
+        let Order::StartOrdered { job, configuration, limits, launch, .. } = &row.order else {
             return Ok(Outcome::Done(Vec::new()));
         };
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };

@@ -3,7 +3,7 @@
 //! `Pending -> Performing (claimed until T) -> Done | Cancelled`. Every change is conditional on the revision of the
 //! row.
 
-use tuning::ruling::Ruling;
+use tuning::ruling::Order;
 
 use super::{DATA, StoredError, action_key, checked, data, json, row};
 use crate::item::Item;
@@ -42,8 +42,8 @@ impl ActionStatus {
 pub struct ActionRow {
     /// ID of the action, unique in its tuning.
     pub action: String,
-    /// The ruling that ordered the action.
-    pub ruling: Ruling,
+    /// The order.
+    pub order: Order,
     /// Status of the action.
     pub status: ActionStatus,
     /// Number of changes of the row. Each change is conditional on it.
@@ -60,10 +60,10 @@ pub struct ActionRow {
 pub const REVISION: &str = "revision";
 
 impl ActionRow {
-    /// Returns a new row for an action that `ruling` orders.
-    pub fn pending(action: String, ruling: Ruling) -> Self {
-        let status = ActionStatus::Pending;
-        Self { action, ruling, status, revision: 0, claimed_until: 0, not_before: 0, tries: 0 }
+    /// Returns the new row of an order.
+    pub fn pending(order: Order) -> Self {
+        let (action, status) = (order.action(), ActionStatus::Pending);
+        Self { action, order, status, revision: 0, claimed_until: 0, not_before: 0, tries: 0 }
     }
 
     /// Returns the stored row.
@@ -74,7 +74,7 @@ impl ActionRow {
             .with("claimed_until", self.claimed_until)
             .with("not_before", self.not_before)
             .with("tries", self.tries)
-            .with(DATA, json(&self.ruling))
+            .with(DATA, json(&self.order))
     }
 
     /// Reads the action in a row.
@@ -85,7 +85,7 @@ impl ActionRow {
         let status = item.text("status").and_then(ActionStatus::of).ok_or_else(|| missing("status"))?;
         Ok(Self {
             action: item.key.sk.clone(),
-            ruling: data(item, DATA)?,
+            order: data(item, DATA)?,
             status,
             revision: number(REVISION)?,
             claimed_until: number("claimed_until")?,

@@ -7,7 +7,7 @@ use tuning::fact::Recorded;
 use tuning::fold::fold;
 use tuning::invariant;
 use tuning::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP};
-use tuning::ruling::{EndReason, Ruling};
+use tuning::ruling::{EndReason, Order, Ruling};
 use tuning::state::{State, Status};
 use tuning::step::{Advance, Step, advance, load, replay};
 use wire::stored::{self, ActionRow};
@@ -75,8 +75,8 @@ impl Run {
         let row = stored::step_row(&id, step);
         check_row(&row);
         assert_eq!(stored::step(&row).as_ref(), Ok(step), "the step reads back the same");
-        let ordered = step.rulings.iter().filter_map(|ruling| Some((ruling.action()?, ruling)));
-        let actions = ordered.map(|(action, ruling)| ActionRow::pending(action, ruling.clone()).row(&id));
+        let orders = step.rulings.iter().filter_map(Ruling::order);
+        let actions = orders.map(|order| ActionRow::pending(order.clone()).row(&id));
         let summaries = advanced.concluded.iter().map(|job| stored::job_row(&id, job));
         let rows: Vec<_> = actions.chain(summaries).collect();
         rows.iter().for_each(check_row);
@@ -97,7 +97,7 @@ impl Run {
             "P1: the booked amount exceeds the cap: {ledger:?}"
         );
         for ruling in &step.rulings {
-            if let Some(action) = ruling.action() {
+            if let Some(action) = ruling.order().map(Order::action) {
                 assert!(self.actions.insert(action.clone()), "P2: action {action} was ordered twice");
             }
             match ruling {

@@ -4,7 +4,7 @@
 
 use tuning::definition::Definition;
 use tuning::fact::{JobEnd, JobKey, Recorded};
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 
 use super::build::{described, logged, logged_nan, submitted};
 use super::run::Run;
@@ -79,8 +79,8 @@ impl Bench {
         self.delivered.push(fact);
         for ruling in rulings {
             match ruling {
-                Ruling::StartOrdered { job, .. } => self.running.push((job, 0)),
-                Ruling::StopOrdered { job, .. } => {
+                Ruling::Order(Order::StartOrdered { job, .. }) => self.running.push((job, 0)),
+                Ruling::Order(Order::StopOrdered { job, .. }) => {
                     self.running.retain(|(running, _)| *running != job);
                     self.deliver(described(self.seconds(), job, JobEnd::Stopped, 1));
                 }

@@ -1,6 +1,6 @@
 //! Renders rulings as short texts, so that a test reads as a list of decisions.
 
-use tuning::ruling::{Launch, Ruling, StopWhy, TrialEnd};
+use tuning::ruling::{Launch, Order, Ruling, StopWhy, TrialEnd};
 
 use super::build::CREATED;
 
@@ -12,7 +12,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             let place = format!("{} of {}", verdict.rank + 1, verdict.seen);
             format!("trial {trial} {word} at rung {bracket}.{rung}, epoch {resource}: {place}")
         }
-        Ruling::StartOrdered { job, launch, limits, .. } => {
+        Ruling::Order(Order::StartOrdered { job, launch, limits, .. }) => {
             let Launch { resource, on_demand, instances, refit } = launch;
             let to = resource.map_or_else(String::new, |level| format!(" to {level}"));
             let how = if *on_demand { " on demand" } else { "" };
@@ -29,32 +29,36 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             format!("trial {trial} promoted from rung {bracket}.{rung} to {level}: {place}")
         }
         Ruling::ResourceRepeated { job, had, from } => format!("{job} begins at {from} instead of {had}"),
-        Ruling::StopOrdered { job, why } => format!("stop {job}: {}", stop(*why)),
-        Ruling::BillOrdered { job } => format!("bill {job}"),
-        Ruling::LogReadOrdered { job, .. } => format!("read log {job}"),
-        Ruling::LookOrdered { job, since } => {
+        Ruling::Order(Order::StopOrdered { job, why }) => format!("stop {job}: {}", stop(*why)),
+        Ruling::Order(Order::BillOrdered { job }) => format!("bill {job}"),
+        Ruling::Order(Order::LogReadOrdered { job, .. }) => format!("read log {job}"),
+        Ruling::Order(Order::LookOrdered { job, since }) => {
             format!("look at {job}, silent since {}", (since - CREATED) / 1_000)
         }
-        Ruling::PoolReadOrdered { job, n, last } => {
+        Ruling::Order(Order::PoolReadOrdered { job, n, last }) => {
             format!("read pool of {job}: {n}{}", if *last { ", last" } else { "" })
         }
-        Ruling::PoolReleaseOrdered { job } => format!("release pool of {job}"),
+        Ruling::Order(Order::PoolReleaseOrdered { job }) => format!("release pool of {job}"),
         Ruling::PoolClosed { job, seconds, amount } => {
             let seconds = seconds.map_or_else(|| "unknown".to_owned(), |seconds| format!("{seconds} s"));
             format!("pool of {job}: {seconds}, {}", amount.0)
         }
-        Ruling::GrantOrdered { n, least, wanted } => format!("ask {n}: {} to {}", least.0, wanted.0),
-        Ruling::ReturnOrdered { n, month, amount } => format!("return {n}: {} to {month}", amount.0),
-        Ruling::CapReached { percent } => format!("notice: {percent} % of the cap"),
-        Ruling::MonthCapReached { month, percent } => format!("notice: {percent} % of {month}"),
-        Ruling::OverrunSeen => "overrun notice".to_owned(),
+        Ruling::Order(Order::GrantOrdered { n, least, wanted }) => {
+            format!("ask {n}: {} to {}", least.0, wanted.0)
+        }
+        Ruling::Order(Order::ReturnOrdered { n, month, amount }) => {
+            format!("return {n}: {} to {month}", amount.0)
+        }
+        Ruling::Order(Order::CapReached { percent }) => format!("notice: {percent} % of the cap"),
+        Ruling::Order(Order::MonthCapReached { month, percent }) => format!("notice: {percent} % of {month}"),
+        Ruling::Order(Order::OverrunSeen) => "overrun notice".to_owned(),
         Ruling::SettledInFull { job, .. } => format!("settle {job} in full"),
         Ruling::AttemptAwaited { job, why, not_before } => {
             format!("retry after {job}: {why:?}, from {}", (not_before - CREATED) / 1_000)
         }
         Ruling::TrialFinished { trial, how, .. } => format!("trial {trial} {}", end(how)),
         Ruling::TuningEnding { why } => format!("ending: {}", why.word()),
-        Ruling::TuningEnded { why } => format!("ended: {}", why.word()),
+        Ruling::Order(Order::TuningEnded { why }) => format!("ended: {}", why.word()),
     }
 }
 

@@ -8,7 +8,7 @@ use tuning::fold::fold;
 use tuning::invariant;
 use tuning::ledger::Ledger;
 use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Ruling};
+use tuning::ruling::{EndReason, Order, Ruling};
 use tuning::state::State;
 use tuning::step::{Step, advance, load, replay};
 use tuning::summary::JobSummary;
@@ -117,7 +117,7 @@ impl Run {
 
     #[track_caller]
     fn check_ruling(&mut self, ruling: &Ruling) {
-        if let Some(action) = ruling.action() {
+        if let Some(action) = ruling.order().map(Order::action) {
             assert!(self.actions.insert(action.clone()), "{action} is ordered twice");
         }
         match ruling {
@@ -141,23 +141,11 @@ impl Run {
             Ruling::TrialJudged { .. }
             | Ruling::RungReached { .. }
             | Ruling::ResourceRepeated { .. }
-            | Ruling::StartOrdered { .. }
-            | Ruling::StopOrdered { .. }
-            | Ruling::BillOrdered { .. }
-            | Ruling::LogReadOrdered { .. }
-            | Ruling::LookOrdered { .. }
-            | Ruling::PoolReadOrdered { .. }
-            | Ruling::PoolReleaseOrdered { .. }
             | Ruling::PoolClosed { .. }
-            | Ruling::GrantOrdered { .. }
-            | Ruling::ReturnOrdered { .. }
-            | Ruling::CapReached { .. }
-            | Ruling::MonthCapReached { .. }
             | Ruling::SettledInFull { .. }
-            | Ruling::OverrunSeen
             | Ruling::AttemptAwaited { .. }
             | Ruling::TuningEnding { .. }
-            | Ruling::TuningEnded { .. } => {}
+            | Ruling::Order(_) => {}
         }
     }
 

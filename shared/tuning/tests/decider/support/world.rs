@@ -11,7 +11,7 @@ use tuning::definition::{Definition, JobLimits};
 use tuning::fact::{Fact, JobEnd, JobKey, Recorded};
 use tuning::money::MicroUsd;
 use tuning::pool::Retained;
-use tuning::ruling::Ruling;
+use tuning::ruling::{Order, Ruling};
 
 use super::build::CREATED;
 use super::pools::Pools;
@@ -66,7 +66,7 @@ pub(crate) struct World {
     lives: BTreeMap<JobKey, Life>,
     inbox: Vec<Recorded>,
     lost: Vec<Recorded>,
-    answered: BTreeSet<Option<String>>,
+    answered: BTreeSet<String>,
 }
 
 impl World {
@@ -256,17 +256,17 @@ impl World {
         let facts = std::mem::take(&mut self.inbox);
         let rulings = self.run.take(&facts);
         self.delivered.extend(facts);
-        for ruling in &rulings {
-            self.perform(ruling);
+        for order in rulings.iter().filter_map(Ruling::order) {
+            self.perform(order);
             if self.twice {
-                self.perform(ruling);
+                self.perform(order);
             }
         }
     }
 
-    fn perform(&mut self, ruling: &Ruling) {
-        match ruling {
-            Ruling::StartOrdered { job, limits, launch, .. } => {
+    fn perform(&mut self, order: &Order) {
+        match order {
+            Order::StartOrdered { job, limits, launch, .. } => {
                 let mut at = self.now;
                 if self.rng.next_f64() < self.faults.deferred {
                     at += 60_000;
@@ -279,32 +279,32 @@ impl World {
                 }
                 self.schedule(at, Event::Start(*job, *limits, launch.resource));
             }
-            Ruling::StopOrdered { job, .. } => self.stop(*job),
-            Ruling::BillOrdered { job } => {
+            Order::StopOrdered { job, .. } => self.stop(*job),
+            Order::BillOrdered { job } => {
                 if self.rng.next_f64() >= self.faults.unbilled {
                     self.schedule(self.now + 3_000, Event::Described(*job));
                 }
             }
-            Ruling::LogReadOrdered { job, streams } => {
+            Order::LogReadOrdered { job, streams } => {
                 self.read_log(*job);
                 self.happened(Fact::LogRead { job: *job, streams: *streams }, self.now);
             }
-            Ruling::LookOrdered { job, since } => {
+            Order::LookOrdered { job, since } => {
                 self.read_log(*job);
                 self.happened(Fact::SilenceSeen { job: *job, since: *since }, self.now);
             }
-            Ruling::PoolReadOrdered { job, last, .. } if *last => self.read_pool(*job),
-            Ruling::PoolReadOrdered { job, n, .. } => match self.pools.retained(*job, self.now) {
+            Order::PoolReadOrdered { job, last, .. } if *last => self.read_pool(*job),
+            Order::PoolReadOrdered { job, n, .. } => match self.pools.retained(*job, self.now) {
                 Some(_) => self.read_pool(*job),
                 None => self.happened(Fact::PoolSeen { job: *job, n: *n }, self.now),
             },
-            Ruling::PoolReleaseOrdered { job } => {
+            Order::PoolReleaseOrdered { job } => {
                 self.pools.release(*job, self.now);
                 self.read_pool(*job);
             }
-            Ruling::GrantOrdered { n, least, wanted } => {
+            Order::GrantOrdered { n, least, wanted } => {
                 // Like the service, the world answers each request once.
-                if self.answered.insert(ruling.action()) {
+                if self.answered.insert(order.action()) {
                     let enough = self.month_left >= least.0;
                     let amount = if enough { wanted.0.min(self.month_left) } else { 0 };
                     self.month_left -= amount;
@@ -313,25 +313,16 @@ impl World {
                     self.happened(Fact::BudgetGranted { n: *n, month, amount, reached }, self.now);
                 }
             }
-            Ruling::ReturnOrdered { n, amount, .. } => {
-                if self.answered.insert(ruling.action()) {
+            Order::ReturnOrdered { n, amount, .. } => {
+                if self.answered.insert(order.action()) {
                     self.month_left = self.month_left.saturating_add(amount.0);
                     self.happened(Fact::GrantReturned { n: *n }, self.now);
                 }
             }
-            Ruling::CapReached { .. } | Ruling::MonthCapReached { .. } | Ruling::OverrunSeen => {
-                self.happened(Fact::NoticeGiven { notice: ruling.action().unwrap() }, self.now);
+            Order::CapReached { .. } | Order::MonthCapReached { .. } | Order::OverrunSeen => {
+                self.happened(Fact::NoticeGiven { notice: order.action() }, self.now);
             }
-            Ruling::TrialJudged { .. }
-            | Ruling::RungReached { .. }
-            | Ruling::TrialPromoted { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::SettledInFull { .. }
-            | Ruling::PoolClosed { .. }
-            | Ruling::AttemptAwaited { .. }
-            | Ruling::TrialFinished { .. }
-            | Ruling::TuningEnding { .. }
-            | Ruling::TuningEnded { .. } => {}
+            Order::TuningEnded { .. } => {}
         }
     }
 

@@ -5,7 +5,7 @@
 
 use tuning::definition::Objective;
 use tuning::fact::{JobEnd, JobKey};
-use tuning::ruling::{EndReason, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
+use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
 
 use super::{Entry, HOUR, Phase, RESERVED, Reference, Trial};
 
@@ -165,12 +165,12 @@ impl Reference {
                 assert_eq!(self.table[place.0][place.1].1, *level);
                 self.judged(*trial, place, *value, *verdict);
             }
-            Ruling::StartOrdered { job, bracket, reservation, .. } => {
+            Ruling::Order(Order::StartOrdered { job, bracket, reservation, .. }) => {
                 assert!(self.can_start(now), "{ruling:?}");
                 assert_eq!(reservation.0, RESERVED);
                 self.started(*job, usize::try_from(*bracket).unwrap(), now);
             }
-            Ruling::StopOrdered { job, why } => {
+            Ruling::Order(Order::StopOrdered { job, why }) => {
                 let quota = *why == StopWhy::Quota;
                 let due = if quota { self.must_cancel(*job, now) } else { self.must_stop(*job) };
                 assert!(self.may_run().contains(job) && due, "{ruling:?}");
@@ -178,7 +178,7 @@ impl Reference {
                 self.trials[usize::try_from(job.trial).unwrap()].out = true;
                 self.entry(*job).unwrap().stop_ordered = true;
             }
-            Ruling::BillOrdered { job } => {
+            Ruling::Order(Order::BillOrdered { job }) => {
                 let entry = self.entry(*job).unwrap();
                 assert!(
                     entry.end.is_some() && !entry.is_closed() && entry.bill_ordered.is_none(),
@@ -193,7 +193,7 @@ impl Reference {
             }
             Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, *not_before, now),
             Ruling::TrialFinished { job, trial, how } => self.finished(*job, *trial, how),
-            Ruling::OverrunSeen => {
+            Ruling::Order(Order::OverrunSeen) => {
                 assert!(self.overrun() && !self.overrun_published);
                 self.overrun_published = true;
             }
@@ -201,22 +201,27 @@ impl Reference {
                 assert_eq!(self.criterion(now), Some(why.word()), "{why:?}");
                 self.phase = Phase::Ending(why.word());
             }
-            Ruling::TuningEnded { why } => {
+            Ruling::Order(Order::TuningEnded { why }) => {
                 assert_eq!(self.end(now), Some(EndReason::word(why)));
                 self.phase = Phase::Ended(why.word());
             }
-            Ruling::CapReached { percent } => {
+            Ruling::Order(Order::CapReached { percent }) => {
                 assert!(*percent == self.cap_level() && *percent > self.cap_published_percent, "{ruling:?}");
                 self.cap_published_percent = *percent;
             }
-            Ruling::LogReadOrdered { .. } => panic!("captured epochs need no log read: {ruling:?}"),
-            Ruling::LookOrdered { .. } => panic!("these tunings set no silence limit: {ruling:?}"),
-            Ruling::PoolReadOrdered { .. }
-            | Ruling::PoolReleaseOrdered { .. }
+            Ruling::Order(Order::LogReadOrdered { .. }) => {
+                panic!("captured epochs need no log read: {ruling:?}")
+            }
+            Ruling::Order(Order::LookOrdered { .. }) => {
+                panic!("these tunings set no silence limit: {ruling:?}")
+            }
+            Ruling::Order(Order::PoolReadOrdered { .. } | Order::PoolReleaseOrdered { .. })
             | Ruling::PoolClosed { .. } => {
                 panic!("these tunings keep no warm pools: {ruling:?}")
             }
-            Ruling::GrantOrdered { .. } | Ruling::ReturnOrdered { .. } | Ruling::MonthCapReached { .. } => {
+            Ruling::Order(
+                Order::GrantOrdered { .. } | Order::ReturnOrdered { .. } | Order::MonthCapReached { .. },
+            ) => {
                 panic!("these tunings have no monthly cap: {ruling:?}")
             }
         }
