@@ -13,6 +13,8 @@ mod check;
 mod dice;
 pub mod encode;
 pub mod fault;
+#[cfg(feature = "planted")]
+mod mutants;
 pub mod plan;
 pub mod report;
 mod runner;

@@ -18,11 +18,14 @@ use crate::case::Case;
 use crate::check;
 use crate::dice::Dice;
 use crate::fault::Kind;
+#[cfg(feature = "planted")]
+use crate::mutants::Mutant as Ports;
 use crate::plan::{HOUR, MINUTE, Plan, TimeLimits};
 use crate::report::History;
 use crate::site::{Function, Site};
 use crate::tally::LogWriter;
-use crate::world::ports::Port;
+#[cfg(not(feature = "planted"))]
+use crate::world::ports::Port as Ports;
 use crate::world::queue::{Delivery, Event};
 use crate::world::stream::{Consumer, Record};
 use crate::world::{Shared, World, lock};
@@ -35,8 +38,8 @@ const COUNTED_IDLE_MS: i64 = 2 * HOUR;
 /// The state that a process keeps between two invocations.
 #[derive(Debug)]
 struct Process {
-    store: Arc<Store<Port>>,
-    port: Port,
+    store: Arc<Store<Ports>>,
+    port: Ports,
     /// Distinguishes it from other processes.
     number: u64,
 }
@@ -262,7 +265,7 @@ impl Runner {
         let process = warm.unwrap_or_else(|| {
             let skew_max = lock(&self.world).plan.skew_ms_max;
             let skew_ms = self.dice.between(-skew_max, skew_max);
-            let port = Port { world: Arc::clone(&self.world), skew_ms };
+            let port = Ports::new(Arc::clone(&self.world), skew_ms);
             Process { store: Arc::new(Store::new(Arc::new(port.clone()))), port, number: self.started }
         });
         self.started += 1;

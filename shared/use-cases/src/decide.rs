@@ -88,9 +88,6 @@ impl<T: Table> Decider<T> {
         // settle it. Nothing else orders the job's log before its bill, or the log and the bill before the clock.
         let time = last.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
         let mut jobs: BTreeSet<JobKey> = last.iter().filter_map(|fact| fact.fact.job()).collect();
-        if tuning::planted!(BillBeforeFacts) {
-            jobs.clear();
-        }
         jobs.extend(time.map(|at| settled_by(state, at)).unwrap_or_default());
         if ring {
             jobs.extend(state.jobs().map(|(key, _, _)| key));
@@ -200,21 +197,8 @@ impl<T: Table> Decider<T> {
             Write::Put(loaded.head.row(&id), Condition::equals(STEP_NUMBER, before)),
             Write::Put(stored::step_row(&id, step), Condition::NotExists),
         ];
-        if tuning::planted!(SkipConditionOnSave) {
-            writes = vec![
-                Write::Put(loaded.head.row(&id), Condition::Always),
-                Write::Put(stored::step_row(&id, step), Condition::Always),
-            ];
-        }
         for order in step.rulings.iter().filter_map(Ruling::order) {
             let row = ActionRow::pending(order.clone()).row(&id);
-            if tuning::planted!(DropOutbox) {
-                continue;
-            }
-            if tuning::planted!(RowsBeforeStep) {
-                self.store.table.write(Write::Put(row, Condition::NotExists)).await?;
-                continue;
-            }
             writes.push(Write::Put(row, Condition::NotExists));
         }
         let summaries = self.summaries(&id, step, advanced).await?;
@@ -265,15 +249,7 @@ impl<T: Table> Decider<T> {
         if step.saturating_sub(snapshot) < SNAPSHOT_EVERY {
             return;
         }
-        let mut state = loaded.state.clone();
-        let mut step = step;
-        if tuning::planted!(SnapshotLosesField) {
-            state.timings.epoch_ms.clear();
-        }
-        if tuning::planted!(SnapshotOffByOne) {
-            step = step.saturating_add(1);
-        }
-        let Ok(chunks) = stored::snapshot_chunks(&loaded.tuning.id, step, &state) else { return };
+        let Ok(chunks) = stored::snapshot_chunks(&loaded.tuning.id, step, &loaded.state) else { return };
         for chunk in chunks {
             if self.store.table.write(Write::Put(chunk, Condition::Always)).await.is_err() {
                 return;
@@ -301,9 +277,6 @@ impl<T: Table> Decider<T> {
 /// Returns a transaction token derived from the content. Two deciders may write different steps of the same number.
 /// With equal tokens the table would report a misuse of the token to the loser, and not the lost race.
 fn token(head: &Head, id: &str, step: &Step) -> String {
-    if tuning::planted!(TokenOfStepNumber) {
-        return format!("{}-{}", incarnation(id.as_bytes()), step.n);
-    }
     let written = format!("{id} {} {:?}", head.snapshot, stored::step_row(id, step).text(stored::DATA));
     let reversed: String = id.chars().rev().take(12).collect();
     format!("{reversed}-{}-{}", incarnation(written.as_bytes()), step.n)
@@ -340,7 +313,7 @@ fn sort(event: &Value, decided: &mut Decided) -> Vec<Arrivals> {
         };
         let (part, arrived) =
             sorted.entry(id.to_owned()).or_insert_with(|| (Part::new(id), Arrivals::default()));
-        arrived.ring |= fact.is_none() && !tuning::planted!(RingIgnored);
+        arrived.ring |= fact.is_none();
         arrived.facts.extend(fact);
         part.sequences.push(record.sequence_number.clone());
     }

@@ -178,8 +178,7 @@ where
         };
         let row = ActionRow::read(&item)?;
         let now = self.clock.now();
-        let good = row.claimed_until > now || tuning::planted!(ClaimNeverExpires);
-        let claimed = row.status == ActionStatus::Performing && good;
+        let claimed = row.status == ActionStatus::Performing && row.claimed_until > now;
         Ok(match row.status {
             ActionStatus::Done | ActionStatus::Cancelled => Due::Settled,
             ActionStatus::Pending | ActionStatus::Performing if claimed || row.not_before > now => {
@@ -201,10 +200,6 @@ where
         pages: usize,
     ) -> Result<Performed, StoreError> {
         let earlier = row.claimed_until;
-        if tuning::planted!(CreateWithoutClaim) && matches!(row.order, Order::StartOrdered { .. }) {
-            let unclaimed = ActionRow { claimed_until: i64::MAX, ..row.clone() };
-            self.start(id, &unclaimed, earlier).await?;
-        }
         let Some(row) = self.claim(id, row, self.clock.now()).await? else { return Ok(Performed::NotNow) };
         let settled = match self.act(id, &row, earlier, pages).await {
             Ok(outcome) => self.settle(id, row.clone(), earlier, outcome).await,
@@ -258,11 +253,7 @@ where
 
     /// Replaces revision `before` of a row. Returns `false` if the stored row has another revision.
     async fn put_row(&self, id: &str, row: &ActionRow, before: i64) -> Result<bool, StoreError> {
-        let unchanged = if tuning::planted!(RowWithoutRevision) {
-            Condition::Always
-        } else {
-            Condition::equals(REVISION, before)
-        };
+        let unchanged = Condition::equals(REVISION, before);
         match self.store.table.write(Write::Put(row.row(id), unchanged)).await {
             Ok(()) => Ok(true),
             Err(TableError::Conflict(_)) => Ok(false),
@@ -345,7 +336,7 @@ where
         let Order::StartOrdered { job, .. } = &row.order else { return Ok(()) };
         let item = self.store.table.get(&stored::action_key(id, &row.action)).await?;
         let now = item.as_ref().map(ActionRow::read).transpose()?;
-        if now.is_some_and(|now| now.status == ActionStatus::Cancelled) && !tuning::planted!(UndoForgotten) {
+        if now.is_some_and(|now| now.status == ActionStatus::Cancelled) {
             // If this stop fails, the sweeper finds the job as an orphan and stops it.
             let _ = self.jobs.stop(&training_job_name(id, *job)).await;
         }
@@ -379,11 +370,6 @@ where
         fact: &Recorded,
         before: i64,
     ) -> Result<Performed, StoreError> {
-        if tuning::planted!(RefusalInTwoWrites) {
-            record::put(&*self.store.table, id, fact).await?;
-            self.put_row(id, row, before).await?;
-            return Ok(Performed::Done(refused(fact)));
-        }
         let writes = vec![
             Write::Put(row.row(id), Condition::equals(REVISION, before)),
             Write::Put(stored::fact_row(id, fact), Condition::NotExists),
@@ -407,8 +393,7 @@ where
 
     /// Returns whether the claim leaves enough time to start an operation.
     fn claim_is_good(&self, row: &ActionRow) -> bool {
-        tuning::planted!(ExpiredClaimGood)
-            || self.clock.now().saturating_add(CLAIM_MARGIN_MS.min(self.claim_ms / 2)) < row.claimed_until
+        self.clock.now().saturating_add(CLAIM_MARGIN_MS.min(self.claim_ms / 2)) < row.claimed_until
     }
 }
 

@@ -16,8 +16,7 @@ pub enum Put {
 
 /// Stores a fact of tuning `id` unless it is known.
 pub async fn put<T: Table>(table: &T, id: &str, fact: &Recorded) -> Result<Put, TableError> {
-    let new = if tuning::planted!(FactWithoutCondition) { Condition::Always } else { Condition::NotExists };
-    match table.write(Write::Put(stored::fact_row(id, fact), new)).await {
+    match table.write(Write::Put(stored::fact_row(id, fact), Condition::NotExists)).await {
         Ok(()) => Ok(Put::New),
         Err(TableError::Conflict(_)) => Ok(Put::Known),
         Err(error) => Err(error),

@@ -160,9 +160,6 @@ impl<T: Table> Store<T> {
             let chunks = self.all(&stored::tuning_partition(&tuning.id), &prefix).await?;
             stored::snapshot_state(&tuning.id, head.snapshot, &chunks)?
         };
-        if head.snapshot > 0 && tuning::planted!(SnapshotWithoutSteps) {
-            return Ok(state);
-        }
         let mut query = Query::prefix(stored::tuning_partition(&tuning.id), "STEP#", PAGE_ROWS);
         query.after = Some(stored::step_key(&tuning.id, head.snapshot).sk);
         let mut loaded = head.snapshot;

@@ -16,11 +16,10 @@ use use_cases::submit::{Guardrails, Submit, SubmitError};
 use use_cases::sweep::{Limits, Sweeper};
 
 use super::look;
-use super::{Outcome, Process, Running, Task};
+use super::{Outcome, Ports, Process, Running, Task};
 use crate::site::Function;
 use crate::tally::InvocationResult;
 use crate::world::lock;
-use crate::world::ports::Port;
 use crate::world::queue::What;
 use crate::world::stream::{Consumer, Record, event_of};
 use crate::world::watch::STACK;
@@ -207,7 +206,7 @@ fn records(process: Process, consumer: Consumer, event: Value) -> Running {
     })
 }
 
-fn actuator(process: &Process) -> Actuator<Port, Port, Port, Port> {
+fn actuator(process: &Process) -> Actuator<Ports, Ports, Ports, Ports> {
     let Process { store, port, .. } = process;
     Actuator {
         store: Arc::clone(store),
@@ -224,7 +223,7 @@ fn actuator(process: &Process) -> Actuator<Port, Port, Port, Port> {
     }
 }
 
-fn monthly_cap(port: &Port) -> Option<MicroUsd> {
+fn monthly_cap(port: &Ports) -> Option<MicroUsd> {
     lock(&port.world).plan.monthly_cap.map(MicroUsd)
 }
 

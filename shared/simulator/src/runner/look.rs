@@ -8,10 +8,9 @@ use use_cases::describe::{self, Place};
 use use_cases::lookup::{self, LookupError};
 use use_cases::store::StoreError;
 
-use super::{Outcome, Process, Running};
+use super::{Outcome, Ports, Process, Running};
 use crate::world::World;
 use crate::world::lock;
-use crate::world::ports::Port;
 
 /// The answers that the user received.
 struct Answers {
@@ -60,7 +59,7 @@ async fn read_answers(process: &Process, name: &str) -> Result<Option<Answers>, 
         region: "us-east-1".to_owned(),
         account: "111122223333".to_owned(),
     };
-    let index = match lookup::find::<Port>(store, name).await {
+    let index = match lookup::find::<Ports>(store, name).await {
         Ok(index) => index,
         Err(LookupError::Store(error)) => return Err(error),
         Err(LookupError::NotFound(_) | LookupError::AlreadyEnded(_)) => return Ok(None),

@@ -27,6 +27,12 @@ pub(crate) struct Port {
     pub(crate) skew_ms: i64,
 }
 
+impl Port {
+    pub(crate) fn new(world: Shared, skew_ms: i64) -> Self {
+        Self { world, skew_ms }
+    }
+}
+
 /// Returns the value of a future that is ready at once.
 pub(crate) fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {

@@ -46,11 +46,6 @@ where
             Ok(description) => description,
             Err(error) => return Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         };
-        if tuning::planted!(LagBelieved) && phase(&description) == JobPhase::Training {
-            let guess =
-                Description { billable_seconds: Some(0), status: "Stopped".to_owned(), ..description };
-            return Ok(Outcome::Done(described(job, &guess).into_iter().collect()));
-        }
         let Some(bill) = described(job, &description) else {
             return Ok(Outcome::Later("the bill is not available yet".to_owned()));
         };
@@ -61,9 +56,6 @@ where
         let ended = description.ended.unwrap_or(description.modified);
         if self.clock.now() < ended.saturating_add(self.log_lag_ms) {
             return Ok(Outcome::Later("the last log lines may not be available yet".to_owned()));
-        }
-        if tuning::planted!(BillWithoutLog) {
-            return Ok(Outcome::Done(vec![bill]));
         }
         let log = Log { jobs: &self.jobs, tuning: &tuning, name: &name, job };
         if tries > WHOLE_LOG_TRIES && pages >= LOG_PAGES_MAX {

@@ -40,7 +40,6 @@ where
         let month = month_of(self.clock.now());
         let answer = |row: &mut MonthRow| {
             let left = self.monthly_cap.map_or(wanted, |cap| row.left(cap));
-            let left = if tuning::planted!(GrantAboveCap) { wanted } else { left };
             let amount = if left < least { MicroUsd::ZERO } else { wanted.min(left) };
             row.granted = row.granted.plus(amount);
             let level = self.monthly_cap.map_or(0, |cap| level(row.granted, cap, left < least));
@@ -61,9 +60,7 @@ where
         amount: MicroUsd,
     ) -> Result<Outcome, StoreError> {
         let answer = |row: &mut MonthRow| {
-            if !tuning::planted!(ReturnNotBooked) {
-                row.granted = row.granted.minus(amount);
-            }
+            row.granted = row.granted.minus(amount);
             self.fact(format!("returned#{n}"), Fact::GrantReturned { n })
         };
         self.book(id, month, answer).await
@@ -90,10 +87,10 @@ where
             let fact = change(&mut row);
             row.revision += 1;
             let token = digest(format!("{id} {} {month} {} {fact:?}", fact.key, row.revision).as_bytes());
-            let unless_known =
-                if tuning::planted!(GrantAnsweredTwice) { Condition::Always } else { Condition::NotExists };
-            let writes =
-                vec![Write::Put(row.row(), condition), Write::Put(stored::fact_row(id, &fact), unless_known)];
+            let writes = vec![
+                Write::Put(row.row(), condition),
+                Write::Put(stored::fact_row(id, &fact), Condition::NotExists),
+            ];
             match self.store.table.transact(writes, &token).await {
                 Ok(()) => return Ok(Outcome::Done(Vec::new())),
                 Err(TableError::Conflict(failed)) if failed.contains(&FACT_WRITE) => {

@@ -86,16 +86,11 @@ where
         let taken = matches!(error, TrainingJobsError::NameTaken(_));
         // An earlier try may have succeeded although its answer was lost. A refusal frees the job's money, so it must
         // be certain that the job does not exist.
-        if !taken && (row.tries <= 1 || tuning::planted!(RefusalBelieved)) {
+        if !taken && row.tries <= 1 {
             return Ok(refused(error.to_string()));
         }
         match self.jobs.tags(name).await {
-            Ok(found)
-                if tags.iter().all(|(key, value)| found.get(key) == Some(value))
-                    || tuning::planted!(ForeignJobAdopted) =>
-            {
-                Ok(started())
-            }
+            Ok(found) if tags.iter().all(|(key, value)| found.get(key) == Some(value)) => Ok(started()),
             // Tags may become visible later than the job. We have sent a create only if there was an earlier try.
             Ok(found) if earlier > 0 && recent && !has_foreign_tag(&found, tags) => {
                 Ok(Outcome::EarlierTryOpen(

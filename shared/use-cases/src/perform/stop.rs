@@ -24,9 +24,6 @@ where
             // The job has ended by itself. Its end will be seen, and no stop of ours is reported.
             Err(TrainingJobsError::AlreadyEnded(_)) => Ok(Outcome::DoneAs(Effect::Other, accepted())),
             Err(TrainingJobsError::NotFound(_)) => self.cancel_start(id, job).await,
-            Err(TrainingJobsError::Throttled) if tuning::planted!(StopFailureIsDone) => {
-                Ok(Outcome::Done(accepted()))
-            }
             // Whatever the error, the stop is retried: the job costs money.
             Err(error) => Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         }
@@ -41,11 +38,9 @@ where
         let mut start = ActionRow::read(&item)?;
         let now = self.clock.now();
         // A create whose answer was lost may still take effect, and so may that of a frozen actuator.
-        let unsure =
-            start.claimed_until.saturating_add(self.abandoned_ms) > now && !tuning::planted!(CancelAtOnce);
+        let unsure = start.claimed_until.saturating_add(self.abandoned_ms) > now;
         let cancelled = match start.status {
             ActionStatus::Cancelled => true,
-            ActionStatus::Done if tuning::planted!(CancelStarted) => true,
             ActionStatus::Pending | ActionStatus::Performing if unsure => false,
             ActionStatus::Pending | ActionStatus::Performing => {
                 let before = start.revision;

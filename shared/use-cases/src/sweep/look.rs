@@ -27,9 +27,6 @@ const LOOK_PAGES: usize = 20;
 /// Returns whether a running job has shown no sign of life for `silence_ms`.
 pub(super) fn is_silent(trial: &Trial, job: &Job, now: Millis, silence_ms: Millis) -> bool {
     let seen_at = job.seen_at.max(last_line(trial));
-    if tuning::planted!(SilentJobIgnored) {
-        return false;
-    }
     job.accepted && job.end.is_none() && now.saturating_sub(seen_at) >= silence_ms
 }
 
@@ -37,9 +34,6 @@ pub(super) fn is_silent(trial: &Trial, job: &Job, now: Millis, silence_ms: Milli
 /// treat the job as deleted. The key of each such fact contains the time of the previous one, so two sweeps store it
 /// once.
 fn sign_of_life(key: JobKey, job: &Job, now: Millis) -> Option<Recorded> {
-    if tuning::planted!(SignOfLifeUnreported) {
-        return None;
-    }
     job_seen_due_at(job).filter(|due| now >= *due)?;
     Some(Recorded { key: format!("seen#{key}#{}", job.seen_at), at: now, fact: Fact::JobSeen { job: key } })
 }

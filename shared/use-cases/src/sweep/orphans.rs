@@ -196,13 +196,7 @@ where
         }
         // A job of another stack or program may have a name like ours.
         match self.actuator.jobs.tags(&job.name).await {
-            _ if tuning::planted!(OrphanNeverStopped) => Ok(Found::Expected),
-            Ok(tags)
-                if tags.get(TAG_STACK) == Some(&self.actuator.stack)
-                    || tuning::planted!(ForeignJobStopped) =>
-            {
-                Ok(Found::Orphan)
-            }
+            Ok(tags) if tags.get(TAG_STACK) == Some(&self.actuator.stack) => Ok(Found::Orphan),
             Ok(_) => {
                 // A foreign job under the ID of a tuning of ours says nothing about the other jobs under this ID.
                 if !known && self.store.tuning(&id).await?.is_none() {

@@ -99,12 +99,10 @@ where
         if loaded.state.is_ended() {
             return self.heal_ended(run, id, &loaded.state).await;
         }
-        let silent = since_step >= SILENT_TUNING_MS && !tuning::planted!(SilentTuningIgnored);
-        let mut ring = loaded.head.step == 0 && !tuning::planted!(SilentTuningIgnored);
+        let silent = since_step >= SILENT_TUNING_MS;
+        let mut ring = loaded.head.step == 0;
         ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
-        if loaded.head.deadline.is_some_and(|deadline| deadline <= now)
-            && !tuning::planted!(DeadlineUnreported)
-        {
+        if loaded.head.deadline.is_some_and(|deadline| deadline <= now) {
             let key = format!("time#{}", loaded.head.deadline.unwrap_or(now));
             let fact = Recorded { key, at: now, fact: Fact::TimePassed };
             ring |= record::put(&*self.store.table, id, &fact).await? == Put::Known;
@@ -153,25 +151,20 @@ where
     ) -> Result<bool, StoreError> {
         let id = loaded.tuning.id.as_str();
         let mut ring = false;
-        if job.stop.is_some()
-            && !job.stop_accepted
-            && job.holds_slot()
-            && !tuning::planted!(SweeperStopsNothing)
-        {
+        if job.stop.is_some() && !job.stop_accepted && job.holds_slot() {
             ring |= self.stop_if_due(run, id, &format!("stop-{key}")).await?;
         }
-        if job.bill_ordered && !job.is_closed() && !tuning::planted!(SweeperBillsNothing) {
+        if job.bill_ordered && !job.is_closed() {
             ring |= self.queue_read_if_due(run, id, format!("bill-{key}")).await?;
         }
-        if trial.read_ordered > trial.streams_read && !tuning::planted!(SweeperReadsNothing) {
+        if trial.read_ordered > trial.streams_read {
             ring |= self.queue_read_if_due(run, id, format!("read-{key}-{}", trial.read_ordered)).await?;
         }
         if let Some(since) = open_look(job) {
             ring |= self.queue_read_if_due(run, id, format!("look-{key}-{since}")).await?;
         }
         // The stop of a job cancels its start, so such a job is not started first.
-        if job.stop.is_none() && !job.accepted && !job.is_closed() && !tuning::planted!(SweeperStartsNothing)
-        {
+        if job.stop.is_none() && !job.accepted && !job.is_closed() {
             let starts = usize::try_from(self.limits.calls.create.per_sweep).unwrap_or(usize::MAX);
             ring |=
                 self.queue_if_due(run, id, format!("start-{key}"), (starts, |run| &mut run.starts)).await?;
@@ -285,7 +278,7 @@ where
     /// Removes an ended tuning from the active ones once its notices are published.
     async fn heal_ended(&self, run: &mut Run, id: &str, state: &State) -> Result<(), StoreError> {
         let mut published = true;
-        let notices = state.notices.iter().map(String::as_str).filter(|_| !tuning::planted!(NoticeForgotten));
+        let notices = state.notices.iter().map(String::as_str);
         for notice in notices.chain(["notice-ended"]) {
             self.perform_if_due(run, id, notice).await?;
             let row = self.store.table.get(&stored::action_key(id, notice)).await?;
@@ -298,9 +291,6 @@ where
     }
 
     async fn remove_from_active(&self, id: &str) -> Result<(), StoreError> {
-        if tuning::planted!(EndedStaysActive) {
-            return Ok(());
-        }
         let key = stored::active_row(id).key;
         Ok(self.store.table.write(Write::Delete(key, Condition::Always)).await?)
     }
@@ -338,9 +328,6 @@ fn open_pool_actions(state: &State) -> Vec<String> {
 
 /// Returns the actions of a tuning as a whole whose outcome its state waits for.
 fn open_tuning_actions(state: &State) -> Vec<String> {
-    if tuning::planted!(NoticeForgotten) {
-        return Vec::new();
-    }
     let grants = &state.grants;
     let asking = grants.open.map(|n| format!("grant-{n}"));
     let returns = grants.returns.iter().map(|n| format!("return-{n}"));

@@ -75,11 +75,7 @@ impl Request {
         members.insert("StoppingCondition".to_owned(), self.stopping_condition(job.limits));
         if let Some(Value::Object(checkpoints)) = members.get_mut("CheckpointConfig") {
             let prefix = self.checkpoint_uri().unwrap_or_default().trim_end_matches('/');
-            let uri = if tuning::planted!(CheckpointPrefixOfAttempt) {
-                format!("{prefix}/{}/{}/", job.tuning_id, job.name)
-            } else {
-                format!("{prefix}/{}/{:05}/", job.tuning_id, job.trial)
-            };
+            let uri = format!("{prefix}/{}/{:05}/", job.tuning_id, job.trial);
             checkpoints.insert("S3Uri".to_owned(), Value::String(uri));
             checkpoints.entry("LocalPath").or_insert_with(|| json!(CHECKPOINTS));
         }

@@ -1,0 +1,120 @@
+//! Mutants: the ports of a process, with the planted bug that is on.
+//!
+//! A bug at a port drops, alters, duplicates or forges what crosses it, so the use cases under test are the ones that
+//! are deployed. The bugs are listed in [`tuning::planted`]. At most one is on.
+
+mod jobs;
+mod table;
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tuning::planted::{Mutation, is_on};
+use use_cases::perform::TRIAL_DECISION;
+use use_cases::ports::table::Write;
+use use_cases::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
+
+use crate::site::Function;
+use crate::world::ports::Port;
+use crate::world::{Shared, lock};
+
+/// All ports of one process, with the planted bug that is on.
+#[derive(Debug, Clone)]
+pub(crate) struct Mutant {
+    port: Port,
+    memory: Arc<Mutex<Memory>>,
+}
+
+/// What a process did before a call.
+#[derive(Debug, Default)]
+struct Memory {
+    /// Name of the action that it has claimed.
+    claimed: Option<String>,
+    /// A claim that it believes to be stored.
+    withheld: Option<Write>,
+    /// The time at which its clock stands still.
+    still_at: Option<Millis>,
+    /// The request of its last create.
+    created: Value,
+    /// Whether its last create was refused.
+    refused: bool,
+    /// Whether the job of its last stop did not exist.
+    stop_not_found: bool,
+    /// Whether the last row that it read is that of a cancelled start.
+    start_cancelled: bool,
+    /// The money that a month has granted, in micro-dollars, when the process saw none.
+    granted: i64,
+}
+
+impl Memory {
+    /// Returns whether the process has claimed an action of kind `kind`, for example `stop`.
+    fn has_claimed(&self, kind: &str) -> bool {
+        self.claimed.as_deref().is_some_and(|action| is_of_kind(action, kind))
+    }
+}
+
+/// Returns whether `action` is of kind `kind`, for example `stop`.
+fn is_of_kind(action: &str, kind: &str) -> bool {
+    action.split('-').next() == Some(kind)
+}
+
+impl Deref for Mutant {
+    type Target = Port;
+
+    fn deref(&self) -> &Port {
+        &self.port
+    }
+}
+
+impl Mutant {
+    pub(crate) fn new(world: Shared, skew_ms: i64) -> Self {
+        Self { port: Port::new(world, skew_ms), memory: Arc::default() }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the running process is one of `function`.
+    fn runs(&self, function: Function) -> bool {
+        lock(&self.port.world).function == function
+    }
+
+    /// Returns whether the running process performs actions.
+    fn performs(&self) -> bool {
+        self.runs(Function::Actuator) || self.runs(Function::Sweeper)
+    }
+}
+
+impl Bus for Mutant {
+    async fn publish(&self, detail_type: &str, detail: &Value) -> Result<(), BusError> {
+        let is_notice = detail_type != TRIAL_DECISION;
+        if is_notice && self.runs(Function::Sweeper) && is_on(Mutation::NoticeForgotten) {
+            return Ok(());
+        }
+        self.port.publish(detail_type, detail).await
+    }
+}
+
+impl Prices for Mutant {
+    async fn instance_hour(&self, instance_type: &str) -> Result<Option<u64>, PricesError> {
+        self.port.instance_hour(instance_type).await
+    }
+
+    async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
+        self.port.volume_kilo_gib_hour().await
+    }
+}
+
+impl Clock for Mutant {
+    fn now(&self) -> Millis {
+        self.memory().still_at.unwrap_or_else(|| self.port.now())
+    }
+}
+
+impl Timer for Mutant {
+    async fn pause(&self, ms: Millis) {
+        self.port.pause(ms).await;
+    }
+}
