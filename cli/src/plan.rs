@@ -11,7 +11,7 @@ use hyperband::plan::Plan;
 use tuning::definition::{Definition, JobLimits};
 use tuning::money::MicroUsd;
 use wire::algorithm::Resume;
-use wire::request::{PriceAnswer, Request, RequestError};
+use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution};
 
 use crate::arguments::{self, Output};
 use crate::failure::{Exit, Failure};
@@ -19,7 +19,7 @@ use crate::output::{print_json, print_out_raw};
 use crate::run::ask;
 use crate::text::{duration, usd};
 use crate::warning::Warning;
-use simulate::{Execution, Outcome, Setting, expected, full_set, trials_of};
+use simulate::{Outcome, Setting, expected, full_set, trials_of};
 
 /// Epoch length without `--epoch-seconds`. It affects only the order in which trials reach rungs.
 const NOMINAL_EPOCH_MS: u64 = 60_000;
@@ -47,7 +47,8 @@ struct Brackets {
     plan: Plan,
     /// Trials of each bracket that the request's training jobs allow.
     shares: Vec<u32>,
-    execution: Execution,
+    min_resource: u32,
+    execution: RungExecution,
     /// Maximum number of training jobs.
     jobs: u32,
     /// Whether a promoted trial continues from its checkpoint.
@@ -98,10 +99,9 @@ impl Outlook {
     fn of(request: Request, startup_ms: u64, epoch_ms: Option<u64>) -> Result<Self, RequestError> {
         let definition = uncapped(&request)?;
         let cap = request.cap()?;
-        let hyperband = request
-            .plan()
-            .filter(|_| request.is_hyperband())
-            .map(|plan| Brackets::of(&request, plan, startup_ms, epoch_ms.unwrap_or(NOMINAL_EPOCH_MS)));
+        let epoch = epoch_ms.unwrap_or(NOMINAL_EPOCH_MS);
+        let hyperband =
+            request.hyperband().and_then(|hyperband| Brackets::of(&request, hyperband, startup_ms, epoch));
         let jobs = hyperband.as_ref().map_or_else(|| request.max_jobs(), |brackets| brackets.jobs);
         let worst = definition.worst_case(job_limits(&definition)).map(|one| {
             let all = MicroUsd(one.0.saturating_mul(u64::from(jobs)));
@@ -198,23 +198,23 @@ pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
 }
 
 impl Brackets {
-    fn of(request: &Request, plan: Plan, startup_ms: u64, epoch_ms: u64) -> Self {
-        let execution = Execution::of(request);
-        let given = request.at("HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs");
+    fn of(request: &Request, hyperband: Hyperband, startup_ms: u64, epoch_ms: u64) -> Option<Self> {
+        let plan = hyperband.plan()?.ok()?;
+        let execution = request.rung_execution();
         let set = full_set(&plan, execution);
-        let jobs = if given.is_some() { request.max_jobs() } else { set };
+        let jobs = if request.given_max_jobs().is_some() { request.max_jobs() } else { set };
         let resumes = resumes(request);
         let instances = request.instance_count().max(1);
-        let most = request.at("Controller.MaxInstances").and_then(serde_json::Value::as_u64);
-        let held = most.map_or(u32::MAX, |most| u32::try_from(most).unwrap_or(u32::MAX) / instances);
+        let held = request.max_instances().map_or(u32::MAX, |most| most / instances);
         let workers = request.max_parallel().min(held).max(1);
         let setting =
             |jobs, trials| Setting { plan: &plan, jobs, trials, workers, startup_ms, epoch_ms, resumes };
         let whole = |execution| expected(execution, &setting(full_set(&plan, execution), plan.trials()));
-        let (stop, promote) = (whole(Execution::Stop), whole(Execution::Promote));
+        let (stop, promote) = (whole(RungExecution::Stop), whole(RungExecution::Promote));
         let own = expected(execution, &setting(jobs, jobs));
         let shares = fill::shares(&plan, trials_of(&plan, execution, jobs).min(plan.trials()));
-        Self { plan, shares, execution, jobs, resumes, stop, promote, own }
+        let min_resource = hyperband.min_resource;
+        Some(Self { plan, shares, min_resource, execution, jobs, resumes, stop, promote, own })
     }
 
     /// Returns a sentence that says which `RungExecution` is cheaper.

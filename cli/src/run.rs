@@ -55,8 +55,11 @@ pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
         reject_other_active(&data.store, request.name()).await?;
     }
     let mut signals = Signals::listen()?;
-    let seed = request.at("HyperParameterTuningJobConfig.RandomSeed").and_then(serde_json::Value::as_u64);
-    let config = HostConfig { command: program, seed: seed.unwrap_or(0), ..session::config(&options)? };
+    let config = HostConfig {
+        command: program,
+        seed: request.random_seed().unwrap_or(0),
+        ..session::config(&options)?
+    };
     let host = tokio::select! {
         host = Host::open(config) => host.map_err(|error| open_failure(error, &data_dir))?,
         () = signals.next() => return Ok(Exit::Interrupted),

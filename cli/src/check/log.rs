@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Read};
 
-use serde_json::Value;
 use wire::algorithm::Metric;
 use wire::events::logs::{Explanation, MetricPattern};
 use wire::request::Request;
@@ -26,7 +25,8 @@ pub(super) struct Findings {
     objective: String,
     /// Number of the first epoch (`EpochBase`). `None` if the request has no `EpochPattern`.
     base: Option<u32>,
-    is_hyperband: bool,
+    /// Whether the strategy compares values of several epochs.
+    compares_epochs: bool,
 }
 
 /// The matches of one pattern.
@@ -98,7 +98,7 @@ pub(super) fn read(request: &Request, mut log: impl BufRead) -> io::Result<Findi
         metrics: found,
         objective,
         base: base.map(|epochs| epochs.base),
-        is_hyperband: request.is_hyperband(),
+        compares_epochs: request.hyperband().is_some(),
     })
 }
 
@@ -121,11 +121,9 @@ fn next(log: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 
 /// Returns the metric definitions of the request, and the built-in pattern of the objective if it has no definition.
 fn patterns(request: &Request) -> Vec<Found> {
-    let text =
-        |definition: &Value, member: &str| definition.get(member).and_then(Value::as_str).map(str::to_owned);
-    let given = request.metric_definitions().iter();
+    let given = request.metric_patterns();
     let mut named: Vec<(String, String)> =
-        given.filter_map(|one| Some((text(one, "Name")?, text(one, "Regex")?))).collect();
+        given.map(|(name, regex)| (name.to_owned(), regex.to_owned())).collect();
     let objective = request.objective_metric();
     if !named.iter().any(|(name, _)| name == objective)
         && let Some(regex) = request.built_in_metric().map(Metric::pattern)
@@ -264,7 +262,7 @@ impl Findings {
 
     /// Warns of an objective that is logged once: Hyperband compares intermediate values.
     fn single_value(&self, found: &Found) -> Option<Warning> {
-        (self.is_hyperband && found.matched == 1 && self.lines > 1).then(|| {
+        (self.compares_epochs && found.matched == 1 && self.lines > 1).then(|| {
             Warning::new(
                 "ObjectiveOnceInLog",
                 format!(

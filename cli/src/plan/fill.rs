@@ -3,7 +3,7 @@
 use hyperband::plan::{BracketPlan, Plan};
 use wire::request::Request;
 
-use crate::plan::simulate::{Execution, full_set, trials_of};
+use crate::plan::simulate::{full_set, trials_of};
 use crate::warning::Warning;
 
 /// Largest reduction factor to suggest.
@@ -23,9 +23,10 @@ pub(super) fn shares(plan: &Plan, trials: u32) -> Vec<u32> {
 
 /// Returns a warning if no bracket is filled.
 pub(crate) fn warning(request: &Request) -> Option<Warning> {
-    let plan = request.plan().filter(|_| request.is_hyperband())?;
+    let hyperband = request.hyperband()?;
+    let plan = hyperband.plan()?.ok()?;
     let jobs = request.max_jobs();
-    let execution = Execution::of(request);
+    let execution = request.rung_execution();
     let started = shares(&plan, trials_of(&plan, execution, jobs).min(plan.trials()));
     let brackets = plan.brackets().iter().map(BracketPlan::trials);
     if started.iter().zip(brackets).any(|(count, trials)| *count >= trials) {
@@ -38,7 +39,7 @@ pub(crate) fn warning(request: &Request) -> Option<Warning> {
     );
     let full =
         format!("Set MaxNumberOfTrainingJobs to {}, one full set of brackets", full_set(&plan, execution));
-    let advice = match suggestions(request.min_resource(), plan.max_resource(), plan.eta(), jobs).as_slice() {
+    let advice = match suggestions(hyperband.min_resource, plan.max_resource(), plan.eta(), jobs).as_slice() {
         [] => format!("{full}. No single other change fits {jobs} jobs."),
         others => format!("{full}. Or keep {jobs} and set {}.", others.join(", or ")),
     };

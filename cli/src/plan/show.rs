@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use tuning::money::MicroUsd;
+use wire::request::RungExecution;
 
-use super::{Brackets, Execution, Outcome, Outlook};
+use super::{Brackets, Outcome, Outlook};
 use crate::text::{clean, duration, table, usd};
 use crate::warning;
 
@@ -19,7 +20,7 @@ pub(super) fn text(outlook: &Outlook) -> String {
             let _ = writeln!(
                 text,
                 "{name}: Hyperband from {} to {} epochs, reduction factor {}\n\n{}",
-                outlook.request.min_resource(),
+                brackets.min_resource,
                 brackets.plan.max_resource(),
                 brackets.plan.eta(),
                 rung_table(brackets)
@@ -29,7 +30,7 @@ pub(super) fn text(outlook: &Outlook) -> String {
         None => {
             let _ = writeln!(
                 text,
-                "{name}: {} without brackets: each of the {} training jobs runs to its end",
+                "{name}: {:?} without brackets: each of the {} training jobs runs to its end",
                 outlook.request.strategy(),
                 outlook.request.max_jobs()
             );
@@ -65,10 +66,10 @@ fn comparison(outlook: &Outlook, brackets: &Brackets) -> String {
         Some(epoch) => format!("{} per start-up, {} per epoch", time(outlook.startup_ms), time(epoch)),
         None => "add --epoch-seconds for times".to_owned(),
     };
-    let row = |execution: Execution, outcome: &Outcome| {
+    let row = |execution: RungExecution, outcome: &Outcome| {
         let own = if execution == brackets.execution { " (this request)" } else { "" };
         let mut row =
-            vec![format!("{}{own}", execution.name()), outcome.jobs.to_string(), outcome.epochs.to_string()];
+            vec![format!("{execution:?}{own}"), outcome.jobs.to_string(), outcome.epochs.to_string()];
         if outlook.epoch_ms.is_some() {
             row.push(time(outcome.billed_ms));
             row.push(time(outcome.wall_ms));
@@ -76,7 +77,7 @@ fn comparison(outlook: &Outlook, brackets: &Brackets) -> String {
         row.extend(outlook.cost(outcome).map(usd));
         row
     };
-    let rows = [row(Execution::Stop, &brackets.stop), row(Execution::Promote, &brackets.promote)];
+    let rows = [row(RungExecution::Stop, &brackets.stop), row(RungExecution::Promote, &brackets.promote)];
     let head = ["RUNG EXECUTION", "JOBS", "EPOCHS", "BILLED", "WALL TIME", "EXPECTED COST"];
     let columns = head.iter().take(rows[0].len()).copied().collect::<Vec<_>>();
     format!(
@@ -117,8 +118,8 @@ fn own(outlook: &Outlook) -> String {
 
 fn full(brackets: &Brackets) -> &Outcome {
     match brackets.execution {
-        Execution::Stop => &brackets.stop,
-        Execution::Promote => &brackets.promote,
+        RungExecution::Stop => &brackets.stop,
+        RungExecution::Promote => &brackets.promote,
     }
 }
 
@@ -163,10 +164,10 @@ pub(super) fn json(outlook: &Outlook) -> Value {
     });
     if let Some(brackets) = &outlook.hyperband {
         let plan = &brackets.plan;
-        shown["MinResource"] = json!(request.min_resource());
+        shown["MinResource"] = json!(brackets.min_resource);
         shown["MaxResource"] = json!(plan.max_resource());
         shown["ReductionFactor"] = json!(plan.eta());
-        shown["RungExecution"] = json!(brackets.execution.name());
+        shown["RungExecution"] = json!(brackets.execution);
         shown["MaxNumberOfTrainingJobs"] = json!(brackets.jobs);
         shown["Brackets"] = bracket_list(brackets);
         let outcome = |outcome: &Outcome| outcome_json(outlook, outcome);

@@ -10,37 +10,12 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use hyperband::plan::Plan;
 use hyperband::ranking::{Direction, Score};
 use hyperband::rung::Rung;
-use wire::request::Request;
+use wire::request::RungExecution;
 
 /// Maximum number of simulated runs. The result is their mean.
 const RUNS_MAX: u32 = 20;
 /// Maximum number of trials over all runs. Plans with many trials get fewer runs.
 const TRIALS_SIMULATED: u32 = 20_000;
-
-/// The `RungExecution` of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Execution {
-    /// A job trains until it is stopped at a rung.
-    Stop,
-    /// A job ends at its rung. A promotion starts a new job.
-    Promote,
-}
-
-impl Execution {
-    /// Returns the value of the request.
-    pub(crate) fn of(request: &Request) -> Self {
-        let promote = request.at("Controller.RungExecution").is_some_and(|execution| execution == "Promote");
-        if promote { Self::Promote } else { Self::Stop }
-    }
-
-    /// Returns the name in requests.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Stop => "Stop",
-            Self::Promote => "Promote",
-        }
-    }
-}
 
 /// The input of a simulation.
 #[derive(Debug, Clone, Copy)]
@@ -70,14 +45,14 @@ pub(crate) struct Outcome {
 }
 
 /// Returns the mean outcome of several runs.
-pub(crate) fn expected(execution: Execution, setting: &Setting<'_>) -> Outcome {
+pub(crate) fn expected(execution: RungExecution, setting: &Setting<'_>) -> Outcome {
     let trials = setting.trials.min(setting.jobs).max(1);
     let runs = u64::from((TRIALS_SIMULATED / trials).clamp(1, RUNS_MAX));
     let mut sum = Outcome::default();
     for seed in 0..runs {
         let one = match execution {
-            Execution::Stop => stopping(setting, seed),
-            Execution::Promote => promoting(setting, seed),
+            RungExecution::Stop => stopping(setting, seed),
+            RungExecution::Promote => promoting(setting, seed),
         };
         sum.jobs += one.jobs;
         sum.epochs += one.epochs;
@@ -199,17 +174,17 @@ impl Outcome {
 }
 
 /// Returns the number of training jobs of one full set of brackets.
-pub(crate) fn full_set(plan: &Plan, execution: Execution) -> u32 {
+pub(crate) fn full_set(plan: &Plan, execution: RungExecution) -> u32 {
     let slots =
         |bracket: &hyperband::plan::BracketPlan| bracket.rungs().iter().map(|rung| rung.slots).sum::<u32>();
     match execution {
-        Execution::Stop => plan.trials(),
-        Execution::Promote => plan.brackets().iter().map(slots).sum(),
+        RungExecution::Stop => plan.trials(),
+        RungExecution::Promote => plan.brackets().iter().map(slots).sum(),
     }
 }
 
 /// Returns how many trials `jobs` training jobs suffice for, including promotions, in proportion to a full set.
-pub(crate) fn trials_of(plan: &Plan, execution: Execution, jobs: u32) -> u32 {
+pub(crate) fn trials_of(plan: &Plan, execution: RungExecution, jobs: u32) -> u32 {
     let trials = u64::from(jobs) * u64::from(plan.trials()) / u64::from(full_set(plan, execution).max(1));
     u32::try_from(trials).unwrap_or(u32::MAX)
 }
@@ -243,7 +218,7 @@ mod tests {
     use super::*;
 
     fn setting(plan: &Plan, workers: u32) -> Setting<'_> {
-        let (jobs, trials) = (full_set(plan, Execution::Promote), plan.trials());
+        let (jobs, trials) = (full_set(plan, RungExecution::Promote), plan.trials());
         Setting { plan, jobs, trials, workers, startup_ms: 10, epoch_ms: 1, resumes: true }
     }
 
@@ -251,11 +226,11 @@ mod tests {
     fn promote_trains_exactly_the_epochs_of_the_plan() {
         let plan = Plan::hyperband(1, 9, 3).unwrap();
         // 9 x 1 + 3 x 2 + 1 x 6, 5 x 3 + 1 x 6, 3 x 9 epochs.
-        let outcome = expected(Execution::Promote, &setting(&plan, 1));
+        let outcome = expected(RungExecution::Promote, &setting(&plan, 1));
         assert_eq!((outcome.jobs, outcome.epochs), (9 + 3 + 1 + 5 + 1 + 3, 9 + 6 + 6 + 15 + 6 + 27));
         assert_eq!(outcome.billed_ms, 22 * 10 + 69);
         assert_eq!(outcome.wall_ms, outcome.billed_ms, "one at a time");
-        let restarted = expected(Execution::Promote, &Setting { resumes: false, ..setting(&plan, 1) });
+        let restarted = expected(RungExecution::Promote, &Setting { resumes: false, ..setting(&plan, 1) });
         assert_eq!(
             restarted.epochs,
             9 + 9 + 9 + 15 + 9 + 27,
@@ -266,7 +241,7 @@ mod tests {
     #[test]
     fn stop_starts_each_trial_once_and_trains_at_least_the_epochs_of_promote() {
         let plan = Plan::hyperband(1, 9, 3).unwrap();
-        let outcome = expected(Execution::Stop, &setting(&plan, 4));
+        let outcome = expected(RungExecution::Stop, &setting(&plan, 4));
         assert_eq!(outcome.jobs, 17);
         // At least the epochs of Promote, and fewer than all epochs of all trials.
         assert!((69..17 * 9).contains(&outcome.epochs), "{outcome:?}");
@@ -279,23 +254,23 @@ mod tests {
         let plan = Plan::hyperband(1, 9, 3).unwrap();
         for jobs in [1, 5, 12, 40] {
             let limited = Setting { jobs, trials: jobs, ..setting(&plan, 3) };
-            assert_eq!(expected(Execution::Stop, &limited).jobs, u64::from(jobs));
-            assert_eq!(expected(Execution::Promote, &limited).jobs, u64::from(jobs));
+            assert_eq!(expected(RungExecution::Stop, &limited).jobs, u64::from(jobs));
+            assert_eq!(expected(RungExecution::Promote, &limited).jobs, u64::from(jobs));
         }
     }
 
     #[test]
     fn with_a_single_rung_stop_and_promote_are_the_same() {
         let plan = Plan::hyperband(9, 9, 3).unwrap();
-        let stop = expected(Execution::Stop, &setting(&plan, 2));
-        assert_eq!(stop, expected(Execution::Promote, &setting(&plan, 2)));
+        let stop = expected(RungExecution::Stop, &setting(&plan, 2));
+        assert_eq!(stop, expected(RungExecution::Promote, &setting(&plan, 2)));
         assert_eq!(stop, Outcome { jobs: 1, epochs: 9, billed_ms: 19, wall_ms: 19 });
     }
 
     #[test]
     fn the_same_setting_gives_the_same_outcome() {
         let plan = Plan::hyperband(1, 81, 3).unwrap();
-        for execution in [Execution::Stop, Execution::Promote] {
+        for execution in [RungExecution::Stop, RungExecution::Promote] {
             assert_eq!(expected(execution, &setting(&plan, 7)), expected(execution, &setting(&plan, 7)));
         }
     }
@@ -304,7 +279,7 @@ mod tests {
     fn the_largest_tuning_can_be_simulated() {
         let plan = Plan::hyperband(1, 20_000, 2).unwrap();
         let largest = Setting { jobs: 10_000, trials: 10_000, ..setting(&plan, 100) };
-        for execution in [Execution::Stop, Execution::Promote] {
+        for execution in [RungExecution::Stop, RungExecution::Promote] {
             assert_eq!(expected(execution, &largest).jobs, 10_000);
         }
     }

@@ -11,7 +11,6 @@ use crate::space::{Configuration, Space};
 
 /// How points are spread over a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum SamplerKind {
     /// Independent uniform points. The seed of a trial is `child(seed, "random", trial)`.
     Random,

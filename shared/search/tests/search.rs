@@ -218,7 +218,7 @@ fn the_stored_form_is_pinned_and_validated_when_read() {
     let configuration = configuration([("lr", "0.25"), ("batch", "7")]);
     assert_eq!(serde_json::to_string(&configuration).unwrap(), r#"{"batch":"7","lr":"0.25"}"#);
     assert_eq!(serde_json::from_str::<Configuration>(r#"{"lr":"0.25","batch":"7"}"#).unwrap(), configuration);
-    assert_eq!(serde_json::to_string(&SamplerKind::Sobol).unwrap(), r#""sobol""#);
+    assert_eq!(serde_json::to_string(&SamplerKind::Sobol).unwrap(), r#""Sobol""#);
     assert_eq!(serde_json::to_string(&ScalingType::ReverseLogarithmic).unwrap(), r#""ReverseLogarithmic""#);
 }
 

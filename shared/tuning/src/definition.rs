@@ -243,6 +243,14 @@ impl Definition {
         }
     }
 
+    /// Returns the brackets in which trials are compared; `None` where each trial runs to its own end.
+    pub fn compared(&self) -> Option<Plan> {
+        match self.strategy {
+            Strategy::Hyperband { .. } => Some(self.plan()),
+            Strategy::Random => None,
+        }
+    }
+
     /// Returns how the trials of a bracket are promoted; `None` where running jobs are stopped instead.
     pub fn promotes(&self) -> Option<Scheduling> {
         match (self.rungs, self.strategy) {

@@ -186,10 +186,7 @@ fn objectives(state: &State) -> ObjectiveCounters {
 }
 
 fn brackets(tuning: &Tuning, state: &State) -> Vec<BracketView> {
-    let plan = tuning.definition.plan();
-    if !tuning.request.is_hyperband() {
-        return Vec::new();
-    }
+    let Some(plan) = tuning.definition.compared() else { return Vec::new() };
     let promotes = tuning.definition.promotes().is_some();
     let compared = |(bracket, rung): (usize, usize)| {
         let (arrived, went_on) = state.rung_totals(bracket, rung);

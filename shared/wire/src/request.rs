@@ -6,9 +6,8 @@
 //! accessors never fail: a field that is missing or has the wrong type counts as absent or takes its default.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use hyperband::plan::Plan;
+use hyperband::plan::{Plan, PlanError};
 use serde_json::{Map, Value};
 use tuning::definition::Objective;
 use tuning::limits::MAX_TRAINING_JOBS;
@@ -16,6 +15,8 @@ use tuning::limits::MAX_TRAINING_JOBS;
 use crate::constraint;
 
 mod define;
+mod error;
+mod fields;
 mod job;
 mod json;
 mod lift;
@@ -23,7 +24,12 @@ mod metric;
 mod ranges;
 mod usd;
 
+use fields::{Distribution, Field, Fields, Instances, Refit};
+
 pub use define::PriceAnswer;
+pub use error::{ErrorCode, RequestError, Violation};
+pub(crate) use fields::{EarlyStopping, SpotFallback};
+pub use fields::{RungExecution, Strategy};
 pub use job::TrainingJob;
 pub(crate) use lift::{Source, append_sources, is_controller_tag, violations as lift_violations};
 pub use metric::{PatternError, compile_pattern};
@@ -61,6 +67,26 @@ const DEFAULT_RUNTIME_SECONDS: u64 = 86_400;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     body: Value,
+    fields: Fields,
+}
+
+/// The settings of Hyperband.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hyperband {
+    /// `MinResource`; the default is 1.
+    pub min_resource: u32,
+    /// `MaxResource`, else the number from the static hyperparameters, else the built-in algorithm's default. `None` if
+    /// none of them has a number.
+    pub max_resource: Option<u32>,
+    /// `ReductionFactor`; the default is 3.
+    pub reduction_factor: u32,
+}
+
+impl Hyperband {
+    /// Returns the plan of brackets and rungs, or why the numbers make none; `None` without `MaxResource`.
+    pub fn plan(self) -> Option<Result<Plan, PlanError>> {
+        Some(Plan::hyperband(self.min_resource, self.max_resource?, self.reduction_factor))
+    }
 }
 
 /// One choice of instances for a training job.
@@ -74,74 +100,19 @@ pub struct InstanceChoice<'a> {
     pub volume_gib: u32,
 }
 
-/// One violation in a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// Path of the field, as in the request; empty for the request as a whole.
-    pub path: String,
-    /// The message, with the path, the invalid value, the expectation and a fix.
-    pub message: String,
-}
-
-/// The code of an error, as AWS names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorCode {
-    /// The request violates a constraint.
-    ValidationException,
-    /// The body is not a JSON object.
-    SerializationException,
-}
-
-impl ErrorCode {
-    /// Returns the name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ValidationException => "ValidationException",
-            Self::SerializationException => "SerializationException",
+impl<'a> InstanceChoice<'a> {
+    fn of(given: &'a Instances) -> Self {
+        Self {
+            instance_type: given.instance_type.as_deref().unwrap_or_default(),
+            count: given.count.unwrap_or(1),
+            volume_gib: given.volume_gib.unwrap_or(0),
         }
     }
-}
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Why a request is rejected. Return it with HTTP status 400, `code` and `message`, and store nothing. A retry of the
-/// same request fails in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct RequestError {
-    /// Error code of the response.
-    pub code: ErrorCode,
-    /// Message of the response.
-    pub message: String,
-    /// The listed violations, for programs. Empty for [`ErrorCode::SerializationException`].
-    pub violations: Vec<Violation>,
 }
 
 /// Reads a body as JSON within the bounds of a request.
 pub(crate) fn read_body(body: &[u8]) -> Result<Value, RequestError> {
     json::read(body).map_err(RequestError::serialization)
-}
-
-impl RequestError {
-    /// Returns the error for one or more violations.
-    pub fn validation(violations: Vec<Violation>) -> Self {
-        constraint::report(violations, 0)
-    }
-
-    /// Returns the error for one field. `message` names the invalid value, the expectation and a fix; the path is
-    /// appended.
-    pub fn field(path: &str, message: &str) -> Self {
-        let message = format!("{message} (at '{path}')");
-        Self::validation(vec![Violation { path: path.to_owned(), message }])
-    }
-
-    fn serialization(message: String) -> Self {
-        Self { code: ErrorCode::SerializationException, message, violations: Vec::new() }
-    }
 }
 
 impl Request {
@@ -154,7 +125,7 @@ impl Request {
     /// Validates a request that is already JSON.
     pub fn check(mut body: Value) -> Result<Self, RequestError> {
         lift::lift(&mut body);
-        let mut request = Self { body };
+        let mut request = Self::from_stored(body);
         constraint::check(&request)?;
         json::drop_nulls(&mut request.body);
         Ok(request)
@@ -163,7 +134,7 @@ impl Request {
     /// Restores a request from the stored [`Request::body`]. It is not validated again, since a tuning job keeps the
     /// rules of the release that accepted it.
     pub fn from_stored(body: Value) -> Self {
-        Self { body }
+        Self { fields: Fields::read(Some(&body)), body }
     }
 
     /// Returns the JSON for storage.
@@ -171,37 +142,16 @@ impl Request {
         &self.body
     }
 
+    /// Returns the fields, for validation.
+    pub(crate) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
     /// Returns the value at a path of member names, unless it is missing or null.
     pub fn at(&self, path: &str) -> Option<&Value> {
         path.split('.')
             .try_fold(&self.body, |value, member| value.get(member))
             .filter(|value| !value.is_null())
-    }
-
-    pub(crate) fn text(&self, path: &str) -> Option<&str> {
-        self.at(path).and_then(Value::as_str)
-    }
-
-    pub(crate) fn integer(&self, path: &str) -> Option<i64> {
-        self.at(path).and_then(Value::as_i64)
-    }
-
-    /// Returns `KeepAlivePeriodInSeconds`, the seconds for which instances are kept for the next job; 0 = not kept.
-    pub fn keep_alive_seconds(&self) -> u64 {
-        let seconds = self.integer("TrainingJobDefinition.ResourceConfig.KeepAlivePeriodInSeconds");
-        seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|_| !self.is_spot()).unwrap_or(0)
-    }
-
-    pub(crate) fn count(&self, path: &str) -> Option<u32> {
-        self.integer(path).and_then(|number| u32::try_from(number).ok())
-    }
-
-    pub(crate) fn seconds(&self, path: &str) -> Option<u64> {
-        self.at(path).and_then(Value::as_u64)
-    }
-
-    pub(crate) fn flag(&self, path: &str) -> bool {
-        self.at(path).and_then(Value::as_bool).unwrap_or(false)
     }
 
     pub(crate) fn list(&self, path: &str) -> &[Value] {
@@ -214,45 +164,38 @@ impl Request {
 
     /// Returns `HyperParameterTuningJobName`.
     pub fn name(&self) -> &str {
-        self.text("HyperParameterTuningJobName").unwrap_or_default()
+        self.fields.name.as_deref().unwrap_or_default()
     }
 
     /// Returns `Strategy`.
-    pub fn strategy(&self) -> &str {
-        self.text("HyperParameterTuningJobConfig.Strategy").unwrap_or_default()
+    pub fn strategy(&self) -> Strategy {
+        self.fields.config.strategy.unwrap_or_default()
     }
 
-    /// Returns whether the strategy is Hyperband.
-    pub fn is_hyperband(&self) -> bool {
-        self.strategy() == "Hyperband"
+    /// Returns the settings of Hyperband; `None` for another strategy.
+    pub fn hyperband(&self) -> Option<Hyperband> {
+        match self.strategy() {
+            Strategy::Hyperband => Some(Hyperband {
+                min_resource: self.fields.config.settings.hyperband.min_resource.unwrap_or(1),
+                max_resource: self.max_resource(),
+                reduction_factor: self.fields.controller.reduction_factor.unwrap_or(3),
+            }),
+            Strategy::Random => None,
+        }
     }
 
     /// Returns the name of the objective metric.
     pub fn objective_metric(&self) -> &str {
-        self.text("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.MetricName")
-            .unwrap_or_default()
+        self.fields.config.objective.metric_name.as_deref().unwrap_or_default()
     }
 
     /// Returns the direction of the objective metric.
     pub fn objective(&self) -> Objective {
-        match self.text("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.Type") {
-            Some("Minimize") => Objective::Minimize,
-            _ => Objective::Maximize,
-        }
+        self.fields.config.objective.direction.unwrap_or(Objective::Maximize)
     }
 
-    /// Returns `MinResource`; the default is 1.
-    pub fn min_resource(&self) -> u32 {
-        self.count(&config("StrategyConfig.HyperbandStrategyConfig.MinResource")).unwrap_or(1)
-    }
-
-    /// Returns `MaxResource`, else the number from the static hyperparameters, else the built-in algorithm's default.
-    /// `None` if none of them has a number, or if the strategy is not Hyperband.
-    pub fn max_resource(&self) -> Option<u32> {
-        if !self.is_hyperband() {
-            return None;
-        }
-        let given = self.count(&config("StrategyConfig.HyperbandStrategyConfig.MaxResource"));
+    fn max_resource(&self) -> Option<u32> {
+        let given = self.fields.config.settings.hyperband.max_resource;
         given
             .or_else(|| self.inferred_max_resource().map(|(_, number)| number))
             .or_else(|| self.default_max_resource().map(|(_, number)| number))
@@ -281,43 +224,56 @@ impl Request {
         resource.default.filter(|_| !given).map(|default| (resource.name, default))
     }
 
-    /// Returns `ReductionFactor`; the default is 3.
-    pub fn reduction_factor(&self) -> u32 {
-        self.count("Controller.ReductionFactor").unwrap_or(3)
-    }
-
     /// Returns the plan of brackets and rungs, or `None` if the resources or the reduction factor are invalid.
     pub fn plan(&self) -> Option<Plan> {
-        if self.is_hyperband() {
-            Plan::hyperband(self.min_resource(), self.max_resource()?, self.reduction_factor()).ok()
-        } else {
-            Some(Plan::without_stopping(None))
+        match self.hyperband() {
+            Some(hyperband) => hyperband.plan()?.ok(),
+            None => Some(Plan::without_stopping(None)),
         }
+    }
+
+    /// Returns `MaxNumberOfTrainingJobs` as the request sets it.
+    pub fn given_max_jobs(&self) -> Option<u32> {
+        self.fields.config.limits.jobs
     }
 
     /// Returns `MaxNumberOfTrainingJobs`. The default is the number of jobs of one full set of brackets, in which each
     /// promotion is one job, plus one for the refit.
     pub fn max_jobs(&self) -> u32 {
-        let given = self.count(&config("ResourceLimits.MaxNumberOfTrainingJobs"));
         let set = |plan: Plan| if self.promotes() { plan.jobs() } else { plan.trials() };
         let set = || self.plan().map(set).map(|jobs| jobs.saturating_add(u32::from(self.refits())));
-        given.or_else(set).unwrap_or(1).min(MAX_TRAINING_JOBS)
+        self.given_max_jobs().or_else(set).unwrap_or(1).min(MAX_TRAINING_JOBS)
+    }
+
+    /// Returns `RandomSeed`.
+    pub fn random_seed(&self) -> Option<u64> {
+        self.fields.config.random_seed
     }
 
     /// Returns whether the best configuration is trained again at the end.
     pub fn refits(&self) -> bool {
-        self.text("Controller.Refit") == Some("Best")
+        self.fields.controller.refit == Some(Refit::Best)
+    }
+
+    /// Returns `RungExecution`.
+    pub fn rung_execution(&self) -> RungExecution {
+        self.fields.controller.rung_execution.unwrap_or_default()
     }
 
     /// Returns whether each promotion of a trial to the next rung starts a new job, instead of jobs being stopped at a
     /// rung.
     pub fn promotes(&self) -> bool {
-        self.is_hyperband() && self.text("Controller.RungExecution") == Some("Promote")
+        self.hyperband().is_some() && self.rung_execution() == RungExecution::Promote
     }
 
     /// Returns `MaxParallelTrainingJobs`.
     pub fn max_parallel(&self) -> u32 {
-        self.count(&config("ResourceLimits.MaxParallelTrainingJobs")).unwrap_or(1)
+        self.fields.config.limits.parallel.unwrap_or(1)
+    }
+
+    /// Returns `MaxInstances`.
+    pub fn max_instances(&self) -> Option<u32> {
+        self.fields.controller.max_instances
     }
 
     /// Returns the value of a static hyperparameter.
@@ -326,108 +282,141 @@ impl Request {
     }
 
     pub(crate) fn static_hyperparameters(&self) -> Option<&Map<String, Value>> {
-        self.object("TrainingJobDefinition.StaticHyperParameters")
+        self.fields.job.static_hyperparameters.as_ref()
     }
 
     /// Returns the hyperparameter in which each training job gets its number of epochs:
     /// `Controller.ResourceHyperParameter`, else that of the built-in algorithm. The latter is `None` if the request
     /// tunes it, or sets it and does not use `RungExecution` `Promote`, whose jobs must end at their rungs.
     pub fn resource_hyperparameter(&self) -> Option<&str> {
-        self.text("Controller.ResourceHyperParameter").or_else(|| {
+        self.fields.controller.resource_hyperparameter.as_deref().or_else(|| {
             let algorithm = self.built_in().filter(|algorithm| algorithm.emits_while_running())?;
             let name = algorithm.resource?.name;
-            let promotes = self.text("Controller.RungExecution") == Some("Promote");
-            let set = self.static_hyperparameter(name).is_some() && !promotes;
+            let set = match self.rung_execution() {
+                RungExecution::Stop => self.static_hyperparameter(name).is_some(),
+                RungExecution::Promote => false,
+            };
             (!set && !self.is_tuned(name)).then_some(name)
         })
     }
 
     /// Returns whether a range of the request has this name.
     pub fn is_tuned(&self, name: &str) -> bool {
-        let lists = ["IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges"];
-        let mut ranges = lists.iter().flat_map(|list| self.list(&config(&format!("ParameterRanges.{list}"))));
-        ranges.any(|range| range.get("Name").and_then(Value::as_str) == Some(name))
+        let ranges = &self.fields.config.ranges;
+        let mut all = ranges.integer.iter().chain(&ranges.continuous).chain(&ranges.categorical);
+        all.any(|range| range.name.as_deref() == Some(name))
     }
 
     /// Returns the choices of instances in order of preference: the entries of `InstanceConfigs`, else the flat fields
     /// of either resource configuration. Never empty.
     pub fn instance_choices(&self) -> Vec<InstanceChoice<'_>> {
-        let configs = self.list("TrainingJobDefinition.HyperParameterTuningResourceConfig.InstanceConfigs");
-        let count = |index: usize, member: &str| {
-            let number = self.resources(index, member).and_then(Value::as_u64);
-            number.and_then(|number| u32::try_from(number).ok())
-        };
-        let choice = |index: usize| InstanceChoice {
-            instance_type: self.resources(index, "InstanceType").and_then(Value::as_str).unwrap_or_default(),
-            count: count(index, "InstanceCount").unwrap_or(1),
-            volume_gib: count(index, "VolumeSizeInGB").unwrap_or(0),
-        };
-        (0..configs.len().max(1)).map(choice).collect()
+        let others = self.fields.job.tuning_resources.choices.iter().skip(1);
+        std::iter::once(self.first_choice()).chain(others.map(InstanceChoice::of)).collect()
+    }
+
+    /// Returns the first choice of instances.
+    pub fn first_choice(&self) -> InstanceChoice<'_> {
+        let job = &self.fields.job;
+        let (flat, tuning) = (&job.instances, &job.tuning_instances);
+        job.tuning_resources.choices.first().map_or_else(
+            || InstanceChoice {
+                instance_type: tuning
+                    .instance_type
+                    .as_ref()
+                    .or(flat.instance_type.as_ref())
+                    .map_or("", |name| name),
+                count: tuning.count.or(flat.count).unwrap_or(1),
+                volume_gib: tuning.volume_gib.or(flat.volume_gib).unwrap_or(0),
+            },
+            InstanceChoice::of,
+        )
     }
 
     /// Returns the path of the field with the instance type of choice `index`.
     pub fn instance_type_path(&self, index: usize) -> String {
         let tuning = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
-        if !self.list(&format!("{tuning}.InstanceConfigs")).is_empty() {
+        if !self.fields.job.tuning_resources.choices.is_empty() {
             format!("{tuning}.InstanceConfigs[{index}].InstanceType")
-        } else if self.at(tuning).is_some() {
+        } else if self.fields.job.tuning_instances.instance_type.is_some() {
             format!("{tuning}.InstanceType")
         } else {
             "TrainingJobDefinition.ResourceConfig.InstanceType".to_owned()
         }
     }
 
-    /// Returns a field of entry `index` of `InstanceConfigs`, else of the flat fields of either resource configuration.
-    fn resources(&self, index: usize, member: &str) -> Option<&Value> {
-        let tuning = self.at("TrainingJobDefinition.HyperParameterTuningResourceConfig");
-        let configured = tuning.and_then(|tuning| tuning.get("InstanceConfigs")?.get(index)?.get(member));
-        configured
-            .or_else(|| tuning.and_then(|tuning| tuning.get(member)))
-            .or_else(|| self.at("TrainingJobDefinition.ResourceConfig")?.get(member))
-            .filter(|value| !value.is_null())
-    }
-
     /// Returns the instance type of the first choice.
     pub fn instance_type(&self) -> &str {
-        self.resources(0, "InstanceType").and_then(Value::as_str).unwrap_or_default()
+        self.first_choice().instance_type
     }
 
     /// Returns the number of instances of the first choice.
     pub fn instance_count(&self) -> u32 {
-        let count = self.resources(0, "InstanceCount").and_then(Value::as_u64);
-        count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1)
+        self.first_choice().count
     }
 
-    /// Returns the volume of each instance of the first choice, in GiB.
-    pub fn volume_gib(&self) -> u32 {
-        let size = self.resources(0, "VolumeSizeInGB").and_then(Value::as_u64);
-        size.and_then(|size| u32::try_from(size).ok()).unwrap_or(0)
+    /// Returns `TrainingImage`, else `AlgorithmName`, with its path.
+    pub fn image(&self) -> (&'static str, &str) {
+        let algorithm = &self.fields.job.algorithm;
+        match algorithm.training_image.as_deref() {
+            Some(image) if !image.is_empty() => {
+                ("TrainingJobDefinition.AlgorithmSpecification.TrainingImage", image)
+            }
+            Some(_) | None => (
+                "TrainingJobDefinition.AlgorithmSpecification.AlgorithmName",
+                algorithm.algorithm_name.as_deref().unwrap_or_default(),
+            ),
+        }
+    }
+
+    /// Returns `RoleArn`.
+    pub fn role_arn(&self) -> &str {
+        self.fields.job.role_arn.as_deref().unwrap_or_default()
+    }
+
+    /// Returns whether jobs run in a VPC of the user.
+    pub fn is_in_vpc(&self) -> bool {
+        !self.fields.job.vpc.subnets.is_empty()
+    }
+
+    /// Returns the names of the channels that SageMaker splits among several hosts.
+    pub fn sharded_channels(&self) -> Vec<&str> {
+        if self.instance_count() <= 1 {
+            return Vec::new();
+        }
+        let channels = self.fields.job.channels.iter();
+        let sharded =
+            channels.filter(|channel| channel.source.s3.distribution == Some(Distribution::ShardedByS3Key));
+        sharded.filter_map(|channel| channel.name.as_deref()).collect()
     }
 
     /// Returns whether jobs run on managed spot instances.
     pub fn is_spot(&self) -> bool {
-        self.flag("TrainingJobDefinition.EnableManagedSpotTraining")
+        self.fields.job.spot.unwrap_or(false)
+    }
+
+    /// Returns `KeepAlivePeriodInSeconds`, the seconds for which instances are kept for the next job; 0 = not kept.
+    pub fn keep_alive_seconds(&self) -> u64 {
+        self.fields.job.warm_pool.keep_alive_seconds.filter(|_| !self.is_spot()).unwrap_or(0)
     }
 
     /// Returns `StoppingCondition.MaxRuntimeInSeconds`; the default is one day.
     pub fn max_runtime_seconds(&self) -> u64 {
-        self.seconds("TrainingJobDefinition.StoppingCondition.MaxRuntimeInSeconds")
-            .unwrap_or(DEFAULT_RUNTIME_SECONDS)
+        self.fields.job.stopping_condition.runtime.unwrap_or(DEFAULT_RUNTIME_SECONDS)
     }
 
     /// Returns `StoppingCondition.MaxWaitTimeInSeconds`.
     pub fn max_wait_seconds(&self) -> Option<u64> {
-        self.seconds("TrainingJobDefinition.StoppingCondition.MaxWaitTimeInSeconds")
+        self.fields.job.stopping_condition.wait
     }
 
     /// Returns `CheckpointConfig.S3Uri` of the request. Each trial has its own prefix below it.
     pub fn checkpoint_uri(&self) -> Option<&str> {
-        self.text("TrainingJobDefinition.CheckpointConfig.S3Uri")
+        self.fields.job.checkpoints.s3_uri.as_deref()
     }
 
     /// Returns `MetricHost`, the host whose log contains the objective; the default is `algo-1`.
     pub fn metric_host(&self) -> &str {
-        self.text("Controller.MetricHost").unwrap_or("algo-1")
+        self.fields.controller.metric_host.as_deref().unwrap_or("algo-1")
     }
 
     /// Returns the user's tags that training jobs get.
@@ -442,11 +431,6 @@ impl Request {
         let text = |tag: &Value, member: &str| tag.get(member).and_then(Value::as_str).map(str::to_owned);
         self.job_tags().filter_map(|tag| Some((text(tag, "Key")?, text(tag, "Value")?))).collect()
     }
-}
-
-/// Returns the path of a member of `HyperParameterTuningJobConfig`.
-fn config(member: &str) -> String {
-    format!("HyperParameterTuningJobConfig.{member}")
 }
 
 #[cfg(test)]

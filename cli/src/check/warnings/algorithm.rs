@@ -1,10 +1,9 @@
 //! Warnings about the training algorithm: its metrics, its epochs, its checkpoints and its models.
 
 use wire::algorithm::{Algorithm, Emission, Resume, StoppedModel, Unverified};
-use wire::request::{RESOURCE_NAMES, Request};
+use wire::request::{RESOURCE_NAMES, Request, RungExecution};
 
 use super::when;
-use crate::plan::simulate::Execution;
 use crate::warning::Warning;
 
 /// SageMaker's maximum of `MaxWaitTimeInSeconds` for built-in algorithms without checkpoints.
@@ -29,7 +28,7 @@ pub(super) fn warnings(request: &Request) -> Vec<Warning> {
 
 /// Warns of jobs that end before the last rung.
 fn too_few_epochs(request: &Request) -> Option<Warning> {
-    let max = request.max_resource()?;
+    let max = request.hyperband()?.max_resource?;
     if request.resource_hyperparameter().is_some() {
         return None;
     }
@@ -65,9 +64,7 @@ fn direction(request: &Request) -> Option<Warning> {
 }
 
 fn metric_frequency(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
-    if !request.is_hyperband() {
-        return None;
-    }
+    request.hyperband()?;
     if !algorithm.emits_while_running() {
         return Some(Warning::new(
             "NoValuesPerEpoch",
@@ -105,7 +102,7 @@ fn metric_frequency(request: &Request, algorithm: &Algorithm) -> Option<Warning>
 }
 
 fn resume(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
-    let restarts = request.is_spot() || Execution::of(request) == Execution::Promote;
+    let restarts = request.is_spot() || request.rung_execution() == RungExecution::Promote;
     match algorithm.resume {
         Resume::Works => None,
         Resume::Broken => when(restarts, || {
@@ -165,13 +162,13 @@ fn stopped_model(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
             )
         }
     };
-    when(request.is_hyperband(), || {
+    when(request.hyperband().is_some(), || {
         Warning::new(CODE, format!("A stopped job of {algorithm} saves no model{why}."), advice)
     })
 }
 
 fn definitions(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
-    when(!request.metric_definitions().is_empty(), || {
+    when(request.metric_patterns().next().is_some(), || {
         Warning::new(
             "BuiltInDefinitions",
             format!(
@@ -184,7 +181,7 @@ fn definitions(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
 }
 
 fn unsure(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
-    let open = algorithm.unverified.contains(&Unverified::Line) && request.metric_definitions().is_empty();
+    let open = algorithm.unverified.contains(&Unverified::Line) && request.metric_patterns().next().is_none();
     when(open, || {
         Warning::new(
             "LineNotCertain",

@@ -1,6 +1,5 @@
 //! Warnings about training jobs: cost cap, spot instances, quotas, input channels and time limits.
 
-use serde_json::Value;
 use tuning::limits::SPOT_WAIT_ALLOWANCE_SECONDS;
 use wire::request::Request;
 
@@ -32,7 +31,7 @@ pub(super) fn warnings(request: &Request) -> Vec<Warning> {
 }
 
 fn no_cap(request: &Request) -> Option<Warning> {
-    when(request.at("Controller.MaxCostUsd").is_none(), || {
+    when(!request.is_capped(), || {
         Warning::new(
             "NoCostCap",
             "The request has no cost cap: nothing limits the cost of the tuning.",
@@ -83,7 +82,7 @@ fn short_wait(request: &Request) -> Option<Warning> {
 /// Returns the maximum number of instances of all parallel jobs.
 fn instances_at_once(request: &Request) -> u64 {
     let asked = u64::from(request.max_parallel()).saturating_mul(u64::from(request.instance_count()));
-    asked.min(request.at("Controller.MaxInstances").and_then(Value::as_u64).unwrap_or(u64::MAX))
+    asked.min(request.max_instances().map_or(u64::MAX, u64::from))
 }
 
 fn quota(request: &Request) -> Option<Warning> {
@@ -154,7 +153,7 @@ fn long_keep_alive(request: &Request) -> Option<Warning> {
 }
 
 fn counted_epochs(request: &Request) -> Option<Warning> {
-    let counted = request.is_hyperband() && request.epoch_pattern().is_none() && request.is_spot();
+    let counted = request.hyperband().is_some() && request.epoch_pattern().is_none() && request.is_spot();
     when(counted, || {
         Warning::new(
             "EpochsCountedOnSpot",
@@ -165,18 +164,8 @@ fn counted_epochs(request: &Request) -> Option<Warning> {
     })
 }
 
-/// Returns the names of the channels that SageMaker splits among several hosts.
-fn sharded_channels(request: &Request) -> Vec<&str> {
-    const KIND: &str = "/DataSource/S3DataSource/S3DataDistributionType";
-    let channels = request.at("TrainingJobDefinition.InputDataConfig").and_then(Value::as_array);
-    let several = channels.filter(|_| request.instance_count() > 1).into_iter().flatten();
-    let sharded =
-        several.filter(|channel| channel.pointer(KIND).is_some_and(|kind| kind == "ShardedByS3Key"));
-    sharded.filter_map(|channel| channel.get("ChannelName")?.as_str()).collect()
-}
-
 fn sharded(request: &Request) -> Option<Warning> {
-    let (channels, count) = (sharded_channels(request), request.instance_count());
+    let (channels, count) = (request.sharded_channels(), request.instance_count());
     when(!channels.is_empty(), || {
         Warning::new(
             "ShardedNeedsObjects",
@@ -192,7 +181,7 @@ fn sharded(request: &Request) -> Option<Warning> {
 
 fn sharded_validation(request: &Request) -> Option<Warning> {
     let evaluated = |name: &&str| ["validation", "test", "eval"].iter().any(|word| name.contains(word));
-    let name = sharded_channels(request).into_iter().find(evaluated)?;
+    let name = request.sharded_channels().into_iter().find(evaluated)?;
     Some(Warning::new(
         "ShardedValidation",
         format!(

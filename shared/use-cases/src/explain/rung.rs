@@ -103,10 +103,7 @@ fn compared(epoch: u32, level: u32) -> Compared {
 
 /// Returns the levels at which trials of `bracket` are compared and, last, their end. Empty without Hyperband.
 pub(super) fn levels(tuning: &Tuning, bracket: u32) -> Vec<u32> {
-    if !tuning.request.is_hyperband() {
-        return Vec::new();
-    }
-    let plan = tuning.definition.plan();
+    let Some(plan) = tuning.definition.compared() else { return Vec::new() };
     let bracket = usize::try_from(bracket).ok().and_then(|index| plan.brackets().get(index));
     bracket.map(|bracket| bracket.rungs().iter().map(|rung| rung.resource).collect()).unwrap_or_default()
 }

@@ -67,12 +67,12 @@ impl Guardrails {
         let mut refuse = |path: &str, message: String| {
             violations.push(Violation { path: path.to_owned(), message: format!("{message} (at '{path}')") });
         };
-        if self.require_cost_cap && request.at("Controller.MaxCostUsd").is_none() {
+        if self.require_cost_cap && !request.is_capped() {
             let message = "this stack requires MaxCostUsd: set Controller.MaxCostUsd or, if your client cannot \
                            send it, the tag 'hyperband:MaxCostUsd'";
             refuse("Controller.MaxCostUsd", message.to_owned());
         }
-        if self.listed_prices_only && request.at("Controller.InstancePricesUsdPerHour").is_some() {
+        if self.listed_prices_only && request.given_prices().is_some() {
             let message =
                 "this stack accepts prices from the price list only: remove InstancePricesUsdPerHour";
             refuse("Controller.InstancePricesUsdPerHour", message.to_owned());
@@ -83,21 +83,15 @@ impl Guardrails {
                 refuse(&path, refused("instance type", choice.instance_type, &self.instance_types));
             }
         }
-        let text = |path: &str| request.at(path).and_then(|value| value.as_str()).unwrap_or_default();
-        let algorithm = "TrainingJobDefinition.AlgorithmSpecification";
-        let (image, name) = (format!("{algorithm}.TrainingImage"), format!("{algorithm}.AlgorithmName"));
-        let (path, value) =
-            if text(&image).is_empty() { (&name, text(&name)) } else { (&image, text(&image)) };
-        if !self.images.allows(value) {
-            refuse(path, refused("training image", value, &self.images));
+        let (path, image) = request.image();
+        if !self.images.allows(image) {
+            refuse(path, refused("training image", image, &self.images));
         }
-        let role = "TrainingJobDefinition.RoleArn";
-        if !self.role_arns.allows(text(role)) {
-            refuse(role, refused("execution role", text(role), &self.role_arns));
+        let role = request.role_arn();
+        if !self.role_arns.allows(role) {
+            refuse("TrainingJobDefinition.RoleArn", refused("execution role", role, &self.role_arns));
         }
-        let subnets =
-            request.at("TrainingJobDefinition.VpcConfig.Subnets").and_then(|value| value.as_array());
-        if self.require_vpc && subnets.is_none_or(Vec::is_empty) {
+        if self.require_vpc && !request.is_in_vpc() {
             let message = "this stack requires training jobs in a VPC: set VpcConfig";
             refuse("TrainingJobDefinition.VpcConfig", message.to_owned());
         }

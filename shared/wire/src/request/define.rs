@@ -5,16 +5,18 @@
 use std::collections::BTreeMap;
 
 use search::{SamplerKind, Space};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tuning::definition::{
-    Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, RungExecution, Scheduling, Silence,
-    Strategy,
+    self, Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, Scheduling, Silence,
 };
 use tuning::limits::MAX_RANKED_LINES;
 use tuning::money::{MicroUsd, Rate};
 
-use super::{InstanceChoice, Request, RequestError, micro_usd_down, micro_usd_up, ranges};
+use super::fields::{EpochNumbering, SpotFallback};
+use super::{
+    InstanceChoice, Request, RequestError, RungExecution, Strategy, micro_usd_down, micro_usd_up, ranges,
+};
 
 /// Prices of the request's instance types and volume from the price list, in micro-dollars.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,7 +57,7 @@ impl Request {
             created: created_ms,
             seed: self.seed(incarnation),
             strategy: self.defined_strategy()?,
-            rungs: self.rung_execution(),
+            rungs: self.defined_rungs(),
             objective: self.objective(),
             space,
             sampler: self.sampler(),
@@ -63,9 +65,9 @@ impl Request {
             job: self.job(prices),
             cap,
             epochs: self.epochs(),
-            max_interruptions: self.count("Controller.MaxInterruptions").unwrap_or(3),
+            max_interruptions: self.fields.controller.max_interruptions.unwrap_or(3),
             refit: self.refits(),
-            spot_fallback: self.text("Controller.SpotFallback") == Some("OnDemand"),
+            spot_fallback: self.fields.controller.spot_fallback == Some(SpotFallback::OnDemand),
             silence: self.silence()?,
             grants: false,
         };
@@ -78,7 +80,7 @@ impl Request {
 
     /// Returns `Controller.MaxCostUsd`, rounded down to whole micro-dollars.
     pub fn cap(&self) -> Result<Option<MicroUsd>, RequestError> {
-        let Some(Value::Number(number)) = self.at("Controller.MaxCostUsd") else { return Ok(None) };
+        let Some(number) = &self.fields.controller.max_cost_usd else { return Ok(None) };
         let micro = micro_usd_down(number).ok_or_else(|| {
             let message = format!(
                 "Invalid MaxCostUsd {number}: expected a number of US dollars above 0, for example 20"
@@ -88,19 +90,29 @@ impl Request {
         Ok(Some(MicroUsd(micro)))
     }
 
+    /// Returns whether the request sets `MaxCostUsd`.
+    pub fn is_capped(&self) -> bool {
+        self.fields.controller.max_cost_usd.is_some()
+    }
+
     /// Returns the price that the request sets for an instance type, rounded up to whole micro-dollars. It overrides
     /// the price list.
     pub fn given_price(&self, instance_type: &str) -> Option<u64> {
-        match self.object("Controller.InstancePricesUsdPerHour")?.get(instance_type)? {
-            Value::Number(number) => micro_usd_up(number),
-            _ => None,
-        }
+        self.given_prices()?.get(instance_type).and_then(Value::as_number).and_then(micro_usd_up)
+    }
+
+    /// Returns `InstancePricesUsdPerHour`.
+    pub fn given_prices(&self) -> Option<&Map<String, Value>> {
+        self.fields.controller.instance_prices.as_ref()
     }
 
     /// Bounds the number of epochs if they are counted. Without an epoch pattern, the state keeps every metric line of
     /// the running trials.
     fn check_counted_epochs(definition: &Definition) -> Result<(), RequestError> {
-        let Strategy::Hyperband { max_resource, .. } = definition.strategy else { return Ok(()) };
+        let max_resource = match definition.strategy {
+            definition::Strategy::Hyperband { max_resource, .. } => max_resource,
+            definition::Strategy::Random => return Ok(()),
+        };
         let lines = u64::from(max_resource).saturating_mul(u64::from(definition.limits.max_parallel));
         let most = u64::try_from(MAX_RANKED_LINES).unwrap_or(u64::MAX);
         if definition.epochs.captured || lines <= most {
@@ -138,11 +150,6 @@ impl Request {
         Err(RequestError::field("Controller.MaxCostUsd", &message))
     }
 
-    fn first_choice(&self) -> InstanceChoice<'_> {
-        let (instance_type, count) = (self.instance_type(), self.instance_count());
-        InstanceChoice { instance_type, count, volume_gib: self.volume_gib() }
-    }
-
     /// Returns the error for an unknown price. `needed_by` names what requires the price, for example `MaxCostUsd`.
     pub fn price_unknown(&self, definition: &Definition, needed_by: &str) -> RequestError {
         let mut choices = self.instance_choices().into_iter().zip(0_u32..);
@@ -159,53 +166,54 @@ impl Request {
 
     /// Returns `RandomSeed`, or a hash of the tuning ID.
     fn seed(&self, incarnation: &str) -> u64 {
-        if let Some(seed) = self.seconds("HyperParameterTuningJobConfig.RandomSeed") {
+        if let Some(seed) = self.random_seed() {
             return seed;
         }
         let digest = Sha256::digest(format!("{}-{incarnation}", self.name()));
         digest.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
     }
 
-    fn defined_strategy(&self) -> Result<Strategy, RequestError> {
-        if !self.is_hyperband() {
-            return Ok(Strategy::Random);
-        }
-        let (min_resource, eta) = (self.min_resource(), self.reduction_factor());
+    fn defined_strategy(&self) -> Result<definition::Strategy, RequestError> {
+        let Some(hyperband) = self.hyperband() else { return Ok(definition::Strategy::Random) };
         let path = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
-        let max_resource = self
-            .max_resource()
-            .ok_or_else(|| RequestError::field(path, "MaxResource parameter is not provided"))?;
-        hyperband::plan::Plan::hyperband(min_resource, max_resource, eta)
+        let plan = hyperband
+            .plan()
+            .ok_or_else(|| RequestError::field(path, "MaxResource parameter is not provided"))?
             .map_err(|error| RequestError::field(path, &error.to_string()))?;
-        Ok(Strategy::Hyperband { min_resource, max_resource, eta })
+        Ok(definition::Strategy::Hyperband {
+            min_resource: hyperband.min_resource,
+            max_resource: plan.max_resource(),
+            eta: plan.eta(),
+        })
     }
 
     /// Returns the execution of rungs from `RungExecution` and `Scheduling`.
-    fn rung_execution(&self) -> RungExecution {
-        match (self.promotes(), self.text("Controller.Scheduling")) {
-            (false, _) => RungExecution::Stop,
-            (true, Some("Synchronous")) => RungExecution::Promote(Scheduling::Synchronous),
-            (true, _) => RungExecution::Promote(Scheduling::Asynchronous),
+    fn defined_rungs(&self) -> definition::RungExecution {
+        match self.rung_execution() {
+            RungExecution::Promote if self.hyperband().is_some() => {
+                let scheduling = self.fields.controller.scheduling;
+                definition::RungExecution::Promote(scheduling.unwrap_or(Scheduling::Asynchronous))
+            }
+            RungExecution::Promote | RungExecution::Stop => definition::RungExecution::Stop,
         }
     }
 
     /// Returns `Sampler`. The default is Sobol for strategy Hyperband and Random for strategy Random.
     fn sampler(&self) -> SamplerKind {
-        match self.text("Controller.Sampler") {
-            Some("Random") => SamplerKind::Random,
-            None if !self.is_hyperband() => SamplerKind::Random,
-            _ => SamplerKind::Sobol,
-        }
+        self.fields.controller.sampler.unwrap_or(match self.strategy() {
+            Strategy::Hyperband => SamplerKind::Sobol,
+            Strategy::Random => SamplerKind::Random,
+        })
     }
 
     /// Returns `NoObjectiveSeconds`. By default the decider ends only silent jobs of Hyperband, which must emit a value
     /// every epoch; other jobs may emit their only value at the end.
     fn silence(&self) -> Result<Silence, RequestError> {
         let epochs = match self.defined_strategy()? {
-            Strategy::Hyperband { max_resource, .. } => max_resource,
-            Strategy::Random => 1,
+            definition::Strategy::Hyperband { max_resource, .. } => max_resource,
+            definition::Strategy::Random => 1,
         };
-        Ok(match self.seconds("Controller.NoObjectiveSeconds") {
+        Ok(match self.fields.controller.no_objective_seconds {
             Some(0) => Silence::Never,
             Some(seconds) => Silence::After(seconds),
             None if epochs > 1 => Silence::Adaptive,
@@ -214,17 +222,14 @@ impl Request {
     }
 
     fn limits(&self) -> Limits {
-        let criteria =
-            |member: &str| format!("HyperParameterTuningJobConfig.TuningJobCompletionCriteria.{member}");
+        let config = &self.fields.config;
         Limits {
             max_jobs: self.max_jobs(),
             max_parallel: self.max_parallel(),
-            max_runtime_seconds: self
-                .seconds("HyperParameterTuningJobConfig.ResourceLimits.MaxRuntimeInSeconds"),
-            max_instances: self.count("Controller.MaxInstances"),
-            target: self.at(&criteria("TargetObjectiveMetricValue")).and_then(Value::as_f64),
-            not_improving: self
-                .count(&criteria("BestObjectiveNotImproving.MaxNumberOfTrainingJobsNotImproving")),
+            max_runtime_seconds: config.limits.runtime_seconds,
+            max_instances: self.max_instances(),
+            target: config.criteria.target,
+            not_improving: config.criteria.best_not_improving.max_jobs,
         }
     }
 
@@ -256,11 +261,12 @@ impl Request {
         let numbering = self.epoch_numbering();
         EpochRule {
             captured: self.epoch_pattern().is_some(),
-            base: self.count("Controller.EpochBase").or(numbering.map(|epochs| epochs.base)).unwrap_or(1),
-            per_attempt: self.text("Controller.EpochNumbering").map_or_else(
-                || numbering.is_some_and(|epochs| epochs.per_attempt),
-                |given| given == "PerAttempt",
-            ),
+            base: self.fields.controller.epoch_base.or(numbering.map(|epochs| epochs.base)).unwrap_or(1),
+            per_attempt: match self.fields.controller.epoch_numbering {
+                Some(EpochNumbering::PerAttempt) => true,
+                Some(EpochNumbering::Absolute) => false,
+                None => numbering.is_some_and(|epochs| epochs.per_attempt),
+            },
         }
     }
 }

@@ -109,9 +109,8 @@ impl Request {
             made.insert("InstanceCount".to_owned(), json!(chosen.count));
             made.insert("VolumeSizeInGB".to_owned(), json!(chosen.volume_gib));
         }
-        if let Some(key) = self.at("TrainingJobDefinition.HyperParameterTuningResourceConfig.VolumeKmsKeyId")
-        {
-            made.insert("VolumeKmsKeyId".to_owned(), key.clone());
+        if let Some(key) = &self.fields.job.tuning_resources.volume_kms_key_id {
+            made.insert("VolumeKmsKeyId".to_owned(), json!(key));
         }
         made
     }
@@ -121,8 +120,8 @@ impl Request {
         if let Some(wait) = limits.max_wait_seconds {
             condition["MaxWaitTimeInSeconds"] = json!(wait);
         }
-        if let Some(pending) = self.at("TrainingJobDefinition.StoppingCondition.MaxPendingTimeInSeconds") {
-            condition["MaxPendingTimeInSeconds"] = pending.clone();
+        if let Some(pending) = self.fields.job.stopping_condition.pending {
+            condition["MaxPendingTimeInSeconds"] = json!(pending);
         }
         condition
     }

@@ -6,7 +6,8 @@
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
-use super::{DEFINITION, Request};
+use super::Request;
+use super::fields::{AlgorithmSpecification, MetricDefinition};
 use crate::algorithm::{self, Algorithm, Emission, Epochs, Metric};
 use crate::events::logs::{Explanation, MetricPattern};
 
@@ -83,10 +84,9 @@ impl Request {
         if self.static_hyperparameter("sagemaker_program").is_some() {
             return self.static_hyperparameter("sagemaker_submit_directory").and_then(algorithm::of_script);
         }
-        let specification =
-            |member: &str| self.text(&format!("{DEFINITION}.AlgorithmSpecification.{member}"));
-        let named = specification("AlgorithmName").and_then(algorithm::named);
-        named.or_else(|| specification("TrainingImage").and_then(algorithm::of_image))
+        let AlgorithmSpecification { algorithm_name, training_image, .. } = &self.fields.job.algorithm;
+        let named = algorithm_name.as_deref().and_then(algorithm::named);
+        named.or_else(|| training_image.as_deref().and_then(algorithm::of_image))
     }
 
     /// Returns the objective metric as the built-in algorithm defines it.
@@ -102,18 +102,25 @@ impl Request {
     }
 
     fn given_regex(&self, metric: &str) -> Option<&str> {
-        let named = |definition: &&Value| definition.get("Name").and_then(Value::as_str) == Some(metric);
-        self.metric_definitions().iter().find(named)?.get("Regex")?.as_str()
+        let named = |definition: &&MetricDefinition| definition.name.as_deref() == Some(metric);
+        self.metric_definitions().iter().find(named)?.regex.as_deref()
+    }
+
+    /// Returns the name and the pattern of each of the request's `MetricDefinitions`.
+    pub fn metric_patterns(&self) -> impl Iterator<Item = (&str, &str)> {
+        let given = self.metric_definitions().iter();
+        given.filter_map(|metric| Some((metric.name.as_deref()?, metric.regex.as_deref()?)))
     }
 
     /// Returns `MetricDefinitions` of the request.
-    pub fn metric_definitions(&self) -> &[Value] {
-        self.list("TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions")
+    pub(crate) fn metric_definitions(&self) -> &[MetricDefinition] {
+        &self.fields.job.algorithm.metric_definitions
     }
 
     /// Returns the pattern that captures the epoch from a log line: the request's, else the built-in algorithm's.
     pub fn epoch_pattern(&self) -> Option<&str> {
-        self.text("Controller.EpochPattern").or_else(|| self.built_in_epochs().map(|epochs| epochs.pattern))
+        let given = self.fields.controller.epoch_pattern.as_deref();
+        given.or_else(|| self.built_in_epochs().map(|epochs| epochs.pattern))
     }
 
     /// Returns how the log lines of the built-in algorithm contain the epoch. `None` if the line of the objective has
@@ -134,7 +141,7 @@ impl Request {
     /// Returns the epoch numbering of the log lines: that of the built-in algorithm if the request's own `EpochPattern`
     /// matches its lines. The user's own programs often print lines like XGBoost's.
     pub(crate) fn epoch_numbering(&self) -> Option<Epochs> {
-        let Some(given) = self.text("Controller.EpochPattern") else { return self.built_in_epochs() };
+        let Some(given) = &self.fields.controller.epoch_pattern else { return self.built_in_epochs() };
         let algorithm = self.built_in().or_else(algorithm::xgboost)?;
         let sample = algorithm.metrics.iter().find(|metric| metric.emission != Emission::AtEnd)?.sample();
         let pattern = MetricPattern::new(given, None).ok()?;
@@ -147,7 +154,9 @@ impl Request {
     /// Returns the metric definitions as Describe shows them. For a built-in algorithm, its own definitions replace an
     /// empty list, and the objective's definition is repeated under the name `ObjectiveMetric`.
     pub(crate) fn described_metrics(&self) -> Vec<Value> {
-        let mut metrics = self.metric_definitions().to_vec();
+        let given = self.metric_definitions().iter();
+        let mut metrics: Vec<Value> =
+            given.map(|metric| json!({"Name": metric.name, "Regex": metric.regex})).collect();
         let Some(algorithm) = self.built_in() else { return metrics };
         if metrics.is_empty() {
             let filled = algorithm.metrics.iter();
@@ -188,16 +197,16 @@ mod tests {
     fn the_users_own_programs_and_scripts_are_not_built_in() {
         assert_eq!(title(&request(&json!({"TrainingImage": "h.example/my-xgboost:1"}), "x")), None);
         assert_eq!(title(&request(&json!({"AlgorithmName": "my-own"}), "x")), None);
-        let mut script =
-            request(&json!({"TrainingImage": "h.example/sagemaker-xgboost:1.7-1"}), "validation:auc");
-        assert_eq!(title(&script), Some("XGBoost"));
-        script.body["TrainingJobDefinition"]["StaticHyperParameters"] =
-            json!({"sagemaker_program": "\"t.py\""});
+        let image = request(&json!({"TrainingImage": "h.example/sagemaker-xgboost:1.7-1"}), "validation:auc");
+        assert_eq!(title(&image), Some("XGBoost"));
+        let mut body = image.body;
+        body["TrainingJobDefinition"]["StaticHyperParameters"] = json!({"sagemaker_program": "\"t.py\""});
+        let script = Request::from_stored(body.clone());
         assert_eq!((title(&script), script.metric_regex()), (None, None));
-        script.body["TrainingJobDefinition"]["StaticHyperParameters"]["sagemaker_submit_directory"] = json!(
+        body["TrainingJobDefinition"]["StaticHyperParameters"]["sagemaker_submit_directory"] = json!(
             "\"s3://jumpstart-cache-prod-us-west-2/source-directory-tarballs/lightgbm/v1/sourcedir.tar.gz\""
         );
-        assert_eq!(title(&script), Some("LightGBM"));
+        assert_eq!(title(&Request::from_stored(body)), Some("LightGBM"));
     }
 
     #[test]
@@ -228,8 +237,9 @@ mod tests {
             assert_eq!(made.epoch_pattern(), Some(r"\[([0-9]+)\](?:#011|\t)"), "{own}");
         }
         assert_eq!(given("auc=([0-9.]+)").epoch_pattern(), None, "another program in an image of that name");
-        let mut own = given("validation-auc:([0-9.]+)");
-        own.body["Controller"] = json!({"EpochPattern": "round ([0-9]+)"});
+        let mut body = given("validation-auc:([0-9.]+)").body;
+        body["Controller"] = json!({"EpochPattern": "round ([0-9]+)"});
+        let own = Request::from_stored(body);
         assert_eq!((own.epoch_pattern(), own.epoch_numbering()), (Some("round ([0-9]+)"), None));
     }
 

@@ -3,14 +3,24 @@
 //! Parameters keep the order of the API's lists: integer, continuous, categorical, each in the order of the request.
 //! Stored tunings depend on this order, so it must never change.
 
-use search::{Domain, Parameter, ScalingType, Space};
-use serde_json::Value;
+use std::str::FromStr;
+
+use search::{Domain, Parameter, Space};
 
 use super::Request;
+use super::fields::{ParameterRanges, Range};
 
 const RANGES: &str = "HyperParameterTuningJobConfig.ParameterRanges";
 const WHOLE_NUMBER: &str = "a whole number, for example '10'";
 const NUMBER: &str = "a number, for example '0.001'";
+
+/// The list that contains a range.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Integer,
+    Continuous,
+    Categorical,
+}
 
 /// An invalid range.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,27 +31,38 @@ pub(crate) struct RangeError {
     pub(crate) message: String,
 }
 
-/// Reads the domain of a range.
-type Reader = fn(&Value) -> Result<Domain, RangeError>;
+impl Request {
+    /// Returns the path of each range, and the range.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (String, Kind, &Range)> {
+        let ParameterRanges { integer, continuous, categorical } = &self.fields.config.ranges;
+        let lists = [
+            ("IntegerParameterRanges", Kind::Integer, integer),
+            ("ContinuousParameterRanges", Kind::Continuous, continuous),
+            ("CategoricalParameterRanges", Kind::Categorical, categorical),
+        ];
+        lists.into_iter().flat_map(|(list, kind, ranges)| {
+            let path = move |index| format!("{RANGES}.{list}[{index}]");
+            ranges.iter().enumerate().map(move |(index, range)| (path(index), kind, range))
+        })
+    }
+}
 
 /// Returns the valid parameters and the errors of the others.
 pub(crate) fn parameters(request: &Request) -> (Vec<Parameter>, Vec<RangeError>) {
     let mut found = Vec::new();
     let mut wrong = Vec::new();
-    let kinds: [(&str, Reader); 3] = [
-        ("IntegerParameterRanges", integer),
-        ("ContinuousParameterRanges", continuous),
-        ("CategoricalParameterRanges", categorical),
-    ];
-    for (kind, domain) in kinds {
-        for (index, range) in request.list(&format!("{RANGES}.{kind}")).iter().enumerate() {
-            let read = domain(range).and_then(|domain| checked(text(range, "Name"), domain));
-            match read {
-                Ok(parameter) => found.push(parameter),
-                Err(RangeError { path, message }) => {
-                    let dot = if path.is_empty() { "" } else { "." };
-                    wrong.push(RangeError { path: format!("{RANGES}.{kind}[{index}]{dot}{path}"), message });
-                }
+    for (at, kind, range) in request.ranges() {
+        let domain = match kind {
+            Kind::Integer => integer(range),
+            Kind::Continuous => continuous(range),
+            Kind::Categorical => Ok(categorical(range)),
+        };
+        let name = range.name.as_deref().unwrap_or_default();
+        match domain.and_then(|domain| checked(name, domain)) {
+            Ok(parameter) => found.push(parameter),
+            Err(RangeError { path, message }) => {
+                let dot = if path.is_empty() { "" } else { "." };
+                wrong.push(RangeError { path: format!("{at}{dot}{path}"), message });
             }
         }
     }
@@ -61,39 +82,32 @@ fn checked(name: &str, domain: Domain) -> Result<Parameter, RangeError> {
     }
 }
 
-fn integer(range: &Value) -> Result<Domain, RangeError> {
-    let (min, max) = (number(range, "MinValue", WHOLE_NUMBER)?, number(range, "MaxValue", WHOLE_NUMBER)?);
-    Ok(Domain::Integer { min, max, scaling: scaling(range).resolve_integer(min, max) })
-}
-
-fn continuous(range: &Value) -> Result<Domain, RangeError> {
-    let (min, max) = (number(range, "MinValue", NUMBER)?, number(range, "MaxValue", NUMBER)?);
-    Ok(Domain::Continuous { min, max, scaling: scaling(range).resolve(min, max) })
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "one of three readers with the same signature")]
-fn categorical(range: &Value) -> Result<Domain, RangeError> {
-    let values = range.get("Values").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    Ok(Domain::Categorical { values: values.iter().filter_map(Value::as_str).map(str::to_owned).collect() })
-}
-
-fn number<N: std::str::FromStr>(range: &Value, member: &str, expected: &str) -> Result<N, RangeError> {
-    let given = text(range, member);
-    given.trim().parse().map_err(|_| {
-        let message = format!("Invalid {member} '{}': expected {expected}", super::metric::shortened(given));
-        RangeError { path: member.to_owned(), message }
+fn integer(range: &Range) -> Result<Domain, RangeError> {
+    let (min, max) = bounds(range, WHOLE_NUMBER)?;
+    Ok(Domain::Integer {
+        min,
+        max,
+        scaling: range.scaling_type.unwrap_or_default().resolve_integer(min, max),
     })
 }
 
-fn scaling(range: &Value) -> ScalingType {
-    match text(range, "ScalingType") {
-        "Linear" => ScalingType::Linear,
-        "Logarithmic" => ScalingType::Logarithmic,
-        "ReverseLogarithmic" => ScalingType::ReverseLogarithmic,
-        _ => ScalingType::Auto,
-    }
+fn continuous(range: &Range) -> Result<Domain, RangeError> {
+    let (min, max) = bounds(range, NUMBER)?;
+    Ok(Domain::Continuous { min, max, scaling: range.scaling_type.unwrap_or_default().resolve(min, max) })
 }
 
-fn text<'a>(range: &'a Value, member: &str) -> &'a str {
-    range.get(member).and_then(Value::as_str).unwrap_or_default()
+fn categorical(range: &Range) -> Domain {
+    Domain::Categorical { values: range.values.iter().flatten().cloned().collect() }
+}
+
+fn bounds<N: FromStr>(range: &Range, expected: &str) -> Result<(N, N), RangeError> {
+    let number = |member: &str, given: &Option<String>| {
+        let given = given.as_deref().unwrap_or_default();
+        given.trim().parse().map_err(|_| {
+            let shown = super::metric::shortened(given);
+            let message = format!("Invalid {member} '{shown}': expected {expected}");
+            RangeError { path: member.to_owned(), message }
+        })
+    };
+    Ok((number("MinValue", &range.min_value)?, number("MaxValue", &range.max_value)?))
 }

@@ -358,7 +358,10 @@ fn requests_of_the_python_sdk_are_accepted() {
             }),
         );
     });
-    assert_eq!((third.instance_type(), third.instance_count(), third.volume_gib()), ("ml.m5.xlarge", 2, 30));
+    assert_eq!(
+        (third.instance_type(), third.instance_count(), third.first_choice().volume_gib),
+        ("ml.m5.xlarge", 2, 30)
+    );
     assert!(third.body().get("WarmStartConfig").is_none(), "null is absent");
     assert!(third.metric_regex().unwrap().contains("validation-auc"));
     assert_eq!(third.definition(0, "a", &PriceAnswer::default()).unwrap().space.dimensions(), 1);
@@ -400,4 +403,28 @@ fn a_body_that_is_not_an_object_has_its_own_error_code() {
         paths,
         ["HyperParameterTuningJobName", "HyperParameterTuningJobConfig", "TrainingJobDefinition"]
     );
+}
+
+#[test]
+fn each_supported_value_of_the_table_is_read_as_a_variant() {
+    let read = [
+        "HyperParameterTuningJobConfig.Strategy",
+        "HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.Type",
+        "HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType",
+        "Controller.RungExecution",
+        "Controller.Scheduling",
+        "Controller.Sampler",
+        "Controller.EpochNumbering",
+        "Controller.SpotFallback",
+        "Controller.Refit",
+    ];
+    for path in read {
+        let row = constraint::rows().find(|row| row.path == path).unwrap();
+        let supported = |value: &&str| row.unsupported.is_none_or(|not| !not.values.contains(value));
+        for value in row.values.iter().copied().filter(supported) {
+            let body = path.rsplit('.').fold(json!(value), |inner, member| json!({ member: inner }));
+            let fields = format!("{:?}", Request::from_stored(body).fields());
+            assert!(fields.contains(&format!("Some({value})")), "{path}: {value}");
+        }
+    }
 }

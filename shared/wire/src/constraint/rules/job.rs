@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{violation, when};
-use crate::request::{OWN_TAGS, Request, Source, Violation, is_controller_tag, lift_violations, shortened};
+use crate::request::{
+    OWN_TAGS, Request, Source, SpotFallback, Violation, is_controller_tag, lift_violations, shortened,
+};
 
 const JOB: &str = "TrainingJobDefinition";
 const CHANNELS: &str = "TrainingJobDefinition.InputDataConfig";
@@ -165,7 +167,8 @@ pub(super) fn instance_configs(request: &Request) -> Vec<Violation> {
 
 pub(super) fn spot_fallback(request: &Request) -> Vec<Violation> {
     let path = "Controller.SpotFallback";
-    let broken = request.text(path) == Some("OnDemand") && !request.is_spot();
+    let on_demand = request.fields().controller.spot_fallback == Some(SpotFallback::OnDemand);
+    let broken = on_demand && !request.is_spot();
     when(
         broken,
         path,
@@ -176,7 +179,8 @@ pub(super) fn spot_fallback(request: &Request) -> Vec<Violation> {
 
 pub(super) fn keep_alive(request: &Request) -> Vec<Violation> {
     let path = format!("{FLAT}.KeepAlivePeriodInSeconds");
-    let Some(seconds) = request.integer(&path).filter(|seconds| *seconds > 0) else { return Vec::new() };
+    let given = request.fields().job.warm_pool.keep_alive_seconds;
+    let Some(seconds) = given.filter(|seconds| *seconds > 0) else { return Vec::new() };
     let message = format!(
         "Invalid KeepAlivePeriodInSeconds {seconds}: expected 0 or no value with EnableManagedSpotTraining, because \
          spot instances have no warm pools; for example, remove KeepAlivePeriodInSeconds"
@@ -187,7 +191,7 @@ pub(super) fn keep_alive(request: &Request) -> Vec<Violation> {
 pub(super) fn max_instances(request: &Request) -> Vec<Violation> {
     let needed = request.instance_choices().iter().map(|choice| choice.count).max().unwrap_or(1);
     let path = "Controller.MaxInstances";
-    let Some(given) = request.count(path) else { return Vec::new() };
+    let Some(given) = request.max_instances() else { return Vec::new() };
     let message = format!(
         "Invalid MaxInstances {given}: expected at least InstanceCount, so that one training job fits; for example, \
          {needed}"

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use search::Space;
 use search::space::PARAMETERS_MAX;
-use serde_json::Value;
 
 use super::{violation, when};
 use crate::algorithm::StoppedModel;
@@ -12,20 +11,13 @@ use crate::request::{OBJECTIVE_HYPERPARAMETER, Request, Violation, parameters, s
 
 const RANGES: &str = "HyperParameterTuningJobConfig.ParameterRanges";
 const STATICS: &str = "TrainingJobDefinition.StaticHyperParameters";
-const LISTS: [&str; 3] =
-    ["IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges"];
 /// Most hyperparameters of one training job, by SageMaker's limit.
 const HYPERPARAMETERS_MAX: usize = 100;
 
 /// Returns the path and the name of each range.
 fn names(request: &Request) -> Vec<(String, &str)> {
-    let of_list = |list: &'static str| {
-        let ranges = request.list(&format!("{RANGES}.{list}")).iter().enumerate();
-        ranges.filter_map(move |(index, range)| {
-            Some((format!("{RANGES}.{list}[{index}].Name"), range.get("Name").and_then(Value::as_str)?))
-        })
-    };
-    LISTS.into_iter().flat_map(of_list).collect()
+    let named = request.ranges().filter_map(|(path, _, range)| Some((path, range.name.as_deref()?)));
+    named.map(|(path, name)| (format!("{path}.Name"), name)).collect()
 }
 
 pub(super) fn parameter_count(request: &Request) -> Vec<Violation> {
@@ -94,7 +86,7 @@ pub(super) fn reserved_names(request: &Request) -> Vec<Violation> {
 
 pub(super) fn combinations(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs";
-    let Some(jobs) = request.count(path) else { return Vec::new() };
+    let Some(jobs) = request.given_max_jobs() else { return Vec::new() };
     let (parameters, wrong) = parameters(request);
     let cardinality =
         Space::new(parameters).ok().filter(|_| wrong.is_empty()).and_then(|space| space.cardinality());

@@ -1,9 +1,12 @@
 //! Rules for the strategy, its resource, the objective and the patterns that read the objective.
 
-use hyperband::plan::{MAX_RESOURCE, Plan};
+use hyperband::plan::MAX_RESOURCE;
+use tuning::definition::Scheduling;
 
 use super::{violation, when};
-use crate::request::{RESOURCE_NAMES, Request, Violation, compile_pattern, shortened};
+use crate::request::{
+    EarlyStopping, RESOURCE_NAMES, Request, RungExecution, Strategy, Violation, compile_pattern, shortened,
+};
 
 const HYPERBAND: &str = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
 const METRICS: &str = "TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions";
@@ -41,9 +44,9 @@ pub(super) fn objective_metric(request: &Request) -> Vec<Violation> {
 
 pub(super) fn strategy_config(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.StrategyConfig";
-    let broken = !request.is_hyperband() && request.at(path).is_some();
+    let broken = request.hyperband().is_none() && request.at(path).is_some();
     let message = format!(
-        "Invalid StrategyConfig: expected none with Strategy '{}', because only Hyperband has one; remove \
+        "Invalid StrategyConfig: expected none with Strategy '{:?}', because only Hyperband has one; remove \
          StrategyConfig or set Strategy to 'Hyperband'",
         request.strategy()
     );
@@ -51,7 +54,7 @@ pub(super) fn strategy_config(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn max_resource(request: &Request) -> Vec<Violation> {
-    let missing = request.is_hyperband() && request.max_resource().is_none();
+    let missing = request.hyperband().is_some_and(|hyperband| hyperband.max_resource.is_none());
     let message = format!(
         "MaxResource parameter is not provided and could not be inferred from provided static hyperparameters of \
          TrainingJobDefinition. Set MaxResource, for example to 27, or set one of these static hyperparameters to a \
@@ -62,10 +65,8 @@ pub(super) fn max_resource(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn resource_order(request: &Request) -> Vec<Violation> {
-    let Some(max) = request.max_resource() else { return Vec::new() };
-    let Err(error) = Plan::hyperband(request.min_resource(), max, request.reduction_factor()) else {
-        return Vec::new();
-    };
+    let Some(hyperband) = request.hyperband() else { return Vec::new() };
+    let (Some(max), Some(Err(error))) = (hyperband.max_resource, hyperband.plan()) else { return Vec::new() };
     let source = match request.inferred_max_resource() {
         _ if request.at(&format!("{HYPERBAND}.MaxResource")).is_some() => String::new(),
         Some((name, _)) => format!(" (from static hyperparameter '{name}')"),
@@ -76,18 +77,18 @@ pub(super) fn resource_order(request: &Request) -> Vec<Violation> {
     let message = format!(
         "Invalid MaxResource {max}{source}: {error}; MinResource is {}; expected 1 <= MinResource <= MaxResource <= \
          {MAX_RESOURCE}, for example MinResource 1 and MaxResource 27",
-        request.min_resource()
+        hyperband.min_resource
     );
     vec![violation(&format!("{HYPERBAND}.MaxResource"), &message)]
 }
 
 pub(super) fn promotion(request: &Request) -> Vec<Violation> {
-    if request.text("Controller.RungExecution") != Some("Promote") {
+    if request.rung_execution() == RungExecution::Stop {
         return Vec::new();
     }
-    if !request.is_hyperband() {
+    if request.hyperband().is_none() {
         let message = format!(
-            "Invalid RungExecution 'Promote': expected Strategy 'Hyperband', but Strategy is '{}'; for example, remove \
+            "Invalid RungExecution 'Promote': expected Strategy 'Hyperband', but Strategy is '{:?}'; for example, remove \
              RungExecution",
             request.strategy()
         );
@@ -104,7 +105,7 @@ pub(super) fn promotion(request: &Request) -> Vec<Violation> {
 pub(super) fn refit(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs";
     when(
-        request.refits() && request.count(path) == Some(1),
+        request.refits() && request.given_max_jobs() == Some(1),
         path,
         "Invalid MaxNumberOfTrainingJobs 1: expected at least 2 with Refit 'Best', which needs one training job for \
          the search and one to train the best configuration again; for example, 2",
@@ -112,10 +113,9 @@ pub(super) fn refit(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn scheduling(request: &Request) -> Vec<Violation> {
-    let synchronous = request.text("Controller.Scheduling") == Some("Synchronous");
-    let promote = request.text("Controller.RungExecution") == Some("Promote");
+    let synchronous = request.fields().controller.scheduling == Some(Scheduling::Synchronous);
     when(
-        synchronous && !promote,
+        synchronous && request.rung_execution() == RungExecution::Stop,
         "Controller.Scheduling",
         "Invalid Scheduling 'Synchronous': expected 'Asynchronous' unless RungExecution is 'Promote'; for example, set \
          RungExecution to 'Promote'",
@@ -124,18 +124,25 @@ pub(super) fn scheduling(request: &Request) -> Vec<Violation> {
 
 pub(super) fn early_stopping(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType";
-    let message = if request.is_hyperband() {
-        "Invalid TrainingJobEarlyStoppingType 'Auto': expected 'Off' with Strategy 'Hyperband', which stops training \
-         jobs itself"
-    } else {
-        "Invalid TrainingJobEarlyStoppingType 'Auto': it is not supported yet; use 'Off', or Strategy 'Hyperband'"
+    let message = match request.strategy() {
+        Strategy::Hyperband => {
+            "Invalid TrainingJobEarlyStoppingType 'Auto': expected 'Off' with Strategy 'Hyperband', which stops \
+             training jobs itself"
+        }
+        Strategy::Random => {
+            "Invalid TrainingJobEarlyStoppingType 'Auto': it is not supported yet; use 'Off', or Strategy 'Hyperband'"
+        }
     };
-    when(request.text(path) == Some("Auto"), path, message)
+    when(request.fields().config.early_stopping == Some(EarlyStopping::Auto), path, message)
 }
 
 pub(super) fn random_needs_jobs(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs";
-    let missing = request.strategy() == "Random" && request.at(path).is_none();
+    let needed = match request.strategy() {
+        Strategy::Random => true,
+        Strategy::Hyperband => false,
+    };
+    let missing = needed && request.at(path).is_none();
     when(
         missing,
         path,
@@ -160,8 +167,8 @@ pub(super) fn metric_patterns(request: &Request) -> Vec<Violation> {
             Ok(_) => None,
         }
     };
-    let patterns = request.list(METRICS).iter().enumerate();
-    patterns.filter_map(|(index, metric)| check((index, metric.get("Regex")?.as_str()?))).collect()
+    let patterns = request.metric_definitions().iter().enumerate();
+    patterns.filter_map(|(index, metric)| check((index, metric.regex.as_deref()?))).collect()
 }
 
 pub(super) fn epoch_pattern(request: &Request) -> Vec<Violation> {

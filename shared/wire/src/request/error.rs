@@ -1,0 +1,70 @@
+//! Why a request is rejected.
+
+use std::fmt;
+
+use crate::constraint;
+
+/// One violation in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Path of the field, as in the request; empty for the request as a whole.
+    pub path: String,
+    /// The message, with the path, the invalid value, the expectation and a fix.
+    pub message: String,
+}
+
+/// The code of an error, as AWS names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// The request violates a constraint.
+    ValidationException,
+    /// The body is not a JSON object.
+    SerializationException,
+}
+
+impl ErrorCode {
+    /// Returns the name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ValidationException => "ValidationException",
+            Self::SerializationException => "SerializationException",
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a request is rejected. Return it with HTTP status 400, `code` and `message`, and store nothing. A retry of the
+/// same request fails in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RequestError {
+    /// Error code of the response.
+    pub code: ErrorCode,
+    /// Message of the response.
+    pub message: String,
+    /// The listed violations, for programs. Empty for [`ErrorCode::SerializationException`].
+    pub violations: Vec<Violation>,
+}
+
+impl RequestError {
+    /// Returns the error for one or more violations.
+    pub fn validation(violations: Vec<Violation>) -> Self {
+        constraint::report(violations, 0)
+    }
+
+    /// Returns the error for one field. `message` names the invalid value, the expectation and a fix; the path is
+    /// appended.
+    pub fn field(path: &str, message: &str) -> Self {
+        let message = format!("{message} (at '{path}')");
+        Self::validation(vec![Violation { path: path.to_owned(), message }])
+    }
+
+    pub(super) fn serialization(message: String) -> Self {
+        Self { code: ErrorCode::SerializationException, message, violations: Vec::new() }
+    }
+}

@@ -1,0 +1,266 @@
+//! The fields of a request, read once from its JSON.
+//!
+//! Validation reads requests that may be invalid, so reading never fails: a field that is missing, null or of the wrong
+//! type is absent, and its neighbors are read all the same.
+
+use search::{SamplerKind, ScalingType};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Number, Value};
+use tuning::definition::{Objective, Scheduling};
+
+/// `Strategy`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Strategy {
+    /// Trials are compared at rungs.
+    Hyperband,
+    /// Each trial runs to its end.
+    #[default]
+    Random,
+}
+
+/// `RungExecution`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RungExecution {
+    /// A job trains until it is stopped at a rung.
+    #[default]
+    Stop,
+    /// A job ends at its rung. A promotion starts a new job.
+    Promote,
+}
+
+/// `EpochNumbering`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum EpochNumbering {
+    /// A restarted job continues its numbers.
+    Absolute,
+    /// A restarted job numbers its epochs from the base.
+    PerAttempt,
+}
+
+/// `SpotFallback`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum SpotFallback {
+    /// Failing jobs stay on spot instances.
+    None,
+    /// Failing jobs are retried on demand.
+    OnDemand,
+}
+
+/// `Refit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum Refit {
+    /// No further training.
+    None,
+    /// The best configuration is trained again.
+    Best,
+}
+
+/// `TrainingJobEarlyStoppingType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum EarlyStopping {
+    /// The service stops no job early.
+    Off,
+    /// The service stops jobs by its own rule.
+    Auto,
+}
+
+/// `S3DataDistributionType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum Distribution {
+    /// Each host gets all objects.
+    FullyReplicated,
+    /// Each host gets a part of the objects.
+    ShardedByS3Key,
+}
+
+/// A part of a request.
+pub(super) trait Field {
+    /// Reads the value of a member; `None` = the member is missing.
+    fn read(value: Option<&Value>) -> Self;
+}
+
+impl<T: DeserializeOwned> Field for Option<T> {
+    fn read(value: Option<&Value>) -> Self {
+        value.and_then(|value| T::deserialize(value).ok())
+    }
+}
+
+impl<T: Field> Field for Vec<T> {
+    fn read(value: Option<&Value>) -> Self {
+        let elements = value.and_then(Value::as_array).into_iter().flatten();
+        elements.map(|element| T::read(Some(element))).collect()
+    }
+}
+
+/// Defines structures whose fields are members of a JSON object.
+macro_rules! fields {
+    ($($(#[$about:meta])* $structure:ident { $($field:ident: $type:ty = $member:literal),* $(,)? })*) => {$(
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub(crate) struct $structure {
+            $(pub(crate) $field: $type),*
+        }
+
+        impl Field for $structure {
+            fn read(value: Option<&Value>) -> Self {
+                Self { $($field: Field::read(value.and_then(|value| value.get($member)))),* }
+            }
+        }
+    )*};
+}
+
+fields! {
+    /// A request.
+    Fields {
+        name: Option<String> = "HyperParameterTuningJobName",
+        config: Config = "HyperParameterTuningJobConfig",
+        job: Job = "TrainingJobDefinition",
+        controller: Controller = "Controller",
+    }
+
+    Config {
+        strategy: Option<Strategy> = "Strategy",
+        settings: StrategyConfig = "StrategyConfig",
+        objective: ObjectiveConfig = "HyperParameterTuningJobObjective",
+        limits: ResourceLimits = "ResourceLimits",
+        ranges: ParameterRanges = "ParameterRanges",
+        early_stopping: Option<EarlyStopping> = "TrainingJobEarlyStoppingType",
+        criteria: CompletionCriteria = "TuningJobCompletionCriteria",
+        random_seed: Option<u64> = "RandomSeed",
+    }
+
+    StrategyConfig {
+        hyperband: HyperbandConfig = "HyperbandStrategyConfig",
+    }
+
+    HyperbandConfig {
+        min_resource: Option<u32> = "MinResource",
+        max_resource: Option<u32> = "MaxResource",
+    }
+
+    ObjectiveConfig {
+        direction: Option<Objective> = "Type",
+        metric_name: Option<String> = "MetricName",
+    }
+
+    ResourceLimits {
+        jobs: Option<u32> = "MaxNumberOfTrainingJobs",
+        parallel: Option<u32> = "MaxParallelTrainingJobs",
+        runtime_seconds: Option<u64> = "MaxRuntimeInSeconds",
+    }
+
+    ParameterRanges {
+        integer: Vec<Range> = "IntegerParameterRanges",
+        continuous: Vec<Range> = "ContinuousParameterRanges",
+        categorical: Vec<Range> = "CategoricalParameterRanges",
+    }
+
+    /// A range of any kind: a categorical one has `Values`, the others have bounds.
+    Range {
+        name: Option<String> = "Name",
+        min_value: Option<String> = "MinValue",
+        max_value: Option<String> = "MaxValue",
+        scaling_type: Option<ScalingType> = "ScalingType",
+        values: Vec<Option<String>> = "Values",
+    }
+
+    CompletionCriteria {
+        target: Option<f64> = "TargetObjectiveMetricValue",
+        best_not_improving: BestNotImproving = "BestObjectiveNotImproving",
+    }
+
+    BestNotImproving {
+        max_jobs: Option<u32> = "MaxNumberOfTrainingJobsNotImproving",
+    }
+
+    /// `TrainingJobDefinition`.
+    Job {
+        static_hyperparameters: Option<Map<String, Value>> = "StaticHyperParameters",
+        algorithm: AlgorithmSpecification = "AlgorithmSpecification",
+        role_arn: Option<String> = "RoleArn",
+        channels: Vec<Channel> = "InputDataConfig",
+        vpc: VpcConfig = "VpcConfig",
+        instances: Instances = "ResourceConfig",
+        warm_pool: WarmPool = "ResourceConfig",
+        tuning_instances: Instances = "HyperParameterTuningResourceConfig",
+        tuning_resources: TuningResources = "HyperParameterTuningResourceConfig",
+        stopping_condition: StoppingCondition = "StoppingCondition",
+        spot: Option<bool> = "EnableManagedSpotTraining",
+        checkpoints: CheckpointConfig = "CheckpointConfig",
+    }
+
+    AlgorithmSpecification {
+        training_image: Option<String> = "TrainingImage",
+        algorithm_name: Option<String> = "AlgorithmName",
+        metric_definitions: Vec<MetricDefinition> = "MetricDefinitions",
+    }
+
+    MetricDefinition {
+        name: Option<String> = "Name",
+        regex: Option<String> = "Regex",
+    }
+
+    Channel {
+        name: Option<String> = "ChannelName",
+        source: DataSource = "DataSource",
+    }
+
+    DataSource {
+        s3: S3DataSource = "S3DataSource",
+    }
+
+    S3DataSource {
+        distribution: Option<Distribution> = "S3DataDistributionType",
+    }
+
+    VpcConfig {
+        subnets: Vec<Option<String>> = "Subnets",
+    }
+
+    Instances {
+        instance_type: Option<String> = "InstanceType",
+        count: Option<u32> = "InstanceCount",
+        volume_gib: Option<u32> = "VolumeSizeInGB",
+    }
+
+    WarmPool {
+        keep_alive_seconds: Option<u64> = "KeepAlivePeriodInSeconds",
+    }
+
+    TuningResources {
+        choices: Vec<Instances> = "InstanceConfigs",
+        volume_kms_key_id: Option<String> = "VolumeKmsKeyId",
+    }
+
+    /// Time limits of a job, in seconds.
+    StoppingCondition {
+        runtime: Option<u64> = "MaxRuntimeInSeconds",
+        wait: Option<u64> = "MaxWaitTimeInSeconds",
+        pending: Option<u64> = "MaxPendingTimeInSeconds",
+    }
+
+    CheckpointConfig {
+        s3_uri: Option<String> = "S3Uri",
+    }
+
+    /// `Controller`.
+    Controller {
+        max_cost_usd: Option<Number> = "MaxCostUsd",
+        instance_prices: Option<Map<String, Value>> = "InstancePricesUsdPerHour",
+        reduction_factor: Option<u32> = "ReductionFactor",
+        rung_execution: Option<RungExecution> = "RungExecution",
+        scheduling: Option<Scheduling> = "Scheduling",
+        sampler: Option<SamplerKind> = "Sampler",
+        resource_hyperparameter: Option<String> = "ResourceHyperParameter",
+        epoch_pattern: Option<String> = "EpochPattern",
+        epoch_base: Option<u32> = "EpochBase",
+        epoch_numbering: Option<EpochNumbering> = "EpochNumbering",
+        metric_host: Option<String> = "MetricHost",
+        max_instances: Option<u32> = "MaxInstances",
+        spot_fallback: Option<SpotFallback> = "SpotFallback",
+        max_interruptions: Option<u32> = "MaxInterruptions",
+        no_objective_seconds: Option<u64> = "NoObjectiveSeconds",
+        refit: Option<Refit> = "Refit",
+    }
+}
