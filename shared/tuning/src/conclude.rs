@@ -45,8 +45,7 @@ pub(crate) fn conclusion(
             .flatten();
     };
     let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
-    let unbilled = job.end.is_some() && crate::planted!(ConcludeUnbilled);
-    if !job.is_closed() && !unbilled {
+    if !job.is_closed() {
         return None;
     }
     let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
@@ -174,15 +173,13 @@ fn further_attempt(
     if let Some(why) = elsewhere.filter(|_| !by_itself) {
         return Some((why, 0));
     }
-    let asked = definition.spot_fallback || crate::planted!(OnDemandUnasked);
-    let fallback = definition.job.spot && asked && !job.on_demand;
+    let fallback = definition.job.spot && definition.spot_fallback && !job.on_demand;
     let why = match job.end? {
         JobEnd::CapacityError if spot::can_switch_instances(definition, state, trial, job) => {
             return Some((RetryWhy::NextInstances, 0));
         }
         JobEnd::CapacityError => RetryWhy::Capacity,
         JobEnd::ServiceError => RetryWhy::ServiceError,
-        JobEnd::AlgorithmError if crate::planted!(KeepFailure) => RetryWhy::ServiceError,
         JobEnd::MaxWait if fallback => return Some((RetryWhy::OnDemand, 0)),
         JobEnd::MaxWait => RetryWhy::MaxWait,
         JobEnd::MaxRuntime => {
@@ -192,8 +189,7 @@ fn further_attempt(
         JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => return None,
     };
     let wait = RETRY_BACKOFF_MS.saturating_mul(2_i64.saturating_pow(trial.retries)).min(RETRY_BACKOFF_MAX_MS);
-    let may = trial.retries < definition.max_interruptions || crate::planted!(AttemptsWithoutLimit);
-    may.then_some((why, wait))
+    (trial.retries < definition.max_interruptions).then_some((why, wait))
 }
 
 /// Returns the summary of a job of `trial` as the job is now, without its best value.

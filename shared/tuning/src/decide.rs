@@ -109,8 +109,7 @@ fn bill(state: &State) -> Option<Ruling> {
         if job.end.is_some() && !job.bill_ordered && !job.is_closed() {
             return Some(Ruling::Order(Order::BillOrdered { job: key }));
         }
-        let clock = if crate::planted!(BillHourByFacts) { state.now } else { state.clock };
-        let overdue = settle_at(job).is_some_and(|deadline| clock >= deadline);
+        let overdue = settle_at(job).is_some_and(|deadline| state.clock >= deadline);
         overdue.then_some(Ruling::SettledInFull { job: key, amount: job.reservation })
     })
 }

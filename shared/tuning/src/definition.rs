@@ -329,7 +329,6 @@ impl Definition {
         let running = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
         let seconds = running.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
         let kept = self.pool_worst_case(limits, index)?;
-        let index = if crate::planted!(OthersPricedAsFirst) { 0 } else { index };
         self.job.instances(index).cost(seconds).map(|running| running.plus(kept))
     }
 

@@ -173,13 +173,10 @@ fn job_state_changed(
             job.end = Some(end);
             job.end_at = at;
         }
-    } else if job.end.is_none()
-        && ((at, phase_order(phase)) > (job.phase_at, phase_order(job.phase))
-            || (at == job.phase_at && crate::planted!(InterruptionTwice)))
-    {
+    } else if job.end.is_none() && (at, phase_order(phase)) > (job.phase_at, phase_order(job.phase)) {
         // Each return to `Interrupted` is one interruption. The same interruption reported by another source may have
         // another time.
-        let again = job.phase == JobPhase::Interrupted && !crate::planted!(InterruptionTwice);
+        let again = job.phase == JobPhase::Interrupted;
         if phase == JobPhase::Interrupted && !again {
             job.interruptions = job.interruptions.saturating_add(1);
         }
@@ -209,7 +206,6 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         return false;
     };
     let choice = state.job(*key).map_or(0, |job| job.instances);
-    let choice = if crate::planted!(OthersBilledAsFirst) { 0 } else { choice };
     let cost = definition.job.instances(choice).cost(*billable_seconds).unwrap_or(MicroUsd::ZERO);
     let trial = state.trials.get(&key.trial);
     let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
@@ -221,7 +217,6 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         job.interruptions = job.interruptions.max(*interruptions);
         // A bill of 0 seconds for a job that ran is not final: without a better one the job is settled in full later.
         let no_bill = *billable_seconds == 0 && started.is_none() && (job.started.is_some() || emitted);
-        let no_bill = no_bill && !crate::planted!(ZeroBillBelieved);
         if !job.is_closed() && !no_bill {
             job.bill = Some(Bill { seconds: Some(*billable_seconds), amount: cost });
             settled = Some(job.reservation);
@@ -234,7 +229,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         settled = settled.map(|reservation| reservation.minus(pool.reservation));
         state.pools.push(pool);
     }
-    if let Some(reservation) = settled.filter(|_| !crate::planted!(ForgetToSettle)) {
+    if let Some(reservation) = settled {
         state.ledger.settle(reservation, cost);
     }
     // All lines of the job were folded before.
@@ -247,7 +242,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
 /// Returns the warm pool of a job that kept its instances.
 fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: i64) -> Option<Pool> {
     let never_ran = job.started.is_none() && job.bill.is_none_or(|bill| bill.seconds == Some(0));
-    if job.limits.keep_alive_seconds == 0 || never_ran || crate::planted!(PoolForgotten) {
+    if job.limits.keep_alive_seconds == 0 || never_ran {
         return None;
     }
     let reservation = definition.pool_worst_case(job.limits, job.instances).unwrap_or(MicroUsd::ZERO);
@@ -255,8 +250,7 @@ fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: i64) -> O
 }
 
 fn stop_accepted(state: &mut State, key: JobKey, at: i64) -> bool {
-    let mut freed = MicroUsd::ZERO;
-    let changed = with_job(state, key, |job| {
+    with_job(state, key, |job| {
         // A job that can be stopped exists, even if no fact reported that it was created.
         let changed = !job.stop_accepted || !job.accepted;
         if changed {
@@ -264,13 +258,8 @@ fn stop_accepted(state: &mut State, key: JobKey, at: i64) -> bool {
         }
         job.stop_accepted = true;
         job.accepted = true;
-        if crate::planted!(StopFreesReservation) {
-            freed = std::mem::take(&mut job.reservation);
-        }
         changed
-    });
-    state.ledger.release(freed);
-    changed
+    })
 }
 
 fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {
@@ -285,7 +274,7 @@ fn never_started(state: &mut State, key: JobKey, mark: impl FnOnce(&mut Job)) ->
     let mut released = None;
     let changed = with_job(state, key, |job| {
         // Any other sign of the job proves that it started.
-        if job.is_closed() || ((job.accepted || job.end.is_some()) && !crate::planted!(CancelledThoughSeen)) {
+        if job.is_closed() || job.accepted || job.end.is_some() {
             return false;
         }
         mark(job);

@@ -59,9 +59,6 @@ impl Ledger {
 
     /// Changes the cap. Amounts already spent and reserved stand, even above it.
     pub fn change_cap(&mut self, cap: MicroUsd) {
-        if crate::planted!(LoweredCapIgnored) && self.cap.is_some_and(|old| cap < old) {
-            return;
-        }
         let total = self.spent.plus(self.reserved);
         self.cap = Some(cap);
         self.standing = (total > cap).then_some(total);

@@ -1,8 +1,9 @@
-//! Planted mutations: bugs of one line each, which the tests use to check that the checkers find them.
+//! Planted mutations: bugs which the tests use to check that the checkers find them.
 //!
-//! They exist only with the feature `planted`, which is in no crate's default features. Without it
-//! [`planted!`](crate::planted!) expands to `false`, and nothing else of this module is compiled. At most one mutation
-//! is on, in the thread that turned it on.
+//! They exist only with the feature `planted`, which is in no crate's default features. Most of them alter what a step
+//! reads or writes: a fact before it is folded, the state that the decider sees, a ruling, or (in the simulator) a call
+//! of a port. Without the feature [`fold`] and `next` are the decider's own, and [`planted!`](crate::planted!) expands
+//! to `false`. At most one mutation is on, in the thread that turned it on.
 
 /// Whether the mutation of that name is on; `false` at compile time without feature `planted`.
 #[cfg(feature = "planted")]
@@ -21,6 +22,20 @@ macro_rules! planted {
         false
     };
 }
+
+#[cfg(feature = "planted")]
+mod facts;
+#[cfg(feature = "planted")]
+mod rulings;
+
+#[cfg(not(feature = "planted"))]
+pub(crate) use crate::decide::next;
+#[cfg(not(feature = "planted"))]
+pub use crate::fold::fold;
+#[cfg(feature = "planted")]
+pub use facts::fold;
+#[cfg(feature = "planted")]
+pub(crate) use rulings::next;
 
 #[cfg(feature = "planted")]
 pub use list::{Mutation, is_on, plant, struck};

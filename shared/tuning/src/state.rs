@@ -392,20 +392,19 @@ impl State {
 
     /// Returns how many jobs can still be launched, without the one reserved for the refit.
     pub fn jobs_left(&self, definition: &Definition) -> u32 {
-        let kept = definition.refit && self.refit.is_none() && !crate::planted!(RefitJobUsed);
+        let kept = definition.refit && self.refit.is_none();
         definition.limits.max_jobs.saturating_sub(u32::from(kept)).saturating_sub(self.launched)
     }
 
     /// Returns the maximum of jobs that run at once, as changed by the user.
     pub fn max_parallel(&self, definition: &Definition) -> u32 {
         let first = definition.limits.max_parallel;
-        let now = self.changes.max_parallel.as_ref().map_or(first, |change| change.value);
-        if crate::planted!(FewerJobsIgnored) { now.max(first) } else { now }
+        self.changes.max_parallel.as_ref().map_or(first, |change| change.value)
     }
 
     /// Returns whether the user has paused starts.
     pub fn is_paused(&self) -> bool {
-        self.changes.paused.as_ref().is_some_and(|change| change.value) && !crate::planted!(PauseIgnored)
+        self.changes.paused.as_ref().is_some_and(|change| change.value)
     }
 
     /// Returns the number of instances of all jobs that hold a slot.
@@ -430,9 +429,6 @@ impl Job {
 
     /// Returns whether the job holds a slot. Only its end frees the slot, not the order to stop it.
     pub fn holds_slot(&self) -> bool {
-        if self.stop.is_some() && crate::planted!(StopFreesSlot) {
-            return false;
-        }
         self.end.is_none() && !self.never_started && self.refused.is_none()
     }
 

@@ -4,12 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::conclude::full_summary;
-use crate::decide;
 use crate::definition::Definition;
 use crate::fact::Recorded;
-use crate::fold::fold;
 use crate::invariant;
 use crate::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP, STEP_BYTES, STEP_BYTES_MAX, STEP_FACT_BYTES};
+use crate::planted::{fold, next};
 use crate::ruling::{EndReason, Ruling};
 use crate::size::{fact_bytes, ruling_bytes};
 use crate::state::{State, Status};
@@ -72,7 +71,7 @@ fn rule(
     concluded: &mut Vec<JobSummary>,
 ) -> bool {
     check(definition, state, rulings);
-    while let Some(ruling) = decide::next(definition, state) {
+    while let Some(ruling) = next(definition, state) {
         if rulings.len() >= MAX_RULINGS_PER_STEP || bytes >= STEP_BYTES {
             return true;
         }

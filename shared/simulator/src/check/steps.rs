@@ -2,7 +2,7 @@
 
 use search::Configuration;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
-use tuning::fold::fold;
+use tuning::planted::fold;
 use tuning::ruling::{EndReason, Launch, Order, Ruling, TrialEnd};
 use tuning::step::{Step, load};
 

@@ -28,17 +28,7 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
             return log_read(*number, trial);
         }
         let stored = state.rungs.get(index(trial.bracket))?.get(index(trial.next_rung))?;
-        let mut verdict = stored.judge(definition.direction(), plan.eta(), *number, value);
-        if crate::planted!(OneMoreGoesOn) {
-            verdict.allowed = verdict.allowed.saturating_add(1);
-            verdict.continues = verdict.rank < verdict.allowed && value.is_some();
-        }
-        if crate::planted!(OneMoreStopped) {
-            verdict.continues &= verdict.rank.saturating_add(1) < verdict.allowed;
-        }
-        if crate::planted!(PromoteDiverged) {
-            verdict.continues = verdict.rank < verdict.allowed;
-        }
+        let verdict = stored.judge(definition.direction(), plan.eta(), *number, value);
         Some(Ruling::TrialJudged {
             trial: *number,
             bracket: trial.bracket,
@@ -58,11 +48,7 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
 fn log_is_unread(definition: &Definition, trial: &Trial) -> bool {
     let streams = stream_count(trial);
     let closed = trial.job.as_ref().is_none_or(Job::is_closed);
-    !definition.epochs.captured
-        && streams > 1
-        && trial.streams_read < streams
-        && !closed
-        && !crate::planted!(NoLogRead)
+    !definition.epochs.captured && streams > 1 && trial.streams_read < streams && !closed
 }
 
 /// Orders the stored log to be read, once after each restart; `None` while the outcome is pending.

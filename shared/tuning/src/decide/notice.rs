@@ -18,8 +18,7 @@ pub(super) fn level_reached(definition: &Definition, state: &State) -> Option<Ru
         return Some(Ruling::Order(Order::MonthCapReached { month: month.clone(), percent: *percent }));
     }
     let percent = level(definition, state, state.ledger.cap?);
-    (percent > state.cap_published_percent && !crate::planted!(CapLevelUnpublished))
-        .then_some(Ruling::Order(Order::CapReached { percent }))
+    (percent > state.cap_published_percent).then_some(Ruling::Order(Order::CapReached { percent }))
 }
 
 /// Publishes 100 % when the tuning ends for lack of money although the rest would pay for the shortest job.
@@ -34,8 +33,7 @@ pub(super) fn cap_used_up(definition: &Definition, state: &State, why: &EndReaso
     state.ledger.cap.filter(|_| state.ledger.granted.is_none() && !state.ledger.overrun)?;
     let [.., all] = CAP_LEVELS;
     let unpublished = *why == EndReason::CostCap && state.cap_published_percent < all;
-    (unpublished && !crate::planted!(CapLevelUnpublished))
-        .then_some(Ruling::Order(Order::CapReached { percent: all }))
+    unpublished.then_some(Ruling::Order(Order::CapReached { percent: all }))
 }
 
 /// Returns the highest level reached, in percent: by what is spent, or 100 when the rest pays for no further job.

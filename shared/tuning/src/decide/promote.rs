@@ -34,7 +34,7 @@ pub(crate) fn arrival(
     let (end, stop) = job.map_or((None, None), |job| (job.end, job.stop));
     // A failed program is a failure, whatever values it logged. So is a stopped one, unless it stopped for training
     // past its level or for its spot capacity.
-    let failed = end == Some(JobEnd::AlgorithmError) && !crate::planted!(PromoteFailed);
+    let failed = end == Some(JobEnd::AlgorithmError);
     let spared = matches!(stop, None | Some(StopWhy::PastLevel { .. } | StopWhy::Interruptions { .. }));
     let stopped = !spared && end != Some(JobEnd::Completed);
     if failed || stopped {
@@ -58,9 +58,6 @@ pub(crate) fn arrival(
 /// as far as the log shows.
 pub(super) fn resource_repeated(definition: &Definition, state: &State) -> Option<Ruling> {
     definition.promotes()?;
-    if crate::planted!(RepeatUnreported) {
-        return None;
-    }
     state.jobs().find_map(|(key, trial, job)| {
         if job.checkpoint_epochs == 0 || job.repeats_from.is_some() {
             return None;
@@ -164,7 +161,7 @@ fn candidate(
     at_end: bool,
 ) -> Option<Ruling> {
     let ((trial, value), _) = cohort.waiting_at(rung)?;
-    value.or(crate::planted!(PromoteFailed).then_some(0.0))?;
+    value?;
     let stored = cohort.rungs.get(usize::try_from(rung).ok()?)?;
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let rank = count(stored.position(definition.direction(), trial, value));
@@ -185,8 +182,8 @@ fn candidate(
             return None;
         }
     }
-    if allowed > 0 && crate::planted!(OneMorePromoted) {
-        allowed = allowed.saturating_add(1);
+    if crate::planted!(OneMorePromoted) {
+        allowed = allowed.saturating_add(u32::from(allowed > 0));
     }
     (rank < allowed).then(|| Ruling::TrialPromoted {
         trial,
@@ -203,11 +200,12 @@ fn candidate(
 fn allowed_at(definition: &Definition, cohort: &Cohort, rung: u32, closed: bool) -> u32 {
     let ended = usize::try_from(rung).ok().and_then(|index| cohort.rungs.get(index));
     let ended = ended.map_or(0, |rung| u32::try_from(rung.arrivals.len()).unwrap_or(u32::MAX));
-    let synchronous = definition.promotes() == Some(Scheduling::Synchronous);
-    if synchronous && !closed && !crate::planted!(PromoteBeforeClosed) {
-        return 0;
+    let allowed = allowed(cohort.joined, ended, definition.plan().eta(), rung, closed);
+    if crate::planted!(PromoteBeforeClosed) {
+        return allowed;
     }
-    allowed(cohort.joined, ended, definition.plan().eta(), rung, closed)
+    let synchronous = definition.promotes() == Some(Scheduling::Synchronous);
+    if synchronous && !closed { 0 } else { allowed }
 }
 
 /// Returns whether no further trial can arrive at a rung: none can join the cohort, none is on its way, and none that

@@ -13,7 +13,7 @@ use crate::state::{State, Status, Trial};
 pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
     if !allows_refit(why)
         || !definition.refit
-        || (state.refit.is_some() && !crate::planted!(RefitTwice))
+        || state.refit.is_some()
         || state.launched >= definition.limits.max_jobs
     {
         return None;
@@ -47,7 +47,7 @@ pub(crate) fn allows_refit(why: &EndReason) -> bool {
 
 /// Returns the money reserved for the refit: its worst case, as far as it is known now.
 pub(crate) fn reserve(definition: &Definition, state: &State) -> MicroUsd {
-    if !definition.refit || state.refit.is_some() || crate::planted!(RefitMoneySpent) {
+    if !definition.refit || state.refit.is_some() {
         return MicroUsd::ZERO;
     }
     let limits = definition.limits_for(runtime_seconds(definition, state, false, most_epochs(definition)));

@@ -12,9 +12,6 @@ use crate::state::{Job, State, Trial};
 
 /// Orders a look at the next job that has been silent for too long.
 pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
-    if crate::planted!(SilenceNeverEnds) {
-        return None;
-    }
     state.jobs().find_map(|(key, trial, job)| {
         let (since, _) = overdue(definition, state, trial, job)?;
         (job.look_ordered < Some(since)).then_some(Ruling::Order(Order::LookOrdered { job: key, since }))
@@ -25,8 +22,7 @@ pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
 pub(super) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
     let (since, allowed) = overdue(definition, state, trial, job)?;
     let seconds = u64::try_from(allowed).unwrap_or(0).div_ceil(1_000);
-    (job.silence_seen >= Some(since) || crate::planted!(SilenceNotLooked))
-        .then_some(StopWhy::NoObjective { seconds })
+    (job.silence_seen >= Some(since)).then_some(StopWhy::NoObjective { seconds })
 }
 
 /// Returns when the next silence becomes too long, in ms since the epoch.

@@ -15,8 +15,7 @@ pub(super) fn interrupted(
     job: &Job,
 ) -> Option<StopWhy> {
     let spot = definition.job.spot && definition.spot_fallback && !job.on_demand;
-    let early = u32::from(crate::planted!(OnDemandTooSoon));
-    if !spot || job.interruptions.saturating_add(early) <= definition.max_interruptions {
+    if !spot || job.interruptions <= definition.max_interruptions {
         return None;
     }
     let epochs = epochs_of(definition, trial.bracket, job.rung);

@@ -16,10 +16,12 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     if !can_start(definition, state) {
         return None;
     }
-    let mut next = further_attempt(definition, state).or_else(|| {
-        next_of_search(definition, state)
-            .filter(|_| state.refit.is_none() || crate::planted!(SearchAfterRefit))
-    })?;
+    let mut continues = state.refit.is_none();
+    if crate::planted!(SearchAfterRefit) {
+        continues = true;
+    }
+    let mut next = further_attempt(definition, state)
+        .or_else(|| next_of_search(definition, state).filter(|_| continues))?;
     pool::keep_instances(definition, state, &mut next);
     if let Ruling::Order(Order::StartOrdered { reservation, .. }) = &next
         && !state.ledger.fits(*reservation)
@@ -56,7 +58,7 @@ pub(super) fn can_start(definition: &Definition, state: &State) -> bool {
         && running < state.max_parallel(definition)
         && (running == 0 || !state.is_held_long())
         && !state.is_paused()
-        && limits.max_instances.is_none_or(|max| instances <= max || crate::planted!(MaxInstancesIgnored))
+        && limits.max_instances.is_none_or(|max| instances <= max)
         && state.hold_starts_until.is_none_or(|until| until <= state.now)
 }
 
@@ -68,19 +70,14 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
         let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
         let epochs = trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, rung));
         let seconds = runtime_seconds(definition, state, trial.full_limit, epochs);
-        let on_demand = trial.on_demand && !crate::planted!(OnDemandAtSpotLimits);
-        let limits = definition.limits_of(seconds, on_demand);
+        let limits = definition.limits_of(seconds, trial.on_demand);
         let usual = launch(definition, state, trial.bracket, rung);
         let resource = trial.refit.or(usual.resource);
         let launch = Launch { on_demand: trial.on_demand, refit: trial.refit.is_some(), resource, ..usual };
         let reservation = definition.worst_case_on(limits, launch.instances).unwrap_or(MicroUsd::ZERO);
         refit::fits_cap(definition, state, reservation).then(|| {
             Ruling::Order(Order::StartOrdered {
-                job: JobKey {
-                    trial: *number,
-                    rung,
-                    attempt: trial.attempts.saturating_add(u32::from(!crate::planted!(ReuseName))),
-                },
+                job: JobKey { trial: *number, rung, attempt: trial.attempts.saturating_add(1) },
                 bracket: trial.bracket,
                 configuration: trial.configuration.clone(),
                 limits,
@@ -124,7 +121,6 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
 
 /// Returns how the job for a rung differs from the request.
 fn launch(definition: &Definition, state: &State, bracket: u32, rung: u32) -> Launch {
-    let rung = rung.saturating_sub(u32::from(crate::planted!(WrongLevel)));
     Launch {
         resource: definition.promotes().map(|_| definition.level(bracket, rung)),
         on_demand: false,

@@ -191,7 +191,6 @@ fn ranked_epoch(
     };
     let place = stream.lines.partition_point(|(at, id, _)| (*at, id) < (line.at, &line.id));
     let known = stream.lines.get(place).is_some_and(|(at, id, _)| (*at, id) == (line.at, &line.id));
-    let known = known && !crate::planted!(CountEpochTwice);
     let count = u32::try_from(stream.lines.len()).unwrap_or(u32::MAX);
     if known || stream.lines.len() >= lines_kept || stream.offset.saturating_add(count) >= MAX_RESOURCE {
         return Entered::default();
@@ -249,7 +248,11 @@ pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: Job
         (index, level.saturating_sub(last).min(in_all.saturating_sub(last)))
     });
     if let Some((index, offset)) = last.filter(|_| end == JobEnd::Completed) {
-        place(trial, index, if crate::planted!(LinesPlacedAtZero) { 0 } else { offset });
+        let mut offset = offset;
+        if crate::planted!(LinesPlacedAtZero) {
+            offset = 0;
+        }
+        place(trial, index, offset);
     }
     if let Some(index) = first.filter(|_| had == 0) {
         place(trial, index, 0);

@@ -112,7 +112,10 @@ impl State {
             }
             RetryWhy::Quota => trial.stop_why = None,
             RetryWhy::OnDemand => {
-                trial.on_demand = !crate::planted!(OnDemandForgotten);
+                trial.on_demand = true;
+                if crate::planted!(OnDemandForgotten) {
+                    trial.on_demand = false;
+                }
                 trial.retries = 0;
                 trial.stop_why = None;
             }
@@ -122,7 +125,7 @@ impl State {
     /// Records that an instance choice lacks capacity, for a while; only where there is another choice.
     pub(crate) fn note_lack_of_capacity(&mut self, definition: &Definition, choice: u32, at: i64) {
         let choices = usize::try_from(definition.job.choices()).unwrap_or(1);
-        if choices < 2 || crate::planted!(CapacityForgotten) {
+        if choices < 2 {
             return;
         }
         self.no_capacity_until.resize(choices, i64::MIN);
@@ -328,7 +331,10 @@ impl State {
         if definition.promotes().is_some() {
             // A trial that failed on its way to a rung keeps its place there, without a value, so that every rung
             // closes.
-            let active = self.status == Status::Active && !crate::planted!(ForgetFailedPlace);
+            let mut active = self.status == Status::Active;
+            if crate::planted!(ForgetFailedPlace) {
+                active = false;
+            }
             if active && trial.refit.is_none() && trial.next_rung < definition.last_rung(trial.bracket) {
                 let place = (trial.bracket, trial.round, trial.next_rung);
                 self.arrive(definition, place, number, None);

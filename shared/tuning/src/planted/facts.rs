@@ -1,0 +1,132 @@
+//! Planted bugs in the meaning of facts.
+
+use super::{Mutation, is_on};
+use crate::definition::Definition;
+use crate::fact::{Fact, JobKey, JobPhase, Recorded};
+use crate::fold;
+use crate::state::{Job, State};
+
+/// Folds a fact like [`fold::fold`], with the bug that is on.
+pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
+    match &recorded.fact {
+        Fact::JobDescribed { job, .. } => described(definition, state, recorded, *job),
+        Fact::LimitsChanged { .. } => limits_changed(definition, state, recorded),
+        Fact::StopAccepted { job } => stop_accepted(definition, state, recorded, *job),
+        Fact::StartRefused { job, .. } | Fact::JobNeverStarted { job } => {
+            if is_on(Mutation::CancelledThoughSeen)
+                && let Some(job) = job_of(state, *job).filter(|job| !job.is_closed())
+            {
+                (job.accepted, job.end) = (false, None);
+            }
+            fold::fold(definition, state, recorded)
+        }
+        Fact::JobStateChanged { job, phase: JobPhase::Interrupted, .. } => {
+            interrupted(definition, state, recorded, *job)
+        }
+        Fact::MetricsLogged { .. } => metrics_logged(definition, state, recorded),
+        Fact::TuningSubmitted
+        | Fact::TimePassed
+        | Fact::StopRequested
+        | Fact::JobStateChanged { .. }
+        | Fact::LogRead { .. }
+        | Fact::SilenceSeen { .. }
+        | Fact::BudgetGranted { .. }
+        | Fact::GrantReturned { .. }
+        | Fact::NoticeGiven { .. }
+        | Fact::JobStarted { .. }
+        | Fact::JobSeen { .. }
+        | Fact::PoolSeen { .. }
+        | Fact::PoolOver { .. }
+        | Fact::ActionDeferred { .. } => fold::fold(definition, state, recorded),
+    }
+}
+
+fn job_of(state: &mut State, key: JobKey) -> Option<&mut Job> {
+    state.trials.get_mut(&key.trial)?.job.as_mut().filter(|job| job.is(key))
+}
+
+fn described(definition: &Definition, state: &mut State, recorded: &Recorded, key: JobKey) -> bool {
+    let (ledger, pools) = (state.ledger.clone(), state.pools.len());
+    let mut definition = definition.clone();
+    if is_on(Mutation::OthersBilledAsFirst) {
+        let first = definition.job.instances(0);
+        definition.job.fallbacks.fill(first);
+    }
+    let mut recorded = recorded.clone();
+    let seen_started = state.job(key).and_then(|job| job.started);
+    if is_on(Mutation::ZeroBillBelieved)
+        && let Fact::JobDescribed { started, billable_seconds: 0, .. } = &mut recorded.fact
+    {
+        *started = started.or(seen_started);
+    }
+    let changed = fold::fold(&definition, state, &recorded);
+    if is_on(Mutation::ForgetToSettle) {
+        state.ledger = ledger;
+    }
+    if state.pools.len() > pools
+        && is_on(Mutation::PoolForgotten)
+        && let Some(pool) = state.pools.pop_if(|pool| pool.job == key)
+    {
+        state.ledger.release(pool.reservation);
+    }
+    changed
+}
+
+fn limits_changed(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
+    let before = state.ledger.clone();
+    if let Fact::LimitsChanged { cap, max_parallel, paused } = &recorded.fact
+        && is_on(Mutation::OlderChangeStands)
+    {
+        let changes = &mut state.changes;
+        changes.cap = changes.cap.take().filter(|_| cap.is_none());
+        changes.max_parallel = changes.max_parallel.take().filter(|_| max_parallel.is_none());
+        changes.paused = changes.paused.take().filter(|_| paused.is_none());
+    }
+    let changed = fold::fold(definition, state, recorded);
+    let is_lower = before.cap.zip(state.ledger.cap).is_some_and(|(before, now)| now < before);
+    if is_lower && is_on(Mutation::LoweredCapIgnored) {
+        state.ledger = before;
+    }
+    changed
+}
+
+fn stop_accepted(definition: &Definition, state: &mut State, recorded: &Recorded, key: JobKey) -> bool {
+    let changed = fold::fold(definition, state, recorded);
+    if is_on(Mutation::StopFreesReservation)
+        && let Some(job) = job_of(state, key)
+    {
+        let freed = std::mem::take(&mut job.reservation);
+        state.ledger.release(freed);
+    }
+    changed
+}
+
+fn interrupted(definition: &Definition, state: &mut State, recorded: &Recorded, key: JobKey) -> bool {
+    let is_again = |job: &mut Job| {
+        job.end.is_none() && job.phase == JobPhase::Interrupted && recorded.at >= job.phase_at
+    };
+    let is_again = job_of(state, key).is_some_and(is_again);
+    let changed = fold::fold(definition, state, recorded);
+    if is_again
+        && is_on(Mutation::InterruptionTwice)
+        && let Some(job) = job_of(state, key)
+    {
+        job.interruptions = job.interruptions.saturating_add(1);
+        return true;
+    }
+    changed
+}
+
+fn metrics_logged(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
+    let changed = fold::fold(definition, state, recorded);
+    if changed || !is_on(Mutation::CountEpochTwice) {
+        return changed;
+    }
+    let mut again = recorded.clone();
+    if let Fact::MetricsLogged { lines, .. } = &mut again.fact {
+        for line in lines {
+            line.id.push('\'');
+        }
+    }
+    fold::fold(definition, state, &again)
+}
