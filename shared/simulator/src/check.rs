@@ -204,7 +204,7 @@ impl Checker {
     /// Records a violated promise.
     pub(crate) fn violation(&mut self, now: i64, message: &str) {
         if self.violations.len() < VIOLATIONS_MAX {
-            self.violations.push(format!("at {} ms: {message}", now - crate::world::START));
+            self.violations.push(format!("at {} ms: {message}", now - crate::plan::START));
         }
     }
 

@@ -9,6 +9,8 @@ use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::site::{Function, Op, Site, all_calls};
 
+/// Start time of every history, in ms since the epoch.
+pub(crate) const START: i64 = 1_790_000_000_000;
 /// An hour, in ms.
 pub const HOUR: i64 = 3_600_000;
 /// A minute, in ms.

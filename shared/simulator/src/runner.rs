@@ -26,8 +26,7 @@ use crate::site::{Function, Site};
 use crate::tally::LogWriter;
 #[cfg(not(feature = "planted"))]
 use crate::world::ports::Port as Ports;
-use crate::world::queue::{Delivery, Event};
-use crate::world::stream::{Consumer, Record};
+use crate::world::queue::{Consumer, Delivery, Event, Record};
 use crate::world::{Shared, World, lock};
 
 /// How long an idle stack is played after all tunings have ended, so that idle minutes are checked, in ms.

@@ -17,7 +17,7 @@ impl Trace {
     pub(crate) fn line(&mut self, now: i64, line: impl FnOnce() -> String) {
         if let Some(text) = &mut self.text {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{:>12} {}", now - crate::world::START, line());
+            let _ = writeln!(text, "{:>12} {}", now - crate::plan::START, line());
         }
     }
 

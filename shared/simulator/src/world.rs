@@ -35,20 +35,17 @@ use crate::case::Case;
 use crate::check::Checker;
 use crate::dice::Dice;
 use crate::fault::Faults;
-use crate::plan::Plan;
+use crate::plan::{Plan, START};
 use crate::site::Function;
 use crate::tally::{InvocationResult, LogWriter, Tally};
 use crate::trace::Trace;
-use queue::{Event, Queue};
-use stream::{Consumer, Shard};
+use queue::{Consumer, Event, Queue};
+use stream::Shard;
 use training::Training;
 use watch::Watch;
 
 /// The world, shared by all processes. There is one thread, so locking never blocks.
 pub(crate) type Shared = Arc<Mutex<World>>;
-
-/// Start time of every history, in ms since the epoch.
-pub(crate) const START: i64 = 1_790_000_000_000;
 
 /// The world of one history.
 #[derive(Debug)]

@@ -20,8 +20,8 @@ use super::{Outcome, Ports, Process, Running, Task};
 use crate::site::Function;
 use crate::tally::InvocationResult;
 use crate::world::lock;
-use crate::world::queue::What;
-use crate::world::stream::{Consumer, Record, event_of};
+use crate::world::queue::{Consumer, Record, What};
+use crate::world::stream::event_of;
 use crate::world::watch::STACK;
 
 /// The first wait of a deferred action, in ms, as deployed.

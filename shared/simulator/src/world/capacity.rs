@@ -3,7 +3,7 @@
 //! Only strikes tunings with a fallback. An on-demand job then fails. A spot job fails, or waits up to its limit.
 
 use super::World;
-use super::life::Tick;
+use super::queue::Tick;
 use super::training::Owner;
 use crate::fault::Kind;
 use crate::plan::MINUTE;

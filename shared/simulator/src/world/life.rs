@@ -4,7 +4,7 @@ use use_cases::ports::training::LogLine;
 
 use super::World;
 use super::program::Program;
-use super::queue::Event;
+use super::queue::{Event, Tick};
 use super::training::LogStream;
 use crate::dice::Dice;
 use crate::fault::Kind;
@@ -12,29 +12,6 @@ use crate::plan::{HOUR, MINUTE};
 
 /// Failure reason of a job without capacity.
 const NO_CAPACITY: &str = "CapacityError: Unable to provision requested ML compute capacity";
-
-/// An event in the life of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tick {
-    /// It begins to wait for its instances.
-    Pends,
-    /// Its instances are available.
-    Launched,
-    /// Its program starts.
-    Trains,
-    /// An epoch ends.
-    Epoch,
-    /// Its model is uploaded.
-    Uploaded,
-    /// It is stopped; the secondary status has the reason.
-    Stopped(&'static str),
-    /// It reaches its running-time limit.
-    RuntimeOver,
-    /// It reaches its waiting-time limit.
-    WaitOver,
-    /// It is deleted outside the controller.
-    Deleted,
-}
 
 /// The faults that will strike a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use wire::events::logs::LogBatch;
 
-use super::life::Tick;
-use super::stream::{Consumer, Record};
 use crate::site::Function;
 
 /// A scheduled event.
@@ -43,6 +41,45 @@ pub(crate) enum Event {
     UserChange(usize, usize, bool),
     /// Faults end; the liveness phase begins.
     FaultsEnd,
+}
+
+/// An event in the life of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tick {
+    /// It begins to wait for its instances.
+    Pends,
+    /// Its instances are available.
+    Launched,
+    /// Its program starts.
+    Trains,
+    /// An epoch ends.
+    Epoch,
+    /// Its model is uploaded.
+    Uploaded,
+    /// It is stopped; the secondary status has the reason.
+    Stopped(&'static str),
+    /// It reaches its running-time limit.
+    RuntimeOver,
+    /// It reaches its waiting-time limit.
+    WaitOver,
+    /// It is deleted outside the controller.
+    Deleted,
+}
+
+/// A consumer of the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Consumer {
+    /// Receives facts and rings.
+    Decider,
+    /// Receives new actions.
+    Actuator,
+}
+
+/// A stream record.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    pub(crate) at: i64,
+    pub(crate) value: Value,
 }
 
 /// An event on its way to a function.

@@ -9,7 +9,7 @@ use wire::events::stream::{RecordKind, encode_record};
 use wire::stored::{ACTION_PREFIX, FACT_PREFIX, RING_PREFIX};
 
 use super::World;
-use super::queue::Event;
+use super::queue::{Consumer, Event, Record};
 use crate::dice::fnv;
 use crate::fault::Kind;
 use crate::plan::{Batches, HOUR, Mapping, Order};
@@ -19,22 +19,6 @@ use crate::site::Site;
 const BATCH_MAX: i64 = 30;
 /// Retention of a record, in ms.
 const RETENTION_MS: i64 = 24 * HOUR;
-
-/// A consumer of the stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Consumer {
-    /// Receives facts and rings.
-    Decider,
-    /// Receives new actions.
-    Actuator,
-}
-
-/// A stream record.
-#[derive(Debug, Clone)]
-pub(crate) struct Record {
-    at: i64,
-    pub(crate) value: Value,
-}
 
 /// One shard, as one consumer reads it.
 #[derive(Debug, Default)]

@@ -12,10 +12,10 @@ use use_cases::ports::training::{Description, Listed, LogLine, Paged, TrainingJo
 use wire::names::parse_training_job_name;
 
 use super::World;
-use super::life::{Fate, Tick};
+use super::life::Fate;
 use super::pools::Kept;
 use super::program::{Program, epoch_limit};
-use super::queue::Event;
+use super::queue::{Event, Tick};
 use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::site::{Function, Op, Site};
