@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use tuning::money::MicroUsd;
+use wire::events::timestamp::civil;
 
 /// Replaces control characters in text from outside the program (logs, failure reasons, names), because they could move
 /// the terminal's cursor.
@@ -66,19 +67,8 @@ pub(crate) fn clock(ms: i64) -> String {
 
 /// Returns a date and time in UTC. `ms` are milliseconds since 1970.
 pub(crate) fn utc(ms: i64) -> String {
-    let seconds = ms.div_euclid(1_000);
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Civil date from days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3_600, rest / 60 % 60, rest % 60)
+    let time = civil(ms);
+    format!("{} {:.0} UTC", time.date(), time.time())
 }
 
 /// Returns a table with two spaces between columns. `right` lists the right-aligned columns.

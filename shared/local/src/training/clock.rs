@@ -5,6 +5,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use use_cases::ports::Millis;
+use wire::events::timestamp::format_utc;
 
 /// Returns the current time in milliseconds since the epoch.
 pub(crate) fn now() -> Millis {
@@ -33,25 +34,9 @@ pub(crate) fn seconds(time: Millis) -> f64 {
     f64::from(whole) + f64::from(rest) / 1000.0
 }
 
-/// Formats a time as in events: `2026-09-10T00:26:01Z`.
+/// Formats a time as in events, in whole seconds: `2026-09-10T00:26:01Z`.
 pub(crate) fn iso8601(time: Millis) -> String {
-    let second = time.div_euclid(1000);
-    let (days, rest) = (second.div_euclid(86_400), second.rem_euclid(86_400));
-    let (year, month, day) = civil(days);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
-}
-
-/// Returns year, month and day of a number of days since the epoch (Howard Hinnant's `civil_from_days`).
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+    format_utc(time - time.rem_euclid(1_000))
 }
 
 #[cfg(test)]

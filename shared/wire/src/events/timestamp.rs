@@ -2,8 +2,12 @@
 //!
 //! Only UTC and the years 1970 to 9999 are supported. AWS writes UTC; other offsets are rejected.
 
-const MS_PER_SECOND: i64 = 1_000;
-const SECONDS_PER_DAY: i64 = 86_400;
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
+
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+/// The shape of a time: `0` stands for a digit.
+const SHAPE: &[u8] = b"0000-00-00T00:00:00";
 
 /// Returns the epoch milliseconds of a time such as `2026-09-10T00:30:00Z` or `2026-09-10T00:30:00.250Z`.
 ///
@@ -14,80 +18,31 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// ```
 pub fn parse_utc(text: &str) -> Option<i64> {
     let text = text.strip_suffix('Z')?;
-    let (date, time) = text.split_once('T')?;
-    let mut date = date.split('-');
-    let (year, month, day) = (digits(date.next()?, 4)?, digits(date.next()?, 2)?, digits(date.next()?, 2)?);
-    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let mut time = time.split(':');
-    let (hour, minute, second) =
-        (digits(time.next()?, 2)?, digits(time.next()?, 2)?, digits(time.next()?, 2)?);
-    let valid = (1970..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=days_in_month(year, month)).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 60
-        && date.next().is_none()
-        && time.next().is_none();
-    if !valid {
+    let (second, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let shape = second.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
+    // jiff also accepts other formats, and takes a leap second for the second before it.
+    if !shape.eq(SHAPE.iter().copied()) || second.ends_with("60") {
         return None;
     }
-    let seconds = days_before(year, month, day) * SECONDS_PER_DAY + hour * 3_600 + minute * 60 + second;
-    Some(seconds * MS_PER_SECOND + milliseconds(fraction)?)
+    if !(1..=9).contains(&fraction.len()) || !is_digits(fraction) {
+        return None;
+    }
+    let time: DateTime = text.parse().ok()?;
+    let ms = i64::try_from(time.duration_since(EPOCH).as_millis()).ok()?;
+    (ms >= 0).then_some(ms)
 }
 
 /// Returns the time in AWS's format, without a fraction for whole seconds. A time before 1970 is written as the start
 /// of 1970, and a time after 9999 as the last millisecond of 9999.
 pub fn format_utc(ms: i64) -> String {
-    let ms = ms.clamp(0, days_before(10_000, 1, 1) * SECONDS_PER_DAY * MS_PER_SECOND - 1);
-    let (seconds, fraction) = (ms / MS_PER_SECOND, ms % MS_PER_SECOND);
-    let (mut day, second) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
-    // The estimate is at most a few years too low.
-    let mut year = 1970 + day / 366;
-    while days_before(year + 1, 1, 1) <= day {
-        year += 1;
-    }
-    day -= days_before(year, 1, 1);
-    let mut month = 1;
-    while day >= days_in_month(year, month) {
-        day -= days_in_month(year, month);
-        month += 1;
-    }
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    let fraction = if fraction == 0 { String::new() } else { format!(".{fraction:03}") };
-    format!("{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z", day + 1)
+    let time = civil(ms.max(0));
+    if time.millisecond() == 0 { format!("{time:.0}Z") } else { format!("{time:.3}Z") }
 }
 
-/// Parses a number of exactly `count` digits.
-fn digits(text: &str, count: usize) -> Option<i64> {
-    let valid = text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
-    if valid { text.parse().ok() } else { None }
-}
-
-/// Returns the milliseconds in a fraction of 1 to 9 digits.
-fn milliseconds(fraction: &str) -> Option<i64> {
-    digits(fraction, fraction.len()).filter(|_| (1..=9).contains(&fraction.len()))?;
-    format!("{fraction}00").get(..3)?.parse().ok()
-}
-
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 => 28 + i64::from(is_leap(year)),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Returns the number of days from 1970-01-01 to a date.
-fn days_before(year: i64, month: i64, day: i64) -> i64 {
-    let past = year - 1;
-    let years = past * 365 + past / 4 - past / 100 + past / 400 - 719_162;
-    let months: i64 = (1..month).map(|month| days_in_month(year, month)).sum();
-    years + months + day - 1
+/// Returns date and time in UTC. A time outside the years -9999 to 9999 is that year's end.
+pub fn civil(ms: i64) -> DateTime {
+    EPOCH.saturating_add(SignedDuration::from_millis(ms))
 }
 
 #[cfg(test)]
