@@ -26,7 +26,7 @@ use crate::submit::is_about_prices;
 use crate::text::clean;
 
 /// Name of a job that does not exist.
-const UNKNOWN_JOB: &str = "doctor-looks-for-a-job-that-nobody-started";
+const UNKNOWN_JOB: &str = "hyperband-doctor-unknown-job";
 /// Maximum duration of the examination. All jobs end long before.
 const PATIENCE_MS: i64 = 3_600_000;
 /// Maximum wait for bills after the end of the tuning.

@@ -209,7 +209,7 @@ fn without_confirmation_nothing_is_started() {
         let refused = world.hyperband(&[&arguments[..], &[option]].concat()).with_code(2);
         assert!(refused.err.contains(shown), "{refused:?}");
     }
-    let unnamed = world.hyperband(&[&arguments[..], &["--role", "nobody"]].concat());
+    let unnamed = world.hyperband(&[&arguments[..], &["--role", "not-an-arn"]].concat());
     assert_eq!(unnamed.code, 2, "{unnamed:?}");
 }
 

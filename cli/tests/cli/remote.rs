@@ -267,9 +267,9 @@ fn an_invalid_endpoint_is_rejected_and_an_unreachable_one_is_reported() {
         assert!(refused.err.contains(expected), "{arguments:?} {refused:?}");
     }
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nobody = world.hyperband(&["list", "--endpoint", &format!("http://{free}")]).with_code(3);
-    assert!(nobody.err.starts_with("error: cannot reach the endpoint: "), "{nobody:?}");
-    assert!(nobody.err.contains("(tried 5 times)\nhint: check --endpoint"), "{nobody:?}");
+    let refused = world.hyperband(&["list", "--endpoint", &format!("http://{free}")]).with_code(3);
+    assert!(refused.err.starts_with("error: cannot reach the endpoint: "), "{refused:?}");
+    assert!(refused.err.contains("(tried 5 times)\nhint: check --endpoint"), "{refused:?}");
 }
 
 #[test]

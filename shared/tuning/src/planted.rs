@@ -1,11 +1,11 @@
-//! Planted mutations: bugs which the tests use to check that the checkers find them.
+//! Planted mutations: bugs that the simulator's checkers must find.
 //!
 //! They exist only with the feature `planted`, which is in no crate's default features. Most of them alter what a step
 //! reads or writes: a fact before it is folded, the state that the decider sees, a ruling, or (in the simulator) a call
 //! of a port. Without the feature [`fold`] and `next` are the decider's own, and [`planted!`](crate::planted!) expands
 //! to `false`. At most one mutation is on, in the thread that turned it on.
 
-/// Whether the mutation of that name is on; `false` at compile time without feature `planted`.
+/// Returns whether the mutation of that name is on; `false` at compile time without feature `planted`.
 #[cfg(feature = "planted")]
 #[macro_export]
 macro_rules! planted {
@@ -14,7 +14,7 @@ macro_rules! planted {
     };
 }
 
-/// Whether the mutation of that name is on; `false` at compile time without feature `planted`.
+/// Returns whether the mutation of that name is on; `false` at compile time without feature `planted`.
 #[cfg(not(feature = "planted"))]
 #[macro_export]
 macro_rules! planted {
