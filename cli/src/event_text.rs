@@ -3,6 +3,7 @@
 use search::Configuration;
 use tuning::definition::Definition;
 use tuning::fact::JobKey;
+use tuning::ids::{RungId, TrialId};
 use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
 use tuning::state::Incumbent;
@@ -130,7 +131,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
 }
 
 /// Returns why the job of a trial is stopped. `None` for a rung, which has its own line.
-fn stopped(trial: u32, why: StopWhy) -> Option<String> {
+fn stopped(trial: TrialId, why: StopWhy) -> Option<String> {
     let why = match why {
         StopWhy::Rung { .. } => return None,
         StopWhy::PastLevel { level } => format!("trained beyond the {level} epochs of its rung, stopping"),
@@ -198,7 +199,7 @@ fn repeated(job: JobKey, had: u32, from: u32) -> String {
     )
 }
 
-fn rung_at(rung: u32, level: u32, resource: u32) -> String {
+fn rung_at(rung: RungId, level: u32, resource: u32) -> String {
     let late = if resource == level { String::new() } else { format!(" (reached epoch {resource})") };
     format!("rung {rung} at epoch {level}{late}")
 }

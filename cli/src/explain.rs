@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use console::style;
+use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
 use use_cases::explain::{ExplainError, explain as explanation};
 use wire::explain::{ArrivalView, Comparison, CostSoFar, Entry, ExplainedJob, Explanation};
@@ -116,7 +117,7 @@ fn jobs(jobs: &[ExplainedJob]) -> String {
 }
 
 /// Returns an entry with its details.
-fn entry_text(entry: &Entry, trial: u32) -> String {
+fn entry_text(entry: &Entry, trial: TrialId) -> String {
     let step = entry.step.map_or_else(|| "no step".to_owned(), |step| format!("step {step}"));
     let mut text = format!("{}  {step:<9} {}\n", utc(entry.time), short(&entry.says, CHARACTERS));
     if let Some(compared) = &entry.rung {
@@ -149,7 +150,7 @@ fn cost(cost: &CostSoFar) -> String {
 }
 
 /// Returns the arrivals at a rung, best first, with the cutoff. Shortens long lists.
-fn arrivals(compared: &Comparison, trial: u32) -> String {
+fn arrivals(compared: &Comparison, trial: TrialId) -> String {
     let Comparison { allowed, arrived, .. } = compared;
     let mut text = String::new();
     let mut left_out = false;
@@ -179,7 +180,7 @@ fn is_shown(compared: &Comparison, place: u32) -> bool {
     arrivals.len() <= ARRIVALS_SHOWN || place == 1 || place.abs_diff(*rank) <= AROUND || border
 }
 
-fn arrival(entry: &ArrivalView, trial: u32) -> String {
+fn arrival(entry: &ArrivalView, trial: TrialId) -> String {
     let ArrivalView { rank, trial: number, value, went_on } = entry;
     let own = if *number == trial { "  <- this trial" } else { "" };
     let fate = if *went_on { "continued" } else { "" };
@@ -188,6 +189,7 @@ fn arrival(entry: &ArrivalView, trial: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tuning::ids::{BracketId, RungId};
     use wire::explain::Compared;
 
     use super::*;
@@ -195,13 +197,13 @@ mod tests {
     fn compared(arrived: u32, rank: u32, allowed: u32) -> Comparison {
         let arrivals = (1..=arrived).map(|place| ArrivalView {
             rank: place,
-            trial: 100 + place,
+            trial: TrialId(100 + place),
             value: Some(f64::from(arrived - place) / 4.0),
             went_on: place <= allowed,
         });
         Comparison {
-            bracket: 0,
-            rung: 1,
+            bracket: BracketId(0),
+            rung: RungId(1),
             level: 3,
             epoch: 3,
             compared: Compared::AtLevel,
@@ -218,7 +220,7 @@ mod tests {
 
     fn shown(arrived: u32, rank: u32, allowed: u32) -> Vec<String> {
         console::set_colors_enabled(false);
-        let text = arrivals(&compared(arrived, rank, allowed), 100 + rank);
+        let text = arrivals(&compared(arrived, rank, allowed), TrialId(100 + rank));
         text.lines().map(|line| line.trim().to_owned()).collect()
     }
 

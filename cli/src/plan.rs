@@ -9,6 +9,7 @@ pub(crate) mod simulate;
 
 use hyperband::plan::Plan;
 use tuning::definition::{Definition, JobLimits};
+use tuning::ids::ChoiceId;
 use tuning::money::MicroUsd;
 use wire::algorithm::Resume;
 use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution};
@@ -103,11 +104,11 @@ impl Outlook {
         let hyperband =
             request.hyperband().and_then(|hyperband| Brackets::of(&request, hyperband, startup_ms, epoch));
         let jobs = hyperband.as_ref().map_or_else(|| request.max_jobs(), |brackets| brackets.jobs);
-        let worst = definition.worst_case(job_limits(&definition)).map(|one| {
+        let worst = definition.worst_case(job_limits(&definition), ChoiceId(0)).map(|one| {
             let all = MicroUsd(one.0.saturating_mul(u64::from(jobs)));
             (one, cap.map_or(all, |cap| cap.min(all)))
         });
-        let kept = definition.pool_worst_case(job_limits(&definition), 0);
+        let kept = definition.pool_worst_case(job_limits(&definition), ChoiceId(0));
         let kept = kept.filter(|kept| *kept > MicroUsd::ZERO && worst.is_some());
         let warnings = Vec::new();
         let mut outlook =
@@ -181,7 +182,7 @@ impl Outlook {
 /// Returns a warning if the cap admits fewer parallel jobs than the request asks for.
 pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
     let definition = uncapped(request).ok()?;
-    let (cap, worst) = (request.cap().ok()??, definition.worst_case(job_limits(&definition))?);
+    let (cap, worst) = (request.cap().ok()??, definition.worst_case(job_limits(&definition), ChoiceId(0))?);
     let (at_once, parallel) = (cap.0.checked_div(worst.0)?, u64::from(definition.limits.max_parallel));
     (at_once < parallel).then(|| {
         Warning::new(

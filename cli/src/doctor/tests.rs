@@ -13,8 +13,8 @@ use super::verdict::Verdict;
 
 const START: i64 = 1_789_000_000_000;
 const END: i64 = START + 75_000;
-const KEY: JobKey = JobKey { trial: 0, rung: 0, attempt: 1 };
-const SECOND: JobKey = JobKey { trial: 1, rung: 0, attempt: 1 };
+const KEY: JobKey = JobKey::new(0, 0, 1);
+const SECOND: JobKey = JobKey::new(1, 0, 1);
 const ENDED: &str = "The request was rejected because the training job is in status Completed.";
 const ABSENT: &str = "Requested resource not found.";
 

@@ -8,8 +8,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use hyperband::plan::Plan;
-use hyperband::ranking::{Direction, Score};
-use hyperband::rung::Rung;
+use hyperband::ranking::Direction;
+use tuning::ids::TrialId;
+use tuning::state::Rung;
 use wire::request::RungExecution;
 
 /// Maximum number of simulated runs. The result is their mean.
@@ -80,7 +81,7 @@ fn stopping(setting: &Setting<'_>, seed: u64) -> Outcome {
     let mut outcome = Outcome::default();
     let (mut trial, mut idle, mut now) = (0, setting.workers, 0);
     let arrival = |at: u64, bracket: usize, rung: usize| {
-        at + setting.startup_ms + setting.epochs_ms(level(setting.plan, bracket, rung))
+        at + setting.startup_ms + setting.epochs_ms(setting.plan.level(bracket, rung))
     };
     loop {
         while idle > 0 && trial < setting.trials.min(setting.jobs) {
@@ -93,15 +94,15 @@ fn stopping(setting: &Setting<'_>, seed: u64) -> Outcome {
         let last = brackets.get(bracket).is_none_or(|bracket| rung + 1 >= bracket.rungs().len());
         let arrived = rungs.get_mut(bracket).and_then(|rungs| rungs.get_mut(rung));
         let goes_on = arrived.filter(|_| !last).is_some_and(|arrived| {
-            let score = quality(seed, who);
-            let verdict = arrived.judge(Direction::Maximize, setting.plan.eta(), who, score);
-            arrived.arrive(Direction::Maximize, who, score);
+            let arrival = (TrialId(who), Some(quality(seed, who)));
+            let verdict = arrived.judge(Direction::Maximize, setting.plan.eta(), arrival);
+            arrived.arrive(Direction::Maximize, arrival);
             verdict.continues
         });
         if goes_on {
             queue.push(Reverse((arrival(began, bracket, rung + 1), who, (bracket, rung + 1, began))));
         } else {
-            outcome.end(at, began, u64::from(level(setting.plan, bracket, rung)));
+            outcome.end(at, began, u64::from(setting.plan.level(bracket, rung)));
             idle += 1;
         }
     }
@@ -144,10 +145,12 @@ fn promoting(setting: &Setting<'_>, seed: u64) -> Outcome {
         here.push(who);
         let slots = |rung: usize| plan.brackets().get(bracket)?.rungs().get(rung).map(|rung| rung.slots);
         if slots(rung).is_some_and(|slots| here.len() == count(slots)) {
-            let mut best: Vec<(u32, Score)> = here.iter().map(|who| (*who, quality(seed, *who))).collect();
-            best = Rung::from_entries(Direction::Maximize, best).entries().to_vec();
-            let further = slots(rung + 1).map_or(0, count);
-            promoted.extend(best.iter().take(further).map(|(who, _)| (*who, bracket, set, rung + 1)));
+            let mut ranked = Rung::default();
+            for who in &*here {
+                ranked.arrive(Direction::Maximize, (TrialId(*who), Some(quality(seed, *who))));
+            }
+            let best = ranked.arrivals.iter().take(slots(rung + 1).map_or(0, count));
+            promoted.extend(best.map(|(who, _)| (who.0, bracket, set, rung + 1)));
         }
     }
 }
@@ -160,7 +163,7 @@ impl Setting<'_> {
     /// Returns how many epochs the job trains.
     fn epochs_of(&self, (_, bracket, _, rung): Job) -> u32 {
         let before = rung.checked_sub(1).filter(|_| self.resumes);
-        level(self.plan, bracket, rung) - before.map_or(0, |before| level(self.plan, bracket, before))
+        self.plan.level(bracket, rung) - before.map_or(0, |before| self.plan.level(bracket, before))
     }
 }
 
@@ -175,11 +178,9 @@ impl Outcome {
 
 /// Returns the number of training jobs of one full set of brackets.
 pub(crate) fn full_set(plan: &Plan, execution: RungExecution) -> u32 {
-    let slots =
-        |bracket: &hyperband::plan::BracketPlan| bracket.rungs().iter().map(|rung| rung.slots).sum::<u32>();
     match execution {
         RungExecution::Stop => plan.trials(),
-        RungExecution::Promote => plan.brackets().iter().map(slots).sum(),
+        RungExecution::Promote => plan.jobs(),
     }
 }
 
@@ -197,20 +198,16 @@ fn next_bracket(plan: &Plan, started: &mut [u32]) -> usize {
     bracket
 }
 
-fn level(plan: &Plan, bracket: usize, rung: usize) -> u32 {
-    plan.brackets().get(bracket).and_then(|bracket| bracket.rungs().get(rung)).map_or(0, |rung| rung.resource)
-}
-
 fn count(slots: u32) -> usize {
     usize::try_from(slots).unwrap_or(usize::MAX)
 }
 
-/// Returns the pseudorandom score of a trial: `SplitMix64` of the seed and the trial.
-fn quality(seed: u64, trial: u32) -> Score {
+/// Returns the pseudorandom value of a trial: `SplitMix64` of the seed and the trial.
+fn quality(seed: u64, trial: u32) -> f64 {
     let mut bits = (seed << 32 | u64::from(trial)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    Score::of(f64::from(u32::try_from((bits ^ (bits >> 31)) >> 32).unwrap_or(0)))
+    f64::from(u32::try_from((bits ^ (bits >> 31)) >> 32).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use console::style;
 use tuning::definition::Definition;
 use tuning::fact::JobPhase;
+use tuning::ids::TrialId;
 use tuning::state::{Job, State, Trial};
 
 use crate::text::{maybe, usd, value};
@@ -33,12 +34,12 @@ pub(super) fn rows(definition: &Definition, state: &State, width: usize) -> Vec<
     rows.iter().map(|row| console::truncate_str(row, width.saturating_sub(1), "…").into_owned()).collect()
 }
 
-fn job_row(definition: &Definition, number: u32, trial: &Trial, job: &Job, width: usize) -> String {
+fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, width: usize) -> String {
     let plan = definition.plan();
     let resource = trial.resource();
     let best = best_of(definition, trial);
     let last = trial.last_line.as_ref().and_then(|(_, _, value)| *value);
-    let bracket = usize::try_from(trial.bracket).ok().and_then(|index| plan.brackets().get(index));
+    let bracket = plan.brackets().get(trial.bracket.index());
     let rungs = bracket.map(hyperband::plan::BracketPlan::rungs).unwrap_or_default();
     let levels: Vec<u32> = rungs.iter().map(|rung| rung.resource).collect();
     let max = plan.max_resource();

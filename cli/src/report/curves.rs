@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use tuning::definition::Objective;
+use tuning::ids::TrialId;
 use tuning::summary::JobSummary;
 use use_cases::describe::state_of;
 
@@ -64,7 +65,7 @@ pub(super) fn chart(facts: &Facts) -> Option<String> {
 
 fn curves(facts: &Facts) -> Vec<Curve<'_>> {
     // The last attempt of a trial has the complete curve of the trial.
-    let last: BTreeMap<u32, &JobSummary> = facts.jobs.iter().map(|job| (job.job.trial, job)).collect();
+    let last: BTreeMap<TrialId, &JobSummary> = facts.jobs.iter().map(|job| (job.job.trial, job)).collect();
     let curve = |job: &JobSummary| {
         let live = facts.live_curves.get(&job.job.trial);
         let all = if job.curve.is_empty() { live.map_or(&[][..], Vec::as_slice) } else { &job.curve };
@@ -112,7 +113,7 @@ fn draw(svg: &mut String, frame: &Frame, curve: &Curve<'_>, class: &str) {
     );
     let title = escape::text(&title);
     // Twelve colors are enough to distinguish neighbors.
-    let colour = trial % 12;
+    let colour = trial.0 % 12;
     let place = |point: &(u32, f64)| format!("{:.1} {:.1}", frame.x(f64::from(point.0)), frame.y(point.1));
     if let [only] = points.as_slice() {
         let (x, y) = (frame.x(f64::from(only.0)), frame.y(only.1));

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tuning::conclude::full_summary;
+use tuning::ids::TrialId;
 use tuning::ruling::{Order, Ruling};
 use tuning::summary::JobSummary;
 use use_cases::describe;
@@ -25,9 +26,9 @@ pub(super) struct Facts {
     /// Spent and reserved amounts after each step that changed them.
     pub(super) money: Vec<Money>,
     /// Decisions by trial, with their times. The key is `None` for decisions about the tuning itself.
-    pub(super) decisions: BTreeMap<Option<u32>, Vec<(i64, String)>>,
+    pub(super) decisions: BTreeMap<Option<TrialId>, Vec<(i64, String)>>,
     /// Values of the running trials by epoch.
-    pub(super) live_curves: BTreeMap<u32, Vec<(u32, Option<f64>)>>,
+    pub(super) live_curves: BTreeMap<TrialId, Vec<(u32, Option<f64>)>>,
 }
 
 /// The ledger at a time.
@@ -49,7 +50,7 @@ impl Facts {
         let mut follower = Follower::from_start(loaded.tuning.clone());
         let definition = &loaded.tuning.definition;
         let mut money: Vec<Money> = vec![Money { at: definition.created, spent: 0, reserved: 0 }];
-        let mut decisions: BTreeMap<Option<u32>, Vec<(i64, String)>> = BTreeMap::new();
+        let mut decisions: BTreeMap<Option<TrialId>, Vec<(i64, String)>> = BTreeMap::new();
         follower
             .read(store, |state, events| {
                 let now =
@@ -74,7 +75,7 @@ impl Facts {
 }
 
 /// Returns the trial that an event is about.
-fn trial(what: &What) -> Option<u32> {
+fn trial(what: &What) -> Option<TrialId> {
     match what {
         What::Ruled(ruling, _) => match ruling {
             Ruling::TrialJudged { trial, .. }

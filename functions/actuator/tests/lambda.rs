@@ -152,7 +152,7 @@ async fn a_trial_stopped_at_a_rung_is_published() {
         });
         let (stage, id, _) = ordered(&service).await;
         let job = parse_job_key("0-0-1").unwrap();
-        let order = Order::StopOrdered { job, why: StopWhy::Rung { rung: 0 } };
+        let order = Order::StopOrdered { job, why: StopWhy::Rung { rung: tuning::ids::RungId(0) } };
         let row = ActionRow::pending(order).row(&id);
         stage.table.table().write(Write::Put(row, Condition::NotExists)).await.unwrap();
         let records = stage.stream().await;

@@ -43,8 +43,9 @@ impl BracketPlan {
 /// All brackets of a tuning, from the one that explores most (lowest first rung) to the one without early stopping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    eta: u32,
+    min_resource: u32,
     max_resource: u32,
+    eta: u32,
     brackets: Vec<BracketPlan>,
 }
 
@@ -93,15 +94,23 @@ impl Plan {
         let ratio = max_resource.checked_div(min_resource).unwrap_or(0);
         let s_max = ratio.checked_ilog(eta).ok_or(PlanError::MaxBelowMin)?;
         let brackets = (0..=s_max).rev().map(|s| bracket(s, s_max, max_resource, eta)).collect();
-        Ok(Self { eta, max_resource, brackets })
+        Ok(Self { min_resource, max_resource, eta, brackets })
     }
 
-    /// Returns a plan without early stopping: one bracket with one rung at `max_resource` (`None` = a job runs to its
-    /// own end).
-    pub fn without_stopping(max_resource: Option<u32>) -> Self {
-        let resource = max_resource.unwrap_or(u32::MAX);
-        let rung = RungPlan { resource, slots: 1 };
-        Self { eta: 2, max_resource: resource, brackets: vec![BracketPlan { rungs: vec![rung] }] }
+    /// Returns the plan without early stopping: one bracket with one rung, at the end of a job, however late.
+    pub fn without_stopping() -> Self {
+        let rung = RungPlan { resource: u32::MAX, slots: 1 };
+        Self {
+            min_resource: 1,
+            max_resource: u32::MAX,
+            eta: 2,
+            brackets: vec![BracketPlan { rungs: vec![rung] }],
+        }
+    }
+
+    /// Returns the smallest resource, in epochs.
+    pub fn min_resource(&self) -> u32 {
+        self.min_resource
     }
 
     /// Returns the reduction factor.
@@ -117,6 +126,17 @@ impl Plan {
     /// Returns the brackets, the one that explores most first. There is at least one.
     pub fn brackets(&self) -> &[BracketPlan] {
         &self.brackets
+    }
+
+    /// Returns the level of a rung of a bracket, in epochs; beyond the last rung the largest resource.
+    pub fn level(&self, bracket: usize, rung: usize) -> u32 {
+        let rungs = self.brackets.get(bracket).map(BracketPlan::rungs);
+        rungs.and_then(|rungs| rungs.get(rung)).map_or(self.max_resource, |rung| rung.resource)
+    }
+
+    /// Returns the number of rungs of a bracket, at least 1. The last one is at the largest resource.
+    pub fn rung_count(&self, bracket: usize) -> usize {
+        self.brackets.get(bracket).map_or(1, |bracket| bracket.rungs.len())
     }
 
     /// Returns the trials of one full set of brackets.
@@ -255,11 +275,10 @@ mod tests {
 
     #[test]
     fn a_plan_without_stopping_has_one_rung_at_the_end() {
-        let plan = Plan::without_stopping(None);
+        let plan = Plan::without_stopping();
         assert_eq!(plan.max_resource(), u32::MAX);
         assert_eq!(plan.brackets().len(), 1);
         assert_eq!(plan.brackets()[0].rungs(), [RungPlan { resource: u32::MAX, slots: 1 }]);
-        assert_eq!(Plan::without_stopping(Some(9)).max_resource(), 9);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use lambda::telemetry::{ErrorType, LogWriter, Report};
 use lambda::{Failure, outcomes};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey, Recorded as RecordedFact};
+use tuning::ids::{BracketId, RungId, TrialId};
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd, Verdict};
 use tuning::step::Step;
 use use_cases::batch::{Part, Progress, Unreadable};
@@ -61,20 +62,20 @@ fn throttled() -> StoreError {
 fn rulings_are_counted_by_kind() {
     let verdict = |goes_on| Verdict { rank: 0, seen: 3, allowed: 1, continues: goes_on };
     let judged = |goes_on| Ruling::TrialJudged {
-        trial: 0,
-        bracket: 0,
-        rung: 0,
+        trial: TrialId(0),
+        bracket: BracketId(0),
+        rung: RungId(0),
         level: 1,
         resource: 1,
         value: Some(0.5),
         verdict: verdict(goes_on),
     };
-    let stopped = TrialEnd::Stopped(StopWhy::Rung { rung: 0 });
+    let stopped = TrialEnd::Stopped(StopWhy::Rung { rung: RungId(0) });
     let rulings = vec![
         judged(true),
         judged(false),
-        Ruling::TrialFinished { job: None, trial: 1, how: stopped },
-        Ruling::TrialFinished { job: None, trial: 2, how: TrialEnd::Completed },
+        Ruling::TrialFinished { job: None, trial: TrialId(1), how: stopped },
+        Ruling::TrialFinished { job: None, trial: TrialId(2), how: TrialEnd::Completed },
     ];
     let mut report = Report::default();
     let answer = outcomes::decided(
@@ -172,7 +173,7 @@ fn an_action_is_logged_with_its_job_and_a_rejection_by_its_code_alone() {
         }
     }
     let mut batch =
-        act("stop-0-0-1", Performed::Done(Effect::Stopped { why: Some(StopWhy::Rung { rung: 0 }) }));
+        act("stop-0-0-1", Performed::Done(Effect::Stopped { why: Some(StopWhy::Rung { rung: RungId(0) }) }));
     batch.parts[0].done.unpublished = Some("it is throttling".to_owned());
     let mut report = Report::default();
     outcomes::acts(&batch, &mut report);
@@ -237,7 +238,7 @@ fn a_usual_invocation_writes_little_and_an_idle_one_nothing() {
         assert!(bytes <= most && (bytes > 0) == (most > 0), "{what}: {bytes} bytes, at most {most}");
     };
     let recorded = |result: Recorded, facts, lines, report: &mut Report| {
-        let job = JobKey { trial: 0, rung: 0, attempt: 1 };
+        let job = JobKey::new(0, 0, 1);
         let about = About { tuning: Some(ID.to_owned()), job: Some(job), facts, lines };
         outcomes::recorded(Some(Ok(result)), &about, report).unwrap();
     };

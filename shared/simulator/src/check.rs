@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use search::Configuration;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, JobEnd, JobKey};
+use tuning::ids::{BracketId, RungId, TrialId};
 use tuning::ruling::{EndReason, Launch, Order, Ruling};
 use tuning::state::State;
 use use_cases::memory::Change;
@@ -78,15 +79,15 @@ pub(crate) struct Book {
     launches: launch::Launches,
     pools: pools::Pools,
     /// The trial of the refit.
-    pub(crate) refit: Option<u32>,
+    pub(crate) refit: Option<TrialId>,
     pub(crate) steps: u64,
     /// The state that the steps lead to, by the system's own `load`. Used for the idempotence check and the comparison
     /// at the end.
     pub(crate) replica: State,
     pub(crate) jobs: BTreeMap<JobKey, JobBook>,
-    pub(crate) trials: BTreeMap<u32, TrialBook>,
+    pub(crate) trials: BTreeMap<TrialId, TrialBook>,
     /// Arrivals in their order, by bracket and rung.
-    rungs: BTreeMap<(u32, u32), Vec<Arrival>>,
+    rungs: BTreeMap<(BracketId, RungId), Vec<Arrival>>,
     /// Whether a bill exceeded its reservation. Only a fault of the training service can cause that.
     pub(crate) overrun: bool,
     /// Whether a ruling published the overrun.
@@ -105,7 +106,7 @@ pub(crate) struct Book {
 }
 
 /// A trial that reached a rung, with its value there.
-type Arrival = (u32, Option<f64>);
+type Arrival = (TrialId, Option<f64>);
 
 /// The books of one job.
 #[expect(
@@ -172,8 +173,8 @@ enum Money {
 pub(crate) struct TrialBook {
     configuration: Configuration,
     attempts: u32,
-    bracket: u32,
-    judged: u32,
+    bracket: BracketId,
+    judged: RungId,
     /// Whether it was stopped at a rung.
     out: bool,
     finished: bool,

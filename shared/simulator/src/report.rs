@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use tuning::definition::Strategy;
 use tuning::fact::JobEnd;
 use tuning::ruling::EndReason;
 use wire::item::{EXPIRES_AT, Item};
@@ -176,10 +175,7 @@ fn rulings(check: &Checker) -> BTreeMap<&'static str, u64> {
 fn reached_max_resource(rows: &[Item], book: &Book) -> bool {
     let partition = stored::tuning_partition(&book.definition.id());
     let jobs = rows.iter().filter(|row| row.key.pk == partition && row.key.sk.starts_with("JOB#"));
-    let most = match book.definition.strategy {
-        Strategy::Hyperband { max_resource, .. } => Some(max_resource),
-        Strategy::Random => None,
-    };
+    let most = book.definition.max_resource();
     jobs.filter_map(|row| stored::job(row).ok()).any(|job| match most {
         Some(most) => job.resource >= most,
         None => job.end == Some(JobEnd::Completed),

@@ -31,8 +31,7 @@ fn definition(max_jobs: u32) -> Definition {
         incarnation: "000000".to_owned(),
         created: 0,
         seed: 1,
-        strategy: Strategy::Hyperband { min_resource: 1, max_resource: EPOCHS, eta: 3 },
-        rungs: RungExecution::Stop,
+        strategy: Strategy::hyperband(1, EPOCHS, 3, RungExecution::Stop).expect("the plan is valid"),
         objective: Objective::Maximize,
         space,
         sampler: SamplerKind::Random,
@@ -136,7 +135,7 @@ impl Service {
         {
             self.running.push_back((job, epoch + 1));
             let height =
-                search::seed::Rng::new(search::seed::child(1, "height", job.trial.into())).next_f64();
+                search::seed::Rng::new(search::seed::child(1, "height", job.trial.0.into())).next_f64();
             let value = Some(height * f64::from(epoch) / f64::from(epoch + 1));
             let line =
                 MetricLine { id: format!("{epoch:056}"), at: self.now, index: Some(epoch.into()), value };
@@ -176,7 +175,7 @@ fn main() {
         for ruling in &rulings {
             service.perform(ruling);
         }
-        if state.next_trial >= mark.0 || state.is_ended() {
+        if state.next_trial.0 >= mark.0 || state.is_ended() {
             let (count, spent) = (facts - mark.1, time.saturating_sub(mark.2));
             let each = spent.as_nanos() / u128::from(count.max(1));
             let bytes = serde_json::to_string(&state).map_or(0, |text| text.len());
@@ -193,6 +192,7 @@ fn main() {
             break;
         }
     }
-    let arrivals: usize = state.rungs.iter().flatten().map(|rung| rung.arrivals.len()).sum();
+    let arrivals: usize =
+        state.cohorts.iter().flat_map(|cohort| &cohort.rungs).map(|rung| rung.arrivals.len()).sum();
     println!("{steps} steps, {facts} facts, {arrivals} arrivals at rungs; the decider took {time:?}");
 }

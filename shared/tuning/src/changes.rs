@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fact::Recorded;
 use crate::money::MicroUsd;
 
 /// The changes in force.
@@ -37,11 +38,12 @@ impl Changes {
     }
 }
 
-/// Replaces an earlier change; returns whether the new change was later.
-pub(crate) fn replace_if_later<T>(place: &mut Option<Change<T>>, made: (i64, &str), value: T) -> bool {
-    let later = place.as_ref().is_none_or(|old| (old.made.0, old.made.1.as_str()) < made);
+/// Replaces an earlier change with the one that `recorded` makes; returns whether the new change is later.
+pub(crate) fn replace_if_later<T>(place: &mut Option<Change<T>>, recorded: &Recorded, value: T) -> bool {
+    let made = (recorded.at, recorded.key.clone());
+    let later = place.as_ref().is_none_or(|old| old.made < made);
     if later {
-        *place = Some(Change { made: (made.0, made.1.to_owned()), value });
+        *place = Some(Change { made, value });
     }
     later
 }

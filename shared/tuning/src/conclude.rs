@@ -8,9 +8,10 @@ use hyperband::ranking::improves;
 use crate::decide::{grant, promote, refit, spot};
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
+use crate::ids::{RungId, TrialId};
 use crate::limits::{RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
+use crate::quote::Quote;
 use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
-use crate::runtime::{epochs_of, runtime_seconds};
 use crate::state::{Job, State, Status, Trial};
 use crate::summary::JobSummary;
 
@@ -21,7 +22,7 @@ const CURVE_POINTS_KEPT: usize = 200;
 pub(crate) fn conclusion(
     definition: &Definition,
     state: &State,
-    number: u32,
+    number: TrialId,
     trial: &Trial,
 ) -> Option<Ruling> {
     let finished = |job: Option<JobKey>, how| Some(Ruling::TrialFinished { job, trial: number, how });
@@ -99,7 +100,7 @@ fn never_ran(job: &Job) -> bool {
 
 fn rung_reached(
     definition: &Definition,
-    number: u32,
+    number: TrialId,
     trial: &Trial,
     (resource, value): (u32, Option<f64>),
 ) -> Ruling {
@@ -123,12 +124,8 @@ fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
 /// Returns whether a trial waits for an attempt that can never start: the tuning is ending, all jobs were launched, no
 /// running job can free the money it needs, or the wait for the month's cap has expired.
 fn has_no_further_attempt(definition: &Definition, state: &State, trial: &Trial) -> bool {
-    let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
-    let epochs = trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, rung));
-    let seconds = runtime_seconds(definition, state, trial.full_limit, epochs);
-    let limits = definition.limits_of(seconds, trial.on_demand);
-    let worst = definition.worst_case_on(limits, spot::choice(definition, state));
-    let exceeds_cap = worst.is_some_and(|amount| !refit::fits_cap(definition, state, amount));
+    let quote = Quote::of_next_attempt(definition, state, trial);
+    let exceeds_cap = !refit::fits_cap(definition, state, quote.worst_case);
     !refit::can_continue(state, trial)
         || state.jobs_left(definition) == 0
         || state.ledger.overrun
@@ -145,7 +142,7 @@ fn default_message(job: &Job) -> String {
 
 fn end_without_attempt(trial: &Trial, state: &State) -> TrialEnd {
     // A promoted trial without a further job has not failed: there was no money or job left to train it on.
-    if trial.next_rung > 0 && trial.attempts <= trial.past_attempts {
+    if trial.next_rung > RungId(0) && trial.attempts <= trial.past_attempts {
         return TrialEnd::Stopped(StopWhy::TuningEnding);
     }
     let message = state.last_failure.clone();
@@ -213,7 +210,7 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
         last_value,
         best_value: None,
         resource: trial.resource(),
-        rungs_passed: trial.next_rung,
+        rungs_passed: trial.next_rung.0,
         level: job.level,
         resumed_from: resumed_from(trial, job),
         repeats_from: job.repeats_from,

@@ -22,6 +22,7 @@ use crate::fact::JobKey;
 use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 use crate::ruling::{Order, Ruling, StopWhy};
 use crate::state::{Job, State, Status};
+use crate::time::milliseconds;
 
 pub(crate) use pool::latest_start;
 pub use promote::most_promoted;
@@ -149,8 +150,7 @@ pub fn job_seen_due_at(job: &Job) -> Option<i64> {
 /// Returns the longest time that a job can last once it has instances, in ms.
 fn life_ms(job: &Job) -> i64 {
     let limit = job.limits.max_wait_seconds.unwrap_or(job.limits.max_runtime_seconds);
-    let seconds = limit.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
-    i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000)
+    milliseconds(limit.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS))
 }
 
 /// Returns the jobs that a [`crate::fact::Fact::TimePassed`] at time `at` may settle or give up.

@@ -3,11 +3,15 @@
 //! It holds what the decider needs and nothing else. Fields that are only passed on to SageMaker stay in the stored
 //! request.
 
-use hyperband::plan::{BracketPlan, Plan};
+use std::ops::RangeInclusive;
+use std::sync::LazyLock;
+
+use hyperband::plan::{Plan, PlanError};
 use hyperband::ranking::Direction;
 use search::{Configuration, SamplerKind, Space};
 use serde::{Deserialize, Serialize};
 
+use crate::ids::{BracketId, ChoiceId, RungId, TrialId};
 use crate::limits::{SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 use crate::money::{MicroUsd, Rate};
 
@@ -29,9 +33,6 @@ pub struct Definition {
     pub seed: u64,
     /// How resources are given to trials.
     pub strategy: Strategy,
-    /// How rungs are executed.
-    #[serde(default, skip_serializing_if = "RungExecution::is_stop")]
-    pub rungs: RungExecution,
     /// The direction of the objective metric.
     pub objective: Objective,
     /// The search space.
@@ -76,19 +77,54 @@ pub enum Silence {
 }
 
 /// How resources are given to trials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Strategy {
     /// Hyperband: trials are compared at rungs.
     Hyperband {
-        /// The first epoch at which a trial may be stopped.
-        min_resource: u32,
-        /// The epochs of a trial that is never stopped.
-        max_resource: u32,
-        /// The reduction factor.
-        eta: u32,
+        /// The brackets and their rungs.
+        #[serde(with = "stored_plan")]
+        plan: Plan,
+        /// How the rungs are executed.
+        #[serde(default, skip_serializing_if = "RungExecution::is_stop")]
+        rungs: RungExecution,
     },
     /// Every trial runs to its own end.
     Random,
+}
+
+impl Strategy {
+    /// Returns Hyperband with the plan for these resources, in epochs, and this reduction factor.
+    pub fn hyperband(
+        min_resource: u32,
+        max_resource: u32,
+        eta: u32,
+        rungs: RungExecution,
+    ) -> Result<Self, PlanError> {
+        Ok(Self::Hyperband { plan: Plan::hyperband(min_resource, max_resource, eta)?, rungs })
+    }
+}
+
+/// A plan is stored as the numbers that it is made from.
+mod stored_plan {
+    use hyperband::plan::Plan;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    #[derive(Serialize, Deserialize)]
+    struct Numbers {
+        min_resource: u32,
+        max_resource: u32,
+        eta: u32,
+    }
+
+    pub(super) fn serialize<S: Serializer>(plan: &Plan, serializer: S) -> Result<S::Ok, S::Error> {
+        let (min_resource, max_resource) = (plan.min_resource(), plan.max_resource());
+        Numbers { min_resource, max_resource, eta: plan.eta() }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Plan, D::Error> {
+        let Numbers { min_resource, max_resource, eta } = Numbers::deserialize(deserializer)?;
+        Plan::hyperband(min_resource, max_resource, eta).map_err(D::Error::custom)
+    }
 }
 
 /// How rungs are executed.
@@ -186,17 +222,16 @@ impl Instances {
 }
 
 impl JobShape {
-    /// Returns the instances of choice `index`: 0 is the first; an index beyond the last gives the last.
-    pub fn instances(&self, index: u32) -> Instances {
+    /// Returns the instances of a choice; a choice beyond the last gives the last.
+    pub fn instances(&self, choice: ChoiceId) -> Instances {
         let first = Instances { count: self.instance_count, volume_gib: self.volume_gib, rate: self.rate };
-        let Some(other) = index.checked_sub(1) else { return first };
-        let other = usize::try_from(other).ok().and_then(|other| self.fallbacks.get(other));
-        other.or(self.fallbacks.last()).copied().unwrap_or(first)
+        let Some(other) = choice.index().checked_sub(1) else { return first };
+        self.fallbacks.get(other).or(self.fallbacks.last()).copied().unwrap_or(first)
     }
 
-    /// Returns the number of instance choices.
-    pub fn choices(&self) -> u32 {
-        u32::try_from(self.fallbacks.len()).unwrap_or(u32::MAX).saturating_add(1)
+    /// Returns all instance choices, in the order in which they are tried.
+    pub fn choices(&self) -> impl Iterator<Item = ChoiceId> + use<> {
+        (0..=self.fallbacks.len()).map(ChoiceId::at)
     }
 }
 
@@ -230,59 +265,30 @@ fn is_zero(number: &u64) -> bool {
 
 impl Definition {
     /// Returns the plan of brackets and rungs.
-    ///
-    /// A definition is made only from valid numbers. If a stored one is invalid all the same, the tuning runs without
-    /// early stopping.
-    pub fn plan(&self) -> Plan {
-        match self.strategy {
-            Strategy::Hyperband { min_resource, max_resource, eta } => {
-                Plan::hyperband(min_resource, max_resource, eta)
-                    .unwrap_or_else(|_| Plan::without_stopping(Some(max_resource)))
-            }
-            Strategy::Random => Plan::without_stopping(None),
-        }
+    pub fn plan(&self) -> &Plan {
+        static WITHOUT_STOPPING: LazyLock<Plan> = LazyLock::new(Plan::without_stopping);
+        self.compared().unwrap_or(&WITHOUT_STOPPING)
     }
 
     /// Returns the brackets in which trials are compared; `None` where each trial runs to its own end.
-    pub fn compared(&self) -> Option<Plan> {
-        match self.strategy {
-            Strategy::Hyperband { .. } => Some(self.plan()),
+    pub fn compared(&self) -> Option<&Plan> {
+        match &self.strategy {
+            Strategy::Hyperband { plan, .. } => Some(plan),
             Strategy::Random => None,
         }
     }
 
+    /// Returns the epochs of a trial that is never stopped; `None` where each trial runs to its own end.
+    pub fn max_resource(&self) -> Option<u32> {
+        self.compared().map(Plan::max_resource)
+    }
+
     /// Returns how the trials of a bracket are promoted; `None` where running jobs are stopped instead.
     pub fn promotes(&self) -> Option<Scheduling> {
-        match (self.rungs, self.strategy) {
-            (RungExecution::Promote(scheduling), Strategy::Hyperband { .. }) => Some(scheduling),
-            (RungExecution::Stop, _) | (_, Strategy::Random) => None,
+        match &self.strategy {
+            Strategy::Hyperband { rungs: RungExecution::Promote(scheduling), .. } => Some(*scheduling),
+            Strategy::Hyperband { rungs: RungExecution::Stop, .. } | Strategy::Random => None,
         }
-    }
-
-    /// Returns the level of a rung of a bracket, in epochs; beyond the last rung the largest resource.
-    pub fn level(&self, bracket: u32, rung: u32) -> u32 {
-        let plan = self.plan();
-        let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-        let rungs = plan.brackets().get(index(bracket)).map(BracketPlan::rungs);
-        rungs.and_then(|rungs| rungs.get(index(rung))).map_or(plan.max_resource(), |rung| rung.resource)
-    }
-
-    /// Returns the epochs that a trial has when it is promoted to a rung; 0 at the first rung.
-    pub fn level_below(&self, bracket: u32, rung: u32) -> u32 {
-        rung.checked_sub(1).map_or(0, |below| self.level(bracket, below))
-    }
-
-    /// Returns the last rung of a bracket, which is at the largest resource.
-    pub fn last_rung(&self, bracket: u32) -> u32 {
-        let plan = self.plan();
-        let index = usize::try_from(bracket).unwrap_or(usize::MAX);
-        let rungs = plan.brackets().get(index).map_or(1, |bracket| bracket.rungs().len());
-        u32::try_from(rungs).unwrap_or(u32::MAX).saturating_sub(1)
-    }
-
-    /// Returns the epoch at which the job of a trial of `bracket`, started for `rung`, is done.
-    pub fn goal(&self, bracket: u32, rung: u32) -> u32 {
-        if self.promotes().is_some() { self.level(bracket, rung) } else { self.plan().max_resource() }
     }
 
     /// Returns the direction for the ranking.
@@ -298,50 +304,72 @@ impl Definition {
         format!("{}-{}", self.name, self.incarnation)
     }
 
+    /// Returns the level of a rung of a bracket, in epochs; beyond the last rung the largest resource.
+    pub fn level(&self, bracket: BracketId, rung: RungId) -> u32 {
+        self.plan().level(bracket.index(), rung.index())
+    }
+
+    /// Returns the epochs that a trial has when it is promoted to a rung; 0 at the first rung.
+    pub fn level_below(&self, bracket: BracketId, rung: RungId) -> u32 {
+        rung.below().map_or(0, |below| self.level(bracket, below))
+    }
+
+    /// Returns the last rung of a bracket, which is at the largest resource.
+    pub fn last_rung(&self, bracket: BracketId) -> RungId {
+        RungId::at(self.plan().rung_count(bracket.index()).saturating_sub(1))
+    }
+
+    /// Returns the epoch at which the job of a trial of `bracket`, started for `rung`, is done.
+    pub fn goal(&self, bracket: BracketId, rung: RungId) -> u32 {
+        if self.promotes().is_some() { self.level(bracket, rung) } else { self.plan().max_resource() }
+    }
+
     /// Returns the configuration of a new trial.
-    pub fn configuration(&self, trial: u32) -> Configuration {
-        search::suggest(&self.space, self.sampler, self.seed, trial)
+    pub fn configuration(&self, trial: TrialId) -> Configuration {
+        search::suggest(&self.space, self.sampler, self.seed, trial.0)
     }
 
     /// Returns the limits to send with a job that may run `runtime_seconds`, at most the user's limit.
     pub fn limits_for(&self, runtime_seconds: u64) -> JobLimits {
-        self.limits_of(runtime_seconds, false)
+        let on_demand = self.limits_on_demand(runtime_seconds);
+        let least = on_demand.max_runtime_seconds;
+        let max_wait_seconds = self
+            .job
+            .max_wait_seconds
+            .filter(|_| self.job.spot)
+            .map(|user| least.saturating_add(SPOT_WAIT_ALLOWANCE_SECONDS).min(user).max(least));
+        JobLimits { max_wait_seconds, ..on_demand }
     }
 
-    /// Like [`Definition::limits_for`]; with `on_demand`, for a job on demand although the request asks for spot.
-    pub fn limits_of(&self, runtime_seconds: u64, on_demand: bool) -> JobLimits {
+    /// Like [`Definition::limits_for`], but for a job on demand, whatever the request asks for.
+    pub fn limits_on_demand(&self, runtime_seconds: u64) -> JobLimits {
         let max_runtime_seconds = runtime_seconds.min(self.job.max_runtime_seconds).max(1);
-        let spot = self.job.spot && !on_demand;
-        let max_wait_seconds = self.job.max_wait_seconds.filter(|_| spot).map(|user| {
-            max_runtime_seconds.saturating_add(SPOT_WAIT_ALLOWANCE_SECONDS).min(user).max(max_runtime_seconds)
-        });
-        JobLimits { max_runtime_seconds, max_wait_seconds, keep_alive_seconds: 0 }
+        JobLimits { max_runtime_seconds, max_wait_seconds: None, keep_alive_seconds: 0 }
     }
 
     /// Returns the most that a job can cost under `limits`: its running time (for spot, its waiting time, which bounds
     /// it), the grace of a stop, the upload, and its kept instances. `None` when the price is unknown.
-    pub fn worst_case(&self, limits: JobLimits) -> Option<MicroUsd> {
-        self.worst_case_on(limits, 0)
-    }
-
-    /// Like [`Definition::worst_case`], but on the instances of choice `index`.
-    pub fn worst_case_on(&self, limits: JobLimits, index: u32) -> Option<MicroUsd> {
+    pub fn worst_case(&self, limits: JobLimits, instances: ChoiceId) -> Option<MicroUsd> {
         let running = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
         let seconds = running.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
-        let kept = self.pool_worst_case(limits, index)?;
-        self.job.instances(index).cost(seconds).map(|running| running.plus(kept))
+        let kept = self.pool_worst_case(limits, instances)?;
+        self.job.instances(instances).cost(seconds).map(|running| running.plus(kept))
     }
 
-    /// Returns the longest running time, from `least` to `most` seconds, with which a job on the instances of choice
-    /// `index` costs at most `amount`.
-    pub fn longest_within(&self, amount: MicroUsd, (least, most): (u64, u64), index: u32) -> Option<u64> {
-        let worst = |seconds| self.worst_case_on(self.limits_for(seconds), index);
+    /// Returns the longest running time, of the range `seconds`, with which a job costs at most `amount`.
+    pub fn longest_within(
+        &self,
+        amount: MicroUsd,
+        seconds: RangeInclusive<u64>,
+        instances: ChoiceId,
+    ) -> Option<u64> {
+        let worst = |seconds| self.worst_case(self.limits_for(seconds), instances);
         let fits = |seconds| worst(seconds).is_some_and(|worst| worst <= amount);
-        if least > most || !fits(least) {
+        if seconds.is_empty() || !fits(*seconds.start()) {
             return None;
         }
         // Costs rise with the time, so bisect.
-        let (mut good, mut bad) = (least, most.saturating_add(1));
+        let (mut good, mut bad) = (*seconds.start(), seconds.end().saturating_add(1));
         while bad.saturating_sub(good) > 1 {
             let middle = good.midpoint(bad);
             if fits(middle) { good = middle } else { bad = middle }
@@ -353,7 +381,7 @@ impl Definition {
     /// with a lower cap is refused. `None` when a price is unknown.
     pub fn least_cap(&self) -> Option<MicroUsd> {
         let limits = self.limits_for(self.job.max_runtime_seconds);
-        let mut choices = (0..self.job.choices()).map(|index| self.worst_case_on(limits, index));
+        let mut choices = self.job.choices().map(|choice| self.worst_case(limits, choice));
         let one = choices.try_fold(MicroUsd::ZERO, |most, worst| Some(most.max(worst?)))?;
         Some(if self.refit { one.plus(one) } else { one })
     }

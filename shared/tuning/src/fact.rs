@@ -6,18 +6,26 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::{RungId, TrialId};
 use crate::money::MicroUsd;
 use crate::pool::Retained;
 
 /// The key of a training job within its tuning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobKey {
-    /// Trial number, from 0.
-    pub trial: u32,
+    /// The trial.
+    pub trial: TrialId,
     /// The rung for which the job was started; 0 where one job runs through all rungs.
-    pub rung: u32,
+    pub rung: RungId,
     /// Attempt, from 1.
     pub attempt: u32,
+}
+
+impl JobKey {
+    /// Returns the key of an attempt of a trial for a rung.
+    pub const fn new(trial: u32, rung: u32, attempt: u32) -> Self {
+        Self { trial: TrialId(trial), rung: RungId(rung), attempt }
+    }
 }
 
 impl fmt::Display for JobKey {

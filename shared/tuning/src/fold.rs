@@ -11,6 +11,7 @@ use crate::changes::replace_if_later;
 use crate::decide::{must_end_at, spot};
 use crate::definition::Definition;
 use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use crate::ids::ChoiceId;
 use crate::limits::MAX_MESSAGE_CHARS;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
@@ -26,9 +27,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         Fact::TuningSubmitted => !std::mem::replace(&mut state.submitted, true),
         Fact::TimePassed => time_passed(state, at),
         Fact::StopRequested => stop_requested(definition, state),
-        Fact::LimitsChanged { cap, max_parallel, paused } => {
-            limits_changed(state, (at, &recorded.key), (*cap, *max_parallel, *paused))
-        }
+        Fact::LimitsChanged { .. } => limits_changed(state, recorded),
         Fact::MetricsLogged { job, stream, lines } => {
             let changed = metrics::fold(definition, state, *job, stream, lines);
             if changed {
@@ -81,9 +80,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         Fact::PoolOver { job, retained } => {
             with_pool(state, *job, |pool| pool.over.is_none() && pool.over.replace(*retained).is_none())
         }
-        Fact::ActionDeferred { job, not_before, reason, quota_exceeded } => {
-            action_deferred(definition, state, *job, (at, *not_before, reason, *quota_exceeded))
-        }
+        Fact::ActionDeferred { .. } => action_deferred(definition, state, recorded),
     };
     if changed {
         state.now = state.now.max(at);
@@ -136,22 +133,21 @@ fn stop_requested(definition: &Definition, state: &mut State) -> bool {
 }
 
 /// Folds limits that the user changed: the latest change of each limit is in force.
-fn limits_changed(
-    state: &mut State,
-    made: (i64, &str),
-    (cap, max_parallel, paused): (Option<MicroUsd>, Option<u32>, Option<bool>),
-) -> bool {
+fn limits_changed(state: &mut State, recorded: &Recorded) -> bool {
+    let Fact::LimitsChanged { cap, max_parallel, paused } = recorded.fact else { return false };
     let changes = &mut state.changes;
     let mut any = false;
-    if let Some(cap) = cap.filter(|cap| replace_if_later(&mut changes.cap, made, *cap)) {
+    if let Some(cap) = cap.filter(|cap| replace_if_later(&mut changes.cap, recorded, *cap)) {
         state.ledger.change_cap(cap);
         any = true;
     }
-    if let Some(most) = max_parallel.filter(|most| replace_if_later(&mut changes.max_parallel, made, *most)) {
+    if let Some(most) = max_parallel
+        && replace_if_later(&mut changes.max_parallel, recorded, most)
+    {
         changes.most_parallel = changes.most_parallel.max(most);
         any = true;
     }
-    any | paused.is_some_and(|paused| replace_if_later(&mut changes.paused, made, paused))
+    any | paused.is_some_and(|paused| replace_if_later(&mut changes.paused, recorded, paused))
 }
 
 fn job_state_changed(
@@ -205,7 +201,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
     else {
         return false;
     };
-    let choice = state.job(*key).map_or(0, |job| job.instances);
+    let choice = state.job(*key).map_or(ChoiceId(0), |job| job.instances);
     let cost = definition.job.instances(choice).cost(*billable_seconds).unwrap_or(MicroUsd::ZERO);
     let trial = state.trials.get(&key.trial);
     let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
@@ -246,7 +242,7 @@ fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: i64) -> O
         return None;
     }
     let reservation = definition.pool_worst_case(job.limits, job.instances).unwrap_or(MicroUsd::ZERO);
-    Some(Pool::new(key, (job.instances, reservation), job.limits, job.ended.unwrap_or(at)))
+    Some(Pool::new(key, job, reservation, job.ended.unwrap_or(at)))
 }
 
 fn stop_accepted(state: &mut State, key: JobKey, at: i64) -> bool {
@@ -287,15 +283,15 @@ fn never_started(state: &mut State, key: JobKey, mark: impl FnOnce(&mut Job)) ->
     changed
 }
 
-fn action_deferred(
-    definition: &Definition,
-    state: &mut State,
-    key: JobKey,
-    (at, not_before, reason, quota_exceeded): (i64, i64, &str, bool),
-) -> bool {
+fn action_deferred(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
+    let at = recorded.at;
+    let Fact::ActionDeferred { job: key, not_before, reason, quota_exceeded } = &recorded.fact else {
+        return false;
+    };
+    let (not_before, quota_exceeded) = (*not_before, *quota_exceeded);
     let mut not_started = false;
     let mut lacking = None;
-    let changed = with_job(state, key, |job| {
+    let changed = with_job(state, *key, |job| {
         let later = job.deferred.as_ref().is_none_or(|(until, _)| *until < not_before);
         if !later || job.is_closed() {
             return false;

@@ -2,9 +2,10 @@
 //! continues.
 
 use crate::definition::Definition;
+use crate::ids::CohortId;
 use crate::money::MicroUsd;
 use crate::ruling::{Order, Ruling};
-use crate::state::{Cohort, State, Status};
+use crate::state::{State, Status};
 
 /// Returns a description of the first invariant that `state` breaks.
 pub fn broken(definition: &Definition, state: &State) -> Option<String> {
@@ -29,7 +30,7 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
     }
     for cohort in &state.cohorts {
         if let Some(rung) = cohort.overfull(definition) {
-            let Cohort { bracket, round, .. } = cohort;
+            let CohortId { bracket, round } = cohort.id;
             return Some(format!(
                 "rung {rung} of bracket {bracket}, round {round}, promoted too many trials"
             ));

@@ -10,17 +10,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::{Definition, JobLimits};
 use crate::fact::JobKey;
+use crate::ids::ChoiceId;
 use crate::limits::POOL_ALLOWANCE_SECONDS;
 use crate::money::MicroUsd;
+use crate::state::Job;
+use crate::time::milliseconds;
 
 /// The instances kept after one job. Times are in ms since the epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
     /// The job.
     pub job: JobKey,
-    /// The index of its instance choice.
+    /// Its instance choice.
     #[serde(default)]
-    pub instances: u32,
+    pub instances: ChoiceId,
     /// The most that keeping the instances can cost; reserved until the cost is known.
     pub reservation: MicroUsd,
     /// When the job ended.
@@ -50,32 +53,27 @@ pub enum Retained {
 }
 
 impl Definition {
-    /// Returns the most that keeping the instances of choice `index` can cost after a job with `limits`; `None` when
-    /// the price is unknown.
-    pub fn pool_worst_case(&self, limits: JobLimits, index: u32) -> Option<MicroUsd> {
+    /// Returns the most that keeping its instances can cost after a job with `limits`; `None` when the price is
+    /// unknown.
+    pub fn pool_worst_case(&self, limits: JobLimits, instances: ChoiceId) -> Option<MicroUsd> {
         match limits.keep_alive_seconds {
             0 => Some(MicroUsd::ZERO),
-            seconds => self.job.instances(index).cost(seconds.saturating_add(POOL_ALLOWANCE_SECONDS)),
+            seconds => self.job.instances(instances).cost(seconds.saturating_add(POOL_ALLOWANCE_SECONDS)),
         }
     }
 }
 
 impl Pool {
-    /// Returns the pool of a job that ended at `since` (ms since the epoch).
-    pub fn new(
-        job: JobKey,
-        (instances, reservation): (u32, MicroUsd),
-        limits: JobLimits,
-        since: i64,
-    ) -> Self {
-        let seconds = limits.keep_alive_seconds.saturating_add(POOL_ALLOWANCE_SECONDS);
-        let length = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
+    /// Returns the pool of a job that ended at `since` (ms since the epoch). Keeping its instances costs at most
+    /// `reservation`.
+    pub fn new(key: JobKey, job: &Job, reservation: MicroUsd, since: i64) -> Self {
+        let seconds = job.limits.keep_alive_seconds.saturating_add(POOL_ALLOWANCE_SECONDS);
         Self {
-            job,
-            instances,
+            job: key,
+            instances: job.instances,
             reservation,
             since,
-            until: since.saturating_add(length),
+            until: since.saturating_add(milliseconds(seconds)),
             read: 0,
             reading: false,
             read_at: i64::MIN,

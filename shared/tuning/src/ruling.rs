@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::JobLimits;
 use crate::fact::JobKey;
+use crate::ids::{BracketId, ChoiceId, RungId, TrialId};
 use crate::money::MicroUsd;
 
 /// A decision: a finding, which changes only the state, or an order. All times are in ms since the epoch.
@@ -18,11 +19,11 @@ pub enum Ruling {
     /// A running trial arrived at a rung and was compared with all trials that arrived there before.
     TrialJudged {
         /// The trial.
-        trial: u32,
+        trial: TrialId,
         /// The bracket of the trial; 0 = the one that explores most.
-        bracket: u32,
+        bracket: BracketId,
         /// The rung in the bracket; 0 = the lowest.
-        rung: u32,
+        rung: RungId,
         /// The level of the rung, in epochs.
         level: u32,
         /// The epoch of the compared value: the level, the first epoch above it (late), or the last one (ended below).
@@ -38,13 +39,13 @@ pub enum Ruling {
         /// rung.
         job: Option<JobKey>,
         /// The trial.
-        trial: u32,
+        trial: TrialId,
         /// The bracket of the trial.
-        bracket: u32,
+        bracket: BracketId,
         /// The round of the bracket.
         round: u32,
         /// The rung.
-        rung: u32,
+        rung: RungId,
         /// The level of the rung, in epochs.
         level: u32,
         /// The epoch of the value that counts: the level, the first epoch above it (late), or the last one (ended
@@ -56,13 +57,13 @@ pub enum Ruling {
     /// A trial is promoted to the next rung, in a job of its own.
     TrialPromoted {
         /// The trial.
-        trial: u32,
+        trial: TrialId,
         /// The bracket of the trial.
-        bracket: u32,
+        bracket: BracketId,
         /// The round of the bracket.
         round: u32,
         /// The rung at which the trial waited.
-        rung: u32,
+        rung: RungId,
         /// The level of the next rung, in epochs.
         level: u32,
         /// The value with which the trial waited.
@@ -109,7 +110,7 @@ pub enum Ruling {
         /// The last job of the trial; `None` if the trial was waiting.
         job: Option<JobKey>,
         /// The trial.
-        trial: u32,
+        trial: TrialId,
         /// How the trial ended.
         how: TrialEnd,
     },
@@ -131,7 +132,7 @@ pub enum Order {
         /// The job.
         job: JobKey,
         /// The bracket of its trial.
-        bracket: u32,
+        bracket: BracketId,
         /// The hyperparameters.
         configuration: Configuration,
         /// The limits to send.
@@ -234,9 +235,9 @@ pub struct Launch {
     /// Whether the job runs on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
-    /// The index of the instance choice; 0 = the first.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub instances: u32,
+    /// The instance choice.
+    #[serde(default, skip_serializing_if = "ChoiceId::is_first")]
+    pub instances: ChoiceId,
     /// Whether the job is the refit: it trains the best configuration once more and is compared with no trial.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refit: bool,
@@ -279,7 +280,7 @@ pub enum StopWhy {
     /// The trial was not among the best at this rung.
     Rung {
         /// The rung in its bracket.
-        rung: u32,
+        rung: RungId,
     },
     /// The trial has all its epochs.
     MaxResource,

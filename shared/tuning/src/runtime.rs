@@ -7,7 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Definition, Strategy};
+use crate::definition::Definition;
+use crate::ids::{BracketId, RungId};
 use crate::limits::{MIN_RUNTIME_SECONDS, TIMED_JOBS_NEEDED, TIMINGS_KEPT};
 use crate::state::{Job, State, Trial};
 
@@ -52,25 +53,14 @@ fn p95(list: &[u64]) -> u64 {
 }
 
 /// Returns how many epochs the job of a trial of `bracket` trains for `rung`.
-pub fn epochs_of(definition: &Definition, bracket: u32, rung: u32) -> u32 {
+pub fn epochs_of(definition: &Definition, bracket: BracketId, rung: RungId) -> u32 {
     definition.goal(bracket, rung).saturating_sub(definition.level_below(bracket, rung))
 }
 
-/// Returns the epochs of the longest job.
-pub(crate) fn most_epochs(definition: &Definition) -> u32 {
-    definition.plan().max_resource()
-}
-
-/// Returns the epochs of the shortest job.
-pub(crate) fn fewest_epochs(definition: &Definition) -> u32 {
-    definition.goal(0, 0)
-}
-
 /// Returns the running-time limit to send with a job that trains `epochs` epochs, in seconds.
-pub fn runtime_seconds(definition: &Definition, state: &State, full_limit: bool, epochs: u32) -> u64 {
+pub fn runtime_seconds(definition: &Definition, state: &State, epochs: u32) -> u64 {
     let user = definition.job.max_runtime_seconds;
-    let Strategy::Hyperband { .. } = definition.strategy else { return user };
-    if full_limit || state.timings.epoch_ms.len() < TIMED_JOBS_NEEDED {
+    if definition.compared().is_none() || state.timings.epoch_ms.len() < TIMED_JOBS_NEEDED {
         return user;
     }
     let training = p95(&state.timings.epoch_ms).saturating_mul(u64::from(epochs)).saturating_mul(3);
@@ -83,7 +73,7 @@ pub fn runtime_seconds(definition: &Definition, state: &State, full_limit: bool,
 ///
 /// `None` while no epoch was timed, or where every trial runs to its own end.
 pub fn least_seconds(definition: &Definition, state: &State, epochs: u32) -> Option<u64> {
-    let Strategy::Hyperband { .. } = definition.strategy else { return None };
+    definition.compared()?;
     let timings = &state.timings;
     let factor = match timings.epoch_ms.len() {
         0 => return None,

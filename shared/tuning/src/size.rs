@@ -91,9 +91,10 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
 mod tests {
     use super::*;
     use crate::fact::{JobKey, MetricLine};
+    use crate::ids::{BracketId, ChoiceId, RungId, TrialId};
     use crate::ruling::{Launch, RetryWhy, StopWhy, Verdict};
 
-    const JOB: JobKey = JobKey { trial: u32::MAX, rung: u32::MAX, attempt: u32::MAX };
+    const JOB: JobKey = JobKey { trial: TrialId(u32::MAX), rung: RungId(u32::MAX), attempt: u32::MAX };
 
     /// Returns the worst text: each of its bytes takes six in JSON.
     fn worst(length: usize) -> String {
@@ -163,7 +164,7 @@ mod tests {
         let rulings = [
             Ruling::Order(Order::StartOrdered {
                 job: JOB,
-                bracket: u32::MAX,
+                bracket: BracketId(u32::MAX),
                 configuration,
                 limits,
                 reservation: crate::money::MicroUsd(u64::MAX),
@@ -171,34 +172,38 @@ mod tests {
                 launch: Launch {
                     resource: Some(u32::MAX),
                     on_demand: true,
-                    instances: u32::MAX,
+                    instances: ChoiceId(u32::MAX),
                     refit: true,
                 },
             }),
             Ruling::RungReached {
                 job: Some(JOB),
-                trial: u32::MAX,
-                bracket: u32::MAX,
+                trial: TrialId(u32::MAX),
+                bracket: BracketId(u32::MAX),
                 round: u32::MAX,
-                rung: u32::MAX,
+                rung: RungId(u32::MAX),
                 level: u32::MAX,
                 resource: u32::MAX,
                 value: Some(-1.234_567_890_123e-300),
             },
             Ruling::TrialPromoted {
-                trial: u32::MAX,
-                bracket: u32::MAX,
+                trial: TrialId(u32::MAX),
+                bracket: BracketId(u32::MAX),
                 round: u32::MAX,
-                rung: u32::MAX,
+                rung: RungId(u32::MAX),
                 level: u32::MAX,
                 value: Some(-1.234_567_890_123e-300),
                 verdict: Verdict { rank: u32::MAX, seen: u32::MAX, allowed: u32::MAX, continues: false },
             },
             Ruling::ResourceRepeated { job: JOB, had: u32::MAX, from: u32::MAX },
-            Ruling::TrialFinished { job: Some(JOB), trial: u32::MAX, how: TrialEnd::Failed(message.clone()) },
+            Ruling::TrialFinished {
+                job: Some(JOB),
+                trial: TrialId(u32::MAX),
+                how: TrialEnd::Failed(message.clone()),
+            },
             Ruling::TuningEnding { why: EndReason::Failed(message.clone()) },
             Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }),
-            Ruling::Order(Order::StopOrdered { job: JOB, why: StopWhy::Rung { rung: u32::MAX } }),
+            Ruling::Order(Order::StopOrdered { job: JOB, why: StopWhy::Rung { rung: RungId(u32::MAX) } }),
             Ruling::AttemptAwaited { job: JOB, why: RetryWhy::RuntimeCutTooShort, not_before: i64::MIN },
         ];
         for ruling in rulings {

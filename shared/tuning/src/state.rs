@@ -18,6 +18,7 @@ use crate::definition::{Definition, JobLimits};
 use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::grants::Grants;
 use crate::held::Held;
+use crate::ids::{BracketId, ChoiceId, CohortId, Place, RungId, TrialId, count};
 use crate::ledger::Ledger;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
@@ -25,8 +26,8 @@ use crate::ruling::{EndReason, StopWhy};
 use crate::runtime::Timings;
 use crate::summary::JobSummary;
 
-pub use cohort::{Arrival, Cohort};
-pub use rung::RungState;
+pub use cohort::Cohort;
+pub use rung::{Arrival, Rung};
 
 /// The state of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,21 +44,21 @@ pub struct State {
     /// The money of the tuning.
     pub ledger: Ledger,
     /// The number of the next new trial.
-    pub next_trial: u32,
+    pub next_trial: TrialId,
     /// Jobs launched: ordered jobs without those that never started.
     pub launched: u32,
     /// How many trials joined each bracket.
     pub joined: Vec<u32>,
-    /// Arrivals per bracket and rung.
-    pub rungs: Vec<Vec<RungState>>,
-    /// Where trials are promoted: the trials that compete with each other. A finished round is counted in `rungs`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The trials that are compared with each other, and their rungs.
     pub cohorts: Vec<Cohort>,
+    /// The rungs of the cohorts whose trials are all finished, summed by bracket.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past: Vec<Vec<Rung>>,
     /// Live trials: those with a job that is not concluded, or that wait for a further attempt.
-    pub trials: BTreeMap<u32, Trial>,
+    pub trials: BTreeMap<TrialId, Trial>,
     /// Trials that have reached the level of their rung and wait there to be promoted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub waiting: BTreeMap<u32, Trial>,
+    pub waiting: BTreeMap<TrialId, Trial>,
     /// Warm pools whose cost is not known yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<Pool>,
@@ -126,7 +127,7 @@ pub enum Status {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Its bracket.
-    pub bracket: u32,
+    pub bracket: BracketId,
     /// Its hyperparameters.
     pub configuration: Configuration,
     /// The round of its bracket, where rungs close.
@@ -137,7 +138,7 @@ pub struct Trial {
     pub refit: Option<u32>,
     /// The first rung at which it was not judged. Where trials are promoted: the rung to which it trains or where it
     /// waits.
-    pub next_rung: u32,
+    pub next_rung: RungId,
     /// Why it is stopped; `None` while it continues.
     pub stop_why: Option<StopWhy>,
     /// The first value at each epoch, by epoch; `None` = not a number.
@@ -210,7 +211,7 @@ pub struct Stream {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// The rung for which it was started.
-    pub rung: u32,
+    pub rung: RungId,
     /// Attempt, from 1.
     pub attempt: u32,
     /// When it was ordered.
@@ -220,9 +221,9 @@ pub struct Job {
     /// Whether it runs on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
-    /// The index of its instance choice.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub instances: u32,
+    /// Its instance choice.
+    #[serde(default, skip_serializing_if = "ChoiceId::is_first")]
+    pub instances: ChoiceId,
     /// The level to which it trains, in epochs; `None` = the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
@@ -303,7 +304,7 @@ pub struct Incumbent {
     /// The value.
     pub value: f64,
     /// Its trial.
-    pub trial: u32,
+    pub trial: TrialId,
     /// Its epoch.
     pub resource: u32,
     /// Its hyperparameters, kept for the refit.
@@ -336,18 +337,17 @@ fn is_zero(number: &u32) -> bool {
 impl State {
     /// Returns the state before the first fact.
     pub fn new(definition: &Definition) -> Self {
-        let plan = definition.plan();
         Self {
             now: definition.created,
             clock: definition.created,
             submitted: false,
             status: Status::Active,
             ledger: Ledger::new(definition.cap, definition.grants),
-            next_trial: 0,
+            next_trial: TrialId(0),
             launched: 0,
-            joined: vec![0; plan.brackets().len()],
-            rungs: plan.brackets().iter().map(|b| vec![RungState::default(); b.rungs().len()]).collect(),
+            joined: vec![0; definition.plan().brackets().len()],
             cohorts: Vec::new(),
+            past: Vec::new(),
             trials: BTreeMap::new(),
             waiting: BTreeMap::new(),
             pools: Vec::new(),
@@ -386,8 +386,7 @@ impl State {
 
     /// Returns the number of jobs that hold a slot: ordered and not seen to have ended.
     pub fn running(&self) -> u32 {
-        let count = self.jobs().filter(|(_, _, job)| job.holds_slot()).count();
-        u32::try_from(count).unwrap_or(u32::MAX)
+        count(self.jobs().filter(|(_, _, job)| job.holds_slot()).count())
     }
 
     /// Returns how many jobs can still be launched, without the one reserved for the refit.
@@ -439,6 +438,21 @@ impl Job {
 }
 
 impl Trial {
+    /// Returns the trials that it is compared with.
+    pub fn cohort(&self) -> CohortId {
+        CohortId { bracket: self.bracket, round: self.round }
+    }
+
+    /// Returns its next rung.
+    pub fn place(&self) -> Place {
+        Place { cohort: self.cohort(), rung: self.next_rung }
+    }
+
+    /// Returns the rung for which its next job starts.
+    pub fn start_rung(&self, definition: &Definition) -> RungId {
+        if definition.promotes().is_some() { self.next_rung } else { RungId(0) }
+    }
+
     /// Returns the epoch at which its present job is done.
     pub fn goal(&self, definition: &Definition) -> u32 {
         self.refit.unwrap_or_else(|| definition.goal(self.bracket, self.next_rung))
@@ -459,7 +473,7 @@ impl Trial {
         let first = self
             .streams
             .first()
-            .filter(|stream| stream.unplaced && self.next_rung == 0 && self.streams.len() == 1);
+            .filter(|stream| stream.unplaced && self.next_rung == RungId(0) && self.streams.len() == 1);
         placed.max(first.and_then(|stream| stream.span).map_or(0, |(_, (_, last))| last))
     }
 }

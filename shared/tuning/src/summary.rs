@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::JobLimits;
 use crate::fact::{JobEnd, JobKey, JobPhase};
+use crate::ids::{BracketId, ChoiceId};
 use crate::money::MicroUsd;
 use crate::ruling::StopWhy;
 
@@ -14,7 +15,7 @@ pub struct JobSummary {
     /// The job.
     pub job: JobKey,
     /// The bracket of its trial.
-    pub bracket: u32,
+    pub bracket: BracketId,
     /// Its tuned hyperparameters.
     pub configuration: Configuration,
     /// Its last known state.
@@ -56,9 +57,9 @@ pub struct JobSummary {
     /// Whether it ran on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
-    /// The index of its instance choice; 0 = the first.
+    /// Its instance choice.
     #[serde(default)]
-    pub instances: u32,
+    pub instances: ChoiceId,
     /// Its reserved worst case.
     pub reservation: MicroUsd,
     /// Billed seconds; `None` = not known yet.

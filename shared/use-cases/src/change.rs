@@ -3,7 +3,6 @@
 //! Stores a fact and returns; the decider applies it. Running jobs continue, whatever limit is lowered.
 
 use thiserror::Error;
-use tuning::definition::Strategy;
 use tuning::fact::{Fact, Recorded};
 use tuning::limits::MAX_RANKED_LINES;
 use wire::change::LimitsChange;
@@ -72,7 +71,7 @@ fn priced(tuning: &Tuning) -> Result<(), RequestError> {
 /// Rejects too many parallel jobs for a tuning that counts epochs instead of capturing them, because the state then
 /// keeps every line of the running trials.
 fn countable(tuning: &Tuning, most: u32) -> Result<(), RequestError> {
-    let Strategy::Hyperband { max_resource, .. } = tuning.definition.strategy else { return Ok(()) };
+    let Some(max_resource) = tuning.definition.max_resource() else { return Ok(()) };
     let lines = u64::from(max_resource).saturating_mul(u64::from(most));
     if tuning.definition.epochs.captured
         || usize::try_from(lines).is_ok_and(|lines| lines <= MAX_RANKED_LINES)

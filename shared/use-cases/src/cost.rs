@@ -116,7 +116,7 @@ fn job_cost(
     let billable = described.and_then(billed);
     let instances = shape.instances(job.instances);
     let choices = tuning.request.instance_choices();
-    let choice = usize::try_from(job.instances).ok().and_then(|index| choices.get(index));
+    let choice = choices.get(job.instances.index());
     let retained = described.and_then(|job| job.warm_pool.as_ref()).and_then(|pool| pool.retained_seconds);
     let retained = retained.filter(|_| job.retained_cost.is_some());
     // Each part is rounded as in the ledger.
@@ -137,7 +137,7 @@ fn job_cost(
     let unbooked = job.cost.is_none() && !job.never_started;
     JobCost {
         training_job_name: name,
-        trial: job.job.trial,
+        trial: job.job.trial.0,
         attempt: job.job.attempt,
         instance_type: choice.map_or("", |choice| choice.instance_type).to_owned(),
         instance_count: instances.count,

@@ -8,6 +8,7 @@ mod listed;
 
 use serde_json::Value;
 use tuning::fact::JobEnd;
+use tuning::ids::{BracketId, RungId};
 use tuning::ruling::EndReason;
 use tuning::state::{State, Status};
 use wire::describe::{
@@ -134,12 +135,12 @@ fn with_view(loaded: &Loaded, place: &Place, status: &str, show: fn(&TuningView<
         launched: state.launched,
         best_seen: state.incumbent.as_ref().map(|best| BestSeen {
             value: best.value,
-            trial: best.trial,
+            trial: best.trial.0,
             resource: best.resource,
         }),
         end_reason: why.filter(|_| ended_ms.is_some()).map(EndReason::word),
         ending_reason: why.filter(|_| ended_ms.is_none()).map(EndReason::word),
-        trials_started: state.next_trial.saturating_sub(u32::from(state.refit.is_some())),
+        trials_started: state.next_trial.0.saturating_sub(u32::from(state.refit.is_some())),
         trials_training: tuning
             .definition
             .promotes()
@@ -189,12 +190,9 @@ fn brackets(tuning: &Tuning, state: &State) -> Vec<BracketView> {
     let Some(plan) = tuning.definition.compared() else { return Vec::new() };
     let promotes = tuning.definition.promotes().is_some();
     let compared = |(bracket, rung): (usize, usize)| {
+        let (bracket, rung) = (BracketId::at(bracket), RungId::at(rung));
         let (arrived, went_on) = state.rung_totals(bracket, rung);
-        ComparedView {
-            arrived: u32::try_from(arrived).unwrap_or(u32::MAX),
-            went_on,
-            waiting: promotes.then(|| state.waiting_at(bracket, rung)),
-        }
+        ComparedView { arrived, went_on, waiting: promotes.then(|| state.waiting_at(bracket, rung)) }
     };
     let brackets = plan.brackets().iter().zip(&state.joined).enumerate();
     brackets

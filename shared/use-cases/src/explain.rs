@@ -12,6 +12,7 @@ mod words;
 
 use thiserror::Error;
 use tuning::fact::JobKey;
+use tuning::ids::TrialId;
 use tuning::state::State;
 use wire::explain::Explanation;
 use wire::names::{parse_training_job_name, training_job_name};
@@ -38,7 +39,7 @@ pub enum ExplainError {
         /// Name of the tuning.
         tuning: String,
         /// The requested trial.
-        trial: u32,
+        trial: TrialId,
         /// Number of trials in the tuning.
         trials: u32,
     },
@@ -58,7 +59,7 @@ pub enum ExplainError {
         /// The requested training job.
         job: String,
         /// The trial in its name.
-        trial: u32,
+        trial: TrialId,
         /// The trial's training jobs.
         jobs: Vec<String>,
     },
@@ -86,8 +87,8 @@ pub async fn explain<T: Table>(
     let tuning = loaded.tuning;
     let name = || tuning.definition.name.clone();
     let (trial, job) = parse_subject(asked, id, &name())?;
-    let trials = loaded.state.next_trial;
-    if trial >= trials {
+    let trials = loaded.state.next_trial.0;
+    if trial.0 >= trials {
         return Err(ExplainError::UnknownTrial { tuning: name(), trial, trials });
     }
     let mut trail = Trail::new(&tuning, trial);
@@ -117,9 +118,9 @@ pub async fn explain<T: Table>(
 }
 
 /// Returns the requested trial, and the training job if the request names one.
-fn parse_subject(asked: &str, id: &str, tuning: &str) -> Result<(u32, Option<JobKey>), ExplainError> {
+fn parse_subject(asked: &str, id: &str, tuning: &str) -> Result<(TrialId, Option<JobKey>), ExplainError> {
     if let Ok(trial) = asked.parse::<u32>() {
-        return Ok((trial, None));
+        return Ok((TrialId(trial), None));
     }
     let (of, key) =
         parse_training_job_name(asked).ok_or_else(|| ExplainError::Malformed(asked.to_owned()))?;

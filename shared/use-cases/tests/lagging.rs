@@ -23,7 +23,7 @@ use wire::stored::{self, ActionRow, ActionStatus, Head};
 
 const NOW: i64 = 1_789_000_000_000;
 const ABANDONED_MS: i64 = 60_000;
-const JOB: JobKey = JobKey { trial: 0, rung: 0, attempt: 1 };
+const JOB: JobKey = JobKey::new(0, 0, 1);
 
 /// A service with a job under our name.
 #[derive(Clone)]
@@ -131,7 +131,7 @@ fn perform((table, id, action): &(MemoryTable, String, String), service: Lagging
 fn start_of_one_job() -> Order {
     Order::StartOrdered {
         job: JOB,
-        bracket: 0,
+        bracket: tuning::ids::BracketId(0),
         configuration: search::Configuration::default(),
         limits: JobLimits { max_runtime_seconds: 600, max_wait_seconds: Some(900), keep_alive_seconds: 0 },
         reservation: MicroUsd(1),

@@ -30,7 +30,7 @@ use wire::stored::{self, ActionRow, Head};
 
 const CREATED: i64 = 1_788_990_000_000;
 const NOW: i64 = 1_789_000_000_000;
-const JOB: JobKey = JobKey { trial: 0, rung: 0, attempt: 1 };
+const JOB: JobKey = JobKey::new(0, 0, 1);
 
 /// Answers every call with a message larger than a row.
 #[derive(Debug, Clone, Default)]
@@ -171,7 +171,7 @@ fn check_cut(message: &str) {
 fn a_long_refusal_is_recorded() {
     let start = Order::StartOrdered {
         job: JOB,
-        bracket: 0,
+        bracket: tuning::ids::BracketId(0),
         configuration: search::Configuration::default(),
         limits: JobLimits { max_runtime_seconds: 600, max_wait_seconds: Some(900), keep_alive_seconds: 0 },
         reservation: MicroUsd(1),

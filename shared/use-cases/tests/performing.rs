@@ -236,7 +236,7 @@ impl Stack {
 }
 
 fn job(trial: u32) -> JobKey {
-    JobKey { trial, rung: 0, attempt: 1 }
+    JobKey::new(trial, 0, 1)
 }
 
 fn stop_of(trial: u32) -> Order {

@@ -26,7 +26,7 @@ use wire::names::training_job_name;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 const BEGIN: i64 = 1_790_000_000_000;
-const JOB: JobKey = JobKey { trial: 0, rung: 0, attempt: 1 };
+const JOB: JobKey = JobKey::new(0, 0, 1);
 /// When the job ended.
 const ENDED: i64 = BEGIN + 60_000;
 /// Instances are kept for 600 s, and for at most a minute longer.

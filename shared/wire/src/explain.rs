@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tuning::ids::{BracketId, RungId, TrialId};
 use tuning::money::MicroUsd;
 
 use crate::shape::{optional_dollars, optional_seconds, seconds};
@@ -18,9 +19,9 @@ pub struct Explanation {
     #[serde(rename = "HyperParameterTuningJobName")]
     pub tuning: String,
     /// Number of the trial.
-    pub trial: u32,
+    pub trial: TrialId,
     /// Bracket of the trial; 0 is the bracket that starts the most trials.
-    pub bracket: u32,
+    pub bracket: BracketId,
     /// Levels of the rungs of the bracket, in epochs, lowest first; empty without Hyperband.
     pub rungs: Vec<u32>,
     /// Tuned hyperparameters, by name.
@@ -48,7 +49,7 @@ pub struct ExplainedJob {
     /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Rung for which it was started.
-    pub rung: u32,
+    pub rung: RungId,
     /// Time of the order.
     #[serde(with = "seconds")]
     pub ordered_time: i64,
@@ -153,9 +154,9 @@ pub enum Kind {
 #[serde(rename_all = "PascalCase")]
 pub struct Comparison {
     /// Bracket.
-    pub bracket: u32,
+    pub bracket: BracketId,
     /// Rung in the bracket (0 = lowest).
-    pub rung: u32,
+    pub rung: RungId,
     /// The rung's level, in epochs.
     pub level: u32,
     /// The epoch whose value was compared.
@@ -198,7 +199,7 @@ pub struct ArrivalView {
     /// 1 = best.
     pub rank: u32,
     /// Number of the trial.
-    pub trial: u32,
+    pub trial: TrialId,
     /// Value of the trial; null = not a finite number.
     pub value: Option<f64>,
     /// Whether the trial continued.
@@ -243,8 +244,8 @@ mod tests {
     #[test]
     fn members_have_their_names_in_json() {
         let compared = Comparison {
-            bracket: 0,
-            rung: 1,
+            bracket: BracketId(0),
+            rung: RungId(1),
             level: 3,
             epoch: 4,
             compared: Compared::Late,
@@ -254,7 +255,7 @@ mod tests {
             allowed: 1,
             went_on: false,
             rule: "rule".to_owned(),
-            arrivals: vec![ArrivalView { rank: 1, trial: 7, value: None, went_on: false }],
+            arrivals: vec![ArrivalView { rank: 1, trial: TrialId(7), value: None, went_on: false }],
             cost: CostSoFar { billed_usd: Some(MicroUsd(500_000)), ..CostSoFar::default() },
         };
         let entry = Entry {
@@ -283,8 +284,8 @@ mod tests {
         assert_eq!(serde_json::to_value(&entry).unwrap(), expected);
         let explanation = Explanation {
             tuning: "t".to_owned(),
-            trial: 7,
-            bracket: 0,
+            trial: TrialId(7),
+            bracket: BracketId(0),
             rungs: vec![1, 3],
             tuned_hyper_parameters: [("lr".to_owned(), "0.5".to_owned())].into(),
             metric_name: "auc".to_owned(),

@@ -31,7 +31,7 @@ const BASE_36: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 ///
 /// ```
 /// # use tuning::fact::JobKey;
-/// let key = JobKey { trial: 7, rung: 1, attempt: 1 };
+/// let key = JobKey::new(7, 1, 1);
 /// assert_eq!(wire::names::training_job_name("hb1-3fa1c2", key), "hb1-3fa1c2-7-1-1");
 /// ```
 pub fn training_job_name(tuning_id: &str, key: JobKey) -> String {
@@ -52,7 +52,7 @@ pub fn parse_training_job_name(name: &str) -> Option<(String, JobKey)> {
     if attempt == 0 || !is_tuning_id(tuning_id) {
         return None;
     }
-    Some((tuning_id.to_owned(), JobKey { trial, rung, attempt }))
+    Some((tuning_id.to_owned(), JobKey::new(trial, rung, attempt)))
 }
 
 /// Returns the job key in the value of [`TAG_DECISION`], `<trial>-<rung>-<attempt>`.
@@ -61,7 +61,7 @@ pub fn parse_job_key(text: &str) -> Option<JobKey> {
     let trial = canonical_number(parts.next()?)?;
     let rung = canonical_number(parts.next()?)?;
     let attempt = canonical_number(parts.next()?)?;
-    (parts.next().is_none() && attempt > 0).then_some(JobKey { trial, rung, attempt })
+    (parts.next().is_none() && attempt > 0).then_some(JobKey::new(trial, rung, attempt))
 }
 
 /// Returns the first 128 bits of the SHA-256 of `bytes` as 32 hexadecimal characters.
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_name_from_the_samples_is_parsed() {
-        let key = JobKey { trial: 7, rung: 1, attempt: 1 };
+        let key = JobKey::new(7, 1, 1);
         assert_eq!(parse_training_job_name("hb1-3fa1c2-7-1-1"), Some(("hb1-3fa1c2".to_owned(), key)));
         assert_eq!(parse_job_key("7-1-1"), Some(key));
     }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_longest_name_is_within_sagemakers_limit() {
-        let key = JobKey { trial: tuning::limits::MAX_TRAINING_JOBS, rung: 999, attempt: u32::MAX };
+        let key = JobKey::new(tuning::limits::MAX_TRAINING_JOBS, 999, u32::MAX);
         let id = format!("{}-abc123", "a".repeat(MAX_TUNING_NAME_CHARS));
         let name = training_job_name(&id, key);
         assert!(name.len() <= MAX_JOB_NAME_CHARS, "{name}");
@@ -225,7 +225,7 @@ mod tests {
             attempt in 1_u32..=9_999,
         ) {
             let id = format!("{name}-{}", incarnation(&input));
-            let key = JobKey { trial, rung, attempt };
+            let key = JobKey::new(trial, rung, attempt);
             let job = training_job_name(&id, key);
             prop_assert_eq!(parse_training_job_name(&job), Some((id, key)));
             prop_assert_eq!(parse_job_key(&key.to_string()), Some(key));

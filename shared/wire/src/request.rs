@@ -228,7 +228,7 @@ impl Request {
     pub fn plan(&self) -> Option<Plan> {
         match self.hyperband() {
             Some(hyperband) => hyperband.plan()?.ok(),
-            None => Some(Plan::without_stopping(None)),
+            None => Some(Plan::without_stopping()),
         }
     }
 

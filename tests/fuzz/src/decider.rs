@@ -45,8 +45,13 @@ pub(crate) fn run(input: &[u8]) {
 
 /// Returns a definition that a request can have.
 pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
-    let hyperband = |min_resource, max_resource, eta| Strategy::Hyperband { min_resource, max_resource, eta };
-    let strategy = [hyperband(1, 9, 3), hyperband(1, 81, 2), hyperband(3, 20_000, 20_000), Strategy::Random];
+    let hyperband = |min, max, eta| Strategy::hyperband(min, max, eta, RungExecution::Stop).ok();
+    let strategy = match shape & 3 {
+        0 => hyperband(1, 9, 3),
+        1 => hyperband(1, 81, 2),
+        2 => hyperband(3, 20_000, 20_000),
+        _ => Some(Strategy::Random),
+    };
     let (captured, per_attempt) =
         [(true, false), (true, true), (false, true), (false, true)][usize::from(shape >> 2 & 3)];
     let (spot, dear) = (shape & 0x20 != 0, shape & 0x80 != 0);
@@ -58,8 +63,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
         incarnation: "3fa1c2".to_owned(),
         created: CREATED,
         seed: 7,
-        strategy: strategy[usize::from(shape & 3)],
-        rungs: RungExecution::Stop,
+        strategy: strategy.unwrap_or(Strategy::Random),
         objective: if shape & 0x10 == 0 { Objective::Maximize } else { Objective::Minimize },
         space: if dear { dear_space() } else { small_space() },
         sampler: if shape & 0x40 == 0 { SamplerKind::Sobol } else { SamplerKind::Random },
@@ -100,12 +104,13 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
 /// Adds the extensions: promotion, refit, spot fallback, alternative instances.
 fn extend(definition: &mut Definition, more: u8) {
     let bit = |bit: u8| more & bit != 0;
-    let hyperband = definition.strategy != Strategy::Random;
-    definition.rungs = match more & 3 {
-        1 if hyperband => RungExecution::Promote(Scheduling::Asynchronous),
-        2 if hyperband => RungExecution::Promote(Scheduling::Synchronous),
-        _ => RungExecution::Stop,
-    };
+    if let Strategy::Hyperband { rungs, .. } = &mut definition.strategy {
+        *rungs = match more & 3 {
+            1 => RungExecution::Promote(Scheduling::Asynchronous),
+            2 => RungExecution::Promote(Scheduling::Synchronous),
+            _ => RungExecution::Stop,
+        };
+    }
     definition.refit = bit(4);
     definition.spot_fallback = bit(8) && definition.job.spot;
     if bit(16) {

@@ -35,7 +35,7 @@ pub(crate) fn run(input: &[u8]) {
         }
     }
     let count = found.len();
-    let facts = lines_to_facts(JobKey { trial: 0, rung: 0, attempt: 1 }, "stream", found);
+    let facts = lines_to_facts(JobKey::new(0, 0, 1), "stream", found);
     assert_eq!(facts.is_empty(), count == 0);
 }
 

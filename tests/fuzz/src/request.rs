@@ -88,12 +88,12 @@ fn is_configured(request: &Request) -> bool {
 fn check_definition(request: &Request, definition: &Definition) {
     let text = serde_json::to_string(definition).unwrap_or_default();
     assert_eq!(serde_json::from_str::<Definition>(&text).ok().as_ref(), Some(definition), "{text}");
-    assert_eq!(Some(definition.plan()), request.plan());
+    assert_eq!(Some(definition.plan()), request.plan().as_ref());
     assert!(definition.limits.max_parallel >= 1 && definition.limits.max_jobs >= 1);
     if let (Some(cap), Some(least)) = (definition.cap, definition.least_cap()) {
         assert!(least <= cap, "a cap below the cost of one job was accepted");
     }
-    for trial in [0, 1, 2, 10_000] {
+    for trial in [0, 1, 2, 10_000].map(tuning::ids::TrialId) {
         let configuration = definition.configuration(trial);
         assert_eq!(configuration, definition.configuration(trial));
         let point = definition.space.encode(&configuration);

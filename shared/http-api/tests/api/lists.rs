@@ -195,11 +195,11 @@ async fn regression_a_page_of_training_jobs_reads_its_own_rows_only() {
     decided(&api, &id).await;
     // Adds ended jobs between and after the two running ones.
     let (_, live) = describe::summaries(&api.submit.store, &id).await.unwrap().unwrap();
-    let keys = (2..9).map(|trial| JobKey { trial, rung: 0, attempt: 1 });
-    for job in keys.chain([JobKey { trial: 0, rung: 1, attempt: 1 }]) {
+    let keys = (2..9).map(|trial| JobKey::new(trial, 0, 1));
+    for job in keys.chain([JobKey::new(0, 1, 1)]) {
         let mut ended = live[0].clone();
         ended.job = job;
-        ended.end = Some(if job.trial % 2 == 0 { JobEnd::Completed } else { JobEnd::Stopped });
+        ended.end = Some(if job.trial.0 % 2 == 0 { JobEnd::Completed } else { JobEnd::Stopped });
         write(&api, Write::Put(stored::job_row(&id, &ended), Condition::Always)).await;
     }
     let all = describe::jobs(&api.submit.store, &place(), &id).await.unwrap().unwrap();
@@ -228,7 +228,7 @@ async fn regression_a_page_of_training_jobs_reads_its_own_rows_only() {
             }
         }
     }
-    damage(&api, &id, &stored::job_key(&id, JobKey { trial: 8, rung: 0, attempt: 1 })).await;
+    damage(&api, &id, &stored::job_key(&id, JobKey::new(8, 0, 1))).await;
     let (status, page) = get(&api, "/tuning-jobs/hb1/training-jobs?MaxResults=3").await;
     assert_eq!((status, page["TrainingJobSummaries"].as_array().unwrap().len()), (200, 3), "{page}");
 }

@@ -1,6 +1,8 @@
 //! The instance configurations of a tuning, in the order of preference. A "choice" is the index of a configuration.
 //! The request or the price list sets the prices, in whole micro-dollars.
 
+use tuning::ids::ChoiceId;
+
 use super::{Case, Choices};
 
 /// Instance types of the choices, in their order, with the hourly prices of the request and of the price list, in
@@ -30,14 +32,10 @@ pub(crate) fn listed(kind: &str) -> Option<u64> {
     TYPES.iter().find(|(name, ..)| *name == kind).map(|(_, _, listed)| *listed)
 }
 
-fn index(choice: u32) -> usize {
-    usize::try_from(choice).unwrap_or(usize::MAX)
-}
-
 impl Choices {
     /// Returns the instances of a choice; beyond the last choice, those of the last.
-    pub(super) fn cluster(&self, choice: u32) -> Cluster {
-        let choice = index(choice).min(self.others.len());
+    pub(super) fn cluster(&self, choice: ChoiceId) -> Cluster {
+        let choice = choice.index().min(self.others.len());
         let count = choice.checked_sub(1).and_then(|other| self.others.get(other)).copied();
         let (kind, own, listed) = TYPES[choice.min(TYPES.len() - 1)];
         let instance_hour = if self.own_price { own } else { listed };
@@ -46,7 +44,11 @@ impl Choices {
 
     /// Returns the instances of all choices.
     pub(super) fn clusters(&self) -> impl Iterator<Item = Cluster> + '_ {
-        (0..=u32::try_from(self.others.len()).unwrap_or(0)).map(|choice| self.cluster(choice))
+        self.ids().map(|choice| self.cluster(choice))
+    }
+
+    fn ids(&self) -> impl Iterator<Item = ChoiceId> + use<> {
+        (0..=self.others.len()).map(ChoiceId::at)
     }
 }
 
@@ -56,21 +58,26 @@ impl Case {
         u32::try_from(self.choices.others.len()).unwrap_or(0) + 1
     }
 
+    /// Returns all choices.
+    pub(crate) fn choice_ids(&self) -> impl Iterator<Item = ChoiceId> + use<> {
+        self.choices.ids()
+    }
+
     /// Returns the instances of a job on a choice.
-    pub(crate) fn cluster(&self, choice: u32) -> Cluster {
+    pub(crate) fn cluster(&self, choice: ChoiceId) -> Cluster {
         self.choices.cluster(choice)
     }
 
     /// Returns the choice with this instance type and this number of instances.
-    pub(crate) fn choice_of(&self, kind: &str, count: u64) -> Option<u32> {
-        (0..self.clusters()).find(|choice| {
+    pub(crate) fn choice_of(&self, kind: &str, count: u64) -> Option<ChoiceId> {
+        self.choice_ids().find(|choice| {
             let cluster = self.cluster(*choice);
             cluster.kind == kind && u64::from(cluster.count) == count
         })
     }
 
     /// Returns the cost of `seconds` of a job on a choice, in micro-dollars, rounded up.
-    pub(crate) fn cost(&self, choice: u32, seconds: i64) -> u64 {
+    pub(crate) fn cost(&self, choice: ChoiceId, seconds: i64) -> u64 {
         let Cluster { count, instance_hour, .. } = self.cluster(choice);
         let per_hour =
             u128::from(instance_hour) * 1_000 + u128::from(self.volume_gib) * u128::from(self.kilo_gib_hour);
@@ -81,6 +88,6 @@ impl Case {
 
     /// Like [`Self::cost`], but of the most expensive choice.
     pub(crate) fn dearest(&self, seconds: i64) -> u64 {
-        (0..self.clusters()).map(|choice| self.cost(choice, seconds)).max().unwrap_or(0)
+        self.choice_ids().map(|choice| self.cost(choice, seconds)).max().unwrap_or(0)
     }
 }

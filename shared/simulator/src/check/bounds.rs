@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tuning::fact::Fact;
+use tuning::ids::TrialId;
 use tuning::ruling::{Order, RetryWhy, Ruling};
 use tuning::step::Step;
 
@@ -15,11 +16,11 @@ use super::{Book, Money};
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     /// Further attempts of each trial that count toward `MaxInterruptions`.
-    retries: BTreeMap<u32, u32>,
+    retries: BTreeMap<TrialId, u32>,
     /// Known log streams of each trial.
-    streams: BTreeMap<u32, BTreeSet<String>>,
+    streams: BTreeMap<TrialId, BTreeSet<String>>,
     /// Number of streams of each trial that its last complete log read covered.
-    read: BTreeMap<u32, u32>,
+    read: BTreeMap<TrialId, u32>,
 }
 
 impl Book {
@@ -85,7 +86,7 @@ impl Book {
 
     /// Checks that the stored log of an open job was read after a restart. The ranks of lines are only valid if no
     /// line was lost.
-    fn check_log_was_read(&self, trial: u32) -> Result<(), String> {
+    fn check_log_was_read(&self, trial: TrialId) -> Result<(), String> {
         let streams = self.bounds.streams.get(&trial).map_or(0, BTreeSet::len);
         let read = self.bounds.read.get(&trial).copied().unwrap_or(0);
         let open = self.jobs.iter().any(|(key, job)| key.trial == trial && job.money == Money::Reserved);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use tuning::fact::JobKey;
+use tuning::ids::{RungId, TrialId};
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy, Verdict};
 use wire::names::parse_training_job_name;
 
@@ -14,9 +15,9 @@ use super::Checker;
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
     /// Jobs that were ordered to stop at a rung.
-    stopped: BTreeSet<(JobKey, u32)>,
-    judged: BTreeMap<(u32, u32), Numbers>,
-    promoted: BTreeMap<(u32, u32), Numbers>,
+    stopped: BTreeSet<(JobKey, RungId)>,
+    judged: BTreeMap<(TrialId, RungId), Numbers>,
+    promoted: BTreeMap<(TrialId, RungId), Numbers>,
 }
 
 type Numbers = (Option<f64>, Verdict);
@@ -37,11 +38,11 @@ impl Decisions {
         }
     }
 
-    fn numbers(&self, word: &str, job: JobKey, rung: u32) -> Option<Numbers> {
+    fn numbers(&self, word: &str, job: JobKey, rung: RungId) -> Option<Numbers> {
         let of = (job.trial, rung);
         match word {
             "Stopped" if self.stopped.contains(&(job, rung)) => self.judged.get(&of).copied(),
-            "Promoted" if job.rung == rung + 1 => self.promoted.get(&of).copied(),
+            "Promoted" if job.rung == rung.next() => self.promoted.get(&of).copied(),
             _ => None,
         }
     }
@@ -77,7 +78,7 @@ impl Checker {
         let matches = || {
             let (id, job) = parse_training_job_name(detail["TrainingJobName"].as_str()?)?;
             let (word, rung) = (detail["Decision"].as_str()?, number("Rung")?);
-            let (value, verdict) = self.books.get(&id)?.decisions.numbers(word, job, rung)?;
+            let (value, verdict) = self.books.get(&id)?.decisions.numbers(word, job, RungId(rung))?;
             let same = || {
                 number("Rank") == Some(verdict.rank + 1)
                     && number("Compared") == Some(verdict.seen)
@@ -85,7 +86,7 @@ impl Checker {
                     && detail["ObjectiveValue"].as_f64() == value
             };
             let goes_on = verdict.continues == (word == "Promoted");
-            Some(number("Trial") == Some(job.trial) && goes_on && (detail.get("Rank").is_none() || same()))
+            Some(number("Trial") == Some(job.trial.0) && goes_on && (detail.get("Rank").is_none() || same()))
         };
         matches().unwrap_or(false)
     }

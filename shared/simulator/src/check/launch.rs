@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use tuning::definition::JobLimits;
 use tuning::fact::{JobEnd, JobKey};
+use tuning::ids::{ChoiceId, TrialId};
 use tuning::ruling::{Launch, Order, RetryWhy, Ruling, StopWhy};
 
 use super::Book;
@@ -20,8 +21,8 @@ pub(super) struct Launches {
     /// The latest time of a fact, in ms.
     now: i64,
     /// Time until which each choice is not used, in ms.
-    short_until: BTreeMap<u32, i64>,
-    trials: BTreeMap<u32, Fallbacks>,
+    short_until: BTreeMap<ChoiceId, i64>,
+    trials: BTreeMap<TrialId, Fallbacks>,
 }
 
 /// The fallbacks of a trial.
@@ -34,7 +35,7 @@ struct Fallbacks {
 }
 
 impl Launches {
-    fn is_short(&self, choice: u32) -> bool {
+    fn is_short(&self, choice: ChoiceId) -> bool {
         self.short_until.get(&choice).is_some_and(|until| *until > self.now)
     }
 }
@@ -49,11 +50,11 @@ impl Book {
         self.launches.now = self.launches.now.max(at);
     }
 
-    /// Refallbacks the first choice with capacity; without one, the choice that is usable first.
-    fn next_choice(&self) -> u32 {
-        let mut choices = 0..self.case.clusters();
-        let soonest = choices.clone().min_by_key(|choice| self.launches.short_until.get(choice).copied());
-        choices.find(|choice| !self.launches.is_short(*choice)).or(soonest).unwrap_or(0)
+    /// Returns the first choice with capacity; without one, the choice that is usable first.
+    fn next_choice(&self) -> ChoiceId {
+        let choices = || self.case.choice_ids();
+        let soonest = choices().min_by_key(|choice| self.launches.short_until.get(choice).copied());
+        choices().find(|choice| !self.launches.is_short(*choice)).or(soonest).unwrap_or_default()
     }
 
     /// Checks an ordered job: its choice of instances, spot or on demand, and its reservation.
@@ -135,8 +136,13 @@ impl Book {
         }
     }
 
+    /// Returns whether another choice of instances is not short.
+    fn has_other_choice(&self, choice: ChoiceId) -> bool {
+        self.case.choice_ids().any(|other| other != choice && !self.launches.is_short(other))
+    }
+
     /// Marks a choice of instances as short of capacity or quota.
-    pub(super) fn mark_short(&mut self, choice: u32) {
+    pub(super) fn mark_short(&mut self, choice: ChoiceId) {
         if self.case.clusters() > 1 {
             self.launches.short_until.insert(choice, self.launches.now + SHORT_MS);
         }
@@ -148,7 +154,7 @@ impl Book {
         let job = self.jobs.get_mut(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
         job.cancelled_for_quota = true;
         let (limited, choice) = (job.limited, job.launch.instances);
-        let others = (0..self.case.clusters()).any(|other| other != choice && !self.launches.is_short(other));
+        let others = self.has_other_choice(choice);
         let moves = self.launches.trials.get(&key.trial).map_or(0, |fallbacks| fallbacks.moves);
         let right = limited && others && moves + 1 < self.case.clusters();
         right.then_some(()).ok_or_else(|| {
@@ -177,7 +183,7 @@ impl Book {
         let job = self.jobs.get(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
         let (end, launch, interrupted, moved) =
             (job.end, job.launch, job.interrupted, job.cancelled_for_quota);
-        let others = (0..choices).any(|choice| choice != launch.instances && !self.launches.is_short(choice));
+        let others = self.has_other_choice(launch.instances);
         let fallbacks = self.launches.trials.entry(key.trial).or_default();
         let moves_on = fallbacks.moves + 1 < choices && others;
         let fallbacks_to_demand =

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::ids::ChoiceId;
 use tuning::pool::Retained;
 use tuning::ruling::{Order, Ruling};
 
@@ -17,7 +18,7 @@ const SETTLED_MS: i64 = 3_600_000;
 /// The books of the instances kept after one job.
 #[derive(Debug)]
 struct PoolBook {
-    choice: u32,
+    choice: ChoiceId,
     money: Money,
     reservation: u64,
     /// End of the keep-alive period with its allowance, in ms.
@@ -48,7 +49,7 @@ impl Pools {
 
 impl Book {
     /// Returns the worst-case cost of keeping the instances of a job for `seconds`, in micro-dollars.
-    pub(super) fn keeping_cost(&self, choice: u32, seconds: u64) -> u64 {
+    pub(super) fn keeping_cost(&self, choice: ChoiceId, seconds: u64) -> u64 {
         match i64::try_from(seconds).unwrap_or(i64::MAX) {
             0 => 0,
             seconds => self.case.cost(choice, seconds + ALLOWANCE_SECONDS),

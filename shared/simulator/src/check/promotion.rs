@@ -5,23 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use tuning::definition::{Objective, RungExecution, Scheduling, Strategy};
+use tuning::definition::{Definition, Objective, Scheduling};
 use tuning::fact::JobKey;
+use tuning::ids::{BracketId, CohortId, RungId, TrialId};
 use tuning::ruling::{EndReason, Ruling, StopWhy, TrialEnd};
 
 use super::rungs::rank;
 use super::{Arrival, Book, Money};
 
-/// A bracket and a round.
-type Place = (u32, u32);
-
 /// The books of one tuning's promotions.
 #[derive(Debug, Default)]
 pub(crate) struct Promotions {
-    cohorts: BTreeMap<Place, Cohort>,
-    trials: BTreeMap<u32, Standing>,
+    cohorts: BTreeMap<CohortId, Cohort>,
+    trials: BTreeMap<TrialId, Standing>,
     /// Number of trials that have joined each bracket.
-    joined: BTreeMap<u32, u32>,
+    joined: BTreeMap<BracketId, u32>,
     /// Whether any trial had a further attempt.
     pub(super) has_retries: bool,
 }
@@ -31,7 +29,7 @@ pub(crate) struct Promotions {
 struct Cohort {
     joined: usize,
     /// The arrivals at each rung, and the number of promoted trials.
-    rungs: BTreeMap<u32, (Vec<Arrival>, usize)>,
+    rungs: BTreeMap<RungId, (Vec<Arrival>, usize)>,
     /// Whether a trial of the cohort failed.
     failed: bool,
     /// Whether a job was ordered for the last rung.
@@ -41,8 +39,8 @@ struct Cohort {
 /// The progress of a trial.
 #[derive(Debug)]
 struct Standing {
-    place: Place,
-    rung: u32,
+    place: CohortId,
+    rung: RungId,
     stage: Stage,
     /// Number of epochs that it was promoted with.
     promoted_with: u32,
@@ -79,29 +77,30 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(strategy: Strategy) -> Option<Self> {
-        let Strategy::Hyperband { min_resource, max_resource, eta } = strategy else { return None };
+    fn of(definition: &Definition) -> Option<Self> {
+        let plan = definition.compared()?;
+        let (min_resource, max_resource, eta) = (plan.min_resource(), plan.max_resource(), plan.eta());
         let fits = |s: &u32| u64::from(eta).pow(*s) * u64::from(min_resource) <= u64::from(max_resource);
         Some(Self { max_resource, eta, s_max: (0..20).take_while(fits).last()? })
     }
 
-    fn last_rung(self, bracket: u32) -> u32 {
-        self.s_max.saturating_sub(bracket)
+    fn last_rung(self, bracket: BracketId) -> RungId {
+        RungId(self.s_max.saturating_sub(bracket.0))
     }
 
-    fn level(self, bracket: u32, rung: u32) -> u32 {
-        self.max_resource / self.eta.pow(self.last_rung(bracket).saturating_sub(rung))
+    fn level(self, bracket: BracketId, rung: RungId) -> u32 {
+        self.max_resource / self.eta.pow(self.last_rung(bracket).0.saturating_sub(rung.0))
     }
 
     /// Returns the number of trials in one round of a bracket.
-    fn trials(self, bracket: u32) -> u32 {
-        let s = self.last_rung(bracket);
+    fn trials(self, bracket: BracketId) -> u32 {
+        let s = self.last_rung(bracket).0;
         ((self.s_max + 1) * self.eta.pow(s)).div_ceil(s + 1)
     }
 
     /// Returns how many of `joined` trials are promoted from a rung once it is closed.
-    fn promoted_in_total(self, joined: usize, rung: u32) -> usize {
-        let share = u64::from(self.eta).pow(rung + 1);
+    fn promoted_in_total(self, joined: usize, rung: RungId) -> usize {
+        let share = u64::from(self.eta).pow(rung.next().0);
         (joined / usize::try_from(share).unwrap_or(usize::MAX)).max(1)
     }
 }
@@ -109,7 +108,7 @@ impl Shape {
 impl Book {
     /// Returns the brackets, if trials are promoted.
     fn shape(&self) -> Option<Shape> {
-        Shape::of(self.definition.strategy).filter(|_| self.definition.rungs != RungExecution::Stop)
+        self.definition.promotes().and_then(|_| Shape::of(&self.definition))
     }
 
     pub(super) fn promotes(&self) -> bool {
@@ -122,29 +121,29 @@ impl Book {
     }
 
     fn is_synchronous(&self) -> bool {
-        self.definition.rungs == RungExecution::Promote(Scheduling::Synchronous)
+        self.definition.promotes() == Some(Scheduling::Synchronous)
     }
 
     /// Returns whether a job is for the last rung of its bracket.
     pub(crate) fn is_for_the_last_rung(&self, key: JobKey) -> bool {
         let standing = self.promotions.trials.get(&key.trial).zip(self.shape());
-        standing.is_none_or(|(standing, shape)| key.rung >= shape.last_rung(standing.place.0))
+        standing.is_none_or(|(standing, shape)| key.rung >= shape.last_rung(standing.place.bracket))
     }
 
     /// Checks that an ordered job is for the next rung of its trial, with the level of that rung as its epoch limit.
     pub(super) fn check_rung_of_start(
         &mut self,
         key: JobKey,
-        place: Place,
+        place: CohortId,
         limit: Option<u32>,
     ) -> Result<(), String> {
         let Some(shape) = self.shape() else {
-            let plain = limit.is_none() && key.rung == 0 && place.1 == 0;
+            let plain = limit.is_none() && key.rung == RungId(0) && place.round == 0;
             return plain.then_some(()).ok_or_else(|| {
                 format!("P6: job {key} has the epoch limit {limit:?} in a tuning without promotion")
             });
         };
-        let level = shape.level(place.0, key.rung);
+        let level = shape.level(place.bracket, key.rung);
         if limit != Some(level) {
             return Err(format!("P6: job {key} has the epoch limit {limit:?}, its rung is at level {level}"));
         }
@@ -155,7 +154,7 @@ impl Book {
         }
         let promotions = &mut self.promotions;
         let cohort = promotions.cohorts.entry(place).or_default();
-        cohort.has_last_rung_job |= key.rung == shape.last_rung(place.0);
+        cohort.has_last_rung_job |= key.rung == shape.last_rung(place.bracket);
         if let Some(standing) = promotions.trials.get_mut(&key.trial) {
             let due = standing.is_on_its_way() && standing.rung == key.rung && standing.place == place;
             standing.stage = Stage::Trains;
@@ -163,16 +162,16 @@ impl Book {
                 .then_some(())
                 .ok_or_else(|| format!("P6: job {key} was ordered, but its trial is not due at this rung"));
         }
-        let joined = promotions.joined.entry(place.0).or_default();
-        let round = *joined / shape.trials(place.0);
+        let joined = promotions.joined.entry(place.bracket).or_default();
+        let round = *joined / shape.trials(place.bracket);
         *joined += 1;
         cohort.joined += 1;
-        let first = Standing { place, rung: 0, stage: Stage::Trains, promoted_with: 0 };
+        let first = Standing { place, rung: RungId(0), stage: Stage::Trains, promoted_with: 0 };
         promotions.trials.insert(key.trial, first);
-        let right = key.rung == 0 && place.1 == if self.is_synchronous() { round } else { 0 };
+        let right = key.rung == RungId(0) && place.round == if self.is_synchronous() { round } else { 0 };
         right
             .then_some(())
-            .ok_or_else(|| format!("P6: job {key} starts its trial in the wrong round {}", place.1))
+            .ok_or_else(|| format!("P6: job {key} starts its trial in the wrong round {}", place.round))
     }
 
     /// Checks the epoch limit of a refit job: it belongs to no rung and needs a limit.
@@ -180,7 +179,7 @@ impl Book {
         if let Some(job) = self.jobs.get_mut(&key) {
             job.level = limit;
         }
-        (key.rung == 0 && limit.is_some())
+        (key.rung == RungId(0) && limit.is_some())
             .then_some(())
             .ok_or_else(|| format!("Refit: job {key} has the epoch limit {limit:?}"))
     }
@@ -196,13 +195,15 @@ impl Book {
             .trials
             .get_mut(trial)
             .ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
-        let due = standing.is_on_its_way() && (standing.rung, standing.place) == (*rung, (*bracket, *round));
+        let due = standing.is_on_its_way()
+            && (standing.rung, standing.place) == (*rung, CohortId { bracket: *bracket, round: *round });
         if !due || *rung >= shape.last_rung(*bracket) || *level != shape.level(*bracket, *rung) {
             return Err(format!(
                 "P6: trial {trial} waits at rung {rung}, level {level}, but its progress is {standing:?}"
             ));
         }
         standing.stage = Stage::Waits { value: *value, resource: *resource };
+        let place = standing.place;
         if let Some(job) = job {
             let last = self.trials.get(trial).is_some_and(|book| book.attempts == job.attempt);
             let failed = self.jobs.get(job).is_some_and(|book| book.failed);
@@ -212,11 +213,11 @@ impl Book {
                 ));
             }
         }
-        self.arrive((*bracket, *round), *rung, (*trial, *value));
+        self.arrive(place, *rung, (*trial, *value));
         Ok(())
     }
 
-    fn arrive(&mut self, place: Place, rung: u32, arrival: Arrival) {
+    fn arrive(&mut self, place: CohortId, rung: RungId, arrival: Arrival) {
         let cohort = self.promotions.cohorts.entry(place).or_default();
         cohort.failed |= arrival.1.is_none();
         cohort.rungs.entry(rung).or_default().0.push(arrival);
@@ -226,7 +227,7 @@ impl Book {
     pub(super) fn check_trial_end(
         &mut self,
         job: Option<JobKey>,
-        trial: u32,
+        trial: TrialId,
         how: &TrialEnd,
     ) -> Result<(), String> {
         let (Some(shape), active) = (self.shape(), self.ending.is_none()) else { return Ok(()) };
@@ -248,7 +249,7 @@ impl Book {
                     cohort.has_last_rung_job = true;
                 }
                 let failed = matches!(how, TrialEnd::Failed(_) | TrialEnd::NeverStarted);
-                if active && rung < shape.last_rung(place.0) {
+                if active && rung < shape.last_rung(place.bracket) {
                     self.arrive(place, rung, (trial, None));
                 } else if failed && let Some(cohort) = self.promotions.cohorts.get_mut(&place) {
                     cohort.failed = true;
@@ -274,7 +275,7 @@ impl Book {
             return Ok(());
         };
         let shape = self.shape().ok_or("P6: a trial was promoted in a tuning without promotion")?;
-        let place = (*bracket, *round);
+        let place = CohortId { bracket: *bracket, round: *round };
         let standing =
             self.promotions.trials.get(trial).ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         let Stage::Waits { value: waits_with, resource } = standing.stage else {
@@ -286,7 +287,7 @@ impl Book {
                 "P6: trial {trial} was promoted with the value {value:?}, but its progress is {standing:?}"
             ));
         }
-        if *level != shape.level(*bracket, *rung + 1) {
+        if *level != shape.level(*bracket, rung.next()) {
             return Err(format!("P6: trial {trial} was promoted to the wrong level {level}"));
         }
         let cohort = self
@@ -317,7 +318,7 @@ impl Book {
         let below = shape.level(*bracket, *rung);
         if let Some(standing) = self.promotions.trials.get_mut(trial) {
             standing.stage = Stage::Promoted;
-            standing.rung += 1;
+            standing.rung = standing.rung.next();
             standing.promoted_with = below.min(resource);
         }
         if let Some((_, promoted)) =
@@ -329,7 +330,7 @@ impl Book {
     }
 
     /// Checks that a rung is closed: no further trial can reach it, or no trial trains at all.
-    fn check_closed(&self, shape: Shape, place: Place, rung: u32) -> Result<(), String> {
+    fn check_closed(&self, shape: Shape, place: CohortId, rung: RungId) -> Result<(), String> {
         let open = |why: &str| {
             Err(format!("P6: a trial was promoted from rung {rung} of {place:?}, which is not closed: {why}"))
         };
@@ -353,7 +354,7 @@ impl Book {
                 return open(&format!("trial {trial} waits below and can be promoted"));
             }
         }
-        let slots = usize::try_from(shape.trials(place.0)).unwrap_or(usize::MAX);
+        let slots = usize::try_from(shape.trials(place.bracket)).unwrap_or(usize::MAX);
         if self.is_synchronous() && cohort.joined < slots && self.can_surely_join(shape, place) {
             return open("more trials can join");
         }
@@ -361,10 +362,12 @@ impl Book {
     }
 
     /// Returns whether a new trial can join a cohort even after reserving all jobs that other cohorts may need.
-    fn can_surely_join(&self, shape: Shape, place: Place) -> bool {
-        let needed = |(of, cohort): (&Place, &Cohort)| {
+    fn can_surely_join(&self, shape: Shape, place: CohortId) -> bool {
+        let needed = |(of, cohort): (&CohortId, &Cohort)| {
             let joined = cohort.joined + usize::from(*of == place);
-            (0..shape.last_rung(of.0)).map(|rung| shape.promoted_in_total(joined, rung)).sum::<usize>()
+            (0..shape.last_rung(of.bracket).0)
+                .map(|rung| shape.promoted_in_total(joined, RungId(rung)))
+                .sum::<usize>()
         };
         let needed: usize = self.promotions.cohorts.iter().map(needed).sum();
         let launched = self.jobs.values().filter(|job| !(job.money == Money::Released && job.concluded));
@@ -377,8 +380,12 @@ impl Book {
     /// Checks the report that a job repeats epochs that its trial already has.
     pub(super) fn check_repeat(&mut self, key: JobKey, had: u32, from: u32) -> Result<(), String> {
         let below = self.shape().map(|shape| {
-            let bracket = self.promotions.trials.get(&key.trial).map_or(0, |standing| standing.place.0);
-            key.rung.checked_sub(1).map_or(0, |below| shape.level(bracket, below))
+            let bracket = self
+                .promotions
+                .trials
+                .get(&key.trial)
+                .map_or(BracketId(0), |standing| standing.place.bracket);
+            key.rung.below().map_or(0, |below| shape.level(bracket, below))
         });
         let job = self.jobs.get_mut(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
         let promoted_with = job.promoted_with;

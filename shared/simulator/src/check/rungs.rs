@@ -11,12 +11,14 @@ impl Book {
         let Ruling::TrialJudged { trial, bracket, rung, level, value, verdict, .. } = ruling else {
             return Ok(());
         };
-        let Strategy::Hyperband { min_resource, max_resource, eta } = self.definition.strategy else {
-            return Err("P6: a trial was judged in a tuning without rungs".to_owned());
+        let plan = match &self.definition.strategy {
+            Strategy::Hyperband { plan, rungs: RungExecution::Stop } => plan,
+            Strategy::Hyperband { rungs: RungExecution::Promote(_), .. } => {
+                return Err("P6: a trial was judged in a tuning with promotion".to_owned());
+            }
+            Strategy::Random => return Err("P6: a trial was judged in a tuning without rungs".to_owned()),
         };
-        if self.definition.rungs != RungExecution::Stop {
-            return Err("P6: a trial was judged in a tuning with promotion".to_owned());
-        }
+        let (min_resource, max_resource) = (plan.min_resource(), plan.max_resource());
         let maximize = self.definition.objective == Objective::Maximize;
         let book = self.trials.get_mut(trial).ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         if book.finished || book.out {
@@ -29,7 +31,7 @@ impl Book {
                 book.bracket, book.judged
             ));
         }
-        book.judged += 1;
+        book.judged = book.judged.next();
         book.out = !verdict.continues;
         if *level < min_resource || *level >= max_resource {
             return Err(format!("P6: level {level} is not a rung between {min_resource} and {max_resource}"));
@@ -38,7 +40,7 @@ impl Book {
         let rank = rank(maximize, arrivals, (*trial, *value));
         arrivals.push((*trial, *value));
         let seen = arrivals.len();
-        let allowed = (seen / usize::try_from(eta).unwrap_or(1)).max(1);
+        let allowed = (seen / usize::try_from(plan.eta()).unwrap_or(1)).max(1);
         let continues = rank < allowed && value.is_some();
         let claimed =
             [verdict.rank, verdict.seen, verdict.allowed].map(|n| usize::try_from(n).unwrap_or(usize::MAX));

@@ -2,6 +2,7 @@
 
 use search::Configuration;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::ids::{BracketId, CohortId, TrialId};
 use tuning::planted::fold;
 use tuning::ruling::{EndReason, Launch, Order, Ruling, TrialEnd};
 use tuning::step::{Step, load};
@@ -220,13 +221,13 @@ impl Book {
             return self.check_refit_limit(*job, launch.resource);
         }
         self.check_job_left_for_refit()?;
-        self.check_rung_of_start(*job, (*bracket, *round), launch.resource)
+        self.check_rung_of_start(*job, CohortId { bracket: *bracket, round: *round }, launch.resource)
     }
 
     fn check_trial_finished(
         &mut self,
         job: Option<JobKey>,
-        trial: u32,
+        trial: TrialId,
         how: &TrialEnd,
     ) -> Result<(), String> {
         if let Some(job) = job {
@@ -247,7 +248,7 @@ impl Book {
     fn enter_job(
         &mut self,
         key: JobKey,
-        (bracket, configuration): (u32, &Configuration),
+        (bracket, configuration): (BracketId, &Configuration),
         reservation: u64,
         launch: Launch,
     ) -> Result<(), String> {

@@ -9,6 +9,7 @@ use std::future::{Future, ready};
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
+use tuning::ids::ChoiceId;
 use use_cases::contract::training::{self as contract, Program, Stage};
 use use_cases::ports::Millis;
 use use_cases::ports::training::{
@@ -108,7 +109,7 @@ impl Stage for Model {
 fn the_model_fulfills_the_contract_of_training_services() {
     let choices = Choices { hyperband: Some((1, 81, 3)), ..Choices::plain() };
     let case = Case::of("suite", &choices);
-    let kind = case.cluster(0).kind;
+    let kind = case.cluster(ChoiceId(0)).kind;
     let world = World::new(7, Plan::calm(), vec![case], false);
     let model = Model { jobs: Jobs(Mutex::new(world).into()), kind };
     now(contract::all(&model));

@@ -1,6 +1,7 @@
 //! A training program: its curve and speed, which depend only on its hyperparameters and are the same in every attempt.
 
 use serde_json::{Value, json};
+use tuning::ids::ChoiceId;
 
 use crate::case::{Case, Epochs, RESOURCE};
 use crate::dice::{Dice, fnv};
@@ -51,7 +52,7 @@ enum Curve {
 
 impl Program {
     /// Returns the program of a job with these hyperparameters.
-    pub(crate) fn new(world: &World, case: &Case, hyperparameters: &Value, choice: u32) -> Self {
+    pub(crate) fn new(world: &World, case: &Case, hyperparameters: &Value, choice: ChoiceId) -> Self {
         // The epoch limit does not change the program: it is always that of the largest resource.
         let mut configuration = hyperparameters.clone();
         let most = case.choices.hyperband.map(|(_, most, _)| most);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tuning::fact::JobKey;
+use tuning::ids::ChoiceId;
 use use_cases::ports::training::{Description, Listed, LogLine, Paged, TrainingJobsError};
 use wire::names::parse_training_job_name;
 
@@ -44,7 +45,7 @@ pub(crate) struct Training {
     /// Kept instances, by the index of their job.
     pub(super) kept: BTreeMap<usize, Kept>,
     /// End of a capacity shortage, in ms, by tuning, choice of instances, and whether it is on spot.
-    pub(crate) short_until: BTreeMap<(usize, u32, bool), i64>,
+    pub(crate) short_until: BTreeMap<(usize, ChoiceId, bool), i64>,
 }
 
 /// The owner of a job.
@@ -66,7 +67,7 @@ pub(crate) struct Job {
     pub(crate) key: JobKey,
     pub(crate) case: usize,
     /// Choice of instances on which it runs.
-    pub(crate) choice: u32,
+    pub(crate) choice: ChoiceId,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) max_runtime_ms: i64,
     pub(crate) max_wait_ms: Option<i64>,
@@ -138,7 +139,7 @@ impl Job {
             owner: Owner::Ours,
             key,
             case: 0,
-            choice: 0,
+            choice: ChoiceId(0),
             tags: tags(tag_list),
             max_runtime_ms: 0,
             max_wait_ms: None,

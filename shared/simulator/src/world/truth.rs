@@ -1,6 +1,7 @@
 //! Checks that need both sides: the real state of the training service, and the table as the system wrote it.
 
 use serde_json::Value;
+use tuning::ids::TrialId;
 use tuning::ruling::{Order, Ruling, StopWhy};
 use use_cases::memory::Change;
 use wire::stored::{self, ActionRow, ActionStatus};
@@ -159,7 +160,7 @@ impl World {
     }
 
     /// Checks that a trial was judged by a value that its program logged.
-    fn check_judged_value(&mut self, id: &str, trial: u32, resource: u32, value: Option<f64>) {
+    fn check_judged_value(&mut self, id: &str, trial: TrialId, resource: u32, value: Option<f64>) {
         let Some(job) = self.training.of(id).find(|job| job.key.trial == trial) else {
             self.check.violation(self.now, &format!("P6: trial {trial} was judged, but it has no job"));
             return;

@@ -220,7 +220,7 @@ impl World {
         let known = self.check.books.keys().next().cloned();
         let known = known.filter(|_| self.dice.chance(0.5));
         let id = known.unwrap_or_else(|| format!("{}-abc{number:03}", self.cases[0].name));
-        let key = JobKey { trial: 9_000 + number, rung: 0, attempt: 1 };
+        let key = JobKey::new(9_000 + number, 0, 1);
         let name = training_job_name(&id, key);
         let (stack, hours) = match owner {
             Owner::Orphan => (STACK, 12),

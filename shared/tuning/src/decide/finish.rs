@@ -9,11 +9,12 @@ use crate::limits::{MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE_MS};
 use crate::money::MicroUsd;
 use crate::ruling::{EndReason, Order, Ruling};
 use crate::state::{State, Status};
+use crate::time::milliseconds;
 
 /// Returns when the running time of the tuning is over, in ms since the epoch; `None` without such a limit.
 pub(super) fn runtime_deadline(definition: &Definition) -> Option<i64> {
-    let seconds = i64::try_from(definition.limits.max_runtime_seconds?).unwrap_or(i64::MAX);
-    Some(definition.created.saturating_add(seconds.saturating_mul(1_000)))
+    let seconds = definition.limits.max_runtime_seconds?;
+    Some(definition.created.saturating_add(milliseconds(seconds)))
 }
 
 /// Ends an active tuning that meets a completion criterion.

@@ -7,8 +7,8 @@
 use crate::definition::Definition;
 use crate::limits::{GRANT_PATIENCE_MS, IDLE_MS};
 use crate::money::MicroUsd;
+use crate::quote::Quote;
 use crate::ruling::{Order, Ruling};
-use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status};
 
 /// Requests the money without which a job that costs at most `reservation` cannot start.
@@ -58,9 +58,7 @@ pub(super) fn kept(definition: &Definition, state: &State) -> MicroUsd {
     if state.status != Status::Active || state.jobs_left(definition) == 0 || state.ledger.overrun {
         return super::refit::reserve(definition, state);
     }
-    let longest = runtime_seconds(definition, state, false, most_epochs(definition));
-    let limits = definition.limits_for(longest);
-    let one = definition.worst_case(limits).unwrap_or(MicroUsd::ZERO);
+    let one = Quote::of_longest(definition, state).worst_case;
     let need = MicroUsd(one.0.saturating_mul(u64::from(state.max_parallel(definition))));
     if unused.0 > need.0.saturating_mul(2) { need } else { unused }
 }

@@ -3,6 +3,7 @@
 
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
+use crate::ids::{TrialId, count};
 use crate::ruling::{Order, Ruling};
 use crate::state::{Job, State, Status, Trial};
 
@@ -16,9 +17,7 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         if trial.stop_why.is_some() {
             return None;
         }
-        let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-        let rungs = plan.brackets().get(index(trial.bracket))?.rungs();
-        let level = rungs.get(index(trial.next_rung))?.resource;
+        let level = definition.level(trial.bracket, trial.next_rung);
         // The last rung is the end of the trial: there is no comparison.
         if level >= plan.max_resource() {
             return None;
@@ -27,8 +26,8 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         if log_is_unread(definition, trial) {
             return log_read(*number, trial);
         }
-        let stored = state.rungs.get(index(trial.bracket))?.get(index(trial.next_rung))?;
-        let verdict = stored.judge(definition.direction(), plan.eta(), *number, value);
+        let rung = state.rung(trial.place())?;
+        let verdict = rung.judge(definition.direction(), plan.eta(), (*number, value));
         Some(Ruling::TrialJudged {
             trial: *number,
             bracket: trial.bracket,
@@ -52,7 +51,7 @@ fn log_is_unread(definition: &Definition, trial: &Trial) -> bool {
 }
 
 /// Orders the stored log to be read, once after each restart; `None` while the outcome is pending.
-fn log_read(number: u32, trial: &Trial) -> Option<Ruling> {
+fn log_read(number: TrialId, trial: &Trial) -> Option<Ruling> {
     let streams = stream_count(trial);
     let job = trial.job.as_ref().filter(|_| trial.read_ordered < streams)?;
     let job = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
@@ -60,7 +59,7 @@ fn log_read(number: u32, trial: &Trial) -> Option<Ruling> {
 }
 
 fn stream_count(trial: &Trial) -> u32 {
-    u32::try_from(trial.streams.len()).unwrap_or(u32::MAX)
+    count(trial.streams.len())
 }
 
 /// Returns the epoch and value that count at `level`: those of the level itself, else of the first epoch above it,

@@ -1,10 +1,11 @@
 //! Notices about money: a bill above its reservation, and how much of a cap is used.
 
 use crate::definition::Definition;
+use crate::ids::{BracketId, ChoiceId, RungId};
 use crate::limits::CAP_LEVELS;
 use crate::money::MicroUsd;
 use crate::ruling::{EndReason, Order, Ruling};
-use crate::runtime::{fewest_epochs, least_seconds, runtime_seconds};
+use crate::runtime::{least_seconds, runtime_seconds};
 use crate::state::State;
 
 /// Publishes that a bill was above its reservation, once.
@@ -40,10 +41,10 @@ pub(super) fn cap_used_up(definition: &Definition, state: &State, why: &EndReaso
 fn level(definition: &Definition, state: &State, cap: MicroUsd) -> u32 {
     let [lower, upper, all] = CAP_LEVELS;
     let spent = state.ledger.spent;
-    let epochs = fewest_epochs(definition);
-    let least = least_seconds(definition, state, epochs);
-    let least = least.unwrap_or_else(|| runtime_seconds(definition, state, false, epochs));
-    let next = definition.worst_case(definition.limits_for(least)).unwrap_or(MicroUsd::ZERO);
+    let shortest = definition.goal(BracketId(0), RungId(0));
+    let least = least_seconds(definition, state, shortest)
+        .unwrap_or_else(|| runtime_seconds(definition, state, shortest));
+    let next = definition.worst_case(definition.limits_for(least), ChoiceId(0)).unwrap_or(MicroUsd::ZERO);
     let beyond = |percent: u32| {
         u128::from(spent.0).saturating_mul(100) >= u128::from(cap.0).saturating_mul(u128::from(percent))
     };

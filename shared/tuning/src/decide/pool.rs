@@ -4,13 +4,14 @@
 //! money reserved for it blocks the start of a job.
 
 use super::outlook::is_held;
-use super::{refit, spot, start};
+use super::{refit, start};
 use crate::definition::{Definition, JobLimits};
+use crate::ids::count;
 use crate::limits::SETTLE_DEADLINE_MS;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
+use crate::quote::Quote;
 use crate::ruling::{Order, Ruling};
-use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status};
 
 /// Keeps the instances of an ordered job after its end, if the request asks for it, another job may take them, and the
@@ -22,7 +23,7 @@ pub(super) fn keep_instances(definition: &Definition, state: &State, start: &mut
         return;
     }
     let kept = JobLimits { keep_alive_seconds: seconds, ..*limits };
-    let amount = definition.worst_case_on(kept, launch.instances).unwrap_or(MicroUsd::ZERO);
+    let amount = definition.worst_case(kept, launch.instances).unwrap_or(MicroUsd::ZERO);
     // Money granted for the job alone is not requested again.
     let granted = state.ledger.fits(amount) || !state.ledger.fits(*reservation);
     if granted && refit::fits_cap(definition, state, amount) {
@@ -73,7 +74,7 @@ pub(super) fn release(definition: &Definition, state: &State) -> Option<Ruling> 
     } else {
         0
     };
-    let too_many = u32::try_from(held().count()).unwrap_or(u32::MAX) > useful;
+    let too_many = count(held().count()) > useful;
     let release = too_many || nothing_runs_or_waits(state) || lacks_money(definition, state);
     release.then_some(Ruling::Order(Order::PoolReleaseOrdered { job: oldest.job }))
 }
@@ -88,9 +89,8 @@ fn nothing_runs_or_waits(state: &State) -> bool {
 
 /// Returns whether a job could start but for the money.
 fn lacks_money(definition: &Definition, state: &State) -> bool {
-    let limits = definition.limits_for(runtime_seconds(definition, state, false, most_epochs(definition)));
-    let worst = definition.worst_case_on(limits, spot::choice(definition, state)).unwrap_or(MicroUsd::ZERO);
-    start::can_start(definition, state) && !refit::fits_cap(definition, state, worst)
+    let longest = Quote::of_longest(definition, state);
+    start::can_start(definition, state) && !refit::fits_cap(definition, state, longest.worst_case)
 }
 
 /// Returns the pools that time `at` would settle in full.

@@ -16,9 +16,10 @@ use hyperband::promotion::allowed;
 use super::outlook::Outlook;
 use crate::definition::{Definition, Scheduling};
 use crate::fact::JobEnd;
+use crate::ids::{BracketId, CohortId, Place, RungId, count};
 use crate::limits::MAX_TRAINING_JOBS;
 use crate::ruling::{Ruling, StopWhy, TrialEnd, Verdict};
-use crate::state::{Cohort, Job, State, Status, Stream, Trial};
+use crate::state::{Cohort, Job, Rung, State, Status, Stream, Trial};
 
 /// Returns the epoch and value with which a trial arrives at its rung once its job is closed; `None` if it does not
 /// arrive.
@@ -92,10 +93,9 @@ pub(super) fn closed_rung(definition: &Definition, state: &State) -> Option<Ruli
     if definition.promotes() != Some(Scheduling::Synchronous) || state.status != Status::Active {
         return None;
     }
-    state.cohorts.iter().find_map(|cohort| {
-        let mut rungs = rungs_of(cohort).rev();
-        rungs.find_map(|rung| candidate(definition, state, cohort, rung, false))
-    })
+    let mut places =
+        state.cohorts.iter().flat_map(|cohort| cohort.rungs().rev().map(move |(rung, _)| (cohort, rung)));
+    places.find_map(|(cohort, rung)| candidate(definition, state, cohort, rung, false))
 }
 
 /// Promotes the best trial whose job the cap allows, now that a job can start.
@@ -118,19 +118,16 @@ pub(super) fn lacks_money(definition: &Definition, state: &State) -> bool {
         return false;
     }
     let mut promoted = state.trials.values().filter(|trial| {
-        trial.next_rung > 0 && trial.job.is_none() && trial.retry_at.is_some_and(|at| at <= state.now)
+        trial.next_rung > RungId(0) && trial.job.is_none() && trial.retry_at.is_some_and(|at| at <= state.now)
     });
     promoted.next().is_some()
         || candidates(definition, state, false)
             .any(|(cohort, rung, _)| !fits(definition, state, cohort, rung))
 }
 
-fn rungs_of(cohort: &Cohort) -> std::ops::Range<u32> {
-    0..u32::try_from(cohort.rungs.len()).unwrap_or(u32::MAX)
-}
-
-fn fits(definition: &Definition, state: &State, cohort: &Cohort, rung: u32) -> bool {
-    super::start::fits_promotion(definition, state, cohort.bracket, rung.saturating_add(1))
+/// Returns whether the cap allows the job of a trial that is promoted from `rung`.
+fn fits(definition: &Definition, state: &State, cohort: &Cohort, rung: RungId) -> bool {
+    super::start::fits_rung(definition, state, cohort.id.bracket, rung.next())
 }
 
 /// Returns the best waiting trial of each rung that can be promoted: the highest level first, then by bracket and
@@ -139,13 +136,13 @@ fn candidates<'a>(
     definition: &'a Definition,
     state: &'a State,
     at_end: bool,
-) -> impl Iterator<Item = (&'a Cohort, u32, Ruling)> {
-    let levels = |cohort: &'a Cohort| rungs_of(cohort).map(move |rung| (cohort, rung));
-    let mut places: Vec<_> = state.cohorts.iter().flat_map(levels).collect();
-    places.retain(|(cohort, rung)| cohort.waiting_at(*rung).is_some());
-    places.sort_by_key(|(cohort, rung)| {
-        (Reverse(definition.level(cohort.bracket, *rung)), cohort.bracket, cohort.round)
-    });
+) -> impl Iterator<Item = (&'a Cohort, RungId, Ruling)> {
+    let has_waiting = |cohort: &'a Cohort| {
+        let rungs = cohort.rungs().filter(|(_, rung)| !rung.waiting.is_empty());
+        rungs.map(move |(rung, _)| (cohort, rung))
+    };
+    let mut places: Vec<_> = state.cohorts.iter().flat_map(has_waiting).collect();
+    places.sort_by_key(|(cohort, rung)| (Reverse(definition.level(cohort.id.bracket, *rung)), cohort.id));
     places.into_iter().filter_map(move |(cohort, rung)| {
         Some((cohort, rung, candidate(definition, state, cohort, rung, at_end)?))
     })
@@ -157,28 +154,27 @@ fn candidate(
     definition: &Definition,
     state: &State,
     cohort: &Cohort,
-    rung: u32,
+    number: RungId,
     at_end: bool,
 ) -> Option<Ruling> {
-    let ((trial, value), _) = cohort.waiting_at(rung)?;
+    let rung = cohort.rung(number)?;
+    let ((trial, value), _) = rung.best_and_worst_waiting()?;
     value?;
-    let stored = cohort.rungs.get(usize::try_from(rung).ok()?)?;
-    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let rank = count(stored.position(definition.direction(), trial, value));
-    let mut allowed = allowed_at(definition, cohort, rung, at_end);
-    if rank >= allowed && !at_end && is_closed(definition, state, cohort, rung) {
-        allowed = allowed_at(definition, cohort, rung, true);
+    let rank = rung.rank(definition.direction(), (trial, value));
+    let mut allowed = allowed_at(definition, cohort, number, at_end);
+    if rank >= allowed && !at_end && is_closed(definition, state, cohort, number) {
+        allowed = allowed_at(definition, cohort, number, true);
     }
-    let planned = allowed_at(definition, cohort, rung, true);
-    if stored.continued >= planned {
+    let planned = allowed_at(definition, cohort, number, true);
+    if rung.continued >= planned {
         // A rung that closed stays closed, although trials joined later because jobs were left over.
         if definition.promotes() == Some(Scheduling::Synchronous) {
             return None;
         }
         // It is better than trials that were promoted before it, so it is promoted too, but not with jobs that other
         // cohorts need.
-        let needed = cohort.jobs_needed_after(definition.plan().eta(), rung);
-        if !jobs_are_left(definition, state, needed, |other| !std::ptr::eq(other, cohort)) {
+        let needed = cohort.jobs_needed_after(definition.plan().eta(), number);
+        if !jobs_are_left(definition, state, cohort.id, needed) {
             return None;
         }
     }
@@ -187,20 +183,19 @@ fn candidate(
     }
     (rank < allowed).then(|| Ruling::TrialPromoted {
         trial,
-        bracket: cohort.bracket,
-        round: cohort.round,
-        rung,
-        level: definition.level(cohort.bracket, rung.saturating_add(1)),
+        bracket: cohort.id.bracket,
+        round: cohort.id.round,
+        rung: number,
+        level: definition.level(cohort.id.bracket, number.next()),
         value,
-        verdict: Verdict { rank, seen: count(stored.arrivals.len()), allowed, continues: true },
+        verdict: Verdict { rank, seen: rung.arrived(), allowed, continues: true },
     })
 }
 
 /// Returns how many trials of a rung can be promoted now.
-fn allowed_at(definition: &Definition, cohort: &Cohort, rung: u32, closed: bool) -> u32 {
-    let ended = usize::try_from(rung).ok().and_then(|index| cohort.rungs.get(index));
-    let ended = ended.map_or(0, |rung| u32::try_from(rung.arrivals.len()).unwrap_or(u32::MAX));
-    let allowed = allowed(cohort.joined, ended, definition.plan().eta(), rung, closed);
+fn allowed_at(definition: &Definition, cohort: &Cohort, rung: RungId, closed: bool) -> u32 {
+    let ended = cohort.rung(rung).map_or(0, Rung::arrived);
+    let allowed = allowed(cohort.joined, ended, definition.plan().eta(), rung.0, closed);
     if crate::planted!(PromoteBeforeClosed) {
         return allowed;
     }
@@ -210,29 +205,27 @@ fn allowed_at(definition: &Definition, cohort: &Cohort, rung: u32, closed: bool)
 
 /// Returns whether no further trial can arrive at a rung: none can join the cohort, none is on its way, and none that
 /// waits below can be promoted.
-fn is_closed(definition: &Definition, state: &State, cohort: &Cohort, rung: u32) -> bool {
-    if is_open_to_new_trials(definition, state, cohort) {
-        return false;
-    }
-    let on_its_way = state.trials.values().any(|trial| {
-        let of_cohort = trial.bracket == cohort.bracket && trial.round == cohort.round;
-        of_cohort && trial.next_rung <= rung
-    });
-    !on_its_way && (0..rung).all(|below| candidate(definition, state, cohort, below, true).is_none())
+fn is_closed(definition: &Definition, state: &State, cohort: &Cohort, rung: RungId) -> bool {
+    let on_its_way = |trial: &Trial| trial.cohort() == cohort.id && trial.next_rung <= rung;
+    !is_open_to_new_trials(definition, state, cohort.id)
+        && !state.trials.values().any(on_its_way)
+        && cohort
+            .rungs()
+            .take_while(|(below, _)| *below < rung)
+            .all(|(below, _)| candidate(definition, state, cohort, below, true).is_none())
 }
 
 /// Returns whether a new trial can join a cohort.
-fn is_open_to_new_trials(definition: &Definition, state: &State, cohort: &Cohort) -> bool {
-    let open = state.next_round(definition, cohort.bracket) == cohort.round;
-    open && can_join(definition, state, cohort.bracket)
+fn is_open_to_new_trials(definition: &Definition, state: &State, cohort: CohortId) -> bool {
+    state.next_cohort(definition, cohort.bracket) == cohort && can_join(definition, state, cohort.bracket)
 }
 
 /// Returns whether a new trial can join a bracket: enough of the tuning's jobs are left for all promotions that the
 /// trials of the bracket then need.
-pub(super) fn can_join(definition: &Definition, state: &State, bracket: u32) -> bool {
+pub(super) fn can_join(definition: &Definition, state: &State, bracket: BracketId) -> bool {
     if state.status != Status::Active
         || state.ledger.overrun
-        || state.next_trial >= MAX_TRAINING_JOBS.saturating_mul(2)
+        || state.next_trial.0 >= MAX_TRAINING_JOBS.saturating_mul(2)
     {
         return false;
     }
@@ -240,48 +233,40 @@ pub(super) fn can_join(definition: &Definition, state: &State, bracket: u32) -> 
         return state.jobs_left(definition) > 0;
     }
     let eta = definition.plan().eta();
-    let round = state.next_round(definition, bracket);
-    let joined = |cohort: &Cohort| cohort.bracket == bracket && cohort.round == round;
-    let joining = match state.cohorts.iter().find(|cohort| joined(cohort)) {
+    let id = state.next_cohort(definition, bracket);
+    let needed = match state.cohort(id) {
         Some(cohort) => cohort.jobs_needed(eta, 1),
-        None => Cohort::new(definition, bracket, round).jobs_needed(eta, 1),
+        None => Cohort::new(definition, id).jobs_needed(eta, 1),
     };
-    jobs_are_left(definition, state, joining, |cohort| !joined(cohort))
+    jobs_are_left(definition, state, id, needed)
 }
 
-/// Returns whether the tuning has one job left besides `needed`, the promotions of the `other` cohorts, and the jobs
-/// about to start.
-fn jobs_are_left(
-    definition: &Definition,
-    state: &State,
-    needed: u32,
-    other: impl Fn(&Cohort) -> bool,
-) -> bool {
+/// Returns whether the tuning has one job left besides the `needed` promotions of a cohort, the promotions of all other
+/// cohorts, and the jobs about to start.
+fn jobs_are_left(definition: &Definition, state: &State, cohort: CohortId, needed: u32) -> bool {
     let eta = definition.plan().eta();
-    let others = state.cohorts.iter().filter(|cohort| other(cohort)).map(|cohort| cohort.jobs_needed(eta, 0));
-    let about_to_start = state.trials.values().filter(|trial| trial.job.is_none()).count();
-    let about_to_start = u32::try_from(about_to_start).unwrap_or(u32::MAX);
-    let all = others.fold(needed.saturating_add(about_to_start).saturating_add(1), u32::saturating_add);
+    let others = state.cohorts.iter().filter(|other| other.id != cohort);
+    let about_to_start = count(state.trials.values().filter(|trial| trial.job.is_none()).count());
+    let first = needed.saturating_add(about_to_start).saturating_add(1);
+    let all = others.map(|other| other.jobs_needed(eta, 0)).fold(first, u32::saturating_add);
     all <= state.jobs_left(definition)
 }
 
 /// Finishes the next waiting trial that can never be promoted.
 pub(super) fn eliminated(definition: &Definition, state: &State, outlook: &Outlook) -> Option<Ruling> {
     definition.promotes()?;
-    let mut places = state.cohorts.iter().flat_map(|cohort| rungs_of(cohort).map(move |rung| (cohort, rung)));
-    places.find_map(|(cohort, rung)| {
+    let mut places = state.cohorts.iter().flat_map(|cohort| cohort.rungs().map(move |place| (cohort, place)));
+    places.find_map(|(cohort, (number, rung))| {
         // The worst waiting trial is the first that can be ruled out.
-        let (_, (trial, value)) = cohort.waiting_at(rung)?;
-        let stored = cohort.rungs.get(usize::try_from(rung).ok()?)?;
-        let rank = stored.position(definition.direction(), trial, value);
-        let rank = u32::try_from(rank).unwrap_or(u32::MAX);
+        let (_, (trial, value)) = rung.best_and_worst_waiting()?;
+        let rank = rung.rank(definition.direction(), (trial, value));
         let why = if state.status != Status::Active {
             StopWhy::TuningEnding
-        } else if value.is_none() || rank >= most_allowed(definition, state, cohort, rung) {
-            StopWhy::Rung { rung }
+        } else if value.is_none() || rank >= most_allowed(definition, state, cohort, number) {
+            StopWhy::Rung { rung: number }
         } else if matches!(outlook, Outlook::Over(_)) {
-            let among_best = rank < allowed_at(definition, cohort, rung, true);
-            if among_best { StopWhy::TuningEnding } else { StopWhy::Rung { rung } }
+            let among_best = rank < allowed_at(definition, cohort, number, true);
+            if among_best { StopWhy::TuningEnding } else { StopWhy::Rung { rung: number } }
         } else {
             return None;
         };
@@ -289,16 +274,15 @@ pub(super) fn eliminated(definition: &Definition, state: &State, outlook: &Outlo
     })
 }
 
-/// Returns the most trials that can ever be promoted from `place` = (bracket, round, rung), as things stand; `None` if
-/// there is no such cohort, or while a synchronous rung is open.
-pub fn most_promoted(definition: &Definition, state: &State, place: (u32, u32, u32)) -> Option<u32> {
-    let (bracket, round, rung) = place;
-    let most = most_allowed(definition, state, state.cohort(bracket, round)?, rung);
+/// Returns the most trials that can ever be promoted from a rung, as things stand; `None` if there is no such cohort, or
+/// while a synchronous rung is open.
+pub fn most_promoted(definition: &Definition, state: &State, place: Place) -> Option<u32> {
+    let most = most_allowed(definition, state, state.cohort(place.cohort)?, place.rung);
     (most < u32::MAX).then_some(most)
 }
 
 /// Returns the most trials that can ever be promoted from a rung, whatever happens next; `u32::MAX` = no bound yet.
-fn most_allowed(definition: &Definition, state: &State, cohort: &Cohort, rung: u32) -> u32 {
+fn most_allowed(definition: &Definition, state: &State, cohort: &Cohort, rung: RungId) -> u32 {
     if definition.promotes() == Some(Scheduling::Synchronous) {
         return if is_closed(definition, state, cohort, rung) {
             allowed_at(definition, cohort, rung, true)
@@ -308,10 +292,6 @@ fn most_allowed(definition: &Definition, state: &State, cohort: &Cohort, rung: u
     }
     // Every job that is left can become a new trial of this bracket.
     let left = state.jobs_left(definition);
-    let joined = if is_open_to_new_trials(definition, state, cohort) {
-        cohort.joined.saturating_add(left)
-    } else {
-        cohort.joined
-    };
-    allowed(joined, 0, definition.plan().eta(), rung, true)
+    let more = if is_open_to_new_trials(definition, state, cohort.id) { left } else { 0 };
+    allowed(cohort.joined.saturating_add(more), 0, definition.plan().eta(), rung.0, true)
 }

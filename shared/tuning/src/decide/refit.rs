@@ -4,9 +4,10 @@
 
 use crate::definition::Definition;
 use crate::fact::JobKey;
+use crate::ids::{BracketId, RungId};
 use crate::money::MicroUsd;
+use crate::quote::Quote;
 use crate::ruling::{EndReason, Launch, Order, Ruling};
-use crate::runtime::{most_epochs, runtime_seconds};
 use crate::state::{State, Status, Trial};
 
 /// Returns the order of the refit of a search that ends for the reason `why`, or the request for its money.
@@ -19,9 +20,8 @@ pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
         return None;
     }
     let best = state.incumbent.as_ref()?;
-    let limits = definition.limits_for(runtime_seconds(definition, state, false, best.resource));
-    let instances = super::spot::choice(definition, state);
-    let reservation = definition.worst_case_on(limits, instances).unwrap_or(MicroUsd::ZERO);
+    let Quote { limits, instances, worst_case: reservation } =
+        Quote::of_epochs(definition, state, best.resource);
     if state.ledger.overrun || !state.ledger.fits_cap(reservation) {
         return None;
     }
@@ -29,9 +29,9 @@ pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
         return super::grant::ask(definition, state, reservation, true);
     }
     Some(Ruling::Order(Order::StartOrdered {
-        job: JobKey { trial: state.next_trial, rung: 0, attempt: 1 },
+        job: JobKey { trial: state.next_trial, rung: RungId(0), attempt: 1 },
         // The refit belongs to no bracket and is compared with no trial.
-        bracket: u32::try_from(definition.plan().brackets().len()).unwrap_or(u32::MAX),
+        bracket: BracketId::at(definition.plan().brackets().len()),
         configuration: best.configuration.clone()?,
         limits,
         reservation,
@@ -50,8 +50,7 @@ pub(crate) fn reserve(definition: &Definition, state: &State) -> MicroUsd {
     if !definition.refit || state.refit.is_some() {
         return MicroUsd::ZERO;
     }
-    let limits = definition.limits_for(runtime_seconds(definition, state, false, most_epochs(definition)));
-    definition.worst_case_on(limits, super::spot::choice(definition, state)).unwrap_or(MicroUsd::ZERO)
+    Quote::of_longest(definition, state).worst_case
 }
 
 /// Returns whether the cap allows `amount` more besides the money reserved for the refit.

@@ -9,6 +9,7 @@ use crate::limits::{MIN_SILENCE_MS, MIN_SILENCE_UNTIMED_MS, SILENCE_EPOCHS};
 use crate::ruling::{Order, Ruling, StopWhy};
 use crate::runtime::usual_ms;
 use crate::state::{Job, State, Trial};
+use crate::time::milliseconds;
 
 /// Orders a look at the next job that has been silent for too long.
 pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
@@ -57,16 +58,15 @@ fn silent_since(trial: &Trial, job: &Job) -> Option<i64> {
 
 /// Returns the longest silence allowed, in ms; `None` = no bound.
 fn allowed_ms(definition: &Definition, state: &State) -> Option<i64> {
-    let milliseconds = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     match definition.silence {
         Silence::Never => None,
-        Silence::After(seconds) => Some(milliseconds(seconds.saturating_mul(1_000))),
+        Silence::After(seconds) => Some(milliseconds(seconds)),
         Silence::Adaptive => {
-            let half = milliseconds(definition.job.max_runtime_seconds.saturating_mul(500));
+            let half = milliseconds(definition.job.max_runtime_seconds) / 2;
             let untimed = half.max(MIN_SILENCE_UNTIMED_MS);
             let timed = usual_ms(state).map(|(epoch, startup)| {
                 let usual = epoch.saturating_mul(SILENCE_EPOCHS).saturating_add(startup.saturating_mul(3));
-                milliseconds(usual).max(MIN_SILENCE_MS)
+                i64::try_from(usual).unwrap_or(i64::MAX).max(MIN_SILENCE_MS)
             });
             Some(timed.map_or(untimed, |timed| timed.min(untimed)))
         }

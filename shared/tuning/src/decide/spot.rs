@@ -3,8 +3,9 @@
 
 use crate::definition::Definition;
 use crate::fact::JobKey;
+use crate::ids::{ChoiceId, count};
+use crate::quote::Quote;
 use crate::ruling::StopWhy;
-use crate::runtime::{epochs_of, runtime_seconds};
 use crate::state::{Job, State, Trial};
 
 /// Returns the stop reason of a spot job that was interrupted too often, if the cap lets its trial continue on demand.
@@ -18,9 +19,7 @@ pub(super) fn interrupted(
     if !spot || job.interruptions <= definition.max_interruptions {
         return None;
     }
-    let epochs = epochs_of(definition, trial.bracket, job.rung);
-    let limits = definition.limits_of(runtime_seconds(definition, state, trial.full_limit, epochs), true);
-    let worst = definition.worst_case_on(limits, choice(definition, state)).unwrap_or_default();
+    let worst = Quote::of_fallback(definition, state, trial, job.rung).worst_case;
     // The reservation of the job is free once the job has ended.
     let left = state.ledger.available().map(|available| available.plus(job.reservation));
     left.is_none_or(|left| worst <= left).then_some(StopWhy::Interruptions { count: job.interruptions })
@@ -28,23 +27,20 @@ pub(super) fn interrupted(
 
 /// Returns the instance choice for the next job: the first that does not lack capacity, else the one that is asked
 /// again soonest.
-pub(crate) fn choice(definition: &Definition, state: &State) -> u32 {
-    let until = |choice: u32| {
-        let index = usize::try_from(choice).unwrap_or(usize::MAX);
-        state.no_capacity_until.get(index).copied().unwrap_or(i64::MIN)
-    };
-    let mut choices = 0..definition.job.choices();
-    choices
-        .clone()
-        .find(|choice| until(*choice) <= state.now)
-        .or_else(|| choices.by_ref().min_by_key(|choice| until(*choice)))
-        .unwrap_or(0)
+pub(crate) fn choice(definition: &Definition, state: &State) -> ChoiceId {
+    let until = |choice: &ChoiceId| state.no_capacity_until.get(choice.index()).copied().unwrap_or(i64::MIN);
+    let mut choices = definition.job.choices();
+    let available = choices.find(|choice| until(choice) <= state.now);
+    available.or_else(|| definition.job.choices().min_by_key(until)).unwrap_or_default()
 }
 
 /// Returns whether there are several instance choices and `choice` is not known to lack capacity.
-pub(crate) fn is_available(definition: &Definition, state: &State, choice: u32) -> bool {
-    let index = usize::try_from(choice).unwrap_or(usize::MAX);
-    definition.job.choices() > 1 && state.no_capacity_until.get(index).is_none_or(|until| *until <= state.now)
+pub(crate) fn is_available(definition: &Definition, state: &State, choice: ChoiceId) -> bool {
+    !definition.job.fallbacks.is_empty() && !lacks_capacity(state, choice)
+}
+
+fn lacks_capacity(state: &State, choice: ChoiceId) -> bool {
+    state.no_capacity_until.get(choice.index()).is_some_and(|until| *until > state.now)
 }
 
 /// Returns the reason to cancel a job that a quota blocks, if its trial can continue on other instances.
@@ -69,11 +65,7 @@ pub(super) fn blocked_by_quota(state: &State, key: JobKey, job: &Job) -> Option<
 /// Returns whether the trial of a job without capacity continues at once on other instances: some are not known to
 /// lack capacity, and the trial has not tried all since it last waited.
 pub(crate) fn can_switch_instances(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> bool {
-    let short = |choice: u32| {
-        let index = usize::try_from(choice).unwrap_or(usize::MAX);
-        state.no_capacity_until.get(index).is_some_and(|until| *until > state.now)
-    };
-    let choices = definition.job.choices();
-    trial.instance_switches.saturating_add(1) < choices
-        && (0..choices).any(|choice| choice != job.instances && !short(choice))
+    let mut others = definition.job.choices().filter(|choice| *choice != job.instances);
+    trial.instance_switches < count(definition.job.fallbacks.len())
+        && others.any(|choice| !lacks_capacity(state, choice))
 }

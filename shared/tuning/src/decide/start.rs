@@ -5,8 +5,9 @@
 use super::{pool, promote, refit, spot};
 use crate::definition::Definition;
 use crate::fact::JobKey;
+use crate::ids::{BracketId, RungId};
 use crate::limits::MAX_TRAINING_JOBS;
-use crate::money::MicroUsd;
+use crate::quote::Quote;
 use crate::ruling::{Launch, Order, Ruling};
 use crate::runtime::{epochs_of, least_seconds, runtime_seconds};
 use crate::state::{State, Status};
@@ -39,11 +40,9 @@ fn next_of_search(definition: &Definition, state: &State) -> Option<Ruling> {
         .or_else(|| state.trials.is_empty().then(|| promote::next(definition, state, true))?)
 }
 
-/// Returns whether the cap allows the job of a trial that is promoted to `rung`.
-pub(super) fn fits_promotion(definition: &Definition, state: &State, bracket: u32, rung: u32) -> bool {
-    let seconds = runtime_seconds(definition, state, false, epochs_of(definition, bracket, rung));
-    let worst = definition.worst_case_on(definition.limits_for(seconds), spot::choice(definition, state));
-    refit::fits_cap(definition, state, worst.unwrap_or(MicroUsd::ZERO))
+/// Returns whether the cap allows the job for a rung of a bracket.
+pub(super) fn fits_rung(definition: &Definition, state: &State, bracket: BracketId, rung: RungId) -> bool {
+    refit::fits_cap(definition, state, Quote::of_rung(definition, state, bracket, rung).worst_case)
 }
 
 pub(super) fn can_start(definition: &Definition, state: &State) -> bool {
@@ -67,14 +66,10 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
         if trial.job.is_some() || trial.retry_at.is_none_or(|at| at > state.now) {
             return None;
         }
-        let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
-        let epochs = trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, rung));
-        let seconds = runtime_seconds(definition, state, trial.full_limit, epochs);
-        let limits = definition.limits_of(seconds, trial.on_demand);
-        let usual = launch(definition, state, trial.bracket, rung);
-        let resource = trial.refit.or(usual.resource);
-        let launch = Launch { on_demand: trial.on_demand, refit: trial.refit.is_some(), resource, ..usual };
-        let reservation = definition.worst_case_on(limits, launch.instances).unwrap_or(MicroUsd::ZERO);
+        let rung = trial.start_rung(definition);
+        let Quote { limits, instances, worst_case: reservation } =
+            Quote::of_next_attempt(definition, state, trial);
+        let level = definition.promotes().map(|_| definition.level(trial.bracket, rung));
         refit::fits_cap(definition, state, reservation).then(|| {
             Ruling::Order(Order::StartOrdered {
                 job: JobKey { trial: *number, rung, attempt: trial.attempts.saturating_add(1) },
@@ -83,61 +78,56 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
                 limits,
                 reservation,
                 round: trial.round,
-                launch,
+                launch: Launch {
+                    resource: trial.refit.or(level),
+                    on_demand: trial.on_demand,
+                    instances,
+                    refit: trial.refit.is_some(),
+                },
             })
         })
     })
 }
 
+/// Orders the first job of a new trial, in the open bracket that has started the smallest share of its trials. The last
+/// job that a cap pays for may get a shorter limit than usual.
 fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     let trial = state.next_trial;
     // Trials that never started are not counted as jobs, but their numbers are used up.
-    if trial >= MAX_TRAINING_JOBS.saturating_mul(2) {
+    if trial.0 >= MAX_TRAINING_JOBS.saturating_mul(2) {
         return None;
     }
-    let open = |bracket: usize| {
-        u32::try_from(bracket).is_ok_and(|bracket| promote::can_join(definition, state, bracket))
-    };
-    let bracket = definition.plan().next_bracket_of(&state.joined, open)?;
-    let bracket = u32::try_from(bracket).unwrap_or(u32::MAX);
-    let epochs = epochs_of(definition, bracket, 0);
-    let mut limits = definition.limits_for(runtime_seconds(definition, state, false, epochs));
-    let launch = launch(definition, state, bracket, 0);
-    let mut reservation = definition.worst_case_on(limits, launch.instances).unwrap_or(MicroUsd::ZERO);
-    if !refit::fits_cap(definition, state, reservation) {
-        limits = definition.limits_for(last_runtime(definition, state, epochs)?);
-        reservation = definition.worst_case_on(limits, launch.instances)?;
+    let open = |index: usize| promote::can_join(definition, state, BracketId::at(index));
+    let bracket = BracketId::at(definition.plan().next_bracket_of(&state.joined, open)?);
+    let mut quote = Quote::of_rung(definition, state, bracket, RungId(0));
+    if !refit::fits_cap(definition, state, quote.worst_case) {
+        quote = last_quote(definition, state, epochs_of(definition, bracket, RungId(0)))?;
     }
     Some(Ruling::Order(Order::StartOrdered {
-        job: JobKey { trial, rung: 0, attempt: 1 },
+        job: JobKey { trial, rung: RungId(0), attempt: 1 },
         bracket,
         configuration: definition.configuration(trial),
-        limits,
-        reservation,
-        round: state.next_round(definition, bracket),
-        launch,
+        limits: quote.limits,
+        reservation: quote.worst_case,
+        round: state.next_cohort(definition, bracket).round,
+        launch: Launch {
+            resource: definition.promotes().map(|_| definition.level(bracket, RungId(0))),
+            instances: quote.instances,
+            ..Launch::default()
+        },
     }))
 }
 
-/// Returns how the job for a rung differs from the request.
-fn launch(definition: &Definition, state: &State, bracket: u32, rung: u32) -> Launch {
-    Launch {
-        resource: definition.promotes().map(|_| definition.level(bracket, rung)),
-        on_demand: false,
-        instances: spot::choice(definition, state),
-        refit: false,
-    }
-}
-
-/// Returns the running time, in seconds, that the rest of the cap pays for.
+/// Quotes a job with the longest running time that the rest of the cap pays for.
 ///
 /// `None` while a job runs whose bill could free more money, or if a usual job does not end within that time.
-fn last_runtime(definition: &Definition, state: &State, epochs: u32) -> Option<u64> {
+fn last_quote(definition: &Definition, state: &State, epochs: u32) -> Option<Quote> {
     if state.jobs().next().is_some() || !state.pools.is_empty() {
         return None;
     }
     let least = least_seconds(definition, state, epochs)?;
-    let most = runtime_seconds(definition, state, false, epochs);
+    let most = runtime_seconds(definition, state, epochs);
     let left = state.ledger.available()?.minus(refit::reserve(definition, state));
-    definition.longest_within(left, (least, most), spot::choice(definition, state))
+    let seconds = definition.longest_within(left, least..=most, spot::choice(definition, state))?;
+    Some(Quote::with(definition, state, definition.limits_for(seconds)))
 }

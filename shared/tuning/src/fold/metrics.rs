@@ -13,6 +13,7 @@ use hyperband::ranking::improves;
 
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey, MetricLine};
+use crate::ids::TrialId;
 use crate::limits::{MAX_RANKED_LINES, MAX_STREAMS_PER_TRIAL};
 use crate::state::{Incumbent, Job, State, Stream, Trial};
 
@@ -38,7 +39,7 @@ pub(super) fn fold(
     let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
     // A key that was never ordered is not a job of this trial, whatever its name. Attempts of rungs that the trial has
     // passed are settled.
-    let rung = if definition.promotes().is_some() { trial.next_rung } else { 0 };
+    let rung = trial.start_rung(definition);
     if key.attempt > trial.attempts || key.attempt <= trial.past_attempts || key.rung > rung {
         return false;
     }
@@ -317,7 +318,7 @@ fn extend_span(stream: &mut Stream, at: i64, epoch: u32) -> bool {
 }
 
 /// Updates the epoch of the incumbent after its line moved.
-fn follow_incumbent(state: &mut State, number: u32) {
+fn follow_incumbent(state: &mut State, number: TrialId) {
     let Some(incumbent) = state.incumbent.as_mut().filter(|incumbent| incumbent.trial == number) else {
         return;
     };
@@ -331,7 +332,7 @@ fn follow_incumbent(state: &mut State, number: u32) {
 fn improve(
     definition: &Definition,
     state: &mut State,
-    trial: u32,
+    trial: TrialId,
     resource: u32,
     value: Option<f64>,
 ) -> bool {

@@ -4,6 +4,7 @@ use super::{Mutation, is_on};
 use crate::definition::Definition;
 use crate::fact::{Fact, JobKey, JobPhase, Recorded};
 use crate::fold;
+use crate::ids::ChoiceId;
 use crate::state::{Job, State};
 
 /// Folds a fact like [`fold::fold`], with the bug that is on.
@@ -49,7 +50,7 @@ fn described(definition: &Definition, state: &mut State, recorded: &Recorded, ke
     let (ledger, pools) = (state.ledger.clone(), state.pools.len());
     let mut definition = definition.clone();
     if is_on(Mutation::OthersBilledAsFirst) {
-        let first = definition.job.instances(0);
+        let first = definition.job.instances(ChoiceId(0));
         definition.job.fallbacks.fill(first);
     }
     let mut recorded = recorded.clone();

@@ -4,6 +4,7 @@ use super::{Mutation, is_on};
 use crate::decide;
 use crate::definition::Definition;
 use crate::fact::JobEnd;
+use crate::ids::ChoiceId;
 use crate::money::MicroUsd;
 use crate::ruling::{Order, RetryWhy, Ruling, StopWhy};
 use crate::state::{Bill, Cohort, Job, State};
@@ -53,8 +54,9 @@ const ALTERED_VIEWS: &[AlteredView] = &[
         |_, state| {
             end_otherwise(state);
             let rungs = |cohort: &mut Cohort| {
-                for rung in cohort.rungs.iter_mut().chain(&mut cohort.waiting) {
-                    rung.arrivals.iter_mut().for_each(|(_, value)| *value = value.or(Some(0.0)));
+                for rung in &mut cohort.rungs {
+                    let values = rung.arrivals.iter_mut().chain(&mut rung.waiting).map(|(_, value)| value);
+                    values.for_each(|value| *value = value.or(Some(0.0)));
                 }
             };
             state.cohorts.iter_mut().for_each(rungs);
@@ -87,7 +89,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::OthersPricedAsFirst,
         |definition, _| {
-            let first = definition.job.instances(0);
+            let first = definition.job.instances(ChoiceId(0));
             definition.job.fallbacks.fill(first);
         },
         Makes(is_start),
@@ -174,13 +176,13 @@ fn altered(definition: &Definition, mut ruling: Ruling) -> Ruling {
     {
         if launch.on_demand && is_on(Mutation::OnDemandAtSpotLimits) {
             *limits = definition.limits_for(limits.max_runtime_seconds);
-            *reservation = definition.worst_case_on(*limits, launch.instances).unwrap_or(MicroUsd::ZERO);
+            *reservation = definition.worst_case(*limits, launch.instances).unwrap_or(MicroUsd::ZERO);
         }
         if job.attempt > 1 && is_on(Mutation::ReuseName) {
             job.attempt = job.attempt.saturating_sub(1);
         }
         if !launch.refit && definition.promotes().is_some() && is_on(Mutation::WrongLevel) {
-            launch.resource = Some(definition.level(*bracket, job.rung.saturating_sub(1)));
+            launch.resource = Some(definition.level(*bracket, job.rung.below().unwrap_or_default()));
         }
     }
     ruling

@@ -6,6 +6,7 @@ use hyperband::ranking::improves;
 use crate::conclude;
 use crate::definition::Definition;
 use crate::fact::{JobKey, JobPhase};
+use crate::ids::{BracketId, ChoiceId, CohortId, RungId, TrialId};
 use crate::limits::CAPACITY_MEMORY_MS;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
@@ -94,7 +95,7 @@ impl State {
 
     fn attempt_awaited(&mut self, definition: &Definition, key: JobKey, why: RetryWhy, not_before: i64) {
         if matches!(why, RetryWhy::Capacity | RetryWhy::NextInstances) {
-            let lacking = self.job(key).map_or(0, |job| job.instances);
+            let lacking = self.job(key).map_or(ChoiceId(0), |job| job.instances);
             self.note_lack_of_capacity(definition, lacking, self.now);
         }
         self.remove_job(definition, key);
@@ -123,15 +124,14 @@ impl State {
     }
 
     /// Records that an instance choice lacks capacity, for a while; only where there is another choice.
-    pub(crate) fn note_lack_of_capacity(&mut self, definition: &Definition, choice: u32, at: i64) {
-        let choices = usize::try_from(definition.job.choices()).unwrap_or(1);
+    pub(crate) fn note_lack_of_capacity(&mut self, definition: &Definition, choice: ChoiceId, at: i64) {
+        let choices = definition.job.choices().count();
         if choices < 2 {
             return;
         }
         self.no_capacity_until.resize(choices, i64::MIN);
-        let short = usize::try_from(choice).ok().and_then(|index| self.no_capacity_until.get_mut(index));
-        if let Some(short) = short {
-            *short = at.saturating_add(CAPACITY_MEMORY_MS);
+        if let Some(until) = self.no_capacity_until.get_mut(choice.index()) {
+            *until = at.saturating_add(CAPACITY_MEMORY_MS);
         }
     }
 
@@ -154,17 +154,17 @@ impl State {
     }
 
     fn judged(&mut self, definition: &Definition, ruling: &Ruling) {
-        let Ruling::TrialJudged { trial: number, bracket, rung, value, verdict, .. } = ruling else { return };
-        let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-        if let Some(stored) = self.rungs.get_mut(index(*bracket)).and_then(|b| b.get_mut(index(*rung))) {
-            stored.arrive(definition.direction(), *number, *value, verdict.continues);
+        let Ruling::TrialJudged { trial: number, rung, value, verdict, .. } = ruling else { return };
+        let Some(trial) = self.trials.get_mut(number) else { return };
+        let place = trial.place();
+        trial.next_rung = rung.next();
+        if !verdict.continues {
+            trial.stop_why = Some(StopWhy::Rung { rung: *rung });
         }
-        if let Some(trial) = self.trials.get_mut(number) {
-            trial.next_rung = rung.saturating_add(1);
-            if !verdict.continues {
-                trial.stop_why = Some(StopWhy::Rung { rung: *rung });
-            }
-        }
+        self.with_rung(definition, place, |rung| {
+            rung.arrive(definition.direction(), (*number, *value));
+            rung.add_continued(u32::from(verdict.continues));
+        });
     }
 
     fn stop_ordered(&mut self, key: JobKey, why: StopWhy) {
@@ -181,9 +181,7 @@ impl State {
 
     /// The trial has reached the level of its rung and waits there.
     fn rung_reached(&mut self, definition: &Definition, ruling: &Ruling) {
-        let Ruling::RungReached { job, trial: number, bracket, round, rung, value, .. } = ruling else {
-            return;
-        };
+        let Ruling::RungReached { job, trial: number, value, .. } = ruling else { return };
         if let Some(key) = job {
             self.remove_job(definition, *key);
         }
@@ -193,47 +191,31 @@ impl State {
         trial.stop_why = None;
         trial.on_demand = false;
         trial.settle_streams();
+        let place = trial.place();
         self.waiting.insert(*number, trial);
-        self.arrive(definition, (*bracket, *round, *rung), *number, *value);
-        if let Some(cohort) = self.cohort_mut(definition, *bracket, *round) {
-            cohort.add_waiting(definition.direction(), *rung, *number, *value);
-        }
+        self.with_rung(definition, place, |rung| {
+            rung.arrive(definition.direction(), (*number, *value));
+            rung.wait(definition.direction(), (*number, *value));
+        });
         let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == *number);
         if !improved {
             self.since_improved = self.since_improved.saturating_add(1);
         }
     }
 
-    fn arrive(
-        &mut self,
-        definition: &Definition,
-        (bracket, round, rung): (u32, u32, u32),
-        trial: u32,
-        value: Option<f64>,
-    ) {
-        let direction = definition.direction();
-        let index = usize::try_from(rung).unwrap_or(usize::MAX);
-        let cohort = self.cohort_mut(definition, bracket, round);
-        if let Some(rung) = cohort.and_then(|cohort| cohort.rungs.get_mut(index)) {
-            rung.arrive(direction, trial, value, false);
-        }
-    }
-
     /// The trial is promoted and waits for its next job.
     fn promoted(&mut self, definition: &Definition, ruling: &Ruling) {
-        let Ruling::TrialPromoted { trial: number, bracket, round, rung, .. } = ruling else { return };
+        let Ruling::TrialPromoted { trial: number, .. } = ruling else { return };
         let Some(mut trial) = self.waiting.remove(number) else { return };
-        trial.next_rung = rung.saturating_add(1);
+        self.with_rung(definition, trial.place(), |rung| {
+            rung.leave(*number);
+            rung.add_continued(1);
+        });
+        trial.next_rung = trial.next_rung.next();
         trial.retry_at = Some(self.now);
         trial.retries = 0;
         trial.instance_switches = 0;
         self.trials.insert(*number, trial);
-        let index = usize::try_from(*rung).unwrap_or(usize::MAX);
-        let Some(cohort) = self.cohort_mut(definition, *bracket, *round) else { return };
-        cohort.remove_waiting(*rung, *number);
-        if let Some(rung) = cohort.rungs.get_mut(index) {
-            rung.continued = rung.continued.saturating_add(1);
-        }
     }
 
     fn start_ordered(&mut self, definition: &Definition, order: &Order) {
@@ -255,7 +237,7 @@ impl State {
         if launch.refit {
             self.refit = Some(*key);
             // The refit is not a trial of the search and joins no bracket.
-            self.next_trial = self.next_trial.max(key.trial.saturating_add(1));
+            self.next_trial = self.next_trial.max(key.trial.next());
         }
         let best = self.incumbent.as_ref().map_or(1, |best| best.resource);
         let trial = self.trials.entry(key.trial).or_insert_with(|| Trial {
@@ -266,14 +248,11 @@ impl State {
         trial.retry_at = None;
         trial.job = Some(job);
         if key.trial >= self.next_trial {
-            self.next_trial = key.trial.saturating_add(1);
-            let joined = usize::try_from(*bracket).ok().and_then(|index| self.joined.get_mut(index));
-            if let Some(joined) = joined {
+            self.next_trial = key.trial.next();
+            if let Some(joined) = self.joined.get_mut(bracket.index()) {
                 *joined = joined.saturating_add(1);
             }
-            if definition.promotes().is_some()
-                && let Some(cohort) = self.cohort_mut(definition, *bracket, *round)
-            {
+            if let Some(cohort) = self.cohort_mut(definition, CohortId { bracket: *bracket, round: *round }) {
                 cohort.joined = cohort.joined.saturating_add(1);
             }
         }
@@ -314,15 +293,19 @@ impl State {
         }
     }
 
-    fn trial_finished(&mut self, definition: &Definition, job: Option<JobKey>, number: u32, how: &TrialEnd) {
+    fn trial_finished(
+        &mut self,
+        definition: &Definition,
+        job: Option<JobKey>,
+        number: TrialId,
+        how: &TrialEnd,
+    ) {
         if let Some(key) = job {
             self.remove_job(definition, key);
         }
         if let Some(trial) = self.waiting.remove(&number) {
-            if let Some(cohort) = self.cohort_mut(definition, trial.bracket, trial.round) {
-                cohort.remove_waiting(trial.next_rung, number);
-            }
-            self.close_cohort(definition, trial.bracket, trial.round);
+            self.with_rung(definition, trial.place(), |rung| rung.leave(number));
+            self.close_cohort(definition, trial.cohort());
             // The improvement was counted when the trial began to wait.
             self.count_trial_without_value(&trial);
             return;
@@ -336,10 +319,12 @@ impl State {
                 active = false;
             }
             if active && trial.refit.is_none() && trial.next_rung < definition.last_rung(trial.bracket) {
-                let place = (trial.bracket, trial.round, trial.next_rung);
-                self.arrive(definition, place, number, None);
+                let arrival = (number, None);
+                self.with_rung(definition, trial.place(), |rung| {
+                    rung.arrive(definition.direction(), arrival);
+                });
             }
-            self.close_cohort(definition, trial.bracket, trial.round);
+            self.close_cohort(definition, trial.cohort());
         }
         // The refit is not a trial of the search.
         if matches!(how, TrialEnd::NeverStarted) || trial.refit.is_some() {
@@ -361,14 +346,13 @@ impl State {
 }
 
 impl Trial {
-    fn new(bracket: u32, round: u32, configuration: &search::Configuration) -> Self {
+    fn new(bracket: BracketId, round: u32, configuration: &search::Configuration) -> Self {
         Self {
             bracket,
             round,
             refit: None,
-
             configuration: configuration.clone(),
-            next_rung: 0,
+            next_rung: RungId(0),
             stop_why: None,
             curve: std::collections::BTreeMap::new(),
             streams: Vec::new(),
@@ -396,7 +380,7 @@ impl Job {
             ordered: now,
             limits,
             on_demand: false,
-            instances: 0,
+            instances: ChoiceId(0),
             level: None,
             checkpoint_epochs: 0,
             repeats_from: None,

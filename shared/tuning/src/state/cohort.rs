@@ -1,53 +1,53 @@
-//! Cohorts: the trials of one bracket that compete for promotion, and where they stand.
+//! Cohorts: the trials of one bracket that are compared with each other, and where they stand.
 //!
-//! Asynchronous: each bracket has one cohort. Synchronous: each round of a bracket has one. A cohort records what has
-//! happened; [`crate::decide`] decides what follows.
+//! Where running trials are stopped, and where they are promoted asynchronously, each bracket has one cohort.
+//! Synchronous: each round of a bracket has one. A cohort records what has happened; [`crate::decide`] decides what
+//! follows.
 
+use hyperband::plan::BracketPlan;
 use hyperband::promotion::{Passage, allowed, jobs_needed};
-use hyperband::ranking::Direction;
 use serde::{Deserialize, Serialize};
 
-use super::{RungState, State, Trial};
+use super::{Rung, State, Trial};
 use crate::definition::{Definition, Scheduling};
+use crate::ids::{BracketId, CohortId, Place, RungId, count};
 
-/// A trial and its value at a rung; `None` = it failed, or the value is not a number.
-pub type Arrival = (u32, Option<f64>);
-
-/// Trials that compete for promotion.
+/// Trials that are compared with each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cohort {
-    /// Their bracket.
-    pub bracket: u32,
-    /// The round of the bracket; 0 where rungs do not close.
-    pub round: u32,
+    /// The bracket and the round of the trials.
+    pub id: CohortId,
     /// How many trials have joined.
     pub joined: u32,
-    /// The arrivals at each rung, and how many of them were promoted.
-    pub rungs: Vec<RungState>,
-    /// The arrivals at each rung that wait there.
-    pub waiting: Vec<RungState>,
+    /// Its rungs, lowest first.
+    pub rungs: Vec<Rung>,
 }
 
 impl Cohort {
     /// Returns a cohort without trials.
-    pub fn new(definition: &Definition, bracket: u32, round: u32) -> Self {
-        let plan = definition.plan();
-        let rungs = usize::try_from(bracket).ok().and_then(|index| plan.brackets().get(index));
-        let rungs = rungs.map_or(1, |bracket| bracket.rungs().len());
-        let empty = vec![RungState::default(); rungs];
-        Self { bracket, round, joined: 0, rungs: empty.clone(), waiting: empty }
+    pub fn new(definition: &Definition, id: CohortId) -> Self {
+        let rungs = definition.plan().rung_count(id.bracket.index());
+        Self { id, joined: 0, rungs: vec![Rung::default(); rungs] }
+    }
+
+    /// Returns a rung.
+    pub fn rung(&self, rung: RungId) -> Option<&Rung> {
+        self.rungs.get(rung.index())
+    }
+
+    /// Returns the rungs with their numbers, lowest first.
+    pub fn rungs(&self) -> impl DoubleEndedIterator<Item = (RungId, &Rung)> {
+        self.rungs.iter().enumerate().map(|(index, rung)| (RungId::at(index), rung))
     }
 
     /// Returns how many trials failed and how many were promoted at each rung.
     pub fn passages(&self) -> Vec<Passage> {
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let of = |(rung, waiting): (&RungState, &RungState)| {
+        let of = |rung: &Rung| {
             // An arrival that was neither promoted nor waits has failed or was ruled out, and is never promoted.
-            let over = count(rung.arrivals.len()).saturating_sub(rung.continued);
-            let failed = over.saturating_sub(count(waiting.arrivals.len()));
-            Passage { failed, promoted: rung.continued }
+            let over = rung.arrived().saturating_sub(rung.continued);
+            Passage { failed: over.saturating_sub(count(rung.waiting.len())), promoted: rung.continued }
         };
-        self.rungs.iter().zip(&self.waiting).map(of).collect()
+        self.rungs.iter().map(of).collect()
     }
 
     /// Returns the most jobs that its promotions still need if `more` trials join.
@@ -56,121 +56,108 @@ impl Cohort {
     }
 
     /// Like [`Cohort::jobs_needed`], but as if one more trial were promoted from `rung`.
-    pub fn jobs_needed_after(&self, eta: u32, rung: u32) -> u32 {
+    pub fn jobs_needed_after(&self, eta: u32, rung: RungId) -> u32 {
         let mut passages = self.passages();
-        if let Some(passage) = usize::try_from(rung).ok().and_then(|index| passages.get_mut(index)) {
+        if let Some(passage) = passages.get_mut(rung.index()) {
             passage.promoted = passage.promoted.saturating_add(1);
         }
         jobs_needed(self.joined, eta, &passages)
-    }
-
-    /// Returns the best and the worst of the trials that wait at a rung.
-    pub fn waiting_at(&self, rung: u32) -> Option<(Arrival, Arrival)> {
-        let waiting = &self.waiting.get(usize::try_from(rung).ok()?)?.arrivals;
-        waiting.first().copied().zip(waiting.last().copied())
-    }
-
-    pub(super) fn add_waiting(&mut self, direction: Direction, rung: u32, trial: u32, value: Option<f64>) {
-        if let Some(waiting) = usize::try_from(rung).ok().and_then(|index| self.waiting.get_mut(index)) {
-            waiting.arrive(direction, trial, value, false);
-        }
-    }
-
-    pub(super) fn remove_waiting(&mut self, rung: u32, trial: u32) {
-        if let Some(waiting) = usize::try_from(rung).ok().and_then(|index| self.waiting.get_mut(index)) {
-            waiting.arrivals.retain(|(other, _)| *other != trial);
-        }
     }
 
     /// Returns the first rung that has promoted more trials than it ever may.
     ///
     /// Synchronous only: an asynchronous rung may promote a late trial that is among the best of those that have
     /// ended, although the planned number was promoted before.
-    pub(crate) fn overfull(&self, definition: &Definition) -> Option<u32> {
+    pub(crate) fn overfull(&self, definition: &Definition) -> Option<RungId> {
         if definition.promotes() != Some(Scheduling::Synchronous) {
             return None;
         }
         let eta = definition.plan().eta();
-        let mut rungs = (0_u32..).zip(&self.rungs);
-        rungs
-            .find(|(rung, state)| state.continued > allowed(self.joined, 0, eta, *rung, true))
-            .map(|(rung, _)| rung)
+        let most = |rung: RungId| allowed(self.joined, 0, eta, rung.0, true);
+        self.rungs().find(|(number, rung)| rung.continued > most(*number)).map(|(number, _)| number)
     }
 }
 
 impl State {
-    /// Returns the cohort of round `round` of a bracket.
-    pub fn cohort(&self, bracket: u32, round: u32) -> Option<&Cohort> {
-        self.cohorts.iter().find(|cohort| cohort.bracket == bracket && cohort.round == round)
+    /// Returns a rung of a cohort; `None` before the first trial of the cohort.
+    pub fn rung(&self, place: Place) -> Option<&Rung> {
+        self.cohort(place.cohort)?.rung(place.rung)
     }
 
-    pub(crate) fn cohort_mut(
+    /// Returns a cohort; `None` before its first trial.
+    pub fn cohort(&self, id: CohortId) -> Option<&Cohort> {
+        self.cohorts.iter().find(|cohort| cohort.id == id)
+    }
+
+    /// Returns a cohort, which is made if it has no trial yet.
+    pub(super) fn cohort_mut(&mut self, definition: &Definition, id: CohortId) -> Option<&mut Cohort> {
+        if self.cohort(id).is_none() {
+            self.cohorts.push(Cohort::new(definition, id));
+        }
+        self.cohorts.iter_mut().find(|cohort| cohort.id == id)
+    }
+
+    /// Changes a rung of a cohort.
+    pub(super) fn with_rung(
         &mut self,
         definition: &Definition,
-        bracket: u32,
-        round: u32,
-    ) -> Option<&mut Cohort> {
-        let found = self.cohorts.iter().position(|cohort| cohort.bracket == bracket && cohort.round == round);
-        let index = found.unwrap_or_else(|| {
-            self.cohorts.push(Cohort::new(definition, bracket, round));
-            self.cohorts.len().saturating_sub(1)
-        });
-        self.cohorts.get_mut(index)
+        place: Place,
+        change: impl FnOnce(&mut Rung),
+    ) {
+        let cohort = self.cohort_mut(definition, place.cohort);
+        if let Some(rung) = cohort.and_then(|cohort| cohort.rungs.get_mut(place.rung.index())) {
+            change(rung);
+        }
     }
 
-    /// Returns the round that the next new trial of a bracket joins: where rungs close, a new one when the last is
-    /// full.
-    pub fn next_round(&self, definition: &Definition, bracket: u32) -> u32 {
-        if definition.promotes() != Some(Scheduling::Synchronous) {
-            return 0;
-        }
-        let plan = definition.plan();
-        let index = usize::try_from(bracket).unwrap_or(usize::MAX);
-        let slots = plan.brackets().get(index).map_or(1, hyperband::plan::BracketPlan::trials);
-        self.joined.get(index).and_then(|joined| joined.checked_div(slots)).unwrap_or(0)
+    /// Returns the cohort that the next new trial of a bracket joins: where rungs close, that of a new round when the
+    /// last is full.
+    pub fn next_cohort(&self, definition: &Definition, bracket: BracketId) -> CohortId {
+        let joined = self.joined.get(bracket.index()).copied().unwrap_or(0);
+        let round = match definition.promotes() {
+            Some(Scheduling::Synchronous) => joined.checked_div(slots(definition, bracket)).unwrap_or(0),
+            Some(Scheduling::Asynchronous) | None => 0,
+        };
+        CohortId { bracket, round }
     }
 
     /// Returns the arrivals and promotions at a rung of a bracket, summed over all rounds.
-    pub fn rung_totals(&self, bracket: usize, rung: usize) -> (usize, u32) {
-        let kept = self.rungs.get(bracket).and_then(|rungs| rungs.get(rung));
-        let of_bracket = self.cohorts.iter().filter(|cohort| usize::try_from(cohort.bracket) == Ok(bracket));
-        let open = of_bracket.filter_map(|cohort| cohort.rungs.get(rung));
-        kept.into_iter().chain(open).fold((0, 0), |(arrived, continued), rung| {
-            (arrived.saturating_add(rung.arrivals.len()), continued.saturating_add(rung.continued))
+    pub fn rung_totals(&self, bracket: BracketId, rung: RungId) -> (u32, u32) {
+        let past = self.past.get(bracket.index()).and_then(|rungs| rungs.get(rung.index()));
+        let of_bracket = self.cohorts.iter().filter(|cohort| cohort.id.bracket == bracket);
+        let open = of_bracket.filter_map(|cohort| cohort.rung(rung));
+        past.into_iter().chain(open).fold((0, 0), |(arrived, continued): (u32, u32), rung| {
+            (arrived.saturating_add(rung.arrived()), continued.saturating_add(rung.continued))
         })
     }
 
     /// Returns how many trials of a bracket wait at a rung.
-    pub fn waiting_at(&self, bracket: usize, rung: usize) -> u32 {
-        let there = |trial: &&Trial| {
-            usize::try_from(trial.bracket) == Ok(bracket) && usize::try_from(trial.next_rung) == Ok(rung)
-        };
-        u32::try_from(self.waiting.values().filter(there).count()).unwrap_or(u32::MAX)
+    pub fn waiting_at(&self, bracket: BracketId, rung: RungId) -> u32 {
+        let there = |trial: &&Trial| trial.bracket == bracket && trial.next_rung == rung;
+        count(self.waiting.values().filter(there).count())
     }
 
-    /// Removes a cohort whose trials are all finished, and adds its counts to `rungs`.
-    pub(super) fn close_cohort(&mut self, definition: &Definition, bracket: u32, round: u32) {
-        let plan = definition.plan();
-        let index = usize::try_from(bracket).unwrap_or(usize::MAX);
-        let slots = plan.brackets().get(index).map_or(u32::MAX, hyperband::plan::BracketPlan::trials);
-        let mut members = self.trials.values().chain(self.waiting.values());
-        let live = members.any(|trial| trial.bracket == bracket && trial.round == round);
-        let full = self.cohort(bracket, round).is_some_and(|cohort| cohort.joined >= slots);
-        // The only cohort of an asynchronous bracket is never full: trials can always join.
-        if live || !full || definition.promotes() != Some(Scheduling::Synchronous) {
+    /// Removes the cohort of a full round whose trials are all finished, and adds its rungs to those of past rounds.
+    pub(super) fn close_cohort(&mut self, definition: &Definition, id: CohortId) {
+        // Trials can always join the only cohort of a bracket whose rungs do not close.
+        if definition.promotes() != Some(Scheduling::Synchronous) {
             return;
         }
-        let direction = definition.direction();
-        let Some(at) = self.cohorts.iter().position(|c| c.bracket == bracket && c.round == round) else {
-            return;
-        };
-        let past = self.cohorts.remove(at);
-        let Some(kept) = self.rungs.get_mut(index) else { return };
-        for (kept, rung) in kept.iter_mut().zip(past.rungs) {
-            kept.continued = kept.continued.saturating_add(rung.continued);
-            for (trial, value) in rung.arrivals {
-                kept.arrive(direction, trial, value, false);
-            }
+        let live = self.trials.values().chain(self.waiting.values()).any(|trial| trial.cohort() == id);
+        let full = |cohort: &Cohort| cohort.id == id && cohort.joined >= slots(definition, id.bracket);
+        let Some(index) = self.cohorts.iter().position(full).filter(|_| !live) else { return };
+        let over = self.cohorts.remove(index);
+        self.past.resize_with(self.joined.len(), Vec::new);
+        let Some(past) = self.past.get_mut(id.bracket.index()) else { return };
+        past.resize_with(over.rungs.len(), Rung::default);
+        for (past, rung) in past.iter_mut().zip(over.rungs) {
+            past.add_continued(rung.continued);
+            rung.arrivals.into_iter().for_each(|arrival| past.arrive(definition.direction(), arrival));
         }
     }
+}
+
+/// Returns the trials of one round of a bracket.
+fn slots(definition: &Definition, bracket: BracketId) -> u32 {
+    definition.plan().brackets().get(bracket.index()).map_or(1, BracketPlan::trials)
 }

@@ -4,7 +4,7 @@ use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::fact::JobEnd::AlgorithmError;
 use tuning::invariant::{broken, forbids};
 use tuning::ruling::{Ruling, Verdict};
-use tuning::state::{Cohort, RungState};
+use tuning::state::{Cohort, Rung};
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -13,15 +13,16 @@ use crate::waits::{begun, done, on, two_rungs};
 #[test]
 fn each_promotion_reduces_the_needed_jobs_by_one() {
     let definition = promoting(hyperband(), Asynchronous);
-    let mut cohort = Cohort { joined: 9, ..Cohort::new(&definition, 0, 0) };
+    let mut cohort = Cohort { joined: 9, ..Cohort::new(&definition, cohort(0, 0)) };
     assert_eq!(cohort.jobs_needed(3, 0), 3 + 1);
-    assert_eq!(cohort.jobs_needed_after(3, 0), 2 + 1);
+    let lowest = RungId(0);
+    assert_eq!(cohort.jobs_needed_after(3, lowest), 2 + 1);
     // A promotion beyond the planned three needs no further job.
-    let arrivals = (0..9).map(|trial| (trial, Some(0.5))).collect();
-    cohort.rungs[0] = RungState { arrivals, continued: 3 };
-    assert_eq!(cohort.jobs_needed_after(3, 0), 1);
+    let arrivals = (0..9).map(|trial| (TrialId(trial), Some(0.5))).collect();
+    cohort.rungs[0] = Rung { arrivals, continued: 3, waiting: Vec::new() };
+    assert_eq!(cohort.jobs_needed_after(3, lowest), 1);
     cohort.rungs[1].continued = 1;
-    assert_eq!(cohort.jobs_needed_after(3, 0), 0);
+    assert_eq!(cohort.jobs_needed_after(3, lowest), 0);
 }
 
 #[test]
@@ -29,26 +30,27 @@ fn a_cohort_is_identified_by_bracket_and_round() {
     let mut run = begun(&two_rungs(100, Synchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     // Trial 4 starts the second round of bracket 0.
-    let found = |bracket, round| run.state.cohort(bracket, round).map(|c| (c.bracket, c.round, c.joined));
-    assert_eq!(found(0, 0), Some((0, 0, 2)));
-    assert_eq!(found(1, 0), Some((1, 0, 2)));
-    assert_eq!(found(0, 1), Some((0, 1, 1)));
+    let found = |bracket, round| run.state.cohort(cohort(bracket, round)).map(|found| found.joined);
+    assert_eq!(found(0, 0), Some(2));
+    assert_eq!(found(1, 0), Some(2));
+    assert_eq!(found(0, 1), Some(1));
     assert_eq!(found(1, 1), None);
 }
 
 #[test]
 fn rung_totals_include_rounds_that_are_over() {
+    let totals = |run: &Run, bracket| run.state.rung_totals(BracketId(bracket), RungId(0));
     let mut run = begun(&two_rungs(100, Synchronous));
-    assert_eq!(run.state.rung_totals(0, 0), (0, 0));
+    assert_eq!(totals(&run, 0), (0, 0));
     run.take(&done(10, on(0, 0), 4, 0.5));
-    assert_eq!(run.state.rung_totals(0, 0), (1, 0));
+    assert_eq!(totals(&run, 0), (1, 0));
     run.take(&done(15, on(4, 0), 4, 0.7));
     run.take(&done(20, on(2, 0), 4, 0.6));
-    assert_eq!(run.state.rung_totals(0, 0), (3, 1), "totals of both rounds");
-    assert_eq!(run.state.rung_totals(1, 0), (0, 0));
+    assert_eq!(totals(&run, 0), (3, 1), "totals of both rounds");
+    assert_eq!(totals(&run, 1), (0, 0));
     run.take(&done(30, on(2, 1), 9, 0.8));
-    assert!(run.state.cohort(0, 0).is_none(), "the first round is over");
-    assert_eq!(run.state.rung_totals(0, 0), (3, 1));
+    assert!(run.state.cohort(cohort(0, 0)).is_none(), "the first round is over");
+    assert_eq!(totals(&run, 0), (3, 1));
 }
 
 #[test]
@@ -58,8 +60,8 @@ fn a_round_stays_open_while_further_trials_may_join() {
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
     run.take(&[described(10, on(0, 0), AlgorithmError, 10)]);
-    let cohort = run.state.cohort(0, 0).unwrap();
-    assert_eq!((cohort.joined, &cohort.rungs[0].arrivals), (1, &vec![(0, None)]));
+    let cohort = run.state.cohort(cohort(0, 0)).unwrap();
+    assert_eq!((cohort.joined, &cohort.rungs[0].arrivals), (1, &vec![(TrialId(0), None)]));
 }
 
 #[test]
@@ -80,10 +82,10 @@ fn p6_a_promotion_above_the_limit_of_a_rung_or_of_a_trial_that_does_not_wait_is_
     let mut run = begun(&two_rungs(100, Synchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     let promoted = |trial, rung, value, rank, continues| Ruling::TrialPromoted {
-        trial,
-        bracket: 0,
+        trial: TrialId(trial),
+        bracket: BracketId(0),
         round: 0,
-        rung,
+        rung: RungId(rung),
         level: 9,
         value,
         verdict: Verdict { rank, seen: 2, allowed: 1, continues },

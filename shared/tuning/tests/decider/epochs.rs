@@ -51,7 +51,7 @@ fn a_captured_index_counts_from_its_base() {
 fn an_index_below_its_base_or_absent_is_not_an_epoch() {
     let list = vec![line(1, "x", 0, 0.1), MetricLine { index: None, ..line(2, "y", 0, 0.2) }];
     let run = check_curve(&captured(1, false), &[of("a", list)], &[]);
-    assert_eq!(run.state.trials[&0].last_line.as_ref().map(|line| line.2), Some(Some(0.2)));
+    assert_eq!(run.state.trials[&TrialId(0)].last_line.as_ref().map(|line| line.2), Some(Some(0.2)));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_value_of_two_epochs_proves_no_checkpoint() {
     let facts =
         [of("a", vec![line(1, "x", 0, 0.5), line(2, "y", 1, 0.5)]), of("b", vec![line(9, "x", 0, 0.5)])];
     let run = check_curve(&captured(0, true), &facts, &[(1, 0.5), (2, 0.5)]);
-    assert_eq!(run.state.trials[&0].streams[1].offset, 0);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, 0);
 }
 
 #[test]
@@ -116,7 +116,11 @@ fn lines_in_any_order_get_the_same_ranks() {
         let run = check_curve(&counted(), &facts, &curve);
         let best = run.state.incumbent.as_ref().unwrap();
         assert_eq!((best.resource, best.value), (2, 0.9), "{order:?}");
-        assert_eq!(run.state.trials[&0].streams[0].span, Some(((at(1), 1), (at(5), 5))), "{order:?}");
+        assert_eq!(
+            run.state.trials[&TrialId(0)].streams[0].span,
+            Some(((at(1), 1), (at(5), 5))),
+            "{order:?}"
+        );
     }
 }
 
@@ -145,7 +149,7 @@ fn ranks_in_a_new_stream_continue_from_the_proven_checkpoint() {
 fn streams_above_the_limit_are_ignored() {
     let facts: Vec<_> = (0..70).map(|n| of(&format!("{n}"), vec![plain(n, 0.5)])).collect();
     let run = check_curve(&counted(), &facts, &[(1, 0.5)]);
-    assert_eq!(run.state.trials[&0].streams.len(), 64);
+    assert_eq!(run.state.trials[&TrialId(0)].streams.len(), 64);
 }
 
 #[test]
@@ -165,7 +169,7 @@ fn each_of_a_hundred_parallel_jobs_keeps_two_thousand_ranked_lines() {
             let batch = (0..500).map(|i| plain(n * 500 + i, 0.5)).collect();
             advance(definition, &mut state, 2, &[of("a", batch)]);
         }
-        state.trials[&0].resource()
+        state.trials[&TrialId(0)].resource()
     };
     assert_eq!(kept(&definition), 2_000);
     definition.limits.max_parallel = 80;
@@ -181,7 +185,7 @@ fn a_ranked_line_beyond_all_resources_is_not_an_epoch() {
         let batch = (0..500).map(|i| plain(n * 500 + i, 0.5)).collect();
         fold(&definition, &mut state, &of("a", batch));
     }
-    assert_eq!(state.trials[&0].resource(), 20_000);
+    assert_eq!(state.trials[&TrialId(0)].resource(), 20_000);
 }
 
 #[test]
@@ -190,7 +194,7 @@ fn the_last_value_is_the_value_of_the_line_with_the_latest_time() {
         let mut run = Run::new(&captured(1, false));
         run.take(&[submitted()]);
         run.take(facts);
-        run.state.trials[&0].last_line.as_ref().and_then(|line| line.2)
+        run.state.trials[&TrialId(0)].last_line.as_ref().and_then(|line| line.2)
     };
     let (early, late) = (of("a", vec![line(1, "x", 1, 0.1)]), of("a", vec![line(2, "x", 2, 0.2)]));
     assert_eq!(last(&[early.clone(), late.clone()]), Some(0.2));
@@ -206,7 +210,7 @@ fn a_nan_value_fills_its_epoch_and_sets_no_incumbent() {
     let mut run = Run::new(&captured(1, false));
     run.take(&[submitted()]);
     run.take(&[logged_nan(5, job(0), 1)]);
-    assert_eq!(run.state.trials[&0].curve.get(&1), Some(&None));
+    assert_eq!(run.state.trials[&TrialId(0)].curve.get(&1), Some(&None));
     assert_eq!(run.state.incumbent, None);
 }
 
@@ -216,7 +220,7 @@ fn an_equal_value_does_not_replace_the_incumbent() {
     run.take(&[submitted()]);
     run.take(&[logged(1, job(1), 2, 0.5), logged(2, job(0), 1, 0.5)]);
     let best = run.state.incumbent.as_ref().unwrap();
-    assert_eq!((best.trial, best.resource), (1, 2));
+    assert_eq!((best.trial, best.resource), (TrialId(1), 2));
 }
 
 #[test]
@@ -225,7 +229,7 @@ fn the_span_of_a_stream_covers_its_first_to_its_last_epoch() {
         let mut run = Run::new(&captured(1, false));
         run.take(&[submitted()]);
         run.take(&[of("a", list)]);
-        run.state.trials[&0].streams[0].span
+        run.state.trials[&TrialId(0)].streams[0].span
     };
     let (one, two, three) = (line(5, "x", 1, 0.1), line(7, "y", 2, 0.2), line(9, "z", 3, 0.3));
     let expect = Some(((at(5), 1), (at(9), 3)));
@@ -247,7 +251,7 @@ fn moved_lines_of_another_trial_do_not_change_the_incumbent() {
     run.take(&[of("a", vec![plain(1, 0.1), plain(2, 0.9)]), of_trial_1(vec![plain(5, 0.9), plain(6, 0.2)])]);
     run.take(&[of_trial_1(vec![plain(4, 0.3)])]);
     let best = run.state.incumbent.as_ref().unwrap();
-    assert_eq!((best.trial, best.resource), (0, 2));
+    assert_eq!((best.trial, best.resource), (TrialId(0), 2));
 }
 
 #[test]
@@ -255,7 +259,7 @@ fn with_captured_epochs_a_line_without_an_index_opens_no_stream() {
     let none = MetricLine { index: None, ..line(9, "x", 0, 0.1) };
     let facts = [of("a", vec![line(1, "x", 0, 0.1)]), of("b", vec![none])];
     let run = check_curve(&captured(0, true), &facts, &[(1, 0.1)]);
-    assert_eq!(run.state.trials[&0].streams.len(), 1);
+    assert_eq!(run.state.trials[&TrialId(0)].streams.len(), 1);
 }
 
 #[test]
@@ -264,7 +268,7 @@ fn an_absolute_index_gets_no_offset() {
     let facts =
         [of("a", vec![line(1, "x", 1, 0.1), line(2, "y", 2, 0.2)]), of("b", vec![line(9, "x", 3, 0.1)])];
     let run = check_curve(&captured(1, false), &facts, &[(1, 0.1), (2, 0.2), (3, 0.1)]);
-    assert_eq!(run.state.trials[&0].streams[1].offset, 0);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, 0);
 }
 
 /// A value without an epoch, after an unproven restart, can still be the best.
@@ -376,14 +380,14 @@ fn a_new_stream_without_a_valid_epoch_is_recorded() {
         &[of("a", late), of("b", vec![line(9, "x", 20_001, 0.9)])],
         &[(1, 0.1)],
     );
-    assert_eq!(run.state.trials[&0].streams.len(), 2);
+    assert_eq!(run.state.trials[&TrialId(0)].streams.len(), 2);
 }
 
 #[test]
 fn an_earlier_line_of_the_first_epoch_moves_the_span_back() {
     let facts = [of("a", vec![line(10, "x", 1, 0.1)]), of("a", vec![line(5, "y", 1, 0.1)])];
     let run = check_curve(&captured(1, false), &facts, &[(1, 0.1)]);
-    assert_eq!(run.state.trials[&0].streams[0].span, Some(((at(5), 1), (at(10), 1))));
+    assert_eq!(run.state.trials[&TrialId(0)].streams[0].span, Some(((at(5), 1), (at(10), 1))));
 }
 
 #[test]
@@ -397,7 +401,7 @@ fn before_any_restart_a_value_without_an_epoch_is_not_the_best() {
 fn an_unproven_restart_stores_no_proof() {
     let facts = [of("a", vec![plain(1, 0.1), plain(2, 0.2)]), of("b", vec![plain(20, 0.8)])];
     let run = check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2)]);
-    let stream = &run.state.trials[&0].streams[1];
+    let stream = &run.state.trials[&TrialId(0)].streams[1];
     assert_eq!((stream.offset, stream.proof.clone()), (0, None));
 }
 
@@ -411,7 +415,7 @@ fn a_proof_that_late_lines_contradict_is_dropped() {
         of("b", vec![plain(20, 6.0)]),
     ];
     let run = check_curve(&counted(), &facts, &[(1, 1.0), (2, 2.0), (3, 3.0), (4, 9.0)]);
-    assert_eq!(run.state.trials[&0].streams[1].offset, 0);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, 0);
 }
 
 #[test]

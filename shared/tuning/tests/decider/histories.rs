@@ -18,7 +18,7 @@ use crate::support::world::World;
 pub(crate) fn definitions() -> impl Strategy<Value = Definition> {
     let resources = prop_oneof![
         4 => (1_u32..30, 2_u32..5).prop_map(|(max_resource, eta)| {
-            Resources::Hyperband { min_resource: 1 + max_resource / 10, max_resource, eta }
+            comparing(1 + max_resource / 10, max_resource, eta)
         }),
         1 => Just(Resources::Random),
     ];
@@ -102,7 +102,7 @@ proptest! {
         let mut definition = Definition { refit, spot_fallback, ..definition };
         definition.job.keep_alive_seconds = if keep && !definition.job.spot { 300 } else { 0 };
         // The fallback has the same instances, so a job costs the same.
-        definition.job.fallbacks = if other { vec![definition.job.instances(0)] } else { Vec::new() };
+        definition.job.fallbacks = if other { vec![definition.job.instances(ChoiceId(0))] } else { Vec::new() };
         let world = play(&definition, faults, stop, 9);
         let run = &world.run;
         let spent = run.state.ledger.spent.0;

@@ -48,7 +48,7 @@ fn reservations_that_differ_from_the_open_jobs_break_an_invariant() {
     );
     // A closed job has no reservation.
     check_broken(
-        |state| state.trials.get_mut(&0).unwrap().job.as_mut().unwrap().never_started = true,
+        |state| state.trials.get_mut(&TrialId(0)).unwrap().job.as_mut().unwrap().never_started = true,
         "the reservations of open jobs and warm pools sum to",
     );
 }
@@ -81,9 +81,9 @@ fn an_end_with_live_trials_breaks_an_invariant() {
 fn p6_a_promotion_above_the_limit_of_a_rung_is_forbidden() {
     let run = running();
     let judged = |value, rank, continues| Ruling::TrialJudged {
-        trial: 0,
-        bracket: 0,
-        rung: 0,
+        trial: TrialId(0),
+        bracket: BracketId(0),
+        rung: RungId(0),
         level: 1,
         resource: 1,
         value,

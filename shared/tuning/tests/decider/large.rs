@@ -23,7 +23,7 @@ fn largest(strategy: Strategy) -> Definition {
 }
 
 fn arrivals(state: &State) -> usize {
-    state.rungs.iter().flatten().map(|rung| rung.arrivals.len()).sum()
+    state.cohorts.iter().flat_map(|cohort| &cohort.rungs).map(|rung| rung.arrivals.len()).sum()
 }
 
 #[track_caller]
@@ -50,7 +50,7 @@ fn ten_thousand_trials_without_early_stopping_leave_a_small_state() {
 
 #[test]
 fn ten_thousand_trials_of_hyperband_leave_only_their_arrivals() {
-    let world = check_completes(&largest(Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 }));
+    let world = check_completes(&largest(comparing(1, 9, 3)));
     let end = serde_json::to_string(&world.run.state).unwrap().len();
     assert!(end < 2_000 + ARRIVAL_BYTES * arrivals(&world.run.state), "{end} bytes at the end");
 }

@@ -194,7 +194,7 @@ fn a_bill_covers_all_instances_and_their_volumes() {
 
 #[test]
 fn facts_of_a_job_at_another_rung_do_not_change_a_job() {
-    let other = tuning::fact::JobKey { trial: 0, rung: 1, attempt: 1 };
+    let other = tuning::fact::JobKey { trial: TrialId(0), rung: RungId(1), attempt: 1 };
     let run = check(&random(9, 1), &[submitted()], &[started(5, other), ended(6, other, Completed)], &[]);
     assert!(!run.state.job(job(0)).unwrap().accepted);
     assert_eq!(run.state.job(other), None);

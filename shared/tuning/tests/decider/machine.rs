@@ -99,7 +99,7 @@ fn commands() -> impl Strategy<Value = Vec<Command>> {
 fn definitions() -> impl Strategy<Value = Definition> {
     let resources = prop_oneof![
         5 => (1_u32..10, 2_u32..4).prop_map(|(max_resource, eta)| {
-            Resources::Hyperband { min_resource: 1 + max_resource / 9, max_resource, eta }
+            comparing(1 + max_resource / 9, max_resource, eta)
         }),
         1 => Just(Resources::Random),
     ];
@@ -298,7 +298,7 @@ impl Machine {
         let last = (emitted + epochs).min(EPOCHS);
         self.service[index].emitted = last;
         let metric = |epoch: u32| {
-            let place = usize::try_from(job.trial * 7 + epoch).unwrap() % self.values.len();
+            let place = usize::try_from(job.trial.0 * 7 + epoch).unwrap() % self.values.len();
             let value = self.values[place].map(f64::from);
             MetricLine { value, ..line(self.now, &format!("{epoch:05}"), epoch.into(), 0.0) }
         };
@@ -369,8 +369,8 @@ impl Machine {
         let free = state.jobs().filter(|(_, _, job)| job.holds_slot() && job.stop.is_none());
         assert_eq!(free.map(|(key, _, _)| key).collect::<Vec<_>>(), may_run);
         assert_eq!(usize::try_from(state.launched).unwrap(), reference.launched());
-        assert_eq!(state.trials.keys().copied().collect::<Vec<_>>(), reference.live());
-        let incumbent = state.incumbent.as_ref().map(|best| (best.value, best.trial));
+        assert_eq!(state.trials.keys().map(|trial| trial.0).collect::<Vec<_>>(), reference.live());
+        let incumbent = state.incumbent.as_ref().map(|best| (best.value, best.trial.0));
         assert_eq!(incumbent, reference.best);
         let status = match &state.status {
             Status::Active => Phase::Active,
@@ -379,10 +379,10 @@ impl Machine {
         };
         assert_eq!(status, reference.phase);
         let mut rungs = BTreeMap::new();
-        for (bracket, list) in state.rungs.iter().enumerate() {
-            for (rung, stored) in list.iter().enumerate().filter(|(_, rung)| !rung.arrivals.is_empty()) {
-                let continued = usize::try_from(stored.continued).unwrap();
-                rungs.insert((bracket, rung), (continued, stored.arrivals.len()));
+        for cohort in &state.cohorts {
+            for (number, rung) in cohort.rungs().filter(|(_, rung)| !rung.arrivals.is_empty()) {
+                let continued = usize::try_from(rung.continued).unwrap();
+                rungs.insert((cohort.id.bracket.index(), number.index()), (continued, rung.arrivals.len()));
             }
         }
         assert_eq!(rungs, reference.rungs());

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tuning::definition::{Definition, Objective, Strategy};
+use tuning::definition::{Definition, Objective};
 use tuning::fact::{Fact, JobEnd, Recorded};
 use tuning::ruling::{Order, Ruling};
 
@@ -37,9 +37,8 @@ struct Model {
 
 impl Model {
     fn new(definition: &Definition, rulings: &[Ruling]) -> Self {
-        let Strategy::Hyperband { min_resource, max_resource, eta } = definition.strategy else {
-            panic!("only Hyperband has rungs")
-        };
+        let plan = definition.compared().expect("only Hyperband has rungs");
+        let (min_resource, max_resource, eta) = (plan.min_resource(), plan.max_resource(), plan.eta());
         // Bracket s has levels R / eta^s, R / eta^(s - 1), ... below R; the first bracket has the most levels.
         let mut levels: Vec<Vec<u32>> = vec![Vec::new()];
         let mut power = eta;
@@ -51,7 +50,7 @@ impl Model {
         }
         let brackets = rulings.iter().filter_map(|ruling| {
             if let Ruling::Order(Order::StartOrdered { job, bracket, .. }) = ruling {
-                Some((job.trial, *bracket))
+                Some((job.trial.0, bracket.0))
             } else {
                 None
             }
@@ -69,16 +68,16 @@ impl Model {
         match &fact.fact {
             Fact::MetricsLogged { job, lines, .. } => {
                 for line in lines {
-                    let racing = self.racing.entry(job.trial).or_insert((0, None));
+                    let racing = self.racing.entry(job.trial.0).or_insert((0, None));
                     racing.1 = line.value;
                     let epoch = u32::try_from(line.index.unwrap()).unwrap();
-                    self.arrive(job.trial, epoch, line.value);
+                    self.arrive(job.trial.0, epoch, line.value);
                 }
             }
             // A completed trial competes at all remaining rungs with its last value.
             Fact::JobDescribed { job, end: JobEnd::Completed, .. } => {
-                if let Some((_, value)) = self.racing.get(&job.trial).copied() {
-                    self.arrive(job.trial, u32::MAX, value);
+                if let Some((_, value)) = self.racing.get(&job.trial.0).copied() {
+                    self.arrive(job.trial.0, u32::MAX, value);
                 }
             }
             _ => {}
@@ -115,7 +114,7 @@ impl Model {
 
 fn judged(ruling: &Ruling) -> Option<Judged> {
     if let Ruling::TrialJudged { trial, bracket, rung, value, verdict, .. } = ruling {
-        Some((*trial, *bracket, *rung, *value, verdict.continues))
+        Some((trial.0, bracket.0, rung.0, *value, verdict.continues))
     } else {
         None
     }
@@ -135,7 +134,7 @@ proptest! {
         diverged in prop_oneof![Just(0.0), Just(0.1)],
     ) {
         let mut definition = hyperband();
-        definition.strategy = Strategy::Hyperband { min_resource: 1, max_resource, eta };
+        definition.strategy = crate::support::build::comparing(1, max_resource, eta);
         definition.limits.max_jobs = max_jobs;
         definition.limits.max_parallel = max_parallel;
         definition.max_interruptions = 0;
@@ -167,7 +166,7 @@ proptest! {
         minimize in any::<bool>(),
     ) {
         let mut definition = jobs(max_jobs, max_parallel);
-        definition.strategy = Strategy::Hyperband { min_resource: 1, max_resource, eta };
+        definition.strategy = crate::support::build::comparing(1, max_resource, eta);
         if minimize {
             definition.objective = Objective::Minimize;
         }
@@ -193,7 +192,7 @@ proptest! {
         prop_assert_eq!(rulings.iter().filter_map(judged).collect::<Vec<_>>(), model.judged.clone());
         for (trial, bracket, rung, _, continues) in &model.judged {
             if !continues {
-                let job = bench.run.concluded.iter().find(|job| job.job.trial == *trial).unwrap();
+                let job = bench.run.concluded.iter().find(|job| job.job.trial.0 == *trial).unwrap();
                 let level = model.levels[usize::try_from(*bracket).unwrap()][usize::try_from(*rung).unwrap()];
                 prop_assert!(job.resource <= level, "trial {} must stop at epoch {}: {:?}", trial, level, job);
             }

@@ -221,8 +221,9 @@ fn two_descriptions_in_one_delivery_book_one_bill() {
 #[test]
 fn longest_within_returns_the_longest_running_time_that_an_amount_pays() {
     let definition = random(9, 1);
-    let longest =
-        |amount: u64, least: u64, most: u64| definition.longest_within(MicroUsd(amount), (least, most), 0);
+    let longest = |amount: u64, least: u64, most: u64| {
+        definition.longest_within(MicroUsd(amount), least..=most, ChoiceId(0))
+    };
     // 300 seconds are reserved for the end of the job.
     assert_eq!(longest(800 * SECOND, 120, 3_600), Some(500));
     assert_eq!(longest(800 * SECOND - 1, 120, 3_600), Some(499));

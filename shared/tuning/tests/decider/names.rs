@@ -55,7 +55,7 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
     let waits = Ruling::AttemptAwaited { job, why: RetryWhy::Capacity, not_before: 0 };
     assert_eq!(waits.concludes(), Some(job));
     assert_eq!(id(waits), None);
-    let finished = Ruling::TrialFinished { job: Some(job), trial: 7, how: TrialEnd::Completed };
+    let finished = Ruling::TrialFinished { job: Some(job), trial: TrialId(7), how: TrialEnd::Completed };
     assert_eq!(finished.concludes(), Some(job));
     assert_eq!(id(finished), None);
     assert_eq!(Ruling::Order(Order::BillOrdered { job }).concludes(), None);

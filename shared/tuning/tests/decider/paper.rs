@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use search::seed::{Rng, child};
-use tuning::definition::{Definition, Objective, Strategy as Resources};
+use tuning::definition::{Definition, Objective};
 use tuning::ruling::{Order, Ruling};
 
 use crate::support::bench::{Bench, Program};
@@ -89,13 +89,13 @@ fn full_set((min, max, eta): (u32, u32, u32), parallel: u32) -> (Definition, Vec
     let table = table(min, max, eta);
     let trials = table.iter().map(|bracket| bracket[0].0).sum();
     let mut definition = jobs(trials, parallel);
-    definition.strategy = Resources::Hyperband { min_resource: min, max_resource: max, eta };
+    definition.strategy = comparing(min, max, eta);
     let mut joined = vec![Vec::new(); table.len()];
     let mut all_at_once = definition.clone();
     all_at_once.limits.max_parallel = trials;
     for ruling in Run::new(&all_at_once).take(&[submitted()]) {
         if let Ruling::Order(Order::StartOrdered { job, bracket, .. }) = ruling {
-            joined[usize::try_from(bracket).unwrap()].push(job.trial);
+            joined[bracket.index()].push(job.trial.0);
         }
     }
     (definition, joined)
@@ -109,7 +109,7 @@ fn compared(bench: &Bench, joined: &[Vec<u32>], table: &[Vec<(u32, u32)>]) -> Ve
     let mut compared: Vec<Vec<Vec<u32>>> = table.iter().map(|b| vec![Vec::new(); b.len()]).collect();
     for ruling in &bench.run.rulings {
         if let Ruling::TrialJudged { trial, bracket, rung, .. } = ruling {
-            compared[usize::try_from(*bracket).unwrap()][usize::try_from(*rung).unwrap()].push(*trial);
+            compared[bracket.index()][rung.index()].push(trial.0);
         }
     }
     for (bracket, trials) in joined.iter().enumerate() {
@@ -286,7 +286,7 @@ proptest! {
         let incumbent = bench.run.state.incumbent.as_ref().unwrap();
         let Outcome::Value(best) = leaders[0] else { panic!("trial 0 has a value") };
         prop_assert_eq!(to_i32(incumbent.value.abs()), best);
-        prop_assert_eq!(shown(incumbent.trial, incumbent.resource), leaders[0]);
+        prop_assert_eq!(shown(incumbent.trial.0, incumbent.resource), leaders[0]);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tuning::definition::{Definition, Silence, Strategy};
+use tuning::definition::{Definition, Silence};
 use tuning::fact::{JobEnd, JobKey};
 use tuning::money::MicroUsd;
 use tuning::ruling::{Order, Ruling, StopWhy, TrialEnd};
@@ -84,7 +84,7 @@ fn p2_performing_every_action_twice_changes_nothing() {
 #[test]
 fn p3_the_loss_of_any_single_fact_ends_in_a_finished_tuning() {
     let mut definition = jobs(5, 2);
-    definition.strategy = Strategy::Hyperband { min_resource: 1, max_resource: 4, eta: 2 };
+    definition.strategy = comparing(1, 4, 2);
     let mut lose = 1;
     loop {
         let mut world = World::new(Run::sampled(&definition, 20), Faults::default());
@@ -150,9 +150,9 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
     for seed in 0..30 {
         let definition = jobs(60, 6);
         let world = played(&definition, seed);
-        let mut arrived: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        let mut arrived: BTreeMap<(BracketId, RungId), u32> = BTreeMap::new();
         let mut out = BTreeSet::new();
-        let mut failed: BTreeSet<u32> = BTreeSet::new();
+        let mut failed: BTreeSet<TrialId> = BTreeSet::new();
         for ruling in &world.run.rulings {
             match ruling {
                 Ruling::TrialJudged { trial, bracket, rung, value, verdict, .. } => {

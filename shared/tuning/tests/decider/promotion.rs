@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
-use tuning::definition::{Definition, Scheduling, Strategy as Resources};
+use tuning::definition::{Definition, Scheduling};
 use tuning::fact::JobEnd;
 use tuning::fact::JobEnd::Completed;
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd};
@@ -30,7 +30,7 @@ fn ordered(world: &World) -> BTreeMap<(u32, u32), Vec<u32>> {
     let mut ordered: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for ruling in &world.run.rulings {
         if let Ruling::Order(Order::StartOrdered { job, bracket, .. }) = ruling {
-            ordered.entry((*bracket, job.rung)).or_default().push(job.trial);
+            ordered.entry((bracket.0, job.rung.0)).or_default().push(job.trial.0);
         }
     }
     ordered
@@ -40,7 +40,7 @@ fn ordered(world: &World) -> BTreeMap<(u32, u32), Vec<u32>> {
 fn trials_at_the_top(world: &World) -> BTreeMap<u32, BTreeSet<u32>> {
     let mut top: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for ((bracket, rung), trials) in ordered(world) {
-        if rung == world.run.definition.last_rung(bracket) {
+        if RungId(rung) == world.run.definition.last_rung(BracketId(bracket)) {
             top.entry(bracket).or_default().extend(trials);
         }
     }
@@ -64,7 +64,7 @@ fn a_synchronous_rung_promotes_its_best_trials() {
     let ordered = ordered(&world);
     for ((bracket, rung), trials) in &ordered {
         let Some(next) = ordered.get(&(*bracket, rung + 1)) else { continue };
-        let level = world.run.definition.level(*bracket, *rung);
+        let level = world.run.definition.level(BracketId(*bracket), RungId(*rung));
         let mut ranked = trials.clone();
         ranked.sort_by(|a, b| value(*b, level).total_cmp(&value(*a, level)));
         let best: BTreeSet<_> = ranked.iter().take(next.len()).collect();
@@ -88,9 +88,9 @@ fn no_combination_of_numbers_stalls() {
         for max_resource in [1, 2, 3, 8, 9, 10, 27, 100] {
             for eta in [2, 3, 4] {
                 for max_jobs in [1, 2, 3, 5, 8, 21] {
-                    let mut definition = promoting(jobs(max_jobs, 1 + max_jobs % 4), scheduling);
-                    definition.strategy = Resources::Hyperband { min_resource: 1, max_resource, eta };
-                    let mut world = World::perfect(&definition);
+                    let strategy = comparing(1, max_resource, eta);
+                    let definition = Definition { strategy, ..jobs(max_jobs, 1 + max_jobs % 4) };
+                    let mut world = World::perfect(&promoting(definition, scheduling));
                     world.play();
                     let numbers = (scheduling, max_resource, eta, max_jobs);
                     assert!(!trials_at_the_top(&world).is_empty(), "{numbers:?}: {:?}", ordered(&world));
@@ -109,7 +109,7 @@ fn jobs_beyond_one_set_begin_another_round() {
     let counts: BTreeMap<_, _> = ordered(&world).iter().map(|(place, jobs)| (*place, jobs.len())).collect();
     let plan = [((0, 0), 27), ((0, 1), 9), ((0, 2), 3), ((1, 0), 15), ((1, 1), 3), ((2, 0), 9)];
     assert_eq!(counts, BTreeMap::from(plan));
-    let past = world.run.state.rungs.iter().flatten().map(|rung| rung.arrivals.len()).sum::<usize>();
+    let past = world.run.state.past.iter().flatten().map(|rung| rung.arrivals.len()).sum::<usize>();
     assert_eq!(past, 27 + 9 + 15, "finished rounds are counted and leave the state");
     assert!(world.run.state.cohorts.is_empty());
 }
@@ -125,8 +125,8 @@ fn a_bracket_whose_trials_all_fail_ends_and_the_tuning_continues() {
             let jobs: Vec<_> = run.state.jobs().map(|(key, trial, _)| (key, trial.bracket)).collect();
             for (key, bracket) in jobs {
                 let level = run.definition.level(bracket, key.rung);
-                failures += u32::from(bracket == 0);
-                let end = if bracket == 0 { JobEnd::AlgorithmError } else { Completed };
+                failures += u32::from(bracket == BracketId(0));
+                let end = if bracket == BracketId(0) { JobEnd::AlgorithmError } else { Completed };
                 // A first value keeps the tuning from failing.
                 run.take(&[logged(1, key, u64::from(level), 0.5)]);
                 run.take(&[described(2, key, end, 10)]);
@@ -136,7 +136,7 @@ fn a_bracket_whose_trials_all_fail_ends_and_the_tuning_continues() {
         let tops = run
             .rulings
             .iter()
-            .filter(|ruling| matches!(ruling, Ruling::Order(Order::StartOrdered { bracket: 1, job, .. }) if job.rung == 1));
+            .filter(|ruling| matches!(ruling, Ruling::Order(Order::StartOrdered { bracket: BracketId(1), job, .. }) if job.rung == RungId(1)));
         assert!(tops.count() >= 1, "{scheduling:?}");
         run.check_end();
     }
@@ -186,8 +186,8 @@ proptest! {
         rounds in 1_u32..3,
         max_resource in 3_u32..30,
     ) {
-        let mut definition = one_set(scheduling);
-        definition.strategy = Resources::Hyperband { min_resource: 1, max_resource, eta: 3 };
+        let strategy = comparing(1, max_resource, 3);
+        let mut definition = promoting(Definition { strategy, ..hyperband() }, scheduling);
         definition.limits.max_jobs = definition.plan().jobs() * rounds;
         // Faults that cause retries are off: retries use up jobs.
         let faults = Faults { failed: failed / f64::from(max_resource), hung: 0.0, unserved: 0.0, refused: 0.0, ..faults };
@@ -202,23 +202,23 @@ proptest! {
         }
         let top = trials_at_the_top(&world);
         let state = &world.run.state;
-        for bracket in 0..u32::try_from(state.rungs.len()).unwrap() {
-            let cohorts = state.cohorts.iter().filter(|cohort| cohort.bracket == bracket);
-            let kept = &state.rungs[usize::try_from(bracket).unwrap()];
-            let all: Vec<_> = cohorts.map(|cohort| &cohort.rungs).chain([kept]).collect();
+        for bracket in (0..state.joined.len()).map(BracketId::at) {
+            let cohorts = state.cohorts.iter().filter(|cohort| cohort.id.bracket == bracket);
+            let past = state.past.get(bracket.index());
+            let all: Vec<_> = cohorts.map(|cohort| &cohort.rungs).chain(past).collect();
+            let last = world.run.definition.last_rung(bracket);
             // Whether all arrivals at some rung are without a value.
-            let emptied = (0..kept.len()).any(|rung| {
-                let mut ended = all.iter().flat_map(|rungs| &rungs[rung].arrivals).peekable();
+            let emptied = (0..=last.index()).any(|rung| {
+                let mut ended = all.iter().filter_map(|rungs| rungs.get(rung)).flat_map(|rung| &rung.arrivals).peekable();
                 ended.peek().is_some() && ended.all(|(_, value)| value.is_none())
             });
-            let joined = state.joined[usize::try_from(bracket).unwrap()];
+            let joined = state.joined[bracket.index()];
             if joined > 0 && !emptied {
                 // A trial whose program trained past its level may need no job at the top.
-                let last = world.run.definition.last_rung(bracket);
                 let promoted = world.run.rulings.iter().any(|ruling| {
-                    matches!(ruling, Ruling::TrialPromoted { bracket: of, rung, .. } if *of == bracket && rung + 1 == last)
+                    matches!(ruling, Ruling::TrialPromoted { bracket: of, rung, .. } if *of == bracket && rung.next() == last)
                 });
-                prop_assert!(promoted || top.contains_key(&bracket), "bracket {bracket} of {:?}", ordered(&world));
+                prop_assert!(promoted || top.contains_key(&bracket.0), "bracket {bracket} of {:?}", ordered(&world));
             }
         }
     }
@@ -247,7 +247,7 @@ proptest! {
                 prop_assert!(work.from >= had, "{job}: {work:?}");
             }
             // The number of lines proves nothing about a program that ignores its level.
-            if work.from + 1 < had && (!per_attempt || job.trial % 10 != 3) {
+            if work.from + 1 < had && (!per_attempt || job.trial.0 % 10 != 3) {
                 expect.insert(*job, (had, work.from));
             }
         }
@@ -275,10 +275,10 @@ proptest! {
         let world = play(&definition, faults, None, 50);
         for ruling in &world.run.rulings {
             if let Ruling::RungReached { trial, level, resource, value: Some(shown), .. } = ruling
-                && trial % 10 != 3
+                && trial.0 % 10 != 3
             {
                 prop_assert_eq!(resource, level, "{:?}", ruling);
-                prop_assert!((shown - value(*trial, *level)).abs() < 1e-12, "{ruling:?}");
+                prop_assert!((shown - value(trial.0, *level)).abs() < 1e-12, "{ruling:?}");
             }
         }
     }
@@ -293,8 +293,8 @@ proptest! {
         let definition = promoting(definition, scheduling);
         let eta = definition.plan().eta();
         let world = play(&definition, faults, None, 50);
-        let mut values: BTreeMap<(u32, u32, u32), Vec<Arrival>> = BTreeMap::new();
-        let mut joined: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        let mut values: BTreeMap<(BracketId, u32, RungId), Vec<Arrival>> = BTreeMap::new();
+        let mut joined: BTreeMap<(BracketId, u32), u32> = BTreeMap::new();
         let mut place = BTreeMap::new();
         for ruling in &world.run.rulings {
             match ruling {
@@ -316,7 +316,7 @@ proptest! {
                         value.is_some_and(|value| value > own.unwrap() || (value >= own.unwrap() && other < trial))
                     }).count();
                     prop_assert_eq!(usize::try_from(verdict.rank).unwrap(), better, "{:?}", ruling);
-                    let allowed = (joined[&(*bracket, *round)] / eta.pow(rung + 1)).max(1);
+                    let allowed = (joined[&(*bracket, *round)] / eta.pow(rung.next().0)).max(1);
                     prop_assert!(verdict.rank < allowed, "{ruling:?} of {allowed}");
                 }
                 _ => {}

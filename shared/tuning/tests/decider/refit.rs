@@ -31,7 +31,7 @@ fn after_the_search_the_refit_trains_the_best_configuration_to_its_best_epoch() 
     let expect = ["trial 1 completed", "start 2-0-1 to 5 as refit"];
     check_next(&mut run, &[described(21, job(1), Completed, 10)], &expect);
     let Some(Ruling::Order(Order::StartOrdered { configuration, .. })) = run.rulings.last() else { panic!() };
-    assert_eq!(*configuration, run.definition.configuration(1));
+    assert_eq!(*configuration, run.definition.configuration(TrialId(1)));
     // The refit is not judged, and not stopped at its last epoch.
     check_next(&mut run, &[logged(30, job(2), 1, 0.1), logged(31, job(2), 5, 0.81)], &[]);
     let expect = ["trial 2 completed", "ended: MaxJobs"];
@@ -120,7 +120,7 @@ fn with_promotions_the_refit_is_one_more_job_and_the_tuning_ends() {
     assert_eq!(again.count(), 1);
     assert_eq!(world.run.state.launched, definition.limits.max_jobs);
     let counted: u32 = world.run.state.joined.iter().sum();
-    assert_eq!(counted + 1, world.run.state.next_trial, "the refit joins no bracket");
+    assert_eq!(TrialId(counted + 1), world.run.state.next_trial, "the refit joins no bracket");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_stop_request_after_the_refit_was_stopped_for_silence_changes_nothing() {
     let mut run = searched();
     run.take(&[described(21, job(1), Completed, 10)]);
     run.state.status = tuning::state::Status::Ending(EndReason::Target);
-    run.state.trials.get_mut(&2).unwrap().stop_why = Some(StopWhy::NoObjective { seconds: 9 });
+    run.state.trials.get_mut(&TrialId(2)).unwrap().stop_why = Some(StopWhy::NoObjective { seconds: 9 });
     let before = run.state.clone();
     // An unrecorded fact must not change the state.
     assert!(!fold(&run.definition, &mut run.state, &stop_requested(25)));
@@ -216,7 +216,7 @@ fn a_refit_after_the_month_cap_is_used_up_is_not_stopped() {
     run.take(&[granted(1, 1, 2)]);
     run.take(&[logged(10, job(0), 3, 0.75)]);
     run.state.status = tuning::state::Status::Ending(EndReason::CostCap);
-    run.state.trials.get_mut(&0).unwrap().stop_why = Some(StopWhy::TuningEnding);
+    run.state.trials.get_mut(&TrialId(0)).unwrap().stop_why = Some(StopWhy::TuningEnding);
     let rulings = run.take(&[described(20, job(0), Stopped, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert!(text.contains(&"start 1-0-1 to 3 as refit".to_owned()), "{text:?}");
@@ -232,7 +232,7 @@ fn regression_a_stop_also_cancels_the_refit_of_a_search_that_ended_at_the_cap() 
         run.take(&[granted(1, 1, 2)]);
         run.take(&[logged(10, job(0), 3, 0.75)]);
         run.state.status = tuning::state::Status::Ending(EndReason::CostCap);
-        run.state.trials.get_mut(&0).unwrap().stop_why = Some(StopWhy::TuningEnding);
+        run.state.trials.get_mut(&TrialId(0)).unwrap().stop_why = Some(StopWhy::TuningEnding);
         run
     };
     // Before the refit is ordered, it never starts.

@@ -4,7 +4,7 @@ use std::slice::from_ref;
 
 use tuning::fact::JobEnd::{Completed, MaxRuntime, ServiceError};
 use tuning::fact::{JobPhase, MetricLine, Recorded};
-use tuning::state::RungState;
+use tuning::state::Rung;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -31,7 +31,7 @@ fn regression_a_late_line_of_an_earlier_stream_is_recorded() {
     let given =
         [submitted(), stream("a", vec![plain(1, 0.1)]), stream("b", vec![plain(90, 0.2), plain(91, 0.3)])];
     let run = check(&ranked(random(1, 1)), &given, &[stream("a", vec![plain(2, 0.7)])], &[]);
-    assert_eq!(run.state.trials[&0].streams[0].lines.len(), 2);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[0].lines.len(), 2);
 }
 
 /// A captured epoch that arrived again with another time changed the stream's span each time.
@@ -71,7 +71,7 @@ fn regression_a_checkpoint_proven_by_a_later_line_has_the_right_offset() {
     let given = [submitted(), stream("a", first)];
     let when = [stream("b", vec![line(11, "x", 1, 3.0), line(12, "x", 2, 4.0), line(13, "x", 3, 7.0)])];
     let run = check(&definition, &given, &when, &[]);
-    assert_eq!(run.state.trials[&0].streams[1].offset, 2);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, 2);
     assert_eq!(run.curve(0).last(), Some(&(6, 7.0)));
 }
 
@@ -84,7 +84,7 @@ fn regression_a_proven_rank_stays_when_earlier_lines_come_late() {
         stream("b", vec![plain(22, 4.0), plain(23, 5.0), plain(24, 8.0)]),
     ];
     let run = check(&ranked(random(1, 1)), &given, &[stream("b", vec![plain(20, 2.0), plain(21, 3.0)])], &[]);
-    assert_eq!(run.state.trials[&0].streams[1].offset, 1);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, 1);
     assert_eq!(run.curve(0).last(), Some(&(6, 8.0)));
 }
 
@@ -152,7 +152,7 @@ fn regression_the_wait_before_a_retry_is_at_most_an_hour() {
     definition.max_interruptions = 40;
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
-    run.state.trials.get_mut(&0).unwrap().retries = 39;
+    run.state.trials.get_mut(&TrialId(0)).unwrap().retries = 39;
     check_next(
         &mut run,
         &[described(60, job(0), ServiceError, 9)],
@@ -168,18 +168,20 @@ fn regression_an_infinite_value_is_not_a_number() {
     assert_eq!(run.state.incumbent, None);
 }
 
-/// Every verdict rebuilt and sorted the rung; now the stored rung returns the same verdict by a lookup.
+/// Every verdict rebuilt and sorted the rung; now a lookup returns the same rank.
 #[test]
-fn regression_a_stored_rung_judges_as_the_rung_itself() {
-    use hyperband::ranking::{Direction, Score};
-    let mut stored = RungState::default();
+fn regression_a_rung_ranks_an_arrival_as_a_sorted_list_does() {
+    use hyperband::ranking::{Direction, Score, better_first};
+    let mut rung = Rung::default();
+    let mut sorted = Vec::new();
     for (trial, value) in (0..).zip([Some(0.5), None, Some(0.7), Some(0.5), None, Some(-1.0), Some(0.7)]) {
-        let score = value.map_or(Score::NotFinite, Score::of);
-        let verdict = stored.judge(Direction::Minimize, 3, trial, value);
-        assert_eq!(verdict, stored.rung(Direction::Minimize).judge(Direction::Minimize, 3, trial, score));
-        stored.arrive(Direction::Minimize, trial, value, verdict.continues);
+        let verdict = rung.judge(Direction::Minimize, 3, (TrialId(trial), value));
+        sorted.push((value.map_or(Score::NotFinite, Score::of), trial));
+        sorted.sort_by(|a, b| better_first(Direction::Minimize, *a, *b));
+        let rank = sorted.iter().position(|(_, other)| *other == trial).unwrap();
+        assert_eq!(usize::try_from(verdict.rank).unwrap(), rank, "trial {trial}");
+        rung.arrive(Direction::Minimize, (TrialId(trial), value));
     }
-    assert_eq!(stored.continued, 2);
 }
 
 /// A description without a start and without a bill freed the whole reservation of a job that had run.
@@ -217,7 +219,7 @@ fn regression_a_vanished_job_is_settled_in_full_after_its_latest_end() {
 #[test]
 fn regression_a_line_of_a_job_that_was_never_ordered_is_ignored() {
     use tuning::fact::JobKey;
-    let foreign = JobKey { trial: 0, rung: 3, attempt: 1 };
+    let foreign = JobKey { trial: TrialId(0), rung: RungId(3), attempt: 1 };
     let run =
         check(&random(1, 1), &[submitted()], &[lines(5, foreign, "x", vec![line(5, "x", 1, 0.9)])], &[]);
     assert!(run.state.incumbent.is_none());

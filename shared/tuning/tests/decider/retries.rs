@@ -226,8 +226,8 @@ fn after_an_interruption_the_first_line_gives_no_startup_time() {
 fn a_retry_joins_no_bracket_and_clears_the_wait_of_its_trial() {
     let given = [submitted(), described(60, job(0), CapacityError, 0), described(95, job(1), Completed, 9)];
     let run = check(&jobs(9, 1), &given, &[], &[]);
-    assert_eq!((run.state.joined.clone(), run.state.next_trial), (vec![1, 1, 0], 2));
-    let trial = &run.state.trials[&0];
+    assert_eq!((run.state.joined.clone(), run.state.next_trial), (vec![1, 1, 0], TrialId(2)));
+    let trial = &run.state.trials[&TrialId(0)];
     assert_eq!((trial.attempts, trial.retries, trial.retry_at), (2, 1, None));
 }
 

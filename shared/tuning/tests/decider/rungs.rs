@@ -129,8 +129,8 @@ fn a_value_after_the_stop_counts_for_the_incumbent_but_not_for_the_rung() {
     given.push(logged(11, job(2), 1, 0.4));
     let run = check(&four(), &given, &[logged(12, job(2), 3, 0.9)], &[]);
     let incumbent = run.state.incumbent.as_ref().unwrap();
-    assert_eq!((incumbent.trial, incumbent.resource), (2, 3));
-    assert_eq!(run.state.rungs[0][1].arrivals, []);
+    assert_eq!((incumbent.trial, incumbent.resource), (TrialId(2), 3));
+    assert_eq!(run.state.rung(place(0, 0, 1)).unwrap().arrivals, []);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_verdict_is_never_revised() {
         &["trial 3 continues at rung 0.0, epoch 1: 1 of 3"],
     );
     check_next(run, &[logged(13, job(0), 2, 0.1)], &[]);
-    assert_eq!(run.state.rungs[0][0].continued, 3);
+    assert_eq!(run.state.rung(place(0, 0, 0)).unwrap().continued, 3);
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn trials_join_brackets_in_proportion_to_the_plan() {
 }
 
 fn bracket(ruling: &Ruling) -> Option<u32> {
-    if let Ruling::Order(Order::StartOrdered { bracket, .. }) = ruling { Some(*bracket) } else { None }
+    if let Ruling::Order(Order::StartOrdered { bracket, .. }) = ruling { Some(bracket.0) } else { None }
 }
 
 #[test]
@@ -49,10 +49,10 @@ fn the_sampler_draws_a_configuration_from_the_seed_and_the_trial() {
     let definition = jobs(2, 2);
     for trial in 0..2 {
         let drawn = search::suggest(&definition.space, definition.sampler, definition.seed, trial);
-        assert_eq!(definition.configuration(trial), drawn);
+        assert_eq!(definition.configuration(TrialId(trial)), drawn);
     }
-    assert_ne!(definition.configuration(0), definition.configuration(1));
-    let names: Vec<String> = definition.configuration(0).0.into_keys().collect();
+    assert_ne!(definition.configuration(TrialId(0)), definition.configuration(TrialId(1)));
+    let names: Vec<String> = definition.configuration(TrialId(0)).0.into_keys().collect();
     assert_eq!(names, ["depth", "rate"]);
 }
 
@@ -180,7 +180,7 @@ fn running_jobs_may_use_the_whole_instance_limit() {
 #[test]
 fn trial_numbers_end_at_twice_the_largest_number_of_jobs() {
     let mut run = Run::new(&random(9, 3));
-    run.state.next_trial = 19_999;
+    run.state.next_trial = TrialId(19_999);
     check_next(&mut run, &[submitted()], &["start 19999-0-1"]);
 }
 

@@ -12,10 +12,7 @@ use crate::support::{check, check_next};
 
 /// Returns a tuning with two brackets: one with rungs at 4 and 9 epochs, one with a rung at 9. Four jobs at a time.
 pub(crate) fn two_rungs(max_jobs: u32, scheduling: Scheduling) -> Definition {
-    let mut definition = promoting(jobs(max_jobs, 4), scheduling);
-    definition.strategy =
-        tuning::definition::Strategy::Hyperband { min_resource: 4, max_resource: 9, eta: 2 };
-    definition
+    promoting(Definition { strategy: comparing(4, 9, 2), ..jobs(max_jobs, 4) }, scheduling)
 }
 
 /// Returns the first job of a trial at rung `rung`, without retries before it.
@@ -86,8 +83,7 @@ fn a_trial_whose_program_ends_early_waits_with_its_last_value() {
 
 #[test]
 fn a_promoted_job_without_values_counts_as_failed_although_its_trial_has_values() {
-    let mut three = two_rungs(100, Asynchronous);
-    three.strategy = tuning::definition::Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 };
+    let three = promoting(Definition { strategy: comparing(1, 9, 3), ..jobs(100, 4) }, Asynchronous);
     // The rungs are at 1, 3 and 9, so the middle rung is not the last.
     let mut run = check(
         &three,
@@ -101,7 +97,7 @@ fn a_promoted_job_without_values_counts_as_failed_although_its_trial_has_values(
     let rulings = run.take(&[described(30, on(3, 1), Completed, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert!(!text.iter().any(|ruling| ruling.contains("waits")), "{text:?}");
-    assert_eq!(run.state.cohorts[0].rungs[1].arrivals, [(3, None)]);
+    assert_eq!(run.state.cohorts[0].rungs[1].arrivals, [(TrialId(3), None)]);
 }
 
 #[test]
@@ -159,7 +155,7 @@ fn a_job_that_never_started_counts_as_an_arrival_without_a_value() {
     let mut run = begun(&two_rungs(100, Synchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&[never_started(12, on(2, 0))]);
-    assert_eq!(run.state.cohorts[0].rungs[0].arrivals, [(0, Some(0.5)), (2, None)]);
+    assert_eq!(run.state.cohorts[0].rungs[0].arrivals, [(TrialId(0), Some(0.5)), (TrialId(2), None)]);
 }
 
 #[test]
@@ -410,8 +406,9 @@ fn the_summary_of_a_promoted_job_has_its_level_and_its_first_epoch() {
 #[test]
 fn waiting_trials_are_counted_at_their_rung() {
     let mut run = begun(&two_rungs(100, Asynchronous));
-    let counts =
-        |run: &Run| [(0, 0), (0, 1), (1, 0)].map(|(bracket, rung)| run.state.waiting_at(bracket, rung));
+    let counts = |run: &Run| {
+        [(0, 0), (0, 1), (1, 0)].map(|(bracket, rung)| run.state.waiting_at(BracketId(bracket), RungId(rung)))
+    };
     assert_eq!(counts(&run), [0, 0, 0]);
     run.take(&done(10, on(0, 0), 4, 0.5));
     assert_eq!(counts(&run), [1, 0, 0]);
@@ -431,7 +428,7 @@ fn an_earlier_stream_that_arrives_late_gets_its_epochs() {
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text[0], "trial 0 waits at rung 0.0, epoch 4");
     let curve: Vec<_> =
-        run.state.waiting[&0].curve.iter().map(|(epoch, value)| (*epoch, value.unwrap())).collect();
+        run.state.waiting[&TrialId(0)].curve.iter().map(|(epoch, value)| (*epoch, value.unwrap())).collect();
     assert_eq!(curve, [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]);
 }
 
@@ -441,11 +438,12 @@ fn a_trial_that_is_out_needs_no_job() {
     let definition = two_rungs(100, Synchronous);
     let mut run = begun(&definition);
     run.take(&done(10, on(0, 0), 4, 0.5));
-    let needed = |run: &Run| run.state.cohort(0, 0).map_or(0, |cohort: &Cohort| cohort.jobs_needed(2, 0));
+    let needed =
+        |run: &Run| run.state.cohort(cohort(0, 0)).map_or(0, |cohort: &Cohort| cohort.jobs_needed(2, 0));
     assert_eq!(needed(&run), 1);
     // Trial 2 is promoted and trial 0 is out, so no trial is left to promote.
     run.take(&done(20, on(2, 0), 4, 0.6));
     assert_eq!(needed(&run), 0);
-    let left = run.state.cohort(0, 0).unwrap();
+    let left = run.state.cohort(cohort(0, 0)).unwrap();
     assert_eq!(left.passages()[0], hyperband::promotion::Passage { failed: 1, promoted: 1 });
 }

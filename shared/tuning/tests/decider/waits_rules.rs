@@ -57,7 +57,7 @@ fn a_trial_whose_retry_never_ran_does_not_wait_although_its_value_arrives_late()
         check_next(&mut run, &[logged(8, on(0, 0), 4, 0.5)], &[]);
         let rulings = run.take(&[end]);
         assert_eq!(crate::support::render::render(&rulings[0]), expect);
-        assert_eq!(run.state.cohorts[0].rungs[0].arrivals, [(0, None)]);
+        assert_eq!(run.state.cohorts[0].rungs[0].arrivals, [(TrialId(0), None)]);
     }
 }
 
@@ -65,7 +65,7 @@ fn a_trial_whose_retry_never_ran_does_not_wait_although_its_value_arrives_late()
 fn the_last_rung_records_no_arrivals() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(1, 0), 9, 0.5));
-    assert_eq!(run.state.cohort(1, 0).unwrap().rungs[0].arrivals, []);
+    assert_eq!(run.state.cohort(cohort(1, 0)).unwrap().rungs[0].arrivals, []);
 }
 
 #[test]
@@ -118,13 +118,13 @@ fn a_refit_does_not_arrive_at_a_rung() {
     while run.state.refit.is_none() {
         let Some((key, _, job)) = run.state.jobs().next() else { panic!("{:?}", run.rulings) };
         let (key, level) = (key, u64::from(job.level.unwrap()));
-        run.take(&done(20 + i64::from(key.trial), key, level, 0.4));
+        run.take(&done(20 + i64::from(key.trial.0), key, level, 0.4));
     }
     let again = run.state.refit.unwrap();
-    let (arrived, since) = (run.state.rung_totals(0, 0), run.state.since_improved);
+    let (arrived, since) = (run.state.rung_totals(BracketId(0), RungId(0)), run.state.since_improved);
     run.take(&[described(100, again, tuning::fact::JobEnd::AlgorithmError, 10)]);
     assert!(run.state.is_ended(), "{:?}", run.state.status);
-    assert_eq!(run.state.rung_totals(0, 0), arrived);
+    assert_eq!(run.state.rung_totals(BracketId(0), RungId(0)), arrived);
     assert_eq!(run.state.since_improved, since, "the refit is not a trial of the search");
 }
 
@@ -133,17 +133,17 @@ fn the_largest_number_of_promotions_depends_on_the_trials_that_may_still_join() 
     let most = |run: &Run, place| most_promoted(&run.definition, &run.state, place);
     // Two trials have joined bracket 0, and 96 jobs are left for it.
     let mut run = begun(&two_rungs(100, Asynchronous));
-    assert_eq!(most(&run, (0, 0, 0)), Some(u32::midpoint(2, 96)));
-    assert_eq!(most(&run, (7, 0, 0)), None, "there is no such cohort");
+    assert_eq!(most(&run, place(0, 0, 0)), Some(u32::midpoint(2, 96)));
+    assert_eq!(most(&run, place(7, 0, 0)), None, "there is no such cohort");
     // No further trial may join.
     run.take(&[stop_requested(5)]);
-    assert_eq!(most(&run, (0, 0, 0)), Some(1));
+    assert_eq!(most(&run, place(0, 0, 0)), Some(1));
     // For a synchronous rung, the number is unknown until the rung closes.
     let mut run = begun(&two_rungs(100, Synchronous));
-    assert_eq!(most(&run, (0, 0, 0)), None);
+    assert_eq!(most(&run, place(0, 0, 0)), None);
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&done(20, on(2, 0), 4, 0.6));
-    assert_eq!(most(&run, (0, 0, 0)), Some(1));
+    assert_eq!(most(&run, place(0, 0, 0)), Some(1));
 }
 
 /// Returns a tuning with three choices of instances; a trial tries each choice once before it waits.
@@ -170,10 +170,10 @@ fn at_the_next_rung_every_choice_of_instances_is_tried_again() {
         let key = at_rung(2, 0, attempt);
         check_next(&mut run, &[described(seconds, key, CapacityError, 0)], &expect);
     }
-    assert_eq!(run.state.trials[&2].instance_switches, 2);
+    assert_eq!(run.state.trials[&TrialId(2)].instance_switches, 2);
     run.take(&done(20, on(0, 0), 4, 0.5));
     run.take(&done(1_000, at_rung(2, 0, 3), 4, 0.6));
-    assert_eq!(run.state.trials[&2].instance_switches, 0);
+    assert_eq!(run.state.trials[&TrialId(2)].instance_switches, 0);
     // All capacity errors have expired, so the first choice is tried at once.
     let expect = ["retry after 2-1-4: NextInstances, from 1010", "start 2-1-5 to 9 on choice 1"];
     check_next(&mut run, &[described(1_010, at_rung(2, 1, 4), CapacityError, 0)], &expect);

@@ -3,6 +3,7 @@
 use tuning::conclude::full_summary;
 use tuning::definition::{Definition, JobLimits};
 use tuning::fact::{JobEnd, JobKey};
+use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
 use tuning::ruling::RetryWhy;
 use tuning::state::State;
@@ -96,7 +97,7 @@ impl Jobs {
     }
 
     /// Returns the cost of the trial in `state`: booked bills, and an estimate for a job without a bill.
-    pub(super) fn cost_so_far(&self, definition: &Definition, state: &State, trial: u32) -> CostSoFar {
+    pub(super) fn cost_so_far(&self, definition: &Definition, state: &State, trial: TrialId) -> CostSoFar {
         let rate = definition.job.rate;
         let mut cost = CostSoFar {
             billed_seconds: self.billed_seconds,

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tuning::fact::{Fact, MetricLine, Recorded};
+use tuning::ids::RungId;
 use tuning::ruling::Ruling;
 use tuning::state::Trial;
 use wire::explain::{EpochValue, Kind};
@@ -26,7 +27,7 @@ pub(super) struct Late {
     /// The trial's values when the decision to end it was made.
     decided: Option<BTreeMap<u32, Option<f64>>>,
     /// Rungs that compared a value of a later epoch: rung, level, that epoch.
-    early: Vec<(u32, u32, u32)>,
+    early: Vec<(RungId, u32, u32)>,
     /// Log lines that steps contain: stream and ID.
     lines: BTreeSet<(String, String)>,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tuning::decide::most_promoted;
 use tuning::fact::JobKey;
+use tuning::ids::{Place, RungId, TrialId};
 use tuning::ruling::{Ruling, StopWhy, TrialEnd};
 use tuning::state::State;
 use wire::explain::{Comparison, Kind};
@@ -46,9 +47,9 @@ impl Trail<'_> {
     }
 
     /// Returns the entry for a trial that waited at `rung` and was not promoted, or `None` if it was not waiting.
-    fn not_promoted(&self, state: &State, rung: u32) -> Option<NewEntry> {
+    fn not_promoted(&self, state: &State, rung: RungId) -> Option<NewEntry> {
         let waiting = state.waiting.get(&self.trial)?;
-        let place = (waiting.bracket, waiting.round, rung);
+        let place = Place { cohort: waiting.cohort(), rung };
         let most = most_promoted(&self.tuning.definition, state, place).unwrap_or(0);
         let compared = self.waiting(state, self.trial, (most, false))?;
         let says = words::not_promoted(&compared);
@@ -56,7 +57,7 @@ impl Trail<'_> {
     }
 
     /// Compares the trial, if it is `trial`, with those that have ended at the rung at which it waits.
-    fn waiting(&self, state: &State, trial: u32, verdict: (u32, bool)) -> Option<Comparison> {
+    fn waiting(&self, state: &State, trial: TrialId, verdict: (u32, bool)) -> Option<Comparison> {
         let definition = &self.tuning.definition;
         let waiting = state.waiting.get(&trial).filter(|_| trial == self.trial)?;
         let none = BTreeSet::new();

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use tuning::definition::Definition;
+use tuning::ids::{BracketId, CohortId, Place, TrialId};
 use tuning::ruling::{Ruling, Verdict};
 use tuning::state::{State, Trial};
 use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar};
@@ -17,15 +18,15 @@ pub(super) fn comparison(
     state: &State,
     definition: &Definition,
     ruling: &Ruling,
-    went_on: &BTreeSet<u32>,
+    went_on: &BTreeSet<TrialId>,
     cost: CostSoFar,
 ) -> Option<Comparison> {
     let Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } = ruling else {
         return None;
     };
-    let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-    let mut stored = state.rungs.get(index(*bracket))?.get(index(*rung))?.clone();
-    stored.arrive(definition.direction(), *trial, *value, verdict.continues);
+    let place = Place { cohort: CohortId { bracket: *bracket, round: 0 }, rung: *rung };
+    let mut stored = state.rung(place)?.clone();
+    stored.arrive(definition.direction(), (*trial, *value));
     let arrivals = (1..).zip(&stored.arrivals).map(|(rank, (trial, value))| ArrivalView {
         rank,
         trial: *trial,
@@ -54,19 +55,21 @@ pub(super) fn comparison(
 pub(super) fn waiting(
     state: &State,
     definition: &Definition,
-    (number, trial): (u32, &Trial),
+    (number, trial): (TrialId, &Trial),
     (allowed, goes_on): (u32, bool),
-    went_on: &BTreeSet<u32>,
+    went_on: &BTreeSet<TrialId>,
     cost: CostSoFar,
 ) -> Option<Comparison> {
     let rung = trial.next_rung;
-    let cohort = state.cohort(trial.bracket, trial.round)?;
-    let stored = cohort.rungs.get(usize::try_from(rung).ok()?)?;
+    let stored = state.rung(trial.place())?;
     let place = stored.arrivals.iter().position(|(other, _)| *other == number)?;
     let value = stored.arrivals.get(place)?.1;
-    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let verdict =
-        Verdict { rank: count(place), seen: count(stored.arrivals.len()), allowed, continues: goes_on };
+    let verdict = Verdict {
+        rank: u32::try_from(place).unwrap_or(u32::MAX),
+        seen: stored.arrived(),
+        allowed,
+        continues: goes_on,
+    };
     let level = definition.level(trial.bracket, rung);
     let epoch =
         trial.curve.range(level..).next().or(trial.curve.last_key_value()).map_or(0, |(epoch, _)| *epoch);
@@ -102,8 +105,8 @@ fn compared(epoch: u32, level: u32) -> Compared {
 }
 
 /// Returns the levels at which trials of `bracket` are compared and, last, their end. Empty without Hyperband.
-pub(super) fn levels(tuning: &Tuning, bracket: u32) -> Vec<u32> {
+pub(super) fn levels(tuning: &Tuning, bracket: BracketId) -> Vec<u32> {
     let Some(plan) = tuning.definition.compared() else { return Vec::new() };
-    let bracket = usize::try_from(bracket).ok().and_then(|index| plan.brackets().get(index));
+    let bracket = plan.brackets().get(bracket.index());
     bracket.map(|bracket| bracket.rungs().iter().map(|rung| rung.resource).collect()).unwrap_or_default()
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use search::Configuration;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::fold::fold;
+use tuning::ids::{BracketId, RungId, TrialId};
 use tuning::ruling::{Order, Ruling};
 use tuning::state::{Job, State};
 use tuning::step::Step;
@@ -36,18 +37,18 @@ impl NewEntry {
 /// The entries so far.
 pub(super) struct Trail<'a> {
     pub(super) tuning: &'a Tuning,
-    pub(super) trial: u32,
+    pub(super) trial: TrialId,
     /// Bracket and configuration of the trial, from the order of its first job.
-    drawn: Option<(u32, Configuration)>,
+    drawn: Option<(BracketId, Configuration)>,
     entries: Vec<Entry>,
     pub(super) jobs: Jobs,
     /// Trials that continued, by bracket and rung. The state keeps only their number.
-    pub(super) went_on: BTreeMap<(u32, u32), BTreeSet<u32>>,
+    pub(super) went_on: BTreeMap<(BracketId, RungId), BTreeSet<TrialId>>,
     pub(super) late: Late,
 }
 
 impl<'a> Trail<'a> {
-    pub(super) fn new(tuning: &'a Tuning, trial: u32) -> Self {
+    pub(super) fn new(tuning: &'a Tuning, trial: TrialId) -> Self {
         Self {
             tuning,
             trial,

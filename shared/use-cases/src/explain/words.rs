@@ -2,6 +2,7 @@
 
 use tuning::definition::{Definition, JobLimits, Objective};
 use tuning::fact::JobKey;
+use tuning::ids::RungId;
 use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, RetryWhy, StopWhy, TrialEnd, Verdict};
 use tuning::state::{State, Status, Trial};
@@ -26,7 +27,7 @@ pub(super) fn direction(objective: Objective) -> &'static str {
 /// Returns the reason for an attempt.
 pub(super) fn attempt(JobKey { rung, attempt, .. }: JobKey, retry: Option<RetryWhy>) -> String {
     match retry {
-        None if rung > 0 => format!("attempt {attempt}: promoted to rung {rung}"),
+        None if rung > RungId(0) => format!("attempt {attempt}: promoted to rung {rung}"),
         None if attempt <= 1 => "first attempt".to_owned(),
         None => format!("attempt {attempt}"),
         Some(why) => format!("attempt {attempt}: {}", retried(why)),
@@ -117,7 +118,7 @@ pub(super) fn not_promoted(compared: &Comparison) -> String {
 }
 
 /// The trial waits at a rung.
-pub(super) fn waits(rung: u32, level: u32, resource: u32, job: Option<&ExplainedJob>) -> String {
+pub(super) fn waits(rung: RungId, level: u32, resource: u32, job: Option<&ExplainedJob>) -> String {
     let by = if resource == level {
         String::new()
     } else {
@@ -281,7 +282,7 @@ pub(super) fn late(values: &[EpochValue]) -> String {
 }
 
 /// A value of an epoch below the compared one arrived after the comparison at a rung.
-pub(super) fn late_at_rung(rung: u32, epoch: u32, taken: u32) -> String {
+pub(super) fn late_at_rung(rung: RungId, epoch: u32, taken: u32) -> String {
     format!(
         "the value of epoch {epoch} arrived after rung {rung} had compared that of epoch {taken}: the comparison stands"
     )
@@ -307,9 +308,8 @@ pub(super) fn standing(definition: &Definition, state: &State, trial: &Trial) ->
         return format!("it is at epoch {epoch} and is being stopped");
     }
     let plan = definition.plan();
-    let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-    let bracket = plan.brackets().get(index(trial.bracket));
-    let next = bracket.and_then(|bracket| bracket.rungs().get(index(trial.next_rung)));
+    let bracket = plan.brackets().get(trial.bracket.index());
+    let next = bracket.and_then(|bracket| bracket.rungs().get(trial.next_rung.index()));
     match next {
         Some(rung) if rung.resource < plan.max_resource() => {
             format!("it is at epoch {epoch}; the next comparison is at epoch {}", rung.resource)

@@ -6,6 +6,7 @@
 
 use serde_json::{Value, json};
 use tuning::fact::JobKey;
+use tuning::ids::{BracketId, RungId};
 use tuning::ruling::{Order, Ruling, StopWhy, Verdict};
 use tuning::step::Step;
 use wire::names::{parse_job_key, training_job_name};
@@ -41,7 +42,7 @@ pub(crate) enum Announcement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// The trial's job was stopped at this rung.
-    Stopped(JobKey, u32),
+    Stopped(JobKey, RungId),
     /// The trial was promoted from the rung below that of this job, which was started.
     Promoted(JobKey),
 }
@@ -66,10 +67,10 @@ impl Announcement {
             }
             Performed::Done(Effect::Started) => {
                 let job = job()?;
-                match job {
-                    JobKey { trial: 0, rung: 0, attempt: 1 } => Some(Self::Begun),
-                    _ => (job.rung > 0 && job.attempt > 1).then_some(Self::Trial(Decision::Promoted(job))),
+                if job == JobKey::new(0, 0, 1) {
+                    return Some(Self::Begun);
                 }
+                (job.rung > RungId(0) && job.attempt > 1).then_some(Self::Trial(Decision::Promoted(job)))
             }
             Performed::Done(_) | Performed::NotNow | Performed::Deferred(_) => None,
         }
@@ -84,10 +85,10 @@ impl Decision {
     }
 
     /// Returns the rung at which the decision was made.
-    fn rung(self) -> u32 {
+    fn rung(self) -> RungId {
         match self {
             Self::Stopped(_, rung) => rung,
-            Self::Promoted(job) => job.rung.saturating_sub(1),
+            Self::Promoted(job) => job.rung.below().unwrap_or_default(),
         }
     }
 
@@ -200,7 +201,7 @@ where
     }
 
     /// Returns the bracket in the order to start a job, unless the start was cancelled.
-    async fn start_of(&self, id: &str, job: JobKey) -> Result<Option<u32>, StoreError> {
+    async fn start_of(&self, id: &str, job: JobKey) -> Result<Option<BracketId>, StoreError> {
         let item = self.store.table.get(&stored::action_key(id, &format!("start-{job}"))).await?;
         let row = item.as_ref().map(ActionRow::read).transpose()?;
         Ok(match row.filter(|row| row.status != ActionStatus::Cancelled).map(|row| row.order) {

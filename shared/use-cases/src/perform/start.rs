@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use tuning::definition::Strategy;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::ruling::Order;
 use wire::events::job_state::cut_message;
@@ -36,14 +35,11 @@ where
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, *job);
         let tags = self.tags(id, &job.to_string());
-        let max_resource = match tuning.definition.strategy {
-            Strategy::Hyperband { max_resource, .. } => Some(max_resource),
-            Strategy::Random => None,
-        };
+        let max_resource = tuning.definition.max_resource();
         let request = tuning.request.create_training_job(&TrainingJob {
             name: &name,
             tuning_id: id,
-            trial: job.trial,
+            trial: job.trial.0,
             configuration: &configuration.0,
             limits: *limits,
             tags: &tags,

@@ -56,7 +56,8 @@ pub(super) fn bytes_of(state: &State) -> usize {
         TRIAL + lines + trial.curve.len() * EPOCH
     };
     let trials: usize = state.trials.values().chain(state.waiting.values()).map(of).sum();
-    let arrivals: usize = state.rungs.iter().flatten().count();
+    let open = state.cohorts.iter().flat_map(|cohort| &cohort.rungs);
+    let arrivals: usize = open.chain(state.past.iter().flatten()).map(|rung| rung.arrivals.len()).sum();
     TRIAL + trials + arrivals * EPOCH
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobEnd, JobPhase};
+use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
 use use_cases::explain::{ExplainError, explain};
 use use_cases::memory::MemoryTable;
@@ -44,13 +45,13 @@ fn check_among(compared: &Comparison, trial: u32, arrived: &[(u32, f64)]) {
     let fates: Vec<u32> = (0..arrived.len()).filter(|n| went_on(*n)).map(|n| arrived[n].0).collect();
     let expected = (1..).zip(ranked(arrived.len())).map(|(rank, (trial, value))| ArrivalView {
         rank,
-        trial,
+        trial: TrialId(trial),
         value: Some(value),
         went_on: fates.contains(&trial),
     });
     let expected: Vec<ArrivalView> = expected.collect();
     assert_eq!(compared.arrivals, expected);
-    let own = expected.iter().find(|entry| entry.trial == trial).unwrap();
+    let own = expected.iter().find(|entry| entry.trial.0 == trial).unwrap();
     assert_eq!((compared.rank, compared.went_on), (own.rank, own.went_on));
     assert_eq!(usize::try_from(compared.arrived), Ok(arrived.len()));
 }
@@ -79,7 +80,7 @@ fn a_comparison_contains_only_the_trials_that_had_arrived() {
     assert_eq!(compared.rule, "rank 4 of 8 arrived trials; the best 2 of 8 continue, so it was stopped",);
     let [judged] = of_kind(&last, Kind::Judged)[..] else { panic!("{last:?}") };
     assert_eq!(judged.says, format!("rung 0 at epoch 1: {}", compared.rule));
-    assert_eq!((last.bracket, last.rungs.as_slice(), last.trial), (0, &[1, 3, 9][..], arrived[7].0));
+    assert_eq!((last.bracket.0, last.rungs.as_slice(), last.trial.0), (0, &[1, 3, 9][..], arrived[7].0));
     assert_eq!(last.tuned_hyper_parameters.len(), 1);
 }
 

@@ -1,6 +1,7 @@
 //! Kept instances in the rows, the cost report and the explanations.
 
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase};
+use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
 use tuning::pool::Retained;
 use tuning::ruling::Ruling;
@@ -16,7 +17,7 @@ use wire::stored;
 
 use crate::world::{Service, World, now, request};
 
-const FIRST: JobKey = JobKey { trial: 0, rung: 0, attempt: 1 };
+const FIRST: JobKey = JobKey::new(0, 0, 1);
 /// Cost of a second of both instances, in micro-dollars.
 const CENT: u64 = 10_000;
 /// Instances are kept for 600 s, and for at most a minute longer.
@@ -152,7 +153,7 @@ fn a_late_bill_closes_the_job_and_its_pool_in_one_step() {
     let steps = now(world.store.all(&stored::tuning_partition(&world.id), "STEP#")).unwrap();
     let steps = steps.iter().map(|row| stored::step(row).unwrap().rulings);
     let closes = |ruling: &Ruling| matches!(ruling, Ruling::PoolClosed { seconds: None, .. });
-    let finishes = |ruling: &Ruling| matches!(ruling, Ruling::TrialFinished { trial: 0, .. });
+    let finishes = |ruling: &Ruling| matches!(ruling, Ruling::TrialFinished { trial: TrialId(0), .. });
     let both = steps.filter(|rulings| rulings.iter().any(closes) && rulings.iter().any(finishes)).count();
     assert_eq!(both, 1);
     let row = row(&world);

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use tuning::fact::{JobEnd, JobPhase};
+use tuning::ids::TrialId;
 use use_cases::explain::explain;
 use use_cases::memory::MemoryTable;
 use wire::explain::{Explanation, Kind};
@@ -51,7 +52,7 @@ fn a_promotion_is_explained_with_the_other_trials_of_the_rung() {
     assert_eq!(compared.rule, "rank 1 of 2 trials that ended there; the best 1 may continue");
     let others: Vec<_> =
         compared.arrivals.iter().map(|other| (other.trial, other.value, other.went_on)).collect();
-    assert_eq!(others, [(2, Some(0.6), true), (0, Some(0.5), false)]);
+    assert_eq!(others, [(TrialId(2), Some(0.6), true), (TrialId(0), Some(0.5), false)]);
     assert!(promoted.training_jobs[1].why.contains("promoted to rung 1"), "{:?}", promoted.training_jobs);
     assert!(said(&promoted, Kind::RungReached)[0].contains("rung 0 at epoch 4"), "{promoted:?}");
 }

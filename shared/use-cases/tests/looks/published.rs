@@ -135,7 +135,7 @@ impl Played {
 
     /// Returns the trials with a live job.
     fn live(&self) -> Vec<u32> {
-        self.world.state().jobs().map(|(job, _, _)| job.trial).collect()
+        self.world.state().jobs().map(|(job, _, _)| job.trial.0).collect()
     }
 
     /// Lets each job train, with a slightly worse value than the one before, until it is stopped or has reached its

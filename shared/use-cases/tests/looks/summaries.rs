@@ -62,7 +62,7 @@ fn a_job_that_leaves_the_state_between_two_reads_is_listed_once() {
     let conclude: Act = Box::new(move || world.billed(1, JobEnd::Completed, 5));
     let between = Between { table, act: Mutex::new(Some(conclude)) };
     let (_, jobs) = now(summaries(&Store::new(Arc::new(between)), &id)).unwrap().unwrap();
-    let trials: Vec<u32> = jobs.iter().map(|job| job.job.trial).collect();
+    let trials: Vec<u32> = jobs.iter().map(|job| job.job.trial.0).collect();
     assert_eq!(trials, [0, 1, 2]);
     // The row is newer than the state.
     assert_eq!(jobs[1].billable_seconds, Some(5));

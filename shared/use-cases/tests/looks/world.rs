@@ -149,7 +149,7 @@ impl World {
 
     /// Returns the live job of a trial.
     pub(crate) fn job(&self, trial: u32) -> JobKey {
-        self.state().jobs().map(|(key, _, _)| key).find(|key| key.trial == trial).unwrap()
+        self.state().jobs().map(|(key, _, _)| key).find(|key| key.trial.0 == trial).unwrap()
     }
 
     pub(crate) fn name(&self, job: JobKey) -> String {
@@ -159,7 +159,12 @@ impl World {
     /// Returns the trials of a bracket, in order.
     pub(crate) fn of_bracket(&self, bracket: u32) -> Vec<u32> {
         let state = self.state();
-        state.trials.iter().filter(|(_, trial)| trial.bracket == bracket).map(|(number, _)| *number).collect()
+        state
+            .trials
+            .iter()
+            .filter(|(_, trial)| trial.bracket.0 == bracket)
+            .map(|(number, _)| number.0)
+            .collect()
     }
 
     /// Moves the trial's job to `phase`. The first call sets its start time.

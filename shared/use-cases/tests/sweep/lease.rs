@@ -151,7 +151,7 @@ fn a_tuning_that_crashes_the_sweeper_does_not_block_the_others() {
         drop(sweeping);
         world.lock().stalled = false;
     }
-    let job = |id: &str| training_job_name(id, tuning::fact::JobKey { trial: 0, rung: 0, attempt: 1 });
+    let job = |id: &str| training_job_name(id, tuning::fact::JobKey::new(0, 0, 1));
     let states: Vec<&str> = ids.iter().map(|id| world.status(&job(id))).collect();
     assert_eq!(states, ["InProgress", "Stopped", "Stopped"]);
 }

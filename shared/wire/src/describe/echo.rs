@@ -5,6 +5,7 @@
 //! `MaxPendingTimeInSeconds` and `InstanceGroupNames`. It never changes the stored request.
 
 use serde_json::{Map, Value, json};
+use tuning::ids::ChoiceId;
 
 use crate::request::{OBJECTIVE_HYPERPARAMETER, Request};
 
@@ -46,7 +47,7 @@ pub(super) fn definition(request: &Request, tuning_arn: &str) -> Value {
     let tuning_resources = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
     if request.at(&format!("{tuning_resources}.InstanceConfigs")).is_none() {
         shown.remove("HyperParameterTuningResourceConfig");
-        shown.insert("ResourceConfig".to_owned(), Value::Object(request.resource_config(0)));
+        shown.insert("ResourceConfig".to_owned(), Value::Object(request.resource_config(ChoiceId(0))));
     }
     if let Some(output) = member(&mut shown, "OutputDataConfig") {
         output.entry("KmsKeyId").or_insert_with(|| json!(""));

@@ -57,7 +57,6 @@ impl Request {
             created: created_ms,
             seed: self.seed(incarnation),
             strategy: self.defined_strategy()?,
-            rungs: self.defined_rungs(),
             objective: self.objective(),
             space,
             sampler: self.sampler(),
@@ -109,10 +108,7 @@ impl Request {
     /// Bounds the number of epochs if they are counted. Without an epoch pattern, the state keeps every metric line of
     /// the running trials.
     fn check_counted_epochs(definition: &Definition) -> Result<(), RequestError> {
-        let max_resource = match definition.strategy {
-            definition::Strategy::Hyperband { max_resource, .. } => max_resource,
-            definition::Strategy::Random => return Ok(()),
-        };
+        let Some(max_resource) = definition.max_resource() else { return Ok(()) };
         let lines = u64::from(max_resource).saturating_mul(u64::from(definition.limits.max_parallel));
         let most = u64::try_from(MAX_RANKED_LINES).unwrap_or(u64::MAX);
         if definition.epochs.captured || lines <= most {
@@ -135,8 +131,8 @@ impl Request {
         }
         let cents = least.0.div_ceil(10_000);
         let limits = definition.limits_for(definition.job.max_runtime_seconds);
-        let choices = self.instance_choices().into_iter().zip(0_u32..);
-        let dearest = choices.max_by_key(|(_, index)| definition.worst_case_on(limits, *index));
+        let choices = self.instance_choices().into_iter().zip(definition.job.choices());
+        let dearest = choices.max_by_key(|(_, choice)| definition.worst_case(limits, *choice));
         let dearest = dearest.map_or(self.first_choice(), |(choice, _)| choice);
         let message = format!(
             "Invalid MaxCostUsd {cap}: expected at least {}.{:02}, the maximum cost of a single training job ({} x {} \
@@ -152,8 +148,8 @@ impl Request {
 
     /// Returns the error for an unknown price. `needed_by` names what requires the price, for example `MaxCostUsd`.
     pub fn price_unknown(&self, definition: &Definition, needed_by: &str) -> RequestError {
-        let mut choices = self.instance_choices().into_iter().zip(0_u32..);
-        let unknown = choices.find(|(_, index)| definition.job.instances(*index).rate.is_none());
+        let mut choices = self.instance_choices().into_iter().zip(definition.job.choices());
+        let unknown = choices.find(|(_, choice)| definition.job.instances(*choice).rate.is_none());
         let unknown = unknown.map_or(self.first_choice(), |(choice, _)| choice);
         let message = format!(
             "{needed_by} needs the price of instance type '{0}' and of its volume, but the price list lacks at least \
@@ -180,22 +176,14 @@ impl Request {
             .plan()
             .ok_or_else(|| RequestError::field(path, "MaxResource parameter is not provided"))?
             .map_err(|error| RequestError::field(path, &error.to_string()))?;
-        Ok(definition::Strategy::Hyperband {
-            min_resource: hyperband.min_resource,
-            max_resource: plan.max_resource(),
-            eta: plan.eta(),
-        })
-    }
-
-    /// Returns the execution of rungs from `RungExecution` and `Scheduling`.
-    fn defined_rungs(&self) -> definition::RungExecution {
-        match self.rung_execution() {
-            RungExecution::Promote if self.hyperband().is_some() => {
+        let rungs = match self.rung_execution() {
+            RungExecution::Promote => {
                 let scheduling = self.fields.controller.scheduling;
                 definition::RungExecution::Promote(scheduling.unwrap_or(Scheduling::Asynchronous))
             }
-            RungExecution::Promote | RungExecution::Stop => definition::RungExecution::Stop,
-        }
+            RungExecution::Stop => definition::RungExecution::Stop,
+        };
+        Ok(definition::Strategy::Hyperband { plan, rungs })
     }
 
     /// Returns `Sampler`. The default is Sobol for strategy Hyperband and Random for strategy Random.
@@ -210,7 +198,7 @@ impl Request {
     /// every epoch; other jobs may emit their only value at the end.
     fn silence(&self) -> Result<Silence, RequestError> {
         let epochs = match self.defined_strategy()? {
-            definition::Strategy::Hyperband { max_resource, .. } => max_resource,
+            definition::Strategy::Hyperband { plan, .. } => plan.max_resource(),
             definition::Strategy::Random => 1,
         };
         Ok(match self.fields.controller.no_objective_seconds {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tuning::definition::JobLimits;
+use tuning::ids::ChoiceId;
 use tuning::ruling::Launch;
 
 use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request, lift};
@@ -97,13 +98,13 @@ impl Request {
     }
 
     /// Returns `ResourceConfig` from either form in the request, with the instances of choice `index`.
-    pub(crate) fn resource_config(&self, index: u32) -> Map<String, Value> {
+    pub(crate) fn resource_config(&self, choice: ChoiceId) -> Map<String, Value> {
         if let Some(given) = self.object("TrainingJobDefinition.ResourceConfig") {
             return given.clone();
         }
         let mut made = Map::new();
         let choices = self.instance_choices();
-        let chosen = usize::try_from(index).ok().and_then(|index| choices.get(index)).or(choices.last());
+        let chosen = choices.get(choice.index()).or(choices.last());
         if let Some(chosen) = chosen {
             made.insert("InstanceType".to_owned(), json!(chosen.instance_type));
             made.insert("InstanceCount".to_owned(), json!(chosen.count));

@@ -8,7 +8,7 @@ use wire::events::job_state::{JobStateChange, classify, cut_message};
 
 use crate::samples::sample;
 
-const KEY: JobKey = JobKey { trial: 7, rung: 1, attempt: 1 };
+const KEY: JobKey = JobKey::new(7, 1, 1);
 
 fn event(name: &str) -> Value {
     sample(&format!("aws.sagemaker/training-job-state-change.{name}.json"))
@@ -199,7 +199,7 @@ fn long_statuses_fit_the_sort_key_of_a_fact() {
     event["detail"]["TrainingJobStatus"] = word.clone();
     event["detail"]["SecondaryStatus"] = word;
     let change = JobStateChange::parse(&event).unwrap();
-    let job = JobKey { trial: u32::MAX, rung: u32::MAX, attempt: u32::MAX };
+    let job = JobKey::new(u32::MAX, u32::MAX, u32::MAX);
     let row = wire::stored::fact_row("hb1-3fa1c2", &change.to_recorded(job));
     assert!(row.key.sk.len() <= 1_024, "{} bytes", row.key.sk.len());
 }

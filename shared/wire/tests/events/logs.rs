@@ -18,7 +18,7 @@ use wire::events::logs::{
 
 use crate::samples::{bytes, sample};
 
-const KEY: JobKey = JobKey { trial: 7, rung: 1, attempt: 1 };
+const KEY: JobKey = JobKey::new(7, 1, 1);
 const STREAM: &str = "hb1-3fa1c2-7-1-1/algo-1-1789000000";
 
 pub(crate) fn log_event(id: &str, timestamp: i64, message: &str) -> LogEvent {

@@ -180,7 +180,7 @@ fn job(bytes: &mut Bytes<'_>, state: &State) -> JobKey {
     match chosen {
         Some((key, _, _)) if choice < 192 => key,
         Some((key, _, _)) if choice < 224 => JobKey { attempt: key.attempt.wrapping_add(1), ..key },
-        _ => JobKey { trial: u32::from(choice & 7), rung: u32::from(choice >> 3 & 1), attempt: 1 },
+        _ => JobKey::new(u32::from(choice & 7), u32::from(choice >> 3 & 1), 1),
     }
 }
 

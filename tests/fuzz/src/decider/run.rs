@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tuning::definition::Definition;
 use tuning::fact::Recorded;
 use tuning::fold::fold;
+use tuning::ids::TrialId;
 use tuning::invariant;
 use tuning::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP};
 use tuning::ruling::{EndReason, Order, Ruling};
@@ -25,7 +26,7 @@ pub(super) struct Run {
     pub(super) state: State,
     steps: u64,
     actions: BTreeSet<String>,
-    finished: BTreeSet<u32>,
+    finished: BTreeSet<TrialId>,
 }
 
 impl Run {
@@ -152,7 +153,7 @@ impl Run {
         }
         assert!(self.state.is_ended(), "the tuning does not end: {:?}", self.state.status);
         assert_eq!(self.state.ledger.reserved.0, 0, "money is still reserved at the end");
-        let begun: BTreeSet<u32> = (0..self.state.next_trial).collect();
+        let begun: BTreeSet<_> = (0..self.state.next_trial.0).map(TrialId).collect();
         assert_eq!(self.finished, begun, "every trial reaches an end");
         let stored = serde_json::to_vec(&self.state).unwrap_or_default();
         let read = serde_json::from_slice::<State>(&stored).ok();

@@ -123,9 +123,10 @@ pub(crate) struct Reference {
 
 impl Reference {
     pub(crate) fn new(definition: &Definition) -> Self {
-        let (table, eta, max_resource) = match definition.strategy {
-            Strategy::Hyperband { min_resource, max_resource, eta } => {
-                (paper::table(min_resource, max_resource, eta), eta, max_resource)
+        let (table, eta, max_resource) = match &definition.strategy {
+            Strategy::Hyperband { plan, .. } => {
+                let (min, max, eta) = (plan.min_resource(), plan.max_resource(), plan.eta());
+                (paper::table(min, max, eta), eta, max)
             }
             Strategy::Random => (vec![vec![(1, u32::MAX)]], 2, u32::MAX),
         };
@@ -238,7 +239,7 @@ impl Reference {
 
     fn fold_job(&mut self, job: JobKey, fact: &Fact, at: i64) {
         if let Fact::MetricsLogged { lines, .. } = fact {
-            let trial = &mut self.trials[usize::try_from(job.trial).unwrap()];
+            let trial = &mut self.trials[job.trial.index()];
             if trial.finished {
                 return;
             }
@@ -253,7 +254,7 @@ impl Reference {
                     self.best.is_none_or(|(best, _)| if minimize { *value < best } else { *value > best })
                 };
                 if let Some(value) = line.value.filter(improved) {
-                    self.best = Some((value, job.trial));
+                    self.best = Some((value, job.trial.0));
                     self.since_improved = 0;
                 }
             }

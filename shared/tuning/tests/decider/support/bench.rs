@@ -56,7 +56,7 @@ impl Bench {
     fn emit(&mut self, index: usize) {
         let seconds = self.seconds();
         let (job, epochs) = self.running[index];
-        let program = &self.programs[usize::try_from(job.trial).unwrap()];
+        let program = &self.programs[job.trial.index()];
         let Some(value) = program.values.get(epochs).copied() else {
             let end = if program.fails { JobEnd::AlgorithmError } else { JobEnd::Completed };
             self.running.remove(index);
@@ -93,7 +93,7 @@ impl Bench {
     pub(crate) fn epochs(&self) -> Vec<u32> {
         let mut epochs = vec![0; self.programs.len()];
         for job in &self.run.concluded {
-            epochs[usize::try_from(job.job.trial).unwrap()] = job.resource;
+            epochs[job.job.trial.index()] = job.resource;
         }
         epochs
     }

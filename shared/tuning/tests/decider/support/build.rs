@@ -6,6 +6,7 @@ use tuning::definition::{
     Strategy,
 };
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+pub(crate) use tuning::ids::{BracketId, ChoiceId, CohortId, Place, RungId, TrialId};
 use tuning::money::{MicroUsd, Rate};
 
 /// The submission time of every tuning in the tests, in ms since the epoch.
@@ -29,8 +30,7 @@ pub(crate) fn hyperband() -> Definition {
         incarnation: "abc123".to_owned(),
         created: CREATED,
         seed: 7,
-        strategy: Strategy::Hyperband { min_resource: 1, max_resource: 9, eta: 3 },
-        rungs: RungExecution::Stop,
+        strategy: comparing(1, 9, 3),
         objective: Objective::Maximize,
         space: Space::new(vec![parameter("rate", rate), parameter("depth", depth)]).unwrap(),
         sampler: SamplerKind::Random,
@@ -62,6 +62,21 @@ pub(crate) fn hyperband() -> Definition {
     }
 }
 
+/// Returns Hyperband that stops running trials, with these resources and reduction factor.
+pub(crate) fn comparing(min_resource: u32, max_resource: u32, eta: u32) -> Strategy {
+    Strategy::hyperband(min_resource, max_resource, eta, RungExecution::Stop).unwrap()
+}
+
+/// Returns a rung of a round of a bracket.
+pub(crate) fn place(bracket: u32, round: u32, rung: u32) -> Place {
+    Place { cohort: cohort(bracket, round), rung: RungId(rung) }
+}
+
+/// Returns the key of a round of a bracket.
+pub(crate) fn cohort(bracket: u32, round: u32) -> CohortId {
+    CohortId { bracket: BracketId(bracket), round }
+}
+
 /// Like [`hyperband`], with these limits of all jobs and of parallel jobs.
 pub(crate) fn jobs(max_jobs: u32, max_parallel: u32) -> Definition {
     let mut definition = hyperband();
@@ -72,7 +87,13 @@ pub(crate) fn jobs(max_jobs: u32, max_parallel: u32) -> Definition {
 
 /// Changes the definition to promotion: the best trials of a rung get a new job for the next rung.
 pub(crate) fn promoting(definition: Definition, scheduling: Scheduling) -> Definition {
-    Definition { rungs: RungExecution::Promote(scheduling), ..definition }
+    let strategy = match definition.strategy {
+        Strategy::Hyperband { plan, .. } => {
+            Strategy::Hyperband { plan, rungs: RungExecution::Promote(scheduling) }
+        }
+        Strategy::Random => Strategy::Random,
+    };
+    Definition { strategy, ..definition }
 }
 
 /// Like [`jobs`], without early stopping.
@@ -107,12 +128,12 @@ pub(crate) fn job(trial: u32) -> JobKey {
 
 /// Returns the key of an attempt of `trial` at a rung.
 pub(crate) fn at_rung(trial: u32, rung: u32, attempt: u32) -> JobKey {
-    JobKey { trial, rung, attempt }
+    JobKey { trial: TrialId(trial), rung: RungId(rung), attempt }
 }
 
 /// Returns the key of an attempt of `trial`.
 pub(crate) fn attempt(trial: u32, attempt: u32) -> JobKey {
-    JobKey { trial, rung: 0, attempt }
+    at_rung(trial, 0, attempt)
 }
 
 /// Returns the time `seconds` after submission, in ms since the epoch.

@@ -16,7 +16,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             let Launch { resource, on_demand, instances, refit } = launch;
             let to = resource.map_or_else(String::new, |level| format!(" to {level}"));
             let how = if *on_demand { " on demand" } else { "" };
-            let on = if *instances > 0 { format!(" on choice {instances}") } else { String::new() };
+            let on = if instances.0 > 0 { format!(" on choice {instances}") } else { String::new() };
             let purpose = if *refit { " as refit" } else { "" };
             let pool = if limits.keep_alive_seconds > 0 { ", with pool" } else { "" };
             format!("start {job}{to}{how}{on}{purpose}{pool}")

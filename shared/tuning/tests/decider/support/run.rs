@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tuning::definition::Definition;
 use tuning::fact::Recorded;
 use tuning::fold::fold;
+use tuning::ids::TrialId;
 use tuning::invariant;
 use tuning::ledger::Ledger;
 use tuning::money::MicroUsd;
@@ -25,7 +26,7 @@ pub(crate) struct Run {
     /// The size of the largest checked state, in bytes of JSON.
     pub(crate) largest: usize,
     pub(crate) actions: BTreeSet<String>,
-    ended: BTreeSet<u32>,
+    ended: BTreeSet<TrialId>,
     /// One step in `every` is checked against the log, because the check costs time in proportion to the state.
     every: u64,
 }
@@ -165,13 +166,13 @@ impl Run {
         assert_eq!(self.state.ledger.reserved.0, 0, "no money stays reserved");
         let Ledger { spent, granted, overrun, .. } = self.state.ledger;
         assert!(overrun || granted.is_none_or(|granted| granted == spent), "unused money is returned");
-        let begun: BTreeSet<u32> = (0..self.state.next_trial).collect();
+        let begun: BTreeSet<_> = (0..self.state.next_trial.0).map(TrialId).collect();
         assert_eq!(self.ended, begun, "every trial ends");
     }
 
     /// Returns the curve of a live trial: (epoch, value).
     pub(crate) fn curve(&self, trial: u32) -> Vec<(u32, f64)> {
-        let curve = &self.state.trials[&trial].curve;
+        let curve = &self.state.trials[&TrialId(trial)].curve;
         curve.iter().map(|(epoch, value)| (*epoch, value.unwrap_or(f64::NAN))).collect()
     }
 }

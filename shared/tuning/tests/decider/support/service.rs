@@ -1,7 +1,7 @@
 //! The life of one training job in virtual time, as a list of facts.
 
 use search::seed::{Rng, child};
-use tuning::definition::{Definition, JobLimits, Strategy};
+use tuning::definition::{Definition, JobLimits};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine};
 
 /// The probability of each fault, from 0 to 1. The default is a perfect service.
@@ -67,11 +67,11 @@ pub(crate) fn value(trial: u32, epoch: u32) -> f64 {
 ///
 /// Most programs run to their level or to the maximum resource; some run longer.
 pub(crate) fn program_epochs(definition: &Definition, trial: u32, level: Option<u32>) -> u32 {
-    match definition.strategy {
-        Strategy::Hyperband { .. } if level.is_some() && trial % 10 != 3 => level.unwrap(),
-        Strategy::Hyperband { max_resource, .. } if trial % 5 == 3 => max_resource * 2,
-        Strategy::Hyperband { max_resource, .. } => max_resource,
-        Strategy::Random => 3,
+    let Some(plan) = definition.compared() else { return 3 };
+    match level {
+        Some(level) if trial % 10 != 3 => level,
+        _ if trial % 5 == 3 => plan.max_resource() * 2,
+        _ => plan.max_resource(),
     }
 }
 
@@ -84,7 +84,7 @@ impl Life {
         (limits, work): (JobLimits, Work),
         now: i64,
     ) -> Self {
-        let draws = child(faults.seed, "life", u64::from(key.trial) * 1_000 + u64::from(key.attempt));
+        let draws = child(faults.seed, "life", u64::from(key.trial.0) * 1_000 + u64::from(key.attempt));
         let mut rng = Rng::new(draws);
         let mut life = Self {
             started: None,
@@ -122,7 +122,7 @@ impl Life {
         rng: &mut Rng,
         ends: i64,
     ) -> (JobEnd, i64) {
-        let seconds = 5 + i64::from(key.trial % 7);
+        let seconds = 5 + i64::from(key.trial.0 % 7);
         let mut now = self.started.unwrap_or(ends) + 5_000;
         let (mut stream, mut done, mut line) = (0, work.from, 0);
         while done < work.to {
@@ -139,7 +139,7 @@ impl Life {
                 id: format!("{line:05}"),
                 at: now,
                 index: Some(u64::from(index)),
-                value: (!diverged).then(|| value(key.trial, done)),
+                value: (!diverged).then(|| value(key.trial.0, done)),
             };
             let name = format!("{key}/{stream}");
             self.happens.push((now, Fact::MetricsLogged { job: key, stream: name, lines: vec![metric] }));

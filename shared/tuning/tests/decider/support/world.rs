@@ -9,6 +9,7 @@ use search::seed::{Rng, child};
 use tuning::decide::deadline;
 use tuning::definition::{Definition, JobLimits};
 use tuning::fact::{Fact, JobEnd, JobKey, Recorded};
+use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
 use tuning::pool::Retained;
 use tuning::ruling::{Order, Ruling};
@@ -197,7 +198,7 @@ impl World {
             return self.happened(Fact::StartRefused { job, message: "no such role".to_owned() }, self.now);
         }
         let definition = &self.run.definition;
-        let to = program_epochs(definition, job.trial, level);
+        let to = program_epochs(definition, job.trial.0, level);
         let work = Work { from: level.map_or(0, |_| self.checkpoint(job.trial)), to };
         let life = Life::new(&self.run.definition, &self.faults, job, (limits, work), self.now);
         if let Some(started) = life.started {
@@ -215,7 +216,7 @@ impl World {
     }
 
     /// Returns the epochs in the checkpoint of a trial; a lost checkpoint has fewer.
-    fn checkpoint(&mut self, trial: u32) -> u32 {
+    fn checkpoint(&mut self, trial: TrialId) -> u32 {
         let of_trial = self.lives.iter().filter(|(key, _)| key.trial == trial);
         let saved = of_trial.flat_map(|(_, life)| {
             life.checkpoints.iter().filter(|(at, _)| *at <= life.end_at).map(|(_, done)| *done)
@@ -271,7 +272,7 @@ impl World {
                 if self.rng.next_f64() < self.faults.deferred {
                     at += 60_000;
                     let reason = "throttled".to_owned();
-                    let limited = self.run.definition.job.choices() > 1 && self.rng.next_f64() < 0.5;
+                    let limited = self.run.definition.job.choices().count() > 1 && self.rng.next_f64() < 0.5;
                     self.happened(
                         Fact::ActionDeferred { job: *job, not_before: at, reason, quota_exceeded: limited },
                         self.now,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tuning::definition::JobLimits;
+use tuning::ids::ChoiceId;
 use tuning::ruling::Launch;
 
 use super::super::{PriceAnswer, Request, TrainingJob};
@@ -212,7 +213,7 @@ fn the_launch_selects_the_instances_and_on_demand() {
         json!({"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 20})
     );
     assert_eq!(first["EnableManagedSpotTraining"], true);
-    let second = made(Launch { on_demand: true, instances: 1, ..Launch::default() }, None);
+    let second = made(Launch { on_demand: true, instances: ChoiceId(1), ..Launch::default() }, None);
     assert_eq!(
         second["ResourceConfig"],
         json!({"InstanceType": "ml.c5.xlarge", "InstanceCount": 4, "VolumeSizeInGB": 20})
@@ -224,8 +225,9 @@ fn the_launch_selects_the_instances_and_on_demand() {
         volume_kilo_gib_hour: Some(0),
     };
     let shape = several.definition(0, "3fa1c2", &prices).unwrap().job;
-    assert_eq!((shape.instances(0).count, shape.instances(1).count, shape.choices()), (2, 4, 2));
-    assert!(shape.instances(0).rate.is_some() && shape.instances(1).rate.is_none());
+    let choices: Vec<_> = shape.choices().map(|choice| shape.instances(choice)).collect();
+    assert_eq!(choices.iter().map(|instances| instances.count).collect::<Vec<_>>(), [2, 4]);
+    assert!(choices[0].rate.is_some() && choices[1].rate.is_none());
     let mut capped = several.body().clone();
     capped["Controller"]["MaxCostUsd"] = json!(100);
     let refused = Request::check(capped).unwrap().definition(0, "3fa1c2", &prices).unwrap_err();

@@ -50,7 +50,7 @@ impl Reference {
         if trial.finished || trial.out || level >= self.max_resource || self.phase != Phase::Active {
             return None;
         }
-        let mut live = self.entries.iter().filter(|entry| entry.job.trial == number && !entry.concluded);
+        let mut live = self.entries.iter().filter(|entry| entry.job.trial.0 == number && !entry.concluded);
         let completed = live.any(|entry| entry.is_closed() && entry.end == Some(JobEnd::Completed));
         let above = trial.curve.iter().find(|(epoch, _)| **epoch >= level);
         above.or(trial.curve.iter().next_back().filter(|_| completed)).map(|(epoch, value)| (*epoch, *value))
@@ -65,14 +65,14 @@ impl Reference {
 
     /// Returns whether a running job must be stopped.
     fn must_stop(&self, job: JobKey) -> bool {
-        let trial = &self.trials[usize::try_from(job.trial).unwrap()];
+        let trial = &self.trials[job.trial.index()];
         let ending = matches!(self.phase, Phase::Ending(_));
         trial.out || trial.resource() >= self.max_resource || ending
     }
 
     /// Returns whether an ended job must be followed by another attempt.
     fn must_retry(&self, entry: &Entry) -> bool {
-        let trial = &self.trials[usize::try_from(entry.job.trial).unwrap()];
+        let trial = &self.trials[entry.job.trial.index()];
         let transient = [JobEnd::CapacityError, JobEnd::ServiceError, JobEnd::MaxWait];
         self.phase == Phase::Active
             && !entry.void
@@ -85,7 +85,7 @@ impl Reference {
 
     /// Returns whether a trial must wait for another attempt because its job was cancelled for a quota.
     fn must_wait_for_quota(&self, entry: &Entry) -> bool {
-        let trial = &self.trials[usize::try_from(entry.job.trial).unwrap()];
+        let trial = &self.trials[entry.job.trial.index()];
         let ended_by_itself = matches!(entry.end, None | Some(JobEnd::Completed | JobEnd::AlgorithmError));
         let stopped = !ended_by_itself && trial.resource() < self.max_resource;
         self.phase == Phase::Active && entry.stopped_for_quota && !entry.refused && (entry.void || stopped)
@@ -160,22 +160,22 @@ impl Reference {
                 panic!("these tunings stop trials at rungs and promote none: {ruling:?}")
             }
             Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } => {
-                let place = (usize::try_from(*bracket).unwrap(), usize::try_from(*rung).unwrap());
-                assert_eq!(self.due(*trial), Some((*resource, *value)), "{ruling:?}");
+                let place = (bracket.index(), rung.index());
+                assert_eq!(self.due(trial.0), Some((*resource, *value)), "{ruling:?}");
                 assert_eq!(self.table[place.0][place.1].1, *level);
-                self.judged(*trial, place, *value, *verdict);
+                self.judged(trial.0, place, *value, *verdict);
             }
             Ruling::Order(Order::StartOrdered { job, bracket, reservation, .. }) => {
                 assert!(self.can_start(now), "{ruling:?}");
                 assert_eq!(reservation.0, RESERVED);
-                self.started(*job, usize::try_from(*bracket).unwrap(), now);
+                self.started(*job, bracket.index(), now);
             }
             Ruling::Order(Order::StopOrdered { job, why }) => {
                 let quota = *why == StopWhy::Quota;
                 let due = if quota { self.must_cancel(*job, now) } else { self.must_stop(*job) };
                 assert!(self.may_run().contains(job) && due, "{ruling:?}");
                 self.entry(*job).unwrap().stopped_for_quota = quota;
-                self.trials[usize::try_from(job.trial).unwrap()].out = true;
+                self.trials[job.trial.index()].out = true;
                 self.entry(*job).unwrap().stop_ordered = true;
             }
             Ruling::Order(Order::BillOrdered { job }) => {
@@ -192,7 +192,7 @@ impl Reference {
                 self.entry(*job).unwrap().bill = Some(RESERVED);
             }
             Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, *not_before, now),
-            Ruling::TrialFinished { job, trial, how } => self.finished(*job, *trial, how),
+            Ruling::TrialFinished { job, trial, how } => self.finished(*job, trial.0, how),
             Ruling::Order(Order::OverrunSeen) => {
                 assert!(self.overrun() && !self.overrun_published);
                 self.overrun_published = true;
@@ -231,7 +231,7 @@ impl Reference {
     #[track_caller]
     fn retried(&mut self, job: JobKey, why: RetryWhy, not_before: i64, now: i64) {
         let entry = self.conclude(job);
-        let trial = usize::try_from(job.trial).unwrap();
+        let trial = job.trial.index();
         if why == RetryWhy::Quota {
             assert!(self.must_wait_for_quota(&entry) && not_before == now, "{entry:?}");
             self.trials[trial].out = false;
@@ -272,7 +272,7 @@ impl Reference {
 
     #[track_caller]
     fn started(&mut self, job: JobKey, bracket: usize, now: i64) {
-        let number = usize::try_from(job.trial).unwrap();
+        let number = job.trial.index();
         if number == self.trials.len() {
             // The bracket with the smallest share of its plan is next. The first of equal brackets wins.
             let joined = |index: usize| self.trials.iter().filter(|trial| trial.bracket == index).count() + 1;
@@ -283,7 +283,7 @@ impl Reference {
             self.trials.push(Trial { bracket, ..Trial::default() });
         }
         let trial = &mut self.trials[number];
-        assert!(job.attempt == trial.attempts + 1 && job.rung == 0 && bracket == trial.bracket, "{job}");
+        assert!(job.attempt == trial.attempts + 1 && job.rung.0 == 0 && bracket == trial.bracket, "{job}");
         let waited = trial.waits_until.take();
         assert!(job.attempt == 1 || waited.is_some_and(|until| until <= now), "{job}");
         assert!(!trial.finished && !trial.out, "{job}");

@@ -1,0 +1,73 @@
+//! Quotes: the limits under which a job would start now, on which instances, and the most that it can cost.
+
+use crate::decide::spot;
+use crate::definition::{Definition, JobLimits};
+use crate::ids::{BracketId, ChoiceId, RungId};
+use crate::money::MicroUsd;
+use crate::runtime::{epochs_of, runtime_seconds};
+use crate::state::{State, Trial};
+
+/// What a job would get if it started now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quote {
+    /// The limits to send.
+    pub(crate) limits: JobLimits,
+    /// The instances.
+    pub(crate) instances: ChoiceId,
+    /// The most that the job can cost; 0 for an unknown price, which no capped tuning has.
+    pub(crate) worst_case: MicroUsd,
+}
+
+impl Quote {
+    /// Quotes a job with these limits, on the instances that are asked next.
+    pub(crate) fn with(definition: &Definition, state: &State, limits: JobLimits) -> Self {
+        let instances = spot::choice(definition, state);
+        let worst_case = definition.worst_case(limits, instances).unwrap_or(MicroUsd::ZERO);
+        Self { limits, instances, worst_case }
+    }
+
+    /// Quotes a job that trains `epochs` epochs.
+    pub(crate) fn of_epochs(definition: &Definition, state: &State, epochs: u32) -> Self {
+        let seconds = runtime_seconds(definition, state, epochs);
+        Self::with(definition, state, definition.limits_for(seconds))
+    }
+
+    /// Quotes the longest job of the tuning.
+    pub(crate) fn of_longest(definition: &Definition, state: &State) -> Self {
+        Self::of_epochs(definition, state, definition.plan().max_resource())
+    }
+
+    /// Quotes the job for a rung of a bracket.
+    pub(crate) fn of_rung(definition: &Definition, state: &State, bracket: BracketId, rung: RungId) -> Self {
+        Self::of_epochs(definition, state, epochs_of(definition, bracket, rung))
+    }
+
+    /// Quotes the next attempt of a trial.
+    pub(crate) fn of_next_attempt(definition: &Definition, state: &State, trial: &Trial) -> Self {
+        let epochs =
+            trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, trial.start_rung(definition)));
+        Self::of_attempt(definition, state, trial, epochs, trial.on_demand)
+    }
+
+    /// Quotes the attempt on demand that replaces a spot job of the trial for `rung`.
+    pub(crate) fn of_fallback(definition: &Definition, state: &State, trial: &Trial, rung: RungId) -> Self {
+        Self::of_attempt(definition, state, trial, epochs_of(definition, trial.bracket, rung), true)
+    }
+
+    fn of_attempt(
+        definition: &Definition,
+        state: &State,
+        trial: &Trial,
+        epochs: u32,
+        on_demand: bool,
+    ) -> Self {
+        let seconds = if trial.full_limit {
+            definition.job.max_runtime_seconds
+        } else {
+            runtime_seconds(definition, state, epochs)
+        };
+        let limits =
+            if on_demand { definition.limits_on_demand(seconds) } else { definition.limits_for(seconds) };
+        Self::with(definition, state, limits)
+    }
+}
