@@ -2,13 +2,12 @@
 
 use search::Configuration;
 use tuning::definition::Definition;
-use tuning::fact::JobKey;
-use tuning::ids::{RungId, TrialId};
 use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
+use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd};
 use tuning::state::Incumbent;
 use tuning::summary::JobSummary;
 use use_cases::describe::stop_word;
+use use_cases::words;
 
 use crate::follow::What;
 use crate::text::{clean, maybe, short, usd, value};
@@ -52,33 +51,30 @@ fn improved(best: &Incumbent) -> String {
     format!("best so far {} (trial {trial}, epoch {resource})", value(*best))
 }
 
-/// A job whose bill never arrived.
-fn settled_in_full(job: JobKey, amount: MicroUsd) -> String {
-    let amount = usd(amount);
-    format!(
-        "trial {}: its bill never arrived, so its whole reservation ({amount}) counts as spent",
-        job.trial
-    )
-}
-
-/// The end of a job's warm pool.
-fn pool_closed(definition: &Definition, job: JobKey, seconds: Option<u64>, amount: MicroUsd) -> String {
-    let seconds = seconds.map_or_else(|| "an unknown time".to_owned(), |seconds| format!("{seconds} s"));
-    let amount = definition.job.rate.map(|_| format!(" ({})", usd(amount))).unwrap_or_default();
-    format!("trial {}: the instances of job {job} stayed in the warm pool for {seconds}{amount}", job.trial)
-}
-
 /// Returns the line for a decision. `None` for internal decisions.
 fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) -> Option<String> {
     Some(match ruling {
-        Ruling::TrialJudged { .. } => judged(ruling)?,
-        Ruling::RungReached { .. } => format!("{}{}", reached(ruling)?, billed(definition, job)),
-        Ruling::TrialPromoted { .. } => promoted(definition, ruling)?,
-        Ruling::ResourceRepeated { job, had, from } => repeated(*job, *had, *from),
+        Ruling::TrialJudged { trial, rung, level, resource, value, verdict, .. } => {
+            let place = words::place(*rung, *level, *resource);
+            let rule = words::rule(*verdict, value.is_some());
+            format!("trial {trial}: {place}: {}, {rule}", number(*value))
+        }
+        Ruling::RungReached { trial, rung, level, resource, value, .. } => {
+            let waits = words::waits(*rung, *level, *resource);
+            format!("trial {trial}: {waits}: {}{}", number(*value), billed(definition, job))
+        }
+        Ruling::TrialPromoted { trial, rung, level, value, verdict, .. } => {
+            let promoted = words::promoted(*rung, *level);
+            format!("trial {trial}: {promoted}: {}, {}", number(*value), words::promotion_rule(*verdict))
+        }
+        Ruling::ResourceRepeated { job, had, from } => {
+            format!("trial {}: {}", job.trial, words::repeated(*had, *from))
+        }
         Ruling::Order(Order::StartOrdered { .. }) => started(definition, ruling)?,
-        Ruling::Order(Order::StopOrdered { job, why }) => stopped(job.trial, *why)?,
         Ruling::Order(
-            Order::BillOrdered { .. }
+            // The comparison at the rung has its own line.
+            Order::StopOrdered { why: StopWhy::Rung { .. }, .. }
+            | Order::BillOrdered { .. }
             | Order::LogReadOrdered { .. }
             | Order::LookOrdered { .. }
             | Order::PoolReadOrdered { .. }
@@ -86,67 +82,36 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
             | Order::GrantOrdered { .. }
             | Order::ReturnOrdered { .. },
         ) => return None,
-        Ruling::Order(Order::CapReached { percent: 100 }) => {
-            "the rest of the cost cap is too small for another job".to_owned()
+        Ruling::Order(Order::StopOrdered { job, why }) => {
+            format!("trial {}: {}", job.trial, words::stop(*why))
         }
-        Ruling::Order(Order::CapReached { percent }) => format!("{percent} % of the cost cap is spent"),
-        Ruling::Order(Order::MonthCapReached { month, percent }) => {
-            format!("{percent} % of the stack's cap for {month} is granted")
+        Ruling::Order(Order::CapReached { percent }) => words::cap_reached(*percent),
+        Ruling::Order(Order::MonthCapReached { month, percent }) => words::month_cap_reached(month, *percent),
+        Ruling::SettledInFull { job, amount } => {
+            format!("trial {}: {}", job.trial, words::settled(definition, *amount))
         }
-        Ruling::SettledInFull { job, amount } => settled_in_full(*job, *amount),
-        Ruling::PoolClosed { job, seconds, amount } => pool_closed(definition, *job, *seconds, *amount),
-        Ruling::AttemptAwaited { job: key, why, .. } => {
-            let why = match why {
-                RetryWhy::Capacity => "no capacity",
-                RetryWhy::NextInstances => "no capacity, the next attempt uses other instances",
-                RetryWhy::Quota => "blocked by a quota",
-                RetryWhy::OnDemand => "no spot capacity, the next attempt uses on-demand instances",
-                RetryWhy::MaxWait => "no spot capacity within the waiting time",
-                RetryWhy::ServiceError => "error of the training service",
-                RetryWhy::RuntimeCutTooShort => "the adaptive time limit was too short",
-            };
+        Ruling::PoolClosed { job, seconds, amount } => {
+            format!("trial {}: job {job}: {}", job.trial, words::kept(definition, *seconds, *amount))
+        }
+        Ruling::AttemptAwaited { job: key, why, not_before } => {
             let message = job.and_then(|job| job.message.as_deref());
-            let message = message.map(|message| format!(" ({})", short(message, MESSAGE_CHARACTERS)));
-            format!(
-                "trial {}: {why}{}; retrying{}",
-                key.trial,
-                message.unwrap_or_default(),
-                billed(definition, job)
-            )
+            let message = message.map(|message| short(message, MESSAGE_CHARACTERS));
+            let awaited = words::awaited(*why, *not_before, message.as_deref());
+            format!("trial {}: {awaited}{}", key.trial, billed(definition, job))
         }
-        Ruling::TrialFinished { trial, how: TrialEnd::Stopped(why), job: None }
+        Ruling::TrialFinished { trial, how: TrialEnd::Stopped(StopWhy::Rung { rung }), job: None }
             if definition.promotes().is_some() =>
         {
-            format!("trial {trial}: ended{}", not_promoted(*why))
+            format!("trial {trial} is over: {}", words::not_promoted(*rung))
         }
         Ruling::TrialFinished { trial, how, .. } => {
-            format!("trial {trial}: {}{}{}", finished(how), values(job), billed(definition, job))
+            let end = short(&words::end(how), MESSAGE_CHARACTERS);
+            format!("trial {trial} is over: {end}{}{}", values(job), billed(definition, job))
         }
-        Ruling::Order(Order::OverrunSeen) => {
-            "a bill exceeded the maximum cost of its job: no more jobs start".to_owned()
-        }
-        Ruling::TuningEnding { why } => format!("no more jobs: {}", end_reason(why)),
-        Ruling::Order(Order::TuningEnded { why }) => format!("the tuning has ended: {}", end_reason(why)),
+        Ruling::Order(Order::OverrunSeen) => words::OVERRUN.to_owned(),
+        Ruling::TuningEnding { why } => format!("no more jobs: {}", why.message()),
+        Ruling::Order(Order::TuningEnded { why }) => format!("the tuning has ended: {}", why.message()),
     })
-}
-
-/// Returns why the job of a trial is stopped. `None` for a rung, which has its own line.
-fn stopped(trial: TrialId, why: StopWhy) -> Option<String> {
-    let why = match why {
-        StopWhy::Rung { .. } => return None,
-        StopWhy::PastLevel { level } => format!("trained beyond the {level} epochs of its rung, stopping"),
-        StopWhy::NextInstances => "blocked by a quota, the next attempt uses other instances".to_owned(),
-        StopWhy::Quota => "blocked by a quota for too long, its job is canceled".to_owned(),
-        StopWhy::Interruptions { count } => {
-            format!("interrupted {count} times, the next attempt uses on-demand instances")
-        }
-        StopWhy::MaxResource => "reached its last epoch, stopping".to_owned(),
-        StopWhy::TuningEnding => "stopping because the tuning ends".to_owned(),
-        StopWhy::NoObjective { seconds } => {
-            format!("no objective value for {seconds} s, stopping")
-        }
-    };
-    Some(format!("trial {trial}: {why}"))
 }
 
 fn started(definition: &Definition, ruling: &Ruling) -> Option<String> {
@@ -168,81 +133,8 @@ fn started(definition: &Definition, ruling: &Ruling) -> Option<String> {
     Some(format!("trial {}: {what}{place}{how}{to}{worst}: {}", job.trial, rounded(configuration)))
 }
 
-fn judged(ruling: &Ruling) -> Option<String> {
-    let Ruling::TrialJudged { trial, rung, level, resource, value, verdict, .. } = ruling else {
-        return None;
-    };
-    let fate = if verdict.continues { "continues" } else { "stopped" };
-    let place = rung_at(*rung, *level, *resource);
-    Some(format!("trial {trial}: {place}: {} {}: {fate}", number(*value), ranked(verdict)))
-}
-
-fn reached(ruling: &Ruling) -> Option<String> {
-    let Ruling::RungReached { trial, rung, level, resource, value, .. } = ruling else { return None };
-    Some(format!("trial {trial}: {}: {}, waits", rung_at(*rung, *level, *resource), number(*value)))
-}
-
-fn promoted(definition: &Definition, ruling: &Ruling) -> Option<String> {
-    let Ruling::TrialPromoted { trial, bracket, rung, level, value, verdict, .. } = ruling else {
-        return None;
-    };
-    let here = definition.level(*bracket, *rung);
-    let place = rung_at(*rung, here, here);
-    Some(format!("trial {trial}: {place}: {} {}: promoted to epoch {level}", number(*value), ranked(verdict)))
-}
-
-fn repeated(job: JobKey, had: u32, from: u32) -> String {
-    let start = if from == 0 { "at the beginning".to_owned() } else { format!("after epoch {from}") };
-    format!(
-        "trial {}: did not continue from its checkpoint: restarted {start} although it had {had} epochs",
-        job.trial
-    )
-}
-
-fn rung_at(rung: RungId, level: u32, resource: u32) -> String {
-    let late = if resource == level { String::new() } else { format!(" (reached epoch {resource})") };
-    format!("rung {rung} at epoch {level}{late}")
-}
-
-fn ranked(verdict: &Verdict) -> String {
-    let Verdict { rank, seen, allowed, .. } = verdict;
-    format!("rank {} of {seen}, best {allowed} continue", rank.saturating_add(1))
-}
-
 fn number(reached: Option<f64>) -> String {
     reached.map_or_else(|| "not a number".to_owned(), value)
-}
-
-/// Returns why a trial that waited for promotion gets no further job.
-fn not_promoted(why: StopWhy) -> String {
-    match why {
-        StopWhy::Rung { rung } => format!(", not promoted from rung {rung}"),
-        StopWhy::TuningEnding => " with the tuning, while waiting for promotion".to_owned(),
-        StopWhy::MaxResource => " at its last epoch".to_owned(),
-        StopWhy::PastLevel { .. } => ", trained beyond its level".to_owned(),
-        StopWhy::NextInstances | StopWhy::Quota => ", its job was blocked by a quota".to_owned(),
-        StopWhy::Interruptions { .. } => ", interrupted too often".to_owned(),
-        StopWhy::NoObjective { .. } => ", no objective value".to_owned(),
-    }
-}
-
-fn finished(how: &TrialEnd) -> String {
-    match how {
-        TrialEnd::Completed => "completed".to_owned(),
-        TrialEnd::Stopped(StopWhy::Rung { rung }) => format!("ended, stopped at rung {rung}"),
-        TrialEnd::Stopped(StopWhy::PastLevel { .. }) => "ended, stopped beyond its level".to_owned(),
-        TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota) => {
-            "ended, its job was blocked by a quota".to_owned()
-        }
-        TrialEnd::Stopped(StopWhy::Interruptions { .. }) => "ended, interrupted too often".to_owned(),
-        TrialEnd::Stopped(StopWhy::MaxResource) => "ended at its last epoch".to_owned(),
-        TrialEnd::Stopped(StopWhy::TuningEnding) => "ended with the tuning".to_owned(),
-        TrialEnd::Stopped(StopWhy::NoObjective { .. }) => "ended, no objective value".to_owned(),
-        TrialEnd::StoppedOutside => "ended, stopped by another user or program".to_owned(),
-        TrialEnd::MaxRuntime => "ended at its time limit".to_owned(),
-        TrialEnd::Failed(message) => format!("failed: {}", short(message, MESSAGE_CHARACTERS)),
-        TrialEnd::NeverStarted => "canceled before it started".to_owned(),
-    }
 }
 
 fn values(job: Option<&JobSummary>) -> String {
@@ -252,10 +144,8 @@ fn values(job: Option<&JobSummary>) -> String {
 
 fn billed(definition: &Definition, job: Option<&JobSummary>) -> String {
     let Some(job) = job else { return String::new() };
-    let seconds = job.billable_seconds.map(|seconds| format!(", {seconds} s billed"));
     // Without a price, the cost is unknown.
-    let cost = job.cost.filter(|_| definition.job.rate.is_some()).map(|cost| format!(", {}", usd(cost)));
-    format!("{}{}", seconds.unwrap_or_default(), cost.unwrap_or_default())
+    words::billed(job.billable_seconds, job.cost.filter(|_| definition.job.rate.is_some()))
 }
 
 /// Returns the hyperparameters on one line.
@@ -278,28 +168,12 @@ fn pairs(configuration: &Configuration, text: impl Fn(&str) -> String) -> String
     pairs.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns why a tuning ends.
-pub(crate) fn end_reason(why: &EndReason) -> String {
-    let message = match why {
-        EndReason::Failed(message) => Some(message.as_str()),
-        _ => None,
-    };
-    end_words(why.word(), message)
-}
-
-/// Like [`end_reason`], but takes the value of `Controller.EndReason` and the message of a failure.
+/// Returns why a tuning ends, from the value of `Controller.EndReason` and the message of a failure.
 pub(crate) fn end_words(word: &str, message: Option<&str>) -> String {
-    match word {
-        "CostCap" => "no other job fits the cost cap",
-        "MaxJobs" => "all training jobs were launched",
-        "Target" => "the target value was reached",
-        "NotImproving" => "the last trials did not improve the best value",
-        "MaxRuntime" => "the time limit was reached",
-        "Stopped" => "it was stopped",
-        "Failed" => return message.unwrap_or("the reason is unknown").trim().to_owned(),
-        other => other,
+    match serde_json::from_value::<EndReason>(word.into()) {
+        Ok(reason) => reason.message().to_owned(),
+        Err(_) => message.unwrap_or(word).trim().to_owned(),
     }
-    .to_owned()
 }
 
 /// Returns what stopped a job, and whether it ignored its checkpoint, in a few words for a table.

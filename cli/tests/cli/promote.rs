@@ -43,11 +43,13 @@ fn promotions_appear_in_all_outputs() {
     let ran = world.run(&[]).with_code(0);
     assert!(ran.err.starts_with("t: up to 22 training jobs, 2 in parallel\n"), "{}", ran.err);
     assert_eq!(count(&ran.err, " job started in bracket "), 17, "{}", ran.err);
-    assert_eq!(count(&ran.err, ", waits, "), 9 + 3 + 5, "{}", ran.err);
-    assert_eq!(count(&ran.err, "best 3 continue: promoted to epoch 3"), 3, "{}", ran.err);
-    assert_eq!(count(&ran.err, "best 1 continue: promoted to epoch 9"), 2, "{}", ran.err);
+    assert_eq!(count(&ran.err, " and waits for a promotion: "), 9 + 3 + 5, "{}", ran.err);
+    assert_eq!(count(&ran.err, " promoted from rung 0 to train to epoch 3: "), 3, "{}", ran.err);
+    assert_eq!(count(&ran.err, "; the best 3 may all continue"), 3, "{}", ran.err);
+    assert_eq!(count(&ran.err, " to train to epoch 9: "), 2, "{}", ran.err);
+    assert_eq!(count(&ran.err, "; the best 1 may continue"), 2, "{}", ran.err);
     assert_eq!(count(&ran.err, ": job 2 started in bracket 0, to epoch 3, at most $"), 3, "{}", ran.err);
-    assert_eq!(count(&ran.err, ": ended, not promoted from rung "), 12, "{}", ran.err);
+    assert_eq!(count(&ran.err, " is over: not promoted from rung "), 12, "{}", ran.err);
     assert!(ran.out.contains("trials     17: 5 trained to epoch 9, 12 ended earlier\n"), "{}", ran.out);
     assert!(ran.out.contains("jobs       22: 22 ran to the end\n"), "{}", ran.out);
     assert!(ran.out.contains("epochs     69 (153 without early stopping)\n"), "{}", ran.out);
@@ -62,7 +64,7 @@ fn promotions_appear_in_all_outputs() {
     for part in [
         "<th scope=\"col\">waiting</th>",
         ">to epoch</button>",
-        "promoted to epoch 9",
+        "to train to epoch 9: ",
         "the best ones are promoted",
     ] {
         assert!(page.contains(part), "{part}");
@@ -140,7 +142,7 @@ fn promotions_are_explained_with_their_numbers() {
         rest = after;
     }
     assert_eq!(second[&trial], 1);
-    assert!(!shown.contains("did not go on from the trial's checkpoint"), "{shown}");
+    assert!(!shown.contains("did not resume from the trial's checkpoint"), "{shown}");
 
     let (left_out, rank) = first.iter().find(|(_, rank)| **rank > 3).unwrap();
     let shown = world.hyperband(&["explain", "t", &left_out.to_string()]).with_code(0).out;
@@ -161,7 +163,8 @@ fn a_program_that_ignores_its_checkpoint_is_reported() {
     assert_eq!(
         count(
             &ran.err,
-            ": did not continue from its checkpoint: restarted at the beginning although it had 3 epochs"
+            ": the training job did not resume from the trial's checkpoint: it started at epoch 0 although the trial \
+             had reached epoch 3, "
         ),
         2,
         "{}",

@@ -102,7 +102,7 @@ fn tuning_events_are_logged_with_their_step() {
         (
             vec![Ruling::Order(Order::OverrunSeen)],
             "ERROR",
-            "a bill exceeds its job's worst case",
+            "a bill exceeds its job's worst case: no more jobs start",
             vec!["BudgetOverruns"],
         ),
         (

@@ -376,6 +376,19 @@ impl EndReason {
             Self::Failed(_) => "Failed",
         }
     }
+
+    /// Returns the reason as a phrase for people.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::CostCap => "no other job fits the cost cap",
+            Self::MaxJobs => "all training jobs were launched",
+            Self::Target => "the target value was reached",
+            Self::NotImproving => "the last trials did not improve the best value",
+            Self::MaxRuntime => "the time limit was reached",
+            Self::Stopped => "it was stopped",
+            Self::Failed(message) => message.trim(),
+        }
+    }
 }
 
 impl From<Order> for Ruling {

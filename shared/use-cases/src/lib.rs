@@ -24,3 +24,4 @@ pub mod replay;
 pub mod store;
 pub mod submit;
 pub mod sweep;
+pub mod words;

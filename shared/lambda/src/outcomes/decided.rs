@@ -10,6 +10,7 @@ use tuning::fact::Fact;
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd};
 use tuning::step::Step;
 use use_cases::decide::Decided;
+use use_cases::words;
 
 use super::{bad_records, not_done};
 
@@ -47,15 +48,15 @@ fn report_step(step: &Step, id: &str, now: i64, report: &mut Report) {
             }
             Ruling::Order(Order::CapReached { percent }) => {
                 report.add(CAP_NOTICES, 1_u64);
-                report.log(entry(Entry::warn(&format!("{percent} % of the tuning's cap is spent"))));
+                report.log(entry(Entry::warn(&words::cap_reached(*percent))));
             }
             Ruling::Order(Order::MonthCapReached { month, percent }) => {
                 report.add(CAP_NOTICES, 1_u64);
-                report.log(entry(Entry::warn(&format!("{percent} % of the cap of {month} is granted"))));
+                report.log(entry(Entry::warn(&words::month_cap_reached(month, *percent))));
             }
             Ruling::Order(Order::OverrunSeen) => {
                 report.add(BUDGET_OVERRUNS, 1_u64);
-                report.log(entry(Entry::error("a bill exceeds its job's worst case")));
+                report.log(entry(Entry::error(words::OVERRUN)));
             }
             Ruling::Order(Order::TuningEnded { why }) => {
                 let failed = matches!(why, EndReason::Failed(_));

@@ -4,10 +4,13 @@ use tuning::definition::{Definition, JobLimits, Objective};
 use tuning::fact::JobKey;
 use tuning::ids::RungId;
 use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, RetryWhy, StopWhy, TrialEnd, Verdict};
+use tuning::ruling::{EndReason, RetryWhy, StopWhy, TrialEnd};
 use tuning::state::{State, Status, Trial};
 use wire::events::timestamp::format_utc;
-use wire::explain::{Compared, Comparison, EpochValue, ExplainedJob};
+use wire::explain::{Comparison, EpochValue, ExplainedJob};
+
+use crate::words;
+pub(super) use crate::words::{kept, promotion_rule, repeated, rule, settled};
 
 pub(super) const BILL_ORDERED: &str =
     "the training job has ended: the controller reads its bill and the rest of its log";
@@ -68,118 +71,50 @@ pub(super) fn interrupted(times: u32) -> String {
     format!("the training service interrupted its instances (interruption {times})")
 }
 
-/// The rule of a rung, with its numbers.
-pub(super) fn rule(verdict: Verdict, is_number: bool) -> String {
-    let Verdict { rank, seen, allowed, continues } = verdict;
-    let place = rank.saturating_add(1);
-    let result = if continues { "so it continued" } else { "so it was stopped" };
-    let verb = if allowed == 1 { "continues" } else { "continue" };
-    let share = format!("rank {place} of {seen} arrived trials; the best {allowed} of {seen} {verb}");
-    if is_number {
-        format!("{share}, {result}")
-    } else {
-        format!("{share}, but a trial without a numeric value never does, {result}")
-    }
-}
-
 /// The trial was compared at a rung.
 pub(super) fn judged(compared: &Comparison) -> String {
     let Comparison { rung, level, epoch, rule, .. } = compared;
-    let seen = match compared.compared {
-        Compared::AtLevel => String::new(),
-        Compared::Late => {
-            format!(" (by its value of epoch {epoch}, the first one that arrived at or after the level)")
-        }
-        Compared::LastBeforeEnd => {
-            format!(" (by its last value, of epoch {epoch}, because its program had ended)")
-        }
-    };
-    format!("rung {rung} at epoch {level}{seen}: {rule}")
-}
-
-/// The rule of a promotion, with its numbers.
-pub(super) fn promotion_rule(verdict: Verdict) -> String {
-    let Verdict { rank, seen, allowed, .. } = verdict;
-    let may = if allowed == 1 { "may" } else { "may all" };
-    format!(
-        "rank {} of {seen} trials that ended there; the best {allowed} {may} continue",
-        rank.saturating_add(1)
-    )
+    format!("{}: {rule}", words::place(*rung, *level, *epoch))
 }
 
 /// The trial was promoted.
 pub(super) fn promoted(compared: &Comparison, next: u32) -> String {
-    format!("promoted from rung {} to train to epoch {next}: {}", compared.rung, compared.rule)
+    format!("{}: {}", words::promoted(compared.rung, next), compared.rule)
 }
 
 /// A waiting trial was not promoted.
 pub(super) fn not_promoted(compared: &Comparison) -> String {
-    format!("the trial is over: not promoted from rung {}: {}", compared.rung, compared.rule)
+    format!("the trial is over: {}: {}", words::not_promoted(compared.rung), compared.rule)
 }
 
 /// The trial waits at a rung.
 pub(super) fn waits(rung: RungId, level: u32, resource: u32, job: Option<&ExplainedJob>) -> String {
-    let by = if resource == level {
-        String::new()
-    } else {
-        format!(" (compared by its value of epoch {resource})")
-    };
-    let billed = job.map(billed).unwrap_or_default();
-    format!("reached rung {rung} at epoch {level}{by} and waits for a promotion{billed}")
-}
-
-/// A job repeated epochs of its trial.
-pub(super) fn repeated(had: u32, from: u32) -> String {
-    format!(
-        "the training job did not resume from the trial's checkpoint: it started at epoch {from} although the trial \
-         had reached epoch {had}, so the epochs in between cost money again"
-    )
+    format!("{}{}", words::waits(rung, level, resource), billed(job))
 }
 
 /// A stop of a training job was ordered, in a tuning of this status.
 pub(super) fn stop(why: StopWhy, status: &Status) -> String {
-    match why {
-        StopWhy::Rung { rung } => format!("stop ordered: the trial is not among the best at rung {rung}"),
-        StopWhy::MaxResource => "stop ordered: the trial has trained for all its epochs".to_owned(),
-        StopWhy::PastLevel { level } => {
-            format!("stop ordered: the program trains beyond epoch {level}, the last epoch that it was given")
-        }
-        StopWhy::Interruptions { count } => {
-            format!(
-                "stop ordered: its spot instances were interrupted {count} times, so the trial continues on demand"
-            )
-        }
-        StopWhy::NextInstances => {
-            "start cancelled: a quota blocks it, and the tuning can use other instances".to_owned()
-        }
-        StopWhy::Quota => {
-            "start cancelled: a quota of the account has blocked all starts for a long time; another training job \
-             stays ordered to detect when the quota allows starts again"
-                .to_owned()
-        }
-        StopWhy::NoObjective { seconds } => {
-            format!("stop ordered: no objective value for {seconds} s, and none in its stored log")
-        }
-        StopWhy::TuningEnding => {
-            let why = match status {
-                Status::Active => String::new(),
-                Status::Ending(why) | Status::Ended { why, .. } => format!(" ({})", ending(why)),
-            };
-            format!("stop ordered: the tuning is ending{why}")
-        }
-    }
+    let reason = match status {
+        Status::Ending(reason) | Status::Ended { why: reason, .. } if why == StopWhy::TuningEnding => reason,
+        Status::Active | Status::Ending(_) | Status::Ended { .. } => return words::stop(why),
+    };
+    let failed = matches!(reason, EndReason::Failed(_)).then(|| format!(": {}", reason.message()));
+    format!("{} ({}{})", words::stop(why), reason.word(), failed.unwrap_or_default())
 }
 
-fn ending(why: &EndReason) -> String {
-    match why {
-        EndReason::Failed(message) => format!("{}: {}", why.word(), message.trim()),
-        EndReason::CostCap
-        | EndReason::MaxJobs
-        | EndReason::Target
-        | EndReason::NotImproving
-        | EndReason::MaxRuntime
-        | EndReason::Stopped => why.word().to_owned(),
-    }
+/// A job is over and its trial waits for a further attempt.
+pub(super) fn awaited(why: RetryWhy, not_before: i64, job: Option<&ExplainedJob>) -> String {
+    let message = job.and_then(|job| job.failure_reason.as_deref());
+    format!("{}{}", words::awaited(why, not_before, message), billed(job))
+}
+
+/// The trial is over.
+pub(super) fn finished(how: &TrialEnd, job: Option<&ExplainedJob>) -> String {
+    format!("the trial is over: {}{}", words::end(how), billed(job))
+}
+
+fn billed(job: Option<&ExplainedJob>) -> String {
+    job.map(|job| words::billed(job.billable_seconds, job.cost_usd)).unwrap_or_default()
 }
 
 /// A read of the log of a silent job was ordered.
@@ -188,80 +123,6 @@ pub(super) fn look(since: i64) -> String {
         "no objective value since {}: the controller reads the stored log before it stops the training job for that",
         format_utc(since)
     )
-}
-
-/// The bill of a job never arrived.
-pub(super) fn settled(definition: &Definition, amount: MicroUsd) -> String {
-    let amount = definition.job.rate.map(|_| format!(" (${amount})")).unwrap_or_default();
-    format!("its bill never arrived: the full reservation counts as spent{amount}")
-}
-
-/// The cost of a job's kept instances was booked.
-pub(super) fn kept(definition: &Definition, seconds: Option<u64>, amount: MicroUsd) -> String {
-    let amount = definition.job.rate.map(|_| format!(" (${amount})")).unwrap_or_default();
-    match seconds {
-        Some(seconds) => format!("its instances were kept for {seconds} s after it ended{amount}"),
-        None => format!(
-            "the time for which its instances were kept is unknown: the full reservation for it counts as spent{amount}"
-        ),
-    }
-}
-
-/// A job is over and its trial waits for a further attempt.
-pub(super) fn awaited(why: RetryWhy, not_before: i64, job: Option<&ExplainedJob>) -> String {
-    let why = match why {
-        RetryWhy::Capacity => "no capacity was available",
-        RetryWhy::NextInstances => "no capacity was available, so the next attempt uses other instances",
-        RetryWhy::Quota => "a quota of the account prevented the start",
-        RetryWhy::OnDemand => "spot capacity failed, so the next attempt runs on demand",
-        RetryWhy::MaxWait => "no spot capacity was available in time",
-        RetryWhy::ServiceError => "the training service failed",
-        RetryWhy::RuntimeCutTooShort => "its time limit had been cut too short",
-    };
-    let message = job.and_then(|job| job.failure_reason.as_deref());
-    let message = message.map(|message| format!(" ({})", message.trim())).unwrap_or_default();
-    let billed = job.map(billed).unwrap_or_default();
-    format!("{why}{message}: retried not before {}{billed}", format_utc(not_before))
-}
-
-/// The trial is over.
-pub(super) fn finished(how: &TrialEnd, job: Option<&ExplainedJob>) -> String {
-    let how = match how {
-        TrialEnd::Completed => "the trial is over: its program completed".to_owned(),
-        TrialEnd::Stopped(StopWhy::Rung { rung }) => format!("the trial is over: stopped at rung {rung}"),
-        TrialEnd::Stopped(StopWhy::PastLevel { .. }) => {
-            "the trial is over: stopped beyond its rung's level".to_owned()
-        }
-        TrialEnd::Stopped(StopWhy::Interruptions { .. }) => {
-            "the trial is over: its instances were interrupted too often".to_owned()
-        }
-        TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota) => {
-            "the trial is over: its training job was cancelled because of a quota".to_owned()
-        }
-        TrialEnd::Stopped(StopWhy::MaxResource) => {
-            "the trial is over: it trained for all its epochs".to_owned()
-        }
-        TrialEnd::Stopped(StopWhy::TuningEnding) => "the trial is over: the tuning ended".to_owned(),
-        TrialEnd::Stopped(StopWhy::NoObjective { .. }) => {
-            "the trial is over: stopped because it reported no objective value".to_owned()
-        }
-        TrialEnd::StoppedOutside => {
-            "the trial is over: its training job was stopped outside the tuning".to_owned()
-        }
-        TrialEnd::MaxRuntime => "the trial is over: it reached its time limit".to_owned(),
-        TrialEnd::Failed(message) => format!("the trial is over: it failed: {}", message.trim()),
-        TrialEnd::NeverStarted => {
-            "the trial is over: its training job was cancelled before it started".to_owned()
-        }
-    };
-    let billed = job.map(billed).unwrap_or_default();
-    format!("{how}{billed}")
-}
-
-fn billed(job: &ExplainedJob) -> String {
-    let seconds = job.billable_seconds.map(|seconds| format!("; {seconds} s billed"));
-    let cost = job.cost_usd.map(|cost| format!(", ${cost}"));
-    format!("{}{}", seconds.unwrap_or_default(), cost.unwrap_or_default())
 }
 
 /// Values arrived after the decision to end the trial.

@@ -1,0 +1,187 @@
+//! The words for rulings, in one place: an explanation, the progress of a tuning and the log lines use them.
+//!
+//! A phrase has the trial or its job as the subject, which the caller puts before it.
+
+use std::cmp::Ordering;
+
+use tuning::definition::Definition;
+use tuning::ids::RungId;
+use tuning::money::MicroUsd;
+use tuning::ruling::{RetryWhy, StopWhy, TrialEnd, Verdict};
+use wire::events::timestamp::format_utc;
+
+/// A bill was above its reservation.
+pub const OVERRUN: &str = "a bill exceeds its job's worst case: no more jobs start";
+
+/// The rule of a rung, with its numbers.
+pub fn rule(verdict: Verdict, is_number: bool) -> String {
+    let Verdict { rank, seen, allowed, continues } = verdict;
+    let place = rank.saturating_add(1);
+    let result = if continues { "so it continued" } else { "so it was stopped" };
+    let verb = if allowed == 1 { "continues" } else { "continue" };
+    let share = format!("rank {place} of {seen} arrived trials; the best {allowed} of {seen} {verb}");
+    if is_number {
+        format!("{share}, {result}")
+    } else {
+        format!("{share}, but a trial without a numeric value never does, {result}")
+    }
+}
+
+/// The rule of a promotion, with its numbers.
+pub fn promotion_rule(verdict: Verdict) -> String {
+    let Verdict { rank, seen, allowed, .. } = verdict;
+    let may = if allowed == 1 { "may" } else { "may all" };
+    format!(
+        "rank {} of {seen} trials that ended there; the best {allowed} {may} continue",
+        rank.saturating_add(1)
+    )
+}
+
+/// Returns the rung at which a trial was compared by its value of `epoch`.
+pub fn place(rung: RungId, level: u32, epoch: u32) -> String {
+    let by = match epoch.cmp(&level) {
+        Ordering::Equal => String::new(),
+        Ordering::Greater => {
+            format!(" (by its value of epoch {epoch}, the first one that arrived at or after the level)")
+        }
+        Ordering::Less => {
+            format!(" (by its last value, of epoch {epoch}, because its program had ended)")
+        }
+    };
+    format!("rung {rung} at epoch {level}{by}")
+}
+
+/// The trial was promoted from `rung`, to train to epoch `next`.
+pub fn promoted(rung: RungId, next: u32) -> String {
+    format!("promoted from rung {rung} to train to epoch {next}")
+}
+
+/// The trial waited at `rung` and was not promoted.
+pub fn not_promoted(rung: RungId) -> String {
+    format!("not promoted from rung {rung}")
+}
+
+/// The trial waits at a rung, with its value of epoch `resource`.
+pub fn waits(rung: RungId, level: u32, resource: u32) -> String {
+    let by = if resource == level {
+        String::new()
+    } else {
+        format!(" (compared by its value of epoch {resource})")
+    };
+    format!("reached rung {rung} at epoch {level}{by} and waits for a promotion")
+}
+
+/// A job repeated the epochs of its trial from epoch `from`, although it had `had` epochs.
+pub fn repeated(had: u32, from: u32) -> String {
+    format!(
+        "the training job did not resume from the trial's checkpoint: it started at epoch {from} although the trial \
+         had reached epoch {had}, so the epochs in between cost money again"
+    )
+}
+
+/// A stop of a training job was ordered.
+pub fn stop(why: StopWhy) -> String {
+    match why {
+        StopWhy::Rung { rung } => format!("stop ordered: the trial is not among the best at rung {rung}"),
+        StopWhy::MaxResource => "stop ordered: the trial has trained for all its epochs".to_owned(),
+        StopWhy::PastLevel { level } => {
+            format!("stop ordered: the program trains beyond epoch {level}, the last epoch that it was given")
+        }
+        StopWhy::Interruptions { count } => {
+            format!(
+                "stop ordered: its spot instances were interrupted {count} times, so the trial continues on demand"
+            )
+        }
+        StopWhy::NextInstances => {
+            "start cancelled: a quota blocks it, and the tuning can use other instances".to_owned()
+        }
+        StopWhy::Quota => {
+            "start cancelled: a quota of the account has blocked all starts for a long time; another training job \
+             stays ordered to detect when the quota allows starts again"
+                .to_owned()
+        }
+        StopWhy::NoObjective { seconds } => {
+            format!("stop ordered: no objective value for {seconds} s, and none in its stored log")
+        }
+        StopWhy::TuningEnding => "stop ordered: the tuning is ending".to_owned(),
+    }
+}
+
+/// The bill of a job never arrived.
+pub fn settled(definition: &Definition, amount: MicroUsd) -> String {
+    format!("its bill never arrived: the full reservation counts as spent{}", priced(definition, amount))
+}
+
+/// The cost of a job's kept instances was booked. `seconds` is `None` if the time is unknown.
+pub fn kept(definition: &Definition, seconds: Option<u64>, amount: MicroUsd) -> String {
+    let amount = priced(definition, amount);
+    match seconds {
+        Some(seconds) => format!("its instances were kept for {seconds} s after it ended{amount}"),
+        None => format!(
+            "the time for which its instances were kept is unknown: the full reservation for it counts as spent{amount}"
+        ),
+    }
+}
+
+/// Returns an amount in parentheses. Without a price it means nothing.
+fn priced(definition: &Definition, amount: MicroUsd) -> String {
+    definition.job.rate.map(|_| format!(" (${amount})")).unwrap_or_default()
+}
+
+/// A job is over with this message, and its trial waits for a further attempt until `not_before`, in ms since the
+/// epoch.
+pub fn awaited(why: RetryWhy, not_before: i64, message: Option<&str>) -> String {
+    let why = match why {
+        RetryWhy::Capacity => "no capacity was available",
+        RetryWhy::NextInstances => "no capacity was available, so the next attempt uses other instances",
+        RetryWhy::Quota => "a quota of the account prevented the start",
+        RetryWhy::OnDemand => "spot capacity failed, so the next attempt runs on demand",
+        RetryWhy::MaxWait => "no spot capacity was available in time",
+        RetryWhy::ServiceError => "the training service failed",
+        RetryWhy::RuntimeCutTooShort => "its time limit had been cut too short",
+    };
+    let message = message.map(|message| format!(" ({})", message.trim())).unwrap_or_default();
+    format!("{why}{message}: retried not before {}", format_utc(not_before))
+}
+
+/// Returns how a trial ended.
+pub fn end(how: &TrialEnd) -> String {
+    match how {
+        TrialEnd::Stopped(StopWhy::Rung { rung }) => return format!("stopped at rung {rung}"),
+        TrialEnd::Failed(message) => return format!("it failed: {}", message.trim()),
+        TrialEnd::Completed => "its program completed",
+        TrialEnd::Stopped(StopWhy::PastLevel { .. }) => "stopped beyond its rung's level",
+        TrialEnd::Stopped(StopWhy::Interruptions { .. }) => "its instances were interrupted too often",
+        TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota) => {
+            "its training job was cancelled because of a quota"
+        }
+        TrialEnd::Stopped(StopWhy::MaxResource) => "it trained for all its epochs",
+        TrialEnd::Stopped(StopWhy::TuningEnding) => "the tuning ended",
+        TrialEnd::Stopped(StopWhy::NoObjective { .. }) => "stopped because it reported no objective value",
+        TrialEnd::StoppedOutside => "its training job was stopped outside the tuning",
+        TrialEnd::MaxRuntime => "it reached its time limit",
+        TrialEnd::NeverStarted => "its training job was cancelled before it started",
+    }
+    .to_owned()
+}
+
+/// Returns the billed time and cost of a job, as far as they are known, to follow another phrase.
+pub fn billed(seconds: Option<u64>, cost: Option<MicroUsd>) -> String {
+    let seconds = seconds.map(|seconds| format!("; {seconds} s billed"));
+    let cost = cost.map(|cost| format!(", ${cost}"));
+    format!("{}{}", seconds.unwrap_or_default(), cost.unwrap_or_default())
+}
+
+/// A level of the tuning's cap is spent.
+pub fn cap_reached(percent: u32) -> String {
+    if percent == 100 {
+        "the rest of the tuning's cap is too small for another job".to_owned()
+    } else {
+        format!("{percent} % of the tuning's cap is spent")
+    }
+}
+
+/// A level of the stack's cap for a month is granted.
+pub fn month_cap_reached(month: &str, percent: u32) -> String {
+    format!("{percent} % of the stack's cap for {month} is granted")
+}
