@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use wire::sample;
 
 const HYPERBAND: &str = env!("CARGO_BIN_EXE_hyperband");
 /// Maximum number of kills.
@@ -52,40 +53,20 @@ done
 "#;
 
 fn request() -> Value {
-    json!({
-        "HyperParameterTuningJobName": "killed",
-        "HyperParameterTuningJobConfig": {
-            "Strategy": "Hyperband",
-            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
-            "RandomSeed": 3,
-            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "validation:auc"},
-            "ResourceLimits": {"MaxNumberOfTrainingJobs": 60, "MaxParallelTrainingJobs": 3},
-            "ParameterRanges": {"IntegerParameterRanges": [
-                {"Name": "depth", "MinValue": "1", "MaxValue": "99999", "ScalingType": "Linear"}
-            ]}
-        },
+    let resources = json!({"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1});
+    let limits = json!({"MaxNumberOfTrainingJobs": 60, "MaxParallelTrainingJobs": 3});
+    let changes = json!({
+        "HyperParameterTuningJobConfig": {"RandomSeed": 3, "ResourceLimits": limits},
         "TrainingJobDefinition": {
-            "AlgorithmSpecification": {
-                "TrainingImage": "local",
-                "TrainingInputMode": "File",
-                "MetricDefinitions": [{"Name": "validation:auc", "Regex": "#011validation-auc:(\\S+)"}]
-            },
-            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
-            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
-            "HyperParameterTuningResourceConfig": {
-                "InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1
-            },
+            "ResourceConfig": null,
+            "HyperParameterTuningResourceConfig": resources,
             "EnableManagedSpotTraining": true,
             "CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"},
-            "StoppingCondition": {"MaxRuntimeInSeconds": 600, "MaxWaitTimeInSeconds": 1200}
+            "StoppingCondition": {"MaxWaitTimeInSeconds": 1200},
         },
-        "Controller": {
-            "MaxCostUsd": 1,
-            "InstancePricesUsdPerHour": {"ml.m5.large": 0.115},
-            "EpochPattern": "\\[(\\d+)\\]",
-            "EpochBase": 0
-        }
-    })
+        "Controller": {"MaxCostUsd": 1},
+    });
+    sample::with(sample::local_request("killed"), changes)
 }
 
 /// Returns a request for two full sets of brackets with promotion: 44 jobs.

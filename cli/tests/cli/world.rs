@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use wire::sample;
 
 /// Maximum wait of a test.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -187,37 +188,20 @@ pub(crate) fn signal(child: &Child, name: &str) {
 
 /// Returns a request with at most nine epochs and two parallel jobs.
 pub(crate) fn request(name: &str) -> Value {
-    json!({
-        "HyperParameterTuningJobName": name,
+    let ranges = json!({
+        "IntegerParameterRanges": null,
+        "ContinuousParameterRanges": [{"Name": "x", "MinValue": "0.1", "MaxValue": "0.9"}],
+        "CategoricalParameterRanges": [{"Name": "kind", "Values": ["<script>alert('x')</script>"]}],
+    });
+    let metrics = json!([{"Name": "validation:auc", "Regex": "validation-auc:([0-9.]+)"}]);
+    let changes = json!({
         "HyperParameterTuningJobConfig": {
-            "Strategy": "Hyperband",
-            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
-            "RandomSeed": 7,
-            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "validation:auc"},
-            "ResourceLimits": {"MaxNumberOfTrainingJobs": 6, "MaxParallelTrainingJobs": 2},
-            "ParameterRanges": {
-                "ContinuousParameterRanges": [{"Name": "x", "MinValue": "0.1", "MaxValue": "0.9"}],
-                "CategoricalParameterRanges": [{"Name": "kind", "Values": ["<script>alert('x')</script>"]}],
-            },
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": 6},
+            "ParameterRanges": ranges,
         },
-        "TrainingJobDefinition": {
-            "AlgorithmSpecification": {
-                "TrainingImage": "local",
-                "TrainingInputMode": "File",
-                "MetricDefinitions": [{"Name": "validation:auc", "Regex": "validation-auc:([0-9.]+)"}],
-            },
-            "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"},
-            "StoppingCondition": {"MaxRuntimeInSeconds": 600},
-            "RoleArn": "arn:aws:iam::111122223333:role/example",
-            "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 30},
-        },
-        "Controller": {
-            "MaxCostUsd": 5,
-            "InstancePricesUsdPerHour": {"ml.m5.large": 0.115},
-            "EpochPattern": r"^\[([0-9]+)\]",
-            "EpochBase": 0,
-        },
-    })
+        "TrainingJobDefinition": {"AlgorithmSpecification": {"MetricDefinitions": metrics}},
+    });
+    sample::with(sample::local_request(name), changes)
 }
 
 /// Returns whether the file exists.

@@ -23,6 +23,7 @@ use use_cases::ports::{Bus, BusError, Clock, Prices, PricesError};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};
 use wire::names::training_job_name;
+use wire::sample::{request as request_named, with};
 use wire::stored::{self, ActionRow, ActionStatus};
 
 const BEGIN: i64 = 1_790_000_000_000;
@@ -114,28 +115,16 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn request() -> Value {
-    json!({
-        "HyperParameterTuningJobName": "t",
-        "HyperParameterTuningJobConfig": {
-            "Strategy": "Random",
-            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "auc"},
-            "ResourceLimits": {"MaxNumberOfTrainingJobs": 3, "MaxParallelTrainingJobs": 1},
-            "ParameterRanges": {"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.1", "MaxValue": "1"}]}
-        },
-        "TrainingJobDefinition": {
-            "AlgorithmSpecification": {
-                "TrainingImage": "image", "TrainingInputMode": "File",
-                "MetricDefinitions": [{"Name": "auc", "Regex": "auc=(\\S+)"}]
-            },
-            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
-            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
-            "ResourceConfig": {
-                "InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1, "KeepAlivePeriodInSeconds": 600
-            },
-            "StoppingCondition": {"MaxRuntimeInSeconds": 600}
-        },
-        "Controller": {"MaxCostUsd": 10}
-    })
+    let config = json!({
+        "Strategy": "Random",
+        "StrategyConfig": null,
+        "ResourceLimits": {"MaxNumberOfTrainingJobs": 3, "MaxParallelTrainingJobs": 1},
+    });
+    let resources = json!({"ResourceConfig": {"KeepAlivePeriodInSeconds": 600}});
+    with(
+        request_named("t"),
+        json!({"HyperParameterTuningJobConfig": config, "TrainingJobDefinition": resources}),
+    )
 }
 
 /// An actuator, and a tuning whose first job has ended.

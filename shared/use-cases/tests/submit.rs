@@ -14,6 +14,7 @@ use use_cases::ports::{Clock, Prices, PricesError};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit, SubmitError};
 use wire::request::ErrorCode;
+use wire::sample::request;
 use wire::stored::{MonthRow, month_of};
 
 struct At(i64);
@@ -43,30 +44,6 @@ fn now<T>(future: impl Future<Output = T>) -> T {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("a future must not wait here"),
     }
-}
-
-fn request(name: &str) -> Value {
-    json!({
-        "HyperParameterTuningJobName": name,
-        "HyperParameterTuningJobConfig": {
-            "Strategy": "Hyperband",
-            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
-            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "auc"},
-            "ResourceLimits": {"MaxNumberOfTrainingJobs": 8, "MaxParallelTrainingJobs": 2},
-            "ParameterRanges": {"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.1", "MaxValue": "1"}]}
-        },
-        "TrainingJobDefinition": {
-            "AlgorithmSpecification": {
-                "TrainingImage": "image", "TrainingInputMode": "File",
-                "MetricDefinitions": [{"Name": "auc", "Regex": "auc=(\\S+)"}]
-            },
-            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
-            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
-            "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
-            "StoppingCondition": {"MaxRuntimeInSeconds": 600}
-        },
-        "Controller": {"MaxCostUsd": 5}
-    })
 }
 
 /// Submits `body`. Returns the result and the number of rows stored after it.

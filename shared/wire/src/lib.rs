@@ -11,5 +11,6 @@ pub mod explain;
 pub mod item;
 pub mod names;
 pub mod request;
+pub mod sample;
 mod shape;
 pub mod stored;

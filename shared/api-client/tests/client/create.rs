@@ -10,8 +10,9 @@ use serde_json::json;
 use stack_api::{Pass, Stack, response};
 use use_cases::memory::MemoryTable;
 use wire::request::Request as TuningRequest;
+use wire::sample;
 
-use crate::world::{AT_ONCE, body, client, request};
+use crate::world::{AT_ONCE, client, request};
 
 /// Loses the response to the first submission. `done`: the submission took effect.
 fn losing_first(done: bool) -> impl Fn(&Request, Pass<'_>) -> Response + Send + Sync {
@@ -63,11 +64,11 @@ async fn an_existing_name_is_refused_without_a_retry() {
 #[tokio::test]
 async fn a_tuning_job_of_another_submission_is_never_returned() {
     // A different request with the name, and an equal request that was submitted long before.
-    let mut other = body("hb1");
+    let mut other = sample::request("hb1");
     other["Controller"]["MaxCostUsd"] = json!(6);
     for (there, back, why) in [
         (other, 0, "its request differs, first at Controller.MaxCostUsd"),
-        (body("hb1"), 600_000, "it was submitted earlier"),
+        (sample::request("hb1"), 600_000, "it was submitted earlier"),
     ] {
         let table = MemoryTable::default();
         let first = Stack::start(table.clone());
@@ -199,7 +200,7 @@ async fn regression_only_a_submission_error_mentions_a_possible_effect() {
 #[tokio::test]
 async fn an_invalid_request_is_refused_with_its_fields_and_not_retried() {
     let stack = Stack::start(MemoryTable::default());
-    let mut poor = body("hb1");
+    let mut poor = sample::request("hb1");
     poor["Controller"]["MaxCostUsd"] = json!(0.001);
     let error = client(&stack).create(&TuningRequest::check(poor).unwrap()).await.unwrap_err();
     let ClientError::Refused(refusal) = error else { panic!("{error}") };

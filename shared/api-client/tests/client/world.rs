@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use api_client::{Client, Retry};
 use aws_credential_types::Credentials;
-use serde_json::{Value, json};
 use stack_api::Stack;
 use wire::request::Request;
+use wire::sample;
 
 pub(crate) const KEY_ID: &str = "AKIAEXAMPLEKEYWXYZ";
 pub(crate) const SECRET: &str = "example-secret-key";
@@ -26,31 +26,5 @@ pub(crate) fn client(stack: &Stack) -> Client {
 }
 
 pub(crate) fn request(name: &str) -> Request {
-    Request::check(body(name)).unwrap()
-}
-
-pub(crate) fn body(name: &str) -> Value {
-    json!({
-        "HyperParameterTuningJobName": name,
-        "HyperParameterTuningJobConfig": {
-            "Strategy": "Hyperband",
-            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
-            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "auc"},
-            "ResourceLimits": {"MaxNumberOfTrainingJobs": 8, "MaxParallelTrainingJobs": 2},
-            "ParameterRanges": {
-                "ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.1", "MaxValue": "1"}],
-            },
-        },
-        "TrainingJobDefinition": {
-            "AlgorithmSpecification": {
-                "TrainingImage": "image:1", "TrainingInputMode": "File",
-                "MetricDefinitions": [{"Name": "auc", "Regex": "auc=(\\S+)"}],
-            },
-            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
-            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
-            "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
-            "StoppingCondition": {"MaxRuntimeInSeconds": 600},
-        },
-        "Controller": {"MaxCostUsd": 5},
-    })
+    Request::check(sample::request(name)).unwrap()
 }

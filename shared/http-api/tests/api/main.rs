@@ -17,6 +17,7 @@ use use_cases::ports::{Clock, Prices, PricesError};
 use use_cases::store::Store;
 use use_cases::submit::{AllowList, Guardrails, Submit};
 use wire::events::http::HttpRequest;
+use wire::sample::request;
 
 /// A clock that advances by a second with every reading.
 #[derive(Default)]
@@ -55,30 +56,6 @@ fn open() -> TestApi {
 
 fn place() -> Place {
     Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:api")
-}
-
-fn request(name: &str) -> Value {
-    json!({
-        "HyperParameterTuningJobName": name,
-        "HyperParameterTuningJobConfig": {
-            "Strategy": "Hyperband",
-            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
-            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "auc"},
-            "ResourceLimits": {"MaxNumberOfTrainingJobs": 8, "MaxParallelTrainingJobs": 2},
-            "ParameterRanges": {"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.1", "MaxValue": "1"}]}
-        },
-        "TrainingJobDefinition": {
-            "AlgorithmSpecification": {
-                "TrainingImage": "image:1", "TrainingInputMode": "File",
-                "MetricDefinitions": [{"Name": "auc", "Regex": "auc=(\\S+)"}]
-            },
-            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
-            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
-            "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
-            "StoppingCondition": {"MaxRuntimeInSeconds": 600}
-        },
-        "Controller": {"MaxCostUsd": 5}
-    })
 }
 
 async fn send(api: &TestApi, request: HttpRequest) -> (u16, Value, Answered) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use local::host::{Host, HostConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use wire::sample;
 
 /// A data directory and the settings of its host.
 pub(crate) struct Fixture {
@@ -76,37 +77,11 @@ impl Fixture {
 
 /// Returns a Hyperband request over `depth` 1 to 99999, with at most 9 epochs and two jobs at a time.
 pub(crate) fn request(name: &str, jobs: u32) -> Value {
-    json!({
-        "HyperParameterTuningJobName": name,
-        "HyperParameterTuningJobConfig": {
-            "Strategy": "Hyperband",
-            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
-            "RandomSeed": 7,
-            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "validation:auc"},
-            "ResourceLimits": {"MaxNumberOfTrainingJobs": jobs, "MaxParallelTrainingJobs": 2},
-            "ParameterRanges": {"IntegerParameterRanges": [
-                {"Name": "depth", "MinValue": "1", "MaxValue": "99999", "ScalingType": "Linear"}
-            ]}
-        },
-        "TrainingJobDefinition": {
-            "AlgorithmSpecification": {
-                "TrainingImage": "local",
-                "TrainingInputMode": "File",
-                "MetricDefinitions": [{"Name": "validation:auc", "Regex": "#011validation-auc:(\\S+)"}]
-            },
-            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
-            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
-            "HyperParameterTuningResourceConfig": {
-                "InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1
-            },
-            "StoppingCondition": {"MaxRuntimeInSeconds": 600}
-        },
-        "Controller": {
-            "MaxCostUsd": 10,
-            "InstancePricesUsdPerHour": {"ml.m5.large": 0.115},
-            "EpochPattern": "\\[(\\d+)\\]",
-            "EpochBase": 0,
-            "Sampler": "Sobol"
-        }
-    })
+    let resources = json!({"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1});
+    let changes = json!({
+        "HyperParameterTuningJobConfig": {"ResourceLimits": {"MaxNumberOfTrainingJobs": jobs}},
+        "TrainingJobDefinition": {"ResourceConfig": null, "HyperParameterTuningResourceConfig": resources},
+        "Controller": {"MaxCostUsd": 10, "Sampler": "Sobol"},
+    });
+    sample::with(sample::local_request(name), changes)
 }

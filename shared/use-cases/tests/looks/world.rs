@@ -19,6 +19,7 @@ use use_cases::ports::{Clock, Millis, Prices, PricesError};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};
 use wire::names::training_job_name;
+use wire::sample;
 
 /// Time of the first event.
 pub(crate) const BEGIN: Millis = 1_790_000_000_000;
@@ -53,31 +54,18 @@ impl Prices for NoPrices {
 
 /// Returns a request for `jobs` jobs, all in parallel, of nine epochs.
 pub(crate) fn request(name: &str, jobs: u32) -> Value {
-    json!({
-        "HyperParameterTuningJobName": name,
-        "HyperParameterTuningJobConfig": {
-            "Strategy": "Hyperband",
-            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
-            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "auc"},
-            "ResourceLimits": {"MaxNumberOfTrainingJobs": jobs, "MaxParallelTrainingJobs": jobs},
-            "ParameterRanges": {"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.1", "MaxValue": "1"}]}
-        },
-        "TrainingJobDefinition": {
-            "AlgorithmSpecification": {
-                "TrainingImage": "image", "TrainingInputMode": "File",
-                "MetricDefinitions": [{"Name": "auc", "Regex": "auc=(\\S+)"}]
-            },
-            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
-            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
-            "ResourceConfig": {"InstanceCount": 2, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
-            "StoppingCondition": {"MaxRuntimeInSeconds": 600}
-        },
+    let limits = json!({"MaxNumberOfTrainingJobs": jobs, "MaxParallelTrainingJobs": jobs});
+    let changes = json!({
+        "HyperParameterTuningJobConfig": {"ResourceLimits": limits},
+        "TrainingJobDefinition": {"ResourceConfig": {"InstanceCount": 2}},
         "Controller": {
-            "MaxCostUsd": 1000, "EpochPattern": "epoch (\\d+)",
+            "MaxCostUsd": 1000,
+            "EpochPattern": r"epoch (\d+)",
             // One cent a second for both instances together.
-            "InstancePricesUsdPerHour": {"ml.m5.large": 18}
-        }
-    })
+            "InstancePricesUsdPerHour": {"ml.m5.large": 18},
+        },
+    });
+    sample::with(sample::request(name), changes)
 }
 
 /// One tuning.

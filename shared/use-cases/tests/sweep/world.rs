@@ -24,6 +24,7 @@ use use_cases::submit::{Guardrails, Submit};
 use use_cases::sweep::{CallKind, Limits, Sweeper, Swept};
 use wire::item::{Attr, Item, Key};
 use wire::names::{TAG_STACK, training_job_name};
+use wire::sample;
 
 /// Time of the first event.
 pub(crate) const BEGIN: Millis = 1_790_000_000_000;
@@ -301,26 +302,13 @@ impl World {
 }
 
 pub(crate) fn request(name: &str, parallel: u32) -> Value {
-    json!({
-        "HyperParameterTuningJobName": name,
-        "HyperParameterTuningJobConfig": {
-            "Strategy": "Hyperband",
-            "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}},
-            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "auc"},
-            "ResourceLimits": {"MaxNumberOfTrainingJobs": parallel, "MaxParallelTrainingJobs": parallel},
-            "ParameterRanges": {"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.1", "MaxValue": "1"}]}
-        },
-        "TrainingJobDefinition": {
-            "AlgorithmSpecification": {
-                "TrainingImage": "image", "TrainingInputMode": "File",
-                "MetricDefinitions": [{"Name": "auc", "Regex": "auc=(\\S+)"}]
-            },
-            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
-            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
-            "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
-            "StoppingCondition": {"MaxRuntimeInSeconds": 86_400}
-        }
-    })
+    let limits = json!({"MaxNumberOfTrainingJobs": parallel, "MaxParallelTrainingJobs": parallel});
+    let changes = json!({
+        "HyperParameterTuningJobConfig": {"ResourceLimits": limits},
+        "TrainingJobDefinition": {"StoppingCondition": {"MaxRuntimeInSeconds": 86_400}},
+        "Controller": null,
+    });
+    sample::with(sample::request(name), changes)
 }
 
 impl Table for World {
