@@ -74,7 +74,7 @@ impl Follower {
     /// Follows from the current step.
     pub(crate) fn from_now(loaded: Loaded) -> Self {
         let Loaded { tuning, head, state } = loaded;
-        Self { tuning, state, step: head.step }
+        Self { tuning, state: Arc::unwrap_or_clone(state), step: head.step }
     }
 
     /// Follows from the first step.

@@ -33,7 +33,7 @@ pub(crate) async fn page<T: Table>(
     let more = loop {
         let room = asked.limit.saturating_sub(shown.len());
         let limit = if asked.status.is_some() { LOOKED_AT_ONCE } else { room };
-        let page = describe::jobs_after(store, place, id, (last, asked.descending), limit).await?;
+        let page = describe::jobs_after(store, place, id, last, asked.descending, limit).await?;
         let Some(JobPage { jobs, more }) = page else { return Ok(None) };
         looked = looked.saturating_add(jobs.len());
         let mut left = false;

@@ -41,7 +41,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         }
         Fact::JobStateChanged { job, phase, started, ended, message } => with_job(state, *job, |job| {
             let before = job.clone();
-            job_state_changed(job, at, *phase, (*started, *ended), message.as_deref());
+            job_state_changed(job, at, *phase, *started, *ended, message.as_deref());
             *job != before
         }),
         Fact::LogRead { job, streams } => log_read(state, *job, *streams),
@@ -154,7 +154,8 @@ fn job_state_changed(
     job: &mut Job,
     at: i64,
     phase: JobPhase,
-    (started, ended): (Option<i64>, Option<i64>),
+    started: Option<i64>,
+    ended: Option<i64>,
     message: Option<&str>,
 ) {
     job.accepted = true;
@@ -209,7 +210,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
     let mut kept = None;
     let changed = with_job(state, *key, |job| {
         let before = job.clone();
-        job_state_changed(job, at, JobPhase::Ended(*end), (*started, *ended), message.as_deref());
+        job_state_changed(job, at, JobPhase::Ended(*end), *started, *ended, message.as_deref());
         job.interruptions = job.interruptions.max(*interruptions);
         // A bill of 0 seconds for a job that ran is not final: without a better one the job is settled in full later.
         let no_bill = *billable_seconds == 0 && started.is_none() && (job.started.is_some() || emitted);

@@ -75,7 +75,7 @@ pub async fn page<T: Table, J: TrainingJobs>(
             Err(source) => return Err(CostError::Training { job: name, source }),
         };
         let pool = pools.get(&summary.job).copied();
-        training_jobs.push(job_cost(tuning, name, (summary, pool), described.as_ref()));
+        training_jobs.push(job_cost(tuning, name, summary, pool, described.as_ref()));
     }
     let ledger = ledger(tuning, state);
     let name = tuning.definition.name.clone();
@@ -109,7 +109,8 @@ fn ledger(tuning: &Tuning, state: &State) -> LedgerView {
 fn job_cost(
     tuning: &Tuning,
     name: String,
-    (job, pool): (&JobSummary, Option<MicroUsd>),
+    job: &JobSummary,
+    pool: Option<MicroUsd>,
     described: Option<&Description>,
 ) -> JobCost {
     let shape = &tuning.definition.job;

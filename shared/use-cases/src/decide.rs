@@ -157,10 +157,9 @@ impl<T: Table> Decider<T> {
             let lost = loop {
                 let rest = facts.get(taken..).unwrap_or_default();
                 let n = loaded.head.step.saturating_add(1);
-                let mut state = loaded.state.clone();
-                let advanced = advance(&loaded.tuning.definition, &mut state, n, rest);
+                let state = Arc::make_mut(&mut loaded.state);
+                let advanced = advance(&loaded.tuning.definition, state, n, rest);
                 if let Some(step) = &advanced.step {
-                    loaded.state = state;
                     if !self.commit(&mut loaded, step, &advanced).await? {
                         break true;
                     }

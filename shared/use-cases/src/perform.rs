@@ -9,6 +9,7 @@ mod batch;
 pub(crate) mod bill;
 mod decision;
 mod grant;
+pub(crate) mod log;
 mod look;
 mod notice;
 mod pool;
@@ -29,7 +30,7 @@ use wire::events::job_state::cut_message;
 use wire::names::{digest, training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus, REVISION};
 
-use self::bill::LOG_PAGES_MAX;
+use self::log::LOG_PAGES_MAX;
 use crate::describe::Place;
 use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
@@ -223,7 +224,7 @@ where
         match &row.order {
             Order::StartOrdered { .. } => self.start(id, row, earlier).await,
             Order::StopOrdered { job, .. } => self.stop(id, *job).await,
-            Order::BillOrdered { job } => self.bill(id, *job, (row.tries, pages)).await,
+            Order::BillOrdered { job } => self.bill(id, *job, row.tries, pages).await,
             Order::LogReadOrdered { job, streams } => self.read(id, *job, *streams, pages).await,
             Order::LookOrdered { job, since } => self.look(id, *job, *since, pages).await,
             Order::PoolReadOrdered { job, n, last } => self.read_pool(id, *job, *n, *last).await,
@@ -293,19 +294,19 @@ where
                 row.status = ActionStatus::Pending;
                 // This try sent nothing, so the action can be cancelled as early as after the previous try.
                 row.claimed_until = earlier;
-                self.defer(id, &mut row, (reason, limited), 0).await?;
+                self.defer(id, &mut row, reason, limited, 0).await?;
                 Performed::Deferred(reason.clone())
             }
             Outcome::Unsure(reason) => {
                 row.status = ActionStatus::Pending;
-                self.defer(id, &mut row, (&reason, false), 0).await?;
+                self.defer(id, &mut row, &reason, false, 0).await?;
                 Performed::Deferred(reason)
             }
             Outcome::EarlierTryOpen(reason, earlier, not_before) => {
                 row.status = ActionStatus::Pending;
                 // This try sent nothing.
                 row.claimed_until = earlier;
-                self.defer(id, &mut row, (&reason, false), not_before).await?;
+                self.defer(id, &mut row, &reason, false, not_before).await?;
                 Performed::Deferred(reason)
             }
         };
@@ -343,12 +344,13 @@ where
         Ok(())
     }
 
-    /// Defers an action at least until `earliest`.
+    /// Defers an action at least until `earliest`; `limited` = a quota of the account is the reason.
     async fn defer(
         &self,
         id: &str,
         row: &mut ActionRow,
-        (reason, limited): (&str, bool),
+        reason: &str,
+        limited: bool,
         earliest: Millis,
     ) -> Result<(), StoreError> {
         row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries)).max(earliest);

@@ -25,8 +25,8 @@ const PAGE_ROWS: usize = 200;
 const CACHED_TUNINGS_MAX: usize = 512;
 /// Number of cached states.
 const CACHED_STATES_MAX: usize = 16;
-/// Estimated size of the cached states, in bytes: a quarter of a small function's memory, because a state is cloned
-/// while it is in use.
+/// Estimated size of the cached states, in bytes: a quarter of a small function's memory, because a step clones the
+/// state that it changes.
 const CACHED_STATES_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Why the table could not be read or written.
@@ -72,8 +72,8 @@ pub struct Loaded {
     pub tuning: Arc<Tuning>,
     /// The head.
     pub head: Head,
-    /// The state after step `head.step`.
-    pub state: State,
+    /// The state after step `head.step`; shared with the cache until it changes.
+    pub state: Arc<State>,
 }
 
 /// Reads tunings, with a cache.
@@ -141,7 +141,7 @@ impl<T: Table> Store<T> {
             }
             Err(error) => return Err(error),
         };
-        let loaded = Loaded { tuning, head, state };
+        let loaded = Loaded { tuning, head, state: Arc::new(state) };
         self.remember(&loaded);
         Ok(Some(loaded))
     }

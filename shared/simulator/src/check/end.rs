@@ -133,7 +133,7 @@ fn check_replay(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut
         wrong.push(format!("P6: the best value of {id} comes from a host other than the first"));
     }
     match now(store.load(id)) {
-        Ok(Some(loaded)) if loaded.state == book.replica && loaded.head.step == book.steps => {}
+        Ok(Some(loaded)) if *loaded.state == book.replica && loaded.head.step == book.steps => {}
         Ok(Some(_)) => {
             wrong.push(format!("P5: the state of {id} by its snapshot differs from the state by its steps"));
         }

@@ -44,7 +44,7 @@ pub(super) fn fold(
         return false;
     }
     let known = trial.streams.len();
-    let Some(index) = stream_index(definition, trial, (key.attempt, stream), lines) else { return false };
+    let Some(index) = stream_index(definition, trial, key.attempt, stream, lines) else { return false };
     let mut changed = trial.streams.len() > known;
     let mut moved = false;
     let mut seen = Vec::new();
@@ -90,7 +90,8 @@ fn restarts(definition: &Definition) -> bool {
 fn stream_index(
     definition: &Definition,
     trial: &mut Trial,
-    (attempt, name): (u32, &str),
+    attempt: u32,
+    name: &str,
     lines: &[MetricLine],
 ) -> Option<usize> {
     if let Some(index) = trial.streams.iter().position(|stream| stream.name == name) {

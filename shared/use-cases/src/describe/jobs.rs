@@ -162,7 +162,8 @@ pub async fn jobs_after<T: Table>(
     store: &Store<T>,
     place: &Place,
     id: &str,
-    (after, descending): (Option<JobKey>, bool),
+    after: Option<JobKey>,
+    descending: bool,
     limit: usize,
 ) -> Result<Option<JobPage>, StoreError> {
     // The state is read first, as in `summaries`.

@@ -3,27 +3,22 @@
 //! The bill concludes the job, so the log is read first. This finds lines whose delivery was lost, and no job is
 //! concluded without its last value.
 
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use wire::events::job_state::{classify, cut_message};
-use wire::events::logs::{LogEvent, reread_to_facts};
 use wire::names::training_job_name;
 
-use super::{Actuator, Effect, Outcome, later};
+use super::log::{LOG_PAGES_MAX, Log};
+use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
-use crate::ports::training::{Description, JobLogs, Paged, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock, Millis};
-use crate::store::{StoreError, Tuning};
+use crate::ports::training::{Description, JobLogs, TrainingJobs};
+use crate::ports::{Bus, Clock};
+use crate::store::StoreError;
 
-/// Most pages read of a log, so that a flooded log does not delay all other work. Twice this number (the tail is read
-/// separately) must fit one sweep at the sweeper's pace, or the sweeper would never finish such a log.
-pub(crate) const LOG_PAGES_MAX: usize = 100;
 /// Number of tries to read a bill after which an incomplete log no longer delays it. These tries take about ten
 /// minutes. After an hour without a bill, the decider would book the whole reservation.
 const WHOLE_LOG_TRIES: i64 = 6;
 /// Why the actuator does not read a long log in a batch of new actions.
 const LEFT_TO_SWEEPER: &str = "the log is long: the sweeper reads it";
-/// Length of the end of a flooded log that is read too, in ms.
-const LOG_TAIL_MS: i64 = 300_000;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
 where
@@ -38,7 +33,8 @@ where
         &self,
         id: &str,
         job: JobKey,
-        (tries, pages): (i64, usize),
+        tries: i64,
+        pages: usize,
     ) -> Result<Outcome, StoreError> {
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, job);
@@ -90,7 +86,8 @@ where
     ) -> Result<Outcome, StoreError> {
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, job);
-        match read_log(&self.jobs, &tuning, &name, job, (0, pages)).await {
+        let log = Log { jobs: &self.jobs, tuning: &tuning, name: &name, job };
+        match log.since(0, pages).await {
             Ok((_, false)) if pages < LOG_PAGES_MAX => Ok(Outcome::Later(LEFT_TO_SWEEPER.to_owned())),
             Ok((mut facts, _)) => {
                 let fact = Fact::LogRead { job, streams };
@@ -146,117 +143,4 @@ pub(crate) fn phase(description: &Description) -> JobPhase {
 /// Returns whether a bill claims that the job never ran.
 fn is_zero_bill(description: &Description) -> bool {
     description.started.is_none() && description.billable_seconds.unwrap_or(0) == 0
-}
-
-/// The log of an ended job.
-struct Log<'a, J> {
-    jobs: &'a J,
-    tuning: &'a Tuning,
-    name: &'a str,
-    job: JobKey,
-}
-
-impl<J: JobLogs> Log<'_, J> {
-    /// Reads the metric lines of the whole log. Returns `None` if it has more than `pages` pages and `pages` is less
-    /// than [`LOG_PAGES_MAX`]. A flooded log is not read to its end, so its last minutes are read too, for the last
-    /// value.
-    async fn read_completely(
-        &self,
-        description: &Description,
-        pages: usize,
-    ) -> Result<Option<Vec<Recorded>>, TrainingJobsError> {
-        let Self { jobs, tuning, name, job } = *self;
-        let (mut facts, whole) = read_log(jobs, tuning, name, job, (description.created, pages)).await?;
-        if !whole && pages < LOG_PAGES_MAX {
-            return Ok(None);
-        }
-        if !whole {
-            facts.extend(read_log(jobs, tuning, name, job, (tail(description), pages)).await?.0);
-        }
-        Ok(Some(facts))
-    }
-
-    /// Returns the bill of a job whose log could not be read completely in many tries, with the part of the log that
-    /// can be read now, its end first. A known bill must not be treated as missing because a log is long.
-    async fn read_partially(&self, description: &Description, bill: Recorded) -> Outcome {
-        let Self { jobs, tuning, name, job } = *self;
-        let from = |from: Millis| read_pages(jobs, tuning, name, job, (from, LOG_PAGES_MAX));
-        let end = from(tail(description)).await;
-        if let (0, Err(error)) = (end.pages, &end.whole) {
-            return later(error).unwrap_or_else(|| Outcome::DoneAs(Effect::LogCut, vec![bill]));
-        }
-        let beginning = from(description.created).await;
-        let mut facts = end.facts;
-        facts.extend(beginning.facts);
-        facts.push(bill);
-        match (beginning.whole, end.whole) {
-            (Ok(true), _) | (Ok(false), Ok(_)) => Outcome::Done(facts),
-            (Ok(false) | Err(_), _) => Outcome::DoneAs(Effect::LogCut, facts),
-        }
-    }
-}
-
-/// Returns the time from which the end of a flooded log is read.
-fn tail(description: &Description) -> Millis {
-    description.ended.unwrap_or(description.modified).saturating_sub(LOG_TAIL_MS)
-}
-
-/// The part of a log that was read.
-struct Excerpt {
-    facts: Vec<Recorded>,
-    /// Number of pages.
-    pages: usize,
-    /// Whether this is the rest of the log, or why reading stopped.
-    whole: Result<bool, TrainingJobsError>,
-}
-
-/// Reads the metric lines of a job's log since a time, in at most a number of pages. Returns the facts, and whether the
-/// end of the log was reached.
-pub(crate) async fn read_log<J: JobLogs>(
-    jobs: &J,
-    tuning: &Tuning,
-    name: &str,
-    job: JobKey,
-    from_and_pages: (Millis, usize),
-) -> Result<(Vec<Recorded>, bool), TrainingJobsError> {
-    let Excerpt { facts, whole, .. } = read_pages(jobs, tuning, name, job, from_and_pages).await;
-    Ok((facts, whole?))
-}
-
-async fn read_pages<J: JobLogs>(
-    jobs: &J,
-    tuning: &Tuning,
-    name: &str,
-    job: JobKey,
-    (from, pages): (Millis, usize),
-) -> Excerpt {
-    let mut read = Excerpt { facts: Vec::new(), pages: 0, whole: Ok(false) };
-    let Some(pattern) = &tuning.pattern else { return Excerpt { whole: Ok(true), ..read } };
-    let mut streams: std::collections::BTreeMap<String, Vec<MetricLine>> = std::collections::BTreeMap::new();
-    let mut next: Option<String> = None;
-    while read.pages < pages {
-        let page = match jobs.read(name, tuning.request.metric_host(), from, next.as_deref()).await {
-            Ok(page) => page,
-            Err(TrainingJobsError::NotFound(_)) => Paged { items: Vec::new(), next: None },
-            Err(error) => {
-                read.whole = Err(error);
-                break;
-            }
-        };
-        read.pages += 1;
-        for line in page.items {
-            let event = LogEvent { id: line.id, timestamp: line.timestamp, message: line.message };
-            if let Some(metric) = pattern.line(&event) {
-                streams.entry(line.stream).or_default().push(metric);
-            }
-        }
-        next = page.next;
-        if next.is_none() {
-            read.whole = Ok(true);
-            break;
-        }
-    }
-    let facts = streams.into_iter().flat_map(|(stream, lines)| reread_to_facts(job, &stream, lines));
-    read.facts = facts.collect();
-    read
 }

@@ -6,7 +6,8 @@
 use tuning::fact::{Fact, JobKey};
 use wire::names::training_job_name;
 
-use super::bill::{read_log, state_fact};
+use super::bill::state_fact;
+use super::log::Log;
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
@@ -34,7 +35,8 @@ where
             Ok(description) => description,
             Err(error) => return Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         };
-        match read_log(&self.jobs, &tuning, &name, job, (since, pages)).await {
+        let log = Log { jobs: &self.jobs, tuning: &tuning, name: &name, job };
+        match log.since(since, pages).await {
             // The unread part may contain a value, and a job is never stopped on a guess.
             Ok((_, false)) => Ok(Outcome::Later("the log is too long to read in one batch".to_owned())),
             Ok((mut facts, true)) => {

@@ -53,7 +53,7 @@ where
         }
         match self.jobs.create(&request).await {
             Ok(()) => Ok(Outcome::Done(vec![self.started(*job)])),
-            Err(error) => self.handle_create_error(row, (*job, &name), &tags, earlier, error).await,
+            Err(error) => self.handle_create_error(row, *job, &name, &tags, earlier, error).await,
         }
     }
 
@@ -61,7 +61,8 @@ where
     async fn handle_create_error(
         &self,
         row: &ActionRow,
-        (job, name): (JobKey, &str),
+        job: JobKey,
+        name: &str,
         tags: &BTreeMap<String, String>,
         earlier: Millis,
         error: TrainingJobsError,

@@ -3,6 +3,8 @@
 //! Continues after the job that was checked last. However few jobs fit one sweep, no job is checked twice before all
 //! others were checked once.
 
+use std::sync::Arc;
+
 use tuning::decide::job_seen_due_at;
 use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::fold::fold;
@@ -15,6 +17,7 @@ use super::round::Round;
 use super::run::Run;
 use super::{Sweeper, WHOLE};
 use crate::perform::bill;
+use crate::perform::log::Log;
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
 use crate::ports::{Bus, Millis, Timer};
@@ -141,13 +144,15 @@ where
         // Whatever the error, the next check describes the job again.
         let Ok(description) = jobs.describe(&name).await else { return Ok(false) };
         let from = last_line(trial).max(description.created);
-        let read = bill::read_log(jobs, tuning, &name, key, (from, LOOK_PAGES)).await;
+        let phase_before = job.phase;
+        let read = Log { jobs, tuning, name: &name, job: key }.since(from, LOOK_PAGES).await;
         let mut facts = read.map(|(facts, _)| facts).unwrap_or_default();
         let phase = bill::phase(&description);
-        if phase != job.phase {
+        if phase != phase_before {
             facts.push(bill::state_fact(key, &description));
         }
         // This state is a copy of this sweep.
+        let state = Arc::make_mut(state);
         facts.retain(|fact| fold(&tuning.definition, state, fact));
         if !matches!(phase, JobPhase::Ended(_)) {
             // The facts found may be hours old, and the job may have waited for its instances ever since.

@@ -166,8 +166,7 @@ where
         // The stop of a job cancels its start, so such a job is not started first.
         if job.stop.is_none() && !job.accepted && !job.is_closed() {
             let starts = usize::try_from(self.limits.calls.create.per_sweep).unwrap_or(usize::MAX);
-            ring |=
-                self.queue_if_due(run, id, format!("start-{key}"), (starts, |run| &mut run.starts)).await?;
+            ring |= self.queue_if_due(run, id, format!("start-{key}"), starts, |run| &mut run.starts).await?;
         }
         Ok(ring)
     }
@@ -209,7 +208,7 @@ where
     /// Queues a read if it is due. Returns whether it is settled.
     async fn queue_read_if_due(&self, run: &mut Run, id: &str, action: String) -> Result<bool, StoreError> {
         let room = usize::try_from(self.limits.calls.describe.per_sweep).unwrap_or(usize::MAX);
-        self.queue_if_due(run, id, action, (room, |run| &mut run.bills)).await
+        self.queue_if_due(run, id, action, room, |run| &mut run.bills).await
     }
 
     /// Queues an action if it is due, in a list of at most `room` entries. Returns whether it is settled.
@@ -218,7 +217,8 @@ where
         run: &mut Run,
         id: &str,
         action: String,
-        (room, list): (usize, fn(&mut Run) -> &mut Vec<DueAction>),
+        room: usize,
+        list: fn(&mut Run) -> &mut Vec<DueAction>,
     ) -> Result<bool, StoreError> {
         match self.actuator.due(id, &action).await? {
             Due::Settled => return Ok(true),

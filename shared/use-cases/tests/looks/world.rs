@@ -132,7 +132,7 @@ impl World {
     }
 
     pub(crate) fn state(&self) -> State {
-        now(self.store.load(&self.id)).unwrap().unwrap().state
+        (*now(self.store.load(&self.id)).unwrap().unwrap().state).clone()
     }
 
     /// Returns the live job of a trial.

@@ -11,7 +11,7 @@ use wire::stored::RING_PREFIX;
 use crate::world::{MINUTE, SECOND, World, now, request, unpaced};
 
 fn state(world: &World, id: &str) -> State {
-    now(Store::new(std::sync::Arc::new(world.clone())).load(id)).unwrap().unwrap().state
+    (*now(Store::new(std::sync::Arc::new(world.clone())).load(id)).unwrap().unwrap().state).clone()
 }
 
 fn fact(world: &World, id: &str, key: &str, fact: Fact) {
