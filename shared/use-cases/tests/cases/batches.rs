@@ -1,0 +1,70 @@
+//! Batches that end early: finished parts have their results, and the rest is delivered again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tuning::fact::{Fact, Recorded};
+use use_cases::batch::Progress;
+use use_cases::decide::{Decided, Decider};
+use use_cases::memory::MemoryTable;
+use use_cases::ports::table::{Condition, Table, TableError, Write};
+use use_cases::store::{Store, StoreError};
+use wire::events::stream::{RecordKind, encode_payload, encode_record};
+use wire::stored;
+
+use crate::support::now;
+
+/// Returns an event with facts of tunings that are not in the table. Each is processed at once.
+fn event(ids: &[&str]) -> Value {
+    let record = |(n, id): (u64, &&str)| {
+        let fact = Recorded { key: "stop-requested".to_owned(), at: 1, fact: Fact::StopRequested };
+        let row = stored::fact_row(id, &fact);
+        encode_record(n, RecordKind::Insert, &row.key, Some(&row))
+    };
+    encode_payload((1..).zip(ids).map(record))
+}
+
+#[test]
+fn without_time_left_no_tuning_is_started_and_its_records_are_delivered_again() {
+    let decider = Decider { store: Arc::new(Store::new(Arc::new(MemoryTable::recording()))) };
+    let (asked, mut done) = (AtomicUsize::new(0), Decided::default());
+    let goes_on = || asked.fetch_add(1, Ordering::Relaxed) == 0;
+    let mut event = event(&["b-3fa1c2", "a-3fa1c2", "b-3fa1c2"]);
+    event["Records"].as_array_mut().expect("a list").push(json!({"dynamodb": {"SequenceNumber": "9"}}));
+    now(decider.handle(&event, goes_on, &mut done));
+    let parts: Vec<_> = done.parts.iter().map(|part| (part.tuning.as_str(), part.progress.clone())).collect();
+    assert_eq!(parts, [("a-3fa1c2", Progress::Done), ("b-3fa1c2", Progress::Open)]);
+    let sequence = |n: u64| format!("{n:021}");
+    assert_eq!(done.failed().collect::<Vec<_>>(), [&sequence(1), &sequence(3)]);
+    assert_eq!(done.unreadable[0].sequence.as_deref(), Some("9"), "it is reported, and not delivered again");
+}
+
+/// A tuning of newer code blocked its shard for ten tries, and the records behind it went to the failure queue.
+#[test]
+fn regression_a_permanent_failure_does_not_block_its_shard() {
+    let table = MemoryTable::recording();
+    let mut head = stored::Head::first(1).row("a-3fa1c2");
+    head = head.with("type", "no head");
+    now(table.write(Write::Put(head, Condition::Always))).expect("it is written");
+    let decider = Decider { store: Arc::new(Store::new(Arc::new(table))) };
+    let mut done = Decided::default();
+    now(decider.handle(&event(&["a-3fa1c2", "b-3fa1c2"]), || true, &mut done));
+    let progress: Vec<_> = done.parts.iter().map(|part| &part.progress).collect();
+    assert!(
+        matches!(progress[..], [Progress::Failed(StoreError::Stored(_)), Progress::Done]),
+        "the failure is reported: {progress:?}"
+    );
+    assert_eq!(done.answer(), json!({"batchItemFailures": []}));
+    // Temporary errors are delivered again.
+    let errors = [
+        (TableError::Throttled, true),
+        (TableError::Unavailable("no answer".to_owned()), true),
+        (TableError::Conflict(vec![0]), true),
+        (TableError::Refused("AccessDenied".to_owned()), false),
+    ];
+    for (error, again) in errors {
+        done.parts[0].progress = Progress::Failed(error.into());
+        assert_eq!(done.failed().count(), usize::from(again));
+    }
+}

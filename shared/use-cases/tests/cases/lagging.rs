@@ -1,0 +1,117 @@
+//! A training service with stale answers: a job that is not visible yet is neither refused nor free of charge.
+
+use std::sync::Arc;
+
+use tuning::fact::JobKey;
+use tuning::ruling::Order;
+use use_cases::memory::MemoryTable;
+use use_cases::perform::{Actuator, Effect, Performed};
+use use_cases::ports::training::{Description, TrainingJobsError};
+use wire::stored::{ActionRow, ActionStatus};
+
+use crate::support::{
+    Script, Service, Time, action_row, actuator, description, not_found, now, order, put, start_of,
+    table_with_tuning,
+};
+
+const NOW: i64 = 1_789_000_000_000;
+const ABANDONED_MS: i64 = 60_000;
+const JOB: JobKey = JobKey::new(0, 0, 1);
+
+/// Returns a table with a tuning and an order. A previous try, if any, had a claim until `earlier`.
+fn ordered(ordered: Order, earlier: Option<i64>) -> (MemoryTable, String, String) {
+    let (table, id) = table_with_tuning(NOW - 10_000_000);
+    let action = order(&table, &id, ordered);
+    if let Some(claimed_until) = earlier {
+        let row = action_row(&table, &id, &action);
+        let row = ActionRow { status: ActionStatus::Performing, claimed_until, tries: 1, ..row };
+        put(&table, row.row(&id));
+    }
+    (table, id, action)
+}
+
+fn perform((table, id, action): &(MemoryTable, String, String), service: &Service) -> Performed {
+    let actuator = Actuator { abandoned_ms: ABANDONED_MS, ..actuator(&Arc::new(table.clone()), service) };
+    now(actuator.perform(id, action)).unwrap()
+}
+
+/// Returns a service at `now` with a job under our name and these tags. `None` while the job is invisible.
+fn at(now: i64, tags: Option<&[(&str, &str)]>) -> Service {
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    let tags = tags.map(|tags| tags.iter().map(owned).collect());
+    let script = Script {
+        create: Some(Err(TrainingJobsError::NameTaken("it exists".to_owned()))),
+        describe: Some(Err(not_found("job"))),
+        tags: Some(tags.ok_or_else(|| not_found("job"))),
+        read: Some(Ok(1)),
+        ..Script::default()
+    };
+    Service::new(&Time::at(now), script)
+}
+
+fn start(tags: &[(&str, &str)], earlier: Option<i64>) -> Performed {
+    perform(&ordered(start_of(JOB), earlier), &at(NOW, Some(tags)))
+}
+
+fn is_refused(performed: &Performed) -> bool {
+    matches!(performed, Performed::Done(Effect::Refused(_)))
+}
+
+#[test]
+fn a_possibly_own_job_is_not_refused_until_its_tags_must_be_visible() {
+    let (recent, long_ago) = (Some(NOW - 1), Some(NOW - ABANDONED_MS));
+    let stack = [("hyperband:stack", "prod")];
+    for tags in [&[][..], &stack[..], &[("team", "example")][..]] {
+        let waits = start(tags, recent);
+        assert!(matches!(waits, Performed::Deferred(_)), "{tags:?}: {waits:?}");
+        assert!(is_refused(&start(tags, long_ago)), "{tags:?}: tags are visible after this time");
+        assert!(is_refused(&start(tags, None)), "{tags:?}: we sent no create before");
+    }
+    // Another stack's tag proves that it is not ours.
+    assert!(is_refused(&start(&[("hyperband:stack", "dev")], recent)));
+}
+
+/// Each check renewed the claim. The previous try was therefore always recent, and the checks never ended.
+#[test]
+fn regression_repeated_checks_do_not_extend_the_wait() {
+    let first = NOW - 1;
+    for tags in [Some(&[][..]), None] {
+        let job = ordered(start_of(JOB), Some(first));
+        for seconds in (0..60).step_by(20) {
+            let look = perform(&job, &at(NOW + seconds * 1_000, tags));
+            assert!(matches!(look, Performed::Deferred(_)), "{tags:?} after {seconds} s: {look:?}");
+        }
+        let end = perform(&job, &at(first + ABANDONED_MS, tags));
+        // With foreign tags, it is not ours. Without a visible job but with a taken name, it was ours and was deleted.
+        assert_eq!(is_refused(&end), tags.is_some(), "{end:?}");
+        assert!(matches!(end, Performed::Done(_)), "{tags:?}: {end:?}");
+    }
+}
+
+#[test]
+fn a_job_is_adopted_as_soon_as_its_tags_are_visible() {
+    let job = ordered(start_of(JOB), Some(NOW - 1));
+    assert!(matches!(perform(&job, &at(NOW, Some(&[]))), Performed::Deferred(_)));
+    let ours = [("hyperband:stack", "prod"), ("hyperband:tuning", &job.1), ("hyperband:decision", "0-0-1")];
+    assert_eq!(perform(&job, &at(NOW + 20_000, Some(&ours))), Performed::Done(Effect::Started));
+}
+
+#[test]
+fn a_job_that_has_run_is_not_free_while_its_bill_is_invisible() {
+    let bill = |status: &str, reason: Option<&str>| {
+        let described = Description {
+            ended: Some(NOW - 100_000),
+            modified: NOW - 100_000,
+            failure_reason: reason.map(str::to_owned),
+            ..description("job", status, NOW - 900_000)
+        };
+        let service = at(NOW, None);
+        service.lock().describe = Some(Ok(described));
+        perform(&ordered(Order::BillOrdered { job: JOB }, None), &service)
+    };
+    assert!(matches!(bill("Completed", None), Performed::Deferred(_)));
+    assert!(matches!(bill("Failed", Some("AlgorithmError: exit code 1")), Performed::Deferred(_)));
+    // A job that was stopped while it waited for instances, or never got any, costs nothing.
+    assert_eq!(bill("Stopped", None), Performed::Done(Effect::Other));
+    assert_eq!(bill("Failed", Some("CapacityError: no capacity")), Performed::Done(Effect::Other));
+}

@@ -1,0 +1,12 @@
+//! Read-only views of a tuning: explanations of trials, the cost report, published events, active tunings.
+
+mod active;
+mod change;
+mod cost;
+mod explain;
+mod pools;
+mod promotion;
+mod published;
+mod rungs;
+mod summaries;
+mod world;

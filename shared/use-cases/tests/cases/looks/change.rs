@@ -1,0 +1,110 @@
+//! Changes of limits while a tuning runs.
+
+use tuning::fact::{Fact, JobEnd, JobPhase};
+use tuning::money::MicroUsd;
+use use_cases::change::{ChangeError, change};
+use use_cases::lookup::LookupError;
+use use_cases::memory::MemoryTable;
+use use_cases::record;
+
+use super::world::{World, now, request};
+
+/// Stores a change and delivers its fact to the decider, like the stream.
+fn changed(world: &mut World, body: &str) -> Result<(), ChangeError> {
+    now(change(&world.store, "t", body.as_bytes(), world.now))?;
+    world.catch_up();
+    Ok(())
+}
+
+#[test]
+fn a_change_takes_effect_with_the_decider_s_next_step() {
+    let mut world = World::new(9);
+    changed(&mut world, r#"{"MaxCostUsd": 2000.5, "MaxParallelTrainingJobs": 3, "paused": true}"#).unwrap();
+    let state = world.state();
+    assert_eq!(state.ledger.cap, Some(MicroUsd(2_000_500_000)));
+    assert!(state.is_paused());
+    assert_eq!(state.changes.max_parallel.as_ref().map(|change| change.value), Some(3));
+    // An older change with the same content has no effect.
+    world.now -= 500;
+    changed(&mut world, r#"{"paused": false}"#).unwrap();
+    assert!(world.state().is_paused());
+}
+
+/// Found by the simulator (seed 6092): the stream record of the later change was lost.
+#[test]
+fn a_lowered_cap_that_was_raised_before_the_next_step_does_not_end_the_tuning() {
+    let mut world = World::new(9);
+    let low =
+        world.recorded(Fact::LimitsChanged { cap: Some(MicroUsd(1)), max_parallel: None, paused: None });
+    let high = Fact::LimitsChanged { cap: Some(MicroUsd(900_000_000)), max_parallel: None, paused: None };
+    let high = world.recorded(high);
+    for fact in [&low, &high] {
+        now(record::put(&*world.store.table, &world.id, fact)).unwrap();
+    }
+    world.hears(&[low]);
+    assert_eq!(world.state().ledger.cap, Some(MicroUsd(900_000_000)));
+}
+
+#[test]
+fn an_invalid_change_is_refused_and_not_stored() {
+    let mut world = World::new(2);
+    let before = world.state();
+    let refused = |world: &mut World, body: &str| match changed(world, body) {
+        Err(ChangeError::Refused(error)) => error.message,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(&mut world, r#"{"MaxParallelTrainingJobs": 0}"#).contains("from 1 to 100"));
+    assert!(refused(&mut world, "{}").contains("changes nothing"));
+    assert_eq!(world.state(), before);
+    let unknown = now(change(&world.store, "other", br#"{"paused": true}"#, 0));
+    assert!(matches!(unknown, Err(ChangeError::Lookup(LookupError::NotFound(_)))), "{unknown:?}");
+}
+
+#[test]
+fn a_cap_requires_a_price() {
+    let mut body = request("t", 2);
+    body["Controller"].as_object_mut().unwrap().retain(|name, _| name == "EpochPattern");
+    let mut world = World::of(MemoryTable::new(), &body);
+    let Err(ChangeError::Refused(error)) = changed(&mut world, r#"{"MaxCostUsd": 5}"#) else { panic!() };
+    assert!(error.message.contains("needs the price of instance type 'ml.m5.large'"), "{error}");
+    changed(&mut world, r#"{"paused": true}"#).unwrap();
+}
+
+#[test]
+fn without_an_epoch_pattern_parallel_jobs_are_bounded_by_the_lines_kept() {
+    let mut body = request("t", 2);
+    body["Controller"].as_object_mut().unwrap().remove("EpochPattern");
+    body["HyperParameterTuningJobConfig"]["StrategyConfig"]["HyperbandStrategyConfig"]["MaxResource"] =
+        20_000.into();
+    let mut world = World::of(MemoryTable::new(), &body);
+    changed(&mut world, r#"{"MaxParallelTrainingJobs": 10}"#).unwrap();
+    let Err(ChangeError::Refused(error)) = changed(&mut world, r#"{"MaxParallelTrainingJobs": 11}"#) else {
+        panic!()
+    };
+    assert!(error.message.contains("EpochPattern"), "{error}");
+}
+
+#[test]
+fn an_ended_tuning_cannot_be_changed() {
+    let mut world = World::new(1);
+    world.phase(0, JobPhase::Training);
+    world.logged(0, &[(9, 0.5)]);
+    world.billed(0, JobEnd::Completed, 5);
+    world.fact(Fact::TimePassed);
+    let over = changed(&mut world, r#"{"paused": true}"#);
+    assert!(matches!(over, Err(ChangeError::Lookup(LookupError::AlreadyEnded(_)))), "{over:?}");
+}
+
+#[test]
+fn describe_shows_the_changed_limits() {
+    let mut world = World::new(2);
+    changed(&mut world, r#"{"MaxParallelTrainingJobs": 7, "paused": true}"#).unwrap();
+    let place = use_cases::describe::Place {
+        partition: "aws".into(),
+        region: "us-east-1".into(),
+        account: "1".into(),
+    };
+    let shown = now(use_cases::describe::describe(&world.store, &place, &world.id)).unwrap().unwrap();
+    let controller = &shown["Controller"];
+    assert_eq!((&controller["Paused"], &controller["MaxParallelTrainingJobs"]), (&true.into(), &7.into()));
+}

@@ -1,0 +1,88 @@
+//! The explanation of trials that are promoted.
+
+use serde_json::json;
+use tuning::fact::{JobEnd, JobPhase};
+use tuning::ids::TrialId;
+use use_cases::explain::explain;
+use use_cases::memory::MemoryTable;
+use wire::explain::{Explanation, Kind};
+
+use super::world::{World, now, request};
+
+/// Trials 0 and 2 of bracket 0 (rungs at 4 and 9), trials 1 and 3 of bracket 1 (at 9).
+fn promoting() -> World {
+    let mut body = request("t", 4);
+    let config = &mut body["HyperParameterTuningJobConfig"];
+    config["StrategyConfig"]["HyperbandStrategyConfig"]["MinResource"] = json!(4);
+    config["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(5);
+    let controller = &mut body["Controller"];
+    controller["ReductionFactor"] = json!(2);
+    controller["RungExecution"] = json!("Promote");
+    controller["Scheduling"] = json!("Synchronous");
+    controller["ResourceHyperParameter"] = json!("epochs");
+    World::of(MemoryTable::new(), &body)
+}
+
+fn trained(world: &mut World, trial: u32, epoch: u64, value: f64, seconds: u64) {
+    world.phase(trial, JobPhase::Training);
+    world.logged(trial, &[(epoch, value)]);
+    world.billed(trial, JobEnd::Completed, seconds);
+}
+
+fn explained(world: &World, trial: u32) -> Explanation {
+    now(explain(&world.store, &world.id, &trial.to_string())).unwrap().unwrap()
+}
+
+fn said(explanation: &Explanation, kind: Kind) -> Vec<&str> {
+    let entries = explanation.entries.iter().filter(|entry| entry.kind == kind);
+    entries.map(|entry| entry.says.as_str()).collect()
+}
+
+#[test]
+fn a_promotion_is_explained_with_the_other_trials_of_the_rung() {
+    let mut world = promoting();
+    trained(&mut world, 0, 4, 0.5, 10);
+    let waiting = explained(&world, 0);
+    assert_eq!(waiting.now.as_deref(), Some("it waits at rung 0 for a promotion"));
+    trained(&mut world, 2, 4, 0.6, 20);
+    let promoted = explained(&world, 2);
+    let rung = promoted.entries.iter().find(|entry| entry.kind == Kind::Promoted).unwrap();
+    let compared = rung.rung.as_ref().unwrap();
+    assert_eq!((compared.level, compared.value, compared.rank, compared.arrived), (4, Some(0.6), 1, 2));
+    assert_eq!(compared.rule, "rank 1 of 2 trials that ended there; the best 1 may continue");
+    let others: Vec<_> =
+        compared.arrivals.iter().map(|other| (other.trial, other.value, other.went_on)).collect();
+    assert_eq!(others, [(TrialId(2), Some(0.6), true), (TrialId(0), Some(0.5), false)]);
+    assert!(promoted.training_jobs[1].why.contains("promoted to rung 1"), "{:?}", promoted.training_jobs);
+    assert!(said(&promoted, Kind::RungReached)[0].contains("rung 0 at epoch 4"), "{promoted:?}");
+}
+
+#[test]
+fn a_trial_that_was_not_promoted_is_explained() {
+    let mut world = promoting();
+    trained(&mut world, 0, 4, 0.5, 10);
+    trained(&mut world, 2, 4, 0.6, 20);
+    let out = explained(&world, 0);
+    let says = said(&out, Kind::TrialFinished);
+    assert_eq!(
+        says,
+        [
+            "the trial is over: not promoted from rung 0: rank 2 of 2 trials that ended there; the best 1 may continue"
+        ]
+    );
+}
+
+#[test]
+fn repeated_epochs_are_explained() {
+    let mut world = promoting();
+    trained(&mut world, 0, 4, 0.5, 10);
+    trained(&mut world, 2, 4, 0.6, 20);
+    world.phase(2, JobPhase::Training);
+    world.logged(2, &[(1, 0.3)]);
+    let says = explained(&world, 2);
+    let repeated = said(&says, Kind::ResourceRepeated);
+    assert!(
+        repeated[0].contains("it started at epoch 0 although the trial had reached epoch 4"),
+        "{repeated:?}"
+    );
+}

@@ -1,0 +1,44 @@
+//! The rungs in the description of a tuning.
+
+use serde_json::{Value, json};
+use tuning::fact::{JobEnd, JobPhase};
+use use_cases::describe::{Place, describe};
+use use_cases::memory::MemoryTable;
+
+use super::world::{World, now, request};
+
+fn brackets(world: &World) -> Value {
+    let place = Place { partition: "aws".into(), region: "us-east-1".into(), account: "1".into() };
+    let shown = now(describe(&world.store, &place, &world.id)).unwrap().unwrap();
+    shown["Controller"]["Brackets"].clone()
+}
+
+/// Trials 0 and 2 are in bracket 0, trial 1 in bracket 1.
+#[test]
+fn the_last_rung_of_a_bracket_has_no_comparison() {
+    let mut world = World::new(3);
+    for trial in 0..3 {
+        world.phase(trial, JobPhase::Training);
+        world.logged(trial, &[(1, 0.1), (3, 0.3), (9, 0.9)]);
+        world.billed(trial, JobEnd::Completed, 9);
+    }
+    let compared = |resource, arrived| json!({"Resource": resource, "Arrived": arrived, "WentOn": 1});
+    let end = json!({"Resource": 9});
+    let expected = json!([
+        {"TrialsStarted": 2, "Rungs": [compared(1, 2), compared(3, 1), end]},
+        {"TrialsStarted": 1, "Rungs": [compared(3, 1), end]},
+        {"TrialsStarted": 0, "Rungs": [end]},
+    ]);
+    assert_eq!(brackets(&world), expected);
+}
+
+#[test]
+fn with_promotion_the_last_rung_has_no_comparison_either() {
+    let mut body = request("t", 3);
+    body["Controller"]["RungExecution"] = json!("Promote");
+    body["Controller"]["ResourceHyperParameter"] = json!("epochs");
+    let shown = brackets(&World::of(MemoryTable::new(), &body));
+    let open = json!({"Resource": 1, "Arrived": 0, "WentOn": 0, "Waiting": 0});
+    assert_eq!(shown[0]["Rungs"][0], open);
+    assert_eq!(shown[0]["Rungs"][2], json!({"Resource": 9}));
+}

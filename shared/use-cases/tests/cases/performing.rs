@@ -1,0 +1,296 @@
+//! The order of a batch, and actions that meet a quota, an ended job, a long log or a late bill.
+
+use std::sync::Arc;
+
+use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::ruling::{Order, StopWhy};
+use use_cases::decide::Decider;
+use use_cases::memory::MemoryTable;
+use use_cases::perform::{Acts, Actuator, Effect, Performed};
+use use_cases::ports::training::{Description, TrainingJobsError};
+use use_cases::store::Store;
+use wire::events::stream::{RecordKind, encode_payload, encode_record};
+use wire::stored::{ActionRow, ActionStatus};
+
+use crate::support::{
+    Script, Service, TestBus, Time, action_row, actuator, description, not_found, now, order,
+    table_with_tuning,
+};
+
+const NOW: i64 = 1_789_000_000_000;
+
+/// Returns the description of a job with a bill of 700 seconds.
+fn completed() -> Description {
+    Description {
+        started: Some(NOW - 800_000),
+        ended: Some(NOW - 100_000),
+        modified: NOW - 100_000,
+        billable_seconds: Some(700),
+        ..description("job", "Completed", NOW - 900_000)
+    }
+}
+
+/// The role may not read logs.
+fn no_policy() -> TrainingJobsError {
+    TrainingJobsError::Refused {
+        code: "AccessDeniedException".to_owned(),
+        message: "no policy allows logs:FilterLogEvents".to_owned(),
+    }
+}
+
+/// One tuning, and the actuator of its actions.
+struct Stack {
+    table: MemoryTable,
+    service: Service,
+    actuator: Actuator<MemoryTable, Service, TestBus, Time>,
+    id: String,
+}
+
+impl Stack {
+    fn new() -> Self {
+        let (table, id) = table_with_tuning(NOW - 10_000_000);
+        let script = Script {
+            create: Some(Ok(())),
+            stop: Some(Ok(())),
+            describe: Some(Ok(completed())),
+            tags: Some(Err(not_found("job"))),
+            read: Some(Ok(1)),
+            ..Script::default()
+        };
+        let service = Service::new(&Time::at(NOW), script);
+        let bus = TestBus { accepts: true };
+        let actuator = Actuator { bus, ..actuator(&Arc::new(table.clone()), &service) };
+        Self { table, service, actuator, id }
+    }
+
+    /// Gives these facts to the decider, which stores its orders in the table.
+    fn decide(&self, facts: Vec<Fact>) {
+        let recorded = |(n, fact): (usize, Fact)| Recorded { key: format!("{n}"), at: NOW, fact };
+        let facts: Vec<_> = facts.into_iter().enumerate().map(recorded).collect();
+        let store = Arc::new(Store::new(Arc::new(self.table.clone())));
+        now(Decider { store }.decide(&self.id, &facts, false)).unwrap();
+    }
+
+    fn order(&self, ordered: Order) -> String {
+        order(&self.table, &self.id, ordered)
+    }
+
+    fn row(&self, action: &str) -> ActionRow {
+        action_row(&self.table, &self.id, action)
+    }
+
+    /// Returns the calls since the last call of this method, without consecutive repetitions.
+    fn calls(&self) -> Vec<&'static str> {
+        let mut calls: Vec<_> = self.service.calls().into_iter().map(|(call, _)| call).collect();
+        calls.dedup();
+        calls
+    }
+
+    fn perform(&self, action: &str) -> Performed {
+        now(self.actuator.perform(&self.id, action)).unwrap()
+    }
+
+    /// Performs a batch of new rows of these actions. Returns the results in the order of execution.
+    fn handle(&self, actions: &[&str]) -> Vec<(String, Performed)> {
+        let record = |(n, action): (u64, &&str)| {
+            let row = self.row(action).row(&self.id);
+            encode_record(n, RecordKind::Insert, &row.key, Some(&row))
+        };
+        let event = encode_payload((1..).zip(actions).map(record));
+        let mut acts = Acts::default();
+        now(self.actuator.handle(&event, || true, &mut acts));
+        acts.parts.into_iter().map(|part| (part.done.action, part.done.performed.unwrap())).collect()
+    }
+
+    /// Returns whether a fact with this key is stored.
+    fn knows(&self, key: &str) -> bool {
+        self.table.rows().iter().any(|row| row.key.pk.starts_with("F#") && row.key.sk.ends_with(key))
+    }
+}
+
+fn job(trial: u32) -> JobKey {
+    JobKey::new(trial, 0, 1)
+}
+
+fn stop_of(trial: u32) -> Order {
+    Order::StopOrdered { job: job(trial), why: StopWhy::TuningEnding }
+}
+
+fn is_deferred(performed: &Performed) -> bool {
+    matches!(performed, Performed::Deferred(_))
+}
+
+/// A stop waited until the logs before it were read, up to two hundred pages each.
+#[test]
+fn regression_stops_and_starts_do_not_wait_for_logs() {
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    stack.service.lock().read = Some(Ok(60));
+    let bill = stack.order(Order::BillOrdered { job: job(7) });
+    let stop = stack.order(stop_of(8));
+    let performed = stack.handle(&[&bill, "start-0-0-1", &stop]);
+    assert_eq!(stack.calls(), ["stop", "create", "describe", "read"]);
+    let [(first, stopped), (second, started), (third, billed)] = &performed[..] else {
+        panic!("{performed:?}")
+    };
+    assert_eq!([first, second, third], [&stop, "start-0-0-1", &bill]);
+    assert!(matches!(stopped, Performed::Done(Effect::Stopped { .. })), "{stopped:?}");
+    assert_eq!(started, &Performed::Done(Effect::Started));
+    // A few pages were read. The sweeper, which does not delay a stop, reads all.
+    assert!(is_deferred(billed), "{billed:?}");
+    stack.service.time.pass(1_000);
+    assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
+    assert!(stack.knows("described#7-0-1"));
+}
+
+#[test]
+fn a_batch_starts_no_log_read_after_its_time() {
+    let stack = Stack::new();
+    (stack.service.lock().read, stack.service.lock().page_ms) = (Some(Ok(9)), 2_000);
+    let bills = [1, 2].map(|trial| stack.order(Order::BillOrdered { job: job(trial) }));
+    let performed = stack.handle(&[&bills[0], &bills[1]]);
+    assert_eq!(performed[0].1, Performed::Done(Effect::Other));
+    assert!(is_deferred(&performed[1].1), "{performed:?}");
+    // The action has no claim.
+    assert_eq!(stack.row(&bills[1]).tries, 0);
+}
+
+#[test]
+fn a_stop_in_the_same_batch_cancels_the_start() {
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    let stop = stack.order(stop_of(0));
+    stack.service.lock().stop = Some(Err(not_found("job")));
+    let performed = stack.handle(&["start-0-0-1", &stop]);
+    assert_eq!(stack.calls(), ["stop"], "it was cancelled: {performed:?}");
+    assert!(stack.knows("never-started#0-0-1"));
+}
+
+/// A start's second try left its claim behind, and the job could not be cancelled for four minutes.
+#[test]
+fn regression_a_start_blocked_by_a_quota_can_be_cancelled_at_once() {
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    stack.service.lock().create = Some(Err(TrainingJobsError::LimitExceeded("ml.m5.large".to_owned())));
+    for _ in 0..3 {
+        assert!(is_deferred(&stack.perform("start-0-0-1")));
+        stack.service.time.pass(10_000);
+    }
+    assert_eq!((stack.row("start-0-0-1").tries, stack.row("start-0-0-1").claimed_until), (3, 0));
+    stack.service.lock().stop = Some(Err(not_found("job")));
+    let stop = stack.order(stop_of(0));
+    assert_eq!(stack.perform(&stop), Performed::Done(Effect::Other));
+    assert_eq!(stack.row("start-0-0-1").status, ActionStatus::Cancelled);
+}
+
+/// An open request of an earlier try stays open, whatever a later try returns.
+#[test]
+fn a_start_that_may_have_been_sent_is_not_cancelled_after_a_later_quota_error() {
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    let claimed_until = NOW + 180_000;
+    for answer in [
+        TrainingJobsError::Unavailable("no answer".to_owned()),
+        TrainingJobsError::LimitExceeded("ml.m5.large".to_owned()),
+    ] {
+        stack.service.lock().create = Some(Err(answer));
+        assert!(is_deferred(&stack.perform("start-0-0-1")));
+        assert_eq!(stack.row("start-0-0-1").claimed_until, claimed_until);
+        stack.service.time.pass(10_000);
+    }
+    stack.service.lock().stop = Some(Err(not_found("job")));
+    let stop = stack.order(stop_of(0));
+    assert!(is_deferred(&stack.perform(&stop)));
+}
+
+/// An event reported that we had stopped a job that had ended by itself, and the stop was counted.
+#[test]
+fn regression_a_job_that_ended_by_itself_is_not_reported_as_stopped() {
+    let stack = Stack::new();
+    stack.service.lock().stop = Some(Err(TrainingJobsError::AlreadyEnded("job".to_owned())));
+    let stop = stack.order(stop_of(0));
+    assert_eq!(stack.perform(&stop), Performed::Done(Effect::Other));
+    // The decider waits for this fact, whatever its cause.
+    assert!(stack.knows("stop-accepted#0-0-1"));
+}
+
+/// Each try began at the first page and was throttled before the last; after an hour the whole reservation was booked.
+#[test]
+fn regression_a_long_log_does_not_delay_a_known_bill_forever() {
+    let stack = Stack::new();
+    let bill = stack.order(Order::BillOrdered { job: job(0) });
+    stack.service.lock().read = Some(Ok(80));
+    let tries = (1..=7).map(|_| {
+        stack.service.lock().pages_left = Some(50);
+        stack.service.time.pass(300_000);
+        stack.perform(&bill)
+    });
+    let tries: Vec<_> = tries.collect();
+    assert!(tries.iter().take(6).all(is_deferred), "{tries:?}");
+    assert_eq!(tries.last(), Some(&Performed::Done(Effect::LogCut)));
+    assert!(stack.knows("described#0-0-1"));
+    // A log without any readable page delays the bill, because it may be short.
+    let other = stack.order(Order::BillOrdered { job: job(1) });
+    stack.service.lock().pages_left = Some(0);
+    for _ in 0..8 {
+        assert!(is_deferred(&stack.perform(&other)));
+        stack.service.time.pass(300_000);
+    }
+    (stack.service.lock().pages_left, stack.service.lock().read) = (Some(2), Some(Ok(1)));
+    assert_eq!(stack.perform(&other), Performed::Done(Effect::Other), "the whole log was read");
+}
+
+/// A refused read of the log concluded the job at once, and the lines of a lost delivery never reached the decider.
+#[test]
+fn regression_a_bill_waits_for_a_log_whose_read_was_refused() {
+    let stack = Stack::new();
+    let bill = stack.order(Order::BillOrdered { job: job(0) });
+    stack.service.lock().read = Some(Err(no_policy()));
+    assert!(is_deferred(&stack.perform(&bill)));
+    stack.service.lock().read = Some(Ok(1));
+    stack.service.time.pass(300_000);
+    assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
+    // A role that never may read logs does not delay the bill forever.
+    let other = stack.order(Order::BillOrdered { job: job(1) });
+    stack.service.lock().read = Some(Err(no_policy()));
+    let tries: Vec<_> = (1..=7)
+        .map(|_| {
+            stack.service.time.pass(300_000);
+            stack.perform(&other)
+        })
+        .collect();
+    assert!(tries.iter().take(6).all(is_deferred), "{tries:?}");
+    assert_eq!(tries.last(), Some(&Performed::Done(Effect::LogCut)));
+}
+
+/// A bill of zero, which the decider rejected, used up the key of the fact. The whole reservation was booked.
+#[test]
+fn regression_a_zero_bill_of_a_job_that_ran_is_read_again() {
+    let never = Description { ended: Some(NOW - 100_000), ..description("job", "Stopped", NOW - 900_000) };
+    let started = Fact::JobStateChanged {
+        job: job(0),
+        phase: JobPhase::Training,
+        started: Some(NOW - 800_000),
+        ended: None,
+        message: None,
+    };
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    stack.decide(vec![Fact::JobStarted { job: job(0) }, started]);
+    stack.service.lock().describe = Some(Ok(never.clone()));
+    let bill = stack.order(Order::BillOrdered { job: job(0) });
+    assert!(is_deferred(&stack.perform(&bill)));
+    assert!(!stack.knows("described#0-0-1"));
+    stack.service.lock().describe = Some(Ok(completed()));
+    stack.service.time.pass(1_000);
+    assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
+    assert!(stack.knows("described#0-0-1"));
+    // A job that was never seen to run costs nothing.
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    stack.decide(vec![Fact::JobStarted { job: job(0) }]);
+    stack.service.lock().describe = Some(Ok(never.clone()));
+    let bill = stack.order(Order::BillOrdered { job: job(0) });
+    assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
+    assert!(stack.knows("described#0-0-1"));
+}

@@ -1,0 +1,93 @@
+//! Stored prices: looked up once a day, never invented.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use use_cases::memory::MemoryTable;
+use use_cases::ports::{Prices, PricesError};
+use use_cases::prices::{FRESH_MS, KeptPrices, STALE_MS};
+
+use crate::support::{Time, now};
+
+type Answer = Result<Option<u64>, PricesError>;
+
+/// A price list with scripted answers that counts its calls.
+#[derive(Default, Clone)]
+struct List {
+    answer: Arc<Mutex<Option<Answer>>>,
+    asked: Arc<AtomicU32>,
+}
+
+impl List {
+    fn says(&self, answer: Result<Option<u64>, PricesError>) {
+        *self.answer.lock().unwrap() = Some(answer);
+    }
+
+    fn asked(&self) -> u32 {
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+impl Prices for List {
+    async fn instance_hour(&self, _instance_type: &str) -> Result<Option<u64>, PricesError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.answer.lock().unwrap().clone().unwrap()
+    }
+
+    async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
+        self.instance_hour("volume").await
+    }
+}
+
+fn open() -> (KeptPrices<MemoryTable, List, Time>, List, Time) {
+    let (list, clock) = (List::default(), Time::at(1_790_000_000_000));
+    let table = Arc::new(MemoryTable::default());
+    (KeptPrices { table, list: list.clone(), clock: clock.clone() }, list, clock)
+}
+
+fn unavailable() -> Result<Option<u64>, PricesError> {
+    Err(PricesError::Unavailable("timed out".to_owned()))
+}
+
+#[test]
+fn a_price_is_looked_up_once_a_day() {
+    let (prices, list, clock) = open();
+    list.says(Ok(Some(115_000)));
+    for _ in 0..3 {
+        assert_eq!(now(prices.instance_hour("ml.m5.large")), Ok(Some(115_000)));
+    }
+    assert_eq!(list.asked(), 1);
+    list.says(Ok(Some(120_000)));
+    clock.pass(FRESH_MS - 1);
+    assert_eq!(now(prices.instance_hour("ml.m5.large")), Ok(Some(115_000)));
+    clock.pass(1);
+    assert_eq!(now(prices.instance_hour("ml.m5.large")), Ok(Some(120_000)));
+    assert_eq!(now(prices.volume_kilo_gib_hour()), Ok(Some(120_000)), "each price is stored separately");
+    assert_eq!(list.asked(), 3);
+}
+
+#[test]
+fn a_stored_price_is_used_for_a_week_while_the_list_is_unavailable() {
+    let (prices, list, clock) = open();
+    list.says(Ok(Some(115_000)));
+    now(prices.instance_hour("ml.m5.large")).unwrap();
+    list.says(unavailable());
+    clock.pass(STALE_MS - 1);
+    assert_eq!(now(prices.instance_hour("ml.m5.large")), Ok(Some(115_000)));
+    clock.pass(1);
+    assert_eq!(now(prices.instance_hour("ml.m5.large")), unavailable());
+}
+
+#[test]
+fn an_unknown_price_is_looked_up_again() {
+    let (prices, list, clock) = open();
+    list.says(Ok(None));
+    assert_eq!(now(prices.instance_hour("ml.m9.large")), Ok(None));
+    list.says(Ok(Some(1)));
+    assert_eq!(now(prices.instance_hour("ml.m9.large")), Ok(Some(1)));
+    // The price was removed from the list, so its old value is not a price any more.
+    list.says(Ok(None));
+    clock.pass(FRESH_MS);
+    assert_eq!(now(prices.instance_hour("ml.m9.large")), Ok(None));
+}

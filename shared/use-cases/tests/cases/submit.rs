@@ -1,0 +1,192 @@
+//! Submissions: a tuning is stored completely or not at all.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tuning::definition::Definition;
+use tuning::money::{MicroUsd, Rate};
+use use_cases::memory::MemoryTable;
+use use_cases::ports::PricesError;
+use use_cases::ports::table::{Condition, Table, Write};
+use use_cases::store::Store;
+use use_cases::submit::{Guardrails, Submit, SubmitError};
+use wire::request::ErrorCode;
+use wire::sample::request;
+use wire::stored::{MonthRow, month_of};
+
+use crate::support::{PriceList, Time, now};
+
+/// Submits `body`. Returns the result and the number of rows stored after it.
+fn check(table: &MemoryTable, body: &Value) -> (Result<String, SubmitError>, usize) {
+    check_under(None, table, body)
+}
+
+/// Like [`check`], on a stack with a monthly cap.
+fn check_under(
+    monthly_cap: Option<MicroUsd>,
+    table: &MemoryTable,
+    body: &Value,
+) -> (Result<String, SubmitError>, usize) {
+    let result = submit_with(PriceList::new(), monthly_cap, table, body).map(|definition| definition.id());
+    (result, table.rows().len())
+}
+
+fn submit_with(
+    prices: PriceList,
+    monthly_cap: Option<MicroUsd>,
+    table: &MemoryTable,
+    body: &Value,
+) -> Result<Definition, SubmitError> {
+    let store = Arc::new(Store::new(Arc::new(table.clone())));
+    let clock = Time::at(1_790_000_000_000);
+    let submit = Submit { store, prices, clock, monthly_cap, guardrails: Guardrails::default() };
+    now(submit.submit(body.to_string().as_bytes()))
+}
+
+#[test]
+fn a_valid_request_is_stored_completely() {
+    let table = MemoryTable::new();
+    let (id, rows) = check(&table, &request("good"));
+    assert_eq!(rows, 5, "name, definition, head, active row, fact");
+    let store = Store::new(Arc::new(table));
+    let tuning = now(store.tuning(&id.unwrap())).unwrap().unwrap();
+    assert_eq!(tuning.definition.cap.map(|cap| cap.0), Some(5_000_000));
+    assert_eq!(tuning.definition.job.rate.map(|rate| rate.instance_hour), Some(115_000));
+}
+
+#[test]
+fn an_invalid_request_is_a_validation_exception_and_stores_nothing() {
+    let mut bad = Vec::new();
+    for (path, value) in [
+        ("/HyperParameterTuningJobName", json!("-")),
+        ("/HyperParameterTuningJobConfig/ResourceLimits/MaxParallelTrainingJobs", json!(0)),
+        ("/HyperParameterTuningJobConfig/ParameterRanges/ContinuousParameterRanges/0/MinValue", json!("2")),
+        ("/TrainingJobDefinition/AlgorithmSpecification/MetricDefinitions/0/Regex", json!("(?=x)(y)")),
+        ("/TrainingJobDefinition/ResourceConfig/InstanceType", json!("ml.m5.2xlarge")),
+        ("/Controller/MaxCostUsd", json!(0.000_001)),
+    ] {
+        let mut request = request("bad");
+        *request.pointer_mut(path).unwrap() = value;
+        bad.push((path, request));
+    }
+    for (path, request) in bad {
+        let table = MemoryTable::new();
+        let (result, rows) = check(&table, &request);
+        let Err(SubmitError::Request(error)) = result else { panic!("{path}: {result:?}") };
+        assert_eq!(error.code, ErrorCode::ValidationException, "{path}");
+        let field = path.rsplit('/').next().unwrap();
+        let named = match field {
+            "InstanceType" => "ml.m5.2xlarge",
+            "MinValue" => "ContinuousParameterRanges[0]",
+            field => field,
+        };
+        assert!(error.message.contains(named), "{path}: {error}");
+        assert_eq!(rows, 0, "{path}: no row is stored");
+    }
+}
+
+#[test]
+fn names_are_case_insensitive() {
+    let table = MemoryTable::new();
+    let (first, rows) = check(&table, &request("Name"));
+    first.unwrap();
+    let (second, after) = check(&table, &request("nAME"));
+    assert_eq!(second, Err(SubmitError::NameTaken("nAME".to_owned())));
+    assert_eq!(rows, after, "no row is stored");
+}
+
+/// "The month's cap of a stack (UTC) is spent through grants."
+#[test]
+fn with_a_monthly_cap_a_tuning_uses_grants() {
+    let table = MemoryTable::new();
+    let (id, _) = check_under(Some(MicroUsd(1_000_000)), &table, &request("good"));
+    let store = Store::new(Arc::new(table));
+    assert!(now(store.tuning(&id.unwrap())).unwrap().unwrap().definition.grants);
+}
+
+#[test]
+fn a_tuning_is_refused_if_the_month_cannot_pay_one_job() {
+    let table = MemoryTable::new();
+    let mut month = MonthRow::new(&month_of(1_790_000_000_000));
+    // 900 seconds at 0.115 dollars an hour, and a little for the volume, are 0.028798 dollars.
+    month.granted = MicroUsd(1_000_000 - 28_797);
+    now(table.write(Write::Put(month.row(), Condition::Always))).unwrap();
+    let (result, rows) = check_under(Some(MicroUsd(1_000_000)), &table, &request("good"));
+    let Err(SubmitError::MonthlyCap(message)) = result else { panic!("{result:?}") };
+    assert!(message.contains("has 0.0288 USD left") && message.contains("2026-09"), "{message}");
+    assert_eq!(rows, 1);
+    let (result, _) = check_under(Some(MicroUsd(1_000_001)), &table, &request("good"));
+    assert!(result.is_ok(), "{result:?}");
+}
+
+#[test]
+fn a_monthly_cap_requires_a_price_even_for_a_tuning_without_a_cap() {
+    let mut request = request("dear");
+    request["Controller"] = json!({});
+    request["TrainingJobDefinition"]["ResourceConfig"]["InstanceType"] = json!("ml.m5.2xlarge");
+    let (result, rows) = check_under(Some(MicroUsd(1_000_000)), &MemoryTable::new(), &request);
+    let Err(SubmitError::Request(error)) = result else { panic!("{result:?}") };
+    assert_eq!((error.violations[0].path.as_str(), rows), ("Controller.InstancePricesUsdPerHour", 0));
+}
+
+fn list(instance: Result<Option<u64>, PricesError>, volume: Result<Option<u64>, PricesError>) -> PriceList {
+    PriceList { instance, volume }
+}
+
+fn silent() -> Result<Option<u64>, PricesError> {
+    Err(PricesError::Unavailable("timed out".to_owned()))
+}
+
+/// The volume counted as free, so that the cap was lower than the bill.
+#[test]
+fn regression_with_a_cap_a_volume_of_unknown_price_is_refused() {
+    let without_cap = |name: &str| {
+        let mut request = request(name);
+        request["Controller"] = json!({});
+        request
+    };
+    for (monthly_cap, body) in [(None, request("own")), (Some(MicroUsd(1_000_000)), without_cap("month"))] {
+        let table = MemoryTable::new();
+        let prices = list(Ok(Some(115_000)), Ok(None));
+        let Err(SubmitError::Request(error)) = submit_with(prices, monthly_cap, &table, &body) else {
+            panic!("expected a refusal: the price of its volume is unknown")
+        };
+        assert!(error.message.contains("'ml.m5.large' and of its volume"), "{error}");
+        assert!(table.rows().is_empty());
+    }
+}
+
+/// With a price in the request, the price list was not asked, and 16 TiB were free.
+#[test]
+fn regression_a_volume_has_the_list_price_if_the_request_has_an_instance_price() {
+    let mut body = request("given");
+    body["Controller"]["InstancePricesUsdPerHour"] = json!({"ml.m5.large": 0.115});
+    body["TrainingJobDefinition"]["ResourceConfig"]["VolumeSizeInGB"] = json!(16_384);
+    let least = |volume| {
+        let submitted = submit_with(list(silent(), volume), None, &MemoryTable::new(), &body);
+        let definition = submitted.unwrap();
+        let rate = definition.job.rate.unwrap();
+        assert_eq!(rate.instance_hour, 115_000);
+        (rate.volume_kilo_gib_hour, definition.least_cap().unwrap())
+    };
+    // 900 s at 0.115 dollars an hour, and of 16,384 GiB at 0.208334 dollars for 1,000 of them.
+    assert_eq!(least(Ok(Some(208_334))), (208_334, MicroUsd(882_087)));
+    // If the list has no volume price or is unavailable, the given price includes the volume.
+    assert_eq!(least(Ok(None)), (0, MicroUsd(28_750)));
+    assert_eq!(least(silent()), (0, MicroUsd(28_750)));
+}
+
+/// An unavailable price list prevented every tuning, even without a cap.
+#[test]
+fn regression_without_a_cap_a_tuning_needs_no_price_list() {
+    let mut body = request("any");
+    let submitted = |body: &Value, prices| submit_with(prices, None, &MemoryTable::new(), body);
+    assert!(matches!(submitted(&body, list(silent(), silent())), Err(SubmitError::Prices(_))));
+    assert!(matches!(submitted(&body, list(Ok(Some(1)), silent())), Err(SubmitError::Prices(_))));
+    body["Controller"] = json!({});
+    for prices in [list(silent(), silent()), list(Ok(Some(115_000)), silent())] {
+        assert_eq!(submitted(&body, prices).unwrap().job.rate, None);
+    }
+    let rate = Rate { instance_hour: 115_000, volume_kilo_gib_hour: 191_781 };
+    assert_eq!(submitted(&body, list(Ok(Some(115_000)), Ok(Some(191_781)))).unwrap().job.rate, Some(rate));
+}

@@ -1,0 +1,11 @@
+//! Sweeps over a given table and training service: one at a time, within their limits and pace, until all work is done.
+
+mod crash;
+mod idle;
+mod lease;
+mod limits;
+mod orphans;
+mod others;
+mod pools;
+mod signs;
+mod world;

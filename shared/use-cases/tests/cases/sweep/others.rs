@@ -1,0 +1,67 @@
+//! What a sweep reports about a decider or an actuator that never runs and therefore cannot report this itself.
+
+use wire::names::training_job_name;
+
+use super::world::{MINUTE, SECOND, World, request, unpaced};
+
+#[test]
+fn regression_a_tuning_is_reported_as_stuck_until_the_decider_runs() {
+    let world = World::new();
+    let id = world.running("one", 2);
+    for key in world.live(&id) {
+        world.lock().jobs.get_mut(&training_job_name(&id, key)).unwrap().status = "Completed";
+    }
+    // The sweeper sees the ends of the jobs and stores them as facts, but no decider reads them.
+    let stuck: Vec<usize> = (0..15)
+        .map(|_| {
+            world.pass(MINUTE);
+            world.sweep(unpaced()).stuck
+        })
+        .collect();
+    assert_eq!(stuck, [vec![0; 9], vec![1; 6]].concat());
+    world.decide(&id, &[]);
+    world.pass(MINUTE);
+    assert_eq!(world.sweep(unpaced()).stuck, 0);
+}
+
+#[test]
+fn regression_a_tuning_without_its_first_step_is_reported_as_stuck() {
+    let world = World::new();
+    world.store_undecided(&request("one", 3));
+    world.pass(9 * MINUTE);
+    assert_eq!(world.sweep(unpaced()).stuck, 0);
+    world.pass(MINUTE);
+    assert_eq!(world.sweep(unpaced()).stuck, 1);
+}
+
+#[test]
+fn a_long_silent_training_is_not_reported_as_stuck() {
+    let world = World::new();
+    let id = world.running("one", 3);
+    for _ in 0..180 {
+        world.pass(MINUTE);
+        let swept = world.sweep(unpaced());
+        assert_eq!((swept.tunings, swept.stuck), (1, 0));
+        world.decide(&id, &[]);
+    }
+}
+
+#[test]
+fn regression_actions_that_no_actuator_tried_are_reported_as_missed() {
+    let world = World::new();
+    world.submit("one", 3);
+    world.pass(15 * SECOND);
+    let swept = world.sweep(unpaced());
+    assert_eq!((swept.missed, swept.settled.starts), (3, 3));
+    world.pass(MINUTE);
+    assert_eq!(world.sweep(unpaced()).missed, 0);
+}
+
+#[test]
+fn a_recent_action_is_not_reported_as_missed() {
+    let world = World::new();
+    world.submit("one", 3);
+    world.pass(14 * SECOND);
+    let swept = world.sweep(unpaced());
+    assert_eq!((swept.missed, swept.settled.starts), (0, 3));
+}

@@ -1,0 +1,46 @@
+//! Signs of life: while a job waits for its instances, sweeps report that it still exists.
+
+use tuning::fact::{Fact, Recorded};
+use wire::names::training_job_name;
+
+use super::world::{HOUR, MINUTE, World, request, unpaced};
+
+/// Returns the number of facts that report a job as seen.
+fn signs(world: &World) -> usize {
+    world.lock().table.rows().iter().filter(|row| row.key.sk.contains("seen#")).count()
+}
+
+/// Sweeps once a minute, and runs the decider after each sweep.
+fn watch(world: &World, id: &str, ms: i64) {
+    for _ in 0..ms / MINUTE {
+        world.sweep(unpaced());
+        world.decide(id, &[]);
+        world.pass(MINUTE);
+    }
+}
+
+#[test]
+fn regression_a_job_that_waits_for_instances_is_kept_until_it_is_deleted() {
+    let world = World::new();
+    let mut request = request("one", 1);
+    // Ten minutes of running time, none of which has started yet.
+    request["TrainingJobDefinition"]["StoppingCondition"]["MaxRuntimeInSeconds"] = 600.into();
+    let id = world.submit_request(&request);
+    let job = world.live(&id)[0];
+    let name = training_job_name(&id, job);
+    world.create_job(&name, "ours");
+    let at = world.lock().now;
+    world.decide(&id, &[Recorded { key: format!("started#{job}"), at, fact: Fact::JobStarted { job } }]);
+    watch(&world, &id, 6 * HOUR);
+    assert_eq!(world.live(&id), [job], "the decider still waits for it");
+    // The time limit, the grace period, the upload and an hour are 75 minutes. A sign of life is reported after half of
+    // it.
+    let seen = signs(&world);
+    assert_eq!(seen, 6 * 60 / 38);
+    // The user deletes the job.
+    world.lock().jobs.remove(&name);
+    watch(&world, &id, HOUR / 2);
+    assert_eq!(world.live(&id), [job], "not at once: the answers of the service may be stale");
+    watch(&world, &id, HOUR);
+    assert!(world.live(&id).is_empty() && signs(&world) == seen);
+}

@@ -1,0 +1,460 @@
+//! A table, a training service, an event bus and a clock for sweeps. Time advances only in pauses, every call is
+//! recorded, and a sweep can be stalled after any call, to be continued later or dropped like a dead process. Futures
+//! wait only where they are stalled, so one poll completes each.
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
+
+use serde_json::{Value, json};
+use tuning::fact::{Fact, JobKey, Recorded};
+use use_cases::decide::Decider;
+use use_cases::memory::MemoryTable;
+use use_cases::perform::{Actuator, CLAIM_MS};
+use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
+use use_cases::ports::training::{
+    Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
+    WarmPool,
+};
+use use_cases::ports::{Bus, BusError, Clock, Millis, Timer};
+use use_cases::store::Store;
+use use_cases::submit::{Guardrails, Submit};
+use use_cases::sweep::{CallKind, Limits, Sweeper, Swept};
+use wire::item::{Attr, Item, Key};
+use wire::names::{TAG_STACK, training_job_name};
+use wire::sample;
+
+use crate::support::{PriceList, description, not_found, place};
+pub(crate) use crate::support::{now, poll};
+
+/// Time of the first event.
+pub(crate) const BEGIN: Millis = 1_790_000_000_000;
+pub(crate) const SECOND: Millis = 1_000;
+pub(crate) const MINUTE: Millis = 60_000;
+pub(crate) const HOUR: Millis = 3_600_000;
+/// Name of the stack.
+const STACK: &str = "ours";
+/// Jobs per page of the listing, as in SageMaker.
+const PAGE_JOBS: usize = 100;
+
+/// A handle to a world. A clone is another handle to the same world.
+#[derive(Debug, Clone)]
+pub(crate) struct World(Arc<Mutex<Inner>>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) now: Millis,
+    pub(crate) table: MemoryTable,
+    pub(crate) jobs: BTreeMap<String, Job>,
+    /// Calls of the training service.
+    pub(crate) calls: Vec<Call>,
+    pub(crate) notices: usize,
+    /// Number of calls of any kind so far.
+    pub(crate) steps: usize,
+    /// The number of the call after which the caller stalls.
+    pub(crate) stall_at: Option<usize>,
+    /// A partition key whose readers stall too.
+    pub(crate) stall_on: Option<String>,
+    /// Partition keys of rows that the table does not return.
+    pub(crate) withheld: Option<String>,
+    pub(crate) stalled: bool,
+    /// Duration of a request of the table, in ms.
+    pub(crate) table_ms: Millis,
+    /// The store of the decider, which has a warm cache.
+    store: Option<Arc<Store<World>>>,
+}
+
+/// A training job.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    pub(crate) created: Millis,
+    pub(crate) status: &'static str,
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) log_pages: usize,
+    /// Whether its instances are kept after its end (`false`: no longer). `None` if they never were.
+    pub(crate) kept: Option<bool>,
+}
+
+/// A call of the training service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) sort: CallKind,
+    pub(crate) name: String,
+    pub(crate) at: Millis,
+}
+
+/// A running sweep.
+pub(crate) type Sweeping = Pin<Box<dyn Future<Output = Swept>>>;
+
+/// The limits of the cloud, but without pauses between calls.
+pub(crate) fn unpaced() -> Limits {
+    let mut limits = Limits::CLOUD;
+    for sort in
+        [CallKind::Describe, CallKind::Tags, CallKind::List, CallKind::Log, CallKind::Create, CallKind::Stop]
+    {
+        limits.calls.of(sort).every_ms = 0;
+    }
+    limits
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Inner {
+            now: BEGIN,
+            table: MemoryTable::new(),
+            jobs: BTreeMap::new(),
+            calls: Vec::new(),
+            notices: 0,
+            steps: 0,
+            stall_at: None,
+            stall_on: None,
+            withheld: None,
+            stalled: false,
+            table_ms: 0,
+            store: None,
+        })))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap()
+    }
+
+    pub(crate) fn pass(&self, ms: Millis) {
+        self.lock().now += ms;
+    }
+
+    /// Takes the calls made so far.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        std::mem::take(&mut self.lock().calls)
+    }
+
+    /// Creates a sweeper with an empty cache.
+    pub(crate) fn sweeper(&self, owner: &str, limits: Limits) -> Sweeper<Self, Self, Self, Self> {
+        let actuator = Actuator {
+            store: Arc::new(Store::new(Arc::new(self.clone()))),
+            jobs: self.clone(),
+            bus: self.clone(),
+            clock: self.clone(),
+            stack: STACK.to_owned(),
+            log_lag_ms: 0,
+            claim_ms: CLAIM_MS,
+            defer_ms: 5_000,
+            abandoned_ms: 60_000,
+            place: place(),
+            monthly_cap: None,
+        };
+        Sweeper::new(actuator, limits, owner.to_owned())
+    }
+
+    /// Starts a sweep with an empty cache, and runs it until it ends or stalls.
+    pub(crate) fn begin(&self, owner: &str, limits: Limits) -> (Sweeping, Option<Swept>) {
+        let sweeper = self.sweeper(owner, limits);
+        let mut sweeping: Sweeping = Box::pin(async move { sweeper.sweep().await.unwrap() });
+        let swept = poll(sweeping.as_mut());
+        (sweeping, swept)
+    }
+
+    /// Runs a whole sweep with an empty cache.
+    pub(crate) fn sweep(&self, limits: Limits) -> Swept {
+        self.begin("sweeper", limits).1.unwrap()
+    }
+
+    /// Creates a tuning whose decider has ordered its first jobs, `parallel` of them.
+    pub(crate) fn submit(&self, name: &str, parallel: u32) -> String {
+        self.submit_request(&request(name, parallel))
+    }
+
+    pub(crate) fn submit_request(&self, request: &Value) -> String {
+        let id = self.store_undecided(request);
+        self.decide(&id, &[]);
+        id
+    }
+
+    /// Submits a tuning, without running the decider.
+    pub(crate) fn store_undecided(&self, request: &Value) -> String {
+        let store = Arc::new(Store::new(Arc::new(self.clone())));
+        let submit = Submit {
+            store,
+            prices: PriceList::new(),
+            clock: self.clone(),
+            monthly_cap: None,
+            guardrails: Guardrails::default(),
+        };
+        now(submit.submit(request.to_string().as_bytes())).unwrap().id()
+    }
+
+    /// Runs the decider with `facts` and all stored facts.
+    pub(crate) fn decide(&self, id: &str, facts: &[Recorded]) {
+        let store = self.lock().store.clone();
+        let store = store.unwrap_or_else(|| Arc::new(Store::new(Arc::new(self.clone()))));
+        self.lock().store = Some(Arc::clone(&store));
+        now(Decider { store }.decide(id, facts, true)).unwrap();
+    }
+
+    /// Returns the live jobs of a tuning.
+    pub(crate) fn live(&self, id: &str) -> Vec<JobKey> {
+        let loaded = now(Store::new(Arc::new(self.clone())).load(id)).unwrap().unwrap();
+        loaded.state.jobs().map(|(key, _, _)| key).collect()
+    }
+
+    /// Creates a tuning with all jobs running, as its decider knows.
+    pub(crate) fn running(&self, name: &str, parallel: u32) -> String {
+        let id = self.submit(name, parallel);
+        let at = self.lock().now;
+        let started = |job: JobKey| {
+            self.create_job(&training_job_name(&id, job), STACK);
+            Recorded { key: format!("started#{job}"), at, fact: Fact::JobStarted { job } }
+        };
+        let facts: Vec<Recorded> = self.live(&id).into_iter().map(started).collect();
+        self.decide(&id, &facts);
+        id
+    }
+
+    /// Copies the only tuning, `from`, with its running jobs. All names have the same length.
+    pub(crate) fn copy(&self, from: &str, names: impl Iterator<Item = String>) {
+        let mut inner = self.lock();
+        let rows = inner.table.rows();
+        let jobs = inner.jobs.clone();
+        for to in names {
+            let to = to.as_str();
+            for mut row in rows.clone() {
+                row.key = Key::new(row.key.pk.replace(from, to), row.key.sk.replace(from, to));
+                for value in row.attributes.values_mut() {
+                    if let Attr::S(text) = value {
+                        *text = text.replace(from, to);
+                    }
+                }
+                now(inner.table.write(Write::Put(row, Condition::NotExists))).unwrap();
+            }
+            inner.jobs.extend(jobs.iter().map(|(name, job)| (name.replace(from, to), job.clone())));
+        }
+    }
+
+    /// Takes the content of another world.
+    pub(crate) fn merge(&self, other: &Self) {
+        let mut inner = self.lock();
+        for row in other.lock().table.rows() {
+            now(inner.table.write(Write::Put(row, Condition::NotExists))).unwrap();
+        }
+        inner.jobs.extend(other.lock().jobs.clone());
+    }
+
+    /// The user stops a tuning, so its jobs must be stopped.
+    pub(crate) fn stop_tuning(&self, id: &str) {
+        let at = self.lock().now;
+        self.decide(id, &[Recorded { key: "stop-requested".to_owned(), at, fact: Fact::StopRequested }]);
+    }
+
+    /// Creates a job of stack `stack` in the training service.
+    pub(crate) fn create_job(&self, name: &str, stack: &str) {
+        let mut inner = self.lock();
+        let tags = [(TAG_STACK.to_owned(), stack.to_owned())].into();
+        let job = Job { created: inner.now, status: "InProgress", tags, log_pages: 1, kept: None };
+        inner.jobs.insert(name.to_owned(), job);
+    }
+
+    pub(crate) fn status(&self, name: &str) -> &'static str {
+        self.lock().jobs[name].status
+    }
+
+    /// Returns the table for a request, which takes its time.
+    fn table(&self) -> MemoryTable {
+        let mut inner = self.lock();
+        inner.now += inner.table_ms;
+        inner.table.clone()
+    }
+
+    async fn step(&self, on: &str) {
+        {
+            let mut inner = self.lock();
+            inner.steps += 1;
+            if inner.stall_at != Some(inner.steps) && inner.stall_on.as_deref() != Some(on) {
+                return;
+            }
+            inner.stalled = true;
+        }
+        let resume = || if self.lock().stalled { Poll::Pending } else { Poll::Ready(()) };
+        poll_fn(|_| resume()).await;
+    }
+
+    async fn called<V>(&self, sort: CallKind, name: &str, effect: impl FnOnce(&mut Inner) -> V) -> V {
+        let value = {
+            let mut inner = self.lock();
+            let at = inner.now;
+            inner.calls.push(Call { sort, name: name.to_owned(), at });
+            effect(&mut inner)
+        };
+        self.step(name).await;
+        value
+    }
+}
+
+pub(crate) fn request(name: &str, parallel: u32) -> Value {
+    let limits = json!({"MaxNumberOfTrainingJobs": parallel, "MaxParallelTrainingJobs": parallel});
+    let changes = json!({
+        "HyperParameterTuningJobConfig": {"ResourceLimits": limits},
+        "TrainingJobDefinition": {"StoppingCondition": {"MaxRuntimeInSeconds": 86_400}},
+        "Controller": null,
+    });
+    sample::with(sample::request(name), changes)
+}
+
+impl Table for World {
+    async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
+        let table = self.table();
+        let item = table.get(key).await;
+        self.step(&key.pk).await;
+        if self.lock().withheld.as_ref() == Some(&key.pk) { Err(TableError::Throttled) } else { item }
+    }
+
+    async fn write(&self, write: Write) -> Result<(), TableError> {
+        let table = self.table();
+        let written = table.write(write).await;
+        self.step("").await;
+        written
+    }
+
+    async fn transact(&self, writes: Vec<Write>, token: &str) -> Result<(), TableError> {
+        let table = self.table();
+        let written = table.transact(writes, token).await;
+        self.step("").await;
+        written
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page, TableError> {
+        let table = self.table();
+        let page = table.query(query).await;
+        self.step("").await;
+        page
+    }
+}
+
+impl TrainingJobs for World {
+    async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
+        let name = request["TrainingJobName"].as_str().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let effect = |inner: &mut Inner| {
+            if inner.jobs.contains_key(name) {
+                return Err(TrainingJobsError::NameTaken(name.to_owned()));
+            }
+            let tags = request["Tags"].as_array().into_iter().flatten();
+            let tags = tags.map(|tag| (text(&tag["Key"]), text(&tag["Value"]))).collect();
+            let job = Job { created: inner.now, status: "InProgress", tags, log_pages: 1, kept: None };
+            inner.jobs.insert(name.to_owned(), job);
+            Ok(())
+        };
+        self.called(CallKind::Create, name, effect).await
+    }
+
+    async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
+        let effect = |inner: &mut Inner| {
+            let job = inner.jobs.get_mut(name).ok_or_else(|| not_found(name))?;
+            if job.status != "InProgress" {
+                return Err(TrainingJobsError::AlreadyEnded(name.to_owned()));
+            }
+            job.status = "Stopped";
+            Ok(())
+        };
+        self.called(CallKind::Stop, name, effect).await
+    }
+
+    async fn release(&self, name: &str) -> Result<(), TrainingJobsError> {
+        let effect = |inner: &mut Inner| {
+            let job = inner.jobs.get_mut(name).ok_or_else(|| not_found(name))?;
+            assert_eq!(job.kept, Some(true), "only kept instances are released");
+            job.kept = Some(false);
+            Ok(())
+        };
+        self.called(CallKind::Stop, name, effect).await
+    }
+
+    async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
+        let effect = |inner: &mut Inner| {
+            let job = inner.jobs.get(name).ok_or_else(|| not_found(name))?;
+            let ended = (job.status != "InProgress").then_some(job.created + MINUTE);
+            Ok(Description {
+                secondary_status: if ended.is_some() { job.status } else { "Starting" }.to_owned(),
+                started: ended.map(|_| job.created),
+                ended,
+                modified: ended.unwrap_or(job.created),
+                billable_seconds: ended.map(|_| 60),
+                warm_pool: job.kept.map(|kept| WarmPool {
+                    status: if kept { "Available" } else { "Terminated" }.to_owned(),
+                    retained_seconds: (!kept).then_some(7),
+                }),
+                ..description(name, job.status, job.created)
+            })
+        };
+        self.called(CallKind::Describe, name, effect).await
+    }
+
+    async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
+        let effect = |inner: &mut Inner| {
+            inner.jobs.get(name).map(|job| job.tags.clone()).ok_or_else(|| not_found(name))
+        };
+        self.called(CallKind::Tags, name, effect).await
+    }
+}
+
+impl TrainingJobListing for World {
+    async fn in_progress(
+        &self,
+        from: Millis,
+        page: Option<&str>,
+    ) -> Result<Paged<Listed>, TrainingJobsError> {
+        let skip: usize = page.map_or(0, |page| page.parse().unwrap());
+        let effect = |inner: &mut Inner| {
+            let running =
+                inner.jobs.iter().filter(|(_, job)| job.status == "InProgress" && job.created >= from);
+            let mut running: Vec<_> = running.map(|(name, job)| (job.created, name)).collect();
+            running.sort_unstable();
+            let more = running.len() > skip + PAGE_JOBS;
+            let items = running.into_iter().skip(skip).take(PAGE_JOBS);
+            let items = items.map(|(created, name)| Listed { name: name.clone(), created }).collect();
+            Ok(Paged { items, next: more.then(|| (skip + PAGE_JOBS).to_string()) })
+        };
+        self.called(CallKind::List, "", effect).await
+    }
+}
+
+impl JobLogs for World {
+    async fn read(
+        &self,
+        name: &str,
+        _host: &str,
+        _from: Millis,
+        page: Option<&str>,
+    ) -> Result<Paged<LogLine>, TrainingJobsError> {
+        let n: usize = page.map_or(0, |page| page.parse().unwrap());
+        let effect = |inner: &mut Inner| {
+            let pages = inner.jobs.get(name).map_or(0, |job| job.log_pages);
+            Ok(Paged { items: Vec::new(), next: (n + 1 < pages).then(|| (n + 1).to_string()) })
+        };
+        self.called(CallKind::Log, name, effect).await
+    }
+}
+
+impl Bus for World {
+    async fn publish(&self, _detail_type: &str, detail: &Value) -> Result<(), BusError> {
+        // The events that a tuning has begun or is being stopped are best effort.
+        if !["InProgress", "Stopping"].map(Value::from).contains(&detail["HyperParameterTuningJobStatus"]) {
+            self.lock().notices += 1;
+        }
+        self.step("").await;
+        Ok(())
+    }
+}
+
+impl Clock for World {
+    fn now(&self) -> Millis {
+        self.lock().now
+    }
+}
+
+impl Timer for World {
+    async fn pause(&self, ms: Millis) {
+        self.pass(ms);
+    }
+}
