@@ -1,5 +1,7 @@
 //! `hyperband describe`: shows one tuning.
 
+use serde_json::json;
+
 use crate::arguments::{Named, Output, Source, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
@@ -12,7 +14,7 @@ pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
     let name = &options.name;
     match (options.place.place().map_err(Failure::usage)?, options.output) {
         (Where::Endpoint(endpoint), Output::Json) => {
-            print_json(&Remote::connect(endpoint).await?.describe(name).await?);
+            print_json(&json!(Remote::connect(endpoint).await?.describe(name).await?));
         }
         (Where::Endpoint(endpoint), Output::Text) => {
             print_out(&Remote::connect(endpoint).await?.page(name).await?.whole());
@@ -22,7 +24,7 @@ pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
             let row = data.find(name).await?;
             let page = Page::read(&data.store, &row.id).await?;
             match output {
-                Output::Json => print_json(&page.described),
+                Output::Json => print_json(&json!(page.described)),
                 Output::Text => print_out(&page.whole()),
             }
         }

@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use local::host::place;
-use serde_json::{Value, json};
+use serde_json::json;
+use tuning::money::MicroUsd;
 use use_cases::describe;
+use wire::describe::TuningSummary;
 
 use crate::arguments::{List, Output, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out};
-use crate::page::{dollars, milliseconds};
 use crate::remote::{Remote, failed};
 use crate::text::{clean, maybe, table, usd, utc};
 
@@ -38,7 +39,7 @@ pub(crate) async fn list(options: List) -> Result<Exit, Failure> {
 }
 
 /// Returns the tunings of a data directory. `None` if no tuning was ever run there.
-async fn of_folder(folder: &Path) -> Result<Option<Vec<Value>>, Failure> {
+async fn of_folder(folder: &Path) -> Result<Option<Vec<TuningSummary>>, Failure> {
     let Some(data) = Data::open(folder).await? else { return Ok(None) };
     let mut names = data.names().await?;
     names.sort_by_key(|row| std::cmp::Reverse(row.created));
@@ -49,19 +50,18 @@ async fn of_folder(folder: &Path) -> Result<Option<Vec<Value>>, Failure> {
     Ok(Some(summaries))
 }
 
-fn row(summary: &Value) -> Vec<String> {
-    let own = &summary["Controller"];
-    let text = |member: &str| clean(summary[member].as_str().unwrap_or_default());
-    let count = |value: &Value| value.as_u64().map_or_else(|| "-".to_owned(), |count| count.to_string());
-    let money = |value: &Value| dollars(value).map_or_else(|| "-".to_owned(), usd);
+fn row(summary: &TuningSummary) -> Vec<String> {
+    let (base, totals) = (&summary.base, summary.totals());
+    let count = |count: Option<u32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let money = |amount: Option<MicroUsd>| amount.map_or_else(|| "-".to_owned(), usd);
     vec![
-        text("HyperParameterTuningJobName"),
-        text("HyperParameterTuningJobStatus"),
-        count(&own["TrainingJobsLaunched"]),
-        count(&summary["TrainingJobStatusCounters"]["InProgress"]),
-        maybe(own["BestSeen"]["Value"].as_f64()),
-        money(&own["SpentUsd"]),
-        money(&own["CapUsd"]),
-        milliseconds(&summary["CreationTime"]).map_or_else(|| "-".to_owned(), utc),
+        clean(&base.name),
+        clean(&base.status),
+        count(totals.map(|totals| totals.training_jobs_launched)),
+        count(base.counters.map(|counters| counters.in_progress)),
+        maybe(totals.and_then(|totals| totals.best_seen).map(|best| best.value)),
+        money(totals.map(|totals| totals.spent_usd)),
+        money(totals.and_then(|totals| totals.cap_usd)),
+        utc(base.created_ms),
     ]
 }

@@ -7,6 +7,7 @@ use use_cases::change::{ChangeError, change};
 use use_cases::lookup::{self, LookupError};
 use use_cases::ports::Clock;
 use wire::change::LimitsChange;
+use wire::describe::TuningSummary;
 
 use crate::arguments::Where;
 use crate::data::Data;
@@ -49,10 +50,7 @@ impl Place {
     pub(crate) async fn name(&self, name: &str) -> Result<String, Failure> {
         match self {
             Self::Folder(data) => Ok(data.find(name).await?.name),
-            Self::Endpoint(remote) => {
-                let described = remote.describe(name).await?;
-                Ok(described["HyperParameterTuningJobName"].as_str().unwrap_or(name).to_owned())
-            }
+            Self::Endpoint(remote) => Ok(remote.describe(name).await?.base.name),
         }
     }
 
@@ -73,11 +71,9 @@ impl Place {
                 let (all, errors) = remote.client.active().await;
                 let unread =
                     errors.into_iter().map(|error| failed(error).context("cannot list all active tunings"));
-                let shown = all.iter().filter_map(|summary| {
-                    Some(Active {
-                        name: summary["HyperParameterTuningJobName"].as_str()?.to_owned(),
-                        stopping: summary["HyperParameterTuningJobStatus"] == "Stopping",
-                    })
+                let shown = all.into_iter().map(|TuningSummary { base, .. }| Active {
+                    stopping: base.is_stopping(),
+                    name: base.name,
                 });
                 let mut shown: Vec<Active> = shown.collect();
                 // A tuning whose stop begins between the two requests is in both responses.
@@ -138,12 +134,8 @@ async fn order_outcome(
     match answer {
         Ok(()) => Ok(OrderOutcome::Accepted),
         Err(error) if error.is("ValidationException") => {
-            let described = remote.describe(name).await?;
-            let status = described["HyperParameterTuningJobStatus"].as_str().unwrap_or_default();
-            match status {
-                "InProgress" | "Stopping" => Err(failed(error)),
-                ended => Ok(OrderOutcome::AlreadyEnded(ended.to_owned())),
-            }
+            let base = remote.describe(name).await?.base;
+            if base.is_ended() { Ok(OrderOutcome::AlreadyEnded(base.status)) } else { Err(failed(error)) }
         }
         Err(error) => Err(remote.tuning_failure(error, name).await),
     }

@@ -1,7 +1,7 @@
 //! Formats a tuning as text, for the result of `run` and for `describe`.
 //!
 //! Uses only the responses of Describe and of the listing of training jobs, so that local and remote tunings look the
-//! same. Shows missing values as unknown.
+//! same.
 
 mod job;
 
@@ -10,26 +10,24 @@ use std::fmt::Write;
 use std::path::Path;
 
 use local::host::place;
-use serde_json::Value;
-use tuning::money::MicroUsd;
 use use_cases::describe;
 use use_cases::ports::table::Table;
 use use_cases::store::Store;
-use wire::request::micro_usd_down;
+use wire::describe::{Bracket, Rung, TrainingJobSummary, TuningJob, request_from_description};
 
 use crate::arguments::DATA_DIR;
 use crate::event_text::{end_words, parameters, rounded};
 use crate::failure::{Exit, Failure};
 use crate::text::{clean, duration, maybe, quoted, short, table, usd, utc, value};
-use job::Job;
+use job::{configuration, is_billed, is_over, is_whole, last_value, was_stopped, why};
 
 /// A tuning with its jobs.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// The response of `DescribeHyperParameterTuningJob`.
-    pub(crate) described: Value,
+    pub(crate) described: TuningJob,
     /// Its training jobs, ordered by trial and attempt.
-    pub(crate) jobs: Vec<Value>,
+    pub(crate) jobs: Vec<TrainingJobSummary>,
 }
 
 /// Returns the error for a deleted tuning.
@@ -47,19 +45,19 @@ impl Page {
 
     /// Returns the name of the tuning.
     pub(crate) fn name(&self) -> &str {
-        self.described["HyperParameterTuningJobName"].as_str().unwrap_or_default()
+        &self.described.base.name
     }
 
     /// Returns `HyperParameterTuningJobStatus`.
     pub(crate) fn status(&self) -> &str {
-        self.described["HyperParameterTuningJobStatus"].as_str().unwrap_or_default()
+        &self.described.base.status
     }
 
     /// Returns why the tuning ended or is ending.
     pub(crate) fn why(&self) -> Option<String> {
-        let own = self.own();
-        let word = own["EndReason"].as_str().or_else(|| own["EndingReason"].as_str())?;
-        Some(end_words(word, self.described["FailureReason"].as_str()))
+        let own = &self.described.controller;
+        let word = own.totals.end_reason.as_deref().or(own.ending_reason.as_deref())?;
+        Some(end_words(word, self.described.failure_reason.as_deref()))
     }
 
     /// Returns the exit code for the end of the tuning.
@@ -69,52 +67,51 @@ impl Page {
 
     /// Returns the milliseconds from the submission to the end, or to the last change.
     pub(crate) fn wall_ms(&self) -> i64 {
-        let time = |member: &str| milliseconds(&self.described[member]);
-        let end = time("HyperParameterTuningEndTime").or_else(|| time("LastModifiedTime"));
-        end.unwrap_or(0).saturating_sub(time("CreationTime").unwrap_or(0))
+        let base = &self.described.base;
+        base.ended_ms.unwrap_or(base.modified_ms).saturating_sub(base.created_ms)
     }
 
     /// Returns the billed seconds of all jobs so far.
     pub(crate) fn billed_seconds(&self) -> u64 {
-        self.all().filter_map(Job::billed).sum()
+        self.jobs.iter().filter_map(|job| job.controller.billable_seconds).sum()
     }
 
     /// Returns the epochs that all jobs trained so far. Repeated epochs count again.
     pub(crate) fn epochs(&self) -> u64 {
         let (mut epochs, mut trial, mut had) = (0_u64, None, 0);
-        for job in self.all() {
-            if trial != Some(job.trial()) {
-                (trial, had) = (Some(job.trial()), 0);
+        for job in &self.jobs {
+            let own = &job.controller;
+            if trial != Some(own.trial) {
+                (trial, had) = (Some(own.trial), 0);
             }
-            let from = job.repeated_from().unwrap_or(had);
-            epochs = epochs.saturating_add(job.resource().saturating_sub(from));
-            had = job.resource();
+            let from = own.repeated_from.unwrap_or(had);
+            epochs = epochs.saturating_add(u64::from(own.resource.saturating_sub(from)));
+            had = own.resource;
         }
         epochs
     }
 
     /// Returns the name of the objective metric.
-    pub(crate) fn metric(&self) -> &str {
-        let objective = &self.described["HyperParameterTuningJobConfig"]["HyperParameterTuningJobObjective"];
-        objective["MetricName"].as_str().unwrap_or_default()
+    pub(crate) fn metric(&self) -> String {
+        request_from_description(&self.described).objective_metric().to_owned()
     }
 
     /// Returns the number of jobs and their states as text.
     pub(crate) fn counts(&self) -> String {
-        let count = |is: fn(&Job<'_>) -> bool| self.all().filter(is).count();
+        let count = |is: fn(&TrainingJobSummary) -> bool| self.jobs.iter().filter(|job| is(job)).count();
         let mut parts = Vec::new();
         for (count, word) in [
-            (count(|job| !job.is_over()), "running"),
-            (count(|job| job.is_billed() && job.is_whole()), "ran to the end"),
-            (count(|job| job.is_billed() && !job.is_whole() && job.was_stopped()), "stopped early"),
-            (count(|job| job.is_billed() && !job.is_whole() && !job.was_stopped()), "failed or cut short"),
-            (count(|job| job.is_over() && !job.is_billed()), "never started"),
+            (count(|job| !is_over(job)), "running"),
+            (count(|job| is_billed(job) && is_whole(job)), "ran to the end"),
+            (count(|job| is_billed(job) && !is_whole(job) && was_stopped(job)), "stopped early"),
+            (count(|job| is_billed(job) && !is_whole(job) && !was_stopped(job)), "failed or cut short"),
+            (count(|job| is_over(job) && !is_billed(job)), "never started"),
         ] {
             if count > 0 {
                 parts.push(format!("{count} {word}"));
             }
         }
-        let launched = self.own()["TrainingJobsLaunched"].as_u64().unwrap_or(0);
+        let launched = self.described.controller.totals.training_jobs_launched;
         if parts.is_empty() { format!("{launched}") } else { format!("{launched}: {}", parts.join(", ")) }
     }
 
@@ -124,14 +121,14 @@ impl Page {
             return None;
         }
         let all = self.trial_numbers().len();
-        let top = self.max_resource().unwrap_or(u64::MAX);
-        let is_at_top =
-            |job: &Job<'_>| job.is_billed() && job.is_whole() && job.level().is_none_or(|to| to >= top);
-        let at_top = self.all().filter(is_at_top).count();
-        let number =
-            |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-        let training = number(&self.own()["TrialsTraining"]);
-        let waiting = self.rungs().map(|(_, _, rung)| number(&rung["Waiting"])).sum();
+        let top = self.max_resource().unwrap_or(u32::MAX);
+        let is_at_top = |job: &&TrainingJobSummary| {
+            is_billed(job) && is_whole(job) && job.controller.level.is_none_or(|to| to >= top)
+        };
+        let at_top = self.jobs.iter().filter(is_at_top).count();
+        let number = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+        let training = number(self.described.controller.trials_training.unwrap_or(0));
+        let waiting = self.rungs().filter_map(|(_, _, rung)| rung.compared?.waiting).map(number).sum();
         let before = all.saturating_sub(at_top).saturating_sub(training);
         let parts: Vec<String> = [
             (training, "training".to_owned()),
@@ -148,16 +145,14 @@ impl Page {
 
     /// Returns the spent and reserved amounts and the cap as text.
     pub(crate) fn cost(&self) -> String {
-        let own = self.own();
-        if own["PriceUnknown"] == true {
+        let totals = &self.described.controller.totals;
+        if totals.price_unknown {
             return "unknown; set Controller.InstancePricesUsdPerHour in the request to see costs".to_owned();
         }
-        let spent = dollars(&own["SpentUsd"]).map_or_else(|| "unknown".to_owned(), usd);
-        let reserved = dollars(&own["ReservedUsd"]).filter(|amount| amount.0 > 0);
+        let reserved = Some(totals.reserved_usd).filter(|amount| amount.0 > 0);
         let reserved = reserved.map_or_else(String::new, |amount| format!(" + {} reserved", usd(amount)));
-        let cap = dollars(&own["CapUsd"]);
-        let cap = cap.map_or_else(|| ", no cap".to_owned(), |cap| format!(", cap {}", usd(cap)));
-        format!("{spent}{reserved}{cap}")
+        let cap = totals.cap_usd.map_or_else(|| ", no cap".to_owned(), |cap| format!(", cap {}", usd(cap)));
+        format!("{}{reserved}{cap}", usd(totals.spent_usd))
     }
 
     /// Returns the summary of the tuning.
@@ -170,12 +165,13 @@ impl Page {
         let mut line = |label: &str, content: &str| {
             let _ = writeln!(text, "  {label:<11}{content}");
         };
-        match self.described.get("BestTrainingJob").map(Job) {
+        match &self.described.best_training_job {
             Some(best) => {
-                let (name, trial, epochs) = (clean(best.name()), best.trial(), best.resource());
+                let (name, trial, epochs) =
+                    (clean(&best.name), best.controller.trial, best.controller.resource);
                 line("best job", &format!("{name} (trial {trial}, {epochs} epochs)"));
-                line("", &format!("{} = {}", clean(self.metric()), maybe(best.last_value())));
-                line("", &parameters(&best.configuration()));
+                line("", &format!("{} = {}", clean(&self.metric()), maybe(last_value(best))));
+                line("", &parameters(&configuration(best)));
             }
             None => line("best job", "none yet"),
         }
@@ -196,7 +192,7 @@ impl Page {
     /// Returns the output of `describe`: the summary and the tables of rungs and jobs.
     pub(crate) fn whole(&self) -> String {
         let rungs = self.rung_table().map_or_else(String::new, |table| format!("\n{table}"));
-        let submitted = milliseconds(&self.described["CreationTime"]).map_or_else(|| "-".to_owned(), utc);
+        let submitted = utc(self.described.base.created_ms);
         format!("{}  {:<11}{submitted}\n{rungs}\n{}", self.summary(), "submitted", self.job_table())
     }
 
@@ -213,11 +209,10 @@ impl Page {
 
     /// Returns the best value of all epochs if it differs from the last value of the best job.
     fn better_on_the_way(&self) -> Option<String> {
-        let seen = &self.own()["BestSeen"];
-        let best = seen["Value"].as_f64()?;
-        let last = self.described.get("BestTrainingJob").and_then(|best| Job(best).last_value());
-        let differs = last.is_none_or(|last| last.to_bits() != best.to_bits());
-        differs.then(|| format!("{} (trial {}, epoch {})", value(best), seen["Trial"], seen["Resource"]))
+        let seen = self.described.controller.totals.best_seen?;
+        let last = self.described.best_training_job.as_ref().and_then(last_value);
+        let differs = last.is_none_or(|last| last.to_bits() != seen.value.to_bits());
+        differs.then(|| format!("{} (trial {}, epoch {})", value(seen.value), seen.trial, seen.resource))
     }
 
     fn epochs_text(&self) -> String {
@@ -225,31 +220,32 @@ impl Page {
         match self.max_resource() {
             Some(max) => {
                 let trials = u64::try_from(self.trial_numbers().len()).unwrap_or(u64::MAX);
-                format!("{epochs} ({} without early stopping)", max.saturating_mul(trials))
+                format!("{epochs} ({} without early stopping)", u64::from(max).saturating_mul(trials))
             }
             None => format!("{epochs}"),
         }
     }
 
     fn job_table(&self) -> String {
-        let row = |job: Job<'_>| {
+        let row = |job: &TrainingJobSummary| {
+            let own = &job.controller;
             // With promotion, the reached epoch and the target epoch of the job.
-            let epochs = job.level().map_or_else(String::new, |level| format!("/{level}"));
+            let epochs = own.level.map_or_else(String::new, |level| format!("/{level}"));
             vec![
-                job.trial().to_string(),
-                job.attempt().to_string(),
-                job.bracket().to_string(),
-                clean(job.state()),
-                format!("{}{epochs}", job.resource()),
-                maybe(job.last_value()),
-                maybe(job.best_value()),
-                job.billed().map_or_else(|| "-".to_owned(), |seconds| seconds.to_string()),
-                job.cost().map_or_else(|| "-".to_owned(), usd),
-                rounded(&job.configuration()),
-                short(&job.why(), 60),
+                own.trial.to_string(),
+                own.attempt.to_string(),
+                own.bracket.to_string(),
+                clean(&own.state),
+                format!("{}{epochs}", own.resource),
+                maybe(last_value(job)),
+                maybe(own.best_value),
+                own.billable_seconds.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string()),
+                own.cost_usd.map_or_else(|| "-".to_owned(), usd),
+                rounded(&configuration(job)),
+                short(&why(job), 60),
             ]
         };
-        let rows: Vec<Vec<String>> = self.all().map(row).collect();
+        let rows: Vec<Vec<String>> = self.jobs.iter().map(row).collect();
         let head = [
             "TRIAL",
             "TRY",
@@ -271,10 +267,16 @@ impl Page {
         let mut rows = Vec::new();
         for (number, bracket, rung) in self.rungs() {
             // The last rung has no comparison.
-            let cell = |member: &str| rung.get(member).map_or_else(|| "-".to_owned(), ToString::to_string);
-            let trials = bracket["TrialsStarted"].to_string();
-            let mut row = vec![number.to_string(), trials, cell("Resource"), cell("Arrived"), cell("WentOn")];
-            row.extend(self.promotes().then(|| cell("Waiting")));
+            let cell = |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |count| count.to_string());
+            let compared = rung.compared;
+            let mut row = vec![
+                number.to_string(),
+                bracket.trials_started.to_string(),
+                rung.resource.to_string(),
+                cell(compared.map(|compared| compared.arrived)),
+                cell(compared.map(|compared| compared.went_on)),
+            ];
+            row.extend(self.promotes().then(|| cell(compared.and_then(|compared| compared.waiting))));
             rows.push(row);
         }
         let mut head = vec!["BRACKET", "TRIALS", "EPOCH", "ARRIVED", "CONTINUED"];
@@ -282,49 +284,23 @@ impl Page {
         (!rows.is_empty()).then(|| table(&head, &rows, &[0, 1, 2, 3, 4, 5]))
     }
 
-    /// Returns the `Controller` member of Describe.
-    fn own(&self) -> &Value {
-        &self.described["Controller"]
-    }
-
-    fn all(&self) -> impl Iterator<Item = Job<'_>> {
-        self.jobs.iter().map(Job)
-    }
-
-    fn trial_numbers(&self) -> BTreeSet<u64> {
-        self.all().map(Job::trial).collect()
+    fn trial_numbers(&self) -> BTreeSet<u32> {
+        self.jobs.iter().map(|job| job.controller.trial).collect()
     }
 
     /// Returns whether trials are promoted from rung to rung.
     fn promotes(&self) -> bool {
-        self.own()["RungExecution"] == "Promote"
+        self.described.controller.trials_training.is_some()
     }
 
     /// Returns the rungs, each with the number of its bracket and its bracket.
-    fn rungs(&self) -> impl Iterator<Item = (usize, &Value, &Value)> {
-        let brackets = self.own()["Brackets"].as_array().into_iter().flatten().enumerate();
-        brackets.flat_map(|(number, bracket)| {
-            let rungs = bracket["Rungs"].as_array().into_iter().flatten();
-            rungs.map(move |rung| (number, bracket, rung))
-        })
+    fn rungs(&self) -> impl Iterator<Item = (usize, &Bracket, &Rung)> {
+        let brackets = self.described.controller.brackets.iter().enumerate();
+        brackets.flat_map(|(number, bracket)| bracket.rungs.iter().map(move |rung| (number, bracket, rung)))
     }
 
     /// Returns the epochs of a complete trial. `None` without Hyperband.
-    fn max_resource(&self) -> Option<u64> {
-        self.rungs().filter_map(|(_, _, rung)| rung["Resource"].as_u64()).max()
+    fn max_resource(&self) -> Option<u32> {
+        self.rungs().map(|(_, _, rung)| rung.resource).max()
     }
-}
-
-/// Converts dollars of a response to micro-dollars.
-pub(crate) fn dollars(number: &Value) -> Option<MicroUsd> {
-    let Value::Number(number) = number else { return None };
-    micro_usd_down(number).map(MicroUsd)
-}
-
-/// Converts a time of a response, in seconds since 1970, to milliseconds.
-pub(crate) fn milliseconds(seconds: &Value) -> Option<i64> {
-    let seconds = seconds.as_f64().filter(|seconds| (0.0..253_402_300_800.0).contains(seconds))?;
-    #[expect(clippy::cast_possible_truncation, reason = "the range was just checked")]
-    let milliseconds = (seconds * 1_000.0).round() as i64;
-    Some(milliseconds)
 }

@@ -1,7 +1,7 @@
 //! Tunings at an endpoint: a deployed stack or another server of its API. Converts its errors to [`Failure`]s.
 
 use api_client::{Client, ClientError, Endpoint};
-use serde_json::Value;
+use wire::describe::{TuningJob, TuningPage};
 use wire::request::RequestError;
 
 use crate::closest::closest;
@@ -26,7 +26,7 @@ impl Remote {
     }
 
     /// Describes the tuning `name`. The error for an unknown name suggests similar names.
-    pub(crate) async fn describe(&self, name: &str) -> Result<Value, Failure> {
+    pub(crate) async fn describe(&self, name: &str) -> Result<TuningJob, Failure> {
         match self.client.describe(name).await {
             Ok(described) => Ok(described),
             Err(error) => Err(self.tuning_failure(error, name).await),
@@ -47,15 +47,9 @@ impl Remote {
         }
         // One page of names is enough for a suggestion. If it cannot be read, there is no suggestion.
         let newest = self.client.newest().await;
-        let (newest, none) = newest.map_or_else(
-            |_| (Vec::new(), false),
-            |(all, more)| {
-                let none = all.is_empty() && !more;
-                (all, none)
-            },
-        );
-        let names = newest.iter().filter_map(|shown| shown["HyperParameterTuningJobName"].as_str());
-        let near = closest(name, names);
+        let none = newest.as_ref().is_ok_and(|page| *page == TuningPage::default());
+        let newest = newest.unwrap_or_default().tunings;
+        let near = closest(name, newest.iter().map(|shown| shown.base.name.as_str()));
         let hint = match near.as_slice() {
             [] if none => "there are no tunings: start one with `hyperband submit`".to_owned(),
             [] => "`hyperband list` shows all tunings".to_owned(),

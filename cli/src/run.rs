@@ -148,7 +148,7 @@ async fn reject_other_active(store: &Store<DynamoTable>, name: &str) -> Result<(
 
 async fn is_stopping(store: &Store<DynamoTable>, id: &str) -> Result<bool, Failure> {
     let described = describe::summary(store, &local::host::place(), id).await?;
-    Ok(described.is_none_or(|tuning| tuning["HyperParameterTuningJobStatus"] == "Stopping"))
+    Ok(described.is_none_or(|tuning| tuning.base.is_stopping()))
 }
 
 /// Prints the result of a tuning that has ended, and returns the exit code.

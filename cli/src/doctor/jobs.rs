@@ -7,9 +7,8 @@ use wire::algorithm::of_image;
 use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING};
 
 use super::account::Answer;
-use super::seen::{Job, Seen};
+use super::seen::{Job, Seen, milliseconds};
 use super::verdict::{Verdict, missing_answer, not_answered, tenths};
-use crate::page::milliseconds;
 
 /// Known prefixes of `FailureReason`.
 const CLASSES: [&str; 4] = ["CapacityError", "InternalServerError", "AlgorithmError", "ClientError"];

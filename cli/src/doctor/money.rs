@@ -3,7 +3,6 @@
 use super::request::{MAX_RUNTIME_SECONDS, MAX_WAIT_SECONDS};
 use super::seen::{Job, Seen};
 use super::verdict::{Verdict, tenths};
-use crate::page::dollars;
 use crate::text::usd;
 
 /// Maximum seconds that SageMaker may bill beyond the time limit.
@@ -116,10 +115,10 @@ pub(super) fn prices(seen: &Seen) -> Verdict {
         None if seen.submitted.is_none() => Verdict::not_tried("nothing was submitted"),
         None => {
             // Without both prices, nothing would be booked.
-            let own = &seen.tuning["Controller"];
-            match dollars(&own["SpentUsd"]).filter(|spent| spent.0 > 0 && own["PriceUnknown"].is_null()) {
-                Some(spent) => {
-                    Verdict::Yes(format!("{} were booked at prices of the price list", usd(spent)))
+            match seen.totals().filter(|totals| totals.spent_usd.0 > 0 && !totals.price_unknown) {
+                Some(totals) => {
+                    let spent = usd(totals.spent_usd);
+                    Verdict::Yes(format!("{spent} were booked at prices of the price list"))
                 }
                 None => Verdict::not_tried("the request was accepted, but no cost was booked"),
             }

@@ -6,9 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use api_client::ServiceError;
 use serde_json::Value;
 use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::money::MicroUsd;
+use wire::describe::{Totals, TuningJob};
 
 use super::account::Answer;
-use crate::page::milliseconds;
 
 /// All observations.
 #[derive(Debug, Default)]
@@ -23,8 +24,8 @@ pub(super) struct Seen {
     pub(super) unpriced: Option<String>,
     /// Times just before and just after the submission.
     pub(super) submitted: Option<(i64, i64)>,
-    /// The last description of the tuning.
-    pub(super) tuning: Value,
+    /// The last description of the tuning; `None` before the first.
+    pub(super) tuning: Option<TuningJob>,
     /// Whether the tuning has ended.
     pub(super) over: bool,
     /// The facts of the tuning, and when the doctor read them.
@@ -93,6 +94,16 @@ impl Job {
 }
 
 impl Seen {
+    /// Returns the totals of the last description of the tuning.
+    pub(super) fn totals(&self) -> Option<&Totals> {
+        self.tuning.as_ref().map(|tuning| &tuning.controller.totals)
+    }
+
+    /// Returns the sum of the booked bills.
+    pub(super) fn spent(&self) -> Option<MicroUsd> {
+        self.totals().map(|totals| totals.spent_usd)
+    }
+
     /// Returns the facts of a job, with the time when the doctor read them.
     pub(super) fn of_job(&self, key: JobKey) -> impl Iterator<Item = &(i64, Recorded)> {
         self.facts.iter().filter(move |(_, recorded)| recorded.fact.job() == Some(key))
@@ -109,6 +120,14 @@ impl Seen {
     pub(super) fn first_ended(&self) -> Option<(JobKey, &Job)> {
         self.jobs.iter().find(|(_, job)| job.has_ended()).map(|(key, job)| (*key, job))
     }
+}
+
+/// Converts a time in a response of SageMaker, in seconds since 1970, to milliseconds.
+pub(super) fn milliseconds(seconds: &Value) -> Option<i64> {
+    let seconds = seconds.as_f64().filter(|seconds| (0.0..253_402_300_800.0).contains(seconds))?;
+    #[expect(clippy::cast_possible_truncation, reason = "the range was just checked")]
+    let milliseconds = (seconds * 1_000.0).round() as i64;
+    Some(milliseconds)
 }
 
 /// Returns this machine's time, in milliseconds since 1970.

@@ -2,6 +2,7 @@
 
 use console::{Style, style};
 use serde_json::{Value, json};
+use wire::request::usd as micro_usd;
 
 use super::checks::CHECKS;
 use super::seen::Seen;
@@ -9,7 +10,6 @@ use super::verdict::Verdict;
 use crate::arguments::Output;
 use crate::failure::Exit;
 use crate::output::{print_json, print_out_raw};
-use crate::page::dollars;
 use crate::text::{clean, usd};
 
 /// The document about the assumptions.
@@ -42,7 +42,7 @@ fn as_json(verdicts: &[Verdict], seen: &Seen, name: &str) -> Value {
     });
     json!({
         "HyperParameterTuningJobName": name,
-        "SpentUsd": seen.tuning["Controller"]["SpentUsd"],
+        "SpentUsd": seen.spent().map(micro_usd),
         "Checks": checks.collect::<Vec<Value>>(),
     })
 }
@@ -59,7 +59,7 @@ fn as_text(verdicts: &[Verdict], seen: &Seen, name: &str) -> String {
         }
     }
     let count = |word| verdicts.iter().filter(|verdict| verdict.word() == word).count();
-    let spent = dollars(&seen.tuning["Controller"]["SpentUsd"]).map_or("nothing".to_owned(), usd);
+    let spent = seen.spent().map_or("nothing".to_owned(), usd);
     let (yes, no, untried) = (count("yes"), count("no"), count("not tried"));
     lines.push(format!("\n{yes} yes, {no} no, {untried} not tried; {name} cost {spent}\n"));
     lines.join("\n")

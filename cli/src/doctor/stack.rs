@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
 use tuning::fact::{Fact, JobKey, MetricLine};
 use wire::names::log_stream;
 
 use super::seen::Seen;
 use super::verdict::{Verdict, missing_answer, tenths};
-use crate::page::milliseconds;
 
 const DELIVERED_WITHIN_MS: i64 = 60_000;
 const CLOCKS_WITHIN_MS: i64 = 60_000;
@@ -126,7 +124,7 @@ pub(super) fn tuning_ends(seen: &Seen) -> Verdict {
     if seen.submitted.is_none() {
         return Verdict::not_tried("nothing was submitted");
     }
-    let status = seen.tuning["HyperParameterTuningJobStatus"].as_str().unwrap_or_default();
+    let status = seen.tuning.as_ref().map_or("", |tuning| &tuning.base.status);
     match (seen.over, seen.facts.is_empty()) {
         (true, _) => Verdict::Yes(format!("the tuning is {status} after {} facts", seen.facts.len())),
         (false, true) => Verdict::No("the stack made no decision after the submission".to_owned()),
@@ -137,7 +135,7 @@ pub(super) fn tuning_ends(seen: &Seen) -> Verdict {
 }
 
 pub(super) fn clocks(seen: &Seen) -> Verdict {
-    let created = created(&seen.tuning);
+    let created = seen.tuning.as_ref().map(|tuning| tuning.base.created_ms);
     let (Some(created), Some((before, after))) = (created, seen.submitted) else {
         return Verdict::not_tried("nothing was submitted");
     };
@@ -147,8 +145,4 @@ pub(super) fn clocks(seen: &Seen) -> Verdict {
         apart <= CLOCKS_WITHIN_MS,
         format!("the clocks differ by at most {} s", tenths(apart.saturating_add(100))),
     )
-}
-
-fn created(tuning: &Value) -> Option<i64> {
-    milliseconds(&tuning["CreationTime"])
 }

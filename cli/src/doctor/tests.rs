@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use api_client::{ClientError, ServiceError};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::money::MicroUsd;
+use wire::describe::{Totals, TuningJob};
 
 use super::account::Answer;
 use super::checks::CHECKS;
@@ -20,6 +22,22 @@ const ABSENT: &str = "Requested resource not found.";
 
 fn refused(code: &str, message: &str) -> ServiceError {
     ServiceError::Refused { status: 400, code: code.to_owned(), message: message.to_owned() }
+}
+
+fn tuning() -> TuningJob {
+    let described = json!({
+        "HyperParameterTuningJobName": "hb1", "HyperParameterTuningJobArn": "arn",
+        "HyperParameterTuningJobStatus": "Stopped", "CreationTime": seconds(START - 69_500),
+        "LastModifiedTime": seconds(END), "HyperParameterTuningJobConfig": {}, "TrainingJobDefinition": {},
+        "ConsumedResources": {"RuntimeInSeconds": 60},
+        "Controller": {"SpentUsd": 0.003, "ReservedUsd": 0, "TrainingJobsLaunched": 2, "TrialsStarted": 2,
+            "Brackets": []},
+    });
+    serde_json::from_value(described).unwrap()
+}
+
+fn totals(seen: &mut Seen) -> &mut Totals {
+    &mut seen.tuning.as_mut().unwrap().controller.totals
 }
 
 fn denied() -> ServiceError {
@@ -94,10 +112,7 @@ fn seen() -> Seen {
         image: "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1".to_owned(),
         unpriced: None,
         submitted: Some((START - 70_000, START - 69_000)),
-        tuning: json!({
-            "HyperParameterTuningJobStatus": "Stopped", "CreationTime": seconds(START - 69_500),
-            "Controller": {"SpentUsd": 0.003},
-        }),
+        tuning: Some(tuning()),
         over: true,
         facts: vec![
             fact("started", START - 60_000, Fact::JobStarted { job: KEY }),
@@ -184,8 +199,8 @@ fn money() {
     check("bill-shows", "no", |seen| first(seen).bill = Some((END + 3_600_001, 75)));
     check("bill-shows", "not tried", |seen| first(seen).bill = None);
     // An accepted request need not have a price (regression).
-    check("prices", "not tried", |seen| seen.tuning["Controller"]["SpentUsd"] = json!(0));
-    check("prices", "not tried", |seen| seen.tuning["Controller"]["PriceUnknown"] = json!(true));
+    check("prices", "not tried", |seen| totals(seen).spent_usd = MicroUsd(0));
+    check("prices", "not tried", |seen| totals(seen).price_unknown = true);
     check("prices", "no", |seen| seen.unpriced = Some("no price for ml.x".to_owned()));
 }
 
@@ -321,7 +336,7 @@ fn the_stack() {
     for (created, word) in
         [(START - 130_000, "yes"), (START - 130_001, "no"), (START - 9_000, "yes"), (START - 8_999, "no")]
     {
-        check("clocks", word, |seen| seen.tuning["CreationTime"] = seconds(created));
+        check("clocks", word, |seen| seen.tuning.as_mut().unwrap().base.created_ms = created);
     }
 }
 

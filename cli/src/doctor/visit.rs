@@ -6,9 +6,11 @@
 use std::time::Duration;
 
 use api_client::ClientError;
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::time::sleep;
 use tuning::fact::Recorded;
-use wire::describe::first_difference;
+use wire::describe::{DecisionPage, first_difference};
 use wire::names::parse_training_job_name;
 use wire::request::Request;
 
@@ -20,10 +22,17 @@ use super::verdict::not_answered;
 use crate::arguments::Doctor;
 use crate::failure::Failure;
 use crate::output::print_err;
-use crate::page::dollars;
 use crate::remote::{Remote, failed};
 use crate::submit::is_about_prices;
 use crate::text::clean;
+
+/// The part of a stored step that the doctor reads.
+#[derive(Deserialize)]
+struct SeenStep {
+    n: u64,
+    /// Facts as JSON: those of a newer stack that are unknown here are not needed.
+    facts: Vec<Value>,
+}
 
 /// Name of a job that does not exist.
 const UNKNOWN_JOB: &str = "hyperband-doctor-unknown-job";
@@ -133,29 +142,23 @@ impl<'a> Visit<'a> {
         let (client, name) = (&self.remote.client, self.request.name());
         // Before the decisions: an ended tuning makes no more decisions.
         let tuning = client.describe(name).await.map_err(failed)?;
-        let reserved = dollars(&tuning["Controller"]["ReservedUsd"]).map_or(0, |usd| usd.0);
-        self.reserved_micro = self.reserved_micro.max(reserved);
-        let status = tuning["HyperParameterTuningJobStatus"].as_str().unwrap_or_default();
-        self.seen.over = !matches!(status, "InProgress" | "Stopping");
-        self.seen.tuning = tuning;
+        self.reserved_micro = self.reserved_micro.max(tuning.controller.totals.reserved_usd.0);
+        self.seen.over = tuning.base.is_ended();
+        self.seen.tuning = Some(tuning);
         loop {
-            let page = client.decisions(name, self.step).await.map_err(failed)?;
+            let page: DecisionPage<SeenStep> = client.decisions(name, self.step).await.map_err(failed)?;
             let at = now();
             for step in &page.steps {
-                self.step = self.step.max(step["n"].as_u64().unwrap_or(0));
-                let facts = step["facts"].as_array().into_iter().flatten();
-                // Facts of a newer stack that are unknown here are not needed.
-                let known = facts.filter_map(|fact| serde_json::from_value::<Recorded>(fact.clone()).ok());
+                self.step = self.step.max(step.n);
+                let known = step.facts.iter().filter_map(|fact| Recorded::deserialize(fact).ok());
                 self.seen.facts.extend(known.map(|fact| (at, fact)));
             }
-            if !page.more || page.steps.is_empty() {
+            if page.next_token.is_none() || page.steps.is_empty() {
                 break;
             }
         }
         for job in client.training_jobs(name).await.map_err(failed)? {
-            if let Some(job) = job["TrainingJobName"].as_str() {
-                self.look_at(job).await;
-            }
+            self.look_at(&job.name).await;
         }
         self.stop_second().await
     }
@@ -256,7 +259,7 @@ impl<'a> Visit<'a> {
 
     /// Tries to create a job under a name in use, if the cap could pay for the job.
     async fn take_again(&mut self, name: &str) {
-        let spent = dollars(&self.seen.tuning["Controller"]["SpentUsd"]).map(|usd| usd.0);
+        let spent = self.seen.spent().map(|usd| usd.0);
         let Some(spent) = spent.filter(|_| self.reserved_micro > 0 && self.seen.over) else {
             self.seen.taken_skipped = Some("the maximum cost of a job is unknown".to_owned());
             return;

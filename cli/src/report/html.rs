@@ -82,7 +82,7 @@ fn summary(facts: &Facts) -> String {
     match loaded.state.best.as_deref() {
         Some(best) => {
             let name = training_job_name(&loaded.tuning.id, best.job);
-            let metric = text(page.metric());
+            let metric = text(&page.metric());
             row(
                 "best job",
                 &format!("<b>{metric} = {}</b> after {} epochs", maybe(best.last_value), best.resource),

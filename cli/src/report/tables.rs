@@ -116,8 +116,10 @@ fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
 
 /// Returns the table of brackets and rungs. `None` without Hyperband.
 pub(super) fn rungs(facts: &Facts) -> Option<String> {
-    let brackets =
-        facts.page.described["Controller"]["Brackets"].as_array().filter(|list| !list.is_empty())?;
+    let brackets = &facts.page.described.controller.brackets;
+    if brackets.is_empty() {
+        return None;
+    }
     let promotes = facts.loaded.tuning.definition.promotes().is_some();
     let mut html = String::from("<table><thead><tr>");
     for title in ["bracket", "trials", "rung", "at epoch", "arrived", "continued"]
@@ -128,14 +130,20 @@ pub(super) fn rungs(facts: &Facts) -> Option<String> {
     }
     html.push_str("</tr></thead><tbody>");
     for (number, bracket) in brackets.iter().enumerate() {
-        for (rung, row) in bracket["Rungs"].as_array().into_iter().flatten().enumerate() {
-            let counts = ["Resource", "Arrived", "WentOn"].into_iter().chain(promotes.then_some("Waiting"));
-            let cells = [number.to_string(), bracket["TrialsStarted"].to_string(), rung.to_string()]
-                .into_iter()
-                // The last rung has no comparison.
-                .chain(
-                    counts.map(|member| row.get(member).map_or_else(|| "-".to_owned(), ToString::to_string)),
-                );
+        for (rung, row) in bracket.rungs.iter().enumerate() {
+            // The last rung has no comparison.
+            let count =
+                |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |count| count.to_string());
+            let compared = row.compared;
+            let mut cells = vec![
+                number.to_string(),
+                bracket.trials_started.to_string(),
+                rung.to_string(),
+                row.resource.to_string(),
+                count(compared.map(|compared| compared.arrived)),
+                count(compared.map(|compared| compared.went_on)),
+            ];
+            cells.extend(promotes.then(|| count(compared.and_then(|compared| compared.waiting))));
             html.push_str("<tr>");
             for cell in cells {
                 let _ = write!(html, "<td class=\"n\">{cell}</td>");

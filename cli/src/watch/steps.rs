@@ -7,17 +7,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use thiserror::Error;
-use tuning::money::MicroUsd;
 use tuning::step::Step;
 use use_cases::store::Tuning;
-use wire::describe::request_from_description;
+use wire::describe::{DecisionPage, TuningJob, request_from_description};
 use wire::request::{PriceAnswer, Request, RequestError};
 
 use api_client::ClientError;
 
 use crate::failure::Failure;
 use crate::follow::{Event, Follower};
-use crate::page::{dollars, milliseconds};
 use crate::remote::Remote;
 
 /// A tuning of a stack.
@@ -47,7 +45,7 @@ pub(super) enum LookError {
 
 impl<'a> Stack<'a> {
     /// Follows the described tuning from its first step.
-    pub(super) fn begin(remote: &'a Remote, described: &Value) -> Result<Self, Failure> {
+    pub(super) fn begin(remote: &'a Remote, described: &TuningJob) -> Result<Self, Failure> {
         let unreadable = |error: RequestError| {
             Failure::endpoint(anyhow::anyhow!("{}", error.message))
                 .context("this version of hyperband cannot watch the tuning")
@@ -64,43 +62,38 @@ impl<'a> Stack<'a> {
         let described = self.remote.client.describe(&self.name).await?;
         let mut news = Vec::new();
         loop {
-            let page = self.remote.client.decisions(&self.name, self.follower.step).await?;
+            let page: DecisionPage<Value> =
+                self.remote.client.decisions(&self.name, self.follower.step).await?;
             for value in page.steps {
-                news.extend(self.follower.take(&step(value)?));
+                // The steps of a tuning have consecutive numbers.
+                let number = self.follower.step.saturating_add(1);
+                let step: Step = serde_json::from_value(value)
+                    .map_err(|error| LookError::Step { number, cause: error.to_string() })?;
+                news.extend(self.follower.take(&step));
             }
-            if !page.more {
+            if page.next_token.is_none() {
                 break;
             }
         }
-        let own = &described["Controller"];
+        let totals = &described.controller.totals;
         let ledger = &mut self.follower.state.ledger;
-        ledger.spent = dollars(&own["SpentUsd"]).unwrap_or(MicroUsd(0));
-        ledger.reserved = dollars(&own["ReservedUsd"]).unwrap_or(MicroUsd(0));
-        ledger.cap = dollars(&own["CapUsd"]);
-        let status = described["HyperParameterTuningJobStatus"].as_str().unwrap_or_default();
-        Ok(Look { news, ended: !matches!(status, "InProgress" | "Stopping") })
+        (ledger.spent, ledger.reserved, ledger.cap) = (totals.spent_usd, totals.reserved_usd, totals.cap_usd);
+        Ok(Look { news, ended: described.base.is_ended() })
     }
 }
 
-fn step(value: Value) -> Result<Step, LookError> {
-    let number = value["n"].as_u64().unwrap_or(0);
-    serde_json::from_value(value).map_err(|error| LookError::Step { number, cause: error.to_string() })
-}
-
 /// Rebuilds a tuning from the response of Describe.
-fn tuning(described: &Value) -> Result<Tuning, RequestError> {
+fn tuning(described: &TuningJob) -> Result<Tuning, RequestError> {
     let request = request_from_description(described);
-    let created = milliseconds(&described["CreationTime"]).unwrap_or(0);
     // The incarnation only determines the seed, which is not used here.
-    let definition = without_cap(&request).definition(created, "000000", &PriceAnswer::default())?;
+    let created = described.base.created_ms;
+    let definition = without_cap(described).definition(created, "000000", &PriceAnswer::default())?;
     Ok(Tuning { id: definition.id(), definition, request, pattern: None })
 }
 
 /// Returns the request without its cap. A definition with a cap requires a price.
-fn without_cap(request: &Request) -> Request {
-    let mut body = request.body().clone();
-    if let Some(controller) = body.get_mut("Controller").and_then(Value::as_object_mut) {
-        controller.remove("MaxCostUsd");
-    }
-    Request::from_stored(body)
+fn without_cap(described: &TuningJob) -> Request {
+    let mut uncapped = described.clone();
+    uncapped.controller.settings.remove("MaxCostUsd");
+    request_from_description(&uncapped)
 }

@@ -347,7 +347,11 @@ fn regression_ctrl_c_ends_a_watch_that_reads_its_result() {
 fn regression_suggestions_read_only_one_page_of_names() {
     let world = World::new(QUICK);
     let stack = Stack::with_rule(MemoryTable::default(), |request, pass| {
-        let one = json!({"HyperParameterTuningJobName": "xgb-1"});
+        let one = json!({
+            "HyperParameterTuningJobName": "xgb-1", "HyperParameterTuningJobArn": "arn",
+            "HyperParameterTuningJobStatus": "InProgress", "CreationTime": 1.5, "LastModifiedTime": 1.5,
+            "Controller": {"Unreadable": "damaged"},
+        });
         let page = json!({"HyperParameterTuningJobSummaries": [one], "NextToken": "more"});
         if request.path.contains('?') { response(200, &page) } else { pass() }
     });

@@ -91,7 +91,11 @@ fn regression_an_unreadable_tuning_does_not_prevent_the_stop_of_the_others() {
 fn regression_a_failed_page_does_not_prevent_the_stop_of_the_other_tunings() {
     let world = World::new(QUICK);
     let stack = Stack::with_rule(MemoryTable::default(), |request, pass| {
-        let one = json!({"HyperParameterTuningJobName": "a", "HyperParameterTuningJobStatus": "InProgress"});
+        let one = json!({
+            "HyperParameterTuningJobName": "a", "HyperParameterTuningJobArn": "arn",
+            "HyperParameterTuningJobStatus": "InProgress", "CreationTime": 1.5, "LastModifiedTime": 1.5,
+            "Controller": {"Unreadable": "damaged"},
+        });
         if request.path.contains("NextToken") {
             return response(400, &json!({"__type": "ValidationException", "message": "a row is damaged"}));
         }

@@ -7,13 +7,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
-use wire::describe::first_difference;
+use wire::describe::{CreatedTuning, TuningBase, first_difference};
 use wire::request::Request;
 
 use crate::error::{ClientError, Refusal};
 use crate::send::{Ask, is_transient};
-use crate::{Client, TUNINGS};
+use crate::{Client, TUNINGS, read};
 
 /// Maximum clock skew between client and API. AWS refuses signatures with a larger skew.
 const CLOCKS_DIFFER: Duration = Duration::from_mins(5);
@@ -38,7 +37,10 @@ impl Client {
         let (mut done, mut lost) = (1, false);
         loop {
             let error = match self.once(ask).await {
-                Ok(answer) => return created(&answer, false),
+                Ok(answer) => {
+                    let CreatedTuning { arn } = read(answer)?;
+                    return Ok(Created { arn, found: false });
+                }
                 Err(error) => error,
             };
             lost |= error.is_lost();
@@ -70,8 +72,10 @@ impl Client {
         };
         let why = match first_difference(&described, request) {
             Some(path) => format!("its request differs, first at {path}"),
-            None if submitted(&described) + CLOCKS_DIFFER < began => "it was submitted earlier".to_owned(),
-            None => return created(&described, true),
+            None if submitted(&described.base) + CLOCKS_DIFFER < began => {
+                "it was submitted earlier".to_owned()
+            }
+            None => return Ok(Created { arn: described.base.arn, found: true }),
         };
         // Another request has the name, so no attempt of this one succeeded.
         match error {
@@ -87,14 +91,6 @@ impl Client {
     }
 }
 
-fn created(answer: &Value, found: bool) -> Result<Created, ClientError> {
-    let arn = answer["HyperParameterTuningJobArn"].as_str();
-    let arn =
-        arn.ok_or_else(|| ClientError::Foreign("the response has no HyperParameterTuningJobArn".to_owned()))?;
-    Ok(Created { arn: arn.to_owned(), found })
-}
-
-fn submitted(described: &Value) -> SystemTime {
-    let seconds = described["CreationTime"].as_f64().unwrap_or(0.0);
-    UNIX_EPOCH + Duration::try_from_secs_f64(seconds).unwrap_or_default()
+fn submitted(described: &TuningBase) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(u64::try_from(described.created_ms).unwrap_or(0))
 }

@@ -2,9 +2,8 @@
 //!
 //! A message or a hint must never contain a secret or a session token.
 
-use serde_json::Value;
 use thiserror::Error;
-use wire::request::Violation;
+use wire::request::{ErrorBody, Violation};
 
 use crate::endpoint::EndpointError;
 
@@ -260,11 +259,10 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 /// Returns the code and the message in the body of an error.
-pub(crate) fn code_and_message(body: &Value, header: Option<&str>) -> (String, Option<String>) {
-    let text = |member: &str| body.get(member).and_then(Value::as_str).map(shown);
-    let code = text("__type").or_else(|| header.map(shown)).unwrap_or_default();
+pub(crate) fn code_and_message(body: &ErrorBody, header: Option<&str>) -> (String, Option<String>) {
+    let code = body.code.as_deref().or(header).map(shown).unwrap_or_default();
     // AWS also writes a code as `namespace#Code` or `Code:http://…`.
     let code = code.rsplit('#').next().and_then(|code| code.split(':').next()).unwrap_or_default().to_owned();
-    let message = body.get("message").or_else(|| body.get("Message")).and_then(Value::as_str);
+    let message = body.message.as_ref().or(body.capital_message.as_ref());
     (code, message.map(|text| text.chars().take(100_000).collect()))
 }

@@ -19,8 +19,12 @@ mod transport;
 
 #[cfg(feature = "aws")]
 use aws_credential_types::Credentials;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::change::LimitsChange;
+use wire::describe::{
+    DecisionPage, TrainingJobPage, TrainingJobSummary, TuningJob, TuningPage, TuningSummary,
+};
 
 pub use create::Created;
 pub use endpoint::{Endpoint, EndpointError};
@@ -34,7 +38,6 @@ use transport::Transport;
 const TUNINGS: &str = "/tuning-jobs";
 /// Entries per page, the API's maximum.
 const PAGE: usize = 100;
-const SUMMARIES: &str = "HyperParameterTuningJobSummaries";
 const NEWEST_FIRST: &str = "SortBy=CreationTime&SortOrder=Descending";
 
 /// A client of one endpoint.
@@ -43,15 +46,6 @@ pub struct Client {
     endpoint: Endpoint,
     transport: Transport,
     retry: Retry,
-}
-
-/// A page of the decisions of a tuning job.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Decisions {
-    /// The steps, as they are stored.
-    pub steps: Vec<Value>,
-    /// Whether more steps follow.
-    pub more: bool,
 }
 
 impl Client {
@@ -78,28 +72,30 @@ impl Client {
     }
 
     /// Returns the description of a tuning job.
-    pub async fn describe(&self, name: &str) -> Result<Value, ClientError> {
+    pub async fn describe(&self, name: &str) -> Result<TuningJob, ClientError> {
         self.get(&tuning_path(name, "")).await
     }
 
     /// Returns all tuning jobs, newest first.
-    pub async fn list(&self) -> Result<Vec<Value>, ClientError> {
-        self.pages(&format!("{TUNINGS}?{NEWEST_FIRST}&MaxResults={PAGE}"), SUMMARIES).await
+    pub async fn list(&self) -> Result<Vec<TuningSummary>, ClientError> {
+        let mut all = Vec::new();
+        let path = format!("{TUNINGS}?{NEWEST_FIRST}&MaxResults={PAGE}");
+        self.pages(&path, |page: TuningPage| (page.tunings, page.next_token), &mut all).await?;
+        Ok(all)
     }
 
-    /// Returns the first page of [`list`](Self::list), and whether more follow.
-    pub async fn newest(&self) -> Result<(Vec<Value>, bool), ClientError> {
-        let answer = self.get(&format!("{TUNINGS}?{NEWEST_FIRST}&MaxResults={PAGE}")).await?;
-        let more = answer.get("NextToken").is_some();
-        Ok((entries(answer, SUMMARIES)?, more))
+    /// Returns the first page of [`list`](Self::list).
+    pub async fn newest(&self) -> Result<TuningPage, ClientError> {
+        self.get(&format!("{TUNINGS}?{NEWEST_FIRST}&MaxResults={PAGE}")).await
     }
 
     /// Returns the tuning jobs that have not ended, and the errors of the listing. An error hides no job already read.
-    pub async fn active(&self) -> (Vec<Value>, Vec<ClientError>) {
+    pub async fn active(&self) -> (Vec<TuningSummary>, Vec<ClientError>) {
         let (mut all, mut errors) = (Vec::new(), Vec::new());
         for status in ["InProgress", "Stopping"] {
             let path = format!("{TUNINGS}?StatusEquals={status}&MaxResults={PAGE}");
-            errors.extend(self.pages_into(&mut all, &path, SUMMARIES).await.err());
+            let pages = self.pages(&path, |page: TuningPage| (page.tunings, page.next_token), &mut all).await;
+            errors.extend(pages.err());
         }
         // Both statuses may fail for the same reason.
         errors.dedup();
@@ -107,15 +103,21 @@ impl Client {
     }
 
     /// Returns the training jobs of a tuning job, in order of trial and attempt.
-    pub async fn training_jobs(&self, name: &str) -> Result<Vec<Value>, ClientError> {
+    pub async fn training_jobs(&self, name: &str) -> Result<Vec<TrainingJobSummary>, ClientError> {
+        let mut all = Vec::new();
         let path = tuning_path(name, &format!("/training-jobs?MaxResults={PAGE}"));
-        self.pages(&path, "TrainingJobSummaries").await
+        self.pages(&path, |page: TrainingJobPage| (page.jobs, page.next_token), &mut all).await?;
+        Ok(all)
     }
 
-    /// Returns the next page of decisions after step `after`. The token of a page is the number of its last step.
-    pub async fn decisions(&self, name: &str, after: u64) -> Result<Decisions, ClientError> {
-        let answer = self.get(&tuning_path(name, &format!("/decisions?NextToken={after}"))).await?;
-        Ok(Decisions { more: answer.get("NextToken").is_some(), steps: entries(answer, "Decisions")? })
+    /// Returns the next page of decisions after step `after`. The token of a page is the number of its last step. `S` may
+    /// be JSON or a part of a step, because a newer server may have steps that this release cannot read.
+    pub async fn decisions<S: DeserializeOwned>(
+        &self,
+        name: &str,
+        after: u64,
+    ) -> Result<DecisionPage<S>, ClientError> {
+        self.get(&tuning_path(name, &format!("/decisions?NextToken={after}"))).await
     }
 
     /// Stops a tuning job. Idempotent.
@@ -129,32 +131,31 @@ impl Client {
         self.ask(Ask { method: "PATCH", path: &tuning_path(name, ""), body: body.as_bytes() }).await.map(drop)
     }
 
-    async fn get(&self, path: &str) -> Result<Value, ClientError> {
-        self.ask(Ask { method: "GET", path, body: b"" }).await
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        read(self.ask(Ask { method: "GET", path, body: b"" }).await?)
     }
 
-    /// Returns all entries of a list, page by page.
-    async fn pages(&self, path: &str, member: &str) -> Result<Vec<Value>, ClientError> {
-        let mut all = Vec::new();
-        self.pages_into(&mut all, path, member).await?;
-        Ok(all)
-    }
-
-    /// Like [`pages`](Self::pages), but appends to `all`, which keeps the entries read before an error.
-    async fn pages_into(&self, all: &mut Vec<Value>, path: &str, member: &str) -> Result<(), ClientError> {
+    /// Appends all entries of a list to `all`, page by page. After an error, `all` has the entries read before it.
+    async fn pages<P: DeserializeOwned, E>(
+        &self,
+        path: &str,
+        split: fn(P) -> (Vec<E>, Option<String>),
+        all: &mut Vec<E>,
+    ) -> Result<(), ClientError> {
         let mut next = None::<String>;
         loop {
             let token = next.as_ref().map_or_else(String::new, |token| format!("&NextToken={token}"));
-            let answer = self.get(&format!("{path}{token}")).await?;
-            let following = answer.get("NextToken").and_then(Value::as_str).map(str::to_owned);
-            all.extend(entries(answer, member)?);
+            let (entries, following) = split(self.get(&format!("{path}{token}")).await?);
+            all.extend(entries);
             match following {
-                // A repeated token would never end.
-                Some(_) if following == next => return Err(unusable("NextToken")),
-                // The path contains the token without escapes.
-                Some(token) if token.bytes().all(is_plain) => next = Some(token),
-                Some(_) => return Err(unusable("NextToken")),
                 None => return Ok(()),
+                // A repeated token would never end. The path contains the token without escapes.
+                Some(token) if next.as_ref() != Some(&token) && token.bytes().all(is_plain) => {
+                    next = Some(token);
+                }
+                Some(_) => {
+                    return Err(ClientError::Foreign("the response has an invalid NextToken".to_owned()));
+                }
             }
         }
     }
@@ -172,13 +173,7 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-fn entries(mut answer: Value, member: &str) -> Result<Vec<Value>, ClientError> {
-    match answer.get_mut(member).map(Value::take) {
-        Some(Value::Array(entries)) => Ok(entries),
-        Some(_) | None => Err(unusable(member)),
-    }
-}
-
-fn unusable(member: &str) -> ClientError {
-    ClientError::Foreign(format!("the response has a missing or invalid {member}"))
+/// Reads the body of a response.
+pub(crate) fn read<T: DeserializeOwned>(body: Value) -> Result<T, ClientError> {
+    serde_json::from_value(body).map_err(|error| ClientError::Foreign(error::shown(&error.to_string())))
 }

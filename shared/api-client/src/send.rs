@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use tokio::time::sleep;
-use wire::request::Violation;
+use wire::request::ErrorBody;
 
 use crate::Client;
 use crate::error::{ClientError, Denial, Refusal, Unreached, code_and_message, shown};
@@ -103,12 +103,12 @@ fn understood(
     bytes: &[u8],
     identity: Option<String>,
 ) -> Result<Value, ClientError> {
-    let body: Option<Value> = serde_json::from_slice(bytes).ok();
     if (200..300).contains(&status) {
         let text = || shown(&String::from_utf8_lossy(bytes));
-        return body.ok_or_else(|| ClientError::Foreign(format!("status {status}, not JSON: {}", text())));
+        return serde_json::from_slice(bytes)
+            .map_err(|_| ClientError::Foreign(format!("status {status}, not JSON: {}", text())));
     }
-    let body = body.unwrap_or(Value::Null);
+    let body: ErrorBody = serde_json::from_slice(bytes).unwrap_or_default();
     let (code, message) = code_and_message(&body, code);
     let text = message.clone().unwrap_or_else(|| format!("status {status}"));
     match status {
@@ -126,15 +126,6 @@ fn understood(
         _ if code.is_empty() || message.is_none() => {
             Err(ClientError::Foreign(format!("status {status}: {}", shown(&text))))
         }
-        _ => {
-            Err(ClientError::Refused(Refusal { status, code, message: text, violations: violations(&body) }))
-        }
+        _ => Err(ClientError::Refused(Refusal { status, code, message: text, violations: body.violations })),
     }
-}
-
-fn violations(body: &Value) -> Vec<Violation> {
-    let text =
-        |one: &Value, member: &str| one.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let listed = body.get("Violations").and_then(Value::as_array).into_iter().flatten();
-    listed.map(|one| Violation { path: text(one, "Path"), message: text(one, "Message") }).collect()
 }

@@ -143,7 +143,7 @@ fn understood(status: u16, header: Option<&str>, bytes: &[u8]) -> Result<Value, 
     if (200..300).contains(&status) {
         return Ok(body);
     }
-    let (code, message) = code_and_message(&body, header);
+    let (code, message) = code_and_message(&serde_json::from_value(body).unwrap_or_default(), header);
     if code.is_empty() {
         return Err(foreign());
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use wire::events::http::HttpResponse;
+use wire::request::ErrorBody;
 
 use crate::error::ApiError;
 use crate::operation::CREATE;
@@ -33,14 +34,11 @@ fn json_body(status: u16, body: &Value) -> HttpResponse {
         .header("cache-control", "no-store")
 }
 
-/// Returns the body of an error. SageMaker's clients read `__type` and one of the two messages.
 fn error_body(error: &ApiError) -> Value {
-    let mut body = json!({"__type": error.code, "message": error.message, "Message": error.message});
-    if !error.violations.is_empty() {
-        let violations = error.violations.iter();
-        let listed: Vec<Value> =
-            violations.map(|one| json!({"Path": one.path, "Message": one.message})).collect();
-        body["Violations"] = Value::Array(listed);
-    }
-    body
+    json!(ErrorBody {
+        code: Some(error.code.to_owned()),
+        message: Some(error.message.clone()),
+        capital_message: Some(error.message.clone()),
+        violations: error.violations.clone(),
+    })
 }

@@ -3,11 +3,11 @@
 //! In the default order, by name, a page reads only the rows that it needs. Any other order reads all jobs of the
 //! tuning. A page begins after the last position of the previous page, even if the job at that position has changed.
 
-use serde_json::{Value, json};
 use tuning::fact::JobKey;
 use use_cases::describe::{self, JobPage, Place};
 use use_cases::ports::table::Table;
 use use_cases::store::Store;
+use wire::describe::{TrainingJobPage, TrainingJobSummary};
 use wire::names::{parse_job_key, parse_training_job_name};
 
 use crate::error::ApiError;
@@ -24,7 +24,7 @@ pub(crate) async fn page<T: Table>(
     place: &Place,
     id: &str,
     asked: &JobsQuery,
-) -> Result<Option<Value>, ApiError> {
+) -> Result<Option<TrainingJobPage>, ApiError> {
     if asked.order != JobOrder::Name {
         return Ok(describe::jobs(store, place, id).await?.map(|jobs| sorted(jobs, asked)));
     }
@@ -43,7 +43,7 @@ pub(crate) async fn page<T: Table>(
                 break;
             }
             last = Some(key);
-            if asked.status.is_none_or(|status| job["TrainingJobStatus"] == status) {
+            if asked.status.is_none_or(|status| job.status == status) {
                 shown.push(job);
             }
         }
@@ -56,15 +56,15 @@ pub(crate) async fn page<T: Table>(
 }
 
 /// Returns the requested page of `jobs`.
-fn sorted(jobs: Vec<Value>, asked: &JobsQuery) -> Value {
-    let mut jobs: Vec<(String, Value)> =
+fn sorted(jobs: Vec<TrainingJobSummary>, asked: &JobsQuery) -> TrainingJobPage {
+    let mut jobs: Vec<(String, TrainingJobSummary)> =
         jobs.into_iter().filter_map(|job| Some((position(&job, asked.order)?, job))).collect();
     jobs.sort_by(|(one, _), (other, _)| if asked.descending { other.cmp(one) } else { one.cmp(other) });
     if let Some(after) = &asked.after {
         jobs.retain(|(position, _)| if asked.descending { position < after } else { position > after });
     }
     if let Some(status) = asked.status {
-        jobs.retain(|(_, job)| job["TrainingJobStatus"] == status);
+        jobs.retain(|(_, job)| job.status == status);
     }
     let more = jobs.len() > asked.limit;
     jobs.truncate(asked.limit);
@@ -72,26 +72,18 @@ fn sorted(jobs: Vec<Value>, asked: &JobsQuery) -> Value {
     answer(jobs.into_iter().map(|(_, job)| job).collect(), next, asked)
 }
 
-fn answer(jobs: Vec<Value>, next: Option<String>, asked: &JobsQuery) -> Value {
-    let mut page = json!({});
-    page["TrainingJobSummaries"] = Value::Array(jobs);
-    if let Some(next) = next {
-        page["NextToken"] = json!(token(&asked.list(), &next));
-    }
-    page
+fn answer(jobs: Vec<TrainingJobSummary>, next: Option<String>, asked: &JobsQuery) -> TrainingJobPage {
+    TrainingJobPage { jobs, next_token: next.map(|next| token(&asked.list(), &next)) }
 }
 
 /// Returns the position of a job as a text that sorts in the given order; `None` if the order omits the job.
-fn position(job: &Value, order: JobOrder) -> Option<String> {
-    let name = job["TrainingJobName"].as_str().unwrap_or_default();
-    let (_, JobKey { trial, rung, attempt }) = parse_training_job_name(name)?;
+fn position(job: &TrainingJobSummary, order: JobOrder) -> Option<String> {
+    let (_, JobKey { trial, rung, attempt }) = parse_training_job_name(&job.name)?;
     let first = match order {
         JobOrder::Name => String::new(),
-        JobOrder::CreationTime => sortable(job["CreationTime"].as_f64().unwrap_or(0.0)),
-        JobOrder::Status => job["TrainingJobStatus"].as_str().unwrap_or_default().to_owned(),
-        JobOrder::FinalObjectiveMetricValue => {
-            sortable(job["FinalHyperParameterTuningJobObjectiveMetric"]["Value"].as_f64()?)
-        }
+        JobOrder::CreationTime => format!("{:020}", job.created_ms),
+        JobOrder::Status => job.status.clone(),
+        JobOrder::FinalObjectiveMetricValue => sortable(job.final_objective.as_ref()?.value),
     };
     Some(format!("{first}/{trial:010}-{rung:010}-{attempt:010}"))
 }
@@ -105,6 +97,8 @@ fn sortable(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wire::describe::FinalObjective;
+
     use super::*;
 
     #[test]
@@ -116,10 +110,10 @@ mod tests {
 
     #[test]
     fn regression_the_next_page_continues_after_the_last_job_left_the_list() {
-        let job = |number: u32, value: Option<f64>| {
-            let metric = value.map(|value| json!({"Value": value}));
-            json!({"TrainingJobName": format!("hb1-abc123-{number}-0-1"),
-                "FinalHyperParameterTuningJobObjectiveMetric": metric})
+        let job = |number: u32, value: Option<f64>| TrainingJobSummary {
+            name: format!("hb1-abc123-{number}-0-1"),
+            final_objective: FinalObjective::new("m", value),
+            ..TrainingJobSummary::default()
         };
         let asked = |after: Option<String>| JobsQuery {
             order: JobOrder::FinalObjectiveMetricValue,
@@ -128,19 +122,18 @@ mod tests {
             after,
             limit: 2,
         };
-        let numbers = |page: &Value| -> Vec<String> {
-            let jobs = page["TrainingJobSummaries"].as_array().unwrap().iter();
-            jobs.map(|job| job["TrainingJobName"].as_str().unwrap().to_owned()).collect()
+        let numbers = |page: &TrainingJobPage| -> Vec<String> {
+            page.jobs.iter().map(|job| job.name.clone()).collect()
         };
         let jobs = vec![job(0, Some(0.5)), job(1, Some(-1.0)), job(2, Some(0.9)), job(3, Some(0.7))];
         let first = sorted(jobs.clone(), &asked(None));
         assert_eq!(numbers(&first), ["hb1-abc123-2-0-1", "hb1-abc123-3-0-1"]);
         let list = asked(None).list();
-        let after = list::place_in(first["NextToken"].as_str().unwrap(), &list).unwrap();
+        let after = list::place_in(first.next_token.as_deref().unwrap(), &list).unwrap();
         let mut left = jobs;
         left[3] = job(3, None);
         let second = sorted(left, &asked(Some(after)));
         assert_eq!(numbers(&second), ["hb1-abc123-0-0-1", "hb1-abc123-1-0-1"]);
-        assert!(second.get("NextToken").is_none());
+        assert!(second.next_token.is_none());
     }
 }

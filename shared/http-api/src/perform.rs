@@ -3,11 +3,13 @@
 //! A list is bounded in its reads and in its entries, so a short page may have a next page.
 
 use serde_json::{Value, json};
+use tuning::step::Step;
 use use_cases::describe::{self, Place};
 use use_cases::ports::table::{Query, Table};
 use use_cases::ports::{Clock, Prices};
 use use_cases::store::StoreError;
 use use_cases::{change, lookup};
+use wire::describe::{CreatedTuning, DecisionPage, TuningBase, TuningPage};
 use wire::stored::{self, Head, IndexRow};
 
 use crate::Api;
@@ -43,12 +45,13 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
             Operation::Create(body) => {
                 let definition = self.submit.submit(body).await?;
                 *id = Some(definition.id());
-                Ok(json!({"HyperParameterTuningJobArn": place.tuning_arn(&definition.name)}))
+                Ok(json!(CreatedTuning { arn: place.tuning_arn(&definition.name) }))
             }
             Operation::Describe(name) => {
-                describe::describe(store, place, &found).await?.ok_or_else(|| unknown(name))
+                let job = describe::describe(store, place, &found).await?.ok_or_else(|| unknown(name))?;
+                Ok(json!(job))
             }
-            Operation::List(query) => self.list(query, place).await,
+            Operation::List(query) => Ok(json!(self.list(query, place).await?)),
             Operation::Stop(_) => {
                 lookup::stop_found(store, &found, now).await?;
                 Ok(json!({}))
@@ -58,35 +61,34 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
                 Ok(json!({}))
             }
             Operation::ListJobs(name, query) => {
-                jobs::page(store, place, &found, query).await?.ok_or_else(|| unknown(name))
+                let page = jobs::page(store, place, &found, query).await?.ok_or_else(|| unknown(name))?;
+                Ok(json!(page))
             }
-            Operation::Decisions { after, limit, .. } => self.decisions(&found, *after, *limit).await,
+            Operation::Decisions { after, limit, .. } => {
+                Ok(json!(self.decisions(&found, *after, *limit).await?))
+            }
         }
     }
 
     /// Returns one page of the tuning jobs.
-    async fn list(&self, asked: &TuningsQuery, place: &Place) -> Result<Value, ApiError> {
+    async fn list(&self, asked: &TuningsQuery, place: &Place) -> Result<TuningPage, ApiError> {
         let store = &*self.submit.store;
-        let (mut shown, mut effort, mut last) = (Vec::new(), 0_usize, None);
+        let (mut tunings, mut effort, mut last) = (Vec::new(), 0_usize, None);
         let mut names = Names::begin(store, asked).await?;
+        let next_token = |position: &String| token(&asked.list(), position);
         while let Some((position, row)) = names.next(store).await? {
             if self.may_fit(&row, asked).await? {
                 let summary = describe::listed(store, place, &row).await?;
-                shown.extend(summary.filter(|summary| summary_fits(summary, asked)));
+                tunings.extend(summary.filter(|summary| summary_fits(&summary.base, asked)));
                 effort = effort.saturating_add(STATE_EFFORT);
             }
             effort = effort.saturating_add(1);
-            if shown.len() >= asked.limit || effort >= EFFORT_PER_LIST {
-                let next = token(&asked.list(), &position);
-                return Ok(json!({"HyperParameterTuningJobSummaries": shown, "NextToken": next}));
+            if tunings.len() >= asked.limit || effort >= EFFORT_PER_LIST {
+                return Ok(TuningPage { tunings, next_token: Some(next_token(&position)) });
             }
             last = Some(position);
         }
-        let mut page = json!({"HyperParameterTuningJobSummaries": shown});
-        if let Some(last) = last.filter(|_| names.cut) {
-            page["NextToken"] = json!(token(&asked.list(), &last));
-        }
-        Ok(page)
+        Ok(TuningPage { tunings, next_token: last.filter(|_| names.cut).as_ref().map(next_token) })
     }
 
     /// Returns whether the head of a tuning allows a match.
@@ -103,37 +105,27 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     }
 
     /// Returns one page of the decisions of a tuning: its stored steps.
-    async fn decisions(&self, id: &str, after: u64, limit: usize) -> Result<Value, ApiError> {
+    async fn decisions(&self, id: &str, after: u64, limit: usize) -> Result<DecisionPage<Step>, ApiError> {
         let store = &*self.submit.store;
         let after = (after > 0).then(|| stored::step_key(id, after).sk);
         let query = Query { after, ..Query::prefix(stored::tuning_partition(id), "STEP#", limit) };
         let page = store.table.query(&query).await.map_err(StoreError::from)?;
-        let (mut steps, mut bytes, mut next) = (Vec::new(), 0_usize, None);
+        let (mut steps, mut bytes) = (Vec::new(), 0_usize);
         for item in &page.items {
-            let step = stored::step(item).map_err(StoreError::from)?;
-            let shown = serde_json::to_value(&step).unwrap_or_default();
+            steps.push(stored::step(item).map_err(StoreError::from)?);
             bytes = bytes.saturating_add(item.size_bytes());
-            steps.push(shown);
-            next = Some(step.n);
             if bytes >= DECISIONS_BYTES {
                 break;
             }
         }
         let more = page.next.is_some() || steps.len() < page.items.len();
-        let mut answer = json!({"Decisions": steps});
-        if let Some(step) = next.filter(|_| more) {
-            answer["NextToken"] = json!(step.to_string());
-        }
-        Ok(answer)
+        let next_token = steps.last().filter(|_| more).map(|step: &Step| step.n.to_string());
+        Ok(DecisionPage { steps, next_token })
     }
 }
 
-fn summary_fits(summary: &Value, asked: &TuningsQuery) -> bool {
-    let status = asked.status.is_none_or(|status| summary["HyperParameterTuningJobStatus"] == status);
-    let modified = summary["LastModifiedTime"].as_f64().unwrap_or(0.0) * 1_000.0;
-    #[expect(clippy::cast_possible_truncation, reason = "a time that this code wrote")]
-    let modified = modified.round() as i64;
-    status && within(modified, asked.modified)
+fn summary_fits(shown: &TuningBase, asked: &TuningsQuery) -> bool {
+    asked.status.is_none_or(|status| shown.status == status) && within(shown.modified_ms, asked.modified)
 }
 
 /// Returns whether a tuning with this head can match. Facts that no step contains yet can make a tuning in progress

@@ -15,7 +15,6 @@ use std::time::{Duration, SystemTime};
 
 use dynamodb::{DynamoTable, Embedded, StreamStart};
 use pumps::Failures;
-use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -31,6 +30,7 @@ use use_cases::record;
 use use_cases::store::{Store, StoreError};
 use use_cases::submit::{Guardrails, Submit, SubmitError};
 use use_cases::sweep::{Limits, PerCallKind, Rate, Sweeper};
+use wire::describe::TuningJob;
 use wire::stored::{ACTIVE, active_id};
 
 use crate::training::{Config, OpenError, TrainingService};
@@ -251,7 +251,7 @@ impl Host {
     }
 
     /// Returns the answer of `DescribeHyperParameterTuningJob`, or `None` for an unknown ID.
-    pub async fn describe(&self, id: &str) -> Result<Option<Value>, StoreError> {
+    pub async fn describe(&self, id: &str) -> Result<Option<TuningJob>, StoreError> {
         describe::describe(&self.store, &place(), id).await
     }
 

@@ -389,6 +389,19 @@ impl EndReason {
             Self::Failed(message) => message.trim(),
         }
     }
+
+    /// Returns the message of a failure.
+    pub fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Failed(message) => Some(message),
+            Self::CostCap
+            | Self::MaxJobs
+            | Self::Target
+            | Self::NotImproving
+            | Self::MaxRuntime
+            | Self::Stopped => None,
+        }
+    }
 }
 
 impl From<Order> for Ruling {

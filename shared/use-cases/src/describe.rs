@@ -12,8 +12,9 @@ use tuning::ids::{BracketId, RungId};
 use tuning::ruling::EndReason;
 use tuning::state::{State, Status};
 use wire::describe::{
-    BestSeen, BracketView, ComparedView, ControllerView, JobCounters, Model, ObjectiveCounters, RungView,
-    TuningView, tuning_job, tuning_job_event, tuning_job_summary,
+    BestSeen, Bracket, Compared, CompletionDetails, ConsumedResources, JobCounters, Model, ObjectiveCounters,
+    RequestEcho, Rung, SummaryController, Totals, TuningBase, TuningController, TuningJob, TuningSummary,
+    failure_reason, finite, resource_limits, settings, tuning_job_event,
 };
 use wire::names::training_job_name;
 use wire::stored;
@@ -21,7 +22,6 @@ use wire::stored;
 use crate::ports::table::Table;
 use crate::store::{Loaded, Store, StoreError, Tuning};
 
-use jobs::JobText;
 pub use jobs::{JobPage, jobs, jobs_after, state_of, stop_word, summaries};
 pub use listed::listed;
 
@@ -71,8 +71,10 @@ pub async fn describe<T: Table>(
     store: &Store<T>,
     place: &Place,
     id: &str,
-) -> Result<Option<Value>, StoreError> {
-    view(store, place, id, tuning_job).await
+) -> Result<Option<TuningJob>, StoreError> {
+    let Some(loaded) = store.load(id).await? else { return Ok(None) };
+    let status = status(store, id, &loaded).await?;
+    Ok(Some(tuning_job(&loaded, place, status)))
 }
 
 /// Returns the entry of tuning `id` in `ListHyperParameterTuningJobs`.
@@ -80,25 +82,28 @@ pub async fn summary<T: Table>(
     store: &Store<T>,
     place: &Place,
     id: &str,
-) -> Result<Option<Value>, StoreError> {
-    view(store, place, id, tuning_job_summary).await
+) -> Result<Option<TuningSummary>, StoreError> {
+    let Some(loaded) = store.load(id).await? else { return Ok(None) };
+    let status = status(store, id, &loaded).await?;
+    let request = &loaded.tuning.request;
+    Ok(Some(TuningSummary {
+        base: base(&loaded, place, status),
+        strategy: Some(request.strategy().word().to_owned()),
+        resource_limits: Some(resource_limits(request)),
+        controller: SummaryController::Readable(totals(&loaded)),
+    }))
 }
 
 /// Returns the detail of the event that the status of a tuning has changed to the one in `loaded`.
 pub(crate) fn state_change(loaded: &Loaded, place: &Place) -> Value {
-    with_view(loaded, place, &loaded.head.status, tuning_job_event)
+    let job = tuning_job(loaded, place, loaded.head.status.clone());
+    tuning_job_event(&job, &loaded.tuning.request)
 }
 
-async fn view<T: Table>(
-    store: &Store<T>,
-    place: &Place,
-    id: &str,
-    show: fn(&TuningView<'_>) -> Value,
-) -> Result<Option<Value>, StoreError> {
-    let Some(loaded) = store.load(id).await? else { return Ok(None) };
+/// Returns the status with a stop request that is not folded yet.
+async fn status<T: Table>(store: &Store<T>, id: &str, loaded: &Loaded) -> Result<String, StoreError> {
     let stopping = loaded.state.status == Status::Active && stop_is_stored(store, id).await?;
-    let status = if stopping { "Stopping" } else { loaded.head.status.as_str() };
-    Ok(Some(with_view(&loaded, place, status, show)))
+    Ok(if stopping { "Stopping".to_owned() } else { loaded.head.status.clone() })
 }
 
 pub(crate) async fn stop_is_stored<T: Table>(store: &Store<T>, id: &str) -> Result<bool, StoreError> {
@@ -107,64 +112,90 @@ pub(crate) async fn stop_is_stored<T: Table>(store: &Store<T>, id: &str) -> Resu
     Ok(store.table.get(&key).await?.is_some())
 }
 
-fn with_view(loaded: &Loaded, place: &Place, status: &str, show: fn(&TuningView<'_>) -> Value) -> Value {
+fn base(loaded: &Loaded, place: &Place, status: String) -> TuningBase {
     let Loaded { tuning, head, state } = loaded;
-    let arn = place.tuning_arn(&tuning.definition.name);
-    let (why, ended_ms) = match &state.status {
+    TuningBase {
+        name: tuning.request.name().to_owned(),
+        arn: place.tuning_arn(&tuning.definition.name),
+        status,
+        created_ms: tuning.definition.created,
+        modified_ms: head.at,
+        ended_ms: end(state).1,
+        counters: Some(counters(state)),
+        objectives: Some(objectives(state)),
+    }
+}
+
+/// Returns why a tuning ends, and when it ended.
+fn end(state: &State) -> (Option<&EndReason>, Option<i64>) {
+    match &state.status {
         Status::Active => (None, None),
         Status::Ending(why) => (Some(why), None),
         Status::Ended { why, at } => (Some(why), Some(*at)),
-    };
-    let failure_reason = match why {
-        Some(EndReason::Failed(message)) => Some(message.as_str()),
-        _ => None,
-    };
-    let best = state.best.as_deref().map(|best| JobText::new(tuning, place, best));
-    let refit = state.refit.map(|job| training_job_name(&tuning.id, job));
-    let best_model = state.best.as_deref().map(|best| match best.end {
-        Some(JobEnd::Completed) => Model::Left,
-        Some(JobEnd::Stopped | JobEnd::MaxRuntime) => tuning.request.stopped_job_model(),
-        Some(_) | None => Model::None,
-    });
-    let controller = ControllerView {
-        spent: state.ledger.spent,
-        reserved: state.ledger.reserved,
-        cap: state.ledger.cap,
-        granted: state.ledger.granted,
+    }
+}
+
+fn totals(Loaded { tuning, state, .. }: &Loaded) -> Totals {
+    let (why, ended) = end(state);
+    let best = state.incumbent.as_ref();
+    Totals {
+        spent_usd: state.ledger.spent,
+        reserved_usd: state.ledger.reserved,
+        granted_usd: state.ledger.granted,
+        cap_usd: state.ledger.cap,
         price_unknown: tuning.definition.job.rate.is_none(),
-        launched: state.launched,
-        best_seen: state.incumbent.as_ref().map(|best| BestSeen {
-            value: best.value,
-            trial: best.trial.0,
-            resource: best.resource,
+        training_jobs_launched: state.launched,
+        best_seen: best.and_then(|best| {
+            Some(BestSeen { value: finite(best.value)?, trial: best.trial.0, resource: best.resource })
         }),
-        end_reason: why.filter(|_| ended_ms.is_some()).map(EndReason::word),
-        ending_reason: why.filter(|_| ended_ms.is_none()).map(EndReason::word),
-        trials_started: state.next_trial.0.saturating_sub(u32::from(state.refit.is_some())),
-        trials_training: tuning
+        end_reason: why.filter(|_| ended.is_some()).map(|why| why.word().to_owned()),
+    }
+}
+
+fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
+    let Loaded { tuning, state, .. } = loaded;
+    let base = base(loaded, place, status);
+    let (why, ended) = end(state);
+    let best = state.best.as_deref().map(|best| {
+        let mut shown = jobs::shown(tuning, place, best);
+        if let Some(last) = &mut shown.final_objective {
+            last.direction = Some(tuning.request.objective());
+        }
+        let model = match best.end {
+            Some(JobEnd::Completed) => Model::Left,
+            Some(JobEnd::Stopped | JobEnd::MaxRuntime) => tuning.request.stopped_job_model(),
+            Some(JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError | JobEnd::MaxWait)
+            | None => Model::None,
+        };
+        shown.controller.model = Some(model.word().to_owned());
+        shown
+    });
+    TuningJob {
+        request: RequestEcho::of(&tuning.request, &base.arn),
+        failure_reason: why.and_then(EndReason::failure).map(failure_reason),
+        best_training_job: best,
+        consumed_resources: ConsumedResources::of(&base),
+        tuning_job_completion_details: tuning
             .definition
-            .promotes()
-            .map(|_| u32::try_from(state.trials.len()).unwrap_or(u32::MAX)),
-        max_parallel: state.changes.max_parallel.as_ref().map(|change| change.value),
-        paused: state.is_paused(),
-        refit: refit.as_deref(),
-        best_model,
-        brackets: brackets(tuning, state),
-    };
-    show(&TuningView {
-        request: &tuning.request,
-        arn: &arn,
-        status,
-        created_ms: tuning.definition.created,
-        ended_ms,
-        modified_ms: head.at,
-        counters: counters(state),
-        objectives: objectives(state),
-        best: best.as_ref().zip(state.best.as_deref()).map(|(text, best)| text.view(best)),
-        failure_reason,
-        not_improving: tuning.definition.limits.not_improving.map(|_| state.since_improved),
-        controller,
-    })
+            .limits
+            .not_improving
+            .map(|_| CompletionDetails { not_improving: state.since_improved }),
+        controller: TuningController {
+            totals: totals(loaded),
+            ending_reason: why.filter(|_| ended.is_none()).map(|why| why.word().to_owned()),
+            max_parallel_training_jobs: state.changes.max_parallel.as_ref().map(|change| change.value),
+            paused: state.is_paused(),
+            refit_training_job_name: state.refit.map(|job| training_job_name(&tuning.id, job)),
+            trials_started: state.next_trial.0.saturating_sub(u32::from(state.refit.is_some())),
+            trials_training: tuning
+                .definition
+                .promotes()
+                .map(|_| u32::try_from(state.trials.len()).unwrap_or(u32::MAX)),
+            brackets: brackets(tuning, state),
+            settings: settings(&tuning.request),
+        },
+        base,
+    }
 }
 
 fn counters(state: &State) -> JobCounters {
@@ -186,21 +217,21 @@ fn objectives(state: &State) -> ObjectiveCounters {
     }
 }
 
-fn brackets(tuning: &Tuning, state: &State) -> Vec<BracketView> {
+fn brackets(tuning: &Tuning, state: &State) -> Vec<Bracket> {
     let Some(plan) = tuning.definition.compared() else { return Vec::new() };
     let promotes = tuning.definition.promotes().is_some();
     let compared = |(bracket, rung): (usize, usize)| {
         let (bracket, rung) = (BracketId::at(bracket), RungId::at(rung));
         let (arrived, went_on) = state.rung_totals(bracket, rung);
-        ComparedView { arrived, went_on, waiting: promotes.then(|| state.waiting_at(bracket, rung)) }
+        Compared { arrived, went_on, waiting: promotes.then(|| state.waiting_at(bracket, rung)) }
     };
     let brackets = plan.brackets().iter().zip(&state.joined).enumerate();
     brackets
-        .map(|(index, (bracket, joined))| BracketView {
+        .map(|(index, (bracket, joined))| Bracket {
             trials_started: *joined,
             rungs: (0..)
                 .zip(bracket.rungs())
-                .map(|(number, planned)| RungView {
+                .map(|(number, planned)| Rung {
                     resource: planned.resource,
                     compared: (number + 1 < bracket.rungs().len()).then(|| compared((index, number))),
                 })

@@ -27,7 +27,7 @@ mod usd;
 use fields::{Distribution, Field, Fields, Instances, Refit};
 
 pub use define::PriceAnswer;
-pub use error::{ErrorCode, RequestError, Violation};
+pub use error::{ErrorBody, ErrorCode, RequestError, Violation};
 pub(crate) use fields::{EarlyStopping, SpotFallback};
 pub use fields::{RungExecution, Strategy};
 pub use job::TrainingJob;

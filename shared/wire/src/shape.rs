@@ -13,8 +13,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Number;
 use tuning::money::MicroUsd;
 
-use crate::describe::epoch_seconds;
-use crate::request::{micro_usd_down, usd};
+use crate::request::{decimal, micro_usd_down, usd};
+
+/// Converts ms since the epoch to seconds with up to three decimals.
+fn epoch_seconds(ms: i64) -> f64 {
+    let magnitude = decimal(ms.unsigned_abs(), 1_000, 3).as_f64().unwrap_or(0.0);
+    if ms < 0 { -magnitude } else { magnitude }
+}
 
 fn ms_of<E: Error>(seconds: f64) -> Result<i64, E> {
     let ms = (seconds * 1_000.0).round();
@@ -113,6 +118,19 @@ mod tests {
         };
         let text = serde_json::to_string(&shape).unwrap();
         assert_eq!(text, r#"{"at":1790000000.25,"cost":0.02875,"cap":5}"#);
+    }
+
+    #[test]
+    fn times_are_seconds_with_milliseconds() {
+        for (ms, text) in [
+            (1_788_999_990_500, "1788999990.5"),
+            (0, "0.0"),
+            (1, "0.001"),
+            (1_789_000_000_123, "1789000000.123"),
+            (-1_500, "-1.5"),
+        ] {
+            assert_eq!(serde_json::json!(epoch_seconds(ms)).to_string(), text);
+        }
     }
 
     #[test]

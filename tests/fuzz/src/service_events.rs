@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, Recorded};
 use use_cases::decide::{Decided, Decider};
@@ -175,7 +175,7 @@ impl World {
         let [partition, region, account] = words;
         let shown = now(describe(&self.store, &Place { partition, region, account }, &self.id));
         let Ok(Some(shown)) = shown else { panic!("{shown:?}") };
-        assert_eq!(shown["HyperParameterTuningJobName"], json!("hb1"));
+        assert_eq!(shown.base.name, "hb1");
     }
 }
 

@@ -23,7 +23,7 @@ async fn a_transient_error_is_retried() {
             let early = asked.fetch_add(1, Ordering::Relaxed) < 3;
             if early { response(status, &json!({"message": "not now"})) } else { pass() }
         });
-        assert_eq!(client(&stack).list().await.unwrap(), Vec::<Value>::new(), "{status}");
+        assert_eq!(client(&stack).list().await.unwrap(), Vec::new(), "{status}");
         assert_eq!(stack.requests().len(), 4);
     }
 }
@@ -39,7 +39,7 @@ async fn a_stop_with_a_lost_response_is_retried() {
     let client = client(&stack);
     client.create(&request("hb1")).await.unwrap();
     client.stop("hb1").await.unwrap();
-    assert_eq!(client.describe("hb1").await.unwrap()["HyperParameterTuningJobStatus"], "Stopping");
+    assert_eq!(client.describe("hb1").await.unwrap().base.status, "Stopping");
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! Lists over several pages, and the other operations of the client.
 
 use api_client::ClientError;
-use serde_json::json;
+use serde_json::{Value, json};
 use stack_api::{Stack, response};
 use tuning::money::MicroUsd;
 use use_cases::memory::MemoryTable;
 use wire::change::LimitsChange;
+use wire::describe::DecisionPage;
 
 use crate::world::{client, request};
 
@@ -21,12 +22,12 @@ async fn all_tunings_are_listed_newest_first_over_several_pages() {
     let before = stack.requests().len();
     let all = client.list().await.unwrap();
     assert_eq!(stack.requests().len() - before, 2, "pages");
-    let times: Vec<f64> = all.iter().map(|one| one["CreationTime"].as_f64().unwrap()).collect();
+    let times: Vec<i64> = all.iter().map(|one| one.base.created_ms).collect();
     assert_eq!(times.len(), 105);
     assert!(times.is_sorted_by(|one, next| one > next), "{times:?}");
     let before = stack.requests().len();
-    let (newest, more) = client.newest().await.unwrap();
-    assert_eq!((newest.as_slice(), more), (&all[..100], true));
+    let newest = client.newest().await.unwrap();
+    assert_eq!((newest.tunings.as_slice(), newest.next_token.is_some()), (&all[..100], true));
     assert_eq!(stack.requests().len() - before, 1, "one page");
     client.stop("hb7").await.unwrap();
     let (active, errors) = client.active().await;
@@ -36,7 +37,11 @@ async fn all_tunings_are_listed_newest_first_over_several_pages() {
 #[tokio::test]
 async fn regression_entries_read_before_an_error_are_returned() {
     let stack = Stack::with_rule(MemoryTable::default(), |request, _| {
-        let one = json!({"HyperParameterTuningJobName": "hb1"});
+        let one = json!({
+            "HyperParameterTuningJobName": "hb1", "HyperParameterTuningJobArn": "arn",
+            "HyperParameterTuningJobStatus": "InProgress", "CreationTime": 1, "LastModifiedTime": 1.5,
+            "Controller": {"Unreadable": "damaged"},
+        });
         match (request.path.contains("InProgress"), request.path.contains("NextToken")) {
             (true, false) => {
                 response(200, &json!({"HyperParameterTuningJobSummaries": [one], "NextToken": "t"}))
@@ -81,8 +86,8 @@ async fn decisions_begin_after_the_given_step() {
         assert_eq!(request.path, "/tuning-jobs/hb1/decisions?NextToken=7");
         response(200, &json!({"Decisions": [{"n": 8}], "NextToken": "8"}))
     });
-    let page = client(&stack).decisions("hb1", 7).await.unwrap();
-    assert_eq!((page.steps, page.more), (vec![json!({"n": 8})], true));
+    let page: DecisionPage<Value> = client(&stack).decisions("hb1", 7).await.unwrap();
+    assert_eq!((page.steps, page.next_token.as_deref()), (vec![json!({"n": 8})], Some("8")));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use api_client::{Client, ServiceError, Target};
 use loopback::{Answer, Call, Request, Service};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use stack_api::Stack;
 use use_cases::memory::MemoryTable;
@@ -17,7 +17,7 @@ async fn the_signature_covers_path_parameters_and_body() {
     client.list().await.unwrap();
     client.describe("hb1").await.unwrap();
     client.training_jobs("hb1").await.unwrap();
-    client.decisions("hb1", 3).await.unwrap();
+    client.decisions::<Value>("hb1", 3).await.unwrap();
     client.stop("hb1").await.unwrap();
     let requests = stack.requests();
     assert_eq!(requests.len(), 6);

@@ -203,6 +203,7 @@ async fn regression_a_page_of_training_jobs_reads_its_own_rows_only() {
         write(&api, Write::Put(stored::job_row(&id, &ended), Condition::Always)).await;
     }
     let all = describe::jobs(&api.submit.store, &place(), &id).await.unwrap().unwrap();
+    let all: Vec<Value> = all.iter().map(|job| json!(job)).collect();
     assert_eq!(all.len(), 10);
     for query in ["", "StatusEquals=Completed", "StatusEquals=InProgress", "StatusEquals=Failed"] {
         let status = query.strip_prefix("StatusEquals=");

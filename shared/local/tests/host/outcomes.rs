@@ -131,7 +131,7 @@ async fn a_stop_request_stops_running_jobs_and_ends_the_tuning() {
     host.stop("HALT").await.unwrap();
     host.ended(&id).await.unwrap();
     let described = host.describe(&id).await.unwrap().unwrap();
-    assert_eq!(described["HyperParameterTuningJobStatus"], "Stopped");
-    assert_eq!(described["Controller"]["EndReason"], "Stopped");
+    assert_eq!(described.base.status, "Stopped");
+    assert_eq!(described.controller.totals.end_reason.as_deref(), Some("Stopped"));
     host.shutdown().await;
 }

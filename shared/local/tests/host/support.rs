@@ -41,7 +41,7 @@ impl Fixture {
         let replayed = use_cases::replay::replay(host.store(), &id).await.unwrap().unwrap();
         assert_eq!(replayed.difference, None, "P5: the replay gives the same decisions");
         host.shutdown().await;
-        (described, jobs)
+        (json!(described), jobs.iter().map(|job| json!(job)).collect())
     }
 
     /// Returns the stored rulings of one kind of the tuning `name`, in order.

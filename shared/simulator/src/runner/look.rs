@@ -3,10 +3,10 @@
 //! Reads are strongly consistent: an answer is never older than the last commit before the call began. While faults
 //! strike, calls may fail and are retried. Without faults they must succeed.
 
-use serde_json::Value;
 use use_cases::describe::{self, Place};
 use use_cases::lookup::{self, LookupError};
 use use_cases::store::StoreError;
+use wire::describe::{Totals, TuningJob};
 
 use super::{Outcome, Ports, Process, Running};
 use crate::world::World;
@@ -15,7 +15,7 @@ use crate::world::lock;
 /// The answers that the user received.
 struct Answers {
     step: u64,
-    shown: Value,
+    shown: TuningJob,
     jobs: usize,
 }
 
@@ -78,15 +78,12 @@ fn violation(world: &World, name: &str, before: u64, seen: &Answers) -> Option<S
         ));
     }
     let book = world.check.books.values().find(|book| book.definition.name == name)?;
-    let controller = &seen.shown["Controller"];
-    let usd = |member: &str| controller[member].as_f64();
-    let (spent, reserved) = (usd("SpentUsd")?, usd("ReservedUsd")?);
+    let Totals { spent_usd, reserved_usd, cap_usd, .. } = &seen.shown.controller.totals;
     // Amounts that were booked before the cap was lowered stay booked.
     let lowered = book.case.changes.iter().any(|change| change.cap.is_some());
-    // 1e-8 USD of tolerance, because the sum adds two rounded numbers.
-    if usd("CapUsd").is_some_and(|cap| spent + reserved > cap + 1e-8) && !book.overrun && !lowered {
+    if cap_usd.is_some_and(|cap| spent_usd.plus(*reserved_usd) > cap) && !book.overrun && !lowered {
         return Some(format!(
-            "P1: Describe shows {spent} USD spent and {reserved} USD reserved, above the cap"
+            "P1: Describe shows {spent_usd} USD spent and {reserved_usd} USD reserved, above the cap"
         ));
     }
     (seen.jobs > book.jobs.len())

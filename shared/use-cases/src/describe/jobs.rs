@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use tuning::conclude::full_summary;
 use tuning::fact::{JobEnd, JobKey, JobPhase};
 use tuning::ruling::StopWhy;
 use tuning::summary::JobSummary;
-use wire::describe::{JobView, PromotionView, training_job_summary};
+use wire::describe::{FinalObjective, JobController, TrainingJobSummary, failure_reason, finite};
 use wire::names::training_job_name;
 use wire::stored;
 
@@ -15,55 +14,43 @@ use super::Place;
 use crate::ports::table::{Query, Table};
 use crate::store::{Loaded, Store, StoreError, Tuning};
 
-/// The strings that a job view borrows.
-pub(super) struct JobText {
-    name: String,
-    arn: String,
-    stop_reason: Option<String>,
-}
-
-impl JobText {
-    pub(super) fn new(tuning: &Tuning, place: &Place, job: &JobSummary) -> Self {
-        let name = training_job_name(&tuning.id, job.job);
-        let arn = place.training_arn(&name);
-        let stop_reason = job.stop.map(stop_word);
-        Self { name, arn, stop_reason }
-    }
-
-    pub(super) fn view<'a>(&'a self, job: &'a JobSummary) -> JobView<'a> {
-        let over = job.cost.is_some() || job.never_started;
-        JobView {
-            name: &self.name,
-            arn: &self.arn,
-            status: status(job),
-            state: state_of(job),
-            created_ms: job.ordered,
-            started_ms: job.started,
-            ended_ms: job.ended,
-            tuned: &job.configuration.0,
-            final_value: job.last_value,
-            failure_reason: job.message.as_deref(),
-            objective_status: match (job.last_value, over) {
-                (_, false) => "Pending",
-                (Some(_), true) => "Succeeded",
-                (None, true) => "Failed",
-            },
+/// Returns the entry of a training job.
+pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> TrainingJobSummary {
+    let name = training_job_name(&tuning.id, job.job);
+    let over = job.cost.is_some() || job.never_started;
+    TrainingJobSummary {
+        arn: place.training_arn(&name),
+        name,
+        status: status(job).to_owned(),
+        created_ms: job.ordered,
+        started_ms: job.started,
+        ended_ms: job.ended,
+        tuned: job.configuration.0.clone(),
+        final_objective: FinalObjective::new(tuning.request.objective_metric(), job.last_value),
+        failure_reason: job.message.as_deref().map(failure_reason),
+        objective_status: match (job.last_value, over) {
+            (_, false) => "Pending",
+            (Some(_), true) => "Succeeded",
+            (None, true) => "Failed",
+        }
+        .to_owned(),
+        controller: JobController {
             trial: job.job.trial.0,
             attempt: job.job.attempt,
             bracket: job.bracket.0,
             resource: job.resource,
-            promotion: job.level.map(|level| PromotionView {
-                rung: job.job.rung.0,
-                level,
-                resumed_from: job.resumed_from,
-                repeated_from: job.repeats_from,
-            }),
+            state: state_of(job).to_owned(),
+            rung: job.level.map(|_| job.job.rung.0),
+            level: job.level,
+            resumed_from: job.level.and(job.resumed_from),
+            repeated_from: job.level.and(job.repeats_from),
             billable_seconds: job.billable_seconds,
-            best_value: job.best_value,
-            stop_reason: self.stop_reason.as_deref(),
-            reserved: (!over).then_some(job.reservation),
-            cost: job.cost,
-        }
+            best_value: job.best_value.and_then(finite),
+            stop_reason: job.stop.map(stop_word),
+            reserved_usd: (!over).then_some(job.reservation),
+            cost_usd: job.cost,
+            model: None,
+        },
     }
 }
 
@@ -139,19 +126,16 @@ pub async fn jobs<T: Table>(
     store: &Store<T>,
     place: &Place,
     id: &str,
-) -> Result<Option<Vec<Value>>, StoreError> {
+) -> Result<Option<Vec<TrainingJobSummary>>, StoreError> {
     let Some((loaded, summaries)) = summaries(store, id).await? else { return Ok(None) };
-    let tuning = &loaded.tuning;
-    let show =
-        |job: &JobSummary| training_job_summary(&JobText::new(tuning, place, job).view(job), &tuning.request);
-    Ok(Some(summaries.iter().map(show).collect()))
+    Ok(Some(summaries.iter().map(|job| shown(&loaded.tuning, place, job)).collect()))
 }
 
 /// One page of the training jobs of a tuning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobPage {
     /// Entries as in [`jobs`], in the order of their keys.
-    pub jobs: Vec<(JobKey, Value)>,
+    pub jobs: Vec<(JobKey, TrainingJobSummary)>,
     /// Whether more entries follow.
     pub more: bool,
 }
@@ -184,10 +168,7 @@ pub async fn jobs_after<T: Table>(
             found.entry(key).or_insert_with(|| full_summary(&loaded.tuning.definition, key, trial, job));
         }
     }
-    let tuning = &loaded.tuning;
-    let show = |(key, job): (&JobKey, &JobSummary)| {
-        (*key, training_job_summary(&JobText::new(tuning, place, job).view(job), &tuning.request))
-    };
+    let show = |(key, job): (&JobKey, &JobSummary)| (*key, shown(&loaded.tuning, place, job));
     let more = rows.next.is_some() || found.len() > limit;
     let jobs = if descending {
         found.iter().rev().take(limit).map(show).collect()

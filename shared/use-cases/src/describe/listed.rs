@@ -3,8 +3,7 @@
 //! A damaged tuning, or one of a newer version after a rollback, must not hide the others, least of all from a user who
 //! wants to stop them. Unknown fields are omitted, not invented.
 
-use serde_json::Value;
-use wire::describe::{UnreadableTuningView, unreadable_tuning_summary};
+use wire::describe::{SummaryController, TuningBase, TuningSummary};
 use wire::stored::{IndexRow, StoredError};
 
 use super::{Place, stop_is_stored, summary};
@@ -16,7 +15,7 @@ pub async fn listed<T: Table>(
     store: &Store<T>,
     place: &Place,
     row: &IndexRow,
-) -> Result<Option<Value>, StoreError> {
+) -> Result<Option<TuningSummary>, StoreError> {
     match summary(store, place, &row.id).await {
         Err(StoreError::Stored(error)) => unreadable_entry(store, place, row, &error).await.map(Some),
         shown => shown,
@@ -28,7 +27,7 @@ async fn unreadable_entry<T: Table>(
     place: &Place,
     row: &IndexRow,
     why: &StoredError,
-) -> Result<Value, StoreError> {
+) -> Result<TuningSummary, StoreError> {
     let head = match store.head(&row.id).await {
         Ok(head) => head,
         Err(StoreError::Stored(_)) => None,
@@ -38,12 +37,19 @@ async fn unreadable_entry<T: Table>(
     let (status, at) =
         head.map_or_else(|| ("InProgress".to_owned(), row.created), |head| (head.status, head.at));
     let stopping = status == "InProgress" && stop_is_stored(store, &row.id).await?;
-    Ok(unreadable_tuning_summary(&UnreadableTuningView {
-        name: &row.name,
-        arn: &place.tuning_arn(&row.name),
-        status: if stopping { "Stopping" } else { &status },
-        created_ms: row.created,
-        modified_ms: at,
-        why: &why.to_string(),
-    }))
+    Ok(TuningSummary {
+        base: TuningBase {
+            name: row.name.clone(),
+            arn: place.tuning_arn(&row.name),
+            status: if stopping { "Stopping".to_owned() } else { status },
+            created_ms: row.created,
+            modified_ms: at,
+            ended_ms: None,
+            counters: None,
+            objectives: None,
+        },
+        strategy: None,
+        resource_limits: None,
+        controller: SummaryController::Unreadable { why: why.to_string() },
+    })
 }

@@ -4,13 +4,51 @@
 //! The request must be validated. Like AMT, this module omits `OutputDataConfig.CompressionType`,
 //! `MaxPendingTimeInSeconds` and `InstanceGroupNames`. It never changes the stored request.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tuning::ids::ChoiceId;
 
+use super::TuningJob;
 use crate::request::{OBJECTIVE_HYPERPARAMETER, Request};
 
+/// The members of a request that Describe shows. They stay JSON, because Describe also shows members that the
+/// controller does not know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestEcho {
+    /// `HyperParameterTuningJobConfig`.
+    #[serde(rename = "HyperParameterTuningJobConfig")]
+    pub config: Value,
+    /// `TrainingJobDefinition`.
+    #[serde(rename = "TrainingJobDefinition")]
+    pub definition: Value,
+    #[serde(rename = "TrainingJobDefinitions", skip_serializing_if = "Option::is_none")]
+    definitions: Option<Value>,
+    #[serde(rename = "WarmStartConfig", skip_serializing_if = "Option::is_none")]
+    warm_start: Option<Value>,
+    #[serde(rename = "Autotune", skip_serializing_if = "Option::is_none")]
+    autotune: Option<Value>,
+}
+
+impl RequestEcho {
+    /// Returns the members of `request` for the tuning job with this ARN.
+    pub fn of(request: &Request, tuning_arn: &str) -> Self {
+        Self {
+            config: config(request),
+            definition: definition(request, tuning_arn),
+            definitions: request.at("TrainingJobDefinitions").cloned(),
+            warm_start: request.at("WarmStartConfig").cloned(),
+            autotune: request.at("Autotune").cloned(),
+        }
+    }
+}
+
+/// Returns `Controller` of the request.
+pub fn settings(request: &Request) -> Map<String, Value> {
+    request.object("Controller").cloned().unwrap_or_default()
+}
+
 /// Returns `HyperParameterTuningJobConfig` with the defaults that clients expect.
-pub(super) fn config(request: &Request) -> Value {
+fn config(request: &Request) -> Value {
     let mut config = request.object("HyperParameterTuningJobConfig").cloned().unwrap_or_default();
     config.entry("TrainingJobEarlyStoppingType").or_insert_with(|| json!("Off"));
     config.insert("ResourceLimits".to_owned(), resource_limits(request));
@@ -23,7 +61,7 @@ pub(super) fn config(request: &Request) -> Value {
 }
 
 /// Returns `ResourceLimits` with `MaxNumberOfTrainingJobs`, which is optional here but which AMT's clients expect.
-pub(super) fn resource_limits(request: &Request) -> Value {
+pub fn resource_limits(request: &Request) -> Value {
     let mut limits =
         request.object("HyperParameterTuningJobConfig.ResourceLimits").cloned().unwrap_or_default();
     limits.entry("MaxNumberOfTrainingJobs").or_insert_with(|| json!(request.max_jobs()));
@@ -31,7 +69,7 @@ pub(super) fn resource_limits(request: &Request) -> Value {
 }
 
 /// Returns `TrainingJobDefinition` with the defaults that clients expect.
-pub(super) fn definition(request: &Request, tuning_arn: &str) -> Value {
+fn definition(request: &Request, tuning_arn: &str) -> Value {
     let mut shown = request.object("TrainingJobDefinition").cloned().unwrap_or_default();
     let statics = shown.entry("StaticHyperParameters").or_insert_with(|| json!({}));
     if let Some(statics) = statics.as_object_mut() {
@@ -76,39 +114,15 @@ fn algorithm_arn(name: &str, tuning_arn: &str) -> String {
     }
 }
 
-/// The members that Describe adds to the request's `Controller`.
-pub(super) const ADDED: [&str; 15] = [
-    "SpentUsd",
-    "ReservedUsd",
-    "GrantedUsd",
-    "CapUsd",
-    "TrainingJobsLaunched",
-    "BestSeen",
-    "PriceUnknown",
-    "EndReason",
-    "EndingReason",
-    "MaxParallelTrainingJobs",
-    "Paused",
-    "RefitTrainingJobName",
-    "TrialsStarted",
-    "TrialsTraining",
-    "Brackets",
-];
-
 /// Returns the path of the first field in which the tuning job in a Describe response differs from `request`, or `None`
 /// if all fields are equal. Names are not compared, and tags neither, because Describe does not show them.
-pub fn first_difference(described: &Value, request: &Request) -> Option<String> {
-    let arn = described["HyperParameterTuningJobArn"].as_str().unwrap_or_default();
-    let settings = |controller: Option<&Map<String, Value>>, added: &[&str]| {
-        let members = controller.into_iter().flatten().filter(|(name, _)| !added.contains(&name.as_str()));
-        Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
-    };
-    let shown = settings(described["Controller"].as_object(), &ADDED);
-    let wanted = settings(request.object("Controller"), &[]);
+pub fn first_difference(described: &TuningJob, request: &Request) -> Option<String> {
+    let wanted = RequestEcho::of(request, &described.base.arn);
+    let of_controller = |members: &Map<String, Value>| Value::Object(members.clone());
     [
-        ("HyperParameterTuningJobConfig", &described["HyperParameterTuningJobConfig"], &config(request)),
-        ("TrainingJobDefinition", &described["TrainingJobDefinition"], &definition(request, arn)),
-        ("Controller", &shown, &wanted),
+        ("HyperParameterTuningJobConfig", &described.request.config, &wanted.config),
+        ("TrainingJobDefinition", &described.request.definition, &wanted.definition),
+        ("Controller", &of_controller(&described.controller.settings), &of_controller(&settings(request))),
     ]
     .into_iter()
     .find_map(|(name, shown, wanted)| difference(shown, wanted).map(|inner| format!("{name}{inner}")))
@@ -130,23 +144,20 @@ pub fn difference(one: &Value, other: &Value) -> Option<String> {
 /// Returns a request that is equivalent to the one in a Describe response. It removes the defaults that `config` and
 /// `definition` add, except those that change no decision. It does not validate the request: the response may contain
 /// additions that validation rejects, and the rules may be those of an earlier release.
-pub fn request_from_description(described: &Value) -> Request {
-    let mut body = Map::new();
-    for member in ["HyperParameterTuningJobName", "HyperParameterTuningJobConfig", "TrainingJobDefinition"] {
-        body.insert(member.to_owned(), described[member].clone());
+pub fn request_from_description(described: &TuningJob) -> Request {
+    let mut shown = described.request.definition.clone();
+    if let Some(statics) = shown.get_mut("StaticHyperParameters").and_then(Value::as_object_mut) {
+        statics.remove(OBJECTIVE_HYPERPARAMETER);
     }
-    if let Some(shown) = member(&mut body, "TrainingJobDefinition") {
-        if let Some(statics) = member(shown, "StaticHyperParameters") {
-            statics.remove(OBJECTIVE_HYPERPARAMETER);
-        }
-        if let Some(output) = member(shown, "OutputDataConfig")
-            && output.get("KmsKeyId").is_some_and(|key| key == "")
-        {
-            output.remove("KmsKeyId");
-        }
+    if let Some(output) = shown.get_mut("OutputDataConfig").and_then(Value::as_object_mut)
+        && output.get("KmsKeyId").is_some_and(|key| key == "")
+    {
+        output.remove("KmsKeyId");
     }
-    let mut controller = described["Controller"].as_object().cloned().unwrap_or_default();
-    controller.retain(|name, _| !ADDED.contains(&name.as_str()));
-    body.insert("Controller".to_owned(), Value::Object(controller));
-    Request::from_stored(Value::Object(body))
+    Request::from_stored(json!({
+        "HyperParameterTuningJobName": described.base.name,
+        "HyperParameterTuningJobConfig": described.request.config,
+        "TrainingJobDefinition": shown,
+        "Controller": described.controller.settings,
+    }))
 }

@@ -1,5 +1,10 @@
 //! Compares the responses of Describe and List with the sample responses.
 
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use tuning::definition::Objective;
+
 use super::*;
 
 const CREATE: &str =
@@ -23,66 +28,90 @@ fn sample(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-fn tuned() -> BTreeMap<String, String> {
-    BTreeMap::from([("eta".to_owned(), "0.25".to_owned()), ("max_depth".to_owned(), "6".to_owned())])
-}
-
-fn job(tuned: &BTreeMap<String, String>) -> JobView<'_> {
-    JobView {
-        name: "hb1-007-3fa1c2d4",
-        arn: "arn:aws:sagemaker:us-east-1:111122223333:training-job/hb1-007-3fa1c2d4",
-        status: "Completed",
-        state: "Completed",
+fn job() -> TrainingJobSummary {
+    TrainingJobSummary {
+        name: "hb1-007-3fa1c2d4".to_owned(),
+        arn: "arn:aws:sagemaker:us-east-1:111122223333:training-job/hb1-007-3fa1c2d4".to_owned(),
+        status: "Completed".to_owned(),
         created_ms: 1_789_000_000_123,
         started_ms: Some(1_789_000_090_000),
         ended_ms: Some(1_789_000_760_000),
-        tuned,
-        final_value: Some(0.7812),
+        tuned: BTreeMap::from([
+            ("eta".to_owned(), "0.25".to_owned()),
+            ("max_depth".to_owned(), "6".to_owned()),
+        ]),
+        final_objective: FinalObjective::new("validation:auc", Some(0.7812)),
         failure_reason: None,
-        objective_status: "Succeeded",
-        trial: 7,
-        attempt: 1,
-        bracket: 0,
-        resource: 30,
-        promotion: None,
-        billable_seconds: Some(300),
-        best_value: Some(0.79),
-        stop_reason: None,
-        reserved: None,
-        cost: Some(MicroUsd(115_250)),
+        objective_status: "Succeeded".to_owned(),
+        controller: JobController {
+            trial: 7,
+            attempt: 1,
+            bracket: 0,
+            resource: 30,
+            state: "Completed".to_owned(),
+            billable_seconds: Some(300),
+            best_value: Some(0.79),
+            cost_usd: Some(MicroUsd(115_250)),
+            ..JobController::default()
+        },
     }
 }
 
-fn tuning<'a>(request: &'a Request, best: Option<JobView<'a>>) -> TuningView<'a> {
-    let rungs = vec![
-        RungView { resource: 1, compared: Some(ComparedView { arrived: 9, went_on: 3, waiting: None }) },
-        RungView { resource: 3, compared: Some(ComparedView { arrived: 3, went_on: 1, waiting: None }) },
-        RungView { resource: 9, compared: None },
-    ];
-    TuningView {
-        request,
-        arn: ARN,
-        status: "Completed",
+fn base() -> TuningBase {
+    TuningBase {
+        name: "hb1".to_owned(),
+        arn: ARN.to_owned(),
+        status: "Completed".to_owned(),
         created_ms: 1_788_999_990_500,
         ended_ms: Some(1_789_003_600_000),
         modified_ms: 1_789_003_600_000,
-        counters: JobCounters { completed: 24, stopped: 6, ..JobCounters::default() },
-        objectives: ObjectiveCounters { succeeded: 30, ..ObjectiveCounters::default() },
-        best,
-        failure_reason: None,
-        not_improving: Some(4),
-        controller: ControllerView {
-            spent: MicroUsd(3_457_500),
-            reserved: MicroUsd(1),
-            cap: Some(MicroUsd(5_000_000)),
-            granted: None,
-            end_reason: Some("MaxJobs"),
-            launched: 30,
-            trials_started: 30,
-            brackets: vec![BracketView { trials_started: 9, rungs }],
-            ..ControllerView::default()
-        },
+        counters: Some(JobCounters { completed: 24, stopped: 6, ..JobCounters::default() }),
+        objectives: Some(ObjectiveCounters { succeeded: 30, ..ObjectiveCounters::default() }),
     }
+}
+
+fn totals() -> Totals {
+    Totals {
+        spent_usd: MicroUsd(3_457_500),
+        reserved_usd: MicroUsd(1),
+        cap_usd: Some(MicroUsd(5_000_000)),
+        end_reason: Some("MaxJobs".to_owned()),
+        training_jobs_launched: 30,
+        ..Totals::default()
+    }
+}
+
+fn tuning(request: &Request, best: Option<TrainingJobSummary>) -> TuningJob {
+    let rungs = vec![
+        Rung { resource: 1, compared: Some(Compared { arrived: 9, went_on: 3, waiting: None }) },
+        Rung { resource: 3, compared: Some(Compared { arrived: 3, went_on: 1, waiting: None }) },
+        Rung { resource: 9, compared: None },
+    ];
+    TuningJob {
+        request: RequestEcho::of(request, ARN),
+        failure_reason: None,
+        best_training_job: best,
+        consumed_resources: ConsumedResources::of(&base()),
+        tuning_job_completion_details: Some(CompletionDetails { not_improving: 4 }),
+        controller: TuningController {
+            totals: totals(),
+            trials_started: 30,
+            brackets: vec![Bracket { trials_started: 9, rungs }],
+            settings: settings(request),
+            ..TuningController::default()
+        },
+        base: base(),
+    }
+}
+
+/// Asserts that the client reads what the API writes, also among members of a newer release. Returns the JSON.
+fn shown<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(written: &T) -> Value {
+    let shown = json!(written);
+    assert_eq!(serde_json::from_value::<T>(shown.clone()).unwrap(), *written);
+    let mut newer = shown.clone();
+    newer["OfANewerRelease"] = json!({"Any": [1]});
+    assert_eq!(serde_json::from_value::<T>(newer).unwrap(), *written);
+    shown
 }
 
 /// Returns the response without `Controller`, and `Controller`.
@@ -97,8 +126,9 @@ fn split(mut value: Value) -> (Value, Value) {
 #[test]
 fn describe_of_the_sample_request_is_the_sample_response() {
     let request = request(|_| {});
-    let tuned = tuned();
-    let (shown, own) = split(tuning_job(&tuning(&request, Some(job(&tuned)))));
+    let mut best = job();
+    best.final_objective.as_mut().unwrap().direction = Some(Objective::Maximize);
+    let (shown, own) = split(shown(&tuning(&request, Some(best))));
     assert_eq!(shown, sample(DESCRIBE));
     assert_eq!(
         own.to_string(),
@@ -113,11 +143,16 @@ fn describe_of_the_sample_request_is_the_sample_response() {
 #[test]
 fn summaries_equal_the_samples() {
     let request = request(|_| {});
-    let (shown, _) = split(tuning_job_summary(&tuning(&request, None)));
-    assert_eq!(shown, sample(TUNINGS)["HyperParameterTuningJobSummaries"][0]);
-    let tuned = tuned();
-    let (shown, own) = split(training_job_summary(&job(&tuned), &request));
-    assert_eq!(shown, sample(JOBS)["TrainingJobSummaries"][0]);
+    let summary = TuningSummary {
+        base: base(),
+        strategy: Some(request.strategy().word().to_owned()),
+        resource_limits: Some(resource_limits(&request)),
+        controller: SummaryController::Readable(totals()),
+    };
+    let (written, _) = split(shown(&summary));
+    assert_eq!(written, sample(TUNINGS)["HyperParameterTuningJobSummaries"][0]);
+    let (written, own) = split(shown(&job()));
+    assert_eq!(written, sample(JOBS)["TrainingJobSummaries"][0]);
     let expected = json!({
         "Trial": 7, "Attempt": 1, "Bracket": 0, "Resource": 30, "State": "Completed",
         "BillableSeconds": 300, "BestValue": 0.79, "CostUsd": 0.115_25,
@@ -127,27 +162,42 @@ fn summaries_equal_the_samples() {
 
 #[test]
 fn with_promotion_a_job_shows_its_rung_and_a_rung_its_waiting_trials() {
-    let request = request(|_| {});
-    let tuned = tuned();
-    let own = |promotion| {
-        let job = JobView { promotion: Some(promotion), ..job(&tuned) };
-        training_job_summary(&job, &request)["Controller"].clone()
+    let own = |resumed_from, repeated_from| {
+        let controller =
+            JobController { rung: Some(1), level: Some(9), resumed_from, repeated_from, ..job().controller };
+        shown(&TrainingJobSummary { controller, ..job() })["Controller"].clone()
     };
-    let promotion = PromotionView { rung: 1, level: 9, resumed_from: Some(3), repeated_from: None };
-    let resumed = own(promotion);
+    let resumed = own(Some(3), None);
     assert_eq!(
         (&resumed["Rung"], &resumed["Level"], &resumed["ResumedFrom"]),
         (&json!(1), &json!(9), &json!(3))
     );
     assert!(resumed.get("RepeatedFrom").is_none());
-    let repeated = own(PromotionView { resumed_from: None, repeated_from: Some(0), ..promotion });
+    let repeated = own(None, Some(0));
     assert_eq!((repeated.get("ResumedFrom"), &repeated["RepeatedFrom"]), (None, &json!(0)));
-    let mut view = tuning(&request, None);
-    let compared = ComparedView { arrived: 9, went_on: 3, waiting: Some(2) };
-    view.controller.brackets[0].rungs[0].compared = Some(compared);
-    let rungs = &tuning_job(&view)["Controller"]["Brackets"][0]["Rungs"];
+    let mut job = tuning(&request(|_| {}), None);
+    let compared = Compared { arrived: 9, went_on: 3, waiting: Some(2) };
+    job.controller.brackets[0].rungs[0].compared = Some(compared);
+    let rungs = &shown(&job)["Controller"]["Brackets"][0]["Rungs"];
     assert_eq!(rungs[0], json!({"Resource": 1, "Arrived": 9, "WentOn": 3, "Waiting": 2}));
     assert!(rungs[1].get("Waiting").is_none());
+}
+
+#[test]
+fn an_unreadable_tuning_has_its_name_and_the_reason() {
+    let base = TuningBase { ended_ms: None, counters: None, objectives: None, ..base() };
+    let controller = SummaryController::Unreadable { why: "damaged".to_owned() };
+    let summary = TuningSummary { base, strategy: None, resource_limits: None, controller };
+    let expected = json!({
+        "HyperParameterTuningJobName": "hb1",
+        "HyperParameterTuningJobArn": ARN,
+        "HyperParameterTuningJobStatus": "Completed",
+        "CreationTime": 1_788_999_990.5,
+        "LastModifiedTime": 1_789_003_600.0,
+        "Controller": {"Unreadable": "damaged"},
+    });
+    assert_eq!(shown(&summary), expected);
+    assert!(summary.totals().is_none());
 }
 
 /// `attach` of the Python SDK fails without any of these fields.
@@ -165,7 +215,7 @@ fn describe_has_the_fields_that_clients_require() {
         job["OutputDataConfig"]["CompressionType"] = json!("GZIP");
         job["StoppingCondition"]["MaxPendingTimeInSeconds"] = json!(7_200);
     });
-    let shown = tuning_job(&tuning(&request, None));
+    let shown = shown(&tuning(&request, None));
     let config = &shown["HyperParameterTuningJobConfig"];
     assert_eq!(config["TrainingJobEarlyStoppingType"], "Off");
     assert_eq!(config["ResourceLimits"]["MaxNumberOfTrainingJobs"], 49);
@@ -194,7 +244,7 @@ fn the_metric_definitions_of_a_users_program_are_unchanged() {
         body["TrainingJobDefinition"]["AlgorithmSpecification"]["TrainingImage"] = json!("own:1");
         body["Controller"] = json!({"MaxCostUsd": 100, "Refit": "None"});
     });
-    let shown = tuning_job(&tuning(&request, None));
+    let shown = shown(&tuning(&request, None));
     let metrics = &shown["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"];
     assert_eq!(metrics.as_array().unwrap().len(), 1);
     assert_eq!(shown["Controller"]["MaxCostUsd"], 100, "the requested cap is shown");
@@ -202,39 +252,32 @@ fn the_metric_definitions_of_a_users_program_are_unchanged() {
 
 #[test]
 fn unknown_and_non_finite_values_are_omitted() {
-    let request = request(|_| {});
-    let tuned = tuned();
-    let job = JobView {
-        final_value: Some(f64::NAN),
-        best_value: Some(f64::INFINITY),
+    let controller = JobController {
+        best_value: finite(f64::INFINITY),
+        billable_seconds: None,
+        cost_usd: None,
+        ..job().controller
+    };
+    let job = TrainingJobSummary {
+        final_objective: FinalObjective::new("validation:auc", Some(f64::NAN)),
         started_ms: None,
         ended_ms: None,
-        billable_seconds: None,
-        cost: None,
-        failure_reason: Some("x"),
-        ..job(&tuned)
+        failure_reason: Some("x".to_owned()),
+        controller,
+        ..job()
     };
-    let shown = training_job_summary(&job, &request);
+    let written = shown(&job);
     for absent in ["FinalHyperParameterTuningJobObjectiveMetric", "TrainingStartTime", "TrainingEndTime"] {
-        assert!(shown.get(absent).is_none(), "{absent}");
+        assert!(written.get(absent).is_none(), "{absent}");
     }
     let own = json!({"Trial": 7, "Attempt": 1, "Bracket": 0, "Resource": 30, "State": "Completed"});
-    assert_eq!(shown["Controller"], own);
-    let long = "x".repeat(5_000);
-    let view = TuningView { failure_reason: Some(&long), ended_ms: None, ..tuning(&request, None) };
-    let shown = tuning_job(&view);
-    assert_eq!(shown["FailureReason"].as_str().unwrap().len(), 1_024);
-    assert!(shown.get("HyperParameterTuningEndTime").is_none());
-}
-
-#[test]
-fn times_are_seconds_with_milliseconds() {
-    for (ms, text) in
-        [(1_788_999_990_500, "1788999990.5"), (0, "0.0"), (1, "0.001"), (1_789_000_000_123, "1789000000.123")]
-    {
-        assert_eq!(epoch_seconds(ms).to_string(), text);
-    }
-    assert_eq!(epoch_seconds(-1_500).to_string(), "-1.5");
+    assert_eq!(written["Controller"], own);
+    let mut job = tuning(&request(|_| {}), None);
+    job.failure_reason = Some(failure_reason(&"x".repeat(5_000)));
+    job.base.ended_ms = None;
+    let written = shown(&job);
+    assert_eq!(written["FailureReason"].as_str().unwrap().len(), 1_024);
+    assert!(written.get("HyperParameterTuningEndTime").is_none());
 }
 
 #[test]
@@ -248,22 +291,25 @@ fn a_describe_response_is_compared_with_its_request() {
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let original = request(change);
-        let mut view = tuning(&original, None);
+        let mut job = tuning(&original, None);
         let seen = BestSeen { value: 0.5, trial: 1, resource: 3 };
-        view.controller = ControllerView {
-            granted: Some(MicroUsd(1)),
-            price_unknown: true,
-            best_seen: Some(seen),
-            ending_reason: Some("MaxJobs"),
+        job.controller = TuningController {
+            totals: Totals {
+                granted_usd: Some(MicroUsd(1)),
+                price_unknown: true,
+                best_seen: Some(seen),
+                ..totals()
+            },
+            ending_reason: Some("MaxJobs".to_owned()),
             trials_training: Some(1),
-            max_parallel: Some(2),
+            max_parallel_training_jobs: Some(2),
             paused: true,
-            refit: Some("x"),
-            ..view.controller
+            refit_training_job_name: Some("x".to_owned()),
+            ..job.controller
         };
-        let shown = tuning_job(&view);
+        let shown: TuningJob = serde_json::from_value(json!(job)).unwrap();
         assert_eq!(first_difference(&shown, &original), None);
-        // `ADDED` is complete, and the restored request yields the same definition.
+        // The restored request yields the same definition.
         let again = request_from_description(&shown);
         let decided =
             |request: &Request| request.definition(0, "3fa1c2", &crate::request::PriceAnswer::default());
@@ -285,19 +331,15 @@ fn regression_additions_of_describe_do_not_make_the_request_invalid() {
             json!({"CategoricalParameterRanges": [{"Name": "k", "Values": ["a", "b", "c"]}]});
         body["TrainingJobDefinition"]["StaticHyperParameters"] = json!({});
     });
-    let shown = tuning_job(&tuning(&original, None));
-    let jobs = &shown["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"];
+    let shown = tuning(&original, None);
+    let jobs = &shown.request.config["ResourceLimits"]["MaxNumberOfTrainingJobs"];
     assert!(jobs.as_u64() > Some(3), "{jobs}");
     let decided =
         |request: &Request| request.definition(0, "3fa1c2", &crate::request::PriceAnswer::default());
     assert_eq!(decided(&request_from_description(&shown)).unwrap(), decided(&original).unwrap());
     // An incomplete response yields an error.
-    assert!(
-        decided(&request_from_description(
-            &json!({"HyperParameterTuningJobConfig": {"Strategy": "Hyperband"}})
-        ))
-        .is_err()
-    );
+    let incomplete = json!({"HyperParameterTuningJobConfig": {"Strategy": "Hyperband"}});
+    assert!(serde_json::from_value::<TuningJob>(incomplete).is_err());
 }
 
 #[test]
@@ -316,15 +358,14 @@ fn the_first_difference_of_two_values_is_returned() {
 
 #[test]
 fn the_first_difference_from_a_request_is_returned() {
-    let shown = tuning_job(&tuning(&request(|_| {}), None));
+    let shown = tuning(&request(|_| {}), None);
     let other = request(|body| {
         body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"] = json!(1);
     });
     let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs";
     assert_eq!(first_difference(&shown, &other).as_deref(), Some(path));
     // A missing field of `Controller` is a difference too.
-    let capped =
-        tuning_job(&tuning(&request(|body| body["Controller"] = json!({"MaxInterruptions": 1})), None));
+    let capped = tuning(&request(|body| body["Controller"] = json!({"MaxInterruptions": 1})), None);
     let found = first_difference(&capped, &request(|body| body["Controller"] = json!({})));
     assert_eq!(found.as_deref(), Some("Controller.MaxInterruptions"));
 }

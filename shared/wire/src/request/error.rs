@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::constraint;
 
 /// One violation in a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct Violation {
     /// Path of the field, as in the request; empty for the request as a whole.
     pub path: String,
@@ -67,4 +70,22 @@ impl RequestError {
     pub(super) fn serialization(message: String) -> Self {
         Self { code: ErrorCode::SerializationException, message, violations: Vec::new() }
     }
+}
+
+/// The body of an error response. SageMaker's clients read `__type` and one of the two messages. All members are
+/// optional for a reader, because API Gateway has errors of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// Error code of AWS.
+    #[serde(rename = "__type", skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The message again, as other services spell the member.
+    #[serde(rename = "Message", skip_serializing_if = "Option::is_none")]
+    pub capital_message: Option<String>,
+    /// The violations in the message, for programs.
+    #[serde(rename = "Violations", default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
 }

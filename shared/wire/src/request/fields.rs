@@ -19,6 +19,16 @@ pub enum Strategy {
     Random,
 }
 
+impl Strategy {
+    /// Returns the value of the member.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Hyperband => "Hyperband",
+            Self::Random => "Random",
+        }
+    }
+}
+
 /// `RungExecution`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RungExecution {

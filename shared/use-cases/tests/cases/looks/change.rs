@@ -105,6 +105,5 @@ fn describe_shows_the_changed_limits() {
         account: "1".into(),
     };
     let shown = now(use_cases::describe::describe(&world.store, &place, &world.id)).unwrap().unwrap();
-    let controller = &shown["Controller"];
-    assert_eq!((&controller["Paused"], &controller["MaxParallelTrainingJobs"]), (&true.into(), &7.into()));
+    assert_eq!((shown.controller.paused, shown.controller.max_parallel_training_jobs), (true, Some(7)));
 }

@@ -10,7 +10,7 @@ use super::world::{World, now, request};
 fn brackets(world: &World) -> Value {
     let place = Place { partition: "aws".into(), region: "us-east-1".into(), account: "1".into() };
     let shown = now(describe(&world.store, &place, &world.id)).unwrap().unwrap();
-    shown["Controller"]["Brackets"].clone()
+    json!(shown.controller.brackets)
 }
 
 /// Trials 0 and 2 are in bracket 0, trial 1 in bracket 1.

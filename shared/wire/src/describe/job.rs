@@ -1,0 +1,158 @@
+//! Training jobs in the responses of Describe and List.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tuning::definition::Objective;
+use tuning::money::MicroUsd;
+
+use super::finite;
+use crate::shape::{optional_dollars, optional_seconds, seconds};
+
+/// A training job: an entry of `TrainingJobSummaries`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct TrainingJobSummary {
+    /// `TrainingJobName`.
+    #[serde(rename = "TrainingJobName")]
+    pub name: String,
+    /// `TrainingJobArn`.
+    #[serde(rename = "TrainingJobArn")]
+    pub arn: String,
+    /// Time of creation, in ms since the epoch.
+    #[serde(rename = "CreationTime", with = "seconds")]
+    pub created_ms: i64,
+    /// Time when training and billing began, in ms since the epoch.
+    #[serde(
+        rename = "TrainingStartTime",
+        with = "optional_seconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub started_ms: Option<i64>,
+    /// Time when training and billing ended, in ms since the epoch.
+    #[serde(
+        rename = "TrainingEndTime",
+        with = "optional_seconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub ended_ms: Option<i64>,
+    /// `TrainingJobStatus`.
+    #[serde(rename = "TrainingJobStatus")]
+    pub status: String,
+    /// The tuned hyperparameters, by name.
+    #[serde(rename = "TunedHyperParameters")]
+    pub tuned: BTreeMap<String, String>,
+    /// `ObjectiveStatus`.
+    pub objective_status: String,
+    /// Reason of a failure, see [`failure_reason`](super::failure_reason).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_reason: Option<String>,
+    /// The last value of the objective.
+    #[serde(rename = "FinalHyperParameterTuningJobObjectiveMetric", skip_serializing_if = "Option::is_none")]
+    pub final_objective: Option<FinalObjective>,
+    /// The data that AMT's response lacks.
+    pub controller: JobController,
+}
+
+/// `FinalHyperParameterTuningJobObjectiveMetric`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct FinalObjective {
+    /// Direction of the objective. AMT shows it only for the best job.
+    #[serde(rename = "Type", default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Objective>,
+    /// Name of the metric.
+    pub metric_name: String,
+    /// The value.
+    pub value: f64,
+}
+
+impl FinalObjective {
+    /// Returns the last value without a direction; `None` if the job emitted no value that JSON has.
+    pub fn new(metric: &str, value: Option<f64>) -> Option<Self> {
+        let value = value.and_then(finite)?;
+        Some(Self { direction: None, metric_name: metric.to_owned(), value })
+    }
+}
+
+/// `Controller` of a training job.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct JobController {
+    /// The trial.
+    pub trial: u32,
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+    /// The bracket of the trial.
+    pub bracket: u32,
+    /// The epochs that the trial has trained.
+    pub resource: u32,
+    /// The detailed status: how it ended, or its current phase.
+    pub state: String,
+    /// The rung at which the training job ends; `None` without promotion, like the next three members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rung: Option<u32>,
+    /// The level of that rung, in epochs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
+    /// The epochs of the checkpoint from which it resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed_from: Option<u32>,
+    /// The epochs at which it began, if that is fewer than its trial had reached when it was promoted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated_from: Option<u32>,
+    /// `BillableTimeInSeconds`, once known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub billable_seconds: Option<u64>,
+    /// The best value of the objective so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_value: Option<f64>,
+    /// Reason of a stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
+    /// The reservation for its bill.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    pub reserved_usd: Option<MicroUsd>,
+    /// The booked cost; `None` until the bill is booked.
+    #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<MicroUsd>,
+    /// Whether the best training job left a model: a word of [`Model`]; `None` for other jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// A page of `ListTrainingJobsForHyperParameterTuningJob`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct TrainingJobPage {
+    /// The training jobs.
+    #[serde(rename = "TrainingJobSummaries")]
+    pub jobs: Vec<TrainingJobSummary>,
+    /// Token of the next page; `None` on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+}
+
+/// Whether a training job left a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    /// It completed, or its algorithm saves a model when it is stopped.
+    Left,
+    /// It failed, or its algorithm saves no model when it is stopped.
+    None,
+    /// It was stopped and left a model only if its program had saved one.
+    IfSaved,
+}
+
+impl Model {
+    /// Returns the value of `Controller.Model` of the best training job.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Left => "Left",
+            Self::None => "None",
+            Self::IfSaved => "IfSaved",
+        }
+    }
+}
