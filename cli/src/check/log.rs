@@ -98,7 +98,7 @@ pub(super) fn read(request: &Request, mut log: impl BufRead) -> io::Result<Findi
         metrics: found,
         objective,
         base: base.map(|epochs| epochs.base),
-        compares_epochs: request.hyperband().is_some(),
+        compares_epochs: request.strategy().compares_trials(),
     })
 }
 

@@ -26,9 +26,9 @@ mod usd;
 
 use fields::{Distribution, Field, Fields, Instances, Refit};
 
-pub use define::PriceAnswer;
+pub use define::{PriceAnswer, excess_lines};
 pub use error::{ErrorBody, ErrorCode, RequestError, Violation};
-pub(crate) use fields::{EarlyStopping, SpotFallback};
+pub(crate) use fields::{Channel, EarlyStopping, SpotFallback, Tag};
 pub use fields::{RungExecution, Strategy};
 pub use job::TrainingJob;
 pub(crate) use lift::{Source, append_sources, is_controller_tag, violations as lift_violations};
@@ -175,12 +175,16 @@ impl Request {
     /// Returns the settings of Hyperband; `None` for another strategy.
     pub fn hyperband(&self) -> Option<Hyperband> {
         match self.strategy() {
-            Strategy::Hyperband => Some(Hyperband {
-                min_resource: self.fields.config.settings.hyperband.min_resource.unwrap_or(1),
-                max_resource: self.max_resource(),
-                reduction_factor: self.fields.controller.reduction_factor.unwrap_or(3),
-            }),
+            Strategy::Hyperband => Some(self.hyperband_settings()),
             Strategy::Random => None,
+        }
+    }
+
+    fn hyperband_settings(&self) -> Hyperband {
+        Hyperband {
+            min_resource: self.fields.config.settings.hyperband.min_resource.unwrap_or(1),
+            max_resource: self.max_resource(),
+            reduction_factor: self.fields.controller.reduction_factor.unwrap_or(3),
         }
     }
 
@@ -226,9 +230,9 @@ impl Request {
 
     /// Returns the plan of brackets and rungs, or `None` if the resources or the reduction factor are invalid.
     pub fn plan(&self) -> Option<Plan> {
-        match self.hyperband() {
-            Some(hyperband) => hyperband.plan()?.ok(),
-            None => Some(Plan::without_stopping()),
+        match self.strategy() {
+            Strategy::Hyperband => self.hyperband_settings().plan()?.ok(),
+            Strategy::Random => Some(Plan::without_stopping()),
         }
     }
 
@@ -263,7 +267,7 @@ impl Request {
     /// Returns whether each promotion of a trial to the next rung starts a new job, instead of jobs being stopped at a
     /// rung.
     pub fn promotes(&self) -> bool {
-        self.hyperband().is_some() && self.rung_execution() == RungExecution::Promote
+        self.strategy().compares_trials() && self.rung_execution() == RungExecution::Promote
     }
 
     /// Returns `MaxParallelTrainingJobs`.
@@ -419,17 +423,16 @@ impl Request {
         self.fields.controller.metric_host.as_deref().unwrap_or("algo-1")
     }
 
-    /// Returns the user's tags that training jobs get.
-    pub(crate) fn job_tags(&self) -> impl Iterator<Item = &Value> {
-        let is_controller =
-            |tag: &Value| tag.get("Key").and_then(Value::as_str).is_some_and(is_controller_tag);
-        self.list("Tags").iter().filter(move |tag| !is_controller(tag))
+    /// Returns the keys and values of the user's tags that training jobs get.
+    pub(crate) fn job_tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all =
+            self.fields.tags.iter().filter_map(|tag| Some((tag.key.as_deref()?, tag.value.as_deref()?)));
+        all.filter(|(key, _)| !is_controller_tag(key))
     }
 
     /// Returns the user's tags by key.
     pub fn tags(&self) -> BTreeMap<String, String> {
-        let text = |tag: &Value, member: &str| tag.get(member).and_then(Value::as_str).map(str::to_owned);
-        self.job_tags().filter_map(|tag| Some((text(tag, "Key")?, text(tag, "Value")?))).collect()
+        self.job_tags().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 }
 

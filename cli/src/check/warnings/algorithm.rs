@@ -64,7 +64,9 @@ fn direction(request: &Request) -> Option<Warning> {
 }
 
 fn metric_frequency(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
-    request.hyperband()?;
+    if !request.strategy().compares_trials() {
+        return None;
+    }
     if !algorithm.emits_while_running() {
         return Some(Warning::new(
             "NoValuesPerEpoch",
@@ -162,7 +164,7 @@ fn stopped_model(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
             )
         }
     };
-    when(request.hyperband().is_some(), || {
+    when(request.strategy().compares_trials(), || {
         Warning::new(CODE, format!("A stopped job of {algorithm} saves no model{why}."), advice)
     })
 }

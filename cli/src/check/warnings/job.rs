@@ -153,7 +153,8 @@ fn long_keep_alive(request: &Request) -> Option<Warning> {
 }
 
 fn counted_epochs(request: &Request) -> Option<Warning> {
-    let counted = request.hyperband().is_some() && request.epoch_pattern().is_none() && request.is_spot();
+    let counted =
+        request.strategy().compares_trials() && request.epoch_pattern().is_none() && request.is_spot();
     when(counted, || {
         Warning::new(
             "EpochsCountedOnSpot",

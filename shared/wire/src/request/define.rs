@@ -37,6 +37,14 @@ impl PriceAnswer {
     }
 }
 
+/// Returns the number of metric lines of `parallel` running trials if it exceeds [`MAX_RANKED_LINES`]. Without an epoch
+/// pattern, the state keeps all of them.
+pub fn excess_lines(definition: &Definition, parallel: u32) -> Option<u64> {
+    let lines = u64::from(definition.max_resource()?).saturating_mul(u64::from(parallel));
+    let fits = usize::try_from(lines).is_ok_and(|lines| lines <= MAX_RANKED_LINES);
+    (!definition.epochs.captured && !fits).then_some(lines)
+}
+
 impl Request {
     /// Returns the definition of the tuning job that this request creates.
     pub fn definition(
@@ -105,18 +113,13 @@ impl Request {
         self.fields.controller.instance_prices.as_ref()
     }
 
-    /// Bounds the number of epochs if they are counted. Without an epoch pattern, the state keeps every metric line of
-    /// the running trials.
+    /// Bounds the number of epochs if they are counted.
     fn check_counted_epochs(definition: &Definition) -> Result<(), RequestError> {
-        let Some(max_resource) = definition.max_resource() else { return Ok(()) };
-        let lines = u64::from(max_resource).saturating_mul(u64::from(definition.limits.max_parallel));
-        let most = u64::try_from(MAX_RANKED_LINES).unwrap_or(u64::MAX);
-        if definition.epochs.captured || lines <= most {
-            return Ok(());
-        }
+        let Some(lines) = excess_lines(definition, definition.limits.max_parallel) else { return Ok(()) };
         let message = format!(
-            "Missing EpochPattern: without it, MaxResource times MaxParallelTrainingJobs must be at most {most}, but \
-             is {lines}; set EpochPattern to capture the epoch from the log line, for example 'epoch=([0-9]+)'"
+            "Missing EpochPattern: without it, MaxResource times MaxParallelTrainingJobs must be at most \
+             {MAX_RANKED_LINES}, but is {lines}; set EpochPattern to capture the epoch from the log line, for example \
+             'epoch=([0-9]+)'"
         );
         Err(RequestError::field("Controller.EpochPattern", &message))
     }
@@ -170,7 +173,10 @@ impl Request {
     }
 
     fn defined_strategy(&self) -> Result<definition::Strategy, RequestError> {
-        let Some(hyperband) = self.hyperband() else { return Ok(definition::Strategy::Random) };
+        let hyperband = match self.strategy() {
+            Strategy::Hyperband => self.hyperband_settings(),
+            Strategy::Random => return Ok(definition::Strategy::Random),
+        };
         let path = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
         let plan = hyperband
             .plan()

@@ -20,6 +20,14 @@ pub enum Strategy {
 }
 
 impl Strategy {
+    /// Returns whether trials are compared at rungs.
+    pub fn compares_trials(self) -> bool {
+        match self {
+            Self::Hyperband => true,
+            Self::Random => false,
+        }
+    }
+
     /// Returns the value of the member.
     pub fn word(self) -> &'static str {
         match self {
@@ -127,6 +135,12 @@ fields! {
         config: Config = "HyperParameterTuningJobConfig",
         job: Job = "TrainingJobDefinition",
         controller: Controller = "Controller",
+        tags: Vec<Tag> = "Tags",
+    }
+
+    Tag {
+        key: Option<String> = "Key",
+        value: Option<String> = "Value",
     }
 
     Config {

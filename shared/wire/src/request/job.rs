@@ -141,7 +141,7 @@ impl Request {
 
     /// Returns the user's tags in their order, then the controller's.
     fn all_tags(&self, ours: &BTreeMap<String, String>) -> Value {
-        let ours = ours.iter().map(|(key, value)| json!({"Key": key, "Value": value}));
-        Value::Array(self.job_tags().cloned().chain(ours).collect())
+        let ours = ours.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        self.job_tags().chain(ours).map(|(key, value)| json!({"Key": key, "Value": value})).collect()
     }
 }

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{violation, when};
 use crate::request::{
-    OWN_TAGS, Request, Source, SpotFallback, Violation, is_controller_tag, lift_violations, shortened,
+    Channel, OWN_TAGS, Request, Source, SpotFallback, Tag, Violation, is_controller_tag, lift_violations,
+    shortened,
 };
 
 const JOB: &str = "TrainingJobDefinition";
@@ -32,9 +33,9 @@ pub(super) fn image_or_algorithm(request: &Request) -> Vec<Violation> {
     if request.at(&path).is_none() {
         return Vec::new();
     }
-    let given =
-        ["TrainingImage", "AlgorithmName"].map(|member| request.at(&format!("{path}.{member}")).is_some());
-    let found = if given[0] {
+    let algorithm = &request.fields().job.algorithm;
+    let has_image = algorithm.training_image.is_some();
+    let found = if has_image {
         "both; remove one of them"
     } else {
         "neither; for example, add \"AlgorithmName\": \"xgboost\""
@@ -42,14 +43,14 @@ pub(super) fn image_or_algorithm(request: &Request) -> Vec<Violation> {
     let message = format!(
         "Invalid AlgorithmSpecification: expected either TrainingImage or AlgorithmName, but found {found}"
     );
-    when(given[0] == given[1], &path, &message)
+    when(has_image == algorithm.algorithm_name.is_some(), &path, &message)
 }
 
 pub(super) fn channel_names(request: &Request) -> Vec<Violation> {
     let mut seen = BTreeSet::new();
-    let channels = request.list(CHANNELS).iter().enumerate();
-    let check = |(index, channel): (usize, &Value)| {
-        let name = channel.get("ChannelName")?.as_str()?;
+    let channels = request.fields().job.channels.iter().enumerate();
+    let check = |(index, channel): (usize, &Channel)| {
+        let name = channel.name.as_deref()?;
         let path = format!("{CHANNELS}[{index}].ChannelName");
         let shown = shortened(name);
         let message = format!(
@@ -223,8 +224,8 @@ pub(super) fn tag_count(request: &Request) -> Vec<Violation> {
 
 pub(super) fn tag_keys(request: &Request) -> Vec<Violation> {
     let mut seen = BTreeSet::new();
-    let check = |(index, tag): (usize, &Value)| {
-        let key = tag.get("Key")?.as_str()?;
+    let check = |(index, tag): (usize, &Tag)| {
+        let key = tag.key.as_deref()?;
         let lower = key.to_lowercase();
         let wrong = if lower.starts_with("aws:") {
             "AWS reserves keys that begin with 'aws:'; choose another key, for example 'team'"
@@ -241,7 +242,7 @@ pub(super) fn tag_keys(request: &Request) -> Vec<Violation> {
             &format!("Invalid tag key '{}': {wrong}", shortened(key)),
         ))
     };
-    let mut found: Vec<Violation> = request.list("Tags").iter().enumerate().filter_map(check).collect();
+    let mut found: Vec<Violation> = request.fields().tags.iter().enumerate().filter_map(check).collect();
     found.append(&mut lift_violations(request, Source::Tag));
     found
 }

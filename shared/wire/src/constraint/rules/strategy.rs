@@ -44,13 +44,16 @@ pub(super) fn objective_metric(request: &Request) -> Vec<Violation> {
 
 pub(super) fn strategy_config(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.StrategyConfig";
-    let broken = request.hyperband().is_none() && request.at(path).is_some();
+    let has_settings = match request.strategy() {
+        Strategy::Hyperband => true,
+        Strategy::Random => false,
+    };
     let message = format!(
-        "Invalid StrategyConfig: expected none with Strategy '{:?}', because only Hyperband has one; remove \
+        "Invalid StrategyConfig: expected none with Strategy '{}', because only Hyperband has one; remove \
          StrategyConfig or set Strategy to 'Hyperband'",
-        request.strategy()
+        request.strategy().word()
     );
-    when(broken, path, &message)
+    when(!has_settings && request.at(path).is_some(), path, &message)
 }
 
 pub(super) fn max_resource(request: &Request) -> Vec<Violation> {
@@ -68,7 +71,7 @@ pub(super) fn resource_order(request: &Request) -> Vec<Violation> {
     let Some(hyperband) = request.hyperband() else { return Vec::new() };
     let (Some(max), Some(Err(error))) = (hyperband.max_resource, hyperband.plan()) else { return Vec::new() };
     let source = match request.inferred_max_resource() {
-        _ if request.at(&format!("{HYPERBAND}.MaxResource")).is_some() => String::new(),
+        _ if request.fields().config.settings.hyperband.max_resource.is_some() => String::new(),
         Some((name, _)) => format!(" (from static hyperparameter '{name}')"),
         None => request
             .default_max_resource()
@@ -86,11 +89,11 @@ pub(super) fn promotion(request: &Request) -> Vec<Violation> {
     if request.rung_execution() == RungExecution::Stop {
         return Vec::new();
     }
-    if request.hyperband().is_none() {
+    if !request.strategy().compares_trials() {
         let message = format!(
-            "Invalid RungExecution 'Promote': expected Strategy 'Hyperband', but Strategy is '{:?}'; for example, remove \
+            "Invalid RungExecution 'Promote': expected Strategy 'Hyperband', but Strategy is '{}'; for example, remove \
              RungExecution",
-            request.strategy()
+            request.strategy().word()
         );
         return vec![violation("Controller.RungExecution", &message)];
     }
