@@ -56,8 +56,8 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
                 lookup::stop_found(store, &found, now).await?;
                 Ok(json!({}))
             }
-            Operation::Change(name, body) => {
-                change::change(store, name, body, now).await?;
+            Operation::Change(_, body) => {
+                change::change_found(store, &found, body, now).await?;
                 Ok(json!({}))
             }
             Operation::ListJobs(name, query) => {

@@ -7,8 +7,9 @@ use tuning::fact::{Fact, Recorded};
 use tuning::limits::MAX_RANKED_LINES;
 use wire::change::LimitsChange;
 use wire::names::digest;
-use wire::request::RequestError;
+use wire::request::{RequestError, excess_lines};
 
+use crate::active::name_in;
 use crate::lookup::{LookupError, find};
 use crate::ports::Millis;
 use crate::ports::table::Table;
@@ -40,14 +41,24 @@ pub async fn change<T: Table>(
     body: &[u8],
     now: Millis,
 ) -> Result<(), ChangeError> {
+    change_found(store, &find(store, name).await?.id, body, now).await
+}
+
+/// Like [`change`], but for tuning `id`.
+pub async fn change_found<T: Table>(
+    store: &Store<T>,
+    id: &str,
+    body: &[u8],
+    now: Millis,
+) -> Result<(), ChangeError> {
     let LimitsChange { cap, max_parallel, paused } = LimitsChange::parse(body)?;
-    let index = find(store, name).await?;
-    let head = store.head(&index.id).await?;
+    let head = store.head(id).await?;
     let status = head.map_or_else(|| "InProgress".to_owned(), |head| head.status);
     if status != "InProgress" {
         return Err(LookupError::AlreadyEnded(status).into());
     }
-    let tuning = store.tuning(&index.id).await?.ok_or_else(|| LookupError::NotFound(name.to_owned()))?;
+    let missing = || LookupError::NotFound(name_in(id).to_owned());
+    let tuning = store.tuning(id).await?.ok_or_else(missing)?;
     if cap.is_some() {
         priced(&tuning)?;
     }
@@ -57,7 +68,7 @@ pub async fn change<T: Table>(
     let fact = Fact::LimitsChanged { cap, max_parallel, paused };
     let key = format!("change#{now}#{}", digest(format!("{fact:?}").as_bytes()));
     let recorded = Recorded { key, at: now, fact };
-    record::deliver(&*store.table, &index.id, &[recorded], now).await.map_err(StoreError::from)?;
+    record::deliver(&*store.table, id, &[recorded], now).await.map_err(StoreError::from)?;
     Ok(())
 }
 
@@ -68,16 +79,9 @@ fn priced(tuning: &Tuning) -> Result<(), RequestError> {
     if known { Ok(()) } else { Err(unknown()) }
 }
 
-/// Rejects too many parallel jobs for a tuning that counts epochs instead of capturing them, because the state then
-/// keeps every line of the running trials.
+/// Rejects too many parallel jobs for a tuning that counts epochs.
 fn countable(tuning: &Tuning, most: u32) -> Result<(), RequestError> {
-    let Some(max_resource) = tuning.definition.max_resource() else { return Ok(()) };
-    let lines = u64::from(max_resource).saturating_mul(u64::from(most));
-    if tuning.definition.epochs.captured
-        || usize::try_from(lines).is_ok_and(|lines| lines <= MAX_RANKED_LINES)
-    {
-        return Ok(());
-    }
+    let Some(lines) = excess_lines(&tuning.definition, most) else { return Ok(()) };
     let message = format!(
         "without EpochPattern, MaxResource times MaxParallelTrainingJobs must be at most {MAX_RANKED_LINES}, not \
          {lines}"
