@@ -72,7 +72,9 @@ pub(super) fn name_taken(seen: &Seen) -> Verdict {
         Some(Err(error @ ServiceError::Refused { code, .. })) => {
             Verdict::of(code == "ResourceInUse", error.to_string())
         }
-        _ => Verdict::No("SageMaker accepted the same name again; that job was stopped".to_owned()),
+        Some(Ok(_) | Err(ServiceError::Failed(_))) | None => {
+            Verdict::No("SageMaker accepted the same name again; that job was stopped".to_owned())
+        }
     }
 }
 
@@ -171,10 +173,7 @@ pub(super) fn objective_hyperparameter(seen: &Seen) -> Verdict {
     if of_image(&seen.image).is_none_or(|algorithm| !algorithm.names.contains(&"xgboost")) {
         return Verdict::not_tried("the image is not the built-in XGBoost");
     }
-    let refused = seen.facts.iter().find_map(|(_, recorded)| match &recorded.fact {
-        Fact::StartRefused { message, .. } => Some(message.clone()),
-        _ => None,
-    });
+    let refused = seen.facts.iter().find_map(|(_, recorded)| recorded.fact.refusal().map(str::to_owned));
     match refused {
         Some(message) if message.contains("_tuning_objective_metric") => Verdict::No(message),
         Some(message) => Verdict::not_tried(format!("the job was rejected: {message}")),
@@ -195,7 +194,7 @@ pub(super) fn stop_ended(seen: &Seen) -> Verdict {
             let code = matches!(code.as_str(), "ValidationException" | "ConflictException");
             Verdict::of(code && known, error.to_string())
         }
-        _ => Verdict::No("the stop was accepted".to_owned()),
+        Some(Ok(_) | Err(ServiceError::Failed(_))) | None => Verdict::No("the stop was accepted".to_owned()),
     }
 }
 
@@ -212,7 +211,7 @@ pub(super) fn job_absent(seen: &Seen) -> Verdict {
             "DescribeTrainingJob: {}; StopTrainingJob could not be tried",
             answer_text(described)
         )),
-        _ => Verdict::Yes(answer_text(described)),
+        (Some(true) | None, Some(true)) => Verdict::Yes(answer_text(described)),
     }
 }
 
@@ -225,7 +224,7 @@ fn is_absent(answer: &Answer) -> Option<bool> {
             "ValidationException" => message.contains("Requested resource not found"),
             _ => false,
         }),
-        _ => Some(false),
+        Ok(_) | Err(ServiceError::Failed(_)) => Some(false),
     }
 }
 

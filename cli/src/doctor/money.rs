@@ -95,7 +95,7 @@ pub(super) fn shows(seen: &Seen) -> Verdict {
                 return Verdict::No(format!("the bill appeared {} s after the end", tenths(at - end)));
             }
             (Some((at, _)), Some(_)) => latest = latest.max(Some(at.saturating_sub(end).max(0))),
-            _ => {}
+            (Some(_), None) | (None, _) => {}
         }
     }
     latest.map_or_else(

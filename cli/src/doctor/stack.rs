@@ -14,14 +14,13 @@ const NO_LINE: &str = "no job printed a line with a number";
 
 pub(super) fn rights(seen: &Seen) -> Verdict {
     let any = |wanted: fn(&Fact) -> bool| seen.facts.iter().any(|(_, recorded)| wanted(&recorded.fact));
-    let denied = seen.facts.iter().find_map(|(_, recorded)| match &recorded.fact {
-        Fact::StartRefused { message: reason, .. } | Fact::ActionDeferred { reason, .. } => {
-            reason.contains("AccessDenied").then(|| reason.clone())
+    for (_, recorded) in &seen.facts {
+        if let Fact::StartRefused { message: reason, .. } | Fact::ActionDeferred { reason, .. } =
+            &recorded.fact
+            && reason.contains("AccessDenied")
+        {
+            return Verdict::No(reason.clone());
         }
-        _ => None,
-    });
-    if let Some(reason) = denied {
-        return Verdict::No(reason);
     }
     let started = any(|fact| matches!(fact, Fact::JobStarted { .. }));
     let stopped = any(|fact| matches!(fact, Fact::StopAccepted { .. }));
@@ -57,14 +56,11 @@ pub(super) fn log_streams(seen: &Seen) -> Verdict {
 /// Returns the lines that reached the stack: whether by the subscription, when the doctor read them, their job, the
 /// line.
 fn lines(seen: &Seen) -> impl Iterator<Item = (bool, i64, JobKey, &MetricLine)> {
-    seen.facts.iter().flat_map(|(at, recorded)| {
-        let (job, lines) = match &recorded.fact {
-            Fact::MetricsLogged { job, lines, .. } => (Some(*job), lines.as_slice()),
-            _ => (None, &[][..]),
-        };
-        let delivered = recorded.key.starts_with("logs#");
-        lines.iter().filter_map(move |line| Some((delivered, *at, job?, line)))
-    })
+    let logged = seen.facts.iter().filter_map(|(at, recorded)| {
+        let Fact::MetricsLogged { job, lines, .. } = &recorded.fact else { return None };
+        Some((recorded.key.starts_with("logs#"), *at, *job, lines))
+    });
+    logged.flat_map(|(delivered, at, job, lines)| lines.iter().map(move |line| (delivered, at, job, line)))
 }
 
 pub(super) fn log_ids(seen: &Seen) -> Verdict {
@@ -75,7 +71,7 @@ pub(super) fn log_ids(seen: &Seen) -> Verdict {
         Some(Ok(answer)) => {
             (answer["events"].as_array().into_iter().flatten(), !answer["nextToken"].is_null())
         }
-        _ => return Verdict::not_tried("the lines could not be read"),
+        Some(Err(_)) | None => return Verdict::not_tried("the lines could not be read"),
     };
     let stored: BTreeSet<&str> = stored.filter_map(|event| event["eventId"].as_str()).collect();
     let key = seen.first_ended().map(|(key, _)| key);

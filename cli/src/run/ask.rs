@@ -19,7 +19,7 @@ pub(crate) fn read(path: &Path, name: Option<&str>) -> Result<Request, Failure> 
     match parsed {
         // Invalid JSON has no name to replace.
         Err(error) if error.code == ErrorCode::SerializationException => Err(invalid_request(&error)),
-        _ => {
+        Ok(_) | Err(_) => {
             let mut value: Value = serde_json::from_slice(&body)?;
             value[NAME] = Value::from(name);
             Request::check(value).map_err(|error| invalid_request(&error))

@@ -210,6 +210,32 @@ impl Fact {
         )
     }
 
+    /// Returns why the training service refused to start a job, if it did.
+    pub fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::StartRefused { message, .. } => Some(message),
+            Self::TuningSubmitted
+            | Self::StopRequested
+            | Self::LimitsChanged { .. }
+            | Self::TimePassed
+            | Self::JobStateChanged { .. }
+            | Self::MetricsLogged { .. }
+            | Self::JobDescribed { .. }
+            | Self::LogRead { .. }
+            | Self::SilenceSeen { .. }
+            | Self::JobStarted { .. }
+            | Self::JobSeen { .. }
+            | Self::JobNeverStarted { .. }
+            | Self::StopAccepted { .. }
+            | Self::BudgetGranted { .. }
+            | Self::GrantReturned { .. }
+            | Self::PoolSeen { .. }
+            | Self::PoolOver { .. }
+            | Self::ActionDeferred { .. }
+            | Self::NoticeGiven { .. } => None,
+        }
+    }
+
     /// Returns the job that the fact is about; `None` for facts about the tuning.
     pub fn job(&self) -> Option<JobKey> {
         match self {

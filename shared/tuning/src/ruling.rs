@@ -430,6 +430,25 @@ impl Order {
         }
     }
 
+    /// Returns why the order stops a job, if it stops one.
+    pub fn stop_reason(&self) -> Option<StopWhy> {
+        match self {
+            Self::StopOrdered { why, .. } => Some(*why),
+            Self::StartOrdered { .. }
+            | Self::BillOrdered { .. }
+            | Self::LogReadOrdered { .. }
+            | Self::LookOrdered { .. }
+            | Self::PoolReadOrdered { .. }
+            | Self::PoolReleaseOrdered { .. }
+            | Self::GrantOrdered { .. }
+            | Self::ReturnOrdered { .. }
+            | Self::CapReached { .. }
+            | Self::MonthCapReached { .. }
+            | Self::OverrunSeen
+            | Self::TuningEnded { .. } => None,
+        }
+    }
+
     /// Returns the job that the order is about; `None` = the whole tuning.
     pub fn job(&self) -> Option<JobKey> {
         match self {

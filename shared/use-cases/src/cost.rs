@@ -131,7 +131,18 @@ fn job_cost(
         Some(Note::BilledThoughNeverStarted) => {
             computed.map(|computed| (booked.unwrap_or_default(), computed))
         }
-        _ => booked.zip(computed),
+        Some(
+            Note::Ordered
+            | Note::Running
+            | Note::BillAwaited
+            | Note::NeverStarted
+            | Note::SettledInFull
+            | Note::InstancesKept
+            | Note::KeptSettledInFull
+            | Note::UnknownToService
+            | Note::BillChanged,
+        )
+        | None => booked.zip(computed),
     };
     let difference = difference.map(|(booked, computed)| SignedUsd::between(booked, computed));
     let difference = difference.filter(|difference| !difference.is_zero());

@@ -400,21 +400,18 @@ where
 }
 
 fn effect(order: &Order, facts: &[Recorded]) -> Effect {
-    facts
-        .iter()
-        .find_map(|recorded| match recorded.fact {
-            Fact::JobStarted { .. } => Some(Effect::Started),
-            Fact::StopAccepted { .. } => Some(Effect::Stopped { why: decision::stop_reason(order) }),
-            _ => None,
-        })
-        .unwrap_or(Effect::Other)
+    let has = |wanted: fn(&Fact) -> bool| facts.iter().any(|recorded| wanted(&recorded.fact));
+    if has(|fact| matches!(fact, Fact::JobStarted { .. })) {
+        Effect::Started
+    } else if has(|fact| matches!(fact, Fact::StopAccepted { .. })) {
+        Effect::Stopped { why: order.stop_reason() }
+    } else {
+        Effect::Other
+    }
 }
 
 fn refused(recorded: &Recorded) -> Effect {
-    match &recorded.fact {
-        Fact::StartRefused { message, .. } => Effect::Refused(message.clone()),
-        _ => Effect::Other,
-    }
+    recorded.fact.refusal().map_or(Effect::Other, |message| Effect::Refused(message.to_owned()))
 }
 
 /// Returns the outcome of errors that every call treats alike: they are retried later.

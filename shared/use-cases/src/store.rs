@@ -176,7 +176,7 @@ impl<T: Table> Store<T> {
             }
             match page.next {
                 Some(next) if loaded < head.step => query.after = Some(next),
-                _ => break,
+                Some(_) | None => break,
             }
         }
         if loaded == head.step { Ok(state) } else { Err(missing_step(tuning, loaded.saturating_add(1))) }

@@ -82,25 +82,25 @@ impl Item {
 
     /// Returns the text of attribute `name`, or `None` if it is missing or has another type.
     pub fn text(&self, name: &str) -> Option<&str> {
-        match self.attributes.get(name) {
-            Some(Attr::S(text)) => Some(text),
-            _ => None,
+        match self.attributes.get(name)? {
+            Attr::S(text) => Some(text),
+            Attr::N(_) | Attr::B(_) | Attr::Bool(_) => None,
         }
     }
 
     /// Returns the number in attribute `name`, or `None` if it is missing or has another type.
     pub fn number(&self, name: &str) -> Option<i64> {
-        match self.attributes.get(name) {
-            Some(Attr::N(number)) => Some(*number),
-            _ => None,
+        match self.attributes.get(name)? {
+            Attr::N(number) => Some(*number),
+            Attr::S(_) | Attr::B(_) | Attr::Bool(_) => None,
         }
     }
 
     /// Returns the bytes in attribute `name`, or `None` if it is missing or has another type.
     pub fn bytes(&self, name: &str) -> Option<&[u8]> {
-        match self.attributes.get(name) {
-            Some(Attr::B(bytes)) => Some(bytes),
-            _ => None,
+        match self.attributes.get(name)? {
+            Attr::B(bytes) => Some(bytes),
+            Attr::S(_) | Attr::N(_) | Attr::Bool(_) => None,
         }
     }
 

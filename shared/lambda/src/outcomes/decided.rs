@@ -66,7 +66,24 @@ fn report_step(step: &Step, id: &str, now: i64, report: &mut Report) {
                 let message = format!("a tuning ended: {}", why.word());
                 report.log(entry(if failed { Entry::error(&message) } else { Entry::info(&message) }));
             }
-            _ => {}
+            Ruling::TrialFinished { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::ResourceRepeated { .. }
+            | Ruling::PoolClosed { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TuningEnding { .. }
+            | Ruling::Order(
+                Order::StartOrdered { .. }
+                | Order::StopOrdered { .. }
+                | Order::BillOrdered { .. }
+                | Order::LogReadOrdered { .. }
+                | Order::LookOrdered { .. }
+                | Order::PoolReadOrdered { .. }
+                | Order::PoolReleaseOrdered { .. }
+                | Order::GrantOrdered { .. }
+                | Order::ReturnOrdered { .. },
+            ) => {}
         }
     }
 }

@@ -333,6 +333,11 @@ fn end_of_wait(verdict: &Verdict) -> RunEnd {
     match verdict {
         Verdict::Shutdown => RunEnd::Suspended,
         Verdict::MaxWait => RunEnd::Ended(End::MaxWait),
-        _ => RunEnd::Ended(End::Completed),
+        Verdict::AllDone
+        | Verdict::HostFailed(..)
+        | Verdict::Stop
+        | Verdict::MaxRuntime
+        | Verdict::Interruption
+        | Verdict::Broken(_) => RunEnd::Ended(End::Completed),
     }
 }

@@ -72,12 +72,21 @@ pub(crate) fn settle(record: &mut Record, heartbeat: Option<Millis>, now: Millis
         // Every process had succeeded, and there is no real upload.
         Secondary::Uploading => record.finish(End::Completed, now),
         Secondary::Interrupted | Secondary::Starting => return Settled::Continues,
-        _ if record.spot => {
-            record.interrupt(now);
-            return Settled::Interrupted;
+        Secondary::Downloading
+        | Secondary::Training
+        | Secondary::Stopping
+        | Secondary::Completed
+        | Secondary::Failed
+        | Secondary::Stopped
+        | Secondary::MaxRuntimeExceeded
+        | Secondary::MaxWaitTimeExceeded => {
+            if record.spot {
+                record.interrupt(now);
+                return Settled::Interrupted;
+            }
+            // On-demand jobs, also after a shutdown.
+            record.finish(End::Failed(LOST.to_owned()), now);
         }
-        // On-demand jobs, also after a shutdown.
-        _ => record.finish(End::Failed(LOST.to_owned()), now),
     }
     Settled::JustEnded
 }

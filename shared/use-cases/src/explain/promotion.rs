@@ -31,7 +31,15 @@ impl Trail<'_> {
             Ruling::ResourceRepeated { job, had, from } if job.trial == self.trial => {
                 Some(NewEntry::new(Kind::ResourceRepeated, Some(*job), words::repeated(*had, *from)))
             }
-            _ => None,
+            Ruling::RungReached { .. }
+            | Ruling::ResourceRepeated { .. }
+            | Ruling::TrialJudged { .. }
+            | Ruling::PoolClosed { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TrialFinished { .. }
+            | Ruling::TuningEnding { .. }
+            | Ruling::Order(_) => None,
         }
     }
 

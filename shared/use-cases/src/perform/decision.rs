@@ -101,24 +101,25 @@ impl Decision {
 
     /// Returns the numbers in `ruling` if it made this decision.
     fn numbers(self, ruling: &Ruling) -> Option<Numbers> {
-        let of = (self.job().trial, self.rung());
-        match (self, ruling) {
-            (Self::Stopped(..), Ruling::TrialJudged { trial, rung, value, verdict, .. })
-            | (Self::Promoted(_), Ruling::TrialPromoted { trial, rung, value, verdict, .. })
-                if (*trial, *rung) == of =>
-            {
-                Some(Numbers { value: *value, verdict: *verdict })
+        let (stopped, trial, rung, value, verdict) = match ruling {
+            Ruling::TrialJudged { trial, rung, value, verdict, .. } => {
+                (true, *trial, *rung, *value, *verdict)
             }
-            _ => None,
-        }
-    }
-}
-
-/// Returns why `order` stops a job. `None` if it stops none.
-pub(super) fn stop_reason(order: &Order) -> Option<StopWhy> {
-    match order {
-        Order::StopOrdered { why, .. } => Some(*why),
-        _ => None,
+            Ruling::TrialPromoted { trial, rung, value, verdict, .. } => {
+                (false, *trial, *rung, *value, *verdict)
+            }
+            Ruling::RungReached { .. }
+            | Ruling::ResourceRepeated { .. }
+            | Ruling::PoolClosed { .. }
+            | Ruling::SettledInFull { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TrialFinished { .. }
+            | Ruling::TuningEnding { .. }
+            | Ruling::Order(_) => return None,
+        };
+        let is_ours =
+            matches!(self, Self::Stopped(..)) == stopped && (trial, rung) == (self.job().trial, self.rung());
+        is_ours.then_some(Numbers { value, verdict })
     }
 }
 
@@ -204,10 +205,9 @@ where
     async fn start_of(&self, id: &str, job: JobKey) -> Result<Option<BracketId>, StoreError> {
         let item = self.store.table.get(&stored::action_key(id, &format!("start-{job}"))).await?;
         let row = item.as_ref().map(ActionRow::read).transpose()?;
-        Ok(match row.filter(|row| row.status != ActionStatus::Cancelled).map(|row| row.order) {
-            Some(Order::StartOrdered { bracket, .. }) => Some(bracket),
-            _ => None,
-        })
+        let order = row.filter(|row| row.status != ActionStatus::Cancelled).map(|row| row.order);
+        let Some(Order::StartOrdered { bracket, .. }) = order else { return Ok(None) };
+        Ok(Some(bracket))
     }
 
     /// Returns the numbers of the ruling if it is among the last steps.

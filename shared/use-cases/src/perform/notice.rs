@@ -52,7 +52,17 @@ fn cost_alarm(loaded: &Loaded, order: &Order) -> Value {
     let (kind, percent, month) = match order {
         Order::CapReached { percent } => ("CapReached", Some(percent), None),
         Order::MonthCapReached { month, percent } => ("MonthlyCapReached", Some(percent), Some(month)),
-        _ => ("Overrun", None, None),
+        Order::OverrunSeen
+        | Order::TuningEnded { .. }
+        | Order::StartOrdered { .. }
+        | Order::StopOrdered { .. }
+        | Order::BillOrdered { .. }
+        | Order::LogReadOrdered { .. }
+        | Order::LookOrdered { .. }
+        | Order::PoolReadOrdered { .. }
+        | Order::PoolReleaseOrdered { .. }
+        | Order::GrantOrdered { .. }
+        | Order::ReturnOrdered { .. } => ("Overrun", None, None),
     };
     let ledger = &loaded.state.ledger;
     let mut detail = json!({
