@@ -7,6 +7,8 @@
 //!
 //! Validation never changes a request and reports all violations, not only the first.
 
+use serde_json::Value;
+
 use crate::request::{ErrorCode, Request, RequestError, Violation, append_sources};
 
 mod rules;
@@ -74,14 +76,23 @@ pub struct Unsupported {
     pub advice: &'static str,
 }
 
-/// Returns all rows.
+/// How a check treats unknown fields, and how its messages write paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// Rejects unknown fields. Paths are as in the request.
+    Request,
+    /// Accepts unknown fields. Member names begin in lower case, as in the messages of SageMaker.
+    Service,
+}
+
+/// Returns all rows of a request for a tuning job.
 pub fn rows() -> impl Iterator<Item = &'static Constraint> {
     [table::TUNING, table::JOB, table::RESOURCES, table::CONTROLLER].into_iter().flatten()
 }
 
 /// Checks a request against every row and rule.
 pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
-    let walked = walk::Walk::over(request.body());
+    let walked = walk::Walk::over(request.body(), rows(), Style::Request);
     let mut violations = Vec::new();
     if walked.omitted == 0 {
         let ready = RULES.iter().filter(|rule| !walked.breaks_input_of(rule.name));
@@ -91,6 +102,29 @@ pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
     all.append(&mut violations);
     append_sources(request, &mut all);
     if all.is_empty() { Ok(()) } else { Err(report(all, walked.omitted)) }
+}
+
+/// Checks a `CreateTrainingJob` request against its rows.
+pub fn check_training_job(body: &Value) -> Result<(), RequestError> {
+    check_for_service(body, tag_rows().chain(table::TRAINING_JOB))
+}
+
+/// Checks the `Tags` of a request of a training service.
+pub fn check_tags(body: &Value) -> Result<(), RequestError> {
+    check_for_service(body, tag_rows())
+}
+
+fn tag_rows() -> impl Iterator<Item = &'static Constraint> {
+    table::TUNING.iter().filter(|row| row.path.starts_with("Tags"))
+}
+
+fn check_for_service(
+    body: &Value,
+    rows: impl Iterator<Item = &'static Constraint>,
+) -> Result<(), RequestError> {
+    let walked = walk::Walk::over(body, rows, Style::Service);
+    let violations = walked.violations();
+    if violations.is_empty() { Ok(()) } else { Err(report(violations, walked.omitted)) }
 }
 
 /// Returns the error that lists `violations`. `omitted` further violations are only counted.

@@ -116,9 +116,7 @@ impl TrainingService {
         name: &str,
         request: &Value,
     ) -> Result<BTreeMap<String, String>, TrainingJobsError> {
-        let empty = serde_json::Map::new();
-        let tags = request::tags(request.as_object().unwrap_or(&empty))
-            .map_err(|Invalid(message)| ports::refused(message))?;
+        let tags = request::tags(request).map_err(|Invalid(message)| ports::refused(message))?;
         let shared = &self.inner.shared;
         let job = match self.inner.jobs.lock().await.get(name) {
             None => return Err(ports::not_found()),

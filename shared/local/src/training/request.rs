@@ -1,26 +1,16 @@
 //! Parses a `CreateTrainingJob` request, with the checks and messages of SageMaker.
 //!
-//! The JSON is untrusted. Unknown top-level fields are accepted, and the record keeps them. Does not access the disk.
+//! The JSON is untrusted. Unknown fields are accepted, and the record keeps them. Does not access the disk.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
+use wire::constraint;
+use wire::request::RequestError;
 
-const HYPERPARAMETERS_MAX: usize = 100;
-const HYPERPARAMETER_NAME_LENGTH_MAX: usize = 256;
-const HYPERPARAMETER_VALUE_LENGTH_MAX: usize = 2500;
-const ENVIRONMENT_MAX: usize = 100;
-const ENVIRONMENT_LENGTH_MAX: usize = 512;
 pub(crate) const TAGS_MAX: usize = 50;
-const CHANNELS_MAX: usize = 20;
-const NAME_LENGTH_MAX: usize = 63;
-/// `SageMaker`'s longest runtime, 28 days.
-const RUNTIME_SECONDS_MAX: u64 = 2_419_200;
 const RUNTIME_SECONDS_DEFAULT: u64 = 86_400;
-/// `SageMaker`'s longest keep-alive period, 6 hours.
-const KEEP_ALIVE_SECONDS_MAX: u64 = 21_600;
-/// The maximum number of hosts of a job. Each host is a process and its shim.
-const INSTANCES_MAX: u32 = 100;
 
 /// The message of a `ValidationException`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,41 +46,122 @@ pub(crate) struct Channel {
     pub(crate) record_wrapper: String,
 }
 
+impl From<RequestError> for Invalid {
+    fn from(error: RequestError) -> Self {
+        Self(error.message)
+    }
+}
+
+impl From<serde_json::Error> for Invalid {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// The fields of a request that the service reads. The rows of [`constraint::check_training_job`] have the bounds.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Fields {
+    training_job_name: String,
+    hyper_parameters: Option<BTreeMap<String, String>>,
+    environment: Option<BTreeMap<String, String>>,
+    algorithm_specification: AlgorithmSpecification,
+    input_data_config: Option<Vec<InputData>>,
+    resource_config: ResourceConfig,
+    enable_managed_spot_training: Option<bool>,
+    stopping_condition: Option<StoppingCondition>,
+    checkpoint_config: Option<CheckpointConfig>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct AlgorithmSpecification {
+    training_input_mode: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct InputData {
+    channel_name: String,
+    data_source: DataSource,
+    content_type: Option<String>,
+    record_wrapper_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct DataSource {
+    #[serde(rename = "S3DataSource")]
+    s3: S3DataSource,
+}
+
+#[derive(Deserialize)]
+struct S3DataSource {
+    #[serde(rename = "S3Uri")]
+    uri: String,
+    #[serde(rename = "S3DataDistributionType")]
+    distribution: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ResourceConfig {
+    instance_type: String,
+    instance_count: u32,
+    keep_alive_period_in_seconds: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct StoppingCondition {
+    max_runtime_in_seconds: Option<u64>,
+    max_wait_time_in_seconds: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct CheckpointConfig {
+    #[serde(rename = "S3Uri")]
+    uri: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Tagged {
+    tags: Option<Vec<Tag>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Tag {
+    key: String,
+    value: String,
+}
+
 impl JobRequest {
     /// Validates the request.
     pub(crate) fn parse(request: &Value) -> Result<Self, Invalid> {
-        let request =
-            request.as_object().ok_or_else(|| Invalid("the request must be an object".to_owned()))?;
-        let name = string(request, "TrainingJobName", "trainingJobName")?;
-        check_name(&name)?;
-        let algorithm = object(request, "AlgorithmSpecification", "algorithmSpecification")?;
-        string(request, "RoleArn", "roleArn")?;
-        string(
-            object(request, "OutputDataConfig", "outputDataConfig")?,
-            "S3OutputPath",
-            "outputDataConfig.s3OutputPath",
-        )?;
-        let resources = object(request, "ResourceConfig", "resourceConfig")?;
-        let spot = boolean(request, "EnableManagedSpotTraining")?;
-        let (max_runtime_seconds, max_wait_seconds) = stopping(request, spot)?;
+        constraint::check_training_job(request)?;
+        let fields = Fields::deserialize(request)?;
+        let spot = fields.enable_managed_spot_training.unwrap_or(false);
+        let (max_runtime_seconds, max_wait_seconds) =
+            stopping(&fields.stopping_condition.unwrap_or_default(), spot)?;
+        let resources = fields.resource_config;
         Ok(Self {
-            name,
-            hyperparameters: hyperparameters(request)?,
-            environment: environment(request)?,
-            tags: tags(request)?,
-            instance_type: string(resources, "InstanceType", "resourceConfig.instanceType")?,
-            instance_count: instance_count(resources)?,
+            name: fields.training_job_name,
+            hyperparameters: fields.hyper_parameters.unwrap_or_default(),
+            environment: fields.environment.unwrap_or_default(),
+            tags: unique_tags(request)?,
+            instance_type: resources.instance_type,
+            instance_count: resources.instance_count,
             spot,
-            keep_alive_seconds: keep_alive(resources, spot)?,
+            keep_alive_seconds: keep_alive(resources.keep_alive_period_in_seconds.unwrap_or(0), spot)?,
             max_runtime_seconds,
             max_wait_seconds,
-            checkpoint_uri: checkpoint_uri(request)?,
-            input_mode: algorithm
-                .get("TrainingInputMode")
-                .and_then(Value::as_str)
-                .unwrap_or("File")
-                .to_owned(),
-            channels: channels(request)?,
+            checkpoint_uri: fields.checkpoint_config.map(|config| config.uri),
+            input_mode: fields
+                .algorithm_specification
+                .training_input_mode
+                .unwrap_or_else(|| "File".to_owned()),
+            channels: channels(fields.input_data_config.unwrap_or_default())?,
         })
     }
 
@@ -100,197 +171,42 @@ impl JobRequest {
     }
 }
 
-fn constraint(value: &str, member: &str, rule: &str) -> Invalid {
-    let start: String = value.chars().take(200).collect();
+fn duplicate(value: &str, member: &str, rule: &str) -> Invalid {
     Invalid(format!(
-        "1 validation error detected: Value '{start}' at '{member}' failed to satisfy constraint: Member must {rule}"
+        "1 validation error detected: Value '{value}' at '{member}' failed to satisfy constraint: Member must {rule}"
     ))
-}
-
-fn missing(member: &str) -> Invalid {
-    Invalid(format!(
-        "1 validation error detected: Value null at '{member}' failed to satisfy constraint: Member must not be null"
-    ))
-}
-
-fn present<'a>(from: &'a Map<String, Value>, field: &str) -> Option<&'a Value> {
-    from.get(field).filter(|value| !value.is_null())
-}
-
-fn string(from: &Map<String, Value>, field: &str, member: &str) -> Result<String, Invalid> {
-    let value = present(from, field).ok_or_else(|| missing(member))?;
-    let text = value.as_str().ok_or_else(|| constraint(&value.to_string(), member, "be a string"))?;
-    if text.is_empty() {
-        return Err(constraint(text, member, "have length greater than or equal to 1"));
-    }
-    Ok(text.to_owned())
-}
-
-fn object<'a>(
-    from: &'a Map<String, Value>,
-    field: &str,
-    member: &str,
-) -> Result<&'a Map<String, Value>, Invalid> {
-    let value = present(from, field).ok_or_else(|| missing(member))?;
-    value.as_object().ok_or_else(|| constraint(&value.to_string(), member, "be an object"))
-}
-
-fn list<'a>(from: &'a Map<String, Value>, field: &str, member: &str) -> Result<&'a [Value], Invalid> {
-    match present(from, field) {
-        None => Ok(&[]),
-        Some(Value::Array(items)) => Ok(items),
-        Some(other) => Err(constraint(&other.to_string(), member, "be a list")),
-    }
-}
-
-fn boolean(from: &Map<String, Value>, field: &str) -> Result<bool, Invalid> {
-    match present(from, field) {
-        None => Ok(false),
-        Some(Value::Bool(value)) => Ok(*value),
-        Some(other) => Err(constraint(&other.to_string(), field, "be a boolean")),
-    }
-}
-
-fn whole(
-    from: &Map<String, Value>,
-    field: &str,
-    member: &str,
-    (low, high): (u64, u64),
-) -> Result<Option<u64>, Invalid> {
-    let Some(value) = present(from, field) else { return Ok(None) };
-    let text = value.to_string();
-    match value.as_u64() {
-        Some(number) if number >= low && number <= high => Ok(Some(number)),
-        Some(number) if number > high => {
-            Err(constraint(&text, member, &format!("have value less than or equal to {high}")))
-        }
-        _ => Err(constraint(&text, member, &format!("have value greater than or equal to {low}"))),
-    }
-}
-
-fn check_name(name: &str) -> Result<(), Invalid> {
-    const PATTERN: &str = "[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}";
-    let bytes = name.as_bytes();
-    let hyphenated = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
-        && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
-        && bytes.last().is_some_and(u8::is_ascii_alphanumeric);
-    if bytes.len() > NAME_LENGTH_MAX {
-        return Err(constraint(name, "trainingJobName", "have length less than or equal to 63"));
-    }
-    if !hyphenated {
-        let rule = format!("satisfy regular expression pattern: {PATTERN}");
-        return Err(constraint(name, "trainingJobName", &rule));
-    }
-    Ok(())
-}
-
-fn strings(
-    from: &Map<String, Value>,
-    field: &str,
-    member: &str,
-    (entries, key, value): (usize, usize, usize),
-) -> Result<BTreeMap<String, String>, Invalid> {
-    if present(from, field).is_none() {
-        return Ok(BTreeMap::new());
-    }
-    let map = object(from, field, member)?;
-    if map.len() > entries {
-        let rule = format!("have length less than or equal to {entries}");
-        return Err(constraint(&format!("{} entries", map.len()), member, &rule));
-    }
-    map.iter()
-        .map(|(name, content)| {
-            let path = format!("{member}.{name}");
-            let content =
-                content.as_str().ok_or_else(|| constraint(&content.to_string(), &path, "be a string"))?;
-            if name.chars().count() > key {
-                return Err(constraint(name, member, &format!("have keys of length at most {key}")));
-            }
-            if content.chars().count() > value {
-                let rule = format!("have length less than or equal to {value}");
-                return Err(constraint(content, &path, &rule));
-            }
-            Ok((name.clone(), content.to_owned()))
-        })
-        .collect()
-}
-
-fn hyperparameters(request: &Map<String, Value>) -> Result<BTreeMap<String, String>, Invalid> {
-    let limits = (HYPERPARAMETERS_MAX, HYPERPARAMETER_NAME_LENGTH_MAX, HYPERPARAMETER_VALUE_LENGTH_MAX);
-    strings(request, "HyperParameters", "hyperParameters", limits)
-}
-
-fn environment(request: &Map<String, Value>) -> Result<BTreeMap<String, String>, Invalid> {
-    let limits = (ENVIRONMENT_MAX, ENVIRONMENT_LENGTH_MAX, ENVIRONMENT_LENGTH_MAX);
-    let found = strings(request, "Environment", "environment", limits)?;
-    for (name, value) in &found {
-        let good = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-            && name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
-        if !good {
-            let rule = "satisfy regular expression pattern: [a-zA-Z_][a-zA-Z0-9_]*";
-            return Err(constraint(name, "environment", rule));
-        }
-        if value.contains('\0') {
-            return Err(constraint(name, "environment", "not contain a NUL character"));
-        }
-    }
-    Ok(found)
 }
 
 /// Parses the `Tags` of a request.
-pub(crate) fn tags(request: &Map<String, Value>) -> Result<BTreeMap<String, String>, Invalid> {
-    let listed = list(request, "Tags", "tags")?;
-    if listed.len() > TAGS_MAX {
-        let rule = "have length less than or equal to 50";
-        return Err(constraint(&format!("{} tags", listed.len()), "tags", rule));
-    }
+pub(crate) fn tags(request: &Value) -> Result<BTreeMap<String, String>, Invalid> {
+    constraint::check_tags(request)?;
+    unique_tags(request)
+}
+
+fn unique_tags(request: &Value) -> Result<BTreeMap<String, String>, Invalid> {
     let mut found = BTreeMap::new();
-    for tag in listed {
-        let text = |field: &str| tag.get(field).and_then(Value::as_str);
-        let (Some(key), Some(value)) = (text("Key"), text("Value")) else {
-            return Err(constraint(&tag.to_string(), "tags", "have a Key and a Value"));
-        };
-        if key.is_empty() || key.chars().count() > 128 || value.chars().count() > 256 {
-            return Err(constraint(key, "tags", "have keys of length 1 to 128 and values of at most 256"));
+    for Tag { key, value } in Tagged::deserialize(request)?.tags.unwrap_or_default() {
+        if found.contains_key(&key) {
+            return Err(duplicate(&key, "tags", "have each key once"));
         }
-        if found.insert(key.to_owned(), value.to_owned()).is_some() {
-            return Err(constraint(key, "tags", "have each key once"));
-        }
+        found.insert(key, value);
     }
     Ok(found)
 }
 
-fn instance_count(resources: &Map<String, Value>) -> Result<u32, Invalid> {
-    let member = "resourceConfig.instanceCount";
-    let limits = (1, u64::from(INSTANCES_MAX));
-    let count = whole(resources, "InstanceCount", member, limits)?.ok_or_else(|| missing(member))?;
-    u32::try_from(count).map_err(|_| missing(member))
-}
-
-fn keep_alive(resources: &Map<String, Value>, spot: bool) -> Result<u64, Invalid> {
-    let member = "resourceConfig.keepAlivePeriodInSeconds";
-    let seconds = whole(resources, "KeepAlivePeriodInSeconds", member, (0, KEEP_ALIVE_SECONDS_MAX))?;
-    match seconds.unwrap_or(0) {
-        seconds if seconds > 0 && spot => Err(Invalid(
+fn keep_alive(seconds: u64, spot: bool) -> Result<u64, Invalid> {
+    if seconds > 0 && spot {
+        return Err(Invalid(
             "Invalid KeepAlivePeriodInSeconds. It is not supported when EnableManagedSpotTraining is set to true"
                 .to_owned(),
-        )),
-        seconds => Ok(seconds),
+        ));
     }
+    Ok(seconds)
 }
 
-fn stopping(request: &Map<String, Value>, spot: bool) -> Result<(u64, Option<u64>), Invalid> {
-    let none = Map::new();
-    let condition = match present(request, "StoppingCondition") {
-        None => &none,
-        Some(_) => object(request, "StoppingCondition", "stoppingCondition")?,
-    };
-    let bounds = (1, RUNTIME_SECONDS_MAX);
-    let runtime = whole(condition, "MaxRuntimeInSeconds", "stoppingCondition.maxRuntimeInSeconds", bounds)?
-        .unwrap_or(RUNTIME_SECONDS_DEFAULT);
-    let wait =
-        whole(condition, "MaxWaitTimeInSeconds", "stoppingCondition.maxWaitTimeInSeconds", (1, u64::MAX))?;
-    match (spot, wait) {
+fn stopping(condition: &StoppingCondition, spot: bool) -> Result<(u64, Option<u64>), Invalid> {
+    let runtime = condition.max_runtime_in_seconds.unwrap_or(RUNTIME_SECONDS_DEFAULT);
+    match (spot, condition.max_wait_time_in_seconds) {
         (false, Some(_)) => Err(Invalid(
             "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
                 .to_owned(),
@@ -306,55 +222,20 @@ fn stopping(request: &Map<String, Value>, spot: bool) -> Result<(u64, Option<u64
     }
 }
 
-fn checkpoint_uri(request: &Map<String, Value>) -> Result<Option<String>, Invalid> {
-    if present(request, "CheckpointConfig").is_none() {
-        return Ok(None);
-    }
-    let config = object(request, "CheckpointConfig", "checkpointConfig")?;
-    string(config, "S3Uri", "checkpointConfig.s3Uri").map(Some)
-}
-
-fn channels(request: &Map<String, Value>) -> Result<Vec<Channel>, Invalid> {
-    let listed = list(request, "InputDataConfig", "inputDataConfig")?;
-    if listed.len() > CHANNELS_MAX {
-        let rule = "have length less than or equal to 20";
-        return Err(constraint(&format!("{} channels", listed.len()), "inputDataConfig", rule));
-    }
+fn channels(listed: Vec<InputData>) -> Result<Vec<Channel>, Invalid> {
     let mut found: Vec<Channel> = Vec::new();
-    for (index, entry) in listed.iter().enumerate() {
-        let channel = channel(entry, &format!("inputDataConfig.{}.member", index.saturating_add(1)))?;
-        if found.iter().any(|other| other.name == channel.name) {
-            return Err(constraint(&channel.name, "inputDataConfig", "have each channel name once"));
+    for entry in listed {
+        if found.iter().any(|other| other.name == entry.channel_name) {
+            return Err(duplicate(&entry.channel_name, "inputDataConfig", "have each channel name once"));
         }
-        found.push(channel);
+        let source = entry.data_source.s3;
+        found.push(Channel {
+            name: entry.channel_name,
+            uri: source.uri,
+            sharded: source.distribution.as_deref() == Some("ShardedByS3Key"),
+            content_type: entry.content_type,
+            record_wrapper: entry.record_wrapper_type.unwrap_or_else(|| "None".to_owned()),
+        });
     }
     Ok(found)
-}
-
-fn channel(entry: &Value, member: &str) -> Result<Channel, Invalid> {
-    let entry = entry.as_object().ok_or_else(|| constraint(&entry.to_string(), member, "be an object"))?;
-    let name = string(entry, "ChannelName", &format!("{member}.channelName"))?;
-    let good = name.len() <= 64
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
-        && name.bytes().any(|byte| byte != b'.');
-    if !good {
-        let rule = "satisfy regular expression pattern: [A-Za-z0-9\\.\\-_]+";
-        return Err(constraint(&name, &format!("{member}.channelName"), rule));
-    }
-    let source = object(entry, "DataSource", &format!("{member}.dataSource"))?;
-    let source = object(source, "S3DataSource", &format!("{member}.dataSource.s3DataSource"))?;
-    let text = |field: &str| entry.get(field).and_then(Value::as_str).map(ToOwned::to_owned);
-    let distribution =
-        source.get("S3DataDistributionType").and_then(Value::as_str).unwrap_or("FullyReplicated");
-    if !matches!(distribution, "FullyReplicated" | "ShardedByS3Key") {
-        let rule = "satisfy enum value set: [FullyReplicated, ShardedByS3Key]";
-        return Err(constraint(distribution, &format!("{member}.dataSource.s3DataSource"), rule));
-    }
-    Ok(Channel {
-        name,
-        uri: string(source, "S3Uri", &format!("{member}.dataSource.s3DataSource.s3Uri"))?,
-        sharded: distribution == "ShardedByS3Key",
-        content_type: text("ContentType"),
-        record_wrapper: text("RecordWrapperType").unwrap_or_else(|| "None".to_owned()),
-    })
 }

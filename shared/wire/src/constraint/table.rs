@@ -3,11 +3,13 @@
 mod controller;
 mod job;
 mod resources;
+mod training_job;
 mod tuning;
 
 pub(super) use controller::CONTROLLER;
 pub(super) use job::JOB;
 pub(super) use resources::RESOURCES;
+pub(super) use training_job::TRAINING_JOB;
 pub(super) use tuning::TUNING;
 
 /// Pattern of the name of a tuning job or of a definition. The rows bound the length.

@@ -23,11 +23,20 @@ fn reported(body: &Value) -> Vec<String> {
 
 #[test]
 fn rows_are_well_formed() {
-    let paths: BTreeSet<&str> = rows().map(|row| row.path).collect();
-    assert_eq!(paths.len(), rows().count(), "a path has two rows");
     let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
     assert_eq!(names.len(), RULES.len(), "two rules have the same name");
-    for row in rows() {
+    check_rows(&rows().collect::<Vec<_>>(), &names);
+    check_rows(&tag_rows().chain(table::TRAINING_JOB).collect::<Vec<_>>(), &names);
+    for rule in RULES {
+        assert!(rows().any(|row| row.rules.contains(&rule.name)), "no row has rule {}", rule.name);
+        assert!(!rule.about.is_empty());
+    }
+}
+
+fn check_rows(rows: &[&Constraint], names: &BTreeSet<&str>) {
+    let paths: BTreeSet<&str> = rows.iter().map(|row| row.path).collect();
+    assert_eq!(paths.len(), rows.len(), "a path has two rows");
+    for row in rows {
         let parent = row.parent();
         assert!(parent.is_empty() || paths.contains(parent), "{}: its parent has no row", row.path);
         assert!(row.like.is_none_or(|like| paths.contains(like)), "{}", row.path);
@@ -40,10 +49,34 @@ fn rows_are_well_formed() {
             Regex::new(&format!("^(?:{pattern})$")).unwrap();
         }
     }
-    for rule in RULES {
-        assert!(rows().any(|row| row.rules.contains(&rule.name)), "no row has rule {}", rule.name);
-        assert!(!rule.about.is_empty());
-    }
+}
+
+#[test]
+fn a_training_job_is_checked_with_names_in_lower_case_and_may_have_unknown_fields() {
+    let mut body = json!({
+        "TrainingJobName": "job",
+        "AlgorithmSpecification": {"TrainingImage": "x"},
+        "RoleArn": "role",
+        "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"},
+        "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large"},
+        "InputDataConfig": [{"ChannelName": "train", "DataSource": {"S3DataSource": {"S3Uri": "s3://b/x"}}}],
+    });
+    assert_eq!(check_training_job(&body), Ok(()));
+    body["InputDataConfig"][0]["ChannelName"] = json!("..");
+    body["ResourceConfig"]["InstanceCount"] = json!(101);
+    body["Environment"] = json!({"A-B": "1"});
+    body["Tags"] = json!([{"Key": "k"}]);
+    let error = check_training_job(&body).unwrap_err();
+    let mut paths: Vec<&str> = error.violations.iter().map(|violation| violation.path.as_str()).collect();
+    paths.sort_unstable();
+    let expected = [
+        "environment.A-B",
+        "inputDataConfig[0].channelName",
+        "resourceConfig.instanceCount",
+        "tags[0].value",
+    ];
+    assert_eq!(paths, expected, "{error}");
+    assert!(error.message.starts_with("4 validation errors detected: "), "{error}");
 }
 
 #[test]

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::{Constraint, Kind, MAX_VIOLATIONS, rows};
+use super::{Constraint, Kind, MAX_VIOLATIONS, Style, rows};
 use crate::request::{Violation, shortened};
 
 /// The state of a walk over a request, and the violations found so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Walk {
+    style: Style,
     children: BTreeMap<&'static str, Vec<&'static Constraint>>,
     patterns: BTreeMap<&'static str, Regex>,
     found: Vec<Found>,
@@ -29,10 +30,15 @@ struct Found {
 }
 
 impl Walk {
-    /// Checks a whole request.
-    pub(super) fn over(body: &Value) -> Self {
-        let mut walk = Self::default();
-        for row in rows() {
+    /// Checks a whole request against `rows`.
+    pub(super) fn over(
+        body: &Value,
+        rows: impl IntoIterator<Item = &'static Constraint>,
+        style: Style,
+    ) -> Self {
+        let (children, patterns) = (BTreeMap::new(), BTreeMap::new());
+        let mut walk = Self { style, children, patterns, found: Vec::new(), omitted: 0 };
+        for row in rows {
             walk.children.entry(row.parent()).or_default().push(row);
         }
         match body {
@@ -79,11 +85,12 @@ impl Walk {
     fn members(&mut self, parent: &str, path: &str, members: &Map<String, Value>) {
         let rows = self.children(parent);
         for (name, value) in members {
-            let inner = join(path, &shortened(name));
+            let inner = join(path, &self.member(&shortened(name)));
             match rows.iter().find(|row| last(row.path) == name) {
                 // Null counts as absent.
                 Some(row) if !value.is_null() => self.value(row, &inner, value),
                 Some(_) => {}
+                None if self.style == Style::Service => {}
                 None => {
                     let known: Vec<&str> = rows.iter().map(|row| last(row.path)).collect();
                     let message = format!("Unknown field '{inner}': expected one of {}", known.join(", "));
@@ -93,8 +100,18 @@ impl Walk {
         }
         for row in rows.iter().filter(|row| row.required) {
             if members.get(last(row.path)).is_none_or(Value::is_null) {
-                self.fail(row, &join(path, last(row.path)), &Value::Null, "not be null: it is required");
+                let inner = join(path, &self.member(last(row.path)));
+                self.fail(row, &inner, &Value::Null, "not be null: it is required");
             }
+        }
+    }
+
+    /// Returns the name of a member as messages show it.
+    fn member(&self, name: &str) -> String {
+        let mut letters = name.chars();
+        match (self.style, letters.next()) {
+            (Style::Service, Some(first)) => first.to_lowercase().chain(letters).collect(),
+            (Style::Service, None) | (Style::Request, _) => name.to_owned(),
         }
     }
 
