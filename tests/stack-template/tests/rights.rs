@@ -41,22 +41,6 @@ fn actions(op: Op) -> &'static [&'static str] {
     }
 }
 
-const ALL_OPS: [Op; 13] = [
-    Op::Get,
-    Op::Query,
-    Op::Write,
-    Op::Transact,
-    Op::Create,
-    Op::Stop,
-    Op::Release,
-    Op::Describe,
-    Op::Tags,
-    Op::List,
-    Op::ReadLog,
-    Op::Publish,
-    Op::Price,
-];
-
 /// Returns the actions of Lambda itself with a function's role, from the function's triggers in the template.
 fn of_lambda(template: &Template, function: &str) -> BTreeSet<String> {
     let mut actions = vec!["logs:CreateLogStream", "logs:PutLogEvents"];
@@ -226,7 +210,11 @@ fn the_aws_clients_make_exactly_the_known_calls() {
     let made: BTreeMap<&str, BTreeSet<String>> =
         clients.keys().map(|package| (package.as_str(), called(&root().join(package).join("src")))).collect();
     let of = |services: &[&str]| -> BTreeSet<String> {
-        let all = ALL_OPS.iter().flat_map(|op| actions(*op)).map(|action| action.split_once(':').unwrap());
+        let all = FUNCTIONS
+            .into_iter()
+            .flat_map(calls)
+            .flat_map(|op| actions(*op))
+            .map(|action| action.split_once(':').unwrap());
         // CreateTrainingJob needs this permission, but it is no call.
         let calls = all.filter(|(service, call)| services.contains(service) && *call != "AddTags");
         calls.map(|(_, call)| call.to_owned()).collect()

@@ -109,15 +109,14 @@ impl Drop for Outcome {
     }
 }
 
-/// Starts a server whose `/slow` waits for `proceed`, and returns the progress of these requests. `/b` answers at once.
-async fn start_slow(
-    limits: Limits,
-    proceed: &Arc<Notify>,
-) -> (Running, mpsc::UnboundedReceiver<&'static str>) {
-    let (report, progress) = mpsc::unbounded_channel();
-    let proceed = Arc::clone(proceed);
+/// Starts a server with a request for `/slow` whose client has hung up. Returns also the progress of the request, and
+/// the signal that it waits for. `/b` answers at once.
+async fn start_abandoned(limits: Limits) -> (Running, mpsc::UnboundedReceiver<&'static str>, Arc<Notify>) {
+    let (report, mut progress) = mpsc::unbounded_channel();
+    let proceed = Arc::new(Notify::new());
+    let signal = Arc::clone(&proceed);
     let slow = move || {
-        let (report, proceed) = (report.clone(), Arc::clone(&proceed));
+        let (report, proceed) = (report.clone(), Arc::clone(&signal));
         async move {
             let mut outcome = Outcome(report.clone(), "dropped");
             let _ = report.send("started");
@@ -127,20 +126,20 @@ async fn start_slow(
         }
     };
     let router = Router::new().route("/slow", get(slow)).route("/b", get("answered"));
-    (start_with(limits, router).await, progress)
+    let server = start_with(limits, router).await;
+    let mut client = Plain::connect(server.address).unwrap();
+    client.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    assert_eq!(progress.recv().await, Some("started"));
+    drop(client);
+    (server, progress, proceed)
 }
 
-const SLOW: &[u8] = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
 const B: &str = "GET /b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn regression_a_request_is_performed_after_its_client_hangs_up() {
-    let proceed = Arc::new(Notify::new());
-    let (server, mut progress) = start_slow(Limits { connections: 1, ..Limits::default() }, &proceed).await;
-    let mut client = Plain::connect(server.address).unwrap();
-    client.write_all(SLOW).unwrap();
-    assert_eq!(progress.recv().await, Some("started"));
-    drop(client);
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let (server, mut progress, proceed) = start_abandoned(limits).await;
     // Only one connection is allowed, so the first one is closed.
     assert!(exchange(server.address, B).await.ends_with("answered"));
     proceed.notify_one();
@@ -149,12 +148,8 @@ async fn regression_a_request_is_performed_after_its_client_hangs_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_waits_for_requests_whose_clients_hung_up() {
-    let proceed = Arc::new(Notify::new());
-    let (server, mut progress) = start_slow(Limits { connections: 1, ..Limits::default() }, &proceed).await;
-    let mut client = Plain::connect(server.address).unwrap();
-    client.write_all(SLOW).unwrap();
-    assert_eq!(progress.recv().await, Some("started"));
-    drop(client);
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let (server, mut progress, proceed) = start_abandoned(limits).await;
     assert!(exchange(server.address, B).await.ends_with("answered"));
     server.end.send(()).unwrap();
     sleep(Duration::from_millis(50)).await;
@@ -166,12 +161,8 @@ async fn a_shutdown_waits_for_requests_whose_clients_hung_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_whose_clients_hung_up_count_against_the_limit() {
-    let proceed = Arc::new(Notify::new());
-    let (server, mut progress) = start_slow(Limits { requests: 1, ..Limits::default() }, &proceed).await;
-    let mut client = Plain::connect(server.address).unwrap();
-    client.write_all(SLOW).unwrap();
-    assert_eq!(progress.recv().await, Some("started"));
-    drop(client);
+    let limits = Limits { requests: 1, ..Limits::default() };
+    let (server, _progress, proceed) = start_abandoned(limits).await;
     let waiting = tokio::spawn(exchange(server.address, B));
     sleep(Duration::from_millis(50)).await;
     assert!(!waiting.is_finished());

@@ -208,15 +208,21 @@ fn the_search_does_not_continue_after_the_refit_although_money_is_left() {
     assert_eq!(rulings.last(), Some(&Ruling::Order(Order::TuningEnded { why: EndReason::CostCap })));
 }
 
-/// Found by the simulator: the refit was ordered and then stopped at once, because the tuning was ending.
-#[test]
-fn a_refit_after_the_month_cap_is_used_up_is_not_stopped() {
+/// Returns a tuning that ends because the month's cap has no money left, while its last job stops.
+fn ending_at_the_cap() -> Run {
     let mut run = Run::new(&refit(granting(jobs(100, 1))));
     run.take(&[submitted()]);
     run.take(&[granted(1, 1, 2)]);
     run.take(&[logged(10, job(0), 3, 0.75)]);
     run.state.status = tuning::state::Status::Ending(EndReason::CostCap);
     run.state.trials.get_mut(&TrialId(0)).unwrap().stop_why = Some(StopWhy::TuningEnding);
+    run
+}
+
+/// Found by the simulator: the refit was ordered and then stopped at once, because the tuning was ending.
+#[test]
+fn a_refit_after_the_month_cap_is_used_up_is_not_stopped() {
+    let mut run = ending_at_the_cap();
     let rulings = run.take(&[described(20, job(0), Stopped, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert!(text.contains(&"start 1-0-1 to 3 as refit".to_owned()), "{text:?}");
@@ -226,15 +232,6 @@ fn a_refit_after_the_month_cap_is_used_up_is_not_stopped() {
 /// A stop request was ignored after a search that ended because the month's cap had no money left.
 #[test]
 fn regression_a_stop_also_cancels_the_refit_of_a_search_that_ended_at_the_cap() {
-    let ending_at_the_cap = || {
-        let mut run = Run::new(&refit(granting(jobs(100, 1))));
-        run.take(&[submitted()]);
-        run.take(&[granted(1, 1, 2)]);
-        run.take(&[logged(10, job(0), 3, 0.75)]);
-        run.state.status = tuning::state::Status::Ending(EndReason::CostCap);
-        run.state.trials.get_mut(&TrialId(0)).unwrap().stop_why = Some(StopWhy::TuningEnding);
-        run
-    };
     // Before the refit is ordered, it never starts.
     let mut run = ending_at_the_cap();
     run.take(&[stop_requested(15)]);

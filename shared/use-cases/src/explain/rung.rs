@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use tuning::definition::Definition;
 use tuning::ids::{BracketId, CohortId, Place, TrialId};
 use tuning::ruling::{Ruling, Verdict};
-use tuning::state::{State, Trial};
+use tuning::state::{Arrival, State, Trial};
 use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar};
 
 use super::words;
@@ -27,12 +27,6 @@ pub(super) fn comparison(
     let place = Place { cohort: CohortId { bracket: *bracket, round: 0 }, rung: *rung };
     let mut stored = state.rung(place)?.clone();
     stored.arrive(definition.direction(), (*trial, *value));
-    let arrivals = (1..).zip(&stored.arrivals).map(|(rank, (trial, value))| ArrivalView {
-        rank,
-        trial: *trial,
-        value: *value,
-        went_on: went_on.contains(trial),
-    });
     Some(Comparison {
         bracket: *bracket,
         rung: *rung,
@@ -45,7 +39,7 @@ pub(super) fn comparison(
         allowed: verdict.allowed,
         went_on: verdict.continues,
         rule: words::rule(*verdict, value.is_some()),
-        arrivals: arrivals.collect(),
+        arrivals: arrivals(&stored.arrivals, went_on),
         cost,
     })
 }
@@ -73,12 +67,6 @@ pub(super) fn waiting(
     let level = definition.level(trial.bracket, rung);
     let epoch =
         trial.curve.range(level..).next().or(trial.curve.last_key_value()).map_or(0, |(epoch, _)| *epoch);
-    let arrivals = (1..).zip(&stored.arrivals).map(|(rank, (trial, value))| ArrivalView {
-        rank,
-        trial: *trial,
-        value: *value,
-        went_on: went_on.contains(trial),
-    });
     Some(Comparison {
         bracket: trial.bracket,
         rung,
@@ -91,9 +79,19 @@ pub(super) fn waiting(
         allowed,
         went_on: goes_on,
         rule: words::promotion_rule(verdict),
-        arrivals: arrivals.collect(),
+        arrivals: arrivals(&stored.arrivals, went_on),
         cost,
     })
+}
+
+fn arrivals(arrivals: &[Arrival], went_on: &BTreeSet<TrialId>) -> Vec<ArrivalView> {
+    let view = |(rank, (trial, value)): (u32, &Arrival)| ArrivalView {
+        rank,
+        trial: *trial,
+        value: *value,
+        went_on: went_on.contains(trial),
+    };
+    (1..).zip(arrivals).map(view).collect()
 }
 
 fn compared(epoch: u32, level: u32) -> Compared {
