@@ -70,19 +70,19 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         Ruling::ResourceRepeated { job, had, from } => {
             format!("trial {}: {}", job.trial, words::repeated(*had, *from))
         }
-        Ruling::Order(Order::StartOrdered { .. }) => started(definition, ruling)?,
+        Ruling::Order(Order::Start { .. }) => started(definition, ruling)?,
         Ruling::Order(
             // The comparison at the rung has its own line.
-            Order::StopOrdered { why: StopWhy::Rung { .. }, .. }
-            | Order::BillOrdered { .. }
-            | Order::LogReadOrdered { .. }
-            | Order::LookOrdered { .. }
-            | Order::PoolReadOrdered { .. }
-            | Order::PoolReleaseOrdered { .. }
-            | Order::GrantOrdered { .. }
-            | Order::ReturnOrdered { .. },
+            Order::Stop { why: StopWhy::Rung { .. }, .. }
+            | Order::ReadBill { .. }
+            | Order::ReadLog { .. }
+            | Order::Look { .. }
+            | Order::ReadPool { .. }
+            | Order::ReleasePool { .. }
+            | Order::RequestGrant { .. }
+            | Order::ReturnGrant { .. },
         ) => return None,
-        Ruling::Order(Order::StopOrdered { job, why }) => {
+        Ruling::Order(Order::Stop { job, why }) => {
             format!("trial {}: {}", job.trial, words::stop(*why))
         }
         Ruling::Order(Order::CapReached { percent }) => words::cap_reached(*percent),
@@ -115,8 +115,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
 }
 
 fn started(definition: &Definition, ruling: &Ruling) -> Option<String> {
-    let Ruling::Order(Order::StartOrdered { job, bracket, configuration, reservation, launch, .. }) = ruling
-    else {
+    let Ruling::Order(Order::Start { job, bracket, configuration, reservation, launch, .. }) = ruling else {
         return None;
     };
     let what = match (launch.resource, job.attempt) {

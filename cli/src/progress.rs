@@ -95,11 +95,11 @@ impl Drop for Progress {
 fn is_seen_in_bars(what: &What) -> bool {
     match what {
         // A promotion has its own line.
-        What::Ruled(Ruling::Order(Order::StartOrdered { job, launch, .. }), _) => {
+        What::Ruled(Ruling::Order(Order::Start { job, launch, .. }), _) => {
             job.attempt == 1 || launch.resource.is_some()
         }
         What::Ruled(Ruling::TrialJudged { verdict, .. }, _) => verdict.continues,
-        What::Ruled(Ruling::Order(Order::StopOrdered { .. }) | Ruling::RungReached { .. }, _) => true,
+        What::Ruled(Ruling::Order(Order::Stop { .. }) | Ruling::RungReached { .. }, _) => true,
         What::Ruled(..)
         | What::Improved(_)
         | What::Interrupted(_)

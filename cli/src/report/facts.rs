@@ -87,19 +87,19 @@ fn trial(what: &What) -> Option<TrialId> {
             | Ruling::PoolClosed { job, .. }
             | Ruling::AttemptAwaited { job, .. }
             | Ruling::Order(
-                Order::StartOrdered { job, .. }
-                | Order::StopOrdered { job, .. }
-                | Order::BillOrdered { job }
-                | Order::LogReadOrdered { job, .. }
-                | Order::LookOrdered { job, .. }
-                | Order::PoolReadOrdered { job, .. }
-                | Order::PoolReleaseOrdered { job },
+                Order::Start { job, .. }
+                | Order::Stop { job, .. }
+                | Order::ReadBill { job }
+                | Order::ReadLog { job, .. }
+                | Order::Look { job, .. }
+                | Order::ReadPool { job, .. }
+                | Order::ReleasePool { job },
             ) => Some(job.trial),
             Ruling::TuningEnding { .. }
             | Ruling::Order(
                 Order::OverrunSeen
-                | Order::GrantOrdered { .. }
-                | Order::ReturnOrdered { .. }
+                | Order::RequestGrant { .. }
+                | Order::ReturnGrant { .. }
                 | Order::CapReached { .. }
                 | Order::MonthCapReached { .. }
                 | Order::TuningEnded { .. },

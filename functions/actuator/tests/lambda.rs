@@ -125,7 +125,7 @@ async fn a_bill_is_read_after_the_log_and_a_notice_is_published() {
     let service = Service::start(account);
     let (stage, id, _) = ordered(&service).await;
     let job = parse_job_key("0-0-1").unwrap();
-    for order in [Order::BillOrdered { job }, Order::CapReached { percent: 50 }] {
+    for order in [Order::ReadBill { job }, Order::CapReached { percent: 50 }] {
         let row = ActionRow::pending(order).row(&id);
         stage.table.table().write(Write::Put(row, Condition::NotExists)).await.unwrap();
     }
@@ -152,7 +152,7 @@ async fn a_trial_stopped_at_a_rung_is_published() {
         });
         let (stage, id, _) = ordered(&service).await;
         let job = parse_job_key("0-0-1").unwrap();
-        let order = Order::StopOrdered { job, why: StopWhy::Rung { rung: tuning::ids::RungId(0) } };
+        let order = Order::Stop { job, why: StopWhy::Rung { rung: tuning::ids::RungId(0) } };
         let row = ActionRow::pending(order).row(&id);
         stage.table.table().write(Write::Put(row, Condition::NotExists)).await.unwrap();
         let records = stage.stream().await;

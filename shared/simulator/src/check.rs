@@ -304,7 +304,7 @@ impl Checker {
             self.books.get_mut(id).ok_or_else(|| format!("a step of the unknown tuning {id} was written"))?;
         self.steps += 1;
         for ruling in &step.rulings {
-            if let Ruling::Order(Order::StopOrdered { job, .. }) = ruling {
+            if let Ruling::Order(Order::Stop { job, .. }) = ruling {
                 self.stops_ordered.push((id.to_owned(), *job));
             }
             *self.rulings.entry(rules::name(ruling)).or_default() += 1;

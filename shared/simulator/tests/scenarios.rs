@@ -60,7 +60,7 @@ fn without_faults_every_tuning_completes() {
 #[test]
 fn each_decision_on_a_trial_is_published_once() {
     for (rungs, word, rule) in [
-        (Rungs::Stop, "Stopped", "StopOrdered Rung"),
+        (Rungs::Stop, "Stopped", "Stop Rung"),
         (Rungs::Asynchronous, "Promoted", "TrialPromoted"),
         (Rungs::Synchronous, "Promoted", "TrialPromoted"),
     ] {
@@ -81,7 +81,7 @@ fn the_stopping_status_of_a_tuning_is_published_once() {
     case.stop_at = Some(10 * MINUTE);
     let history = Run { seed: 1, plan: Plan::calm(), cases: vec![case], trace: false }.history();
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
-    assert!(history.rulings["StopOrdered TuningEnding"] > 1, "{:?}", history.rulings);
+    assert!(history.rulings["Stop TuningEnding"] > 1, "{:?}", history.rulings);
     assert_eq!(history.decisions_published.get("Stopping"), Some(&1));
 }
 
@@ -189,7 +189,7 @@ fn a_quota_that_is_never_raised_ends_the_tuning_and_costs_few_calls() {
     let [(_, why)] = history.ended.as_slice() else { panic!("{:?}", history.ended) };
     assert!(why.starts_with("Failed: a quota") && why.contains("ResourceLimitExceeded"), "{why}");
     assert!((24 * HOUR..40 * HOUR).contains(&history.virtual_ms), "{} ms", history.virtual_ms);
-    assert_eq!((history.rulings["StopOrdered Quota"], history.rulings["AttemptAwaited Quota"]), (5, 5));
+    assert_eq!((history.rulings["Stop Quota"], history.rulings["AttemptAwaited Quota"]), (5, 5));
     // Six jobs retry for ten minutes, then one job every five minutes. Six jobs all the time would make 1,700 creates.
     let creates = hits(&[history], Kind::AccountQuota);
     assert!((200..400).contains(&creates), "{creates}");

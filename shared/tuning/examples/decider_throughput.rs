@@ -80,16 +80,16 @@ impl Service {
 
     fn perform(&mut self, ruling: &Ruling) {
         match ruling {
-            Ruling::Order(Order::StartOrdered { job, .. }) => {
+            Ruling::Order(Order::Start { job, .. }) => {
                 self.put(Fact::JobStarted { job: *job });
                 self.phase(*job, JobPhase::Training);
                 self.running.push_back((*job, 1));
             }
-            Ruling::Order(Order::StopOrdered { job, .. }) => {
+            Ruling::Order(Order::Stop { job, .. }) => {
                 self.running.retain(|(other, _)| other != job);
                 self.phase(*job, JobPhase::Ended(JobEnd::Stopped));
             }
-            Ruling::Order(Order::BillOrdered { job }) => self.put(Fact::JobDescribed {
+            Ruling::Order(Order::ReadBill { job }) => self.put(Fact::JobDescribed {
                 job: *job,
                 end: JobEnd::Stopped,
                 started: None,
@@ -98,7 +98,7 @@ impl Service {
                 message: None,
                 interruptions: 0,
             }),
-            Ruling::Order(Order::LogReadOrdered { job, streams }) => {
+            Ruling::Order(Order::ReadLog { job, streams }) => {
                 self.put(Fact::LogRead { job: *job, streams: *streams });
             }
             Ruling::Order(Order::CapReached { .. } | Order::MonthCapReached { .. } | Order::OverrunSeen) => {
@@ -114,11 +114,11 @@ impl Service {
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. }
             | Ruling::Order(
-                Order::LookOrdered { .. }
-                | Order::PoolReadOrdered { .. }
-                | Order::PoolReleaseOrdered { .. }
-                | Order::GrantOrdered { .. }
-                | Order::ReturnOrdered { .. }
+                Order::Look { .. }
+                | Order::ReadPool { .. }
+                | Order::ReleasePool { .. }
+                | Order::RequestGrant { .. }
+                | Order::ReturnGrant { .. }
                 | Order::TuningEnded { .. },
             ) => {}
         }

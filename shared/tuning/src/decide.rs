@@ -97,7 +97,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             (Status::Ending(_), None) => StopWhy::TuningEnding,
             (Status::Active | Status::Ended { .. }, None) => elsewhere().or_else(silent)?,
         };
-        Some(Ruling::Order(Order::StopOrdered { job: key, why }))
+        Some(Ruling::Order(Order::Stop { job: key, why }))
     })
 }
 
@@ -108,7 +108,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
 fn bill(state: &State) -> Option<Ruling> {
     state.jobs().find_map(|(key, _, job)| {
         if job.end.is_some() && !job.bill_ordered && !job.is_closed() {
-            return Some(Ruling::Order(Order::BillOrdered { job: key }));
+            return Some(Ruling::Order(Order::ReadBill { job: key }));
         }
         let overdue = settle_at(job).is_some_and(|deadline| state.clock >= deadline);
         overdue.then_some(Ruling::SettledInFull { job: key, amount: job.reservation })

@@ -62,7 +62,7 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
             let may = verdict.continues && verdict.rank < verdict.allowed && value.is_some() && waits;
             (!may).then(|| format!("trial {trial} must not be promoted"))
         }
-        Ruling::Order(Order::StartOrdered { job, reservation, launch, .. }) => {
+        Ruling::Order(Order::Start { job, reservation, launch, .. }) => {
             let open = state.status == Status::Active || (launch.refit && !state.is_ended());
             let fits = state.ledger.fits(*reservation) && open;
             (!fits).then(|| format!("job {job} must not start"))
@@ -76,14 +76,14 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
         | Ruling::TrialFinished { .. }
         | Ruling::TuningEnding { .. }
         | Ruling::Order(
-            Order::StopOrdered { .. }
-            | Order::BillOrdered { .. }
-            | Order::LogReadOrdered { .. }
-            | Order::LookOrdered { .. }
-            | Order::PoolReadOrdered { .. }
-            | Order::PoolReleaseOrdered { .. }
-            | Order::GrantOrdered { .. }
-            | Order::ReturnOrdered { .. }
+            Order::Stop { .. }
+            | Order::ReadBill { .. }
+            | Order::ReadLog { .. }
+            | Order::Look { .. }
+            | Order::ReadPool { .. }
+            | Order::ReleasePool { .. }
+            | Order::RequestGrant { .. }
+            | Order::ReturnGrant { .. }
             | Order::CapReached { .. }
             | Order::MonthCapReached { .. }
             | Order::OverrunSeen

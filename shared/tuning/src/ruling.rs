@@ -132,7 +132,7 @@ pub enum Ruling {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// A training job is ordered.
-    StartOrdered {
+    Start {
         /// The job.
         job: JobKey,
         /// The bracket of its trial.
@@ -151,34 +151,34 @@ pub enum Order {
         launch: Launch,
     },
     /// A training job is to be stopped.
-    StopOrdered {
+    Stop {
         /// The job.
         job: JobKey,
         /// The reason.
         why: StopWhy,
     },
     /// The bill and the rest of the log of an ended job are to be read.
-    BillOrdered {
+    ReadBill {
         /// The job.
         job: JobKey,
     },
     /// The stored log of a restarted job is to be read before its trial is judged: a lost line would give all later
     /// lines too low a rank.
-    LogReadOrdered {
+    ReadLog {
         /// The job.
         job: JobKey,
         /// Log streams of the trial so far.
         streams: u32,
     },
     /// A silent job is to be looked at, and its stored log read, before it is stopped for its silence.
-    LookOrdered {
+    Look {
         /// The job.
         job: JobKey,
         /// The beginning of the silence.
         since: i64,
     },
     /// Money is requested from the month's cap.
-    GrantOrdered {
+    RequestGrant {
         /// The number of the request, from 1.
         n: u32,
         /// What the next job needs: a smaller grant is of no use.
@@ -187,7 +187,7 @@ pub enum Order {
         wanted: MicroUsd,
     },
     /// Unused money is returned to its month.
-    ReturnOrdered {
+    ReturnGrant {
         /// The number of the return, from 1.
         n: u32,
         /// The month that the money came from.
@@ -208,7 +208,7 @@ pub enum Order {
         percent: u32,
     },
     /// The warm pool of a job is to be read: its instances may have been taken, or its time is over.
-    PoolReadOrdered {
+    ReadPool {
         /// The job.
         job: JobKey,
         /// The number of the read, from 1.
@@ -217,7 +217,7 @@ pub enum Order {
         last: bool,
     },
     /// The warm pool of a job is of no more use and is to be released.
-    PoolReleaseOrdered {
+    ReleasePool {
         /// The job.
         job: JobKey,
     },
@@ -288,15 +288,15 @@ impl Order {
     /// Returns the natural ID of the action, unique in its tuning: the key of its row in the outbox.
     pub fn action(&self) -> String {
         match self {
-            Self::StartOrdered { job, .. } => format!("start-{job}"),
-            Self::StopOrdered { job, .. } => format!("stop-{job}"),
-            Self::BillOrdered { job } => format!("bill-{job}"),
-            Self::LogReadOrdered { job, streams } => format!("read-{job}-{streams}"),
-            Self::LookOrdered { job, since } => format!("look-{job}-{since}"),
-            Self::PoolReadOrdered { job, n, .. } => format!("pool-{job}-{n}"),
-            Self::PoolReleaseOrdered { job } => format!("release-{job}"),
-            Self::GrantOrdered { n, .. } => format!("grant-{n}"),
-            Self::ReturnOrdered { n, .. } => format!("return-{n}"),
+            Self::Start { job, .. } => format!("start-{job}"),
+            Self::Stop { job, .. } => format!("stop-{job}"),
+            Self::ReadBill { job } => format!("bill-{job}"),
+            Self::ReadLog { job, streams } => format!("read-{job}-{streams}"),
+            Self::Look { job, since } => format!("look-{job}-{since}"),
+            Self::ReadPool { job, n, .. } => format!("pool-{job}-{n}"),
+            Self::ReleasePool { job } => format!("release-{job}"),
+            Self::RequestGrant { n, .. } => format!("grant-{n}"),
+            Self::ReturnGrant { n, .. } => format!("return-{n}"),
             Self::CapReached { percent } => format!("notice-cap-{percent}"),
             Self::MonthCapReached { month, percent } => format!("notice-month-{month}-{percent}"),
             Self::OverrunSeen => "notice-overrun".to_owned(),
@@ -307,15 +307,15 @@ impl Order {
     /// Returns why the order stops a job, if it stops one.
     pub fn stop_reason(&self) -> Option<StopWhy> {
         match self {
-            Self::StopOrdered { why, .. } => Some(*why),
-            Self::StartOrdered { .. }
-            | Self::BillOrdered { .. }
-            | Self::LogReadOrdered { .. }
-            | Self::LookOrdered { .. }
-            | Self::PoolReadOrdered { .. }
-            | Self::PoolReleaseOrdered { .. }
-            | Self::GrantOrdered { .. }
-            | Self::ReturnOrdered { .. }
+            Self::Stop { why, .. } => Some(*why),
+            Self::Start { .. }
+            | Self::ReadBill { .. }
+            | Self::ReadLog { .. }
+            | Self::Look { .. }
+            | Self::ReadPool { .. }
+            | Self::ReleasePool { .. }
+            | Self::RequestGrant { .. }
+            | Self::ReturnGrant { .. }
             | Self::CapReached { .. }
             | Self::MonthCapReached { .. }
             | Self::OverrunSeen
@@ -326,15 +326,15 @@ impl Order {
     /// Returns the job that the order is about; `None` = the whole tuning.
     pub fn job(&self) -> Option<JobKey> {
         match self {
-            Self::StartOrdered { job, .. }
-            | Self::StopOrdered { job, .. }
-            | Self::BillOrdered { job }
-            | Self::LogReadOrdered { job, .. }
-            | Self::LookOrdered { job, .. }
-            | Self::PoolReadOrdered { job, .. }
-            | Self::PoolReleaseOrdered { job } => Some(*job),
-            Self::GrantOrdered { .. }
-            | Self::ReturnOrdered { .. }
+            Self::Start { job, .. }
+            | Self::Stop { job, .. }
+            | Self::ReadBill { job }
+            | Self::ReadLog { job, .. }
+            | Self::Look { job, .. }
+            | Self::ReadPool { job, .. }
+            | Self::ReleasePool { job } => Some(*job),
+            Self::RequestGrant { .. }
+            | Self::ReturnGrant { .. }
             | Self::CapReached { .. }
             | Self::MonthCapReached { .. }
             | Self::OverrunSeen

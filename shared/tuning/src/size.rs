@@ -50,40 +50,39 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
 
 /// Returns an upper bound of the JSON size of a ruling, in bytes.
 pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
-    let content =
-        match ruling {
-            Ruling::Order(Order::StartOrdered { configuration, limits, .. }) => configuration.0.iter().fold(
+    let content = match ruling {
+        Ruling::Order(Order::Start { configuration, limits, .. }) => {
+            configuration.0.iter().fold(
                 if limits.keep_alive_seconds > 0 { KEPT_BYTES } else { 0 },
                 |sum: usize, (name, value)| sum.saturating_add(text(name)).saturating_add(text(value)),
-            ),
-            Ruling::TrialFinished { how: TrialEnd::Failed(message), .. }
-            | Ruling::TuningEnding { why: EndReason::Failed(message) }
-            | Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }) => text(message),
-            Ruling::Order(Order::ReturnOrdered { month, .. } | Order::MonthCapReached { month, .. }) => {
-                text(month)
-            }
-            Ruling::TrialJudged { .. }
-            | Ruling::RungReached { .. }
-            | Ruling::TrialPromoted { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::PoolClosed { .. }
-            | Ruling::SettledInFull { .. }
-            | Ruling::AttemptAwaited { .. }
-            | Ruling::TrialFinished { .. }
-            | Ruling::TuningEnding { .. }
-            | Ruling::Order(
-                Order::StopOrdered { .. }
-                | Order::BillOrdered { .. }
-                | Order::LogReadOrdered { .. }
-                | Order::LookOrdered { .. }
-                | Order::PoolReadOrdered { .. }
-                | Order::PoolReleaseOrdered { .. }
-                | Order::GrantOrdered { .. }
-                | Order::CapReached { .. }
-                | Order::OverrunSeen
-                | Order::TuningEnded { .. },
-            ) => 0,
-        };
+            )
+        }
+        Ruling::TrialFinished { how: TrialEnd::Failed(message), .. }
+        | Ruling::TuningEnding { why: EndReason::Failed(message) }
+        | Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }) => text(message),
+        Ruling::Order(Order::ReturnGrant { month, .. } | Order::MonthCapReached { month, .. }) => text(month),
+        Ruling::TrialJudged { .. }
+        | Ruling::RungReached { .. }
+        | Ruling::TrialPromoted { .. }
+        | Ruling::ResourceRepeated { .. }
+        | Ruling::PoolClosed { .. }
+        | Ruling::SettledInFull { .. }
+        | Ruling::AttemptAwaited { .. }
+        | Ruling::TrialFinished { .. }
+        | Ruling::TuningEnding { .. }
+        | Ruling::Order(
+            Order::Stop { .. }
+            | Order::ReadBill { .. }
+            | Order::ReadLog { .. }
+            | Order::Look { .. }
+            | Order::ReadPool { .. }
+            | Order::ReleasePool { .. }
+            | Order::RequestGrant { .. }
+            | Order::CapReached { .. }
+            | Order::OverrunSeen
+            | Order::TuningEnded { .. },
+        ) => 0,
+    };
     FRAME_BYTES.saturating_add(content)
 }
 
@@ -162,7 +161,7 @@ mod tests {
             keep_alive_seconds: u64::MAX,
         };
         let rulings = [
-            Ruling::Order(Order::StartOrdered {
+            Ruling::Order(Order::Start {
                 job: JOB,
                 bracket: BracketId(u32::MAX),
                 configuration,
@@ -203,7 +202,7 @@ mod tests {
             },
             Ruling::TuningEnding { why: EndReason::Failed(message.clone()) },
             Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }),
-            Ruling::Order(Order::StopOrdered { job: JOB, why: StopWhy::Rung { rung: RungId(u32::MAX) } }),
+            Ruling::Order(Order::Stop { job: JOB, why: StopWhy::Rung { rung: RungId(u32::MAX) } }),
             Ruling::AttemptAwaited { job: JOB, why: RetryWhy::RuntimeCutTooShort, not_before: i64::MIN },
         ];
         for ruling in rulings {

@@ -208,7 +208,7 @@ where
         };
         // After an error, a start may have been sent, so its claim must expire. Every other action can be repeated at
         // once.
-        if settled.is_err() && !matches!(row.order, Order::StartOrdered { .. }) {
+        if settled.is_err() && !matches!(row.order, Order::Start { .. }) {
             self.release_claim(id, row, earlier).await;
         }
         settled
@@ -222,15 +222,15 @@ where
         pages: usize,
     ) -> Result<Outcome, StoreError> {
         match &row.order {
-            Order::StartOrdered { .. } => self.start(id, row, earlier).await,
-            Order::StopOrdered { job, .. } => self.stop(id, *job).await,
-            Order::BillOrdered { job } => self.bill(id, *job, row.tries, pages).await,
-            Order::LogReadOrdered { job, streams } => self.read(id, *job, *streams, pages).await,
-            Order::LookOrdered { job, since } => self.look(id, *job, *since, pages).await,
-            Order::PoolReadOrdered { job, n, last } => self.read_pool(id, *job, *n, *last).await,
-            Order::PoolReleaseOrdered { job } => self.release_pool(id, *job).await,
-            Order::GrantOrdered { n, least, wanted } => self.grant(id, *n, *least, *wanted).await,
-            Order::ReturnOrdered { n, month, amount } => self.return_grant(id, *n, month, *amount).await,
+            Order::Start { .. } => self.start(id, row, earlier).await,
+            Order::Stop { job, .. } => self.stop(id, *job).await,
+            Order::ReadBill { job } => self.bill(id, *job, row.tries, pages).await,
+            Order::ReadLog { job, streams } => self.read(id, *job, *streams, pages).await,
+            Order::Look { job, since } => self.look(id, *job, *since, pages).await,
+            Order::ReadPool { job, n, last } => self.read_pool(id, *job, *n, *last).await,
+            Order::ReleasePool { job } => self.release_pool(id, *job).await,
+            Order::RequestGrant { n, least, wanted } => self.grant(id, *n, *least, *wanted).await,
+            Order::ReturnGrant { n, month, amount } => self.return_grant(id, *n, month, *amount).await,
             Order::TuningEnded { .. }
             | Order::OverrunSeen
             | Order::CapReached { .. }
@@ -334,7 +334,7 @@ where
 
     /// Stops the job of a start that was cancelled while it was being performed.
     async fn stop_if_cancelled(&self, id: &str, row: &ActionRow) -> Result<(), StoreError> {
-        let Order::StartOrdered { job, .. } = &row.order else { return Ok(()) };
+        let Order::Start { job, .. } = &row.order else { return Ok(()) };
         let item = self.store.table.get(&stored::action_key(id, &row.action)).await?;
         let now = item.as_ref().map(ActionRow::read).transpose()?;
         if now.is_some_and(|now| now.status == ActionStatus::Cancelled) {

@@ -74,15 +74,15 @@ fn report_step(step: &Step, id: &str, now: i64, report: &mut Report) {
             | Ruling::AttemptAwaited { .. }
             | Ruling::TuningEnding { .. }
             | Ruling::Order(
-                Order::StartOrdered { .. }
-                | Order::StopOrdered { .. }
-                | Order::BillOrdered { .. }
-                | Order::LogReadOrdered { .. }
-                | Order::LookOrdered { .. }
-                | Order::PoolReadOrdered { .. }
-                | Order::PoolReleaseOrdered { .. }
-                | Order::GrantOrdered { .. }
-                | Order::ReturnOrdered { .. },
+                Order::Start { .. }
+                | Order::Stop { .. }
+                | Order::ReadBill { .. }
+                | Order::ReadLog { .. }
+                | Order::Look { .. }
+                | Order::ReadPool { .. }
+                | Order::ReleasePool { .. }
+                | Order::RequestGrant { .. }
+                | Order::ReturnGrant { .. },
             ) => {}
         }
     }

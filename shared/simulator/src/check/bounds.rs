@@ -69,7 +69,7 @@ impl Book {
                 self.bounds.retries.remove(trial);
                 Ok(())
             }
-            Ruling::Order(Order::StartOrdered { .. }) => self.check_max_instances(),
+            Ruling::Order(Order::Start { .. }) => self.check_max_instances(),
             Ruling::TrialJudged { trial, .. } => self.check_log_was_read(*trial),
             _ => Ok(()),
         }

@@ -74,9 +74,9 @@ impl Deadlines {
     fn ruling(&mut self, now: i64, id: &str, ruling: &Ruling) {
         let of = |job: &JobKey| (id.to_owned(), *job);
         match ruling {
-            Ruling::Order(Order::StopOrdered { job, .. }) => _ = self.stops.insert(of(job), now),
+            Ruling::Order(Order::Stop { job, .. }) => _ = self.stops.insert(of(job), now),
             Ruling::SettledInFull { job, .. } => _ = self.in_full.insert(of(job), now),
-            Ruling::Order(Order::LogReadOrdered { job, streams }) => {
+            Ruling::Order(Order::ReadLog { job, streams }) => {
                 _ = self.reads.insert((of(job), *streams), now);
             }
             Ruling::TuningEnding { .. } | Ruling::Order(Order::TuningEnded { .. }) => {

@@ -25,7 +25,7 @@ type Numbers = (Option<f64>, Verdict);
 impl Decisions {
     pub(super) fn record(&mut self, ruling: &Ruling) {
         match ruling {
-            Ruling::Order(Order::StopOrdered { job, why: StopWhy::Rung { rung } }) => {
+            Ruling::Order(Order::Stop { job, why: StopWhy::Rung { rung } }) => {
                 self.stopped.insert((*job, *rung));
             }
             Ruling::TrialJudged { trial, rung, value, verdict, .. } => {

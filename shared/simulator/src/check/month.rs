@@ -46,7 +46,7 @@ impl Checker {
             {
                 let rulings = stored::step(new).map(|step| step.rulings).unwrap_or_default();
                 for ruling in rulings {
-                    if let Ruling::Order(Order::ReturnOrdered { n, month, amount }) = ruling {
+                    if let Ruling::Order(Order::ReturnGrant { n, month, amount }) = ruling {
                         self.months.ordered.insert((id.to_owned(), n), (month, amount.0));
                     }
                 }

@@ -89,7 +89,7 @@ fn best_of(job: &Job, maximize: bool) -> Option<(f64, u32)> {
 impl World {
     /// Checks a refit job against the program logs. Returns a violation if its configuration is not the best.
     pub(crate) fn wrong_refit(&self, id: &str, ruling: &Ruling) -> Option<String> {
-        let Ruling::Order(Order::StartOrdered { job: key, configuration, launch, .. }) = ruling else {
+        let Ruling::Order(Order::Start { job: key, configuration, launch, .. }) = ruling else {
             return None;
         };
         let book = self.check.books.get(id).filter(|_| launch.refit && key.attempt == 1)?;

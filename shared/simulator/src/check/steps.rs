@@ -111,33 +111,32 @@ impl Book {
         self.decisions.record(ruling);
         self.notices.extend(ruling.order().map(Order::action).filter(|action| action.starts_with("notice-")));
         match ruling {
-            Ruling::Order(Order::GrantOrdered { least, wanted, .. }) => {
+            Ruling::Order(Order::RequestGrant { least, wanted, .. }) => {
                 let sound =
                     self.definition.grants && least.0 > 0 && least <= wanted && self.can_request_money();
                 sound
                     .then_some(())
                     .ok_or_else(|| format!("P1: an invalid grant of {least} to {wanted} was ordered"))
             }
-            Ruling::Order(Order::ReturnOrdered { amount, .. }) => {
+            Ruling::Order(Order::ReturnGrant { amount, .. }) => {
                 let left = self.granted.checked_sub(amount.0);
                 self.granted = left.ok_or("P1: more money was returned than granted")?;
                 Ok(())
             }
             Ruling::Order(Order::CapReached { .. } | Order::MonthCapReached { .. }) => Ok(()),
-            Ruling::Order(Order::StartOrdered { .. }) => self.check_start(ruling),
-            Ruling::Order(Order::StopOrdered { job, .. }) => self.check_stop(*job),
-            Ruling::Order(Order::BillOrdered { job }) => {
+            Ruling::Order(Order::Start { .. }) => self.check_start(ruling),
+            Ruling::Order(Order::Stop { job, .. }) => self.check_stop(*job),
+            Ruling::Order(Order::ReadBill { job }) => {
                 let book =
                     self.jobs.get_mut(job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
                 let twice = std::mem::replace(&mut book.bill_ordered, true);
                 (!twice).then_some(()).ok_or_else(|| format!("P2: the bill of job {job} was ordered twice"))
             }
             Ruling::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
-            Ruling::Order(Order::LogReadOrdered { job, .. } | Order::LookOrdered { job, .. }) => {
-                self.check_ordered(*job)
+            Ruling::Order(Order::ReadLog { job, .. } | Order::Look { job, .. }) => self.check_ordered(*job),
+            Ruling::Order(Order::ReadPool { .. } | Order::ReleasePool { .. }) | Ruling::PoolClosed { .. } => {
+                self.pool_ruling(ruling)
             }
-            Ruling::Order(Order::PoolReadOrdered { .. } | Order::PoolReleaseOrdered { .. })
-            | Ruling::PoolClosed { .. } => self.pool_ruling(ruling),
             Ruling::Order(Order::OverrunSeen) => {
                 let right = self.overrun && !std::mem::replace(&mut self.overrun_published, true);
                 right.then_some(()).ok_or_else(|| {
@@ -199,15 +198,8 @@ impl Book {
 
     /// Checks the order of a job.
     fn check_start(&mut self, ruling: &Ruling) -> Result<(), String> {
-        let Ruling::Order(Order::StartOrdered {
-            job,
-            bracket,
-            configuration,
-            limits,
-            reservation,
-            round,
-            launch,
-        }) = ruling
+        let Ruling::Order(Order::Start { job, bracket, configuration, limits, reservation, round, launch }) =
+            ruling
         else {
             return Ok(());
         };

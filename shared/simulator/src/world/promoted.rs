@@ -59,7 +59,7 @@ impl World {
                 self.unreported_repeat(id, *job).or_else(|| self.missing_wait(id, *job, how))
             }
             Ruling::ResourceRepeated { job, had, from } => self.wrong_repeat(id, *job, *had, *from),
-            Ruling::Order(Order::StopOrdered { job, why: StopWhy::PastLevel { level } }) => {
+            Ruling::Order(Order::Stop { job, why: StopWhy::PastLevel { level } }) => {
                 let job = self.training.of(id).find(|other| other.key == *job)?;
                 let beyond = job.logged.is_some_and(|(_, last)| last > *level);
                 let right = beyond && job.epoch_limit == Some(*level);

@@ -131,7 +131,7 @@ impl World {
                         .violation(self.now, &format!("P7: the tuning ended while {alive} of its jobs run"));
                 }
             }
-            Ruling::Order(Order::StopOrdered { job, why: StopWhy::NoObjective { seconds } }) => {
+            Ruling::Order(Order::Stop { job, why: StopWhy::NoObjective { seconds } }) => {
                 self.check_silence(id, *job, *seconds);
             }
             // Checked in `promoted.rs`, or only by the books.
@@ -143,16 +143,16 @@ impl World {
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. }
             | Ruling::Order(
-                Order::StartOrdered { .. }
-                | Order::StopOrdered { .. }
-                | Order::BillOrdered { .. }
+                Order::Start { .. }
+                | Order::Stop { .. }
+                | Order::ReadBill { .. }
                 | Order::OverrunSeen
-                | Order::LogReadOrdered { .. }
-                | Order::LookOrdered { .. }
-                | Order::PoolReadOrdered { .. }
-                | Order::PoolReleaseOrdered { .. }
-                | Order::GrantOrdered { .. }
-                | Order::ReturnOrdered { .. }
+                | Order::ReadLog { .. }
+                | Order::Look { .. }
+                | Order::ReadPool { .. }
+                | Order::ReleasePool { .. }
+                | Order::RequestGrant { .. }
+                | Order::ReturnGrant { .. }
                 | Order::CapReached { .. }
                 | Order::MonthCapReached { .. },
             ) => {}

@@ -34,7 +34,7 @@ pub(super) fn ask(
     let allowed = state.ledger.available().map_or(all, |available| all.min(available));
     let least = reservation.minus(unused);
     let wanted = allowed.minus(unused).max(least);
-    Some(Ruling::Order(Order::GrantOrdered { n: grants.asked.saturating_add(1), least, wanted }))
+    Some(Ruling::Order(Order::RequestGrant { n: grants.asked.saturating_add(1), least, wanted }))
 }
 
 /// Returns unused money above `kept` to the month it came from.
@@ -46,7 +46,7 @@ pub(super) fn return_unused(state: &State, kept: MicroUsd) -> Option<Ruling> {
     let (month, held) = state.grants.by_month.iter().rev().find(|(_, held)| **held > MicroUsd::ZERO)?;
     let amount = unused.minus(kept).min(*held);
     let n = state.grants.returned.saturating_add(1);
-    (amount > MicroUsd::ZERO).then(|| Ruling::Order(Order::ReturnOrdered { n, month: month.clone(), amount }))
+    (amount > MicroUsd::ZERO).then(|| Ruling::Order(Order::ReturnGrant { n, month: month.clone(), amount }))
 }
 
 /// Returns how much unused money a tuning keeps whose search is not over.

@@ -55,7 +55,7 @@ fn log_read(number: TrialId, trial: &Trial) -> Option<Ruling> {
     let streams = stream_count(trial);
     let job = trial.job.as_ref().filter(|_| trial.read_ordered < streams)?;
     let job = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
-    Some(Ruling::Order(Order::LogReadOrdered { job, streams }))
+    Some(Ruling::Order(Order::ReadLog { job, streams }))
 }
 
 fn stream_count(trial: &Trial) -> u32 {

@@ -18,7 +18,7 @@ use crate::state::{State, Status};
 /// cap allows it.
 pub(super) fn keep_instances(definition: &Definition, state: &State, start: &mut Ruling) {
     let seconds = definition.job.keep_alive_seconds;
-    let Ruling::Order(Order::StartOrdered { limits, reservation, launch, .. }) = start else { return };
+    let Ruling::Order(Order::Start { limits, reservation, launch, .. }) = start else { return };
     if seconds == 0 || launch.refit || state.jobs_left(definition) <= 1 || state.grants.denied.is_some() {
         return;
     }
@@ -55,7 +55,7 @@ pub(super) fn read(state: &State) -> Option<Ruling> {
         let last = state.clock >= pool.until;
         let taken = latest_start.is_some_and(|start| start > pool.read_at.max(pool.since));
         let n = pool.read.saturating_add(1);
-        (last || taken).then_some(Ruling::Order(Order::PoolReadOrdered { job: pool.job, n, last }))
+        (last || taken).then_some(Ruling::Order(Order::ReadPool { job: pool.job, n, last }))
     })
 }
 
@@ -76,7 +76,7 @@ pub(super) fn release(definition: &Definition, state: &State) -> Option<Ruling> 
     };
     let too_many = count(held().count()) > useful;
     let release = too_many || nothing_runs_or_waits(state) || lacks_money(definition, state);
-    release.then_some(Ruling::Order(Order::PoolReleaseOrdered { job: oldest.job }))
+    release.then_some(Ruling::Order(Order::ReleasePool { job: oldest.job }))
 }
 
 /// Returns whether no job runs and no trial waits for a deadline or a grant.

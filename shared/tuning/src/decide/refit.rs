@@ -28,7 +28,7 @@ pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
     if !state.ledger.fits(reservation) {
         return super::grant::ask(definition, state, reservation, true);
     }
-    Some(Ruling::Order(Order::StartOrdered {
+    Some(Ruling::Order(Order::Start {
         job: JobKey { trial: state.next_trial, rung: RungId(0), attempt: 1 },
         // The refit belongs to no bracket and is compared with no trial.
         bracket: BracketId::at(definition.plan().brackets().len()),

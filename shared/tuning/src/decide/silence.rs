@@ -15,7 +15,7 @@ use crate::time::milliseconds;
 pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
     state.jobs().find_map(|(key, trial, job)| {
         let (since, _) = overdue(definition, state, trial, job)?;
-        (job.look_ordered < Some(since)).then_some(Ruling::Order(Order::LookOrdered { job: key, since }))
+        (job.look_ordered < Some(since)).then_some(Ruling::Order(Order::Look { job: key, since }))
     })
 }
 

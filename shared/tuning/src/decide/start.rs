@@ -24,7 +24,7 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     let mut next = further_attempt(definition, state)
         .or_else(|| next_of_search(definition, state).filter(|_| continues))?;
     pool::keep_instances(definition, state, &mut next);
-    if let Ruling::Order(Order::StartOrdered { reservation, .. }) = &next
+    if let Ruling::Order(Order::Start { reservation, .. }) = &next
         && !state.ledger.fits(*reservation)
     {
         return super::grant::ask(definition, state, *reservation, state.refit.is_some());
@@ -71,7 +71,7 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
             Quote::of_next_attempt(definition, state, trial);
         let level = definition.promotes().map(|_| definition.level(trial.bracket, rung));
         refit::fits_cap(definition, state, reservation).then(|| {
-            Ruling::Order(Order::StartOrdered {
+            Ruling::Order(Order::Start {
                 job: JobKey { trial: *number, rung, attempt: trial.attempts.saturating_add(1) },
                 bracket: trial.bracket,
                 configuration: trial.configuration.clone(),
@@ -103,7 +103,7 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     if !refit::fits_cap(definition, state, quote.worst_case) {
         quote = last_quote(definition, state, epochs_of(definition, bracket, RungId(0)))?;
     }
-    Some(Ruling::Order(Order::StartOrdered {
+    Some(Ruling::Order(Order::Start {
         job: JobKey { trial, rung: RungId(0), attempt: 1 },
         bracket,
         configuration: definition.configuration(trial),

@@ -99,20 +99,18 @@ const ALTERED_VIEWS: &[AlteredView] = &[
         Mutation::OnDemandTooSoon,
         |definition, _| definition.max_interruptions = definition.max_interruptions.saturating_sub(1),
         Makes(|ruling| {
-            matches!(ruling, Ruling::Order(Order::StopOrdered { why: StopWhy::Interruptions { .. }, .. }))
+            matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::Interruptions { .. }, .. }))
         }),
     ),
     (
         Mutation::SilenceNotLooked,
         |_, state| jobs(state).for_each(|job| job.silence_seen = Some(i64::MAX)),
-        Makes(|ruling| {
-            matches!(ruling, Ruling::Order(Order::StopOrdered { why: StopWhy::NoObjective { .. }, .. }))
-        }),
+        Makes(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::NoObjective { .. }, .. }))),
     ),
     (
         Mutation::SilenceNeverEnds,
         |_, state| jobs(state).for_each(|job| job.look_ordered = Some(i64::MAX)),
-        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::LookOrdered { .. }))),
+        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Look { .. }))),
     ),
     (
         Mutation::RepeatUnreported,
@@ -122,7 +120,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::NoLogRead,
         |_, state| state.trials.values_mut().for_each(|trial| trial.streams_read = u32::MAX),
-        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::LogReadOrdered { .. }))),
+        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::ReadLog { .. }))),
     ),
     (
         Mutation::CapLevelUnpublished,
@@ -135,7 +133,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
             let used = state.ledger.spent.plus(state.ledger.reserved);
             state.ledger.granted = state.ledger.granted.map(|_| used);
         },
-        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::ReturnOrdered { .. }))),
+        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::ReturnGrant { .. }))),
     ),
 ];
 
@@ -172,8 +170,7 @@ fn altered(definition: &Definition, mut ruling: Ruling) -> Ruling {
             verdict.continues = verdict.rank < verdict.allowed;
         }
     }
-    if let Ruling::Order(Order::StartOrdered { job, bracket, limits, reservation, launch, .. }) = &mut ruling
-    {
+    if let Ruling::Order(Order::Start { job, bracket, limits, reservation, launch, .. }) = &mut ruling {
         if launch.on_demand && is_on(Mutation::OnDemandAtSpotLimits) {
             *limits = definition.limits_for(limits.max_runtime_seconds);
             *reservation = definition.worst_case(*limits, launch.instances).unwrap_or(MicroUsd::ZERO);
@@ -216,7 +213,7 @@ fn free_stopped_slots(definition: &mut Definition, state: &mut State) {
 }
 
 fn is_start(ruling: &Ruling) -> bool {
-    matches!(ruling, Ruling::Order(Order::StartOrdered { .. }))
+    matches!(ruling, Ruling::Order(Order::Start { .. }))
 }
 
 fn is_start_of_search(ruling: &Ruling) -> bool {
@@ -224,7 +221,7 @@ fn is_start_of_search(ruling: &Ruling) -> bool {
 }
 
 fn is_refit(ruling: &Ruling) -> bool {
-    matches!(ruling, Ruling::Order(Order::StartOrdered { launch, .. }) if launch.refit)
+    matches!(ruling, Ruling::Order(Order::Start { launch, .. }) if launch.refit)
 }
 
 fn is_retry(ruling: &Ruling) -> bool {

@@ -45,33 +45,33 @@ impl State {
 
     fn apply_order(&mut self, definition: &Definition, order: &Order) {
         match order {
-            Order::StartOrdered { .. } => self.start_ordered(definition, order),
-            Order::StopOrdered { job, why } => self.stop_ordered(*job, *why),
-            Order::BillOrdered { job } => {
+            Order::Start { .. } => self.start_ordered(definition, order),
+            Order::Stop { job, why } => self.stop_ordered(*job, *why),
+            Order::ReadBill { job } => {
                 let now = self.now;
                 self.with_live_job(*job, |job| {
                     job.bill_ordered = true;
                     job.bill_ordered_at = now;
                 });
             }
-            Order::LogReadOrdered { job, streams } => {
+            Order::ReadLog { job, streams } => {
                 if let Some(trial) = self.trials.get_mut(&job.trial) {
                     trial.read_ordered = *streams;
                 }
             }
-            Order::PoolReadOrdered { job, n, .. } => {
+            Order::ReadPool { job, n, .. } => {
                 let start = crate::decide::latest_start(self).unwrap_or(i64::MIN);
                 self.with_pool(*job, |pool| {
                     (pool.read, pool.reading) = (*n, true);
                     pool.read_at = pool.read_at.max(start);
                 });
             }
-            Order::PoolReleaseOrdered { job } => self.with_pool(*job, |pool| pool.released = true),
-            Order::LookOrdered { job, since } => {
+            Order::ReleasePool { job } => self.with_pool(*job, |pool| pool.released = true),
+            Order::Look { job, since } => {
                 self.with_live_job(*job, |job| job.look_ordered = Some(*since));
             }
-            Order::GrantOrdered { n, .. } => self.grants.ask(*n),
-            Order::ReturnOrdered { n, month, amount } => {
+            Order::RequestGrant { n, .. } => self.grants.ask(*n),
+            Order::ReturnGrant { n, month, amount } => {
                 self.grants.order_return(*n, month, *amount);
                 self.ledger.granted = self.ledger.granted.map(|granted| granted.minus(*amount));
             }
@@ -219,8 +219,7 @@ impl State {
     }
 
     fn start_ordered(&mut self, definition: &Definition, order: &Order) {
-        let Order::StartOrdered { job: key, bracket, configuration, limits, reservation, round, launch } =
-            order
+        let Order::Start { job: key, bracket, configuration, limits, reservation, round, launch } = order
         else {
             return;
         };

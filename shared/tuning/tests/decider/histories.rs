@@ -111,7 +111,7 @@ proptest! {
         prop_assert!(world.bills.values().sum::<u64>() + kept <= spent, "{:?}, {kept} kept", world.bills);
         prop_assert!(definition.cap.is_none_or(|cap| spent <= cap.0));
         let concluded = run.concluded.len();
-        let orders = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::Order(Order::StartOrdered { .. })));
+        let orders = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::Order(Order::Start { .. })));
         prop_assert_eq!(concluded, orders.count(), "each ordered job is concluded once");
         if let Status::Ended { why: EndReason::Stopped, .. } = run.state.status {
             prop_assert!(stop.is_some());

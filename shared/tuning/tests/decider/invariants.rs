@@ -104,7 +104,7 @@ fn p1_a_start_above_the_cap_or_in_an_ending_tuning_is_forbidden() {
     let mut run = running();
     let start = |amount| {
         let mut start = run.rulings[0].clone();
-        let Ruling::Order(Order::StartOrdered { reservation, .. }) = &mut start else { panic!("{start:?}") };
+        let Ruling::Order(Order::Start { reservation, .. }) = &mut start else { panic!("{start:?}") };
         *reservation = MicroUsd(amount);
         start
     };

@@ -79,8 +79,7 @@ fn steps_with_the_largest_configurations_and_messages_fit_a_row() {
         facts.extend([recorded(9, fact), described(10, job(trial), JobEnd::AlgorithmError, 5)]);
     }
     run.take(&facts);
-    let started =
-        run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::Order(Order::StartOrdered { .. })));
+    let started = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::Order(Order::Start { .. })));
     assert_eq!(started.count(), 6, "the starts that did not fit follow in later steps");
     for step in &run.log {
         let bytes = serde_json::to_string(step).unwrap().len();

@@ -187,7 +187,7 @@ impl Machine {
                 }
             }
             Command::Refuse(index) => {
-                let start = |action: &Ruling| matches!(action, Ruling::Order(Order::StartOrdered { .. }));
+                let start = |action: &Ruling| matches!(action, Ruling::Order(Order::Start { .. }));
                 if let Some(index) = pick(&self.actions, index, start) {
                     let job = job_of(&self.actions.remove(index));
                     self.send(Fact::StartRefused { job, message: "no such role".to_owned() });
@@ -273,12 +273,12 @@ impl Machine {
 
     fn perform(&mut self, index: usize) {
         match self.actions.remove(index) {
-            Ruling::Order(Order::StartOrdered { job, .. }) => {
+            Ruling::Order(Order::Start { job, .. }) => {
                 self.service.push(AtService { job, emitted: 0, end: None });
                 self.send(Fact::JobStarted { job });
             }
-            Ruling::Order(Order::StopOrdered { job, .. }) => {
-                let start = |action: &Ruling| matches!(action, Ruling::Order(Order::StartOrdered { job: other, .. }) if *other == job);
+            Ruling::Order(Order::Stop { job, .. }) => {
+                let start = |action: &Ruling| matches!(action, Ruling::Order(Order::Start { job: other, .. }) if *other == job);
                 if let Some(start) = self.actions.iter().position(start) {
                     self.actions.remove(start);
                     self.send(Fact::JobNeverStarted { job });
@@ -444,9 +444,7 @@ impl Machine {
 
 fn job_of(action: &Ruling) -> JobKey {
     match action {
-        Ruling::Order(
-            Order::StartOrdered { job, .. } | Order::StopOrdered { job, .. } | Order::BillOrdered { job },
-        ) => *job,
+        Ruling::Order(Order::Start { job, .. } | Order::Stop { job, .. } | Order::ReadBill { job }) => *job,
         _ => panic!("{action:?} has no job in these tests"),
     }
 }

@@ -46,7 +46,7 @@ impl Model {
             power *= eta;
         }
         let brackets = rulings.iter().filter_map(|ruling| {
-            if let Ruling::Order(Order::StartOrdered { job, bracket, .. }) = ruling {
+            if let Ruling::Order(Order::Start { job, bracket, .. }) = ruling {
                 Some((job.trial.0, bracket.0))
             } else {
                 None

@@ -26,22 +26,19 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
     let id = |ruling: Ruling| ruling.order().map(Order::action);
     assert_eq!(id(start).as_deref(), Some("start-0-0-1"));
     assert_eq!(
-        id(Ruling::Order(Order::StopOrdered { job, why: StopWhy::MaxResource })).as_deref(),
+        id(Ruling::Order(Order::Stop { job, why: StopWhy::MaxResource })).as_deref(),
         Some("stop-7-0-2")
     );
-    assert_eq!(id(Ruling::Order(Order::BillOrdered { job })).as_deref(), Some("bill-7-0-2"));
-    assert_eq!(id(Ruling::Order(Order::LogReadOrdered { job, streams: 3 })).as_deref(), Some("read-7-0-2-3"));
-    assert_eq!(
-        id(Ruling::Order(Order::PoolReadOrdered { job, n: 2, last: true })).as_deref(),
-        Some("pool-7-0-2-2")
-    );
-    assert_eq!(id(Ruling::Order(Order::PoolReleaseOrdered { job })).as_deref(), Some("release-7-0-2"));
+    assert_eq!(id(Ruling::Order(Order::ReadBill { job })).as_deref(), Some("bill-7-0-2"));
+    assert_eq!(id(Ruling::Order(Order::ReadLog { job, streams: 3 })).as_deref(), Some("read-7-0-2-3"));
+    assert_eq!(id(Ruling::Order(Order::ReadPool { job, n: 2, last: true })).as_deref(), Some("pool-7-0-2-2"));
+    assert_eq!(id(Ruling::Order(Order::ReleasePool { job })).as_deref(), Some("release-7-0-2"));
     assert_eq!(id(Ruling::PoolClosed { job, seconds: None, amount: MicroUsd(1) }), None);
-    assert_eq!(id(Ruling::Order(Order::LookOrdered { job, since: 9 })).as_deref(), Some("look-7-0-2-9"));
+    assert_eq!(id(Ruling::Order(Order::Look { job, since: 9 })).as_deref(), Some("look-7-0-2-9"));
     let (least, wanted) = (MicroUsd(1), MicroUsd(2));
-    assert_eq!(id(Ruling::Order(Order::GrantOrdered { n: 4, least, wanted })).as_deref(), Some("grant-4"));
+    assert_eq!(id(Ruling::Order(Order::RequestGrant { n: 4, least, wanted })).as_deref(), Some("grant-4"));
     let month = || "2026-11".to_owned();
-    let back = Ruling::Order(Order::ReturnOrdered { n: 5, month: month(), amount: least });
+    let back = Ruling::Order(Order::ReturnGrant { n: 5, month: month(), amount: least });
     assert_eq!(id(back).as_deref(), Some("return-5"));
     assert_eq!(id(Ruling::Order(Order::CapReached { percent: 80 })).as_deref(), Some("notice-cap-80"));
     let reached = Ruling::Order(Order::MonthCapReached { month: month(), percent: 50 });
@@ -58,7 +55,7 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
     let finished = Ruling::TrialFinished { job: Some(job), trial: TrialId(7), how: TrialEnd::Completed };
     assert_eq!(finished.concludes(), Some(job));
     assert_eq!(id(finished), None);
-    assert_eq!(Ruling::Order(Order::BillOrdered { job }).concludes(), None);
+    assert_eq!(Ruling::Order(Order::ReadBill { job }).concludes(), None);
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn full_set((min, max, eta): (u32, u32, u32), parallel: u32) -> (Definition, Vec
     let mut all_at_once = definition.clone();
     all_at_once.limits.max_parallel = trials;
     for ruling in Run::new(&all_at_once).take(&[submitted()]) {
-        if let Ruling::Order(Order::StartOrdered { job, bracket, .. }) = ruling {
+        if let Ruling::Order(Order::Start { job, bracket, .. }) = ruling {
             joined[bracket.index()].push(job.trial.0);
         }
     }

@@ -169,10 +169,10 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
                         out.insert(*trial);
                     }
                 }
-                Ruling::Order(Order::StopOrdered { job, why: StopWhy::Rung { .. } }) => {
+                Ruling::Order(Order::Stop { job, why: StopWhy::Rung { .. } }) => {
                     assert!(out.contains(&job.trial), "seed {seed}: stopped without a verdict");
                 }
-                Ruling::Order(Order::StartOrdered { job: JobKey { trial, .. }, .. }) => {
+                Ruling::Order(Order::Start { job: JobKey { trial, .. }, .. }) => {
                     assert!(!out.contains(trial) && !failed.contains(trial), "seed {seed}: {ruling:?}");
                 }
                 Ruling::TrialFinished { trial, how: TrialEnd::Failed(_), .. } => {
@@ -187,14 +187,14 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
                 | Ruling::TrialFinished { .. }
                 | Ruling::TuningEnding { .. }
                 | Ruling::Order(
-                    Order::StopOrdered { .. }
-                    | Order::BillOrdered { .. }
-                    | Order::LogReadOrdered { .. }
-                    | Order::LookOrdered { .. }
-                    | Order::PoolReadOrdered { .. }
-                    | Order::PoolReleaseOrdered { .. }
-                    | Order::GrantOrdered { .. }
-                    | Order::ReturnOrdered { .. }
+                    Order::Stop { .. }
+                    | Order::ReadBill { .. }
+                    | Order::ReadLog { .. }
+                    | Order::Look { .. }
+                    | Order::ReadPool { .. }
+                    | Order::ReleasePool { .. }
+                    | Order::RequestGrant { .. }
+                    | Order::ReturnGrant { .. }
                     | Order::CapReached { .. }
                     | Order::MonthCapReached { .. }
                     | Order::OverrunSeen

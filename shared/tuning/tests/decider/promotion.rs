@@ -29,7 +29,7 @@ fn one_set(scheduling: Scheduling) -> Definition {
 fn ordered(world: &World) -> BTreeMap<(u32, u32), Vec<u32>> {
     let mut ordered: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for ruling in &world.run.rulings {
-        if let Ruling::Order(Order::StartOrdered { job, bracket, .. }) = ruling {
+        if let Ruling::Order(Order::Start { job, bracket, .. }) = ruling {
             ordered.entry((bracket.0, job.rung.0)).or_default().push(job.trial.0);
         }
     }
@@ -136,7 +136,7 @@ fn a_bracket_whose_trials_all_fail_ends_and_the_tuning_continues() {
         let tops = run
             .rulings
             .iter()
-            .filter(|ruling| matches!(ruling, Ruling::Order(Order::StartOrdered { bracket: BracketId(1), job, .. }) if job.rung == RungId(1)));
+            .filter(|ruling| matches!(ruling, Ruling::Order(Order::Start { bracket: BracketId(1), job, .. }) if job.rung == RungId(1)));
         assert!(tops.count() >= 1, "{scheduling:?}");
         run.check_end();
     }
@@ -169,7 +169,7 @@ proptest! {
         let spent = run.state.ledger.spent.0;
         prop_assert!(world.bills.values().sum::<u64>() <= spent, "{:?}", world.bills);
         prop_assert!(definition.cap.is_none_or(|cap| spent <= cap.0));
-        let orders = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::Order(Order::StartOrdered { .. })));
+        let orders = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::Order(Order::Start { .. })));
         prop_assert_eq!(run.concluded.len(), orders.count(), "every job ordered is concluded once");
         if let Status::Ended { why: EndReason::Stopped, .. } = run.state.status {
             prop_assert!(stop.is_some());
@@ -298,7 +298,7 @@ proptest! {
         let mut place = BTreeMap::new();
         for ruling in &world.run.rulings {
             match ruling {
-                Ruling::Order(Order::StartOrdered { job, bracket, round, .. }) => {
+                Ruling::Order(Order::Start { job, bracket, round, .. }) => {
                     let first = place.insert(job.trial, (*bracket, *round, job.rung)).is_none();
                     *joined.entry((*bracket, *round)).or_default() += u32::from(first);
                 }

@@ -30,7 +30,7 @@ fn after_the_search_the_refit_trains_the_best_configuration_to_its_best_epoch() 
     let mut run = searched();
     let expect = ["trial 1 completed", "start 2-0-1 to 5 as refit"];
     check_next(&mut run, &[described(21, job(1), Completed, 10)], &expect);
-    let Some(Ruling::Order(Order::StartOrdered { configuration, .. })) = run.rulings.last() else { panic!() };
+    let Some(Ruling::Order(Order::Start { configuration, .. })) = run.rulings.last() else { panic!() };
     assert_eq!(*configuration, run.definition.configuration(TrialId(1)));
     // The refit is not judged, and not stopped at its last epoch.
     check_next(&mut run, &[logged(30, job(2), 1, 0.1), logged(31, job(2), 5, 0.81)], &[]);
@@ -113,10 +113,11 @@ fn with_promotions_the_refit_is_one_more_job_and_the_tuning_ends() {
     definition.limits.max_jobs = definition.plan().jobs() + 1;
     let mut world = World::perfect(&definition);
     world.play();
-    let again =
-        world.run.rulings.iter().filter(
-            |ruling| matches!(ruling, Ruling::Order(Order::StartOrdered { launch, .. }) if launch.refit),
-        );
+    let again = world
+        .run
+        .rulings
+        .iter()
+        .filter(|ruling| matches!(ruling, Ruling::Order(Order::Start { launch, .. }) if launch.refit));
     assert_eq!(again.count(), 1);
     assert_eq!(world.run.state.launched, definition.limits.max_jobs);
     let counted: u32 = world.run.state.joined.iter().sum();
@@ -202,7 +203,7 @@ fn the_search_does_not_continue_after_the_refit_although_money_is_left() {
     check_next(&mut run, &[time_passed(3_731)], &["start 1-0-2 to 9 as refit"]);
     let rulings = run.take(&[described(3_800, attempt(1, 2), Completed, 10)]);
     assert!(
-        !rulings.iter().any(|ruling| matches!(ruling, Ruling::Order(Order::StartOrdered { .. }))),
+        !rulings.iter().any(|ruling| matches!(ruling, Ruling::Order(Order::Start { .. }))),
         "{rulings:?}"
     );
     assert_eq!(rulings.last(), Some(&Ruling::Order(Order::TuningEnded { why: EndReason::CostCap })));
@@ -238,7 +239,7 @@ fn regression_a_stop_also_cancels_the_refit_of_a_search_that_ended_at_the_cap() 
     assert_eq!(run.state.status, tuning::state::Status::Ending(EndReason::Stopped));
     let rulings = run.take(&[described(20, job(0), Stopped, 10)]);
     assert!(
-        !rulings.iter().any(|ruling| matches!(ruling, Ruling::Order(Order::StartOrdered { .. }))),
+        !rulings.iter().any(|ruling| matches!(ruling, Ruling::Order(Order::Start { .. }))),
         "{rulings:?}"
     );
     // After that, its job is stopped.

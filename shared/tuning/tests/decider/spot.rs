@@ -41,9 +41,7 @@ fn an_expired_spot_wait_is_retried_on_demand_at_once() {
     let mut run = begun(&spot());
     let expect = ["retry after 0-0-1: OnDemand, from 4000", "start 0-0-2 on demand"];
     check_next(&mut run, &[described(4_000, job(0), MaxWait, 0)], &expect);
-    let Some(Ruling::Order(Order::StartOrdered { limits, reservation, .. })) = run.rulings.last() else {
-        panic!()
-    };
+    let Some(Ruling::Order(Order::Start { limits, reservation, .. })) = run.rulings.last() else { panic!() };
     assert_eq!(limits.max_wait_seconds, None);
     assert_eq!(reservation.0, WORST_CASE, "the cost of an hour, without the wait");
 }

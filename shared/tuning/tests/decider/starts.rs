@@ -29,7 +29,7 @@ fn trials_join_brackets_in_proportion_to_the_plan() {
 }
 
 fn bracket(ruling: &Ruling) -> Option<u32> {
-    if let Ruling::Order(Order::StartOrdered { bracket, .. }) = ruling { Some(bracket.0) } else { None }
+    if let Ruling::Order(Order::Start { bracket, .. }) = ruling { Some(bracket.0) } else { None }
 }
 
 #[test]
@@ -37,9 +37,7 @@ fn a_trial_has_the_configuration_of_its_number_and_the_seed() {
     let definition = jobs(2, 2);
     let mut run = Run::new(&definition);
     for ruling in run.take(&[submitted()]) {
-        let Ruling::Order(Order::StartOrdered { job, configuration, .. }) = ruling else {
-            panic!("{ruling:?}")
-        };
+        let Ruling::Order(Order::Start { job, configuration, .. }) = ruling else { panic!("{ruling:?}") };
         assert_eq!(configuration, definition.configuration(job.trial));
     }
 }

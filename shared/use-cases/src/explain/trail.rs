@@ -188,39 +188,37 @@ impl<'a> Trail<'a> {
         let ours = |job: &JobKey| job.trial == self.trial;
         let entry = |kind, job: &JobKey, says| Some(NewEntry::new(kind, Some(*job), says));
         match order {
-            Order::StartOrdered { job, bracket, configuration, limits, reservation, .. } if ours(job) => {
+            Order::Start { job, bracket, configuration, limits, reservation, .. } if ours(job) => {
                 self.drawn = Some((*bracket, configuration.clone()));
                 let why = self.jobs.ordered(self.tuning, *job, state.now, *limits, *reservation);
                 entry(Kind::JobOrdered, job, words::ordered(definition, &why, *limits, *reservation))
             }
-            Order::StopOrdered { job, why } if ours(job) => {
+            Order::Stop { job, why } if ours(job) => {
                 entry(Kind::StopOrdered, job, words::stop(*why, &state.status))
             }
-            Order::BillOrdered { job } if ours(job) => {
+            Order::ReadBill { job } if ours(job) => {
                 entry(Kind::BillOrdered, job, words::BILL_ORDERED.to_owned())
             }
-            Order::LogReadOrdered { job, .. } if ours(job) => {
+            Order::ReadLog { job, .. } if ours(job) => {
                 entry(Kind::LogReadOrdered, job, words::LOG_READ_ORDERED.to_owned())
             }
-            Order::LookOrdered { job, since } if ours(job) => {
-                entry(Kind::LogReadOrdered, job, words::look(*since))
-            }
-            Order::PoolReleaseOrdered { job } if ours(job) => {
+            Order::Look { job, since } if ours(job) => entry(Kind::LogReadOrdered, job, words::look(*since)),
+            Order::ReleasePool { job } if ours(job) => {
                 entry(Kind::InstancesKept, job, words::RELEASED.to_owned())
             }
-            Order::StartOrdered { .. }
-            | Order::StopOrdered { .. }
-            | Order::BillOrdered { .. }
-            | Order::LogReadOrdered { .. }
-            | Order::LookOrdered { .. }
-            | Order::GrantOrdered { .. }
-            | Order::ReturnOrdered { .. }
+            Order::Start { .. }
+            | Order::Stop { .. }
+            | Order::ReadBill { .. }
+            | Order::ReadLog { .. }
+            | Order::Look { .. }
+            | Order::RequestGrant { .. }
+            | Order::ReturnGrant { .. }
             | Order::CapReached { .. }
             | Order::MonthCapReached { .. }
             | Order::OverrunSeen
             | Order::TuningEnded { .. }
-            | Order::PoolReadOrdered { .. }
-            | Order::PoolReleaseOrdered { .. } => None,
+            | Order::ReadPool { .. }
+            | Order::ReleasePool { .. } => None,
         }
     }
 

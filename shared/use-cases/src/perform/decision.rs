@@ -206,7 +206,7 @@ where
         let item = self.store.table.get(&stored::action_key(id, &format!("start-{job}"))).await?;
         let row = item.as_ref().map(ActionRow::read).transpose()?;
         let order = row.filter(|row| row.status != ActionStatus::Cancelled).map(|row| row.order);
-        let Some(Order::StartOrdered { bracket, .. }) = order else { return Ok(None) };
+        let Some(Order::Start { bracket, .. }) = order else { return Ok(None) };
         Ok(Some(bracket))
     }
 

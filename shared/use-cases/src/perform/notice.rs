@@ -54,15 +54,15 @@ fn cost_alarm(loaded: &Loaded, order: &Order) -> Value {
         Order::MonthCapReached { month, percent } => ("MonthlyCapReached", Some(percent), Some(month)),
         Order::OverrunSeen
         | Order::TuningEnded { .. }
-        | Order::StartOrdered { .. }
-        | Order::StopOrdered { .. }
-        | Order::BillOrdered { .. }
-        | Order::LogReadOrdered { .. }
-        | Order::LookOrdered { .. }
-        | Order::PoolReadOrdered { .. }
-        | Order::PoolReleaseOrdered { .. }
-        | Order::GrantOrdered { .. }
-        | Order::ReturnOrdered { .. } => ("Overrun", None, None),
+        | Order::Start { .. }
+        | Order::Stop { .. }
+        | Order::ReadBill { .. }
+        | Order::ReadLog { .. }
+        | Order::Look { .. }
+        | Order::ReadPool { .. }
+        | Order::ReleasePool { .. }
+        | Order::RequestGrant { .. }
+        | Order::ReturnGrant { .. } => ("Overrun", None, None),
     };
     let ledger = &loaded.state.ledger;
     let mut detail = json!({

@@ -29,7 +29,7 @@ where
         row: &ActionRow,
         earlier: Millis,
     ) -> Result<Outcome, StoreError> {
-        let Order::StartOrdered { job, configuration, limits, launch, .. } = &row.order else {
+        let Order::Start { job, configuration, limits, launch, .. } = &row.order else {
             return Ok(Outcome::Done(Vec::new()));
         };
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };

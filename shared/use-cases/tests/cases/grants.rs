@@ -86,7 +86,7 @@ impl Stack {
     /// Requests dollars for tuning `id`. Returns the granted dollars and the reported level.
     fn ask(&self, id: &str, n: u32, least: u64, wanted: u64) -> (u64, Option<u32>) {
         let dollars = |n: u64| MicroUsd(n * 1_000_000);
-        let order = Order::GrantOrdered { n, least: dollars(least), wanted: dollars(wanted) };
+        let order = Order::RequestGrant { n, least: dollars(least), wanted: dollars(wanted) };
         let action = self.order(id, order);
         assert_eq!(now(self.actuator.perform(id, &action)), Ok(Performed::Done(Effect::Other)));
         self.granted(id, n)
@@ -133,7 +133,7 @@ fn a_request_that_is_performed_twice_is_answered_once() {
     // The transaction is performed, but its answer is lost.
     stack.table.lost.store(1, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("a-1", Order::GrantOrdered { n: 1, least, wanted });
+    let action = stack.order("a-1", Order::RequestGrant { n: 1, least, wanted });
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     // A month later the action is performed again.
     stack.time.pass(2_592_000_000);
@@ -156,7 +156,7 @@ fn a_request_that_loses_every_race_is_deferred() {
     let stack = Stack::new(100);
     stack.table.races.store(8, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("a-1", Order::GrantOrdered { n: 1, least, wanted });
+    let action = stack.order("a-1", Order::RequestGrant { n: 1, least, wanted });
     let performed = now(stack.actuator.perform("a-1", &action));
     assert!(matches!(performed, Ok(Performed::Deferred(_))), "{performed:?}");
     stack.time.pass(1_000);
@@ -173,7 +173,7 @@ fn regression_a_transaction_conflict_on_the_month_is_retried_at_once() {
     // The number of retries is bounded. After that the sweeper retries.
     stack.table.overlap.store(8, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("b-1", Order::GrantOrdered { n: 1, least, wanted });
+    let action = stack.order("b-1", Order::RequestGrant { n: 1, least, wanted });
     let performed = now(stack.actuator.perform("b-1", &action));
     assert!(matches!(performed, Ok(Performed::Deferred(_))), "{performed:?}");
 }
@@ -184,7 +184,7 @@ fn regression_a_table_error_releases_the_claim() {
     let stack = Stack::new(10);
     stack.table.lost.store(1, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("a-1", Order::GrantOrdered { n: 1, least, wanted });
+    let action = stack.order("a-1", Order::RequestGrant { n: 1, least, wanted });
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
     assert_eq!((stack.granted("a-1", 1).0, stack.month(MONTH)), (4, 4));
@@ -198,7 +198,7 @@ fn money_is_returned_once_and_to_its_month() {
     // December has its own cap.
     assert_eq!(stack.ask("b-1", 1, 1, 9), (9, Some(80)));
     let amount = MicroUsd(5_000_000);
-    let action = stack.order("a-1", Order::ReturnOrdered { n: 1, month: MONTH.to_owned(), amount });
+    let action = stack.order("a-1", Order::ReturnGrant { n: 1, month: MONTH.to_owned(), amount });
     stack.table.lost.store(1, Ordering::Relaxed);
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     stack.time.pass(CLAIM_MS);

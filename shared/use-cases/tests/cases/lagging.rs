@@ -107,7 +107,7 @@ fn a_job_that_has_run_is_not_free_while_its_bill_is_invisible() {
         };
         let service = at(NOW, None);
         service.lock().describe = Some(Ok(described));
-        perform(&ordered(Order::BillOrdered { job: JOB }, None), &service)
+        perform(&ordered(Order::ReadBill { job: JOB }, None), &service)
     };
     assert!(matches!(bill("Completed", None), Performed::Deferred(_)));
     assert!(matches!(bill("Failed", Some("AlgorithmError: exit code 1")), Performed::Deferred(_)));

@@ -77,7 +77,7 @@ fn a_long_refusal_is_recorded() {
 
 #[test]
 fn a_long_reason_to_defer_is_recorded() {
-    let stop = Order::StopOrdered { job: JOB, why: tuning::ruling::StopWhy::TuningEnding };
+    let stop = Order::Stop { job: JOB, why: tuning::ruling::StopWhy::TuningEnding };
     let (performed, fact) = perform(stop);
     let Fact::ActionDeferred { reason, .. } = fact else { panic!("{performed:?}") };
     assert!(matches!(performed, Performed::Deferred(_)), "{performed:?}");
@@ -86,7 +86,7 @@ fn a_long_reason_to_defer_is_recorded() {
 
 #[test]
 fn a_long_failure_reason_is_recorded() {
-    let (performed, fact) = perform(Order::BillOrdered { job: JOB });
+    let (performed, fact) = perform(Order::ReadBill { job: JOB });
     let Fact::JobDescribed { message, .. } = fact else { panic!("{performed:?}") };
     assert_eq!(performed, Performed::Done(Effect::Other));
     check_cut(&message.expect("a message"));

@@ -113,7 +113,7 @@ fn job(trial: u32) -> JobKey {
 }
 
 fn stop_of(trial: u32) -> Order {
-    Order::StopOrdered { job: job(trial), why: StopWhy::TuningEnding }
+    Order::Stop { job: job(trial), why: StopWhy::TuningEnding }
 }
 
 fn is_deferred(performed: &Performed) -> bool {
@@ -126,7 +126,7 @@ fn regression_stops_and_starts_do_not_wait_for_logs() {
     let stack = Stack::new();
     stack.decide(vec![Fact::TuningSubmitted]);
     stack.service.lock().read = Some(Ok(60));
-    let bill = stack.order(Order::BillOrdered { job: job(7) });
+    let bill = stack.order(Order::ReadBill { job: job(7) });
     let stop = stack.order(stop_of(8));
     let performed = stack.handle(&[&bill, "start-0-0-1", &stop]);
     assert_eq!(stack.calls(), ["stop", "create", "describe", "read"]);
@@ -147,7 +147,7 @@ fn regression_stops_and_starts_do_not_wait_for_logs() {
 fn a_batch_starts_no_log_read_after_its_time() {
     let stack = Stack::new();
     (stack.service.lock().read, stack.service.lock().page_ms) = (Some(Ok(9)), 2_000);
-    let bills = [1, 2].map(|trial| stack.order(Order::BillOrdered { job: job(trial) }));
+    let bills = [1, 2].map(|trial| stack.order(Order::ReadBill { job: job(trial) }));
     let performed = stack.handle(&[&bills[0], &bills[1]]);
     assert_eq!(performed[0].1, Performed::Done(Effect::Other));
     assert!(is_deferred(&performed[1].1), "{performed:?}");
@@ -218,7 +218,7 @@ fn regression_a_job_that_ended_by_itself_is_not_reported_as_stopped() {
 #[test]
 fn regression_a_long_log_does_not_delay_a_known_bill_forever() {
     let stack = Stack::new();
-    let bill = stack.order(Order::BillOrdered { job: job(0) });
+    let bill = stack.order(Order::ReadBill { job: job(0) });
     stack.service.lock().read = Some(Ok(80));
     let tries = (1..=7).map(|_| {
         stack.service.lock().pages_left = Some(50);
@@ -230,7 +230,7 @@ fn regression_a_long_log_does_not_delay_a_known_bill_forever() {
     assert_eq!(tries.last(), Some(&Performed::Done(Effect::LogCut)));
     assert!(stack.knows("described#0-0-1"));
     // A log without any readable page delays the bill, because it may be short.
-    let other = stack.order(Order::BillOrdered { job: job(1) });
+    let other = stack.order(Order::ReadBill { job: job(1) });
     stack.service.lock().pages_left = Some(0);
     for _ in 0..8 {
         assert!(is_deferred(&stack.perform(&other)));
@@ -244,14 +244,14 @@ fn regression_a_long_log_does_not_delay_a_known_bill_forever() {
 #[test]
 fn regression_a_bill_waits_for_a_log_whose_read_was_refused() {
     let stack = Stack::new();
-    let bill = stack.order(Order::BillOrdered { job: job(0) });
+    let bill = stack.order(Order::ReadBill { job: job(0) });
     stack.service.lock().read = Some(Err(no_policy()));
     assert!(is_deferred(&stack.perform(&bill)));
     stack.service.lock().read = Some(Ok(1));
     stack.service.time.pass(300_000);
     assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
     // A role that never may read logs does not delay the bill forever.
-    let other = stack.order(Order::BillOrdered { job: job(1) });
+    let other = stack.order(Order::ReadBill { job: job(1) });
     stack.service.lock().read = Some(Err(no_policy()));
     let tries: Vec<_> = (1..=7)
         .map(|_| {
@@ -278,7 +278,7 @@ fn regression_a_zero_bill_of_a_job_that_ran_is_read_again() {
     stack.decide(vec![Fact::TuningSubmitted]);
     stack.decide(vec![Fact::JobStarted { job: job(0) }, started]);
     stack.service.lock().describe = Some(Ok(never.clone()));
-    let bill = stack.order(Order::BillOrdered { job: job(0) });
+    let bill = stack.order(Order::ReadBill { job: job(0) });
     assert!(is_deferred(&stack.perform(&bill)));
     assert!(!stack.knows("described#0-0-1"));
     stack.service.lock().describe = Some(Ok(completed()));
@@ -290,7 +290,7 @@ fn regression_a_zero_bill_of_a_job_that_ran_is_read_again() {
     stack.decide(vec![Fact::TuningSubmitted]);
     stack.decide(vec![Fact::JobStarted { job: job(0) }]);
     stack.service.lock().describe = Some(Ok(never.clone()));
-    let bill = stack.order(Order::BillOrdered { job: job(0) });
+    let bill = stack.order(Order::ReadBill { job: job(0) });
     assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
     assert!(stack.knows("described#0-0-1"));
 }

@@ -94,7 +94,7 @@ impl World {
 
     /// Reads the pool for the first time, or with `last` until its end.
     fn read(&self, last: bool) -> (Performed, ActionStatus, Vec<Fact>) {
-        let action = self.order(Order::PoolReadOrdered { job: JOB, n: 1, last });
+        let action = self.order(Order::ReadPool { job: JOB, n: 1, last });
         self.perform(&action)
     }
 
@@ -195,7 +195,7 @@ fn the_retention_time_of_a_deleted_job_is_unknown() {
     assert_eq!(world.read(false), done(vec![Fact::PoolOver { job: JOB, retained: Retained::Unknown }]));
     let world = World::new();
     world.service.lock().describe = Some(Err(not_found("gone")));
-    let action = world.order(Order::PoolReleaseOrdered { job: JOB });
+    let action = world.order(Order::ReleasePool { job: JOB });
     let unknown = Fact::PoolOver { job: JOB, retained: Retained::Unknown };
     assert_eq!(world.perform(&action), done(vec![unknown]));
     assert_eq!(world.calls(), ["describe"], "there are no instances to release");
@@ -205,7 +205,7 @@ fn the_retention_time_of_a_deleted_job_is_unknown() {
 fn a_release_is_done_when_the_instances_are_released() {
     let world = World::new();
     world.keeps(Some(("Available", None)));
-    let action = world.order(Order::PoolReleaseOrdered { job: JOB });
+    let action = world.order(Order::ReleasePool { job: JOB });
     assert_deferred(&world.perform(&action), "being released");
     assert_eq!(world.calls(), ["describe", "release"]);
     // The service is slow, so the release is sent again.
@@ -224,7 +224,7 @@ fn a_release_is_done_when_the_instances_are_released() {
 fn reused_instances_are_not_released() {
     let world = World::new();
     world.keeps(Some(("Reused", Some(3))));
-    let action = world.order(Order::PoolReleaseOrdered { job: JOB });
+    let action = world.order(Order::ReleasePool { job: JOB });
     assert_eq!(world.perform(&action), done(vec![over(3)]));
     assert_eq!(world.calls(), ["describe"]);
 }
@@ -247,7 +247,7 @@ fn an_error_defers_the_action_and_frees_no_money() {
         let world = World::new();
         world.keeps(Some(("Available", None)));
         world.service.lock().release = Some(Err(error));
-        let action = world.order(Order::PoolReleaseOrdered { job: JOB });
+        let action = world.order(Order::ReleasePool { job: JOB });
         assert_deferred(&world.perform(&action), why);
         // The maximum lifetime ends the pool anyway.
         world.keeps(Some(("Terminated", Some(600))));

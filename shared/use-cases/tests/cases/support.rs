@@ -284,7 +284,7 @@ pub(crate) fn action_row(table: &impl Table, id: &str, action: &str) -> ActionRo
 
 /// Returns the order to start `job` on spot instances.
 pub(crate) fn start_of(job: JobKey) -> Order {
-    Order::StartOrdered {
+    Order::Start {
         job,
         bracket: tuning::ids::BracketId(0),
         configuration: search::Configuration::default(),

@@ -79,8 +79,8 @@ impl Bench {
         self.delivered.push(fact);
         for ruling in rulings {
             match ruling {
-                Ruling::Order(Order::StartOrdered { job, .. }) => self.running.push((job, 0)),
-                Ruling::Order(Order::StopOrdered { job, .. }) => {
+                Ruling::Order(Order::Start { job, .. }) => self.running.push((job, 0)),
+                Ruling::Order(Order::Stop { job, .. }) => {
                     self.running.retain(|(running, _)| *running != job);
                     self.deliver(described(self.seconds(), job, JobEnd::Stopped, 1));
                 }

@@ -12,7 +12,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             let place = format!("{} of {}", verdict.rank + 1, verdict.seen);
             format!("trial {trial} {word} at rung {bracket}.{rung}, epoch {resource}: {place}")
         }
-        Ruling::Order(Order::StartOrdered { job, launch, limits, .. }) => {
+        Ruling::Order(Order::Start { job, launch, limits, .. }) => {
             let Launch { resource, on_demand, instances, refit } = launch;
             let to = resource.map_or_else(String::new, |level| format!(" to {level}"));
             let how = if *on_demand { " on demand" } else { "" };
@@ -29,24 +29,24 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             format!("trial {trial} promoted from rung {bracket}.{rung} to {level}: {place}")
         }
         Ruling::ResourceRepeated { job, had, from } => format!("{job} begins at {from} instead of {had}"),
-        Ruling::Order(Order::StopOrdered { job, why }) => format!("stop {job}: {}", stop(*why)),
-        Ruling::Order(Order::BillOrdered { job }) => format!("bill {job}"),
-        Ruling::Order(Order::LogReadOrdered { job, .. }) => format!("read log {job}"),
-        Ruling::Order(Order::LookOrdered { job, since }) => {
+        Ruling::Order(Order::Stop { job, why }) => format!("stop {job}: {}", stop(*why)),
+        Ruling::Order(Order::ReadBill { job }) => format!("bill {job}"),
+        Ruling::Order(Order::ReadLog { job, .. }) => format!("read log {job}"),
+        Ruling::Order(Order::Look { job, since }) => {
             format!("look at {job}, silent since {}", (since - CREATED) / 1_000)
         }
-        Ruling::Order(Order::PoolReadOrdered { job, n, last }) => {
+        Ruling::Order(Order::ReadPool { job, n, last }) => {
             format!("read pool of {job}: {n}{}", if *last { ", last" } else { "" })
         }
-        Ruling::Order(Order::PoolReleaseOrdered { job }) => format!("release pool of {job}"),
+        Ruling::Order(Order::ReleasePool { job }) => format!("release pool of {job}"),
         Ruling::PoolClosed { job, seconds, amount } => {
             let seconds = seconds.map_or_else(|| "unknown".to_owned(), |seconds| format!("{seconds} s"));
             format!("pool of {job}: {seconds}, {}", amount.0)
         }
-        Ruling::Order(Order::GrantOrdered { n, least, wanted }) => {
+        Ruling::Order(Order::RequestGrant { n, least, wanted }) => {
             format!("ask {n}: {} to {}", least.0, wanted.0)
         }
-        Ruling::Order(Order::ReturnOrdered { n, month, amount }) => {
+        Ruling::Order(Order::ReturnGrant { n, month, amount }) => {
             format!("return {n}: {} to {month}", amount.0)
         }
         Ruling::Order(Order::CapReached { percent }) => format!("notice: {percent} % of the cap"),

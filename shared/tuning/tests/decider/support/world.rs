@@ -267,7 +267,7 @@ impl World {
 
     fn perform(&mut self, order: &Order) {
         match order {
-            Order::StartOrdered { job, limits, launch, .. } => {
+            Order::Start { job, limits, launch, .. } => {
                 let mut at = self.now;
                 if self.rng.next_f64() < self.faults.deferred {
                     at += 60_000;
@@ -280,30 +280,30 @@ impl World {
                 }
                 self.schedule(at, Event::Start(*job, *limits, launch.resource));
             }
-            Order::StopOrdered { job, .. } => self.stop(*job),
-            Order::BillOrdered { job } => {
+            Order::Stop { job, .. } => self.stop(*job),
+            Order::ReadBill { job } => {
                 if self.rng.next_f64() >= self.faults.unbilled {
                     self.schedule(self.now + 3_000, Event::Described(*job));
                 }
             }
-            Order::LogReadOrdered { job, streams } => {
+            Order::ReadLog { job, streams } => {
                 self.read_log(*job);
                 self.happened(Fact::LogRead { job: *job, streams: *streams }, self.now);
             }
-            Order::LookOrdered { job, since } => {
+            Order::Look { job, since } => {
                 self.read_log(*job);
                 self.happened(Fact::SilenceSeen { job: *job, since: *since }, self.now);
             }
-            Order::PoolReadOrdered { job, last, .. } if *last => self.read_pool(*job),
-            Order::PoolReadOrdered { job, n, .. } => match self.pools.retained(*job, self.now) {
+            Order::ReadPool { job, last, .. } if *last => self.read_pool(*job),
+            Order::ReadPool { job, n, .. } => match self.pools.retained(*job, self.now) {
                 Some(_) => self.read_pool(*job),
                 None => self.happened(Fact::PoolSeen { job: *job, n: *n }, self.now),
             },
-            Order::PoolReleaseOrdered { job } => {
+            Order::ReleasePool { job } => {
                 self.pools.release(*job, self.now);
                 self.read_pool(*job);
             }
-            Order::GrantOrdered { n, least, wanted } => {
+            Order::RequestGrant { n, least, wanted } => {
                 // Like the service, the world answers each request once.
                 if self.answered.insert(order.action()) {
                     let enough = self.month_left >= least.0;
@@ -314,7 +314,7 @@ impl World {
                     self.happened(Fact::BudgetGranted { n: *n, month, amount, reached }, self.now);
                 }
             }
-            Order::ReturnOrdered { n, amount, .. } => {
+            Order::ReturnGrant { n, amount, .. } => {
                 if self.answered.insert(order.action()) {
                     self.month_left = self.month_left.saturating_add(amount.0);
                     self.happened(Fact::GrantReturned { n: *n }, self.now);

@@ -165,12 +165,12 @@ impl Reference {
                 assert_eq!(self.table[place.0][place.1].1, *level);
                 self.judged(trial.0, place, *value, *verdict);
             }
-            Ruling::Order(Order::StartOrdered { job, bracket, reservation, .. }) => {
+            Ruling::Order(Order::Start { job, bracket, reservation, .. }) => {
                 assert!(self.can_start(now), "{ruling:?}");
                 assert_eq!(reservation.0, RESERVED);
                 self.started(*job, bracket.index(), now);
             }
-            Ruling::Order(Order::StopOrdered { job, why }) => {
+            Ruling::Order(Order::Stop { job, why }) => {
                 let quota = *why == StopWhy::Quota;
                 let due = if quota { self.must_cancel(*job, now) } else { self.must_stop(*job) };
                 assert!(self.may_run().contains(job) && due, "{ruling:?}");
@@ -178,7 +178,7 @@ impl Reference {
                 self.trials[job.trial.index()].out = true;
                 self.entry(*job).unwrap().stop_ordered = true;
             }
-            Ruling::Order(Order::BillOrdered { job }) => {
+            Ruling::Order(Order::ReadBill { job }) => {
                 let entry = self.entry(*job).unwrap();
                 assert!(
                     entry.end.is_some() && !entry.is_closed() && entry.bill_ordered.is_none(),
@@ -209,18 +209,17 @@ impl Reference {
                 assert!(*percent == self.cap_level() && *percent > self.cap_published_percent, "{ruling:?}");
                 self.cap_published_percent = *percent;
             }
-            Ruling::Order(Order::LogReadOrdered { .. }) => {
+            Ruling::Order(Order::ReadLog { .. }) => {
                 panic!("captured epochs need no log read: {ruling:?}")
             }
-            Ruling::Order(Order::LookOrdered { .. }) => {
+            Ruling::Order(Order::Look { .. }) => {
                 panic!("these tunings set no silence limit: {ruling:?}")
             }
-            Ruling::Order(Order::PoolReadOrdered { .. } | Order::PoolReleaseOrdered { .. })
-            | Ruling::PoolClosed { .. } => {
+            Ruling::Order(Order::ReadPool { .. } | Order::ReleasePool { .. }) | Ruling::PoolClosed { .. } => {
                 panic!("these tunings keep no warm pools: {ruling:?}")
             }
             Ruling::Order(
-                Order::GrantOrdered { .. } | Order::ReturnOrdered { .. } | Order::MonthCapReached { .. },
+                Order::RequestGrant { .. } | Order::ReturnGrant { .. } | Order::MonthCapReached { .. },
             ) => {
                 panic!("these tunings have no monthly cap: {ruling:?}")
             }
