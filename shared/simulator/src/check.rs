@@ -346,6 +346,12 @@ impl Checker {
         job.is_some_and(|job| job.money == Money::Released)
     }
 
+    /// Returns whether the whole reservation of a job was booked, because its bill never came.
+    pub(crate) fn is_settled_in_full(&self, id: &str, key: JobKey) -> bool {
+        let job = self.books.get(id).and_then(|book| book.jobs.get(&key));
+        job.is_some_and(|job| job.settled_in_full)
+    }
+
     /// Counts a judgement: by the value that the program logged at that epoch (`exact`), or by another value.
     pub(crate) fn count_judgement(&mut self, exact: bool) {
         if exact {

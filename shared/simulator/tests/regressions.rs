@@ -103,3 +103,14 @@ fn regression_an_interruption_recorded_by_a_slow_clock_counts_once() {
     let history = Run::drawn(1_795_302_273_455).history();
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
 }
+
+/// A job waited hours for its instances while every sweep crashed before it looked at the job, so the job was settled
+/// in full. The checker excused that ruling, but it still counted the job against `MaxParallel`, and as a running job at
+/// the end of its tuning.
+#[test]
+fn regression_a_job_excused_as_settled_in_full_breaks_no_other_promise() {
+    for seed in [1_795_381_575_474, 1_795_381_577_152] {
+        let history = Run::drawn(seed).history();
+        assert!(history.violations.is_empty(), "{:#?}", history.violations);
+    }
+}

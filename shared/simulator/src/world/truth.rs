@@ -15,13 +15,20 @@ use use_cases::perform::{COST_ALARM, TRIAL_DECISION, TUNING_STATE_CHANGE};
 use use_cases::ports::table::Table;
 
 impl World {
+    /// Returns the running jobs of a tuning, without those that were settled in full: the check of that ruling reports
+    /// them, unless it excuses them.
+    fn running(&self, id: &str) -> impl Iterator<Item = &Job> {
+        let running = self.training.of(id).filter(|job| !job.is_ended());
+        running.filter(move |job| !self.check.is_settled_in_full(id, job.key))
+    }
+
     /// Checks a job that was just created.
     pub(crate) fn check_created(&mut self, index: usize) {
         let job = &self.training.jobs[index];
         let (id, key, name) = (job.id.clone(), job.key, job.now.name.clone());
         let case = &self.cases[job.case];
         let (cap, max_parallel) = self.check.in_force(&id, self.training.of(&id).map(|job| job.key));
-        let alive: Vec<_> = self.training.of(&id).filter(|job| !job.is_ended()).collect();
+        let alive: Vec<_> = self.running(&id).collect();
         let mut wrong = Vec::new();
         if alive.len() > usize::try_from(max_parallel).unwrap_or(usize::MAX) {
             wrong.push(format!(
@@ -125,7 +132,7 @@ impl World {
                         &format!("P1: the tuning ended while instances of {kept:?} are still kept"),
                     );
                 }
-                let alive = self.training.of(id).filter(|job| !job.is_ended()).count();
+                let alive = self.running(id).count();
                 if alive > 0 {
                     self.check
                         .violation(self.now, &format!("P7: the tuning ended while {alive} of its jobs run"));
