@@ -1,4 +1,4 @@
-//! A valid request for tests of all crates. A test states only the members in which its request differs.
+//! Valid requests for tests of any crate. A test states only the members in which its request differs.
 
 use serde_json::{Value, json};
 

@@ -57,7 +57,7 @@ impl Rung {
         self.waiting.retain(|(other, _)| *other != trial);
     }
 
-    /// Records that one more arrival continues.
+    /// Records that `more` arrivals continue.
     pub(super) fn add_continued(&mut self, more: u32) {
         self.continued = self.continued.saturating_add(more);
     }
