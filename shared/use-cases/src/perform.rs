@@ -95,6 +95,9 @@ enum Outcome {
     /// This try did nothing, but an earlier try, whose claim ended at the first time, may still take effect. Retry
     /// after a wait, and not before the second time.
     EarlierTryOpen(String, Millis, Millis),
+    /// The name of the job to start is taken, but the job is not visible. Retry after a wait. The time is the end of
+    /// the previous try's claim, if there was one.
+    NameTaken(String, Option<Millis>),
 }
 
 /// The result of a call of [`Actuator::perform`].
@@ -299,6 +302,14 @@ where
             }
             Outcome::Unsure(reason) => {
                 row.status = ActionStatus::Pending;
+                self.defer(id, &mut row, &reason, false, 0).await?;
+                Performed::Deferred(reason)
+            }
+            Outcome::NameTaken(reason, earlier) => {
+                row.status = ActionStatus::Pending;
+                row.name_taken = true;
+                // The end of the previous claim is kept, so that further checks do not extend the wait for the job.
+                row.claimed_until = earlier.unwrap_or(row.claimed_until);
                 self.defer(id, &mut row, &reason, false, 0).await?;
                 Performed::Deferred(reason)
             }

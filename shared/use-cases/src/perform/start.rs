@@ -90,11 +90,8 @@ where
             Ok(found) if tags.iter().all(|(key, value)| found.get(key) == Some(value)) => Ok(started()),
             // Tags may become visible later than the job. We have sent a create only if there was an earlier try.
             Ok(found) if earlier > 0 && recent && !has_foreign_tag(&found, tags) => {
-                Ok(Outcome::EarlierTryOpen(
-                    "the job exists, but its tags are not visible yet".to_owned(),
-                    earlier,
-                    0,
-                ))
+                let reason = "the job exists, but its tags are not visible yet".to_owned();
+                Ok(Outcome::NameTaken(reason, Some(earlier)))
             }
             Ok(_) => {
                 Ok(refused(format!("a training job named {name} exists and does not belong to this tuning")))
@@ -102,15 +99,10 @@ where
             // The job is still invisible long after the previous try, so it was deleted. It counts as started and is
             // settled in full, like any job without a sign of life.
             Err(TrainingJobsError::NotFound(_)) if taken && earlier > 0 && !recent => Ok(started()),
-            // The taken name proves that the job exists, however stale this answer is. The end of the previous claim is
-            // kept, so that further checks do not extend this wait.
+            // The taken name proves that the job exists, however stale this answer is.
             Err(TrainingJobsError::NotFound(_)) if taken => {
                 let reason = "the job exists, but is not visible yet".to_owned();
-                Ok(if earlier > 0 {
-                    Outcome::EarlierTryOpen(reason, earlier, 0)
-                } else {
-                    Outcome::Unsure(reason)
-                })
+                Ok(Outcome::NameTaken(reason, (earlier > 0).then_some(earlier)))
             }
             // The create of an earlier try, whose answer was lost, may still take effect.
             Err(TrainingJobsError::NotFound(_)) if recent => {

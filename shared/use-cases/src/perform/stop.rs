@@ -41,7 +41,9 @@ where
         let unsure = start.claimed_until.saturating_add(self.abandoned_ms) > now;
         let cancelled = match start.status {
             ActionStatus::Cancelled => true,
-            ActionStatus::Pending | ActionStatus::Performing if unsure => false,
+            // A taken name proves that an earlier create succeeded, although the job is invisible or deleted. The start
+            // settles which.
+            ActionStatus::Pending | ActionStatus::Performing if unsure || start.name_taken => false,
             ActionStatus::Pending | ActionStatus::Performing => {
                 let before = start.revision;
                 start.status = ActionStatus::Cancelled;

@@ -203,6 +203,28 @@ fn a_start_that_may_have_been_sent_is_not_cancelled_after_a_later_quota_error() 
     assert!(is_deferred(&stack.perform(&stop)));
 }
 
+/// A create succeeded although its answer was lost, and the job was deleted before it was visible. A stop cancelled the
+/// start as never performed and released the money, although a retry had found the name taken. Found by seed
+/// 1795400000261 of the simulator.
+#[test]
+fn regression_a_start_whose_name_is_taken_is_not_cancelled() {
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    stack.service.lock().create = Some(Err(TrainingJobsError::Unavailable("no answer".to_owned())));
+    assert!(is_deferred(&stack.perform("start-0-0-1")));
+    stack.service.time.pass(60_000);
+    stack.service.lock().create = Some(Err(TrainingJobsError::NameTaken("job".to_owned())));
+    assert!(is_deferred(&stack.perform("start-0-0-1")));
+    assert!(stack.row("start-0-0-1").name_taken);
+    stack.service.time.pass(3_600_000);
+    stack.service.lock().stop = Some(Err(not_found("job")));
+    let stop = stack.order(stop_of(0));
+    assert!(is_deferred(&stack.perform(&stop)));
+    // The next try of the start settles that the job has existed.
+    assert!(stack.perform("start-0-0-1").is_done());
+    assert!(stack.knows("started#0-0-1") && !stack.knows("never-started#0-0-1"));
+}
+
 /// An event reported that we had stopped a job that had ended by itself, and the stop was counted.
 #[test]
 fn regression_a_job_that_ended_by_itself_is_not_reported_as_stopped() {

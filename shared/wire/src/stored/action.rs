@@ -54,27 +54,41 @@ pub struct ActionRow {
     pub not_before: i64,
     /// Number of claims so far.
     pub tries: i64,
+    /// Whether a create found the name of its job taken, so that the job exists or has existed.
+    pub name_taken: bool,
 }
 
 /// Attribute with the revision of a row.
 pub const REVISION: &str = "revision";
+/// Attribute of a row whose create found the name of its job taken.
+const NAME_TAKEN: &str = "name_taken";
 
 impl ActionRow {
     /// Returns the new row of an order.
     pub fn pending(order: Order) -> Self {
         let (action, status) = (order.action(), ActionStatus::Pending);
-        Self { action, order, status, revision: 0, claimed_until: 0, not_before: 0, tries: 0 }
+        Self {
+            action,
+            order,
+            status,
+            revision: 0,
+            claimed_until: 0,
+            not_before: 0,
+            tries: 0,
+            name_taken: false,
+        }
     }
 
     /// Returns the stored row.
     pub fn row(&self, id: &str) -> Item {
-        row(action_key(id, &self.action), "action")
+        let row = row(action_key(id, &self.action), "action")
             .with("status", self.status.word())
             .with(REVISION, self.revision)
             .with("claimed_until", self.claimed_until)
             .with("not_before", self.not_before)
             .with("tries", self.tries)
-            .with(DATA, json(&self.order))
+            .with(DATA, json(&self.order));
+        if self.name_taken { row.with(NAME_TAKEN, 1_i64) } else { row }
     }
 
     /// Reads the action in a row.
@@ -91,6 +105,7 @@ impl ActionRow {
             claimed_until: number("claimed_until")?,
             not_before: number("not_before")?,
             tries: number("tries")?,
+            name_taken: item.number(NAME_TAKEN).is_some(),
         })
     }
 }
