@@ -114,3 +114,13 @@ fn regression_a_job_excused_as_settled_in_full_breaks_no_other_promise() {
         assert!(history.violations.is_empty(), "{:#?}", history.violations);
     }
 }
+
+/// A stop cancelled a start whose job had run and was deleted; and a tuning ended at its cap although a raised cap was
+/// stored, since the stream was hours late.
+#[test]
+fn regression_late_knowledge_neither_releases_money_nor_ends_a_tuning() {
+    for seed in [1_795_400_000_261, 1_795_400_006_852] {
+        let history = Run::drawn(seed).history();
+        assert!(history.violations.is_empty(), "{:#?}", history.violations);
+    }
+}

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tuning::decide::settled_by;
 use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::ruling::Ruling;
+use tuning::ruling::{EndReason, Launch, Order, Ruling};
 use tuning::step::{Advance, Step, advance};
 use tuning::summary::JobSummary;
 use wire::events::stream::{self, BadRecord, RecordKind, StreamRecord};
@@ -149,33 +149,40 @@ impl<T: Table> Decider<T> {
     }
 
     /// Folds `facts` in as many steps as needed, and repeats a step after losing a race to another decider.
+    ///
+    /// Before a search ends at its cap, all stored changes of limits are folded: the stream may be hours late, and a
+    /// raised cap cannot revive a tuning that has ended.
     async fn absorb(&self, id: &str, facts: &[Recorded], steps: &mut Vec<Step>) -> Result<(), StoreError> {
+        let mut facts = facts.to_vec();
+        let mut changes_folded = false;
         let mut races = 0;
-        let mut taken = 0_usize;
-        loop {
+        'load: loop {
             let Some(mut loaded) = self.store.load(id).await? else { return Ok(()) };
-            let lost = loop {
-                let rest = facts.get(taken..).unwrap_or_default();
+            loop {
                 let n = loaded.head.step.saturating_add(1);
                 let state = Arc::make_mut(&mut loaded.state);
-                let advanced = advance(&loaded.tuning.definition, state, n, rest);
+                let advanced = advance(&loaded.tuning.definition, state, n, &facts);
                 if let Some(step) = &advanced.step {
+                    if !changes_folded && ends_at_cap(step) {
+                        changes_folded = true;
+                        let mut changes = self.stored_changes(id).await?;
+                        changes.append(&mut facts);
+                        facts = changes;
+                        continue 'load;
+                    }
                     if !self.commit(&mut loaded, step, &advanced).await? {
-                        break true;
+                        races += 1;
+                        if races >= RACES_MAX {
+                            return Err(StoreError::Table(TableError::Conflict(vec![0])));
+                        }
+                        continue 'load;
                     }
                     steps.push(step.clone());
                 }
-                taken = taken.saturating_add(advanced.taken);
-                if taken >= facts.len() && !advanced.has_more {
-                    break false;
+                facts.drain(..advanced.taken.min(facts.len()));
+                if facts.is_empty() && !advanced.has_more {
+                    return Ok(());
                 }
-            };
-            if !lost {
-                return Ok(());
-            }
-            races += 1;
-            if races >= RACES_MAX {
-                return Err(StoreError::Table(TableError::Conflict(vec![0])));
             }
         }
     }
@@ -279,6 +286,20 @@ fn token(head: &Head, id: &str, step: &Step) -> String {
     let written = format!("{id} {} {:?}", head.snapshot, stored::step_row(id, step).text(stored::DATA));
     let reversed: String = id.chars().rev().take(12).collect();
     format!("{reversed}-{}-{}", incarnation(written.as_bytes()), step.n)
+}
+
+/// Returns whether a step ends a search for lack of money, or starts its refit, which ends the search too.
+fn ends_at_cap(step: &Step) -> bool {
+    step.rulings.iter().any(|ruling| {
+        matches!(
+            ruling,
+            Ruling::TuningEnding { why: EndReason::CostCap }
+                | Ruling::Order(
+                    Order::TuningEnded { why: EndReason::CostCap | EndReason::Failed(_) }
+                        | Order::Start { launch: Launch { refit: true, .. }, .. }
+                )
+        )
+    })
 }
 
 fn is_change(fact: &Recorded) -> bool {

@@ -1,7 +1,9 @@
 //! Changes of limits while a tuning runs.
 
+use serde_json::json;
 use tuning::fact::{Fact, JobEnd, JobPhase};
 use tuning::money::MicroUsd;
+use tuning::state::Status;
 use use_cases::change::{ChangeError, change};
 use use_cases::lookup::LookupError;
 use use_cases::memory::MemoryTable;
@@ -42,6 +44,33 @@ fn a_lowered_cap_that_was_raised_before_the_next_step_does_not_end_the_tuning() 
         now(record::put(&*world.store.table, &world.id, fact)).unwrap();
     }
     world.hears(&[low]);
+    assert_eq!(world.state().ledger.cap, Some(MicroUsd(900_000_000)));
+}
+
+/// The stream was hours late: the bill of the last job arrived before the raised cap, although both were stored, and the
+/// tuning ended at its old cap. Found by seed 1795400006852 of the simulator.
+#[test]
+fn regression_a_tuning_does_not_end_at_a_cap_that_a_stored_change_has_raised() {
+    let mut body = request("t", 9);
+    // Pays for one job.
+    body["Controller"]["MaxCostUsd"] = json!(9.5);
+    let mut world = World::of(MemoryTable::new(), &body);
+    world.phase(0, JobPhase::Training);
+    let bill = Fact::JobDescribed {
+        job: world.job(0),
+        end: JobEnd::Completed,
+        started: Some(world.now),
+        ended: Some(world.now + 600_000),
+        billable_seconds: 600,
+        message: None,
+        interruptions: 0,
+    };
+    let bill = world.recorded(bill);
+    let high = Fact::LimitsChanged { cap: Some(MicroUsd(900_000_000)), max_parallel: None, paused: None };
+    let high = world.recorded(high);
+    now(record::put(&*world.store.table, &world.id, &high)).unwrap();
+    world.hears(&[bill]);
+    assert_eq!(world.state().status, Status::Active);
     assert_eq!(world.state().ledger.cap, Some(MicroUsd(900_000_000)));
 }
 
