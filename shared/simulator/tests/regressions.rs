@@ -115,11 +115,11 @@ fn regression_a_job_excused_as_settled_in_full_breaks_no_other_promise() {
     }
 }
 
-/// A stop cancelled a start whose job had run and was deleted; and a tuning ended at its cap although a raised cap was
-/// stored, since the stream was hours late.
+/// A stop cancelled a start whose job had run and was deleted; a tuning ended at its cap although a raised cap was
+/// stored, since the stream was hours late; and a frozen actuator cancelled a start by an answer that was minutes old.
 #[test]
 fn regression_late_knowledge_neither_releases_money_nor_ends_a_tuning() {
-    for seed in [1_795_400_000_261, 1_795_400_006_852] {
+    for seed in [1_795_400_000_261, 1_795_400_006_852, 1_795_410_005_712] {
         let history = Run::drawn(seed).history();
         assert!(history.violations.is_empty(), "{:#?}", history.violations);
     }

@@ -225,6 +225,25 @@ fn regression_a_start_whose_name_is_taken_is_not_cancelled() {
     assert!(stack.knows("started#0-0-1") && !stack.knows("never-started#0-0-1"));
 }
 
+/// An actuator asked for the job before its create took effect, was frozen for minutes, and then cancelled the start
+/// although the job ran. Found by seed 1795410005712 of the simulator.
+#[test]
+fn regression_an_old_answer_does_not_cancel_a_start() {
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    stack.service.lock().create = Some(Err(TrainingJobsError::Unavailable("no answer".to_owned())));
+    assert!(is_deferred(&stack.perform("start-0-0-1")));
+    stack.service.lock().stop = Some(Err(not_found("job")));
+    stack.service.lock().stop_ms = 3_600_000;
+    let stop = stack.order(stop_of(0));
+    assert!(is_deferred(&stack.perform(&stop)));
+    assert!(!stack.knows("never-started#0-0-1"));
+    // The next question comes late enough.
+    stack.service.time.pass(60_000);
+    assert!(stack.perform(&stop).is_done());
+    assert!(stack.knows("never-started#0-0-1"));
+}
+
 /// An event reported that we had stopped a job that had ended by itself, and the stop was counted.
 #[test]
 fn regression_a_job_that_ended_by_itself_is_not_reported_as_stopped() {

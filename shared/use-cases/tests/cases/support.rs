@@ -123,6 +123,8 @@ pub(crate) struct Script {
     pub(crate) pages_left: Option<usize>,
     /// How long a log page takes, in ms.
     pub(crate) page_ms: Millis,
+    /// How long the caller of a stop is frozen after its answer, in ms.
+    pub(crate) stop_ms: Millis,
     /// Operation and training job of each call.
     pub(crate) calls: Vec<(&'static str, String)>,
 }
@@ -167,7 +169,9 @@ impl TrainingJobs for Service {
     }
 
     async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
-        self.answer("stop", name, |script| &script.stop)
+        let answer = self.answer("stop", name, |script| &script.stop);
+        self.time.pass(self.lock().stop_ms);
+        answer
     }
 
     async fn release(&self, name: &str) -> Result<(), TrainingJobsError> {
