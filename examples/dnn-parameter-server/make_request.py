@@ -16,7 +16,8 @@ MAX_WAIT_SECONDS = 1200
 # The ledger adds these to a job's worst case: the grace period of a stop, and the upload of the model.
 STOP_AND_UPLOAD_SECONDS = 120 + 180
 METRICS = {"train:loss": "train-loss", "validation:accuracy": "validation-accuracy", "train:staleness": "staleness"}
-NUMBER = r"([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)"
+# A number with sign and exponent, nan or inf.
+NUMBER = r"([-+.\w]*\w)"
 
 
 def worst_case_usd(instances):

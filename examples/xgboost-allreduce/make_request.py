@@ -17,7 +17,7 @@ MAX_WAIT_SECONDS = 1200
 # The ledger adds these to a job's worst case: the grace period of a stop, and the upload of the model.
 STOP_AND_UPLOAD_SECONDS = 120 + 180
 # XGBoost's line, with a tab, or with "#011", which CloudWatch Logs replaces a tab with.
-METRIC_REGEX = r"\[[0-9]+\].*(?:\t|#011){}-auc:([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)"
+METRIC_REGEX = r"\[[0-9]+\].*(?:\t|#011){}-auc:([-+.\w]*\w)"
 
 
 def worst_case_usd(instances):

@@ -196,7 +196,7 @@ class Tunings(unittest.TestCase):
                 events = logs.get_log_events(
                     logGroupName=TRAINING_LOGS, logStreamName=stream["logStreamName"], startFromHead=True)["events"]
                 for event in events:
-                    if found := re.search("accuracy=([0-9.]+)", event["message"]):
+                    if found := re.search(r"accuracy=([-+.\w]*\w)", event["message"]):
                         values.setdefault(job["TrainingJobName"], []).append(float(found[1]))
         logged = {job: max(numbers) for job, numbers in values.items()}
         shown = {job["TrainingJobName"]: job["Controller"].get("BestValue") for job in jobs}

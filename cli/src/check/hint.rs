@@ -130,14 +130,22 @@ mod tests {
     #[test]
     fn a_hint_names_the_cause() {
         for (regex, line, expected) in [
-            (r"\] validation-auc:([0-9.]+)", "[3]\tvalidation-auc:0.5", "a space where the log has a tab"),
-            (r"\] validation-auc:([0-9.]+)", "[3]#011validation-auc:0.5", "a space where the log has a tab"),
-            ("auc=([0-9.]+)", "auc=\x1b[32m0.5\x1b[0m loss=1", "color codes"),
-            ("auc=([0-9.]+)", "AUC=0.5", "letter case"),
-            ("^auc=([0-9.]+)", "2026-01-01 auc=0.5", "remove the ^"),
-            ("auc = ([0-9.]+)", "val_auc=0.5", "does not match the lines with 'val_auc': \"val_auc=0.5\""),
-            ("auc=([0-9.]+)", "precision=0.5", "numbers after these names: precision"),
-            ("auc=([0-9.]+)", "nothing at all", "check that this is the log of the training program"),
+            (r"\] validation-auc:([-+.\w]*\w)", "[3]\tvalidation-auc:0.5", "a space where the log has a tab"),
+            (
+                r"\] validation-auc:([-+.\w]*\w)",
+                "[3]#011validation-auc:0.5",
+                "a space where the log has a tab",
+            ),
+            (r"auc=([-+.\w]*\w)", "auc=\x1b[32m0.5\x1b[0m loss=1", "color codes"),
+            (r"auc=([-+.\w]*\w)", "AUC=0.5", "letter case"),
+            (r"^auc=([-+.\w]*\w)", "2026-01-01 auc=0.5", "remove the ^"),
+            (
+                r"auc = ([-+.\w]*\w)",
+                "val_auc=0.5",
+                "does not match the lines with 'val_auc': \"val_auc=0.5\"",
+            ),
+            (r"auc=([-+.\w]*\w)", "precision=0.5", "numbers after these names: precision"),
+            (r"auc=([-+.\w]*\w)", "nothing at all", "check that this is the log of the training program"),
         ] {
             let hint = about(regex, line);
             assert!(hint.contains(expected), "{regex} on {line}: {hint}");

@@ -204,7 +204,7 @@ fn limitations_of_the_algorithm_cause_warnings() {
                 &xgboost,
                 &[(
                     "TrainingJobDefinition/AlgorithmSpecification/MetricDefinitions",
-                    json!([{"Name": "validation:auc", "Regex": "validation-auc:([0-9.]+)"}]),
+                    json!([{"Name": "validation:auc", "Regex": r"validation-auc:([-+.\w]*\w)"}]),
                 )],
             ),
         ),
@@ -225,7 +225,7 @@ fn log_codes(found: &Findings) -> Vec<&'static str> {
 
 #[test]
 fn a_log_shows_the_matches_of_each_pattern() {
-    let log = "loading\nepoch 1 accuracy=0.5\nepoch 2 accuracy=0.6\nepoch 2 accuracy=0.6\r\nepoch 5 accuracy=.\n\
+    let log = "loading\nepoch 1 accuracy=0.5\nepoch 2 accuracy=0.6\nepoch 2 accuracy=0.6\r\nepoch 5 accuracy=x\n\
                epoch 6 accuracy=0.75\nepoch 4 accuracy=0.7";
     let found = findings(calm(), log);
     let metric = &found.metrics[0];

@@ -193,7 +193,7 @@ pub(crate) fn request(name: &str) -> Value {
         "ContinuousParameterRanges": [{"Name": "x", "MinValue": "0.1", "MaxValue": "0.9"}],
         "CategoricalParameterRanges": [{"Name": "kind", "Values": ["<script>alert('x')</script>"]}],
     });
-    let metrics = json!([{"Name": "validation:auc", "Regex": "validation-auc:([0-9.]+)"}]);
+    let metrics = json!([{"Name": "validation:auc", "Regex": r"validation-auc:([-+.\w]*\w)"}]);
     let changes = json!({
         "HyperParameterTuningJobConfig": {
             "ResourceLimits": {"MaxNumberOfTrainingJobs": 6},

@@ -16,8 +16,9 @@ mod table;
 
 pub use table::ALGORITHMS;
 
-/// Pattern of a number in a log line.
-const NUMBER: &str = r"([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|inf(?:inity)?))";
+/// Pattern of a number in a log line. Also reads `1.e-05`, as numpy prints it. Ends after the number whatever follows,
+/// because the lines of some algorithms are not certain.
+const NUMBER: &str = r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|inf(?:inity)?))";
 /// The value and the epoch in the lines of [`Metric::sample`].
 pub const SAMPLE: (f64, u64) = (0.25, 7);
 

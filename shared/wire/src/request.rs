@@ -32,7 +32,7 @@ pub(crate) use fields::{Channel, EarlyStopping, SpotFallback, Tag};
 pub use fields::{RungExecution, Strategy};
 pub use job::TrainingJob;
 pub(crate) use lift::{Source, append_sources, is_controller_tag, violations as lift_violations};
-pub use metric::{PatternError, compile_pattern};
+pub use metric::{NUMBER_PATTERN, PatternError, compile_pattern};
 pub(crate) use metric::{SMALL_BYTES, compile_measured, shortened};
 pub(crate) use ranges::parameters;
 pub(crate) use usd::decimal;

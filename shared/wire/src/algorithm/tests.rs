@@ -147,6 +147,25 @@ fn a_metric_does_not_match_the_line_of_another() {
     }
 }
 
+#[test]
+fn each_metric_reads_numbers_of_every_form_whole() {
+    for metric in ALGORITHMS.iter().flat_map(|algorithm| algorithm.metrics) {
+        let pattern = MetricPattern::new(&metric.pattern(), None).unwrap();
+        for (number, value) in [
+            ("1e-11", Some(1e-11)),
+            ("1.e-05", Some(1e-5)),
+            ("-2.5E+3", Some(-2500.0)),
+            ("12.", Some(12.0)),
+            ("NaN", None),
+        ] {
+            let line = metric.sample().replace(&SAMPLE.0.to_string(), number);
+            let found = pattern.explain(&line);
+            let expected = Explanation::Value { captured: number.to_owned(), value, index: None };
+            assert_eq!(found, expected, "{line}");
+        }
+    }
+}
+
 /// The controller tries a user's metric definition on these samples.
 #[test]
 fn each_metric_reads_its_own_sample() {

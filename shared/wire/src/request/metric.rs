@@ -11,6 +11,11 @@ use super::fields::{AlgorithmSpecification, MetricDefinition};
 use crate::algorithm::{self, Algorithm, Emission, Epochs, Metric};
 use crate::events::logs::{Explanation, MetricPattern};
 
+/// The documented pattern of a number in a log line: signs, dots, letters and digits, up to the last letter or digit.
+/// Reads exponents, `nan` and `inf`. Text that is not a number, such as `12ms`, is captured whole and so has no value,
+/// where a class of digits would capture a wrong one.
+pub const NUMBER_PATTERN: &str = r"([-+.\w]*\w)";
+
 /// Maximum size of a compiled pattern, in bytes.
 const COMPILED_BYTES: usize = 1 << 20;
 /// The smallest size that [`compile_measured`] returns, in bytes. Most patterns fit in it.
@@ -48,9 +53,10 @@ fn compile_within(pattern: &str, bytes: usize) -> Result<Regex, regex::Error> {
 fn explain(error: &regex::Error) -> String {
     let text = error.to_string();
     if text.contains("look-around") {
-        return "look-ahead and look-behind are not supported; match the text around the number literally, for \
-                example 'loss=([0-9.]+)' instead of '(?<=loss=)([0-9.]+)'"
-            .to_owned();
+        return format!(
+            "look-ahead and look-behind are not supported; match the text around the number literally, for example \
+             'loss={NUMBER_PATTERN}' instead of '(?<=loss=){NUMBER_PATTERN}'"
+        );
     }
     if text.contains("backreferences") {
         return "back-references are not supported; repeat the pattern of the group instead".to_owned();
@@ -231,13 +237,17 @@ mod tests {
             let definitions = json!([{"Name": "validation:auc", "Regex": regex}]);
             request(&json!({"TrainingImage": image, "MetricDefinitions": definitions}), "validation:auc")
         };
-        for own in [r".*\[[0-9]+\].*#011validation-auc:(\S+)", "validation-auc:([0-9.]+)"] {
+        for own in [r".*\[[0-9]+\].*#011validation-auc:(\S+)", r"validation-auc:([-+.\w]*\w)"] {
             let made = given(own);
             assert_eq!(made.metric_regex().as_deref(), Some(own));
             assert_eq!(made.epoch_pattern(), Some(r"\[([0-9]+)\](?:#011|\t)"), "{own}");
         }
-        assert_eq!(given("auc=([0-9.]+)").epoch_pattern(), None, "another program in an image of that name");
-        let mut body = given("validation-auc:([0-9.]+)").body;
+        assert_eq!(
+            given(r"auc=([-+.\w]*\w)").epoch_pattern(),
+            None,
+            "another program in an image of that name"
+        );
+        let mut body = given(r"validation-auc:([-+.\w]*\w)").body;
         body["Controller"] = json!({"EpochPattern": "round ([0-9]+)"});
         let own = Request::from_stored(body);
         assert_eq!((own.epoch_pattern(), own.epoch_numbering()), (Some("round ([0-9]+)"), None));
@@ -266,7 +276,7 @@ mod tests {
     #[test]
     fn the_error_of_an_invalid_pattern_has_the_reason() {
         for (pattern, hint) in [
-            ("(?<=loss=)([0-9.]+)", "look-behind"),
+            (r"(?<=loss=)([-+.\w]*\w)", "look-behind"),
             ("(a)(?!b)", "look-ahead"),
             (r"(a)\1", "back-references"),
             ("(a", "unclosed group"),

@@ -2,6 +2,7 @@
 
 use wire::events::logs::{Explanation, MetricPattern};
 use wire::events::metric::MAX_LINE_BYTES;
+use wire::request::NUMBER_PATTERN;
 
 use crate::logs::log_event;
 
@@ -66,6 +67,35 @@ fn all_forms_of_numbers_are_parsed() {
 }
 
 #[test]
+fn the_documented_pattern_reads_every_form_of_a_number() {
+    let pattern = MetricPattern::new(&format!("loss={NUMBER_PATTERN}"), None).unwrap();
+    for (text, captured, value) in [
+        ("1e-11", "1e-11", Some(1e-11)),
+        ("2.5E+7 acc=1", "2.5E+7", Some(2.5e7)),
+        ("-0.5,", "-0.5", Some(-0.5)),
+        ("+3)", "+3", Some(3.0)),
+        (".5", ".5", Some(0.5)),
+        ("5.", "5", Some(5.0)),
+        ("0.93. Done", "0.93", Some(0.93)),
+        ("1.e-05", "1.e-05", Some(1e-5)),
+        ("95%", "95", Some(95.0)),
+        ("0.5#011acc=1", "0.5", Some(0.5)),
+        ("nan", "nan", None),
+        ("NaN", "NaN", None),
+        ("inf", "inf", None),
+        ("-Infinity", "-Infinity", None),
+    ] {
+        let (captured, line) = (captured.to_owned(), format!("loss={text}"));
+        let found = pattern.explain(&line);
+        assert_eq!(found, Explanation::Value { captured, value, index: None }, "{line}");
+    }
+    for text in ["0.5s", "1_000", "high", "0x10", "1.2.3"] {
+        let found = pattern.explain(&format!("loss={text}"));
+        assert!(matches!(found, Explanation::NotANumber { .. }), "{text}: {found:?}");
+    }
+}
+
+#[test]
 fn the_first_participating_group_has_the_value() {
     let pattern = r"(?:loss=(\d+)|acc=(\d+))";
     assert_eq!(metric(pattern, None, "acc=7"), Some((None, Some(7.0))));
@@ -108,7 +138,7 @@ fn a_large_pattern_has_a_smaller_maximum_line_length() {
 
 #[test]
 fn unsupported_patterns_are_rejected() {
-    for pattern in ["(?<=loss=)([0-9.]+)", r"(a)\1", "(a", r"((\w{50}){50}){50}"] {
+    for pattern in [r"(?<=loss=)([-+.\w]*\w)", r"(a)\1", "(a", r"((\w{50}){50}){50}"] {
         assert!(MetricPattern::new(pattern, None).is_err(), "{pattern}");
         assert!(MetricPattern::new("(a)", Some(pattern)).is_err(), "{pattern}");
     }

@@ -1,11 +1,13 @@
 //! Rules for the strategy, its resource, the objective and the patterns that read the objective.
 
 use hyperband::plan::MAX_RESOURCE;
+use serde_json::json;
 use tuning::definition::Scheduling;
 
 use super::{violation, when};
 use crate::request::{
-    EarlyStopping, RESOURCE_NAMES, Request, RungExecution, Strategy, Violation, compile_pattern, shortened,
+    EarlyStopping, NUMBER_PATTERN, RESOURCE_NAMES, Request, RungExecution, Strategy, Violation,
+    compile_pattern, shortened,
 };
 
 const HYPERBAND: &str = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
@@ -29,11 +31,11 @@ pub(super) fn objective_metric(request: &Request) -> Vec<Violation> {
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         format!(". Metrics of {algorithm} that need no definition: {names}")
     });
+    let name = shortened(request.objective_metric());
+    let example = json!({"Name": name, "Regex": format!("metric={NUMBER_PATTERN}")});
     let message = format!(
         "A metric is required for this hyperparameter tuning job objective. Provide a metric in the metric \
-         definitions. MetricName '{0}' has no definition; for example, add {{\"Name\": \"{0}\", \"Regex\": \
-         \"metric=([0-9.]+)\"}}{own}",
-        shortened(request.objective_metric())
+         definitions. MetricName '{name}' has no definition; for example, add {example}{own}"
     );
     when(
         job && !request.objective_metric().is_empty() && request.metric_regex().is_none(),
@@ -162,7 +164,7 @@ pub(super) fn metric_patterns(request: &Request) -> Vec<Violation> {
             Ok(regex) if regex.captures_len() < 2 => {
                 let message = format!(
                     "Invalid Regex '{}': expected a group in parentheses that captures the metric's value, for example \
-                     'loss=([0-9.]+)'",
+                     'loss={NUMBER_PATTERN}'",
                     shortened(pattern)
                 );
                 Some(violation(&path, &message))

@@ -96,7 +96,7 @@ fn job() -> Value {
         "AlgorithmSpecification": {
             "TrainingInputMode": "File",
             "TrainingImage": "111122223333.dkr.ecr.us-east-1.amazonaws.com/own:1",
-            "MetricDefinitions": [{"Name": "validation:auc", "Regex": "auc=([0-9.]+)"}],
+            "MetricDefinitions": [{"Name": "validation:auc", "Regex": r"auc=([-+.\w]*\w)"}],
         },
         "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
         "InputDataConfig": [{
