@@ -4,6 +4,7 @@
 
 mod hint;
 mod log;
+mod pattern;
 mod show;
 mod warnings;
 
@@ -40,7 +41,7 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
     }
     let body = ask::body(&options.request)?;
     let checked = match validated(&body) {
-        Ok(request) => Checked::of(request, options.log.as_deref())?,
+        Ok(request) => Checked::of(request, options.log.as_deref(), &body)?,
         Err(error) => {
             match options.output {
                 Output::Json => print_json(&show::invalid_json(&error)),
@@ -58,7 +59,7 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
 
 /// Parses the request and validates it as a submission on this machine does.
 fn validated(body: &[u8]) -> Result<Request, RequestError> {
-    let request = Request::parse(body)?;
+    let request = Request::parse_local(body)?;
     validate(&request)?;
     Ok(request)
 }
@@ -82,9 +83,10 @@ pub(crate) fn validate(request: &Request) -> Result<(), RequestError> {
 }
 
 impl Checked {
-    fn of(request: Request, log: Option<&Path>) -> Result<Self, Failure> {
+    fn of(request: Request, log: Option<&Path>, body: &[u8]) -> Result<Self, Failure> {
         let log = log.map(|path| read_log(&request, path)).transpose()?;
         let mut warnings = warnings::all(&request);
+        warnings.extend(pattern::missing(&request, body));
         warnings.extend(log.iter().flat_map(Findings::warnings));
         Ok(Self { request, log, warnings })
     }

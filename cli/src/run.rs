@@ -44,7 +44,7 @@ enum Existing {
 
 /// Performs `hyperband run`.
 pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
-    let request = ask::read(&options.request, options.name.as_deref())?;
+    let request = ask::read_local(&options.request, options.name.as_deref())?;
     let program = command::resolve(&options.command)?;
     let data_dir = options.place.data_dir.clone();
     if let Some(data) = Data::open(&data_dir).await? {

@@ -11,10 +11,24 @@ use crate::failure::Failure;
 
 const NAME: &str = "HyperParameterTuningJobName";
 
-/// Reads the request in `path` (`-` is standard input). `name` replaces its name.
+/// Reads the request in `path` (`-` is standard input) for a stack. `name` replaces its name.
 pub(crate) fn read(path: &Path, name: Option<&str>) -> Result<Request, Failure> {
+    checked(path, name, Request::parse, Request::check)
+}
+
+/// Like [`read`], but for this machine: a metric without `Regex` gets the built-in pattern.
+pub(crate) fn read_local(path: &Path, name: Option<&str>) -> Result<Request, Failure> {
+    checked(path, name, Request::parse_local, Request::check_local)
+}
+
+fn checked(
+    path: &Path,
+    name: Option<&str>,
+    parse: fn(&[u8]) -> Result<Request, RequestError>,
+    check: fn(Value) -> Result<Request, RequestError>,
+) -> Result<Request, Failure> {
     let body = body(path)?;
-    let parsed = Request::parse(&body);
+    let parsed = parse(&body);
     let Some(name) = name else { return parsed.map_err(|error| invalid_request(&error)) };
     match parsed {
         // Invalid JSON has no name to replace.
@@ -22,7 +36,7 @@ pub(crate) fn read(path: &Path, name: Option<&str>) -> Result<Request, Failure> 
         Ok(_) | Err(_) => {
             let mut value: Value = serde_json::from_slice(&body)?;
             value[NAME] = Value::from(name);
-            Request::check(value).map_err(|error| invalid_request(&error))
+            check(value).map_err(|error| invalid_request(&error))
         }
     }
 }

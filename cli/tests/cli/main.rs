@@ -12,6 +12,7 @@ mod errors;
 mod explain;
 mod help;
 mod interrupted;
+mod metrics;
 mod plan;
 mod promote;
 mod proxy;

@@ -1,0 +1,27 @@
+//! Warnings about metric patterns that a stack requires.
+
+use serde_json::json;
+use wire::request::{NUMBER_PATTERN, Request};
+
+use crate::warning::Warning;
+
+/// Returns a warning for each metric without `Regex`: the request is valid on this machine only. `body` is the request
+/// as given.
+pub(super) fn missing(request: &Request, body: &[u8]) -> Vec<Warning> {
+    let given = Request::from_stored(serde_json::from_slice(body).unwrap_or_default());
+    let names = request.metric_patterns().map(|(metric, _)| metric);
+    let without = names.filter(|metric| given.metric_patterns().all(|(name, _)| name != *metric));
+    let warned = without.map(|metric| {
+        let regex = format!("{}={NUMBER_PATTERN}", regex::escape(metric));
+        Warning::new(
+            "RegexRequiredByStack",
+            format!("Metric '{metric}' has no Regex: a stack would reject this request."),
+            format!(
+                "`hyperband run` reads lines such as {metric}=0.5 or {metric}: 0.5. For a stack, add {} to \
+                 MetricDefinitions.",
+                json!({"Name": metric, "Regex": regex})
+            ),
+        )
+    });
+    warned.collect()
+}
