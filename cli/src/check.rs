@@ -87,6 +87,7 @@ impl Checked {
         let log = log.map(|path| read_log(&request, path)).transpose()?;
         let mut warnings = warnings::all(&request);
         warnings.extend(pattern::missing(&request, body));
+        warnings.extend(pattern::cuts(&request, log.as_ref()));
         warnings.extend(log.iter().flat_map(Findings::warnings));
         Ok(Self { request, log, warnings })
     }

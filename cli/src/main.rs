@@ -8,6 +8,7 @@ mod change;
 mod check;
 mod closest;
 mod cost;
+mod cut;
 mod data;
 mod describe;
 mod doctor;

@@ -15,6 +15,7 @@ use wire::algorithm::Resume;
 use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution};
 
 use crate::arguments::{self, Output};
+use crate::cut;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out_raw};
 use crate::run::ask;
@@ -126,13 +127,14 @@ impl Outlook {
     }
 
     fn warn(&self) -> Vec<Warning> {
-        let Some(brackets) = &self.hyperband else { return Vec::new() };
-        let own = [self.cap_too_low(brackets), self.time_too_short(brackets)];
-        fill::warning(&self.request)
-            .into_iter()
-            .chain(cap_admits(&self.request))
-            .chain(own.into_iter().flatten())
-            .collect()
+        let mut found = cut::warnings(&self.request);
+        if let Some(brackets) = &self.hyperband {
+            found.extend(fill::warning(&self.request));
+            found.extend(cap_admits(&self.request));
+            found.extend(self.cap_too_low(brackets));
+            found.extend(self.time_too_short(brackets));
+        }
+        found
     }
 
     fn cap_too_low(&self, brackets: &Brackets) -> Option<Warning> {

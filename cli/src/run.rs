@@ -23,11 +23,13 @@ use wire::request::Request;
 use wire::stored::{ACTIVE, active_id};
 
 use crate::arguments::{Output, Run};
+use crate::cut;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::follow::Since;
 use crate::output::{print_err, print_json, print_out};
 use crate::page::Page;
+use crate::warning;
 use session::Outcome;
 
 pub(crate) use signals::Signals;
@@ -91,12 +93,23 @@ pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
 async fn tune(host: &Host, request: &Request, signals: &mut Signals) -> Result<Outcome, Failure> {
     match existing(host.store(), request).await? {
         Existing::Ended(id) => Ok(Outcome::Ended(id)),
-        Existing::Active(id) => session::follow(host, &id, Since::Now, signals).await,
+        Existing::Active(id) => {
+            warn(request);
+            session::follow(host, &id, Since::Now, signals).await
+        }
         Existing::Missing => {
             let body = request.body().to_string();
             let id = host.submit(body.as_bytes()).await.map_err(submit_failure)?.id();
+            warn(request);
             session::follow(host, &id, Since::Submission, signals).await
         }
+    }
+}
+
+/// Prints a warning for each metric whose pattern cuts numbers.
+fn warn(request: &Request) {
+    for warning in cut::warnings(request) {
+        print_err(&format!("{}\n", warning::plain(&warning)));
     }
 }
 

@@ -35,6 +35,12 @@ pub(crate) fn text(warnings: &[Warning]) -> String {
     text
 }
 
+/// Returns the warning as text without colors, for standard error.
+pub(crate) fn plain(warning: &Warning) -> String {
+    let Warning { code, message, advice } = warning;
+    format!("warning: {message} [{code}]\n  {advice}")
+}
+
 /// Returns the warnings as a JSON array.
 pub(crate) fn json(warnings: &[Warning]) -> Value {
     let shown = warnings

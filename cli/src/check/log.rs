@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead, Read};
 
 use wire::algorithm::Metric;
-use wire::events::logs::{Explanation, MetricPattern};
+use wire::events::logs::{Cut, Explanation, MetricPattern};
 use wire::request::Request;
 
 use crate::check::hint::Hints;
@@ -44,6 +44,8 @@ pub(super) struct Found {
     pub(super) not_finite: u64,
     /// Number of lines whose captured text is not a number, and the first such text.
     pub(super) not_a_number: (u64, Option<String>),
+    /// The first line in which the pattern captures only a part of a number.
+    pub(super) cut: Option<Cut>,
     /// Lines that are too long to be matched.
     pub(super) too_long: u64,
     pub(super) epochs: Epochs,
@@ -149,6 +151,7 @@ impl Found {
             last: None,
             not_finite: 0,
             not_a_number: (0, None),
+            cut: None,
             too_long: 0,
             epochs: Epochs::default(),
             hint: None,
@@ -156,7 +159,9 @@ impl Found {
     }
 
     fn take(&mut self, line: &str) {
-        match self.pattern.explain(line) {
+        let (explanation, cut) = self.pattern.explain_with_cut(line);
+        self.cut = self.cut.take().or(cut);
+        match explanation {
             Explanation::TooLong => self.too_long += 1,
             Explanation::NoMatch => {}
             Explanation::NotANumber { captured } => {

@@ -1,8 +1,10 @@
-//! Warnings about metric patterns that a stack requires.
+//! Warnings about metric patterns: missing for a stack, or cutting numbers.
 
 use serde_json::json;
 use wire::request::{NUMBER_PATTERN, Request};
 
+use super::log::Findings;
+use crate::cut;
 use crate::warning::Warning;
 
 /// Returns a warning for each metric without `Regex`: the request is valid on this machine only. `body` is the request
@@ -23,5 +25,17 @@ pub(super) fn missing(request: &Request, body: &[u8]) -> Vec<Warning> {
             ),
         )
     });
+    warned.collect()
+}
+
+/// Returns a warning for each metric whose pattern cuts a number of the log, else a sample number.
+pub(super) fn cuts(request: &Request, log: Option<&Findings>) -> Vec<Warning> {
+    let in_log = |metric: &str, regex: &str| {
+        let found = log?.metrics.iter().find(|found| found.name == metric && found.regex == regex)?;
+        found.cut.as_ref().map(|cut| cut::log_line(metric, regex, cut))
+    };
+    let warned = request
+        .metric_patterns()
+        .filter_map(|(metric, regex)| in_log(metric, regex).or_else(|| cut::sample(metric, regex)));
     warned.collect()
 }

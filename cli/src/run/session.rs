@@ -10,9 +10,11 @@ use wire::stored::{self, ActionRow, ActionStatus};
 use super::command;
 use super::signals::Signals;
 use crate::arguments::Run;
+use crate::cut;
 use crate::failure::Failure;
 use crate::follow::{Follower, Since};
 use crate::progress::Progress;
+use crate::warning;
 
 /// Minimum time between two reads of the table. Combines a burst of metrics into one update.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -62,6 +64,7 @@ pub(super) async fn follow(
     };
     let mut progress = Progress::begin(&follower, since);
     let mut trouble = host.table_error();
+    let mut warned = false;
     loop {
         changes.mark_unchanged();
         if trouble.has_changed().unwrap_or(false) {
@@ -69,6 +72,10 @@ pub(super) async fn follow(
         }
         let news = follower.news(&**host.store()).await?;
         progress.show(&follower, &news);
+        if !warned && let Some(cut) = host.cut(id) {
+            warned = true;
+            progress.note(&warning::plain(&cut::in_log(&follower.tuning.request, &cut)));
+        }
         if follower.state.is_ended() {
             break;
         }

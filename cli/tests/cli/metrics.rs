@@ -1,8 +1,17 @@
-//! Metrics without a pattern.
+//! Metric patterns: warnings about patterns that cut numbers, and metrics without a pattern.
 
 use serde_json::{Value, json};
 
 use crate::world::{QUICK, World, request};
+
+/// Prints nine epochs, all but the first with an exponent.
+const SMALL: &str = r"
+printf '[0]\tvalidation-auc:0.5\n'
+for i in 1 2 3 4 5 6 7 8; do
+  printf '[%d]\tvalidation-auc:%d.5e-%d\n' $i $i $((9 - i))
+  sleep 0.02
+done
+";
 
 /// Prints nine epochs as lines of JSON.
 const JSON_LINES: &str = r#"
@@ -19,6 +28,70 @@ fn with_regex(regex: Option<&str>) -> Value {
     let definitions = regex.map(|regex| json!([{"Name": "validation:auc", "Regex": regex}]));
     request["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"] = json!(definitions);
     request
+}
+
+fn cutting() -> World {
+    let world = World::new(SMALL);
+    world.write_request("request.json", &with_regex(Some("validation-auc:([0-9.]+)")));
+    world
+}
+
+fn codes(shown: &Value) -> Vec<&str> {
+    shown["Warnings"].as_array().unwrap().iter().map(|one| one["Code"].as_str().unwrap()).collect()
+}
+
+const CUT: &str = "The Regex of metric 'validation:auc' cuts numbers: in a line such as \"validation-auc:1e-11\" it \
+                   captures '1', so 1e-11 would be read as 1. [NumberCut]\n  Use the Regex \
+                   'validation-auc:([-+.\\w]*\\w)' (in JSON \"validation-auc:([-+.\\\\w]*\\\\w)\"): ";
+
+#[test]
+fn check_and_plan_warn_of_a_pattern_that_cuts_numbers() {
+    let world = cutting();
+    for command in ["check", "plan"] {
+        let out = world.hyperband(&[command, "request.json"]).with_code(0).out;
+        assert!(out.contains(CUT), "{out}");
+        let shown = world.hyperband(&[command, "request.json", "--output", "json"]).with_code(0);
+        assert!(codes(&shown.json()).contains(&"NumberCut") && shown.err.is_empty(), "{shown:?}");
+    }
+    for regex in ["validation-auc:([-+.\\w]*\\w)", "validation-auc:(\\S+)", "validation-auc:([-+0-9.eE]+)"] {
+        world.write_request("request.json", &with_regex(Some(regex)));
+        for command in ["check", "plan"] {
+            let shown = world.hyperband(&[command, "request.json", "--output", "json"]).with_code(0).json();
+            assert!(!codes(&shown).contains(&"NumberCut"), "{regex}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn check_shows_the_line_of_a_log_whose_number_is_cut() {
+    let world = cutting();
+    world.write(
+        "train.log",
+        "[0]\tvalidation-auc:0.5\n[1]\tvalidation-auc:2.5e-3\n[2]\tvalidation-auc:1e-3\n",
+    );
+    let arguments = ["check", "request.json", "--log", "train.log"];
+    let out = world.hyperband(&arguments).with_code(0).out;
+    assert!(out.contains("it captures '2.5' of 2.5e-3. [NumberCutInLog]\n  Use the Regex "), "{out}");
+    assert!(!out.contains("[NumberCut]"), "one warning per metric: {out}");
+    let shown = world.hyperband(&[&arguments[..], &["--output", "json"]].concat()).with_code(0).json();
+    assert_eq!(codes(&shown).iter().filter(|code| code.starts_with("NumberCut")).count(), 1, "{shown}");
+}
+
+#[test]
+fn run_warns_once_of_a_cut_number_in_the_log_and_prints_clean_json() {
+    let world = cutting();
+    let ended = world.run(&["--output", "json"]).with_code(0);
+    assert!(ended.err.contains(CUT), "{}", ended.err);
+    let lines: Vec<&str> = ended.err.lines().filter(|line| line.contains("[NumberCutInLog]")).collect();
+    assert_eq!(lines.len(), 1, "{}", ended.err);
+    assert!(
+        lines[0].contains("validation-auc:1.5e-8\" it captures '1.5' of 1.5e-8. "),
+        "the first cut line of the first job: {lines:?}"
+    );
+    assert_eq!(ended.json()["TuningJob"]["HyperParameterTuningJobStatus"], "Completed");
+    let world = World::new(QUICK);
+    let ended = world.run(&[]).with_code(0);
+    assert!(!ended.err.contains("warning"), "{}", ended.err);
 }
 
 #[test]

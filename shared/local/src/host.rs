@@ -8,6 +8,7 @@
 mod bus;
 mod pumps;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use use_cases::store::{Store, StoreError};
 use use_cases::submit::{Guardrails, Submit, SubmitError};
 use use_cases::sweep::{Limits, PerCallKind, Rate, Sweeper};
 use wire::describe::TuningJob;
+use wire::events::logs::Cut;
 use wire::stored::{ACTIVE, active_id};
 
 use crate::training::{Config, OpenError, TrainingService};
@@ -152,6 +154,10 @@ pub enum HostError {
     Store(#[from] StoreError),
 }
 
+/// The first log line of each tuning, by its ID, in which the pattern of the objective captures only a part of a
+/// number.
+pub type Cuts = BTreeMap<String, Cut>;
+
 type LocalActuator = Actuator<DynamoTable, TrainingService, EventFile, SystemClock>;
 
 /// The controller on this machine.
@@ -163,6 +169,7 @@ pub struct Host {
     table: Embedded,
     changed: watch::Receiver<u64>,
     table_error: watch::Receiver<Option<String>>,
+    cuts: watch::Receiver<Cuts>,
     pumps: JoinSet<()>,
 }
 
@@ -202,7 +209,8 @@ impl Host {
             Failures { unreadable: data_dir.join("unreadable.jsonl"), table_error: errors.clone() };
         pumps.spawn(pumps::events(feeds.events, events, failures.clone()));
         let logs = JobLogs { store: Arc::clone(&store), clock: SystemClock };
-        pumps.spawn(pumps::logs(feeds.logs, logs, failures));
+        let (cut, cuts) = watch::channel(Cuts::new());
+        pumps.spawn(pumps::logs(feeds.logs, logs, failures, cut));
         for row in store.all(ACTIVE, "").await? {
             let Some(id) = active_id(&row) else { continue };
             record::ring(&*store.table, id, SystemClock.now()).await.map_err(StoreError::from)?;
@@ -216,7 +224,7 @@ impl Host {
             monthly_cap: None,
             guardrails: Guardrails::default(),
         };
-        Ok(Self { store, submit, training, table, changed, table_error, pumps })
+        Ok(Self { store, submit, training, table, changed, table_error, cuts, pumps })
     }
 
     /// Submits a request.
@@ -245,6 +253,11 @@ impl Host {
         self.table_error.clone()
     }
 
+    /// Returns the first cut of tuning `id` since this host opened.
+    pub fn cut(&self, id: &str) -> Option<Cut> {
+        self.cuts.borrow().get(id).cloned()
+    }
+
     /// Requests the stop of a tuning.
     pub async fn stop(&self, name: &str) -> Result<(), LookupError> {
         lookup::stop(&self.store, name, SystemClock.now()).await
@@ -270,7 +283,7 @@ impl Host {
 
     /// Ends the pumps and all training processes, and releases the data directory. The next open resumes the jobs.
     pub async fn shutdown(self) {
-        let Self { store, submit, training, table, changed: _, table_error: _, mut pumps } = self;
+        let Self { store, submit, training, table, changed: _, table_error: _, cuts: _, mut pumps } = self;
         training.shutdown().await;
         pumps.shutdown().await;
         drop((store, submit, training, pumps));

@@ -37,7 +37,12 @@ impl<T: Table, C: Clock> JobLogs<T, C> {
             return Ok(Recorded::NotOurs);
         }
         let Some(pattern) = &tuning.pattern else { return Ok(Recorded::NotOurs) };
-        let lines: Vec<_> = batch.events.iter().filter_map(|event| pattern.line(event)).collect();
+        let mut lines = Vec::new();
+        for event in &batch.events {
+            let (line, cut) = pattern.line_and_cut(event);
+            lines.extend(line);
+            about.cut = about.cut.take().or(cut);
+        }
         about.lines = lines.len();
         let facts = lines_to_facts(job, &batch.log_stream, lines);
         let delivered = record::deliver(&*self.store.table, &id, &facts, self.clock.now()).await;

@@ -40,7 +40,14 @@ pub(crate) fn run(input: &[u8]) {
 }
 
 fn check_line(pattern: &MetricPattern, event: &LogEvent) {
-    let explained = pattern.explain(&event.message);
+    let (explained, cut) = pattern.explain_with_cut(&event.message);
+    if let Some(cut) = cut {
+        let number = cut.whole.parse::<f64>();
+        assert!(
+            number.is_ok() && cut.whole.contains(&cut.captured) && cut.line.contains(&cut.whole),
+            "{cut:?}"
+        );
+    }
     assert_eq!(explained == Explanation::TooLong, event.message.len() > pattern.max_line_bytes());
     let line = pattern.line(event);
     match explained {

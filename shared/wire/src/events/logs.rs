@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey, MetricLine, Recorded};
 use tuning::limits::MAX_LINES_PER_FACT;
 
-pub use super::metric::{Explanation, MetricPattern};
+pub use super::metric::{Cut, Explanation, MetricPattern};
 use super::{EventError, MAX_PAYLOAD_BYTES, Unreadable, decode_base64, field, not_json};
 use crate::names::incarnation;
 

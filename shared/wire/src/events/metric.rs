@@ -5,11 +5,15 @@
 //! maximum line length. The log may contain a printed tab as the four characters `#011`, and users write patterns for
 //! either form, so both forms of a line are tried. A line without a number yields no metric line.
 
-use regex::{Captures, Regex};
+use regex::{Captures, Match, Regex};
 use tuning::fact::MetricLine;
 
 use super::logs::LogEvent;
 use crate::request::{PatternError, SMALL_BYTES, compile_measured};
+
+mod cut;
+
+pub use cut::Cut;
 
 /// Maximum length of a line for small patterns, in bytes. Longer lines are skipped. See
 /// [`MetricPattern::max_line_bytes`].
@@ -64,38 +68,55 @@ impl MetricPattern {
 
     /// Returns the metric line of a log event, if the pattern captures a number.
     pub fn line(&self, event: &LogEvent) -> Option<MetricLine> {
-        match self.explain(&event.message) {
+        self.line_and_cut(event).0
+    }
+
+    /// Returns the metric line of a log event, if the pattern captures a number, and the cut, if it captures only a
+    /// part of a number.
+    pub fn line_and_cut(&self, event: &LogEvent) -> (Option<MetricLine>, Option<Cut>) {
+        let (explanation, cut) = self.explain_with_cut(&event.message);
+        let line = match explanation {
             Explanation::Value { value, index, .. } => {
                 Some(MetricLine { id: event.id.clone(), at: event.timestamp, index, value })
             }
             Explanation::TooLong | Explanation::NoMatch | Explanation::NotANumber { .. } => None,
-        }
+        };
+        (line, cut)
     }
 
     /// Applies the patterns to a line.
     pub fn explain(&self, line: &str) -> Explanation {
+        self.explain_with_cut(line).0
+    }
+
+    /// Applies the patterns to a line. Also returns the cut, if the pattern captures only a part of a number.
+    pub fn explain_with_cut(&self, line: &str) -> (Explanation, Option<Cut>) {
         if line.len() > self.max_line_bytes() {
-            return Explanation::TooLong;
+            return (Explanation::TooLong, None);
         }
-        let mut captured = None;
-        let found = self.value.find(line, |text| {
-            let number = number_part(text);
+        let (mut captured, mut cut) = (None, None);
+        let found = self.value.find(line, |form, group| {
+            let number = number_part(group.as_str());
             let value = number.parse::<f64>().ok();
             if captured.is_none() || value.is_some() {
                 captured = Some(number.to_owned());
+                let blank = group.as_str().len() - group.as_str().trim_start().len();
+                let start = group.start() + blank;
+                cut = Cut::find(form, start..start + number.len());
             }
             value
         });
-        match (captured, found) {
+        let explanation = match (captured, found) {
             (None, _) => Explanation::NoMatch,
             (Some(captured), None) => Explanation::NotANumber { captured },
             (Some(captured), Some(value)) => {
-                let index =
-                    self.epoch.as_ref().and_then(|epoch| epoch.find(line, |t| number_part(t).parse().ok()));
+                let number = |_: &str, group: Match<'_>| number_part(group.as_str()).parse().ok();
+                let index = self.epoch.as_ref().and_then(|epoch| epoch.find(line, number));
                 let value = Some(value).filter(|value| value.is_finite());
                 Explanation::Value { captured, value, index }
             }
-        }
+        };
+        (explanation, cut)
     }
 }
 
@@ -117,10 +138,10 @@ impl Pattern {
         Ok(Self { regex, bytes, has_escaped_tabs, has_real_tabs })
     }
 
-    /// Returns the first value that `read` accepts from the captured text, first in the line itself, then in its other
-    /// forms.
-    fn find<T>(&self, line: &str, mut read: impl FnMut(&str) -> Option<T>) -> Option<T> {
-        let mut attempt = |line: &str| self.regex.captures(line).and_then(|found| read(group(&found)?));
+    /// Returns the first value that `read` accepts from the line and the captured text, first in the line itself, then
+    /// in its other forms.
+    fn find<T>(&self, line: &str, mut read: impl FnMut(&str, Match<'_>) -> Option<T>) -> Option<T> {
+        let mut attempt = |line: &str| self.regex.captures(line).and_then(|found| read(line, group(&found)?));
         if let Some(value) = attempt(line) {
             return Some(value);
         }
@@ -138,8 +159,8 @@ impl Pattern {
 }
 
 /// Returns the first group that took part in the match; `None` for a pattern without groups.
-fn group<'a>(found: &Captures<'a>) -> Option<&'a str> {
-    found.iter().skip(1).flatten().next().map(|group| group.as_str())
+fn group<'a>(found: &Captures<'a>) -> Option<Match<'a>> {
+    found.iter().skip(1).flatten().next()
 }
 
 /// Returns the captured text up to an escaped tab. `(\S+)` matches an escaped tab and the next metric; a real tab ends

@@ -86,13 +86,29 @@ fn the_documented_pattern_reads_every_form_of_a_number() {
         ("-Infinity", "-Infinity", None),
     ] {
         let (captured, line) = (captured.to_owned(), format!("loss={text}"));
-        let found = pattern.explain(&line);
-        assert_eq!(found, Explanation::Value { captured, value, index: None }, "{line}");
+        let found = pattern.explain_with_cut(&line);
+        assert_eq!(found, (Explanation::Value { captured, value, index: None }, None), "{line}");
     }
     for text in ["0.5s", "1_000", "high", "0x10", "1.2.3"] {
         let found = pattern.explain(&format!("loss={text}"));
         assert!(matches!(found, Explanation::NotANumber { .. }), "{text}: {found:?}");
     }
+}
+
+#[test]
+fn a_line_whose_number_is_cut_is_reported() {
+    let cut = |pattern: &str, line: &str| {
+        let (_, cut) = MetricPattern::new(pattern, None).unwrap().line_and_cut(&log_event("7", 1, line));
+        cut.map(|cut| (cut.captured, cut.whole))
+    };
+    let part = |captured: &str, whole: &str| Some((captured.to_owned(), whole.to_owned()));
+    assert_eq!(cut("loss=([0-9.]+)", "loss=1e-11"), part("1", "1e-11"));
+    assert_eq!(cut("loss=( *[0-9]+)", "loss=  3.14"), part("3", "3.14"));
+    assert_eq!(cut("loss=([0-9.e]+)", "loss=1e-11"), part("1e", "1e-11"));
+    assert_eq!(cut("#011loss:([0-9.]+)", "[1]\tloss:1e-11"), part("1", "1e-11"));
+    assert_eq!(cut("loss=([0-9.]+)", "loss=0.5"), None);
+    assert_eq!(cut("loss=([0-9.]+)", "acc=1e-11"), None);
+    assert_eq!(cut(r"#011loss:(\S+)", "[1]#011loss:0.5#0111e-11"), None);
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! Warnings about metric patterns that cut numbers: `([0-9.]+)` captures `1` of `1e-11`.
+//!
+//! A request shows such a pattern on sample lines, and a log shows it on its own lines.
+
+mod probe;
+
+use serde_json::json;
+use wire::events::logs::Cut;
+use wire::request::{NUMBER_PATTERN, Request};
+
+use crate::text::short;
+use crate::warning::Warning;
+
+const NAME_CHARACTERS: usize = 60;
+const LINE_CHARACTERS: usize = 120;
+
+/// Returns a warning for each metric of the request whose pattern cuts a sample number.
+pub(crate) fn warnings(request: &Request) -> Vec<Warning> {
+    let cut = request.metric_patterns().filter_map(|(metric, regex)| sample(metric, regex));
+    cut.collect()
+}
+
+/// Returns the warning, if the pattern of the metric cuts a sample number.
+pub(crate) fn sample(metric: &str, regex: &str) -> Option<Warning> {
+    let cut = probe::cut(regex)?;
+    let lost = match cut.captured.parse::<f64>() {
+        Ok(_) => format!("{} would be read as {}", cut.whole, cut.captured),
+        Err(_) => "the value would be lost".to_owned(),
+    };
+    let message = format!(
+        "The Regex of metric '{}' cuts numbers: in a line such as \"{}\" it captures '{}', so {lost}.",
+        short(metric, NAME_CHARACTERS),
+        short(&cut.line, LINE_CHARACTERS),
+        cut.captured
+    );
+    Some(Warning::new("NumberCut", message, advice(regex)))
+}
+
+/// Returns the warning about a line of the objective's log.
+pub(crate) fn in_log(request: &Request, cut: &Cut) -> Warning {
+    let metric = request.objective_metric();
+    log_line(metric, &request.metric_regex().unwrap_or_default(), cut)
+}
+
+/// Returns the warning about a line of the metric's log.
+pub(crate) fn log_line(metric: &str, regex: &str, cut: &Cut) -> Warning {
+    let message = format!(
+        "The Regex of metric '{}' cuts a number in the log: in the line \"{}\" it captures '{}' of {}.",
+        short(metric, NAME_CHARACTERS),
+        excerpt(cut),
+        short(&cut.captured, NAME_CHARACTERS),
+        short(&cut.whole, NAME_CHARACTERS)
+    );
+    Warning::new("NumberCutInLog", message, advice(regex))
+}
+
+/// Returns the line, from its beginning or from some text before the number.
+fn excerpt(cut: &Cut) -> String {
+    let line = cut.line.trim();
+    let found = line.find(&cut.whole).unwrap_or_default();
+    let before = line.get(..found).map_or(0, |before| before.chars().count());
+    let room = LINE_CHARACTERS / 2;
+    if before <= room {
+        return short(line, LINE_CHARACTERS);
+    }
+    let rest: String = line.chars().skip(before - room).collect();
+    format!("…{}", short(&rest, LINE_CHARACTERS))
+}
+
+/// Returns how to change the pattern. Names a complete pattern only if it reads every sample number.
+fn advice(regex: &str) -> String {
+    let use_for = |pattern: &str| format!("'{pattern}' (in JSON {})", json!(pattern));
+    match probe::repaired(regex) {
+        Some(repaired) => {
+            format!("Use the Regex {}: it reads numbers with sign and exponent whole.", use_for(&repaired))
+        }
+        None => format!(
+            "Capture the whole number with {}, directly after the text before it, for example {}.",
+            use_for(NUMBER_PATTERN),
+            use_for(&format!("loss={NUMBER_PATTERN}"))
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;
