@@ -10,20 +10,25 @@ fi
 
 profile=default
 [ -z "${CI:-}" ] || profile=ci
-cargo nextest run --locked --workspace --profile "$profile"
-cargo test --locked --workspace --doc --quiet
+# The first build is with the features of the whole workspace, as all later ones, so nothing is built twice.
+cargo nextest run --locked --workspace --profile "$profile" --no-run
+cargo build --locked -q --workspace --bins
 
 # The stack of infra/template.yaml, deployed to an emulator of AWS's services, with training jobs as real processes. These tests
 # mostly wait for the sweeper's schedule, so they run in the background.
 log=$(mktemp)
+# In a process group of their own, so that an early end of this script ends the emulators too.
+set -m
 tests/stack/run.sh > "$log" 2>&1 &
 stack=$!
-trap 'kill "$stack" 2> /dev/null || true; rm -f "$log"' EXIT
+set +m
+trap 'kill -- "-$stack" 2> /dev/null || true; rm -f "$log"' EXIT
+
+cargo nextest run --locked --workspace --profile "$profile"
+cargo test --locked --workspace --doc --quiet
 
 # The examples: their tests, and a small tuning of each with the program built above.
 export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
-# As nextest builds it: with the features of the whole workspace, so nothing is built twice.
-cargo build --locked -q --workspace --bins
 tests/training-service/run.sh
 examples/xgboost-allreduce/tune.sh --quick > /dev/null
 work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}
