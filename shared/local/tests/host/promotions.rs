@@ -149,7 +149,7 @@ async fn asynchronous_brackets_run_all_jobs_and_train_no_epoch_twice() {
 async fn each_interruption_of_a_promoted_trial_repeats_at_most_one_epoch() {
     for scheduling in ["Asynchronous", "Synchronous"] {
         let mut fixture = Fixture::new(&program("0.1"));
-        fixture.spot_interruptions_per_hour = 3_600.0;
+        fixture.spot_interruptions_per_hour = 7_200.0;
         fixture.grace = Duration::from_millis(500);
         let (described, jobs) = fixture.run(&on_spot(promoting("spot", scheduling))).await;
         let trained = trained(&fixture.data(), &jobs);
