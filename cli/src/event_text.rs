@@ -109,6 +109,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
             format!("trial {trial} is over: {end}{}{}", values(job), billed(definition, job))
         }
         Ruling::Order(Order::OverrunSeen) => words::OVERRUN.to_owned(),
+        Ruling::Order(Order::CapacityLacking { .. }) => words::CAPACITY_LACKING.to_owned(),
         Ruling::TuningEnding { why } => format!("no more jobs: {}", why.message()),
         Ruling::Order(Order::TuningEnded { why }) => format!("the tuning has ended: {}", why.message()),
     })

@@ -98,6 +98,7 @@ fn trial(what: &What) -> Option<TrialId> {
             Ruling::TuningEnding { .. }
             | Ruling::Order(
                 Order::OverrunSeen
+                | Order::CapacityLacking { .. }
                 | Order::RequestGrant { .. }
                 | Order::ReturnGrant { .. }
                 | Order::CapReached { .. }

@@ -120,6 +120,9 @@ pub struct Choices {
     /// `MaxPendingTimeInSeconds`: how long a job on demand may wait for its instances. `None` = not in the request.
     #[serde(default)]
     pub max_pending_seconds: Option<i64>,
+    /// `MaxCapacityWaitSeconds`. `None` = not in the request.
+    #[serde(default)]
+    pub max_capacity_wait_seconds: Option<u64>,
 }
 
 /// Leaks the names that it reads, so that they are `'static`. A program reads only a few names.
@@ -157,6 +160,7 @@ impl Choices {
             refit: false,
             keep_alive_seconds: 0,
             max_pending_seconds: None,
+            max_capacity_wait_seconds: None,
         }
     }
 
@@ -228,6 +232,10 @@ impl Choices {
         let mut pending = Dice::new(seed, "pending", n);
         if self.max_wait_seconds.is_none() && pending.chance(0.25) {
             self.max_pending_seconds = Some(pending.pick(&[7_200, 14_400]));
+        }
+        let mut capacity = Dice::new(seed, "capacity", n);
+        if capacity.chance(0.3) {
+            self.max_capacity_wait_seconds = Some(capacity.pick(&[3_600, 14_400]));
         }
         // A refit needs one job to search and one job to train the best configuration again.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);
@@ -394,6 +402,9 @@ fn request(case: &Case, choices: &Choices) -> Value {
     }
     if let Some(seconds) = extra("no_objective") {
         controller["NoObjectiveSeconds"] = seconds;
+    }
+    if let Some(seconds) = choices.max_capacity_wait_seconds {
+        controller["MaxCapacityWaitSeconds"] = json!(seconds);
     }
     if let Some(most) = extra("max_instances") {
         controller["MaxInstances"] = most;

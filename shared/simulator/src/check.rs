@@ -5,6 +5,7 @@
 
 mod actions;
 mod bounds;
+mod capacity;
 mod deadlines;
 mod decisions;
 pub(crate) mod end;
@@ -77,6 +78,7 @@ pub(crate) struct Book {
     /// Effects of changes of limits, for the report.
     pub(crate) changed: BTreeMap<&'static str, u64>,
     launches: launch::Launches,
+    capacity: capacity::Capacity,
     pools: pools::Pools,
     /// The trial of the refit.
     pub(crate) refit: Option<TrialId>,
@@ -148,6 +150,10 @@ pub(crate) struct JobBook {
     pub(crate) no_retry: bool,
     /// Whether its program failed.
     failed: bool,
+    /// The latest time at which facts showed instances, in ms.
+    instances_at: Option<i64>,
+    /// The latest time of an interruption, in ms.
+    interrupted_at: Option<i64>,
     /// The epoch limit to pass to the job, if the ruling has one.
     pub(crate) level: Option<u32>,
     /// Number of epochs that its trial was promoted with.
@@ -273,6 +279,7 @@ impl Checker {
             case,
             changed: BTreeMap::new(),
             launches: launch::Launches::default(),
+            capacity: capacity::Capacity::default(),
             pools: pools::Pools::default(),
             refit: None,
             steps: 0,

@@ -92,6 +92,9 @@ pub struct Plan {
     pub stream_outage: Option<(i64, i64)>,
     /// The calls that kill their process.
     pub crash_once: CrashOnce,
+    /// Times between which no instances are available at all, in ms since the start.
+    #[serde(default)]
+    pub capacity_outage: Option<(i64, i64)>,
     /// Number of deliveries of a failing stream batch before it is dropped.
     pub stream_tries_max: u32,
     /// Largest difference between a process's clock and the true time, in ms.
@@ -115,6 +118,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Returns when the last outage of the plan ends, in ms since the start; 0 without one.
+    pub fn outages_end(&self) -> i64 {
+        let outages = [self.stream_outage, self.capacity_outage];
+        outages.into_iter().flatten().map(|(_, to)| to).max().unwrap_or(0)
+    }
+
     /// Returns the plan without faults.
     pub fn calm() -> Self {
         Self {
@@ -126,6 +135,7 @@ impl Plan {
             order: Order::Natural,
             stream_outage: None,
             crash_once: CrashOnce::Never,
+            capacity_outage: None,
             stream_tries_max: 50,
             skew_ms_max: 0,
             whole_seconds: true,
@@ -196,6 +206,7 @@ impl Plan {
             order,
             stream_outage: dice.chance(0.1).then_some((outage_from, outage_from + outage_ms)),
             crash_once,
+            capacity_outage: capacity_outage(seed),
             stream_tries_max: dice.pick(&[2, 5, 20, 1_000]),
             skew_ms_max: dice.pick(&[0, 0, 1_000, 20_000]),
             whole_seconds: dice.chance(0.7),
@@ -216,6 +227,14 @@ impl Plan {
             focus,
         }
     }
+}
+
+/// Draws a time without any capacity, with a generator of its own.
+fn capacity_outage(seed: u64) -> Option<(i64, i64)> {
+    let mut dice = Dice::new(seed, "outage", 0);
+    let from = dice.between(0, 2 * HOUR);
+    let to = from + dice.between(MINUTE, 8 * HOUR);
+    dice.chance(0.12).then_some((from, to))
 }
 
 /// Faults that prevent a tuning from completing when they always strike.

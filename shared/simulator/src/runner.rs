@@ -200,8 +200,7 @@ impl Runner {
         for (at, event) in first {
             world.queue.push(at, event);
         }
-        let outage = world.plan.stream_outage.map_or(0, |(_, to)| to);
-        start + safety.max(outage) + bound
+        start + safety.max(world.plan.outages_end()) + bound
     }
 
     fn step(&mut self, event: Event) {
@@ -245,9 +244,9 @@ impl Runner {
         let twice = world.faults.strikes(Kind::SweepOverlapping);
         let ended = world.check.all_ended(world.cases.len()) && world.check.active == 0;
         world.watch(ended);
-        if self.idle_since.is_none() && ended && !world.faults_on {
-            self.idle_since = Some(now);
-        }
+        let idle = ended && !world.faults_on;
+        // A tuning that the month's cap refused can be submitted again later.
+        self.idle_since = if idle { self.idle_since.or(Some(now)) } else { None };
         if !skipped {
             let wait = if late { self.dice.between(1, 10) * MINUTE } else { 0 };
             world.queue.push(now + wait, Event::SweepNow);

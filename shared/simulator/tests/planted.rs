@@ -45,6 +45,11 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
             run.cases[0].stop_at = Some(i64::try_from(seed % 12).expect("a small number") * 20_000);
             run
         }
+        Mutation::CapacityHoldIgnored | Mutation::CapacityFailsTrial | Mutation::NoCapacityTooSoon => {
+            let capacity_outage = Some((10 * MINUTE, 6 * HOUR));
+            made(Plan { capacity_outage, epoch_ms: 120_000, ..plan(&[]) }, &Choices::plain())
+        }
+        Mutation::AttemptsWithoutLimit => made(plan(&[(Kind::JobServiceError, 0.9)]), &Choices::plain()),
         // Bills are stored during a stream outage; then all records arrive at once.
         Mutation::BillHourByFacts => {
             let stream_outage = Some((10 * MINUTE, 4 * HOUR));

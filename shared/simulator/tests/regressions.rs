@@ -124,3 +124,10 @@ fn regression_late_knowledge_neither_releases_money_nor_ends_a_tuning() {
         assert!(history.violations.is_empty(), "{:#?}", history.violations);
     }
 }
+
+/// A notice that no job gets instances came although a job had had instances minutes before: only its end was reported.
+#[test]
+fn regression_a_job_that_ends_unseen_shows_capacity() {
+    let history = Run::drawn(1_795_397_050_133).history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}

@@ -55,6 +55,24 @@ fn without_faults_every_tuning_completes() {
     }
 }
 
+/// No instances are available for six hours: no trial fails, no job is counted, and every tuning completes.
+#[test]
+fn an_outage_of_six_hours_costs_no_trial_and_no_dollar() {
+    let plan = Plan { capacity_outage: Some((MINUTE, MINUTE + 6 * HOUR)), ..Plan::calm() };
+    for (n, choices) in tunings().iter().enumerate() {
+        for seed in 0..4 {
+            let cases = vec![Case::of("sim0", choices)];
+            let history = Run { seed, plan: plan.clone(), cases, trace: false }.history();
+            assert!(history.violations.is_empty(), "tuning {n}, seed {seed}: {:#?}", history.violations);
+            assert_eq!(history.ended, [("sim0".to_owned(), "MaxJobs".to_owned())], "tuning {n}, seed {seed}");
+            assert!(
+                u32::try_from(history.jobs).is_ok_and(|jobs| jobs > choices.max_jobs),
+                "the outage struck"
+            );
+        }
+    }
+}
+
 /// Without faults, one event is published for each trial that is stopped at a rung while it runs, and for each
 /// promoted trial.
 #[test]

@@ -55,6 +55,7 @@ fn definition(max_jobs: u32) -> Definition {
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
+        capacity_wait_seconds: 86_400,
         max_interruptions: 3,
         spot_fallback: false,
         refit: false,
@@ -101,7 +102,12 @@ impl Service {
             Ruling::Order(Order::ReadLog { job, streams }) => {
                 self.put(Fact::LogRead { job: *job, streams: *streams });
             }
-            Ruling::Order(Order::CapReached { .. } | Order::MonthCapReached { .. } | Order::OverrunSeen) => {
+            Ruling::Order(
+                Order::CapReached { .. }
+                | Order::MonthCapReached { .. }
+                | Order::OverrunSeen
+                | Order::CapacityLacking { .. },
+            ) => {
                 self.put(Fact::NoticeGiven { notice: ruling.order().map(Order::action).unwrap_or_default() });
             }
             Ruling::TrialJudged { .. }

@@ -8,7 +8,7 @@ use hyperband::ranking::improves;
 use crate::decide::{grant, promote, refit, spot};
 use crate::definition::Definition;
 use crate::fact::{JobEnd, JobKey};
-use crate::ids::{RungId, TrialId};
+use crate::ids::TrialId;
 use crate::limits::{RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
 use crate::quote::Quote;
 use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
@@ -42,7 +42,7 @@ pub(crate) fn conclusion(
             return finished(None, TrialEnd::Stopped(why));
         }
         return has_no_further_attempt(definition, state, trial)
-            .then(|| finished(None, end_without_attempt(trial, state)))
+            .then(|| finished(None, end_without_attempt(trial)))
             .flatten();
     };
     let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
@@ -51,7 +51,7 @@ pub(crate) fn conclusion(
     }
     let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
     if let Some(why) =
-        retry_after_cancel(job).filter(|_| job.never_started && refit::can_continue(state, trial))
+        retry_after_cancel(job).filter(|_| job.never_started && refit::can_continue(definition, state, trial))
     {
         return retry(why, state.now);
     }
@@ -70,11 +70,11 @@ pub(crate) fn conclusion(
         (_, Some(why)) => TrialEnd::Stopped(why),
         (Some(JobEnd::Stopped), None) => TrialEnd::StoppedOutside,
         (Some(JobEnd::MaxRuntime), None) => TrialEnd::MaxRuntime,
-        (
-            Some(JobEnd::MaxWait | JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError)
-            | None,
-            None,
-        ) => TrialEnd::Failed(job.message.clone().unwrap_or_else(|| default_message(job))),
+        // Such a trial is retried until the tuning ends.
+        (Some(JobEnd::MaxWait | JobEnd::CapacityError), None) => TrialEnd::Stopped(StopWhy::TuningEnding),
+        (Some(JobEnd::AlgorithmError | JobEnd::ServiceError) | None, None) => {
+            TrialEnd::Failed(failure_message(job))
+        }
     };
     finished(Some(key), how)
 }
@@ -126,28 +126,25 @@ fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
 fn has_no_further_attempt(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let quote = Quote::of_next_attempt(definition, state, trial);
     let exceeds_cap = !refit::fits_cap(definition, state, quote.worst_case);
-    !refit::can_continue(state, trial)
+    !refit::can_continue(definition, state, trial)
         || state.jobs_left(definition) == 0
         || state.ledger.overrun
         || (exceeds_cap && state.jobs().next().is_none() && state.pools.is_empty())
         || grant::has_expired(state)
 }
 
-fn default_message(job: &Job) -> String {
-    match job.end {
-        Some(JobEnd::MaxWait) => "no spot capacity within MaxWaitTimeInSeconds".to_owned(),
-        Some(_) | None => "the training job failed without a reason".to_owned(),
-    }
+/// Returns the failure reason of a job.
+pub(crate) fn failure_message(job: &Job) -> String {
+    job.message.clone().unwrap_or_else(|| "the training job failed without a reason".to_owned())
 }
 
-fn end_without_attempt(trial: &Trial, state: &State) -> TrialEnd {
-    // A promoted trial without a further job has not failed: there was no money or job left to train it on.
-    if trial.next_rung > RungId(0) && trial.attempts <= trial.past_attempts {
-        return TrialEnd::Stopped(StopWhy::TuningEnding);
+/// Returns the end of a trial that gets no further attempt. It has failed only if its own last job has: a trial that
+/// waits for capacity, a quota, or the money of its promotion is merely not continued.
+fn end_without_attempt(trial: &Trial) -> TrialEnd {
+    match &trial.failure {
+        Some(message) => TrialEnd::Failed(message.clone()),
+        None => TrialEnd::Stopped(StopWhy::TuningEnding),
     }
-    let message = state.last_failure.clone();
-    let text = message.unwrap_or_else(|| format!("no further attempt after attempt {}", trial.attempts));
-    TrialEnd::Failed(text)
 }
 
 /// Returns why the trial is retried and how long it waits first, in ms; `None` if it is not retried.
@@ -164,29 +161,47 @@ fn further_attempt(
     // What the program did before the stop took effect stands.
     let by_itself = matches!(job.end, Some(JobEnd::Completed | JobEnd::AlgorithmError));
     let over = (trial.stop_why.is_some() || job.stop.is_some()) && elsewhere.is_none();
-    if !refit::can_continue(state, trial) || over || has_all_epochs(definition, trial) {
+    if !refit::can_continue(definition, state, trial) || over || has_all_epochs(definition, trial) {
         return None;
     }
     if let Some(why) = elsewhere.filter(|_| !by_itself) {
         return Some((why, 0));
     }
-    let fallback = definition.job.spot && definition.spot_fallback && !job.on_demand;
-    let why = match job.end? {
-        JobEnd::CapacityError if spot::can_switch_instances(definition, state, trial, job) => {
-            return Some((RetryWhy::NextInstances, 0));
+    match job.end? {
+        JobEnd::MaxWait if spot::falls_back(definition, job) => Some((RetryWhy::OnDemand, 0)),
+        JobEnd::CapacityError | JobEnd::MaxWait
+            if spot::can_switch_instances(definition, state, trial, job) =>
+        {
+            Some((RetryWhy::NextInstances, 0))
         }
-        JobEnd::CapacityError => RetryWhy::Capacity,
-        JobEnd::ServiceError => RetryWhy::ServiceError,
-        JobEnd::MaxWait if fallback => return Some((RetryWhy::OnDemand, 0)),
-        JobEnd::MaxWait => RetryWhy::MaxWait,
+        // Lack of capacity is no fault of the trial, so the trial is tried again without limit.
+        JobEnd::CapacityError => Some((RetryWhy::Capacity, wait_for_capacity(state))),
+        JobEnd::MaxWait => Some((RetryWhy::MaxWait, wait_for_capacity(state))),
+        JobEnd::ServiceError => {
+            let factor = 2_i64.saturating_pow(trial.retries);
+            let wait = RETRY_BACKOFF_MS.saturating_mul(factor).min(RETRY_BACKOFF_MAX_MS);
+            (trial.retries < definition.max_interruptions).then_some((RetryWhy::ServiceError, wait))
+        }
         JobEnd::MaxRuntime => {
             let cut = job.limits.max_runtime_seconds < definition.job.max_runtime_seconds;
-            return (cut && !trial.full_limit).then_some((RetryWhy::RuntimeCutTooShort, 0));
+            (cut && !trial.full_limit).then_some((RetryWhy::RuntimeCutTooShort, 0))
         }
-        JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => return None,
-    };
-    let wait = RETRY_BACKOFF_MS.saturating_mul(2_i64.saturating_pow(trial.retries)).min(RETRY_BACKOFF_MAX_MS);
-    (trial.retries < definition.max_interruptions).then_some((why, wait))
+        JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => None,
+    }
+}
+
+/// Returns how long starts are still held for lack of capacity, in ms.
+fn wait_for_capacity(state: &State) -> i64 {
+    state.lack.as_ref().map_or(0, |lack| lack.until.saturating_sub(state.now).max(0))
+}
+
+/// Returns whether a job ended without ever having had instances, for lack of capacity or by a stop, and was billed
+/// nothing. Such an attempt does not count as a training job. One that failed for another reason counts: otherwise a
+/// tuning whose jobs all fail would start them without end.
+pub(crate) fn ended_without_instances(job: &Job) -> bool {
+    let end = matches!(job.end, Some(JobEnd::CapacityError | JobEnd::MaxWait | JobEnd::Stopped));
+    let free = job.bill.is_some_and(|bill| bill.seconds == Some(0));
+    end && free && !job.had_instances()
 }
 
 /// Returns the summary of a job of `trial` as the job is now, without its best value.

@@ -34,6 +34,7 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
         return None;
     }
     notice::overrun(state)
+        .or_else(|| notice::capacity_lacking(state))
         .or_else(|| finish::ending(definition, state))
         // Running trials: compare them at rungs, look at silent jobs, stop jobs.
         .or_else(|| judge::judgement(definition, state))
@@ -85,7 +86,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
         let why = match (&state.status, trial.stop_why) {
             (_, Some(why)) => why,
             // The refit runs to its own end, also while the tuning ends: its model is the result.
-            (_, None) if trial.refit.is_some() && refit::can_continue(state, trial) => {
+            (_, None) if trial.refit.is_some() && refit::can_continue(definition, state, trial) => {
                 elsewhere().or_else(silent)?
             }
             // A job that trains only to its rung's level ends by itself, unless it ignores the level.
@@ -156,15 +157,18 @@ fn life_ms(job: &Job) -> i64 {
 /// Returns the jobs that a [`crate::fact::Fact::TimePassed`] at time `at` may settle or give up.
 ///
 /// The caller must fold all stored facts of these jobs before that fact: one of them may hold the bill.
-pub fn settled_by(state: &State, at: i64) -> Vec<JobKey> {
+pub fn settled_by(definition: &Definition, state: &State, at: i64) -> Vec<JobKey> {
     let missing = |job: &Job| must_end_at(job).map(|end| end.saturating_add(SETTLE_DEADLINE_MS));
     let due = state
         .jobs()
         .filter(|(_, _, job)| settle_at(job).or_else(|| missing(job)).is_some_and(|deadline| deadline <= at));
-    // The tuning fails when the wait for a quota expires, so the facts must show first that no job has started.
-    let quota_expires = state.quota_expires_at().is_some_and(|deadline| deadline <= at);
-    let not_started = state.jobs().filter(move |(_, _, job)| quota_expires && !job.accepted);
-    due.chain(not_started)
+    // The tuning ends when the wait for a quota or for capacity expires, so the facts must show first that no job has
+    // started, or got instances.
+    let expires = |deadline: Option<i64>| deadline.is_some_and(|deadline| deadline <= at);
+    let quota = expires(state.quota_expires_at());
+    let capacity = expires(state.capacity_wait_expires_at(definition));
+    let waiting = state.jobs().filter(move |(_, _, job)| capacity || (quota && !job.accepted));
+    due.chain(waiting)
         .map(|(key, _, _)| key)
         .chain(pool::settled_by(state, at).map(|pool| pool.job))
         .collect()
@@ -188,7 +192,14 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<i64> {
     });
     let retries = state.trials.values().filter(|trial| trial.job.is_none()).filter_map(|t| t.retry_at);
     let tuning = finish::runtime_deadline(definition).filter(|_| state.status == Status::Active);
-    let held = state.hold_starts_until.into_iter().chain(state.long_hold_at());
+    let probe = state.lack.as_ref().map(|lack| lack.until);
+    // Starts wait for both.
+    let held = state
+        .hold_starts_until
+        .max(probe)
+        .into_iter()
+        .chain(state.long_hold_at())
+        .chain(state.long_lack_at());
     // These count by the greatest time on a fact ...
     let by_facts = retries.chain(held).chain(tuning).chain(grant::deadlines(state));
     let by_facts = by_facts.filter(|deadline| *deadline > state.now);
@@ -197,6 +208,7 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<i64> {
         .chain(pool::deadlines(state))
         .chain(silence::deadline(definition, state))
         .chain(state.quota_expires_at())
+        .chain(state.capacity_wait_expires_at(definition))
         .filter(|deadline| *deadline > state.clock);
     by_clock.chain(by_facts).min()
 }

@@ -47,8 +47,11 @@ pub struct Definition {
     pub cap: Option<MicroUsd>,
     /// How the log gives the epoch.
     pub epochs: EpochRule,
-    /// Our own further attempts of one trial after a lack of capacity or an interruption.
+    /// Our own further attempts of one trial after a failure of the service, and the interruptions after which a spot
+    /// job falls back on demand.
     pub max_interruptions: u32,
+    /// How long the tuning waits while no job gets instances, in seconds.
+    pub capacity_wait_seconds: u64,
     /// Whether a job that spot capacity fails too often is retried on demand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spot_fallback: bool,

@@ -11,6 +11,7 @@ use crate::changes::replace_if_later;
 use crate::decide::{must_end_at, spot};
 use crate::definition::Definition;
 use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use crate::held::Instances;
 use crate::ids::ChoiceId;
 use crate::limits::MAX_MESSAGE_CHARS;
 use crate::money::MicroUsd;
@@ -23,7 +24,28 @@ pub(crate) use metrics::place_streams;
 /// Folds `recorded` into `state`; returns whether the state changed.
 pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
     let at = recorded.at;
-    let changed = match &recorded.fact {
+    let before = recorded.fact.job().and_then(|key| {
+        let job = state.job(key)?;
+        Some((key, Instances::of(job), job.end))
+    });
+    let changed = fold_fact(definition, state, recorded);
+    if !changed {
+        return false;
+    }
+    state.now = state.now.max(at);
+    if let Some((key, instances, end)) = before {
+        state.note_instances(key, instances, at);
+        if end.is_none() {
+            note_lack(definition, state, key);
+        }
+    }
+    state.clear_hold();
+    true
+}
+
+fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
+    let at = recorded.at;
+    match &recorded.fact {
         Fact::TuningSubmitted => !std::mem::replace(&mut state.submitted, true),
         Fact::TimePassed => time_passed(state, at),
         Fact::StopRequested => stop_requested(definition, state),
@@ -31,9 +53,11 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         Fact::MetricsLogged { job, stream, lines } => {
             let changed = metrics::fold(definition, state, *job, stream, lines);
             if changed {
+                let logged = lines.iter().map(|line| line.at).max().unwrap_or(at);
                 with_job(state, *job, |job| {
                     job.accepted = true;
                     job.seen_at = job.seen_at.max(at);
+                    job.note_instances(logged);
                     true
                 });
             }
@@ -81,12 +105,32 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             with_pool(state, *job, |pool| pool.over.is_none() && pool.over.replace(*retained).is_none())
         }
         Fact::ActionDeferred { .. } => action_deferred(definition, state, recorded),
-    };
-    if changed {
-        state.now = state.now.max(at);
-        state.clear_hold();
     }
-    changed
+}
+
+/// Records that a job ended because it got no instances. Starts wait if no other instances can be tried.
+fn note_lack(definition: &Definition, state: &mut State, key: JobKey) {
+    let Some(job) = state.job(key) else { return };
+    let lacks = match job.end {
+        Some(JobEnd::CapacityError) => true,
+        Some(JobEnd::MaxWait) => !spot::falls_back(definition, job),
+        Some(
+            JobEnd::Completed
+            | JobEnd::Stopped
+            | JobEnd::MaxRuntime
+            | JobEnd::AlgorithmError
+            | JobEnd::ServiceError,
+        )
+        | None => false,
+    };
+    if !lacks {
+        return;
+    }
+    let (ordered, instances) = (job.ordered, job.instances);
+    state.note_lack_of_capacity(definition, instances, state.now);
+    if !spot::is_available(definition, state, spot::choice(definition, state)) {
+        state.hold_for_capacity(ordered);
+    }
 }
 
 fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> bool) -> bool {
@@ -163,6 +207,20 @@ fn job_state_changed(
     job.started = job.started.or(started);
     job.ended = job.ended.or(ended);
     job.message = job.message.take().or_else(|| message.map(cut));
+    match phase {
+        JobPhase::Downloading | JobPhase::Training | JobPhase::Uploading => job.note_instances(at),
+        JobPhase::Interrupted => job.interrupted_at = job.interrupted_at.max(Some(at)),
+        // Such a job had its instances up to its end.
+        JobPhase::Ended(JobEnd::Completed | JobEnd::AlgorithmError | JobEnd::MaxRuntime) => {
+            if let Some(ended) = ended.filter(|_| started.is_some()) {
+                job.note_instances(ended);
+            }
+        }
+        JobPhase::Starting | JobPhase::Stopping | JobPhase::Other | JobPhase::Ended(_) => {}
+    }
+    if let Some(started) = started {
+        job.note_instances(started);
+    }
     if let JobPhase::Ended(end) = phase {
         if job.end.is_none() {
             job.phase = phase;
@@ -212,6 +270,9 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
         let before = job.clone();
         job_state_changed(job, at, JobPhase::Ended(*end), *started, *ended, message.as_deref());
         job.interruptions = job.interruptions.max(*interruptions);
+        if *billable_seconds > 0 {
+            job.note_instances(started.unwrap_or(at));
+        }
         // A bill of 0 seconds for a job that ran is not final: without a better one the job is settled in full later.
         let no_bill = *billable_seconds == 0 && started.is_none() && (job.started.is_some() || emitted);
         if !job.is_closed() && !no_bill {

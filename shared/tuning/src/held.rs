@@ -1,14 +1,19 @@
-//! Starts that are deferred while no job of a tuning runs: since when, and whether a quota of the account is the
-//! reason.
+//! Starts that are held: the training service defers them ([`Held`]), or jobs get no instances ([`Lack`]).
 //!
 //! A tuning that waits must not block other tunings. After a while it keeps only one job ordered, as a probe, and
 //! the money for it. Only a person can raise a quota, so the wait for one expires. The hold ends when the service
 //! accepts a job.
+//!
+//! Lack of capacity is no fault of a trial. The trial is tried again without limit, and no other trial takes its
+//! slot: starts wait, twice as long after each probe that found no instances. The hold ends when a job gets instances.
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{IDLE_MS, QUOTA_PATIENCE_MS};
-use crate::state::State;
+use crate::definition::Definition;
+use crate::fact::JobKey;
+use crate::limits::{IDLE_MS, QUOTA_PATIENCE_MS, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
+use crate::state::{Job, State};
+use crate::time::milliseconds;
 
 /// No job runs, and starts are deferred. Times are in ms since the epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +28,140 @@ pub struct Held {
     pub last_answer: Option<String>,
 }
 
+/// Jobs get no instances. Times are in ms since the epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lack {
+    /// Since when no job has had instances, if none has them now.
+    pub since: i64,
+    /// How many probes in a row got no instances; 1 for the jobs with which the lack began.
+    pub probes: u32,
+    /// When a job last ended without instances. A job that was ordered later is a probe.
+    pub failed_at: i64,
+    /// No job starts before.
+    pub until: i64,
+    /// Whether the notice of this lack was ordered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub published: bool,
+}
+
+/// Whether a job has instances, as far as facts show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Instances {
+    /// It has had instances.
+    had: bool,
+    /// It has had instances since its last interruption.
+    regained: bool,
+    /// It has instances now.
+    has: bool,
+}
+
+impl Instances {
+    pub(crate) fn of(job: &Job) -> Self {
+        Self { had: job.had_instances(), regained: job.regained_instances(), has: job.has_instances() }
+    }
+}
+
+impl Job {
+    /// Returns whether the job has had instances, as far as facts show.
+    pub(crate) fn had_instances(&self) -> bool {
+        self.instances_at.is_some()
+    }
+
+    /// Returns whether the job has had instances since its last interruption, as far as facts show.
+    fn regained_instances(&self) -> bool {
+        self.instances_at > self.interrupted_at
+    }
+
+    /// Returns whether the job has instances now, as far as facts show.
+    pub(crate) fn has_instances(&self) -> bool {
+        self.holds_slot() && self.regained_instances()
+    }
+
+    /// Records that the job had instances at `at`.
+    pub(crate) fn note_instances(&mut self, at: i64) {
+        self.instances_at = self.instances_at.max(Some(at));
+    }
+}
+
 impl State {
+    /// Returns whether a job has instances now.
+    fn has_instances(&self) -> bool {
+        self.jobs().any(|(_, _, job)| job.has_instances())
+    }
+
+    /// Updates the lack of capacity after a fact of time `at` changed job `key`, which had these instances before.
+    pub(crate) fn note_instances(&mut self, key: JobKey, before: Instances, at: i64) {
+        let Some(job) = self.job(key) else { return };
+        let (after, instances_at) = (Instances::of(job), job.instances_at);
+        let Some(lack) = &mut self.lack else { return };
+        let gained = (!before.had && after.had) || (!before.regained && after.regained);
+        if gained && instances_at >= Some(lack.failed_at) {
+            self.lack = None;
+            return;
+        }
+        lack.since = instances_at.map_or(lack.since, |shown| lack.since.max(shown));
+        if before.has && !after.has {
+            lack.since = lack.since.max(at);
+        }
+    }
+
+    /// Holds starts, since a job that was ordered at `ordered` has just ended for lack of capacity.
+    ///
+    /// Only a probe doubles the wait: the jobs with which a lack begins end at about the same time.
+    pub(crate) fn hold_for_capacity(&mut self, ordered: i64) {
+        let at = self.now;
+        let (since, probes, published) = match &self.lack {
+            Some(lack) => {
+                let probe = ordered > lack.failed_at;
+                (lack.since, lack.probes.saturating_add(u32::from(probe)), lack.published)
+            }
+            None => (at, 1, false),
+        };
+        let factor = 2_i64.saturating_pow(probes.saturating_sub(1));
+        let wait = RETRY_BACKOFF_MS.saturating_mul(factor).min(RETRY_BACKOFF_MAX_MS);
+        self.lack = Some(Lack { since, probes, failed_at: at, until: at.saturating_add(wait), published });
+    }
+
+    /// Returns whether lack of capacity holds starts now: until the next probe is due, and while a job still waits for
+    /// its instances.
+    pub(crate) fn is_held_for_capacity(&self) -> bool {
+        let mut waiting = self.jobs().filter(|(_, _, job)| job.holds_slot() && !job.has_instances());
+        self.lack.as_ref().is_some_and(|lack| lack.until > self.now || waiting.next().is_some())
+    }
+
+    /// Returns the lack of capacity in which no job of the tuning has instances.
+    fn lack_without_instances(&self) -> Option<&Lack> {
+        self.lack.as_ref().filter(|_| !self.has_instances())
+    }
+
+    /// Returns when the wait for capacity expires, in ms since the epoch; `None` while a job has instances.
+    pub(crate) fn capacity_wait_expires_at(&self, definition: &Definition) -> Option<i64> {
+        let lack = self.lack_without_instances()?;
+        Some(lack.since.saturating_add(milliseconds(definition.capacity_wait_seconds)))
+    }
+
+    /// Returns whether the wait for capacity has expired, by the time that the sweeper reports: a stored fact that a
+    /// job got instances may not be folded yet.
+    pub(crate) fn capacity_wait_has_expired(&self, definition: &Definition) -> bool {
+        self.capacity_wait_expires_at(definition).is_some_and(|at| at <= self.clock)
+    }
+
+    /// Returns when the wait for capacity counts as long, in ms since the epoch.
+    pub(crate) fn long_lack_at(&self) -> Option<i64> {
+        self.lack_without_instances().map(|lack| lack.since.saturating_add(IDLE_MS))
+    }
+
+    /// Returns whether the tuning has waited long for capacity.
+    pub(crate) fn lacks_capacity_long(&self) -> bool {
+        self.long_lack_at().is_some_and(|at| at <= self.now)
+    }
+
+    /// Returns since when the tuning waits for capacity, once that is long and while no notice of it was ordered.
+    pub(crate) fn unpublished_lack(&self) -> Option<i64> {
+        let lack = self.lack.as_ref().filter(|lack| !lack.published && self.lacks_capacity_long());
+        lack.map(|lack| lack.since)
+    }
+
     fn runs(&self) -> bool {
         self.jobs().any(|(_, _, job)| job.accepted && job.holds_slot())
     }
@@ -47,7 +185,7 @@ impl State {
         }
     }
 
-    /// Returns when the hold counts as long, in ms since the epoch.
+    /// Returns when the deferral of starts counts as long, in ms since the epoch.
     pub(crate) fn long_hold_at(&self) -> Option<i64> {
         self.held.as_ref().map(|held| held.since.saturating_add(IDLE_MS))
     }

@@ -87,6 +87,7 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
             | Order::CapReached { .. }
             | Order::MonthCapReached { .. }
             | Order::OverrunSeen
+            | Order::CapacityLacking { .. }
             | Order::TuningEnded { .. },
         ) => None,
     }

@@ -46,7 +46,11 @@ pub const SETTLE_DEADLINE_MS: i64 = 3_600_000;
 /// A bill usually comes within this time after its order.
 pub const BILL_USUAL_MS: i64 = 60_000;
 
-/// The first wait before a retry after a lack of capacity; doubles with each retry.
+/// How long a tuning waits while no job gets instances, in seconds, unless the user sets it: an outage of a day is rare,
+/// and a tuning that waits costs nothing.
+pub const CAPACITY_WAIT_SECONDS: u64 = 86_400;
+
+/// The first wait before a retry after a lack of capacity or a failure of the service; doubles with each retry.
 pub const RETRY_BACKOFF_MS: i64 = 30_000;
 
 /// The longest such wait: unbounded doubling would make a tuning with many retries wait for months.

@@ -223,6 +223,11 @@ pub enum Order {
     },
     /// A bill was above its reservation: a notice is published, and no further job is started.
     OverrunSeen,
+    /// Publish that no job has got instances for long.
+    CapacityLacking {
+        /// Since when no job has had instances, in ms since the epoch.
+        since: i64,
+    },
     /// The tuning has ended.
     TuningEnded {
         /// The reason.
@@ -300,6 +305,7 @@ impl Order {
             Self::CapReached { percent } => format!("notice-cap-{percent}"),
             Self::MonthCapReached { month, percent } => format!("notice-month-{month}-{percent}"),
             Self::OverrunSeen => "notice-overrun".to_owned(),
+            Self::CapacityLacking { since } => format!("notice-capacity-{}", since / 1_000),
             Self::TuningEnded { .. } => "notice-ended".to_owned(),
         }
     }
@@ -319,6 +325,7 @@ impl Order {
             | Self::CapReached { .. }
             | Self::MonthCapReached { .. }
             | Self::OverrunSeen
+            | Self::CapacityLacking { .. }
             | Self::TuningEnded { .. } => None,
         }
     }
@@ -338,6 +345,7 @@ impl Order {
             | Self::CapReached { .. }
             | Self::MonthCapReached { .. }
             | Self::OverrunSeen
+            | Self::CapacityLacking { .. }
             | Self::TuningEnded { .. } => None,
         }
     }

@@ -80,6 +80,7 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
             | Order::RequestGrant { .. }
             | Order::CapReached { .. }
             | Order::OverrunSeen
+            | Order::CapacityLacking { .. }
             | Order::TuningEnded { .. },
         ) => 0,
     };

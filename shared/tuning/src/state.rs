@@ -7,6 +7,7 @@
 mod apply;
 mod cohort;
 mod rung;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +18,8 @@ use crate::changes::Changes;
 use crate::definition::{Definition, JobLimits};
 use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::grants::Grants;
-use crate::held::Held;
-use crate::ids::{BracketId, ChoiceId, CohortId, Place, RungId, TrialId, count};
+use crate::held::{Held, Lack};
+use crate::ids::{BracketId, ChoiceId, RungId, TrialId, count};
 use crate::ledger::Ledger;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
@@ -76,11 +77,14 @@ pub struct State {
     pub trials_without_value: u32,
     /// Refused starts in a row.
     pub refusals: u32,
-    /// No job starts before this time: the service lacks capacity or throttles.
+    /// No job starts before this time: the service throttles, or a quota is used up.
     pub hold_starts_until: Option<i64>,
     /// Set while starts are deferred and nothing runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
+    /// Set while jobs get no instances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lack: Option<Lack>,
     /// Until when each instance choice counts as lacking capacity, by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub no_capacity_until: Vec<i64>,
@@ -161,7 +165,7 @@ pub struct Trial {
     /// Attempts of rungs that it has passed: later facts about them change nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub past_attempts: u32,
-    /// Retries at this rung after a lack of capacity or a service failure.
+    /// Retries at this rung after a failure of the service.
     pub retries: u32,
     /// Switches to other instances since it last waited for capacity.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -171,6 +175,9 @@ pub struct Trial {
     /// Whether the next attempt runs on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
+    /// Why its last job failed, if the service failed it and the trial waits for a further attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// The earliest start of its next attempt; `None` while it has a job.
     pub retry_at: Option<i64>,
     /// The job that is not concluded.
@@ -250,6 +257,12 @@ pub struct Job {
     pub started: Option<i64>,
     /// When its instances stopped running.
     pub ended: Option<i64>,
+    /// The latest time at which facts show that it had instances; `None` = they show none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances_at: Option<i64>,
+    /// When it last lost its instances to an interruption.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted_at: Option<i64>,
     /// How it ended: the first end seen.
     pub end: Option<JobEnd>,
     /// When that end was.
@@ -360,6 +373,7 @@ impl State {
             refusals: 0,
             hold_starts_until: None,
             held: None,
+            lack: None,
             no_capacity_until: Vec::new(),
             overrun_published: false,
             cap_published_percent: 0,
@@ -414,6 +428,23 @@ impl State {
         })
     }
 
+    /// Returns why the tuning failed; `None` unless it has failed or is about to. A tuning that found no capacity has
+    /// failed if it has no value either.
+    pub fn failure(&self) -> Option<&str> {
+        let (Status::Ending(why) | Status::Ended { why, .. }) = &self.status else { return None };
+        let failed = match why {
+            EndReason::Failed(_) => true,
+            EndReason::NoCapacity => self.incumbent.is_none(),
+            EndReason::CostCap
+            | EndReason::MaxJobs
+            | EndReason::Target
+            | EndReason::NotImproving
+            | EndReason::MaxRuntime
+            | EndReason::Stopped => false,
+        };
+        failed.then(|| why.message())
+    }
+
     /// Returns whether the tuning has ended.
     pub fn is_ended(&self) -> bool {
         matches!(self.status, Status::Ended { .. })
@@ -434,46 +465,5 @@ impl Job {
     /// Returns whether all is known of the job: its end and its bill, or that it never ran.
     pub fn is_closed(&self) -> bool {
         self.bill.is_some() || self.never_started || self.refused.is_some()
-    }
-}
-
-impl Trial {
-    /// Returns the trials that it is compared with.
-    pub fn cohort(&self) -> CohortId {
-        CohortId { bracket: self.bracket, round: self.round }
-    }
-
-    /// Returns its next rung.
-    pub fn place(&self) -> Place {
-        Place { cohort: self.cohort(), rung: self.next_rung }
-    }
-
-    /// Returns the rung for which its next job starts.
-    pub fn start_rung(&self, definition: &Definition) -> RungId {
-        if definition.promotes().is_some() { self.next_rung } else { RungId(0) }
-    }
-
-    /// Returns the epoch at which its present job is done.
-    pub fn goal(&self, definition: &Definition) -> u32 {
-        self.refit.unwrap_or_else(|| definition.goal(self.bracket, self.next_rung))
-    }
-
-    /// Settles what is known of its attempts when it arrives at a rung, and drops their log streams.
-    fn settle_streams(&mut self) {
-        self.past_attempts = self.attempts;
-        self.streams.clear();
-        self.read_ordered = 0;
-        self.streams_read = 0;
-    }
-
-    /// Returns the highest epoch it has reached.
-    pub fn resource(&self) -> u32 {
-        let placed = self.curve.last_key_value().map_or(0, |(resource, _)| *resource);
-        // The first start of a trial begins at epoch 1, also while its stream is unplaced.
-        let first = self
-            .streams
-            .first()
-            .filter(|stream| stream.unplaced && self.next_rung == RungId(0) && self.streams.len() == 1);
-        placed.max(first.and_then(|stream| stream.span).map_or(0, |(_, (_, last))| last))
     }
 }

@@ -88,7 +88,7 @@ impl<T: Table> Decider<T> {
         // settle it. Nothing else orders the job's log before its bill, or the log and the bill before the clock.
         let time = last.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
         let mut jobs: BTreeSet<JobKey> = last.iter().filter_map(|fact| fact.fact.job()).collect();
-        jobs.extend(time.map(|at| settled_by(state, at)).unwrap_or_default());
+        jobs.extend(time.map(|at| settled_by(&loaded.tuning.definition, state, at)).unwrap_or_default());
         if ring {
             jobs.extend(state.jobs().map(|(key, _, _)| key));
             jobs.extend(state.pools.iter().map(|pool| pool.job));

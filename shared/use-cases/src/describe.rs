@@ -14,7 +14,7 @@ use tuning::state::{State, Status};
 use wire::describe::{
     BestSeen, Bracket, Compared, CompletionDetails, ConsumedResources, JobCounters, Model, ObjectiveCounters,
     RequestEcho, Rung, SummaryController, Totals, TuningBase, TuningController, TuningJob, TuningSummary,
-    failure_reason, finite, resource_limits, settings, tuning_job_event,
+    WaitingFor, failure_reason, finite, resource_limits, settings, tuning_job_event,
 };
 use wire::names::training_job_name;
 use wire::stored;
@@ -172,7 +172,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
     });
     TuningJob {
         request: RequestEcho::of(&tuning.request, &base.arn),
-        failure_reason: why.and_then(EndReason::failure).map(failure_reason),
+        failure_reason: state.failure().map(failure_reason),
         best_training_job: best,
         consumed_resources: ConsumedResources::of(&base),
         tuning_job_completion_details: tuning
@@ -185,6 +185,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
             ending_reason: why.filter(|_| ended.is_none()).map(|why| why.word().to_owned()),
             max_parallel_training_jobs: state.changes.max_parallel.as_ref().map(|change| change.value),
             paused: state.is_paused(),
+            waiting_for: waiting_for(state),
             refit_training_job_name: state.refit.map(|job| training_job_name(&tuning.id, job)),
             trials_started: state.next_trial.0.saturating_sub(u32::from(state.refit.is_some())),
             trials_training: tuning
@@ -195,6 +196,35 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
             settings: settings(&tuning.request),
         },
         base,
+    }
+}
+
+/// Returns why the next training job cannot start yet, if the tuning waits for something that it does not control.
+fn waiting_for(state: &State) -> Option<WaitingFor> {
+    if state.status != Status::Active && state.refit.is_none() || state.is_ended() {
+        return None;
+    }
+    let quota = state.held.as_ref().and_then(|held| Some((held.quota_since?, held.last_answer.clone())));
+    if let Some(lack) = &state.lack {
+        let next_attempt_ms = Some(lack.until);
+        Some(WaitingFor {
+            reason: "Capacity".to_owned(),
+            since_ms: lack.since,
+            next_attempt_ms,
+            message: None,
+        })
+    } else if let Some((since_ms, message)) = quota {
+        let message = message.as_deref().map(failure_reason);
+        Some(WaitingFor { reason: "Quota".to_owned(), since_ms, next_attempt_ms: None, message })
+    } else {
+        let denied = state.grants.denied?;
+        let next_attempt_ms = Some(denied.retry_at);
+        Some(WaitingFor {
+            reason: "MonthlyCap".to_owned(),
+            since_ms: denied.since,
+            next_attempt_ms,
+            message: None,
+        })
     }
 }
 

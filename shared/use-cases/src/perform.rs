@@ -19,7 +19,7 @@ mod stop;
 pub use batch::{Act, Acts};
 pub(crate) use decision::Announcement;
 pub use decision::TRIAL_DECISION;
-pub use notice::{COST_ALARM, TUNING_STATE_CHANGE};
+pub use notice::{CAPACITY_ALARM, COST_ALARM, TUNING_STATE_CHANGE};
 
 use std::sync::Arc;
 
@@ -236,6 +236,7 @@ where
             Order::ReturnGrant { n, month, amount } => self.return_grant(id, *n, month, *amount).await,
             Order::TuningEnded { .. }
             | Order::OverrunSeen
+            | Order::CapacityLacking { .. }
             | Order::CapReached { .. }
             | Order::MonthCapReached { .. } => self.notice(id, row).await,
         }

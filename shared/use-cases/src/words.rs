@@ -13,6 +13,9 @@ use wire::events::timestamp::format_utc;
 /// A bill was above its reservation.
 pub const OVERRUN: &str = "a bill exceeds its job's worst case: no more jobs start";
 
+/// No training job has got instances for long.
+pub const CAPACITY_LACKING: &str = "no training job gets instances: the tuning waits for capacity";
+
 /// The rule of a rung, with its numbers.
 pub fn rule(verdict: Verdict, is_number: bool) -> String {
     let Verdict { rank, seen, allowed, continues } = verdict;

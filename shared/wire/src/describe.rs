@@ -170,6 +170,9 @@ pub struct TuningController {
     /// Whether the user paused the start of further training jobs.
     #[serde(default, skip_serializing_if = "is_false")]
     pub paused: bool,
+    /// What the next training job waits for; `None` if it waits for nothing outside the tuning job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
     /// Name of the training job that trains the best configuration again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refit_training_job_name: Option<String>,
@@ -183,6 +186,28 @@ pub struct TuningController {
     /// `Controller` of the request. It comes last: a reader puts every member here that no field above has.
     #[serde(flatten)]
     pub settings: Map<String, Value>,
+}
+
+/// What the next training job waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct WaitingFor {
+    /// `Capacity` (training jobs get no instances), `Quota` (of the account) or `MonthlyCap` (of the stack).
+    pub reason: String,
+    /// Since when, in ms since the epoch.
+    #[serde(rename = "Since", with = "seconds")]
+    pub since_ms: i64,
+    /// Earliest time of the next attempt, in ms since the epoch, if it is known.
+    #[serde(
+        rename = "NextAttempt",
+        with = "optional_seconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub next_attempt_ms: Option<i64>,
+    /// The latest answer of the service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// The members of a tuning job's `Controller` that Describe and List share.

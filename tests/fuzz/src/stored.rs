@@ -203,7 +203,7 @@ fn advance_once(definition: &Definition, state: &mut State, facts: &[Recorded]) 
     if let Some(step) = &advanced.step {
         assert!(step.facts.len() <= MAX_FACTS_PER_STEP && step.rulings.len() <= MAX_RULINGS_PER_STEP + 1);
     }
-    let _ = (decide::deadline(definition, state), decide::settled_by(state, AT));
+    let _ = (decide::deadline(definition, state), decide::settled_by(definition, state, AT));
 }
 
 fn submitted() -> Recorded {

@@ -1,8 +1,8 @@
 //! The decider's batch: the steps and their rulings.
 
 use crate::telemetry::metrics::{
-    BUDGET_OVERRUNS, CAP_NOTICES, DECIDE_FAILED, FACT_AGE_MS, STEPS_WRITTEN, TRIALS_PROMOTED, TRIALS_STOPPED,
-    TUNINGS_ENDED, TUNINGS_FAILED, TUNINGS_STARTED,
+    BUDGET_OVERRUNS, CAP_NOTICES, CAPACITY_WAITS, DECIDE_FAILED, FACT_AGE_MS, STEPS_WRITTEN, TRIALS_PROMOTED,
+    TRIALS_STOPPED, TUNINGS_ENDED, TUNINGS_FAILED, TUNINGS_STARTED,
 };
 use crate::telemetry::{Entry, Report};
 use serde_json::Value;
@@ -57,6 +57,10 @@ fn report_step(step: &Step, id: &str, now: i64, report: &mut Report) {
             Ruling::Order(Order::OverrunSeen) => {
                 report.add(BUDGET_OVERRUNS, 1_u64);
                 report.log(entry(Entry::error(words::OVERRUN)));
+            }
+            Ruling::Order(Order::CapacityLacking { .. }) => {
+                report.add(CAPACITY_WAITS, 1_u64);
+                report.log(entry(Entry::warn(words::CAPACITY_LACKING)));
             }
             Ruling::Order(Order::TuningEnded { why }) => {
                 let failed = matches!(why, EndReason::Failed(_));

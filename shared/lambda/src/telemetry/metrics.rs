@@ -105,6 +105,9 @@ pub const CAP_NOTICES: Metric =
 /// Metric `BudgetOverruns`.
 pub const BUDGET_OVERRUNS: Metric =
     count("BudgetOverruns", DECIDER, "tunings with a bill above its reservation");
+/// Metric `CapacityWaits`.
+pub const CAPACITY_WAITS: Metric =
+    count("CapacityWaits", DECIDER, "times that a tuning got no instances for ten minutes");
 /// Metric `ActionsPerformed`.
 pub const ACTIONS_PERFORMED: Metric = count("ActionsPerformed", PERFORMERS, "settled actions");
 /// Metric `ActionsDeferred`.
@@ -148,7 +151,7 @@ pub const TRAINING_SERVICE_CALLS: Metric =
 pub const REQUESTS_REFUSED: Metric = count("RequestsRefused", API, "rejected requests");
 
 /// All metrics.
-pub const ALL: [Metric; 28] = [
+pub const ALL: [Metric; 29] = [
     FACTS_RECORDED,
     EVENTS_IGNORED,
     EVENTS_UNREADABLE,
@@ -163,6 +166,7 @@ pub const ALL: [Metric; 28] = [
     TUNINGS_FAILED,
     CAP_NOTICES,
     BUDGET_OVERRUNS,
+    CAPACITY_WAITS,
     ACTIONS_PERFORMED,
     ACTIONS_DEFERRED,
     ACTIONS_FAILED,

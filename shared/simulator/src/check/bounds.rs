@@ -44,7 +44,12 @@ impl Book {
     pub(super) fn check_bounds(&mut self, ruling: &Ruling) -> Result<(), String> {
         match ruling {
             Ruling::AttemptAwaited {
-                why: RetryWhy::RuntimeCutTooShort | RetryWhy::NextInstances | RetryWhy::Quota,
+                why:
+                    RetryWhy::RuntimeCutTooShort
+                    | RetryWhy::NextInstances
+                    | RetryWhy::Quota
+                    | RetryWhy::Capacity
+                    | RetryWhy::MaxWait,
                 ..
             } => Ok(()),
             // The count starts again on demand.

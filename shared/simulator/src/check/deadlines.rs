@@ -92,14 +92,13 @@ fn faults_end(world: &World) -> i64 {
     if is_faultless(&world.plan) {
         return world.start;
     }
-    let outage = world.plan.stream_outage.map_or(0, |(_, to)| to);
-    world.start + world.plan.safety_ms.max(outage)
+    world.start + world.plan.safety_ms.max(world.plan.outages_end())
 }
 
 /// Returns whether the plan has no fault at any time.
 pub(super) fn is_faultless(plan: &Plan) -> bool {
     let orderly = plan.order == crate::plan::Order::Natural && plan.crash_once == CrashOnce::Never;
-    orderly && plan.rates.is_empty() && plan.stream_outage.is_none()
+    orderly && plan.rates.is_empty() && plan.stream_outage.is_none() && plan.capacity_outage.is_none()
 }
 
 /// Returns whether so many sweeps can crash or be skipped that none checks a job within an hour. A job that waits for

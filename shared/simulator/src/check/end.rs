@@ -54,7 +54,7 @@ pub(crate) fn check(world: &mut World) {
 }
 
 fn hours(world: &World) -> i64 {
-    (world.now - world.start - world.plan.safety_ms) / crate::plan::HOUR
+    (world.now - world.start - world.plan.safety_ms.max(world.plan.outages_end())) / crate::plan::HOUR
 }
 
 fn states(world: &World) -> String {

@@ -35,13 +35,18 @@ struct Fallbacks {
 }
 
 impl Launches {
+    /// Returns the latest time of a fact, in ms.
+    pub(super) fn now(&self) -> i64 {
+        self.now
+    }
+
     fn is_short(&self, choice: ChoiceId) -> bool {
         self.short_until.get(&choice).is_some_and(|until| *until > self.now)
     }
 }
 
 impl Book {
-    fn falls_back(&self) -> bool {
+    pub(super) fn falls_back(&self) -> bool {
         self.case.choices.spot_fallback && self.case.choices.max_wait_seconds.is_some()
     }
 
@@ -136,6 +141,11 @@ impl Book {
         }
     }
 
+    /// Returns whether all choices of instances are short, or the only one.
+    pub(super) fn all_short(&self) -> bool {
+        self.case.clusters() < 2 || self.case.choice_ids().all(|choice| self.launches.is_short(choice))
+    }
+
     /// Returns whether another choice of instances is not short.
     fn has_other_choice(&self, choice: ChoiceId) -> bool {
         self.case.choice_ids().any(|other| other != choice && !self.launches.is_short(other))
@@ -190,12 +200,16 @@ impl Book {
             falls_back && !launch.on_demand && (end == Some(JobEnd::MaxWait) || interrupted);
         let right = match why {
             RetryWhy::OnDemand => fallbacks_to_demand,
-            RetryWhy::MaxWait => end == Some(JobEnd::MaxWait) && !fallbacks_to_demand,
+            RetryWhy::MaxWait => end == Some(JobEnd::MaxWait) && !fallbacks_to_demand && !moves_on,
             RetryWhy::NextInstances if moved => {
                 !matches!(end, Some(JobEnd::Completed | JobEnd::AlgorithmError))
             }
             RetryWhy::Quota => moved && !matches!(end, Some(JobEnd::Completed | JobEnd::AlgorithmError)),
-            RetryWhy::NextInstances => end == Some(JobEnd::CapacityError) && moves_on && !interrupted,
+            RetryWhy::NextInstances => {
+                let lacks = end == Some(JobEnd::CapacityError)
+                    || (end == Some(JobEnd::MaxWait) && !fallbacks_to_demand);
+                lacks && moves_on && !interrupted
+            }
             RetryWhy::Capacity => end == Some(JobEnd::CapacityError) && !moves_on && !interrupted,
             RetryWhy::ServiceError => end == Some(JobEnd::ServiceError) && !interrupted,
             RetryWhy::RuntimeCutTooShort => end == Some(JobEnd::MaxRuntime) && !interrupted,
@@ -205,9 +219,6 @@ impl Book {
             RetryWhy::NextInstances => fallbacks.moves += 1,
             RetryWhy::Capacity | RetryWhy::MaxWait | RetryWhy::ServiceError => fallbacks.moves = 0,
             RetryWhy::RuntimeCutTooShort | RetryWhy::Quota => {}
-        }
-        if matches!(why, RetryWhy::Capacity | RetryWhy::NextInstances) {
-            self.mark_short(launch.instances);
         }
         right.then_some(()).ok_or_else(|| {
             format!(

@@ -370,7 +370,7 @@ impl Book {
                 .sum::<usize>()
         };
         let needed: usize = self.promotions.cohorts.iter().map(needed).sum();
-        let launched = self.jobs.values().filter(|job| !(job.money == Money::Released && job.concluded));
+        let launched = self.jobs.values().filter(|job| !(job.is_uncounted() && job.concluded));
         let awaited = self.promotions.trials.values().filter(|standing| standing.is_on_its_way());
         let all = launched.count() + awaited.count() + needed + 1;
         let kept = usize::from(self.case.choices.refit && self.refit.is_none());

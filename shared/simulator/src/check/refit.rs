@@ -5,7 +5,7 @@ use search::Configuration;
 use tuning::fact::JobKey;
 use tuning::ruling::{EndReason, Order, Ruling};
 
-use super::{Book, Money};
+use super::Book;
 use crate::case::Epochs;
 use crate::fault::Kind;
 use crate::world::World;
@@ -58,7 +58,7 @@ impl Book {
         if self.refit.is_some() {
             return Err("Refit: the search continues after the refit".to_owned());
         }
-        let launched = self.jobs.values().filter(|job| job.money != Money::Released).count();
+        let launched = self.jobs.values().filter(|job| !job.is_uncounted()).count();
         let most = usize::try_from(self.definition.limits.max_jobs).unwrap_or(usize::MAX);
         (launched < most)
             .then_some(())

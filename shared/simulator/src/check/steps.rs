@@ -47,7 +47,9 @@ impl Book {
         self.limits_changed(recorded);
         let Some(key) = recorded.fact.job() else { return };
         let Some(job) = self.jobs.get_mut(&key) else { return };
+        let ended_before = job.end_seen;
         job.record_signs(&recorded.fact);
+        job.record_instances(recorded);
         let keeping = job.keeping;
         let mut kept = None;
         match &recorded.fact {
@@ -96,6 +98,7 @@ impl Book {
         if let Some(ended) = kept {
             self.open_pool(key, ended);
         }
+        self.capacity_fact(key, ended_before);
     }
 
     /// Returns the spent and the reserved amount by these books, in micro-dollars.
@@ -137,6 +140,7 @@ impl Book {
             Ruling::Order(Order::ReadPool { .. } | Order::ReleasePool { .. }) | Ruling::PoolClosed { .. } => {
                 self.pool_ruling(ruling)
             }
+            Ruling::Order(Order::CapacityLacking { .. }) => self.check_capacity_notice(),
             Ruling::Order(Order::OverrunSeen) => {
                 let right = self.overrun && !std::mem::replace(&mut self.overrun_published, true);
                 right.then_some(()).ok_or_else(|| {
@@ -158,6 +162,7 @@ impl Book {
             Ruling::TuningEnding { why } => {
                 self.ending = Some(why.clone());
                 match why {
+                    EndReason::NoCapacity => self.check_no_capacity(),
                     EndReason::Failed(message) if message.contains("promise") => Err(message.clone()),
                     _ => Ok(()),
                 }
@@ -230,6 +235,7 @@ impl Book {
             return Err(format!("P6: trial {trial} ended twice"));
         }
         self.check_trial_end(job, trial, how)?;
+        self.check_blameless(job, how)?;
         let key = job.filter(|_| matches!(how, TrialEnd::NeverStarted));
         let exists = key.is_some_and(|key| self.jobs.get(&key).is_some_and(|job| job.created));
         (!exists)
@@ -291,8 +297,9 @@ impl Book {
             self.least_reservation = Some(self.least_reservation.map_or(reservation, |r| r.min(reservation)));
         }
         self.check_start_limits()?;
+        self.check_capacity_of_start(key)?;
         let limits = &self.definition.limits;
-        let launched = self.jobs.values().filter(|job| job.money != Money::Released).count();
+        let launched = self.jobs.values().filter(|job| !job.is_uncounted()).count();
         if launched > usize::try_from(limits.max_jobs).unwrap_or(usize::MAX) {
             return Err(format!("MaxJobs: {launched} jobs were launched, {} are allowed", limits.max_jobs));
         }
@@ -399,6 +406,8 @@ impl JobBook {
             end_seen: false,
             no_retry: false,
             failed: false,
+            instances_at: None,
+            interrupted_at: None,
             level: None,
             promoted_with: 0,
             repeats_from: None,

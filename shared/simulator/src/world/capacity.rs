@@ -1,6 +1,6 @@
 //! Capacity shortages: for a while, one choice of instances has no capacity on spot or on demand, while others have.
 //!
-//! Only strikes tunings with a fallback. An on-demand job then fails. A spot job fails, or waits up to its limit.
+//! Only strikes tunings with a fallback. An outage of the plan strikes all tunings on all instances. An on-demand job then fails. A spot job fails, or waits up to its limit.
 
 use super::World;
 use super::queue::Tick;
@@ -17,6 +17,12 @@ impl World {
             return None;
         }
         let (case, choice, spot) = (job.case, job.choice, job.is_spot());
+        let since_start = self.now - self.start;
+        if self.plan.capacity_outage.is_some_and(|(from, to)| (from..to).contains(&since_start)) {
+            let job = &mut self.training.jobs[index];
+            let ran = job.now.started.is_some();
+            return Some(!ran && (!spot || job.dice.chance(0.5)));
+        }
         let choices = &self.cases.get(case)?.choices;
         if choices.others.is_empty() && !choices.spot_fallback {
             return None;

@@ -11,7 +11,7 @@ use super::ports::now;
 use super::training::Job;
 use crate::case::Epochs;
 use crate::check::can_sweeps_fail;
-use use_cases::perform::{COST_ALARM, TRIAL_DECISION, TUNING_STATE_CHANGE};
+use use_cases::perform::{CAPACITY_ALARM, COST_ALARM, TRIAL_DECISION, TUNING_STATE_CHANGE};
 use use_cases::ports::table::Table;
 
 impl World {
@@ -154,6 +154,7 @@ impl World {
                 | Order::Stop { .. }
                 | Order::ReadBill { .. }
                 | Order::OverrunSeen
+                | Order::CapacityLacking { .. }
                 | Order::ReadLog { .. }
                 | Order::Look { .. }
                 | Order::ReadPool { .. }
@@ -211,6 +212,7 @@ impl World {
                 let month = detail["Month"].as_str().unwrap_or_default();
                 format!("notice-month-{month}-{}", detail["Percent"])
             }
+            (CAPACITY_ALARM, Some("NoCapacity")) => format!("notice-capacity-{}", detail["WaitingSince"]),
             _ => format!("(unknown: {detail_type} {detail})"),
         };
         self.check.notice_published(self.now, name, &notice);

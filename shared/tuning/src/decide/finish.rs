@@ -31,6 +31,8 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
         EndReason::CostCap
     } else if let Some(message) = failure(state) {
         EndReason::Failed(message)
+    } else if state.capacity_wait_has_expired(definition) {
+        EndReason::NoCapacity
     } else if limits.target.is_some_and(reached) {
         EndReason::Target
     } else if limits.not_improving.is_some_and(|most| state.since_improved >= most) {
@@ -110,6 +112,7 @@ fn ended(state: &State, why: EndReason) -> Ruling {
         | EndReason::MaxRuntime
         | EndReason::Target
         | EndReason::NotImproving
+        | EndReason::NoCapacity
         | EndReason::Stopped
         | EndReason::Failed(_) => why,
     };

@@ -69,7 +69,7 @@ fn is_idle(state: &State) -> bool {
     let mut waiting = state.trials.values().peekable();
     let all_wait = waiting.peek().is_some()
         && waiting.all(|trial| trial.job.is_none() && trial.retry_at.is_some_and(|at| at > idle_from));
-    state.is_held_long() || all_wait || state.is_paused()
+    state.is_held_long() || state.lacks_capacity_long() || all_wait || state.is_paused()
 }
 
 /// Returns whether a tuning without running jobs has waited long enough for the month's cap.

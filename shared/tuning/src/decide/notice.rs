@@ -1,4 +1,4 @@
-//! Notices about money: a bill above its reservation, and how much of a cap is used.
+//! Notices: a bill above its reservation, how much of a cap is used, and a long lack of capacity.
 
 use crate::definition::Definition;
 use crate::ids::{BracketId, ChoiceId, RungId};
@@ -6,11 +6,18 @@ use crate::limits::CAP_LEVELS;
 use crate::money::MicroUsd;
 use crate::ruling::{EndReason, Order, Ruling};
 use crate::runtime::{least_seconds, runtime_seconds};
-use crate::state::State;
+use crate::state::{State, Status};
 
 /// Publishes that a bill was above its reservation, once.
 pub(super) fn overrun(state: &State) -> Option<Ruling> {
     (state.ledger.overrun && !state.overrun_published).then_some(Ruling::Order(Order::OverrunSeen))
+}
+
+/// Publishes that no job has got instances for long, once for each lack of capacity.
+pub(super) fn capacity_lacking(state: &State) -> Option<Ruling> {
+    // An ending tuning waits only for the instances of its refit.
+    let waits = state.status == Status::Active || state.refit.is_some();
+    state.unpublished_lack().filter(|_| waits).map(|since| Ruling::Order(Order::CapacityLacking { since }))
 }
 
 /// Publishes that a level of the month's cap or of the tuning's cap was reached, once each.

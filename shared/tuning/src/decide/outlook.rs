@@ -32,7 +32,9 @@ impl Outlook {
             Status::Active if state.jobs_left(definition) == 0 && state.waiting.is_empty() => {
                 Self::Over(EndReason::MaxJobs)
             }
-            Status::Active if is_held(state) || (awaits_grant && !state.ledger.overrun) => Self::Deferred,
+            Status::Active if state.is_paused() => Self::Deferred,
+            Status::Active if is_held(state) && start::has_next(definition, state) => Self::Deferred,
+            Status::Active if awaits_grant && !state.ledger.overrun => Self::Deferred,
             Status::Active => Self::Over(EndReason::CostCap),
         }
     }
@@ -40,5 +42,7 @@ impl Outlook {
 
 /// Returns whether starts are deferred for now.
 pub(super) fn is_held(state: &State) -> bool {
-    state.is_paused() || state.hold_starts_until.is_some_and(|until| until > state.now)
+    state.is_paused()
+        || state.is_held_for_capacity()
+        || state.hold_starts_until.is_some_and(|until| until > state.now)
 }

@@ -60,10 +60,11 @@ pub(crate) fn fits_cap(definition: &Definition, state: &State, amount: MicroUsd)
 
 /// Returns whether a trial may continue and be retried: the tuning is active, or the trial is the refit of a search
 /// that has ended.
-pub(crate) fn can_continue(state: &State, trial: &Trial) -> bool {
+pub(crate) fn can_continue(definition: &Definition, state: &State, trial: &Trial) -> bool {
+    let expired = || state.quota_has_expired() || state.capacity_wait_has_expired(definition);
     match &state.status {
         Status::Active => true,
-        Status::Ending(why) => trial.refit.is_some() && allows_refit(why) && !state.quota_has_expired(),
+        Status::Ending(why) => trial.refit.is_some() && allows_refit(why) && !expired(),
         Status::Ended { .. } => false,
     }
 }

@@ -15,14 +15,18 @@ pub(super) fn interrupted(
     trial: &Trial,
     job: &Job,
 ) -> Option<StopWhy> {
-    let spot = definition.job.spot && definition.spot_fallback && !job.on_demand;
-    if !spot || job.interruptions <= definition.max_interruptions {
+    if !falls_back(definition, job) || job.interruptions <= definition.max_interruptions {
         return None;
     }
     let worst = Quote::of_fallback(definition, state, trial, job.rung).worst_case;
     // The reservation of the job is free once the job has ended.
     let left = state.ledger.available().map(|available| available.plus(job.reservation));
     left.is_none_or(|left| worst <= left).then_some(StopWhy::Interruptions { count: job.interruptions })
+}
+
+/// Returns whether the trial of a job continues on demand when spot capacity fails.
+pub(crate) fn falls_back(definition: &Definition, job: &Job) -> bool {
+    definition.job.spot && definition.spot_fallback && !job.on_demand
 }
 
 /// Returns the instance choice for the next job: the first that does not lack capacity, else the one that is asked

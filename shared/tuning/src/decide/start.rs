@@ -32,6 +32,11 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     Some(next)
 }
 
+/// Returns whether the search has a further job that the cap allows, although starts may be held.
+pub(super) fn has_next(definition: &Definition, state: &State) -> bool {
+    state.refit.is_none() && !state.ledger.overrun && next_of_search(definition, state).is_some()
+}
+
 /// Returns the next job of the search: a promotion, a new trial, or at the end any promotion left. The search is over
 /// once the refit was ordered, even if that frees money.
 fn next_of_search(definition: &Definition, state: &State) -> Option<Ruling> {
@@ -57,6 +62,7 @@ pub(super) fn can_start(definition: &Definition, state: &State) -> bool {
         && running < state.max_parallel(definition)
         && (running == 0 || !state.is_held_long())
         && !state.is_paused()
+        && !state.is_held_for_capacity()
         && limits.max_instances.is_none_or(|max| instances <= max)
         && state.hold_starts_until.is_none_or(|until| until <= state.now)
 }

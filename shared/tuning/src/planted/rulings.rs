@@ -83,6 +83,21 @@ const ALTERED_VIEWS: &[AlteredView] = &[
         },
         Makes(is_start),
     ),
+    (Mutation::CapacityHoldIgnored, |_, state| state.lack = None, Makes(is_start)),
+    (
+        Mutation::CapacityFailsTrial,
+        |_, state| {
+            for job in jobs(state).filter(|job| job.end == Some(JobEnd::CapacityError)) {
+                job.end = Some(JobEnd::AlgorithmError);
+            }
+        },
+        Makes(|ruling| matches!(ruling, Ruling::TrialFinished { .. })),
+    ),
+    (
+        Mutation::NoCapacityTooSoon,
+        |definition, _| definition.capacity_wait_seconds = 60,
+        Makes(|ruling| matches!(ruling, Ruling::TuningEnding { .. })),
+    ),
     (Mutation::PauseIgnored, |_, state| state.changes.paused = None, Makes(is_start)),
     (Mutation::StopFreesSlot, |definition, state| free_stopped_slots(definition, state), Makes(is_start)),
     (Mutation::MaxInstancesIgnored, |definition, _| definition.limits.max_instances = None, Makes(is_start)),

@@ -85,6 +85,8 @@ pub enum EndReason {
     Target,
     /// Too many trials in a row did not improve the best value.
     NotImproving,
+    /// No job got instances for longer than the tuning may wait.
+    NoCapacity,
     /// The running time of the tuning is over.
     MaxRuntime,
     /// The user stopped the tuning.
@@ -101,6 +103,7 @@ impl EndReason {
             Self::MaxJobs => "MaxJobs",
             Self::Target => "Target",
             Self::NotImproving => "NotImproving",
+            Self::NoCapacity => "NoCapacity",
             Self::MaxRuntime => "MaxRuntime",
             Self::Stopped => "Stopped",
             Self::Failed(_) => "Failed",
@@ -114,22 +117,13 @@ impl EndReason {
             Self::MaxJobs => "all training jobs were launched",
             Self::Target => "the target value was reached",
             Self::NotImproving => "the last trials did not improve the best value",
+            Self::NoCapacity => {
+                "no training job got instances for MaxCapacityWaitSeconds: use other instance types \
+                 (InstanceConfigs), on-demand instances or another region, or raise MaxCapacityWaitSeconds"
+            }
             Self::MaxRuntime => "the time limit was reached",
             Self::Stopped => "it was stopped",
             Self::Failed(message) => message.trim(),
-        }
-    }
-
-    /// Returns the message of a failure.
-    pub fn failure(&self) -> Option<&str> {
-        match self {
-            Self::Failed(message) => Some(message),
-            Self::CostCap
-            | Self::MaxJobs
-            | Self::Target
-            | Self::NotImproving
-            | Self::MaxRuntime
-            | Self::Stopped => None,
         }
     }
 }

@@ -87,6 +87,12 @@ impl State {
                 self.overrun_published = true;
                 self.notices.insert(order.action());
             }
+            Order::CapacityLacking { .. } => {
+                if let Some(lack) = &mut self.lack {
+                    lack.published = true;
+                }
+                self.notices.insert(order.action());
+            }
             Order::TuningEnded { why } => {
                 self.status = Status::Ended { why: why.clone(), at: self.now };
             }
@@ -94,16 +100,15 @@ impl State {
     }
 
     fn attempt_awaited(&mut self, definition: &Definition, key: JobKey, why: RetryWhy, not_before: i64) {
-        if matches!(why, RetryWhy::Capacity | RetryWhy::NextInstances) {
-            let lacking = self.job(key).map_or(ChoiceId(0), |job| job.instances);
-            self.note_lack_of_capacity(definition, lacking, self.now);
-        }
+        let failed = self.job(key).filter(|_| why == RetryWhy::ServiceError).map(conclude::failure_message);
         self.remove_job(definition, key);
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
         trial.retry_at = Some(not_before);
+        trial.failure = failed;
         match why {
             RetryWhy::RuntimeCutTooShort => trial.full_limit = true,
-            RetryWhy::Capacity | RetryWhy::MaxWait | RetryWhy::ServiceError => {
+            RetryWhy::Capacity | RetryWhy::MaxWait => trial.instance_switches = 0,
+            RetryWhy::ServiceError => {
                 trial.retries = trial.retries.saturating_add(1);
                 trial.instance_switches = 0;
             }
@@ -261,17 +266,22 @@ impl State {
     fn remove_job(&mut self, definition: &Definition, key: JobKey) {
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
         let Some(job) = trial.job.take() else { return };
+        if let Some(lack) = self.lack.as_mut().filter(|_| job.has_instances()) {
+            lack.since = lack.since.max(self.now).max(job.instances_at.unwrap_or(self.now));
+        }
         let summary = conclude::summary(key, trial, &job);
+        let without_instances = conclude::ended_without_instances(&job);
         self.timings.record(trial, &job);
         // A launch freed by the refit is not given to the search.
-        if (job.never_started || job.refused.is_some()) && trial.refit.is_none() {
+        let uncounted = job.never_started || job.refused.is_some() || without_instances;
+        if uncounted && trial.refit.is_none() {
             self.launched = self.launched.saturating_sub(1);
         }
         self.refusals = if job.refused.is_some() { self.refusals.saturating_add(1) } else { 0 };
         if let Some(message) = job.message.as_ref().or(job.refused.as_ref()) {
             self.last_failure = Some(message.clone());
         }
-        if job.never_started {
+        if job.never_started || without_instances {
             return;
         }
         crate::fold::count_end(self, job.end);
@@ -365,6 +375,7 @@ impl Trial {
             full_limit: false,
             instance_switches: 0,
             on_demand: false,
+            failure: None,
             retry_at: None,
             job: None,
         }
@@ -391,6 +402,8 @@ impl Job {
             overdue_since: None,
             started: None,
             ended: None,
+            instances_at: None,
+            interrupted_at: None,
             end: None,
             end_at: 0,
             stop: None,

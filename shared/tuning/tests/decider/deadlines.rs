@@ -72,7 +72,8 @@ fn a_waiting_trial_sets_a_deadline_only_until_it_may_retry() {
     // The service has not accepted the second job yet, so that job sets no deadline.
     let facts = [described(60, job(0), CapacityError, 0)];
     check_deadline(&definition, &facts, Some(90));
-    check_deadline(&definition, &[facts[0].clone(), time_passed(90)], None);
+    // From then on only the notice of a long lack of capacity is due.
+    check_deadline(&definition, &[facts[0].clone(), time_passed(90)], Some(660));
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn settled_by_returns_the_jobs_that_a_time_would_settle() {
     let definition = random(9, 3);
     let facts = [started(50, job(0)), ended(60, job(1), Completed), time_passed(130)];
     let run = after(&definition, &facts);
-    let settled = |seconds: i64| settled_by(&run.state, at(seconds));
+    let settled = |seconds: i64| settled_by(&run.definition, &run.state, at(seconds));
     assert_eq!(settled(130 + 3_599), []);
     assert_eq!(settled(130 + 3_600), [job(1)]);
     assert_eq!(settled(50 + LIFE + 3_599), [job(1)]);
@@ -106,9 +107,9 @@ fn settled_by_returns_the_jobs_that_a_time_would_settle() {
 #[test]
 fn time_settles_no_closed_job() {
     let run = after(&random(9, 1), &[refused(5, job(0))]);
-    assert_eq!(settled_by(&run.state, i64::MAX), []);
+    assert_eq!(settled_by(&run.definition, &run.state, i64::MAX), []);
     let run = after(&random(9, 1), &[ended(60, job(0), Completed)]);
-    assert_eq!(settled_by(&run.state, i64::MAX), [], "the hour for its bill has not begun");
+    assert_eq!(settled_by(&run.definition, &run.state, i64::MAX), [], "the hour for its bill has not begun");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The end of a tuning: by a criterion, by the user, at the cap, by failures.
 
 use tuning::decide::deadline;
-use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
+use tuning::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
 use tuning::ruling::EndReason;
 use tuning::state::Status;
 
@@ -118,8 +118,8 @@ fn a_stop_request_before_the_submission_ends_the_tuning_without_a_job() {
 
 #[test]
 fn a_stop_request_finishes_waiting_trials() {
-    let given = [submitted(), described(60, job(0), CapacityError, 0)];
-    let expect = ["stop 1-0-1: tuning ending", "trial 0 failed: no further attempt after attempt 1"];
+    let given = [submitted(), described(60, job(0), ServiceError, 0)];
+    let expect = ["stop 1-0-1: tuning ending", "trial 0 failed: the training job failed without a reason"];
     let run = &mut check(&random(9, 1), &given, &[stop_requested(61)], &expect);
     let expect = ["trial 1 stopped: tuning ending", "ended: Stopped"];
     check_next(run, &[described(62, job(1), Stopped, 1)], &expect);
@@ -175,7 +175,7 @@ fn an_ended_tuning_decides_nothing_and_has_no_deadline() {
 #[test]
 fn a_waiting_tuning_proceeds_at_its_deadline() {
     let value = logged(1, job(0), 1, 0.5);
-    let over = described(60, job(0), CapacityError, 0);
+    let over = described(60, job(0), ServiceError, 0);
     let mut timed = random(9, 1);
     timed.limits.max_runtime_seconds = Some(900);
     let states = [

@@ -2,7 +2,7 @@
 
 use tuning::decide::deadline;
 use tuning::definition::Definition;
-use tuning::fact::JobEnd::{CapacityError, Completed, Stopped};
+use tuning::fact::JobEnd::{Completed, ServiceError, Stopped};
 use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
 
@@ -207,12 +207,12 @@ fn a_tuning_whose_trials_all_wait_long_returns_its_unused_grant() {
     let mut long = run.clone();
     // One second was billed, so no job fits until the month grants that second. The month grants nothing.
     let ask = format!("ask 2: {SECOND} to {SECOND}");
-    let when = [described(60, job(0), CapacityError, 1)];
-    check_next(run, &when, &["retry after 0-0-1: Capacity, from 90", &ask]);
+    let when = [described(60, job(0), ServiceError, 1)];
+    check_next(run, &when, &["retry after 0-0-1: ServiceError, from 90", &ask]);
     check_next(run, &[granted(61, 2, 0)], &[]);
     // The sixth wait lasts sixteen minutes.
     long.state.trials.get_mut(&TrialId(0)).unwrap().retries = 5;
-    check_next(&mut long, &when, &["retry after 0-0-1: Capacity, from 1020", &ask]);
+    check_next(&mut long, &when, &["retry after 0-0-1: ServiceError, from 1020", &ask]);
     check_next(&mut long.clone(), &[granted(420, 2, 0)], &[]);
     let back = format!("return 1: {} to 2026-11", J - SECOND);
     check_next(&mut long, &[granted(419, 2, 0)], &[&back]);
@@ -262,8 +262,8 @@ fn a_refit_job_waits_at_most_an_hour_for_a_grant() {
     // The tuning keeps no grant while it waits, and requests a new one to retry.
     run.take(&[returned(21, 1)]);
     let back = format!("return 2: {} to 2026-11", J - SECOND);
-    let expect = ["retry after 1-0-1: Capacity, from 60", &back];
-    check_next(&mut run, &[described(30, job(1), CapacityError, 1)], &expect);
+    let expect = ["retry after 1-0-1: ServiceError, from 60", &back];
+    check_next(&mut run, &[described(30, job(1), ServiceError, 1)], &expect);
     check_next(&mut run, &[returned(31, 2)], &[]);
     let ask = |n: u32| format!("ask {n}: {J} to {J}");
     check_next(&mut run, &[time_passed(60)], &[&ask(2)]);
@@ -271,6 +271,6 @@ fn a_refit_job_waits_at_most_an_hour_for_a_grant() {
     assert_eq!(deadline(&run.definition, &run.state), Some(at(361)));
     check_next(&mut run, &[time_passed(361)], &[&ask(3)]);
     check_next(&mut run, &[granted(362, 3, 0)], &[]);
-    let expect = ["trial 1 failed: no further attempt after attempt 1", "ended: Target"];
+    let expect = ["trial 1 failed: the training job failed without a reason", "ended: Target"];
     check_next(&mut run, &[time_passed(3_661)], &expect);
 }

@@ -331,8 +331,10 @@ impl Machine {
             now == before || now == latest || before < now && now < latest,
             "the clock must be the time of a fact"
         );
+        let mut clock = before;
         for fact in &facts {
-            self.reference.fold(fact);
+            self.reference.fold(fact, clock);
+            clock = clock.max(fact.at);
         }
         for ruling in &rulings {
             self.reference.apply(ruling, now);
@@ -341,7 +343,12 @@ impl Machine {
         self.actions.extend(rulings.into_iter().filter(|ruling| {
             let notice = matches!(
                 ruling,
-                Ruling::Order(Order::OverrunSeen | Order::CapReached { .. } | Order::TuningEnded { .. })
+                Ruling::Order(
+                    Order::OverrunSeen
+                        | Order::CapacityLacking { .. }
+                        | Order::CapReached { .. }
+                        | Order::TuningEnded { .. }
+                )
             );
             ruling.order().map(Order::action).is_some() && !notice
         }));

@@ -114,7 +114,7 @@ fn a_trial_that_waits_for_money_starts_when_another_bill_frees_it() {
 }
 
 #[test]
-fn a_waiting_trial_fails_when_no_job_runs_that_could_free_money() {
+fn a_waiting_trial_is_not_continued_when_no_job_runs_that_could_free_money() {
     let definition = capped(random(9, 1), 1);
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     check(
@@ -123,7 +123,7 @@ fn a_waiting_trial_fails_when_no_job_runs_that_could_free_money() {
         &[described(60, job(0), CapacityError, 1)],
         &[
             "retry after 0-0-1: Capacity, from 90",
-            "trial 0 failed: no further attempt after attempt 1",
+            "trial 0 stopped: tuning ending",
             "notice: 100 % of the cap",
             "ended: CostCap",
         ],
@@ -131,7 +131,7 @@ fn a_waiting_trial_fails_when_no_job_runs_that_could_free_money() {
 }
 
 #[test]
-fn a_retry_that_does_not_fit_fails_and_a_cheaper_new_trial_starts() {
+fn a_retry_that_does_not_fit_is_dropped_and_a_cheaper_new_trial_starts() {
     // Five trials with one epoch per second reduce the limit of the next jobs to two minutes.
     let definition = capped(jobs(40, 1), 2);
     let mut given = vec![submitted()];
@@ -149,8 +149,8 @@ fn a_retry_that_does_not_fit_fails_and_a_cheaper_new_trial_starts() {
         &[
             "retry after 5-0-1: RuntimeCutTooShort, from 700",
             // 2 x 3,900 - 5 x 800 - 200 = 3,600 seconds are left, below the 3,900 of a job with the user's limit.
-            // No running job could free more, so the trial fails.
-            "trial 5 failed: no further attempt after attempt 1",
+            // No running job could free more, so the trial is not continued.
+            "trial 5 stopped: tuning ending",
             "start 6-0-1",
         ],
     );
@@ -205,8 +205,7 @@ fn the_rest_of_a_cap_pays_a_job_with_a_shortened_limit() {
 fn an_overrun_ends_the_wait_for_a_further_attempt() {
     let given = [submitted(), logged(10, job(1), 1, 0.5), described(60, job(0), CapacityError, 0)];
     let when = [described(70, job(1), Completed, 5_000)];
-    let expect =
-        ["overrun notice", "trial 0 failed: no further attempt after attempt 1", "trial 1 completed"];
+    let expect = ["overrun notice", "trial 0 stopped: tuning ending", "trial 1 completed"];
     check(&random(9, 3), &given, &when, &expect);
 }
 

@@ -198,6 +198,7 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
                     | Order::CapReached { .. }
                     | Order::MonthCapReached { .. }
                     | Order::OverrunSeen
+                    | Order::CapacityLacking { .. }
                     | Order::TuningEnded { .. },
                 ) => {}
             }
@@ -211,7 +212,7 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
 #[test]
 fn histories_reach_every_kind_of_ruling() {
     let mut kinds = BTreeSet::new();
-    for seed in 0..60 {
+    for seed in 0..200 {
         let mut definition = capped(jobs(40, 5), 2 + seed % 40);
         definition.job.spot = seed % 5 == 1;
         definition.job.max_wait_seconds = definition.job.spot.then_some(4_000);
@@ -230,15 +231,19 @@ fn histories_reach_every_kind_of_ruling() {
     let expect = [
         "ask : to",
         "bill",
+        "capacity notice",
         "ended: CostCap",
         "ended: Failed",
         "ended: MaxJobs",
         "ended: MaxRuntime",
+        "ended: NoCapacity",
         "ended: NotImproving",
         "ended: Stopped",
         "ended: Target",
+        "ending: CostCap",
         "ending: Failed",
         "ending: MaxRuntime",
+        "ending: NoCapacity",
         "ending: NotImproving",
         "ending: Target",
         "look at",
@@ -258,10 +263,7 @@ fn histories_reach_every_kind_of_ruling() {
         "trial completed",
         "trial continues at rung",
         "trial failed: exit code",
-        "trial failed: no further attempt after attempt",
-        "trial failed: no spot capacity within MaxWaitTimeInSeconds",
         "trial failed: no such role",
-        "trial failed: stopped: the log showed no value of the objective metric for s",
         "trial failed: the training job failed without a reason",
         "trial is out at rung",
         "trial never started",

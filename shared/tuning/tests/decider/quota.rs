@@ -93,7 +93,10 @@ fn regression_a_quota_that_is_never_raised_fails_the_tuning_after_a_day_with_adv
     assert_eq!(deadline(&run.definition, &run.state), Some(at(DAY + 5)));
     // All stored facts of the job are folded before the tuning fails.
     assert_eq!(
-        (settled_by(&run.state, at(DAY + 4)), settled_by(&run.state, at(DAY + 5))),
+        (
+            settled_by(&run.definition, &run.state, at(DAY + 4)),
+            settled_by(&run.definition, &run.state, at(DAY + 5))
+        ),
         (vec![], vec![job(0)])
     );
     let mut late = run.clone();

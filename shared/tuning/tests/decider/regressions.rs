@@ -362,7 +362,7 @@ fn regression_a_job_is_looked_at_before_it_is_settled_although_its_start_arrives
     check_next(&mut run, &[started(1, job(0))], &[]);
     assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(80_060)));
     check_next(&mut run, &[time_passed(80_100)], &[]);
-    assert_eq!(tuning::decide::settled_by(&run.state, at(80_100 + 3_600)), [job(0)]);
+    assert_eq!(tuning::decide::settled_by(&run.definition, &run.state, at(80_100 + 3_600)), [job(0)]);
     check_next(&mut run, &[seen(80_200, job(0)), time_passed(80_100 + 3_600)], &[]);
     assert!(run.state.job(job(0)).unwrap().bill.is_none());
 }

@@ -1,34 +1,19 @@
-//! Retries after a capacity error, a service error, or a runtime limit that was cut too short. A program's own failure
+//! Retries after a service error or a runtime limit that was cut too short. A program's own failure
 //! is never retried.
 
-use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, MaxRuntime, MaxWait, ServiceError};
-use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
+use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError};
+use tuning::fact::{Fact, JobPhase, Recorded};
 
 use crate::support::build::*;
 use crate::support::run::Run;
 use crate::support::{check, check_next};
 
-#[track_caller]
-fn check_retried(end: JobEnd, why: &str) {
-    let given = [submitted(), ended(60, job(0), end)];
-    let expect = format!("retry after 0-0-1: {why}, from 90");
-    let run = &mut check(&jobs(9, 1), &given[..1], &given[1..], &["bill 0-0-1", "start 1-0-1"]);
-    check_next(run, &[described(60, job(0), end, 0)], &[&expect]);
-}
-
-#[test]
-fn a_capacity_error_is_retried() {
-    check_retried(CapacityError, "Capacity");
-}
-
-#[test]
-fn an_expired_spot_wait_is_retried() {
-    check_retried(MaxWait, "MaxWait");
-}
-
 #[test]
 fn a_service_error_is_retried() {
-    check_retried(ServiceError, "ServiceError");
+    let given = [submitted(), ended(60, job(0), ServiceError)];
+    let run = &mut check(&jobs(9, 1), &given[..1], &given[1..], &["bill 0-0-1", "start 1-0-1"]);
+    let expect = ["retry after 0-0-1: ServiceError, from 90"];
+    check_next(run, &[described(60, job(0), ServiceError, 0)], &expect);
 }
 
 #[test]
@@ -46,19 +31,19 @@ fn a_timeout_at_the_user_s_runtime_limit_is_not_retried() {
 
 #[test]
 fn the_wait_doubles_and_its_end_is_a_deadline() {
-    let capacity = |seconds, n| [described(seconds, attempt(0, n), CapacityError, 0)];
+    let failed = |seconds, n| [described(seconds, attempt(0, n), ServiceError, 0)];
     let mut definition = jobs(9, 1);
     definition.limits.max_parallel = 1;
     // A second trial occupies the only slot until its end.
     let run = &mut check(
         &definition,
         &[submitted()],
-        &capacity(60, 1),
-        &["retry after 0-0-1: Capacity, from 90", "start 1-0-1"],
+        &failed(60, 1),
+        &["retry after 0-0-1: ServiceError, from 90", "start 1-0-1"],
     );
     check_next(run, &[logged(70, job(1), 3, 0.5)], &["trial 1 continues at rung 1.0, epoch 3: 1 of 1"]);
     check_next(run, &[described(100, job(1), Completed, 9)], &["trial 1 completed", "start 0-0-2"]);
-    check_next(run, &capacity(200, 2), &["retry after 0-0-2: Capacity, from 260", "start 2-0-1"]);
+    check_next(run, &failed(200, 2), &["retry after 0-0-2: ServiceError, from 260", "start 2-0-1"]);
     check_next(run, &[described(210, job(2), Completed, 9)], &["trial 2 completed", "start 3-0-1"]);
     assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(260)));
 }
@@ -74,9 +59,9 @@ fn a_waiting_trial_starts_before_a_new_trial() {
 fn a_trial_fails_after_its_last_attempt() {
     let mut definition = random(9, 2);
     definition.max_interruptions = 1;
-    let given = [submitted(), described(60, job(0), CapacityError, 0), described(95, job(1), Completed, 9)];
+    let given = [submitted(), described(60, job(0), ServiceError, 0), described(95, job(1), Completed, 9)];
     let expect = ["trial 0 failed: the training job failed without a reason", "start 3-0-1"];
-    check(&definition, &given, &[described(200, attempt(0, 2), CapacityError, 0)], &expect);
+    check(&definition, &given, &[described(200, attempt(0, 2), ServiceError, 0)], &expect);
 }
 
 /// The end of the job arrives with the value that puts its trial out, so no stop is ordered.
@@ -95,7 +80,7 @@ fn a_trial_that_is_out_is_not_retried() {
 fn without_allowed_interruptions_a_trial_is_not_retried() {
     let mut definition = jobs(9, 1);
     definition.max_interruptions = 0;
-    let when = [described(60, job(0), CapacityError, 0)];
+    let when = [described(60, job(0), ServiceError, 0)];
     let expect = ["trial 0 failed: the training job failed without a reason", "start 1-0-1"];
     check(&definition, &[submitted()], &when, &expect);
 }
@@ -105,12 +90,12 @@ fn retries_count_as_launched_jobs() {
     let run = check(
         &random(2, 1),
         &[submitted()],
-        &[described(60, job(0), CapacityError, 0)],
+        &[described(60, job(0), ServiceError, 0)],
         &[
-            "retry after 0-0-1: Capacity, from 90",
+            "retry after 0-0-1: ServiceError, from 90",
             "start 1-0-1",
             // Both jobs are launched: no job is left for a retry.
-            "trial 0 failed: no further attempt after attempt 1",
+            "trial 0 failed: the training job failed without a reason",
         ],
     );
     assert_eq!(run.state.launched, 2);
@@ -224,7 +209,7 @@ fn after_an_interruption_the_first_line_gives_no_startup_time() {
 
 #[test]
 fn a_retry_joins_no_bracket_and_clears_the_wait_of_its_trial() {
-    let given = [submitted(), described(60, job(0), CapacityError, 0), described(95, job(1), Completed, 9)];
+    let given = [submitted(), described(60, job(0), ServiceError, 0), described(95, job(1), Completed, 9)];
     let run = check(&jobs(9, 1), &given, &[], &[]);
     assert_eq!((run.state.joined.clone(), run.state.next_trial), (vec![1, 1, 0], TrialId(2)));
     let trial = &run.state.trials[&TrialId(0)];
@@ -237,17 +222,17 @@ fn a_trial_is_retried_up_to_the_allowed_interruptions() {
     definition.max_interruptions = 2;
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
-    run.take(&[described(60, job(0), CapacityError, 0)]);
+    run.take(&[described(60, job(0), ServiceError, 0)]);
     run.take(&[described(95, job(1), Completed, 9)]);
     check_next(
         &mut run,
-        &[described(100, attempt(0, 2), CapacityError, 0)],
-        &["retry after 0-0-2: Capacity, from 160", "start 2-0-1"],
+        &[described(100, attempt(0, 2), ServiceError, 0)],
+        &["retry after 0-0-2: ServiceError, from 160", "start 2-0-1"],
     );
     check_next(&mut run, &[described(170, job(2), Completed, 9)], &["trial 2 completed", "start 0-0-3"]);
     check_next(
         &mut run,
-        &[described(180, attempt(0, 3), CapacityError, 0)],
+        &[described(180, attempt(0, 3), ServiceError, 0)],
         &["trial 0 failed: the training job failed without a reason", "start 3-0-1"],
     );
 }

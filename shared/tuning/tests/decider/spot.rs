@@ -49,7 +49,7 @@ fn an_expired_spot_wait_is_retried_on_demand_at_once() {
 #[test]
 fn without_the_fallback_the_trial_waits_for_spot_capacity_again() {
     let mut run = begun(&Definition { spot_fallback: false, ..spot() });
-    let expect = ["retry after 0-0-1: MaxWait, from 4030", "start 1-0-1"];
+    let expect = ["retry after 0-0-1: MaxWait, from 4030"];
     check_next(&mut run, &[described(4_000, job(0), MaxWait, 0)], &expect);
 }
 
@@ -151,7 +151,7 @@ fn when_no_choice_has_capacity_the_trial_waits_for_the_earliest_choice() {
     check_next(&mut run, &[described(60, job(0), CapacityError, 0)], &expect);
     let expect = ["retry after 0-0-2: NextInstances, from 120", "start 0-0-3 on choice 2"];
     check_next(&mut run, &[described(120, attempt(0, 2), CapacityError, 0)], &expect);
-    let expect = ["retry after 0-0-3: Capacity, from 210", "start 1-0-1"];
+    let expect = ["retry after 0-0-3: Capacity, from 210"];
     check_next(&mut run, &[described(180, attempt(0, 3), CapacityError, 0)], &expect);
 }
 
@@ -161,7 +161,7 @@ fn a_trial_without_another_choice_waits_at_once() {
     check_next(&mut run, &[submitted()], &["start 0-0-1", "start 1-0-1"]);
     let mut back_now = run.clone();
     run.state.no_capacity_until = vec![0, at(61), i64::MAX];
-    let expect = ["retry after 0-0-1: Capacity, from 90", "start 2-0-1 on choice 1"];
+    let expect = ["retry after 0-0-1: Capacity, from 90"];
     check_next(&mut run, &[described(60, job(0), CapacityError, 0)], &expect);
     // A choice counts as having capacity again at exactly that time.
     back_now.state.no_capacity_until = vec![0, at(60), i64::MAX];
@@ -195,7 +195,7 @@ fn a_trial_waits_after_trying_every_choice_although_some_have_capacity_again() {
     check_next(&mut run, &[described(1_000, job(0), CapacityError, 0)], &expect);
     let expect = ["retry after 0-0-2: NextInstances, from 2000", "start 0-0-3"];
     check_next(&mut run, &[described(2_000, attempt(0, 2), CapacityError, 0)], &expect);
-    let expect = ["retry after 0-0-3: Capacity, from 3030", "start 1-0-1 on choice 1"];
+    let expect = ["retry after 0-0-3: Capacity, from 3000", "start 0-0-4 on choice 1"];
     check_next(&mut run, &[described(3_000, attempt(0, 3), CapacityError, 0)], &expect);
 }
 

@@ -2,7 +2,7 @@
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Scheduling};
-use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, MaxRuntime, ServiceError, Stopped};
+use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError, Stopped};
 use tuning::fact::{JobKey, Recorded};
 use tuning::money::MicroUsd;
 
@@ -102,7 +102,7 @@ fn a_promoted_job_without_values_counts_as_failed_although_its_trial_has_values(
 
 #[test]
 fn a_trial_at_its_level_waits_after_a_timeout_a_stop_or_a_service_error() {
-    for end in [MaxRuntime, Stopped, ServiceError, CapacityError] {
+    for end in [MaxRuntime, Stopped, ServiceError] {
         let mut run = begun(&two_rungs(100, Asynchronous));
         let when = [logged(10, on(0, 0), 4, 0.9), described(11, on(0, 0), end, 10)];
         check_next(&mut run, &when, &["trial 0 waits at rung 0.0, epoch 4", "start 4-0-1 to 4"]);
@@ -110,12 +110,12 @@ fn a_trial_at_its_level_waits_after_a_timeout_a_stop_or_a_service_error() {
 }
 
 #[test]
-fn a_capacity_error_is_retried_at_the_same_rung() {
+fn a_service_error_is_retried_at_the_same_rung() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&done(20, on(2, 0), 4, 0.6));
-    let expect = ["retry after 2-1-2: Capacity, from 60", "start 5-0-1 to 9"];
-    check_next(&mut run, &[described(30, on(2, 1), CapacityError, 0)], &expect);
+    let expect = ["retry after 2-1-2: ServiceError, from 60", "start 5-0-1 to 9"];
+    check_next(&mut run, &[described(30, on(2, 1), ServiceError, 0)], &expect);
     let rulings = run.take(&done(70, on(1, 0), 9, 0.1));
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert!(text.contains(&"start 2-1-3 to 9".to_owned()), "{text:?}");

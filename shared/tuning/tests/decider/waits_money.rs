@@ -2,7 +2,7 @@
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Scheduling};
-use tuning::fact::JobEnd::{CapacityError, Completed};
+use tuning::fact::JobEnd::{CapacityError, Completed, ServiceError};
 use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
 
@@ -70,7 +70,7 @@ fn a_new_trial_does_not_take_the_money_of_a_promoted_trial_that_could_not_start(
 }
 
 #[test]
-fn a_stop_request_ends_a_promoted_trial_as_stopped_and_one_without_capacity_as_failed() {
+fn a_stop_request_ends_a_promoted_trial_and_one_without_capacity_as_stopped() {
     let mut run = timed(Synchronous, 4, 9_100);
     check_next(&mut run, &[submitted()], &ALL_FOUR);
     run.take(&billed(10, 0, 0, (4, 0.5), 600));
@@ -84,7 +84,7 @@ fn a_stop_request_ends_a_promoted_trial_as_stopped_and_one_without_capacity_as_f
     assert_eq!(ended(&run, 25).as_deref(), Some("trial 2 stopped: tuning ending"));
     run.take(&billed(30, 1, 0, (9, 0.1), 1_000));
     run.take(&[described(40, on(2, 1), CapacityError, 0)]);
-    assert_eq!(ended(&run, 45).as_deref(), Some("trial 2 failed: no further attempt after attempt 2"));
+    assert_eq!(ended(&run, 45).as_deref(), Some("trial 2 stopped: tuning ending"));
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn a_trial_that_waits_for_its_first_rung_does_not_block_a_cheaper_trial() {
     };
     check_next(&mut run, &[limit(5, 1)], &[]);
     // One second is billed: the rest does not pay for trial 1 to epoch 9 again.
-    let expect = ["retry after 1-0-1: Capacity, from 40"];
-    check_next(&mut run, &[described(10, on(1, 0), CapacityError, 1)], &expect);
+    let expect = ["retry after 1-0-1: ServiceError, from 40"];
+    check_next(&mut run, &[described(10, on(1, 0), ServiceError, 1)], &expect);
     check_next(&mut run, &[limit(50, 2)], &["start 2-0-1 to 4"]);
 }
 

@@ -216,6 +216,7 @@ impl<'a> Trail<'a> {
             | Order::CapReached { .. }
             | Order::MonthCapReached { .. }
             | Order::OverrunSeen
+            | Order::CapacityLacking { .. }
             | Order::TuningEnded { .. }
             | Order::ReadPool { .. }
             | Order::ReleasePool { .. } => None,

@@ -1,4 +1,4 @@
-//! Publishes the notices that a tuning guarantees: its end, and alarms about its cost.
+//! Publishes the notices that a tuning guarantees: its end, and alarms about its cost and its capacity.
 
 use serde_json::{Value, json};
 use tuning::fact::Fact;
@@ -10,11 +10,13 @@ use super::{Actuator, Outcome};
 use crate::describe::state_change;
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, BusError, Clock};
+use crate::ports::{Bus, BusError, Clock, Millis};
 use crate::store::{Loaded, StoreError};
 
 /// Detail type of the event when a tuning changes its status, named like AMT's.
 pub const TUNING_STATE_CHANGE: &str = "SageMaker HyperParameter Tuning Job State Change";
+/// Detail type of the event that a tuning gets no instances.
+pub const CAPACITY_ALARM: &str = "Hyperband Tuning Job Capacity Alarm";
 /// Detail type of the cost alarms.
 pub const COST_ALARM: &str = "Hyperband Tuning Job Cost Alarm";
 
@@ -30,6 +32,8 @@ where
         let ended = matches!(row.order, Order::TuningEnded { .. });
         let published = if ended {
             self.bus.publish(TUNING_STATE_CHANGE, &state_change(&loaded, &self.place)).await
+        } else if let Order::CapacityLacking { since } = row.order {
+            self.bus.publish(CAPACITY_ALARM, &capacity_alarm(&loaded, since)).await
         } else {
             self.bus.publish(COST_ALARM, &cost_alarm(&loaded, &row.order)).await
         };
@@ -47,12 +51,27 @@ where
     }
 }
 
+/// Returns the detail of a capacity alarm: since when no training job has had instances, and when the tuning ends if
+/// that does not change, both in epoch seconds.
+fn capacity_alarm(loaded: &Loaded, since: Millis) -> Value {
+    let definition = &loaded.tuning.definition;
+    let wait = i64::try_from(definition.capacity_wait_seconds).unwrap_or(i64::MAX);
+    let since = since / 1_000;
+    json!({
+        "HyperParameterTuningJobName": definition.name,
+        "Alarm": "NoCapacity",
+        "WaitingSince": since,
+        "EndsAt": since.saturating_add(wait),
+    })
+}
+
 /// Returns the detail of a cost alarm: the cause, and the tuning's present ledger.
 fn cost_alarm(loaded: &Loaded, order: &Order) -> Value {
     let (kind, percent, month) = match order {
         Order::CapReached { percent } => ("CapReached", Some(percent), None),
         Order::MonthCapReached { month, percent } => ("MonthlyCapReached", Some(percent), Some(month)),
         Order::OverrunSeen
+        | Order::CapacityLacking { .. }
         | Order::TuningEnded { .. }
         | Order::Start { .. }
         | Order::Stop { .. }

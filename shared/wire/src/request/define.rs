@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use tuning::definition::{
     self, Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, Scheduling, Silence,
 };
+use tuning::limits::CAPACITY_WAIT_SECONDS;
 use tuning::limits::MAX_RANKED_LINES;
 use tuning::money::{MicroUsd, Rate};
 
@@ -72,6 +73,7 @@ impl Request {
             job: self.job(prices),
             cap,
             epochs: self.epochs(),
+            capacity_wait_seconds: self.fields.controller.max_capacity_wait.unwrap_or(CAPACITY_WAIT_SECONDS),
             max_interruptions: self.fields.controller.max_interruptions.unwrap_or(3),
             refit: self.refits(),
             spot_fallback: self.fields.controller.spot_fallback == Some(SpotFallback::OnDemand),

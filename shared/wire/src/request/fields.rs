@@ -284,6 +284,7 @@ fields! {
         max_instances: Option<u32> = "MaxInstances",
         spot_fallback: Option<SpotFallback> = "SpotFallback",
         max_interruptions: Option<u32> = "MaxInterruptions",
+        max_capacity_wait: Option<u64> = "MaxCapacityWaitSeconds",
         no_objective_seconds: Option<u64> = "NoObjectiveSeconds",
         refit: Option<Refit> = "Refit",
     }

@@ -59,10 +59,10 @@ impl Head {
 pub fn status_word(state: &State) -> &'static str {
     use tuning::ruling::EndReason;
     match &state.status {
+        Status::Ended { .. } if state.failure().is_some() => "Failed",
         Status::Ending(EndReason::Stopped) => "Stopping",
         Status::Active | Status::Ending(_) => "InProgress",
         Status::Ended { why: EndReason::Stopped, .. } => "Stopped",
-        Status::Ended { why: EndReason::Failed(_), .. } => "Failed",
         Status::Ended { .. } => "Completed",
     }
 }

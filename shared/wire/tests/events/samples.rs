@@ -52,8 +52,9 @@ const INBOUND: [(&str, Reader); 25] = [
 ];
 
 /// Published events, parts, responses and patterns, which are not the payload of any function.
-const OTHERS: [&str; 22] = [
+const OTHERS: [&str; 23] = [
     "custom.hyperband/cost-alarm.cap-reached.json",
+    "custom.hyperband/capacity-alarm.no-capacity.json",
     "custom.hyperband/tuning-trial-decision.stopped.json",
     "custom.hyperband/cost-alarm.monthly-cap-reached.json",
     "custom.hyperband/cost-alarm.overrun.json",

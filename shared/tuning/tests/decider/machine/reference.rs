@@ -32,6 +32,12 @@ pub(crate) struct Entry {
     /// Whether a fact proved that the service has the job.
     exists: bool,
     pub(crate) end: Option<JobEnd>,
+    /// When the job was ordered.
+    ordered: i64,
+    /// When facts showed the job with instances.
+    with_instances: Vec<i64>,
+    /// When an interruption took the instances.
+    interruptions: Vec<i64>,
     stop_ordered: bool,
     /// When the bill was ordered.
     bill_ordered: Option<i64>,
@@ -61,6 +67,21 @@ impl Entry {
     fn is_running(&self) -> bool {
         !self.concluded && !self.void && self.end.is_none()
     }
+
+    fn has_instances(&self) -> bool {
+        self.is_running() && self.regained_instances()
+    }
+
+    fn regained_instances(&self) -> bool {
+        self.with_instances.iter().max() > self.interruptions.iter().max()
+    }
+
+    /// Returns whether the job does not count: it never had instances and was billed nothing.
+    fn is_uncounted(&self) -> bool {
+        let spared = [JobEnd::CapacityError, JobEnd::MaxWait, JobEnd::Stopped];
+        let end = self.end.is_some_and(|end| spared.contains(&end));
+        self.void || (end && self.bill == Some(0) && self.with_instances.is_empty())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +104,16 @@ impl Trial {
 
 /// Trial, value, whether the trial continues.
 type Arrival = (u32, Option<f64>, bool);
+
+/// A time in which jobs get no instances.
+#[derive(Debug, Clone, Copy)]
+struct Lack {
+    since: i64,
+    probes: u32,
+    failed_at: i64,
+    until: i64,
+    published: bool,
+}
 
 /// The phase of the tuning, with the word of its end reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +138,7 @@ pub(crate) struct Reference {
     held: Option<i64>,
     /// Since when a quota defers starts while no job runs.
     quota_exceeded: Option<i64>,
+    lack: Option<Lack>,
     pub(crate) entries: Vec<Entry>,
     trials: Vec<Trial>,
     /// The arrivals at each rung, by bracket and rung.
@@ -141,6 +173,7 @@ impl Reference {
             hold: i64::MIN,
             held: None,
             quota_exceeded: None,
+            lack: None,
             entries: Vec::new(),
             trials: Vec::new(),
             arrived: BTreeMap::new(),
@@ -177,7 +210,7 @@ impl Reference {
     }
 
     pub(crate) fn launched(&self) -> usize {
-        self.entries.iter().filter(|entry| !(entry.void && entry.concluded)).count()
+        self.entries.iter().filter(|entry| !(entry.is_uncounted() && entry.concluded)).count()
     }
 
     /// Returns the trials that have begun and not finished.
@@ -200,8 +233,8 @@ impl Reference {
         self.entries.iter().any(|entry| entry.job == job && entry.exists && !entry.concluded)
     }
 
-    /// Folds a new or repeated fact.
-    pub(crate) fn fold(&mut self, recorded: &Recorded) {
+    /// Folds a new or repeated fact. `now` is the decider's time before it.
+    pub(crate) fn fold(&mut self, recorded: &Recorded, now: i64) {
         let at = recorded.at;
         match &recorded.fact {
             Fact::TuningSubmitted => self.submitted = true,
@@ -211,10 +244,49 @@ impl Reference {
                 }
             }
             Fact::TimePassed => self.fold_time(at),
-            fact => self.fold_job(fact.job().unwrap(), fact, at),
+            fact => {
+                let job = fact.job().unwrap();
+                let before = self.open_entry(job);
+                self.fold_job(job, fact, at);
+                self.fold_instances(before, at, now.max(at));
+            }
         }
         if self.has_started_jobs() {
             (self.held, self.quota_exceeded) = (None, None);
+        }
+    }
+
+    fn open_entry(&self, job: JobKey) -> Option<Entry> {
+        self.entries.iter().find(|entry| entry.job == job && !entry.concluded).cloned()
+    }
+
+    /// Folds what a fact of time `at` showed about the instances of a job, which was `before`.
+    fn fold_instances(&mut self, before: Option<Entry>, at: i64, now: i64) {
+        let Some(before) = before else { return };
+        let after = self.open_entry(before.job).unwrap();
+        if let Some(lack) = &mut self.lack {
+            let first = before.with_instances.is_empty() && !after.with_instances.is_empty();
+            let gained = first || (!before.regained_instances() && after.regained_instances());
+            let latest = after.with_instances.iter().max().copied();
+            if gained && latest >= Some(lack.failed_at) {
+                self.lack = None;
+            } else {
+                let lost = (before.has_instances() && !after.has_instances()).then_some(at);
+                lack.since = lack.since.max(latest.unwrap_or(i64::MIN)).max(lost.unwrap_or(i64::MIN));
+            }
+        }
+        let lacks = matches!(after.end, Some(JobEnd::CapacityError | JobEnd::MaxWait));
+        if before.end.is_none() && lacks {
+            let lack = self.lack.unwrap_or(Lack {
+                since: now,
+                probes: 0,
+                failed_at: i64::MIN,
+                until: 0,
+                published: false,
+            });
+            let probes = lack.probes + u32::from(after.ordered > lack.failed_at);
+            let until = now + (30_000 * 2_i64.pow(probes - 1)).min(HOUR);
+            self.lack = Some(Lack { probes, failed_at: now, until, ..lack });
         }
     }
 
@@ -243,6 +315,10 @@ impl Reference {
             if trial.finished {
                 return;
             }
+            if let Some(entry) = self.entry(job) {
+                entry.with_instances.extend(lines.iter().map(|line| line.at));
+            }
+            let trial = &mut self.trials[job.trial.index()];
             for line in lines {
                 let epoch = u32::try_from(line.index.unwrap()).unwrap();
                 if trial.curve.contains_key(&epoch) {
@@ -286,7 +362,12 @@ impl Reference {
             Fact::JobStateChanged { phase: JobPhase::Ended(end), .. } | Fact::JobDescribed { end, .. } => {
                 entry.end = entry.end.or(Some(*end));
             }
+            Fact::JobStateChanged { phase: JobPhase::Training, .. } => entry.with_instances.push(at),
+            Fact::JobStateChanged { phase: JobPhase::Interrupted, .. } => entry.interruptions.push(at),
             _ => {}
+        }
+        if let Fact::JobDescribed { billable_seconds: 1.., .. } = fact {
+            entry.with_instances.push(at);
         }
         if let Fact::JobDescribed { billable_seconds, .. } = fact {
             entry.bill = entry.bill.or(Some(billable_seconds * SECOND));

@@ -54,6 +54,7 @@ pub(crate) fn hyperband() -> Definition {
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
+        capacity_wait_seconds: 86_400,
         max_interruptions: 3,
         spot_fallback: false,
         refit: false,

@@ -52,6 +52,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         Ruling::Order(Order::CapReached { percent }) => format!("notice: {percent} % of the cap"),
         Ruling::Order(Order::MonthCapReached { month, percent }) => format!("notice: {percent} % of {month}"),
         Ruling::Order(Order::OverrunSeen) => "overrun notice".to_owned(),
+        Ruling::Order(Order::CapacityLacking { .. }) => "capacity notice".to_owned(),
         Ruling::SettledInFull { job, .. } => format!("settle {job} in full"),
         Ruling::AttemptAwaited { job, why, not_before } => {
             format!("retry after {job}: {why:?}, from {}", (not_before - CREATED) / 1_000)

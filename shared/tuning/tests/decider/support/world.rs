@@ -320,7 +320,10 @@ impl World {
                     self.happened(Fact::GrantReturned { n: *n }, self.now);
                 }
             }
-            Order::CapReached { .. } | Order::MonthCapReached { .. } | Order::OverrunSeen => {
+            Order::CapReached { .. }
+            | Order::MonthCapReached { .. }
+            | Order::OverrunSeen
+            | Order::CapacityLacking { .. } => {
                 self.happened(Fact::NoticeGiven { notice: order.action() }, self.now);
             }
             Order::TuningEnded { .. } => {}

@@ -136,3 +136,33 @@ fn describe_shows_the_changed_limits() {
     let shown = now(use_cases::describe::describe(&world.store, &place, &world.id)).unwrap().unwrap();
     assert_eq!((shown.controller.paused, shown.controller.max_parallel_training_jobs), (true, Some(7)));
 }
+
+#[test]
+fn describe_shows_that_a_tuning_waits_for_capacity() {
+    let mut world = World::new(1);
+    let since = world.now + 1_000;
+    world.billed(0, JobEnd::CapacityError, 0);
+    let place = use_cases::describe::Place {
+        partition: "aws".into(),
+        region: "us-east-1".into(),
+        account: "1".into(),
+    };
+    let described =
+        |world: &World| now(use_cases::describe::describe(&world.store, &place, &world.id)).unwrap().unwrap();
+    let shown = described(&world);
+    let waiting = shown.controller.waiting_for.unwrap();
+    assert_eq!((waiting.reason.as_str(), waiting.since_ms), ("Capacity", since));
+    assert_eq!(waiting.next_attempt_ms, Some(since + 30_000));
+    assert_eq!(
+        (shown.controller.totals.training_jobs_launched, shown.base.status.as_str()),
+        (0, "InProgress")
+    );
+    // The wait is a day unless the request says otherwise.
+    world.now += 86_400_000;
+    world.fact(Fact::TimePassed);
+    let shown = described(&world);
+    assert_eq!(shown.base.status, "Failed", "{shown:?}");
+    assert_eq!(shown.controller.totals.end_reason.as_deref(), Some("NoCapacity"));
+    assert!(shown.failure_reason.is_some_and(|reason| reason.contains("MaxCapacityWaitSeconds")));
+    assert_eq!(shown.controller.waiting_for, None);
+}

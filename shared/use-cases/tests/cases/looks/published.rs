@@ -227,6 +227,7 @@ fn file(detail_type: &str, detail: &Value) -> String {
     let text = |name: &str| detail[name].as_str().unwrap_or_default();
     let (kind, case) = match detail_type {
         "Hyperband Tuning Job Cost Alarm" => ("cost-alarm", text("Alarm")),
+        "Hyperband Tuning Job Capacity Alarm" => ("capacity-alarm", text("Alarm")),
         "Tuning Trial Decision" => ("tuning-trial-decision", text("Decision")),
         "SageMaker HyperParameter Tuning Job State Change" => {
             ("hyperparameter-tuning-job-state-change", text("HyperParameterTuningJobStatus"))
@@ -261,6 +262,7 @@ fn the_operations_guide_documents_the_fields_of_the_samples() {
     for (kind, words) in [
         ("tuning-trial-decision", "The detail of a `Tuning Trial Decision`:"),
         ("cost-alarm", "The detail of a `Hyperband Tuning Job Cost Alarm`:"),
+        ("capacity-alarm", "The detail of a `Hyperband Tuning Job Capacity Alarm`:"),
     ] {
         let files = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
         let files = files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(kind));
@@ -288,6 +290,16 @@ fn the_samples_match_the_published_events() {
     dear.world.phase(first, JobPhase::Training);
     dear.world.billed(first, JobEnd::Completed, 11_000);
     all.extend(dear.out());
+    // No job gets instances.
+    let mut lacking = Played::of(&json!({}), None);
+    lacking.act();
+    for trial in lacking.live() {
+        lacking.world.billed(trial, JobEnd::CapacityError, 0);
+    }
+    lacking.world.now += 3_600_000;
+    lacking.world.fact(Fact::TimePassed);
+    lacking.act();
+    all.extend(lacking.taken());
     // One request takes the whole cap of the month.
     all.extend(Played::of(&json!({}), Some(MicroUsd(20_000_000))).out());
 

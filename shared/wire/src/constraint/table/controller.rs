@@ -25,6 +25,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     integer("Controller.MaxInstances").range(1, 1_000_000).rules(&["max_instances"]),
     text("Controller.SpotFallback").one_of(&["OnDemand", "None"]).rules(&["spot_fallback"]),
     integer("Controller.MaxInterruptions").range(0, 100),
+    integer("Controller.MaxCapacityWaitSeconds").range(60, 2_592_000),
     integer("Controller.NoObjectiveSeconds").range(0, 2_592_000),
     text("Controller.Refit").one_of(&["None", "Best"]).rules(&["refit"]),
     list("Controller.InstanceCounts").max(30).unsupported(&[], "set InstanceCount in the resource configuration instead"),

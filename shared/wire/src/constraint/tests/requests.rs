@@ -154,6 +154,7 @@ fn controller() -> Value {
         "MaxInstances": 12,
         "SpotFallback": "None",
         "MaxInterruptions": 3,
+        "MaxCapacityWaitSeconds": 3_600,
         "NoObjectiveSeconds": 1_800,
         "Refit": "None",
         "InstanceCounts": [],

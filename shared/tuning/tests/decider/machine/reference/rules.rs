@@ -17,6 +17,7 @@ impl Reference {
             && self.launched() < usize::try_from(limits.max_jobs).unwrap()
             && self.running().len() < usize::try_from(limits.max_parallel).unwrap()
             && self.hold <= now
+            && !self.waits_for_capacity(now)
             && (self.running().is_empty() || !self.is_held_long(now))
             && self.affords()
     }
@@ -24,6 +25,18 @@ impl Reference {
     /// Returns whether starts were deferred for ten minutes while no job ran.
     fn is_held_long(&self, now: i64) -> bool {
         self.held.is_some_and(|since| since + 600_000 <= now)
+    }
+
+    /// Returns whether starts wait: for the next probe, or for the instances of a job.
+    fn waits_for_capacity(&self, now: i64) -> bool {
+        let probing = self.entries.iter().any(|entry| entry.is_running() && !entry.has_instances());
+        self.lack.is_some_and(|lack| lack.until > now || probing)
+    }
+
+    /// Returns since when no job has had instances.
+    fn without_instances(&self) -> Option<i64> {
+        let lack = self.lack.filter(|_| !self.entries.iter().any(Entry::has_instances))?;
+        Some(lack.since)
     }
 
     fn affords(&self) -> bool {
@@ -73,11 +86,14 @@ impl Reference {
     /// Returns whether an ended job must be followed by another attempt.
     fn must_retry(&self, entry: &Entry) -> bool {
         let trial = &self.trials[entry.job.trial.index()];
-        let transient = [JobEnd::CapacityError, JobEnd::ServiceError, JobEnd::MaxWait];
+        let may_retry = match entry.end {
+            Some(JobEnd::CapacityError | JobEnd::MaxWait) => true,
+            Some(JobEnd::ServiceError) => trial.retries < self.definition.max_interruptions,
+            _ => false,
+        };
         self.phase == Phase::Active
             && !entry.void
-            && entry.end.is_some_and(|end| transient.contains(&end))
-            && trial.retries < self.definition.max_interruptions
+            && may_retry
             && !trial.out
             && !entry.stop_ordered
             && trial.resource() < self.max_resource
@@ -126,6 +142,8 @@ impl Reference {
             || self.quota_exceeded.is_some_and(|since| since + 24 * HOUR <= self.clock)
         {
             Some("Failed")
+        } else if self.without_instances().is_some_and(|since| since + 24 * HOUR <= self.clock) {
+            Some("NoCapacity")
         } else if limits.target.is_some_and(reaches) {
             Some("Target")
         } else if limits.not_improving.is_some_and(|most| self.since_improved >= most) {
@@ -144,7 +162,9 @@ impl Reference {
             Phase::Active if self.launched() >= usize::try_from(self.definition.limits.max_jobs).unwrap() => {
                 "MaxJobs"
             }
-            Phase::Active if self.hold > now => return None,
+            Phase::Active if self.affords() && (self.hold > now || self.waits_for_capacity(now)) => {
+                return None;
+            }
             Phase::Active => "CostCap",
         };
         let no_value = self.best.is_none() && self.launched() > 0;
@@ -192,11 +212,12 @@ impl Reference {
                 self.entry(*job).unwrap().bill = Some(RESERVED);
             }
             Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, *not_before, now),
-            Ruling::TrialFinished { job, trial, how } => self.finished(*job, trial.0, how),
+            Ruling::TrialFinished { job, trial, how } => self.finished(*job, trial.0, how, now),
             Ruling::Order(Order::OverrunSeen) => {
                 assert!(self.overrun() && !self.overrun_published);
                 self.overrun_published = true;
             }
+            Ruling::Order(Order::CapacityLacking { since }) => self.lack_published(*since, now),
             Ruling::TuningEnding { why } => {
                 assert_eq!(self.criterion(now), Some(why.word()), "{why:?}");
                 self.phase = Phase::Ending(why.word());
@@ -226,18 +247,30 @@ impl Reference {
         }
     }
 
+    #[track_caller]
+    fn lack_published(&mut self, since: i64, now: i64) {
+        assert!(self.phase == Phase::Active && since + 600_000 <= now, "{since}");
+        assert_eq!(self.without_instances(), Some(since));
+        let twice = std::mem::replace(&mut self.lack.as_mut().unwrap().published, true);
+        assert!(!twice, "{since}");
+    }
+
     /// Concludes a job whose trial waits for another attempt.
     #[track_caller]
     fn retried(&mut self, job: JobKey, why: RetryWhy, not_before: i64, now: i64) {
-        let entry = self.conclude(job);
+        let entry = self.conclude(job, now);
         let trial = job.trial.index();
         if why == RetryWhy::Quota {
             assert!(self.must_wait_for_quota(&entry) && not_before == now, "{entry:?}");
             self.trials[trial].out = false;
         } else {
             assert!(self.must_retry(&entry) && why != RetryWhy::RuntimeCutTooShort, "{why:?}: {entry:?}");
-            assert_eq!(not_before, now + 30_000 * 2_i64.pow(self.trials[trial].retries));
-            self.trials[trial].retries += 1;
+            if why == RetryWhy::ServiceError {
+                assert_eq!(not_before, now + 30_000 * 2_i64.pow(self.trials[trial].retries));
+                self.trials[trial].retries += 1;
+            } else {
+                assert_eq!(not_before, self.lack.map_or(now, |lack| lack.until.max(now)));
+            }
         }
         self.trials[trial].waits_until = Some(not_before);
     }
@@ -294,6 +327,9 @@ impl Reference {
             refused: false,
             exists: false,
             end: None,
+            ordered: now,
+            with_instances: Vec::new(),
+            interruptions: Vec::new(),
             stop_ordered: false,
             bill_ordered: None,
             awaited: None,
@@ -307,22 +343,26 @@ impl Reference {
     }
 
     #[track_caller]
-    fn conclude(&mut self, job: JobKey) -> Entry {
+    fn conclude(&mut self, job: JobKey, now: i64) -> Entry {
         let entry = self.entry(job).unwrap();
         assert!(entry.is_closed(), "{entry:?}");
+        let had_instances = entry.has_instances();
         entry.concluded = true;
         let entry = entry.clone();
+        if let Some(lack) = self.lack.as_mut().filter(|_| had_instances) {
+            lack.since = lack.since.max(now).max(*entry.with_instances.iter().max().unwrap());
+        }
         self.refusals = if entry.refused { self.refusals + 1 } else { 0 };
         entry
     }
 
     #[track_caller]
-    fn finished(&mut self, job: Option<JobKey>, number: u32, how: &TrialEnd) {
+    fn finished(&mut self, job: Option<JobKey>, number: u32, how: &TrialEnd, now: i64) {
         let index = usize::try_from(number).unwrap();
         if let Some(job) = job {
             let before = self.entry(job).unwrap().clone();
             assert!(!self.must_retry(&before) && !self.must_wait_for_quota(&before), "{before:?}");
-            let entry = self.conclude(job);
+            let entry = self.conclude(job, now);
             let expected = match entry.end {
                 _ if entry.refused => matches!(how, TrialEnd::Failed(_)),
                 _ if entry.void => *how == TrialEnd::NeverStarted,
@@ -330,6 +370,9 @@ impl Reference {
                 _ if entry.stop_ordered => matches!(how, TrialEnd::Stopped(_)),
                 Some(JobEnd::Stopped) => *how == TrialEnd::StoppedOutside,
                 Some(JobEnd::MaxRuntime) => *how == TrialEnd::MaxRuntime,
+                Some(JobEnd::CapacityError | JobEnd::MaxWait) => {
+                    *how == TrialEnd::Stopped(StopWhy::TuningEnding)
+                }
                 _ => matches!(how, TrialEnd::Failed(_)),
             };
             assert!(expected, "{how:?}: {entry:?}");
@@ -357,6 +400,10 @@ impl Reference {
         assert_eq!(self.criterion(now), None, "the tuning must end by this criterion");
         assert_eq!(self.end(now), None, "the tuning must be over");
         assert!(!self.overrun() || self.overrun_published, "no notice of the overrun was published");
+        let unpublished = self.lack.is_some_and(|lack| !lack.published);
+        let long = self.without_instances().is_some_and(|since| since + 600_000 <= now);
+        let active = self.phase == Phase::Active;
+        assert!(!(active && unpublished && long), "no notice of the lack of capacity was published");
         assert!(self.cap_level() <= self.cap_published_percent, "no notice of the cap level was published");
         for entry in self.entries.iter().filter(|entry| !entry.concluded) {
             assert!(!entry.is_closed(), "a closed job is not concluded: {entry:?}");

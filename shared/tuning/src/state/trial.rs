@@ -1,0 +1,46 @@
+//! What a trial is at: its place among the trials that it is compared with, and how far it has trained.
+
+use crate::definition::Definition;
+use crate::ids::{CohortId, Place, RungId};
+use crate::state::Trial;
+
+impl Trial {
+    /// Returns the trials that it is compared with.
+    pub fn cohort(&self) -> CohortId {
+        CohortId { bracket: self.bracket, round: self.round }
+    }
+
+    /// Returns its next rung.
+    pub fn place(&self) -> Place {
+        Place { cohort: self.cohort(), rung: self.next_rung }
+    }
+
+    /// Returns the rung for which its next job starts.
+    pub fn start_rung(&self, definition: &Definition) -> RungId {
+        if definition.promotes().is_some() { self.next_rung } else { RungId(0) }
+    }
+
+    /// Returns the epoch at which its present job is done.
+    pub fn goal(&self, definition: &Definition) -> u32 {
+        self.refit.unwrap_or_else(|| definition.goal(self.bracket, self.next_rung))
+    }
+
+    /// Settles what is known of its attempts when it arrives at a rung, and drops their log streams.
+    pub(super) fn settle_streams(&mut self) {
+        self.past_attempts = self.attempts;
+        self.streams.clear();
+        self.read_ordered = 0;
+        self.streams_read = 0;
+    }
+
+    /// Returns the highest epoch it has reached.
+    pub fn resource(&self) -> u32 {
+        let placed = self.curve.last_key_value().map_or(0, |(resource, _)| *resource);
+        // The first start of a trial begins at epoch 1, also while its stream is unplaced.
+        let first = self
+            .streams
+            .first()
+            .filter(|stream| stream.unplaced && self.next_rung == RungId(0) && self.streams.len() == 1);
+        placed.max(first.and_then(|stream| stream.span).map_or(0, |(_, (_, last))| last))
+    }
+}
