@@ -138,7 +138,7 @@ fn number(reached: Option<f64>) -> String {
 }
 
 fn values(job: Option<&JobSummary>) -> String {
-    let Some(job) = job.filter(|job| job.resource > 0) else { return String::new() };
+    let Some(job) = job.filter(|job| !job.resource.is_zero()) else { return String::new() };
     format!(", epoch {}, last {}, best {}", job.resource, maybe(job.last_value), maybe(job.best_value))
 }
 
@@ -178,7 +178,11 @@ pub(crate) fn end_words(word: &str, message: Option<&str>) -> String {
 
 /// Returns what stopped a job, and whether it ignored its checkpoint, in a few words for a table.
 pub(crate) fn stop_reason(job: &JobSummary) -> String {
-    stop_words(job.stop.map(stop_word).as_deref(), job.message.as_deref(), job.repeats_from.map(u64::from))
+    stop_words(
+        job.stop.map(stop_word).as_deref(),
+        job.message.as_deref(),
+        job.repeats_from.map(|from| u64::from(from.0)),
+    )
 }
 
 /// Like [`stop_reason`], but takes the values that `describe` shows.

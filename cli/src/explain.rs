@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use console::style;
+use tuning::epochs::Epochs;
 use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
 use use_cases::explain::{ExplainError, explain as explanation};
@@ -65,7 +66,7 @@ fn text(explained: &Explanation) -> String {
     }
     line("objective", &format!("{}, {}", clean(&explained.metric_name), explained.direction));
     if let [rungs @ .., last] = explained.rungs.as_slice() {
-        let levels: Vec<String> = rungs.iter().map(u32::to_string).collect();
+        let levels: Vec<String> = rungs.iter().map(Epochs::to_string).collect();
         let compared =
             if levels.is_empty() { "none".to_owned() } else { format!("epochs {}", levels.join(", ")) };
         line("rungs", &format!("{compared}; last epoch {last}"));
@@ -204,8 +205,8 @@ mod tests {
         Comparison {
             bracket: BracketId(0),
             rung: RungId(1),
-            level: 3,
-            epoch: 3,
+            level: Epochs(3),
+            epoch: Epochs(3),
             compared: Compared::AtLevel,
             value: Some(0.5),
             rank,

@@ -36,7 +36,7 @@ pub(super) fn rows(definition: &Definition, state: &State, width: usize) -> Vec<
 
 fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, width: usize) -> String {
     let plan = definition.plan();
-    let resource = trial.resource();
+    let resource = trial.resource().0;
     let best = best_of(definition, trial);
     let last = trial.last_line.as_ref().and_then(|(_, _, value)| *value);
     let bracket = plan.brackets().get(trial.bracket.index());
@@ -48,7 +48,7 @@ fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, w
     } else {
         let cells = width.saturating_sub(BESIDE_BAR).clamp(BAR_MIN, BAR_MAX);
         // With promotion, a job trains only to its rung. The bar shows all epochs of the trial.
-        let goal = job.level.unwrap_or(max);
+        let goal = job.level.map_or(max, |level| level.0);
         let columns = max.to_string().len();
         format!("{} {resource:>4}/{goal:<columns$}", bar(resource, max, &levels, cells))
     };
@@ -101,7 +101,7 @@ fn waiting_row(definition: &Definition, state: &State) -> Option<String> {
     definition.promotes()?;
     let mut by_level: BTreeMap<u32, u32> = BTreeMap::new();
     for trial in state.waiting.values() {
-        let count = by_level.entry(definition.level(trial.bracket, trial.next_rung)).or_default();
+        let count = by_level.entry(definition.level(trial.bracket, trial.next_rung).0).or_default();
         *count = count.saturating_add(1);
     }
     Some(waiting_text(&by_level))

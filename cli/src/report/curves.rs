@@ -70,7 +70,7 @@ fn curves(facts: &Facts) -> Vec<Curve<'_>> {
         let live = facts.live_curves.get(&job.job.trial);
         let all = if job.curve.is_empty() { live.map_or(&[][..], Vec::as_slice) } else { &job.curve };
         let known: Vec<(u32, f64)> =
-            all.iter().filter_map(|(epoch, value)| value.map(|value| (*epoch, value))).collect();
+            all.iter().filter_map(|(epoch, value)| value.map(|value| (epoch.0, value))).collect();
         thinned(&known)
     };
     let curves = last.into_values().map(|job| Curve { job, points: curve(job) });

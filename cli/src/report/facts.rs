@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tuning::conclude::full_summary;
+use tuning::epochs::Epochs;
 use tuning::ids::TrialId;
 use tuning::ruling::{Order, Ruling};
 use tuning::summary::JobSummary;
@@ -28,7 +29,7 @@ pub(super) struct Facts {
     /// Decisions by trial, with their times. The key is `None` for decisions about the tuning itself.
     pub(super) decisions: BTreeMap<Option<TrialId>, Vec<(i64, String)>>,
     /// Values of the running trials by epoch.
-    pub(super) live_curves: BTreeMap<TrialId, Vec<(u32, Option<f64>)>>,
+    pub(super) live_curves: BTreeMap<TrialId, Vec<(Epochs, Option<f64>)>>,
 }
 
 /// The ledger at a time.

@@ -4,6 +4,7 @@
 use lambda::telemetry::{ErrorType, LogWriter, Report};
 use lambda::{Failure, outcomes};
 use serde_json::{Value, json};
+use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobKey, Recorded as RecordedFact};
 use tuning::ids::{BracketId, RungId, TrialId};
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd, Verdict};
@@ -65,8 +66,8 @@ fn rulings_are_counted_by_kind() {
         trial: TrialId(0),
         bracket: BracketId(0),
         rung: RungId(0),
-        level: 1,
-        resource: 1,
+        level: Epochs(1),
+        resource: Epochs(1),
         value: Some(0.5),
         verdict: verdict(goes_on),
     };

@@ -14,6 +14,7 @@ use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
     Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Silence, Strategy,
 };
+use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::Rate;
 use tuning::ruling::{Order, Ruling};
@@ -31,7 +32,8 @@ fn definition(max_jobs: u32) -> Definition {
         incarnation: "000000".to_owned(),
         created: 0,
         seed: 1,
-        strategy: Strategy::hyperband(1, EPOCHS, 3, RungExecution::Stop).expect("the plan is valid"),
+        strategy: Strategy::hyperband(Epochs(1), Epochs(EPOCHS), 3, RungExecution::Stop)
+            .expect("the plan is valid"),
         objective: Objective::Maximize,
         space,
         sampler: SamplerKind::Random,

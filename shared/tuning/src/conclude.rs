@@ -7,6 +7,7 @@ use hyperband::ranking::improves;
 
 use crate::decide::{grant, promote, refit, spot};
 use crate::definition::Definition;
+use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey};
 use crate::ids::TrialId;
 use crate::limits::{RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
@@ -102,7 +103,7 @@ fn rung_reached(
     definition: &Definition,
     number: TrialId,
     trial: &Trial,
-    (resource, value): (u32, Option<f64>),
+    (resource, value): (Epochs, Option<f64>),
 ) -> Ruling {
     let key = |job: &Job| JobKey { trial: number, rung: job.rung, attempt: job.attempt };
     Ruling::RungReached {
@@ -244,10 +245,10 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
 }
 
 /// Returns the epoch from which a job resumed its checkpoint, once a line of the job shows that it did.
-fn resumed_from(trial: &Trial, job: &Job) -> Option<u32> {
+fn resumed_from(trial: &Trial, job: &Job) -> Option<Epochs> {
     let mut own = trial.streams.iter().filter(|stream| stream.attempt == job.attempt && !stream.unplaced);
     let shown = own.any(|stream| stream.span.is_some());
-    (job.checkpoint_epochs > 0 && job.repeats_from.is_none() && shown).then_some(job.checkpoint_epochs)
+    (!job.checkpoint_epochs.is_zero() && job.repeats_from.is_none() && shown).then_some(job.checkpoint_epochs)
 }
 
 /// Like [`summary`], but with the best value, which depends on the direction of the objective.
@@ -259,7 +260,7 @@ pub fn full_summary(definition: &Definition, key: JobKey, trial: &Trial, job: &J
     JobSummary { best_value: best, ..summary(key, trial, job) }
 }
 
-fn thinned(trial: &Trial) -> Vec<(u32, Option<f64>)> {
+fn thinned(trial: &Trial) -> Vec<(Epochs, Option<f64>)> {
     let step = trial.curve.len().div_ceil(CURVE_POINTS_KEPT).max(1);
     let last = trial.curve.last_key_value();
     let mut points: Vec<_> =

@@ -70,7 +70,7 @@ fn ahead(definition: &Definition, state: &State, outlook: Outlook) -> Option<Rul
 /// A job stops when its trial is stopped, has all its epochs, trains past its rung's level or is silent, when its trial
 /// continues on other instances, or when the tuning is ending.
 fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
-    let max_resource = definition.plan().max_resource();
+    let max_resource = definition.largest_resource();
     let promotes = definition.promotes().is_some();
     state.jobs().find_map(|(key, trial, job)| {
         // A job that was settled in full is presumed deleted: a stop of it would have no outcome.

@@ -11,6 +11,7 @@ use hyperband::ranking::Direction;
 use search::{Configuration, SamplerKind, Space};
 use serde::{Deserialize, Serialize};
 
+use crate::epochs::Epochs;
 use crate::ids::{BracketId, ChoiceId, RungId, TrialId};
 use crate::limits::{SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 use crate::money::{MicroUsd, Rate};
@@ -96,14 +97,14 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Returns Hyperband with the plan for these resources, in epochs, and this reduction factor.
+    /// Returns Hyperband with the plan for these resources and this reduction factor.
     pub fn hyperband(
-        min_resource: u32,
-        max_resource: u32,
+        min_resource: Epochs,
+        max_resource: Epochs,
         eta: u32,
         rungs: RungExecution,
     ) -> Result<Self, PlanError> {
-        Ok(Self::Hyperband { plan: Plan::hyperband(min_resource, max_resource, eta)?, rungs })
+        Ok(Self::Hyperband { plan: Plan::hyperband(min_resource.0, max_resource.0, eta)?, rungs })
     }
 }
 
@@ -282,8 +283,14 @@ impl Definition {
     }
 
     /// Returns the epochs of a trial that is never stopped; `None` where each trial runs to its own end.
-    pub fn max_resource(&self) -> Option<u32> {
-        self.compared().map(Plan::max_resource)
+    pub fn max_resource(&self) -> Option<Epochs> {
+        self.compared().map(|_| self.largest_resource())
+    }
+
+    /// Returns the epochs of a trial that is never stopped; a number above all others where each trial runs to its own
+    /// end.
+    pub fn largest_resource(&self) -> Epochs {
+        Epochs(self.plan().max_resource())
     }
 
     /// Returns how the trials of a bracket are promoted; `None` where running jobs are stopped instead.
@@ -307,14 +314,14 @@ impl Definition {
         format!("{}-{}", self.name, self.incarnation)
     }
 
-    /// Returns the level of a rung of a bracket, in epochs; beyond the last rung the largest resource.
-    pub fn level(&self, bracket: BracketId, rung: RungId) -> u32 {
-        self.plan().level(bracket.index(), rung.index())
+    /// Returns the level of a rung of a bracket; beyond the last rung the largest resource.
+    pub fn level(&self, bracket: BracketId, rung: RungId) -> Epochs {
+        Epochs(self.plan().level(bracket.index(), rung.index()))
     }
 
     /// Returns the epochs that a trial has when it is promoted to a rung; 0 at the first rung.
-    pub fn level_below(&self, bracket: BracketId, rung: RungId) -> u32 {
-        rung.below().map_or(0, |below| self.level(bracket, below))
+    pub fn level_below(&self, bracket: BracketId, rung: RungId) -> Epochs {
+        rung.below().map_or(Epochs::ZERO, |below| self.level(bracket, below))
     }
 
     /// Returns the last rung of a bracket, which is at the largest resource.
@@ -323,8 +330,8 @@ impl Definition {
     }
 
     /// Returns the epoch at which the job of a trial of `bracket`, started for `rung`, is done.
-    pub fn goal(&self, bracket: BracketId, rung: RungId) -> u32 {
-        if self.promotes().is_some() { self.level(bracket, rung) } else { self.plan().max_resource() }
+    pub fn goal(&self, bracket: BracketId, rung: RungId) -> Epochs {
+        if self.promotes().is_some() { self.level(bracket, rung) } else { self.largest_resource() }
     }
 
     /// Returns the configuration of a new trial.

@@ -25,6 +25,7 @@ pub mod changes;
 pub mod conclude;
 pub mod decide;
 pub mod definition;
+pub mod epochs;
 pub mod fact;
 pub mod fold;
 pub mod grants;

@@ -2,6 +2,7 @@
 
 use crate::decide::spot;
 use crate::definition::{Definition, JobLimits};
+use crate::epochs::Epochs;
 use crate::ids::{BracketId, ChoiceId, RungId};
 use crate::money::MicroUsd;
 use crate::runtime::{epochs_of, runtime_seconds};
@@ -27,14 +28,14 @@ impl Quote {
     }
 
     /// Quotes a job that trains `epochs` epochs.
-    pub(crate) fn of_epochs(definition: &Definition, state: &State, epochs: u32) -> Self {
+    pub(crate) fn of_epochs(definition: &Definition, state: &State, epochs: Epochs) -> Self {
         let seconds = runtime_seconds(definition, state, epochs);
         Self::with(definition, state, definition.limits_for(seconds))
     }
 
     /// Quotes the longest job of the tuning.
     pub(crate) fn of_longest(definition: &Definition, state: &State) -> Self {
-        Self::of_epochs(definition, state, definition.plan().max_resource())
+        Self::of_epochs(definition, state, definition.largest_resource())
     }
 
     /// Quotes the job for a rung of a bracket.
@@ -58,7 +59,7 @@ impl Quote {
         definition: &Definition,
         state: &State,
         trial: &Trial,
-        epochs: u32,
+        epochs: Epochs,
         on_demand: bool,
     ) -> Self {
         let seconds = if trial.full_limit {

@@ -11,6 +11,7 @@ use search::Configuration;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::JobLimits;
+use crate::epochs::Epochs;
 use crate::fact::JobKey;
 use crate::ids::{BracketId, ChoiceId, RungId, TrialId};
 use crate::money::MicroUsd;
@@ -29,9 +30,9 @@ pub enum Ruling {
         /// The rung in the bracket; 0 = the lowest.
         rung: RungId,
         /// The level of the rung, in epochs.
-        level: u32,
+        level: Epochs,
         /// The epoch of the compared value: the level, the first epoch above it (late), or the last one (ended below).
-        resource: u32,
+        resource: Epochs,
         /// The value; `None` = not a number.
         value: Option<f64>,
         /// Rank and counts.
@@ -51,10 +52,10 @@ pub enum Ruling {
         /// The rung.
         rung: RungId,
         /// The level of the rung, in epochs.
-        level: u32,
+        level: Epochs,
         /// The epoch of the value that counts: the level, the first epoch above it (late), or the last one (ended
         /// below).
-        resource: u32,
+        resource: Epochs,
         /// The value; `None` = not a number.
         value: Option<f64>,
     },
@@ -69,7 +70,7 @@ pub enum Ruling {
         /// The rung at which the trial waited.
         rung: RungId,
         /// The level of the next rung, in epochs.
-        level: u32,
+        level: Epochs,
         /// The value with which the trial waited.
         value: Option<f64>,
         /// Rank and counts.
@@ -80,9 +81,9 @@ pub enum Ruling {
         /// The job.
         job: JobKey,
         /// Epochs that the trial had when it was promoted.
-        had: u32,
+        had: Epochs,
         /// The last epoch before the first that the job trained; 0 = it started from the beginning.
-        from: u32,
+        from: Epochs,
     },
     /// The cost of the warm pool of a job is booked.
     PoolClosed {
@@ -240,7 +241,7 @@ pub enum Order {
 pub struct Launch {
     /// The level to which the job trains, in epochs: the value of the resource hyperparameter. `None` = the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resource: Option<u32>,
+    pub resource: Option<Epochs>,
     /// Whether the job runs on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,

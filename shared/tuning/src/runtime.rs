@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
+use crate::epochs::Epochs;
 use crate::ids::{BracketId, RungId};
 use crate::limits::{MIN_RUNTIME_SECONDS, TIMED_JOBS_NEEDED, TIMINGS_KEPT};
 use crate::state::{Job, State, Trial};
@@ -27,7 +28,7 @@ impl Timings {
         let mut streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
         let Some(stream) = streams.next_back() else { return };
         let Some(((first_at, first), (last_at, last))) = stream.span else { return };
-        let epochs = i64::from(last).saturating_sub(i64::from(first));
+        let epochs = i64::from((last - first).0);
         let Some(per_epoch) = last_at.saturating_sub(first_at).checked_div(epochs) else { return };
         push(&mut self.epoch_ms, per_epoch);
         // After an interruption the first line of the last run does not show the start-up time.
@@ -53,17 +54,17 @@ fn p95(list: &[u64]) -> u64 {
 }
 
 /// Returns how many epochs the job of a trial of `bracket` trains for `rung`.
-pub fn epochs_of(definition: &Definition, bracket: BracketId, rung: RungId) -> u32 {
-    definition.goal(bracket, rung).saturating_sub(definition.level_below(bracket, rung))
+pub fn epochs_of(definition: &Definition, bracket: BracketId, rung: RungId) -> Epochs {
+    definition.goal(bracket, rung) - definition.level_below(bracket, rung)
 }
 
 /// Returns the running-time limit to send with a job that trains `epochs` epochs, in seconds.
-pub fn runtime_seconds(definition: &Definition, state: &State, epochs: u32) -> u64 {
+pub fn runtime_seconds(definition: &Definition, state: &State, epochs: Epochs) -> u64 {
     let user = definition.job.max_runtime_seconds;
     if definition.compared().is_none() || state.timings.epoch_ms.len() < TIMED_JOBS_NEEDED {
         return user;
     }
-    let training = p95(&state.timings.epoch_ms).saturating_mul(u64::from(epochs)).saturating_mul(3);
+    let training = p95(&state.timings.epoch_ms).saturating_mul(u64::from(epochs.0)).saturating_mul(3);
     let startup = p95(&state.timings.startup_ms).saturating_mul(3);
     training.saturating_add(startup).div_ceil(1_000).max(MIN_RUNTIME_SECONDS).min(user)
 }
@@ -72,7 +73,7 @@ pub fn runtime_seconds(definition: &Definition, state: &State, epochs: u32) -> u
 /// epochs (twice that while few jobs were timed), at most the user's limit.
 ///
 /// `None` while no epoch was timed, or where every trial runs to its own end.
-pub fn least_seconds(definition: &Definition, state: &State, epochs: u32) -> Option<u64> {
+pub fn least_seconds(definition: &Definition, state: &State, epochs: Epochs) -> Option<u64> {
     definition.compared()?;
     let timings = &state.timings;
     let factor = match timings.epoch_ms.len() {
@@ -81,7 +82,7 @@ pub fn least_seconds(definition: &Definition, state: &State, epochs: u32) -> Opt
         _ => 1,
     };
     let usual = p95(&timings.epoch_ms)
-        .saturating_mul(u64::from(epochs))
+        .saturating_mul(u64::from(epochs.0))
         .saturating_add(p95(&timings.startup_ms))
         .saturating_mul(factor);
     let user = definition.job.max_runtime_seconds;

@@ -90,6 +90,7 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::epochs::Epochs;
     use crate::fact::{JobKey, MetricLine};
     use crate::ids::{BracketId, ChoiceId, RungId, TrialId};
     use crate::ruling::{Launch, RetryWhy, StopWhy, Verdict};
@@ -170,7 +171,7 @@ mod tests {
                 reservation: crate::money::MicroUsd(u64::MAX),
                 round: u32::MAX,
                 launch: Launch {
-                    resource: Some(u32::MAX),
+                    resource: Some(Epochs(u32::MAX)),
                     on_demand: true,
                     instances: ChoiceId(u32::MAX),
                     refit: true,
@@ -182,8 +183,8 @@ mod tests {
                 bracket: BracketId(u32::MAX),
                 round: u32::MAX,
                 rung: RungId(u32::MAX),
-                level: u32::MAX,
-                resource: u32::MAX,
+                level: Epochs(u32::MAX),
+                resource: Epochs(u32::MAX),
                 value: Some(-1.234_567_890_123e-300),
             },
             Ruling::TrialPromoted {
@@ -191,11 +192,11 @@ mod tests {
                 bracket: BracketId(u32::MAX),
                 round: u32::MAX,
                 rung: RungId(u32::MAX),
-                level: u32::MAX,
+                level: Epochs(u32::MAX),
                 value: Some(-1.234_567_890_123e-300),
                 verdict: Verdict { rank: u32::MAX, seen: u32::MAX, allowed: u32::MAX, continues: false },
             },
-            Ruling::ResourceRepeated { job: JOB, had: u32::MAX, from: u32::MAX },
+            Ruling::ResourceRepeated { job: JOB, had: Epochs(u32::MAX), from: Epochs(u32::MAX) },
             Ruling::TrialFinished {
                 job: Some(JOB),
                 trial: TrialId(u32::MAX),

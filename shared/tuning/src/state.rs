@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::changes::Changes;
 use crate::definition::{Definition, JobLimits};
+use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::grants::Grants;
 use crate::held::{Held, Lack};
@@ -139,14 +140,14 @@ pub struct Trial {
     pub round: u32,
     /// Set for the refit only: the epoch up to which it trains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refit: Option<u32>,
+    pub refit: Option<Epochs>,
     /// The first rung at which it was not judged. Where trials are promoted: the rung to which it trains or where it
     /// waits.
     pub next_rung: RungId,
     /// Why it is stopped; `None` while it continues.
     pub stop_why: Option<StopWhy>,
     /// The first value at each epoch, by epoch; `None` = not a number.
-    pub curve: BTreeMap<u32, Option<f64>>,
+    pub curve: BTreeMap<Epochs, Option<f64>>,
     /// Its log streams, oldest first.
     pub streams: Vec<Stream>,
     /// How many streams it had when its stored log was last ordered to be read.
@@ -193,7 +194,7 @@ pub struct Stream {
     #[serde(default)]
     pub attempt: u32,
     /// Epochs that the trial had before this stream began.
-    pub offset: u32,
+    pub offset: Epochs,
     /// Time and ID of the line that proved the offset.
     #[serde(default)]
     pub proof: Option<(i64, String)>,
@@ -204,9 +205,9 @@ pub struct Stream {
     pub unplaced: bool,
     /// The values of an unplaced stream, by their own epoch; used where the epoch is captured.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub unplaced_lines: BTreeMap<u32, Option<f64>>,
+    pub unplaced_lines: BTreeMap<Epochs, Option<f64>>,
     /// Time and epoch of its first line and of its last line.
-    pub span: Option<((i64, u32), (i64, u32))>,
+    pub span: Option<((i64, Epochs), (i64, Epochs))>,
     /// Whether all its lines at the epoch of the promotion repeat the value of the trial there, bit for bit; `None` =
     /// no line is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,13 +234,13 @@ pub struct Job {
     pub instances: ChoiceId,
     /// The level to which it trains, in epochs; `None` = the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub level: Option<u32>,
+    pub level: Option<Epochs>,
     /// Epochs that its trial had when it was promoted: the job should resume from there.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub checkpoint_epochs: u32,
+    #[serde(default, skip_serializing_if = "Epochs::is_zero")]
+    pub checkpoint_epochs: Epochs,
     /// The epoch from which it started again although its trial had more; `None` until that is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeats_from: Option<u32>,
+    pub repeats_from: Option<Epochs>,
     /// Its worst case, reserved until it is billed.
     pub reservation: MicroUsd,
     /// Whether the service has accepted it (or it was seen running).
@@ -319,7 +320,7 @@ pub struct Incumbent {
     /// Its trial.
     pub trial: TrialId,
     /// Its epoch.
-    pub resource: u32,
+    pub resource: Epochs,
     /// Its hyperparameters, kept for the refit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Configuration>,

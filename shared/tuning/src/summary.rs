@@ -4,6 +4,7 @@ use search::Configuration;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::JobLimits;
+use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::ids::{BracketId, ChoiceId};
 use crate::money::MicroUsd;
@@ -39,19 +40,19 @@ pub struct JobSummary {
     /// The best value of its trial.
     pub best_value: Option<f64>,
     /// The highest epoch that its trial has reached.
-    pub resource: u32,
+    pub resource: Epochs,
     /// How many rungs its trial has passed.
     pub rungs_passed: u32,
     /// The epoch up to which it trains, where trials are promoted; `None` = the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub level: Option<u32>,
+    pub level: Option<Epochs>,
     /// The epoch from which it resumed, where its trial had been promoted; `None` before its first value, or if it did
     /// not resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resumed_from: Option<u32>,
+    pub resumed_from: Option<Epochs>,
     /// The epoch from which it started again although its trial had more: the epochs in between were trained twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeats_from: Option<u32>,
+    pub repeats_from: Option<Epochs>,
     /// The limits sent.
     pub limits: JobLimits,
     /// Whether it ran on demand although the request asks for spot.
@@ -77,5 +78,5 @@ pub struct JobSummary {
     /// Interruptions so far.
     pub interruptions: u32,
     /// The (epoch, value) points of its trial, thinned to at most 201 points.
-    pub curve: Vec<(u32, Option<f64>)>,
+    pub curve: Vec<(Epochs, Option<f64>)>,
 }

@@ -146,7 +146,7 @@ fn totals(Loaded { tuning, state, .. }: &Loaded) -> Totals {
         price_unknown: tuning.definition.job.rate.is_none(),
         training_jobs_launched: state.launched,
         best_seen: best.and_then(|best| {
-            Some(BestSeen { value: finite(best.value)?, trial: best.trial.0, resource: best.resource })
+            Some(BestSeen { value: finite(best.value)?, trial: best.trial.0, resource: best.resource.0 })
         }),
         end_reason: why.filter(|_| ended.is_some()).map(|why| why.word().to_owned()),
     }

@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 
 use tuning::definition::Definition;
+use tuning::epochs::Epochs;
 use tuning::ids::RungId;
 use tuning::money::MicroUsd;
 use tuning::ruling::{RetryWhy, StopWhy, TrialEnd, Verdict};
@@ -41,7 +42,7 @@ pub fn promotion_rule(verdict: Verdict) -> String {
 }
 
 /// Returns the rung at which a trial was compared by its value of `epoch`.
-pub fn place(rung: RungId, level: u32, epoch: u32) -> String {
+pub fn place(rung: RungId, level: Epochs, epoch: Epochs) -> String {
     let by = match epoch.cmp(&level) {
         Ordering::Equal => String::new(),
         Ordering::Greater => {
@@ -55,7 +56,7 @@ pub fn place(rung: RungId, level: u32, epoch: u32) -> String {
 }
 
 /// The trial was promoted from `rung`, to train to epoch `next`.
-pub fn promoted(rung: RungId, next: u32) -> String {
+pub fn promoted(rung: RungId, next: Epochs) -> String {
     format!("promoted from rung {rung} to train to epoch {next}")
 }
 
@@ -65,7 +66,7 @@ pub fn not_promoted(rung: RungId) -> String {
 }
 
 /// The trial waits at a rung, with its value of epoch `resource`.
-pub fn waits(rung: RungId, level: u32, resource: u32) -> String {
+pub fn waits(rung: RungId, level: Epochs, resource: Epochs) -> String {
     let by = if resource == level {
         String::new()
     } else {
@@ -75,7 +76,7 @@ pub fn waits(rung: RungId, level: u32, resource: u32) -> String {
 }
 
 /// A job repeated the epochs of its trial from epoch `from`, although it had `had` epochs.
-pub fn repeated(had: u32, from: u32) -> String {
+pub fn repeated(had: Epochs, from: Epochs) -> String {
     format!(
         "the training job did not resume from the trial's checkpoint: it started at epoch {from} although the trial \
          had reached epoch {had}, so the epochs in between cost money again"

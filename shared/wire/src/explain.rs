@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tuning::epochs::Epochs;
 use tuning::ids::{BracketId, RungId, TrialId};
 use tuning::money::MicroUsd;
 
@@ -23,7 +24,7 @@ pub struct Explanation {
     /// Bracket of the trial; 0 is the bracket that starts the most trials.
     pub bracket: BracketId,
     /// Levels of the rungs of the bracket, in epochs, lowest first; empty without Hyperband.
-    pub rungs: Vec<u32>,
+    pub rungs: Vec<Epochs>,
     /// Tuned hyperparameters, by name.
     pub tuned_hyper_parameters: BTreeMap<String, String>,
     /// Name of the objective metric.
@@ -158,9 +159,9 @@ pub struct Comparison {
     /// Rung in the bracket (0 = lowest).
     pub rung: RungId,
     /// The rung's level, in epochs.
-    pub level: u32,
+    pub level: Epochs,
     /// The epoch whose value was compared.
-    pub epoch: u32,
+    pub epoch: Epochs,
     /// Relation of that epoch to the level.
     pub compared: Compared,
     /// The compared value; null = not a finite number.
@@ -229,7 +230,7 @@ pub struct CostSoFar {
 pub struct EpochValue {
     /// The epoch; absent if the log line has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epoch: Option<u32>,
+    pub epoch: Option<Epochs>,
     /// The value; null = not a finite number.
     pub value: Option<f64>,
 }
@@ -246,8 +247,8 @@ mod tests {
         let compared = Comparison {
             bracket: BracketId(0),
             rung: RungId(1),
-            level: 3,
-            epoch: 4,
+            level: Epochs(3),
+            epoch: Epochs(4),
             compared: Compared::Late,
             value: None,
             rank: 1,
@@ -265,7 +266,7 @@ mod tests {
             says: "says".to_owned(),
             training_job_name: Some("t-abc123-7-0-1".to_owned()),
             rung: Some(Box::new(compared)),
-            late_values: vec![EpochValue { epoch: Some(5), value: Some(0.5) }],
+            late_values: vec![EpochValue { epoch: Some(Epochs(5)), value: Some(0.5) }],
         };
         let expected = json!({
             "Step": 3,
@@ -286,7 +287,7 @@ mod tests {
             tuning: "t".to_owned(),
             trial: TrialId(7),
             bracket: BracketId(0),
-            rungs: vec![1, 3],
+            rungs: vec![Epochs(1), Epochs(3)],
             tuned_hyper_parameters: [("lr".to_owned(), "0.5".to_owned())].into(),
             metric_name: "auc".to_owned(),
             direction: "Maximize".to_owned(),

@@ -9,6 +9,7 @@ use tuning::definition::{
     Definition, EpochRule, Instances, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
     Silence, Strategy,
 };
+use tuning::epochs::Epochs;
 use tuning::money::{MicroUsd, Rate};
 
 use crate::bytes::Bytes;
@@ -45,7 +46,8 @@ pub(crate) fn run(input: &[u8]) {
 
 /// Returns a definition that a request can have.
 pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
-    let hyperband = |min, max, eta| Strategy::hyperband(min, max, eta, RungExecution::Stop).ok();
+    let hyperband =
+        |min, max, eta| Strategy::hyperband(Epochs(min), Epochs(max), eta, RungExecution::Stop).ok();
     let strategy = match shape & 3 {
         0 => hyperband(1, 9, 3),
         1 => hyperband(1, 81, 2),

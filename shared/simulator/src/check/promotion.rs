@@ -197,12 +197,12 @@ impl Book {
             .ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         let due = standing.is_on_its_way()
             && (standing.rung, standing.place) == (*rung, CohortId { bracket: *bracket, round: *round });
-        if !due || *rung >= shape.last_rung(*bracket) || *level != shape.level(*bracket, *rung) {
+        if !due || *rung >= shape.last_rung(*bracket) || level.0 != shape.level(*bracket, *rung) {
             return Err(format!(
                 "P6: trial {trial} waits at rung {rung}, level {level}, but its progress is {standing:?}"
             ));
         }
-        standing.stage = Stage::Waits { value: *value, resource: *resource };
+        standing.stage = Stage::Waits { value: *value, resource: resource.0 };
         let place = standing.place;
         if let Some(job) = job {
             let last = self.trials.get(trial).is_some_and(|book| book.attempts == job.attempt);
@@ -287,7 +287,7 @@ impl Book {
                 "P6: trial {trial} was promoted with the value {value:?}, but its progress is {standing:?}"
             ));
         }
-        if *level != shape.level(*bracket, rung.next()) {
+        if level.0 != shape.level(*bracket, rung.next()) {
             return Err(format!("P6: trial {trial} was promoted to the wrong level {level}"));
         }
         let cohort = self

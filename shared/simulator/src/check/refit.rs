@@ -112,7 +112,7 @@ impl World {
             .map(|((value, _), _)| *value)
             .reduce(|best, new| if maximize { best.max(new) } else { best.min(new) })?;
         let right = search.iter().any(|job| {
-            let resource = launch.resource.unwrap_or(0);
+            let resource = launch.resource.map_or(0, |epoch| epoch.0);
             of_trial(job) == Some(configuration)
                 && job.program.value(resource).map(f64::to_bits) == Some(best.to_bits())
         });

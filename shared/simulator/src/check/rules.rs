@@ -1,6 +1,7 @@
 //! The names of the decision rules: every kind of ruling with its reason. The list is complete, so that the report
 //! shows each rule that no history used.
 
+use tuning::epochs::Epochs;
 use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd};
 
 macro_rules! rules {
@@ -27,7 +28,7 @@ rules! {
     Ruling::RungReached { value: None, .. } => "RungReached, no value",
     Ruling::RungReached { .. } => "RungReached",
     Ruling::TrialPromoted { .. } => "TrialPromoted",
-    Ruling::ResourceRepeated { from: 0, .. } => "ResourceRepeated from the beginning",
+    Ruling::ResourceRepeated { from: Epochs::ZERO, .. } => "ResourceRepeated from the beginning",
     Ruling::ResourceRepeated { .. } => "ResourceRepeated",
     Ruling::Order(Order::Start { launch, .. }) if launch.refit => "Start refit",
     Ruling::Order(Order::Start { launch, .. }) if launch.on_demand => "Start on demand",

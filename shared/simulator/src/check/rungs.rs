@@ -33,7 +33,7 @@ impl Book {
         }
         book.judged = book.judged.next();
         book.out = !verdict.continues;
-        if *level < min_resource || *level >= max_resource {
+        if level.0 < min_resource || level.0 >= max_resource {
             return Err(format!("P6: level {level} is not a rung between {min_resource} and {max_resource}"));
         }
         let arrivals = self.rungs.entry((*bracket, *rung)).or_default();

@@ -158,7 +158,7 @@ impl Book {
                 self.check_rung_reached(ruling)
             }
             Ruling::TrialPromoted { .. } => self.check_promotion(ruling),
-            Ruling::ResourceRepeated { job, had, from } => self.check_repeat(*job, *had, *from),
+            Ruling::ResourceRepeated { job, had, from } => self.check_repeat(*job, had.0, from.0),
             Ruling::TuningEnding { why } => {
                 self.ending = Some(why.clone());
                 match why {
@@ -214,11 +214,12 @@ impl Book {
             (book.keep_seconds, book.keeping) = (limits.keep_alive_seconds, keeping);
         }
         self.check_launch(*job, *launch, *limits, reservation.0)?;
+        let limit = launch.resource.map(|epoch| epoch.0);
         if launch.refit {
-            return self.check_refit_limit(*job, launch.resource);
+            return self.check_refit_limit(*job, limit);
         }
         self.check_job_left_for_refit()?;
-        self.check_rung_of_start(*job, CohortId { bracket: *bracket, round: *round }, launch.resource)
+        self.check_rung_of_start(*job, CohortId { bracket: *bracket, round: *round }, limit)
     }
 
     fn check_trial_finished(

@@ -58,11 +58,11 @@ impl World {
             Ruling::TrialFinished { job: Some(job), how, .. } => {
                 self.unreported_repeat(id, *job).or_else(|| self.missing_wait(id, *job, how))
             }
-            Ruling::ResourceRepeated { job, had, from } => self.wrong_repeat(id, *job, *had, *from),
+            Ruling::ResourceRepeated { job, had, from } => self.wrong_repeat(id, *job, had.0, from.0),
             Ruling::Order(Order::Stop { job, why: StopWhy::PastLevel { level } }) => {
                 let job = self.training.of(id).find(|other| other.key == *job)?;
-                let beyond = job.logged.is_some_and(|(_, last)| last > *level);
-                let right = beyond && job.epoch_limit == Some(*level);
+                let beyond = job.logged.is_some_and(|(_, last)| last > level.0);
+                let right = beyond && job.epoch_limit == Some(level.0);
                 (!right).then(|| {
                     let (name, logged) = (&job.now.name, job.logged);
                     format!(
@@ -93,12 +93,13 @@ impl World {
     /// epoch, and a violation.
     fn wrong_rung_value(&self, last: &Job, ruling: &Ruling) -> (bool, Option<String>) {
         let Ruling::RungReached { trial, level, resource, value, .. } = ruling else { return (true, None) };
+        let (level, resource) = (level.0, resource.0);
         let program = &last.program;
         let shown = |epoch: u32| {
             let mut jobs = self.training.of(&last.id).filter(|other| other.key.trial == *trial);
             jobs.any(|job| job.logged.is_some_and(|(first, last)| first <= epoch && epoch <= last))
         };
-        let right = same(program.value(*resource), *value);
+        let right = same(program.value(resource), *value);
         let wrong = |why: String| {
             Some(format!("P6: trial {trial} waits with the value {value:?} of epoch {resource}: {why}"))
         };
@@ -108,17 +109,17 @@ impl World {
         }
         let furthest = last.logged.map(|(_, furthest)| furthest);
         if self.cases[last.case].epochs == Epochs::Absolute {
-            if !right || !shown(*resource) {
+            if !right || !shown(resource) {
                 return (
                     right,
-                    wrong(format!("its program logged {:?} in that epoch", program.value(*resource))),
+                    wrong(format!("its program logged {:?} in that epoch", program.value(resource))),
                 );
             }
-            let early = resource < level && self.is_read(last) && furthest != Some(*resource);
+            let early = resource < level && self.is_read(last) && furthest != Some(resource);
             return (right, early.then(|| wrong(format!("its job logged up to {furthest:?}"))).flatten());
         }
         // When a job completes exactly at its level, the epochs of its lines are known.
-        if completed && furthest == Some(*level) && self.is_all_read(last) {
+        if completed && furthest == Some(level) && self.is_all_read(last) {
             let exact = right && resource == level;
             return (
                 right,
@@ -127,8 +128,8 @@ impl World {
         }
         // Otherwise a later value can stand for an earlier one. Where lines are missing, or the program ended before
         // its level, any logged value is possible.
-        let from = if furthest >= Some(*level) && self.is_all_read(last) { *level } else { 1 };
-        let any = (from..=program.epochs.max(*level))
+        let from = if furthest >= Some(level) && self.is_all_read(last) { level } else { 1 };
+        let any = (from..=program.epochs.max(level))
             .any(|epoch| shown(epoch) && same(program.value(epoch), *value));
         (
             right,

@@ -110,7 +110,7 @@ impl World {
     fn check_ruling(&mut self, id: &str, ruling: &Ruling) {
         match ruling {
             Ruling::TrialJudged { trial, resource, value, .. } => {
-                self.check_judged_value(id, *trial, *resource, *value);
+                self.check_judged_value(id, *trial, resource.0, *value);
             }
             Ruling::SettledInFull { job, .. } => {
                 let excused = |other: &Job| other.pended_ms > 0 && can_sweeps_fail(&self.plan);

@@ -2,6 +2,7 @@
 //! known with all trials that arrived at the rung before.
 
 use crate::definition::Definition;
+use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey};
 use crate::ids::{TrialId, count};
 use crate::ruling::{Order, Ruling};
@@ -19,7 +20,7 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         }
         let level = definition.level(trial.bracket, trial.next_rung);
         // The last rung is the end of the trial: there is no comparison.
-        if level >= plan.max_resource() {
+        if level >= definition.largest_resource() {
             return None;
         }
         let (resource, value) = value_at(trial, level)?;
@@ -64,7 +65,7 @@ fn stream_count(trial: &Trial) -> u32 {
 
 /// Returns the epoch and value that count at `level`: those of the level itself, else of the first epoch above it,
 /// else, if the program completed below the level, of its last epoch.
-fn value_at(trial: &Trial, level: u32) -> Option<(u32, Option<f64>)> {
+fn value_at(trial: &Trial, level: Epochs) -> Option<(Epochs, Option<f64>)> {
     let at_or_above = trial.curve.range(level..).next();
     let ended_well =
         trial.job.as_ref().is_some_and(|job| job.is_closed() && job.end == Some(JobEnd::Completed));

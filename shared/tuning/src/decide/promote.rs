@@ -15,6 +15,7 @@ use hyperband::promotion::allowed;
 
 use super::outlook::Outlook;
 use crate::definition::{Definition, Scheduling};
+use crate::epochs::Epochs;
 use crate::fact::JobEnd;
 use crate::ids::{BracketId, CohortId, Place, RungId, count};
 use crate::limits::MAX_TRAINING_JOBS;
@@ -27,7 +28,7 @@ pub(crate) fn arrival(
     definition: &Definition,
     trial: &Trial,
     job: Option<&Job>,
-) -> Option<(u32, Option<f64>)> {
+) -> Option<(Epochs, Option<f64>)> {
     let level = definition.level(trial.bracket, trial.next_rung);
     if definition.promotes().is_none() || trial.next_rung >= definition.last_rung(trial.bracket) {
         return None;
@@ -60,7 +61,7 @@ pub(crate) fn arrival(
 pub(super) fn resource_repeated(definition: &Definition, state: &State) -> Option<Ruling> {
     definition.promotes()?;
     state.jobs().find_map(|(key, trial, job)| {
-        if job.checkpoint_epochs == 0 || job.repeats_from.is_some() {
+        if job.checkpoint_epochs.is_zero() || job.repeats_from.is_some() {
             return None;
         }
         let own_streams =
@@ -68,10 +69,10 @@ pub(super) fn resource_repeated(definition: &Definition, state: &State) -> Optio
         let first_of = |stream: &Stream| {
             let ((_, first), _) = stream.span?;
             let again = first == job.checkpoint_epochs && stream.repeats_value == Some(true);
-            Some(first.saturating_add(u32::from(again)))
+            Some(if again { first + Epochs::ONE } else { first })
         };
         let first = own_streams.filter_map(first_of).min()?;
-        let from = first.saturating_sub(1);
+        let from = first - Epochs::ONE;
         (from < job.checkpoint_epochs).then_some(Ruling::ResourceRepeated {
             job: key,
             had: job.checkpoint_epochs,

@@ -4,6 +4,7 @@
 
 use super::{pool, promote, refit, spot};
 use crate::definition::Definition;
+use crate::epochs::Epochs;
 use crate::fact::JobKey;
 use crate::ids::{BracketId, RungId};
 use crate::limits::MAX_TRAINING_JOBS;
@@ -127,7 +128,7 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
 /// Quotes a job with the longest running time that the rest of the cap pays for.
 ///
 /// `None` while a job runs whose bill could free more money, or if a usual job does not end within that time.
-fn last_quote(definition: &Definition, state: &State, epochs: u32) -> Option<Quote> {
+fn last_quote(definition: &Definition, state: &State, epochs: Epochs) -> Option<Quote> {
     if state.jobs().next().is_some() || !state.pools.is_empty() {
         return None;
     }

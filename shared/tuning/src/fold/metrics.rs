@@ -12,6 +12,7 @@ use hyperband::plan::MAX_RESOURCE;
 use hyperband::ranking::improves;
 
 use crate::definition::Definition;
+use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey, MetricLine};
 use crate::ids::TrialId;
 use crate::limits::{MAX_RANKED_LINES, MAX_STREAMS_PER_TRIAL};
@@ -23,7 +24,7 @@ struct Entered {
     /// Whether the trial changed.
     changed: bool,
     /// The epoch that got its first value.
-    epoch: Option<u32>,
+    epoch: Option<Epochs>,
     /// Whether later lines of the stream moved to other epochs.
     moved: bool,
 }
@@ -104,8 +105,12 @@ fn stream_index(
     let first = usable.min_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)))?;
     // No guess where the end of the job will show the place: the first stream reported need not be the first written.
     let unplaced = restarts(definition) && definition.promotes().is_some();
-    let offset = if restarts(definition) && !unplaced { proven_offset(definition, trial, first) } else { 0 };
-    let proof = (offset > 0).then(|| (first.at, first.id.clone()));
+    let offset = if restarts(definition) && !unplaced {
+        proven_offset(definition, trial, first)
+    } else {
+        Epochs::ZERO
+    };
+    let proof = (!offset.is_zero()).then(|| (first.at, first.id.clone()));
     trial.streams.push(Stream {
         name: name.to_owned(),
         attempt,
@@ -125,23 +130,26 @@ fn stream_index(
 /// Proof is a first line after the restart that repeats, bit for bit, a value that the trial logged before. Without
 /// proof the offset is 0. That counts too few epochs rather than too many, so a trial is never judged at an epoch it
 /// has not reached.
-fn proven_offset(definition: &Definition, trial: &Trial, first: &MetricLine) -> u32 {
+fn proven_offset(definition: &Definition, trial: &Trial, first: &MetricLine) -> Epochs {
     if crate::planted!(OffsetUnproven) {
         return trial.resource();
     }
-    let Some(value) = first.value else { return 0 };
+    let Some(value) = first.value else { return Epochs::ZERO };
     let same = |other: &Option<f64>| other.is_some_and(|other| other.to_bits() == value.to_bits());
     let mut matching = trial.curve.iter().filter(|(_, other)| same(other)).map(|(epoch, _)| *epoch);
-    let (Some(epoch), None) = (matching.next(), matching.next()) else { return 0 };
+    let (Some(epoch), None) = (matching.next(), matching.next()) else { return Epochs::ZERO };
     // The stream's own index of that line: the first facts to arrive need not hold its first line.
     let own = match first.index {
-        Some(raw) if definition.epochs.captured => {
-            let own = raw.checked_sub(u64::from(definition.epochs.base)).and_then(|own| own.checked_add(1));
-            own.and_then(|own| u32::try_from(own).ok()).unwrap_or(u32::MAX)
-        }
-        Some(_) | None => 1,
+        Some(raw) if definition.epochs.captured => own_epoch(definition, raw).unwrap_or(Epochs(u32::MAX)),
+        Some(_) | None => Epochs::ONE,
     };
-    epoch.saturating_sub(own)
+    epoch - own
+}
+
+/// Returns the epoch of a captured index, counted from the beginning of its stream; `None` if it is out of range.
+fn own_epoch(definition: &Definition, index: u64) -> Option<Epochs> {
+    let own = index.checked_sub(u64::from(definition.epochs.base))?.checked_add(1)?;
+    u32::try_from(own).ok().map(Epochs)
 }
 
 fn note_last_line(trial: &mut Trial, attempt: u32, line: &MetricLine, value: Option<f64>) -> bool {
@@ -162,9 +170,8 @@ fn captured_epoch(
     value: Option<f64>,
 ) -> Entered {
     let Some(stream) = trial.streams.get_mut(index) else { return Entered::default() };
-    let own = line.index.and_then(|raw| raw.checked_sub(u64::from(definition.epochs.base)));
-    let own = own.and_then(|own| u32::try_from(own).ok()).and_then(|own| own.checked_add(1));
-    let epoch = own.and_then(|own| own.checked_add(stream.offset)).filter(|epoch| *epoch <= MAX_RESOURCE);
+    let own = line.index.and_then(|index| own_epoch(definition, index));
+    let epoch = own.map(|own| stream.offset + own).filter(|epoch| *epoch <= Epochs(MAX_RESOURCE));
     let Some(epoch) = epoch else { return Entered::default() };
     let mut changed = extend_span(stream, line.at, epoch);
     if stream.unplaced {
@@ -193,35 +200,33 @@ fn ranked_epoch(
     };
     let place = stream.lines.partition_point(|(at, id, _)| (*at, id) < (line.at, &line.id));
     let known = stream.lines.get(place).is_some_and(|(at, id, _)| (*at, id) == (line.at, &line.id));
-    let count = u32::try_from(stream.lines.len()).unwrap_or(u32::MAX);
-    if known || stream.lines.len() >= lines_kept || stream.offset.saturating_add(count) >= MAX_RESOURCE {
+    let last = stream.offset + Epochs::of_lines(stream.lines.len());
+    if known || stream.lines.len() >= lines_kept || last >= Epochs(MAX_RESOURCE) {
         return Entered::default();
     }
     let before_proof = stream.proof.as_ref().is_some_and(|(at, id)| (line.at, &line.id) < (*at, id));
     stream.lines.insert(place, (line.at, line.id.clone(), value));
-    if before_proof && stream.offset > 0 {
+    if before_proof && !stream.offset.is_zero() {
         // The line that proved the offset keeps its epoch. Lines before it are at epochs that the trial logged
         // already.
-        stream.offset = stream.offset.saturating_sub(1);
+        stream.offset = stream.offset - Epochs::ONE;
         return Entered { changed: true, ..Entered::default() };
     }
-    let offset = stream.offset;
-    let epoch_of =
-        |place: usize| u32::try_from(place).unwrap_or(u32::MAX).saturating_add(offset).saturating_add(1);
+    let own = stream.offset + Epochs::of_lines(place) + Epochs::ONE;
     let moved = place < stream.lines.len().saturating_sub(1);
     // A late line moves the lines after it up by one epoch. Verdicts already given stand.
     let entered: Vec<_> = stream.lines.iter().skip(place).map(|(at, _, value)| (*at, *value)).collect();
     let mut epoch = None;
-    for (here, (at, value)) in (epoch_of(place)..).zip(entered) {
+    for (here, (at, value)) in own.and_later().zip(entered) {
         extend_span(stream, at, here);
         if stream.unplaced {
             continue;
         }
         let stands = earlier.iter().any(|other| other.covers(here))
-            || (here == epoch_of(place) && !moved && trial.curve.contains_key(&here));
+            || (here == own && !moved && trial.curve.contains_key(&here));
         if !stands {
             trial.curve.insert(here, value);
-            epoch = epoch.or((here == epoch_of(place)).then_some(here));
+            epoch = epoch.or((here == own).then_some(here));
         }
     }
     Entered { changed: true, epoch, moved }
@@ -240,41 +245,39 @@ pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: Job
     let had = definition.level_below(trial.bracket, trial.next_rung);
     // Epochs before this job, plus the epochs trained in all starts since.
     let ends = trial.streams.iter().filter_map(|stream| stream.span.map(|(_, (_, last))| last));
-    let in_all = ends.fold(had, u32::saturating_add);
+    let in_all = ends.fold(had, |sum, last| sum + last);
     let indexed =
         || trial.streams.iter().enumerate().filter_map(|(index, stream)| Some((index, stream, stream.span?)));
     let first = indexed().min_by_key(|(_, _, ((first_at, _), _))| *first_at).map(|(index, _, _)| index);
     let own = indexed().filter(|(_, stream, _)| stream.attempt == key.attempt);
     let last = own.max_by_key(|(_, _, (_, (last_at, _)))| *last_at);
-    let last = last.map(|(index, _, (_, (_, last)))| {
-        (index, level.saturating_sub(last).min(in_all.saturating_sub(last)))
-    });
+    let last = last.map(|(index, _, (_, (_, last)))| (index, (level - last).min(in_all - last)));
     if let Some((index, offset)) = last.filter(|_| end == JobEnd::Completed) {
         let mut offset = offset;
         if crate::planted!(LinesPlacedAtZero) {
-            offset = 0;
+            offset = Epochs::ZERO;
         }
         place(trial, index, offset);
     }
-    if let Some(index) = first.filter(|_| had == 0) {
-        place(trial, index, 0);
+    if let Some(index) = first.filter(|_| had.is_zero()) {
+        place(trial, index, Epochs::ZERO);
     }
     follow_incumbent(state, key.trial);
 }
 
 /// Enters the held lines of a stream into the trial's curve, moved by `offset` epochs.
-fn place(trial: &mut Trial, index: usize, offset: u32) {
+fn place(trial: &mut Trial, index: usize, offset: Epochs) {
     let Some(stream) = trial.streams.get_mut(index).filter(|stream| stream.unplaced) else { return };
     stream.unplaced = false;
     stream.offset = offset;
-    stream.span = stream.span.map(|((first_at, first), (last_at, last))| {
-        ((first_at, first.saturating_add(offset)), (last_at, last.saturating_add(offset)))
-    });
+    stream.span = stream
+        .span
+        .map(|((first_at, first), (last_at, last))| ((first_at, first + offset), (last_at, last + offset)));
     let held = std::mem::take(&mut stream.unplaced_lines);
-    let ranked = (1_u32..).zip(stream.lines.iter().map(|(_, _, value)| *value));
+    let ranked = Epochs::ONE.and_later().zip(stream.lines.iter().map(|(_, _, value)| *value));
     let lines: Vec<_> = held.into_iter().chain(ranked).collect();
     for (own, value) in lines {
-        let epoch = own.saturating_add(offset);
+        let epoch = own + offset;
         note_repeated_value(stream, trial.job.as_ref(), epoch, trial.curve.get(&epoch), value);
         trial.curve.entry(epoch).or_insert(value);
     }
@@ -285,7 +288,7 @@ fn place(trial: &mut Trial, index: usize, offset: u32) {
 fn note_repeated_value(
     stream: &mut Stream,
     job: Option<&Job>,
-    epoch: u32,
+    epoch: Epochs,
     known: Option<&Option<f64>>,
     value: Option<f64>,
 ) -> bool {
@@ -301,15 +304,14 @@ fn note_repeated_value(
 
 impl Stream {
     /// Returns whether one of the ranked lines is at `epoch`.
-    fn covers(&self, epoch: u32) -> bool {
-        let count = u32::try_from(self.lines.len()).unwrap_or(u32::MAX);
-        epoch > self.offset && epoch <= self.offset.saturating_add(count)
+    fn covers(&self, epoch: Epochs) -> bool {
+        epoch > self.offset && epoch <= self.offset + Epochs::of_lines(self.lines.len())
     }
 }
 
 /// Extends the span: its first line is the earliest of the lowest epoch, its last line the latest of the highest.
 /// Returns whether the span changed.
-fn extend_span(stream: &mut Stream, at: i64, epoch: u32) -> bool {
+fn extend_span(stream: &mut Stream, at: i64, epoch: Epochs) -> bool {
     let before = stream.span;
     let ((first_at, first), (last_at, last)) = before.unwrap_or(((at, epoch), (at, epoch)));
     let (first, first_at) = (first, first_at).min((epoch, at));
@@ -334,7 +336,7 @@ fn improve(
     definition: &Definition,
     state: &mut State,
     trial: TrialId,
-    resource: u32,
+    resource: Epochs,
     value: Option<f64>,
 ) -> bool {
     let Some(value) = value else { return false };

@@ -3,6 +3,7 @@
 use super::{Mutation, is_on};
 use crate::decide;
 use crate::definition::Definition;
+use crate::epochs::Epochs;
 use crate::fact::JobEnd;
 use crate::ids::ChoiceId;
 use crate::money::MicroUsd;
@@ -129,7 +130,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     ),
     (
         Mutation::RepeatUnreported,
-        |_, state| jobs(state).for_each(|job| job.repeats_from = Some(0)),
+        |_, state| jobs(state).for_each(|job| job.repeats_from = Some(Epochs::ZERO)),
         Forgets(|ruling| matches!(ruling, Ruling::ResourceRepeated { .. })),
     ),
     (

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::epochs::Epochs;
 use crate::ids::RungId;
 
 /// Why a job is stopped.
@@ -17,7 +18,7 @@ pub enum StopWhy {
     /// The job trains past the level of its rung: its program ignores the resource hyperparameter.
     PastLevel {
         /// The level, in epochs.
-        level: u32,
+        level: Epochs,
     },
     /// The tuning is ending.
     TuningEnding,

@@ -5,6 +5,7 @@ use hyperband::ranking::improves;
 
 use crate::conclude;
 use crate::definition::Definition;
+use crate::epochs::Epochs;
 use crate::fact::{JobKey, JobPhase};
 use crate::ids::{BracketId, ChoiceId, CohortId, RungId, TrialId};
 use crate::limits::CAPACITY_MEMORY_MS;
@@ -232,7 +233,7 @@ impl State {
         job.on_demand = launch.on_demand;
         job.instances = launch.instances;
         job.level = launch.resource;
-        let before = self.trials.get(&key.trial).map_or(0, Trial::resource);
+        let before = self.trials.get(&key.trial).map_or(Epochs::ZERO, Trial::resource);
         job.checkpoint_epochs = definition.level_below(*bracket, key.rung).min(before);
         self.ledger.reserve(*reservation);
         // Bills of its own jobs may have freed the money that the month denied.
@@ -243,7 +244,7 @@ impl State {
             // The refit is not a trial of the search and joins no bracket.
             self.next_trial = self.next_trial.max(key.trial.next());
         }
-        let best = self.incumbent.as_ref().map_or(1, |best| best.resource);
+        let best = self.incumbent.as_ref().map_or(Epochs::ONE, |best| best.resource);
         let trial = self.trials.entry(key.trial).or_insert_with(|| Trial {
             refit: launch.refit.then(|| launch.resource.unwrap_or(best)),
             ..Trial::new(*bracket, *round, configuration)
@@ -392,7 +393,7 @@ impl Job {
             on_demand: false,
             instances: ChoiceId(0),
             level: None,
-            checkpoint_epochs: 0,
+            checkpoint_epochs: Epochs::ZERO,
             repeats_from: None,
             reservation,
             accepted: false,

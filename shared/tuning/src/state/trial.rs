@@ -1,6 +1,7 @@
 //! What a trial is at: its place among the trials that it is compared with, and how far it has trained.
 
 use crate::definition::Definition;
+use crate::epochs::Epochs;
 use crate::ids::{CohortId, Place, RungId};
 use crate::state::Trial;
 
@@ -21,7 +22,7 @@ impl Trial {
     }
 
     /// Returns the epoch at which its present job is done.
-    pub fn goal(&self, definition: &Definition) -> u32 {
+    pub fn goal(&self, definition: &Definition) -> Epochs {
         self.refit.unwrap_or_else(|| definition.goal(self.bracket, self.next_rung))
     }
 
@@ -34,13 +35,13 @@ impl Trial {
     }
 
     /// Returns the highest epoch it has reached.
-    pub fn resource(&self) -> u32 {
-        let placed = self.curve.last_key_value().map_or(0, |(resource, _)| *resource);
+    pub fn resource(&self) -> Epochs {
+        let placed = self.curve.last_key_value().map_or(Epochs::ZERO, |(resource, _)| *resource);
         // The first start of a trial begins at epoch 1, also while its stream is unplaced.
         let first = self
             .streams
             .first()
             .filter(|stream| stream.unplaced && self.next_rung == RungId(0) && self.streams.len() == 1);
-        placed.max(first.and_then(|stream| stream.span).map_or(0, |(_, (_, last))| last))
+        placed.max(first.and_then(|stream| stream.span).map_or(Epochs::ZERO, |(_, (_, last))| last))
     }
 }

@@ -1,6 +1,7 @@
 //! Cohorts: the trials of one bracket and round that compete for promotion.
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
+use tuning::epochs::Epochs;
 use tuning::fact::JobEnd::AlgorithmError;
 use tuning::invariant::{broken, forbids};
 use tuning::ruling::{Ruling, Verdict};
@@ -86,7 +87,7 @@ fn p6_a_promotion_above_the_limit_of_a_rung_or_of_a_trial_that_does_not_wait_is_
         bracket: BracketId(0),
         round: 0,
         rung: RungId(rung),
-        level: 9,
+        level: Epochs(9),
         value,
         verdict: Verdict { rank, seen: 2, allowed: 1, continues },
     };

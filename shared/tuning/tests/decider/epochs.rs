@@ -1,6 +1,7 @@
 //! Conversion of log lines to epochs: captured or counted, in any order, duplicated, across restarts.
 
 use tuning::definition::{Definition, EpochRule};
+use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::fold::fold;
 use tuning::state::State;
@@ -97,7 +98,7 @@ fn a_value_of_two_epochs_proves_no_checkpoint() {
     let facts =
         [of("a", vec![line(1, "x", 0, 0.5), line(2, "y", 1, 0.5)]), of("b", vec![line(9, "x", 0, 0.5)])];
     let run = check_curve(&captured(0, true), &facts, &[(1, 0.5), (2, 0.5)]);
-    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, 0);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, Epochs(0));
 }
 
 #[test]
@@ -115,10 +116,10 @@ fn lines_in_any_order_get_the_same_ranks() {
         let facts = order.map(|n: usize| of("a", batches[n].clone()));
         let run = check_curve(&counted(), &facts, &curve);
         let best = run.state.incumbent.as_ref().unwrap();
-        assert_eq!((best.resource, best.value), (2, 0.9), "{order:?}");
+        assert_eq!((best.resource, best.value), (Epochs(2), 0.9), "{order:?}");
         assert_eq!(
             run.state.trials[&TrialId(0)].streams[0].span,
-            Some(((at(1), 1), (at(5), 5))),
+            Some(((at(1), Epochs(1)), (at(5), Epochs(5)))),
             "{order:?}"
         );
     }
@@ -171,9 +172,9 @@ fn each_of_a_hundred_parallel_jobs_keeps_two_thousand_ranked_lines() {
         }
         state.trials[&TrialId(0)].resource()
     };
-    assert_eq!(kept(&definition), 2_000);
+    assert_eq!(kept(&definition), Epochs(2_000));
     definition.limits.max_parallel = 80;
-    assert_eq!(kept(&definition), 2_500);
+    assert_eq!(kept(&definition), Epochs(2_500));
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn a_ranked_line_beyond_all_resources_is_not_an_epoch() {
         let batch = (0..500).map(|i| plain(n * 500 + i, 0.5)).collect();
         fold(&definition, &mut state, &of("a", batch));
     }
-    assert_eq!(state.trials[&TrialId(0)].resource(), 20_000);
+    assert_eq!(state.trials[&TrialId(0)].resource(), Epochs(20_000));
 }
 
 #[test]
@@ -210,7 +211,7 @@ fn a_nan_value_fills_its_epoch_and_sets_no_incumbent() {
     let mut run = Run::new(&captured(1, false));
     run.take(&[submitted()]);
     run.take(&[logged_nan(5, job(0), 1)]);
-    assert_eq!(run.state.trials[&TrialId(0)].curve.get(&1), Some(&None));
+    assert_eq!(run.state.trials[&TrialId(0)].curve.get(&Epochs(1)), Some(&None));
     assert_eq!(run.state.incumbent, None);
 }
 
@@ -220,7 +221,7 @@ fn an_equal_value_does_not_replace_the_incumbent() {
     run.take(&[submitted()]);
     run.take(&[logged(1, job(1), 2, 0.5), logged(2, job(0), 1, 0.5)]);
     let best = run.state.incumbent.as_ref().unwrap();
-    assert_eq!((best.trial, best.resource), (TrialId(1), 2));
+    assert_eq!((best.trial, best.resource), (TrialId(1), Epochs(2)));
 }
 
 #[test]
@@ -232,13 +233,13 @@ fn the_span_of_a_stream_covers_its_first_to_its_last_epoch() {
         run.state.trials[&TrialId(0)].streams[0].span
     };
     let (one, two, three) = (line(5, "x", 1, 0.1), line(7, "y", 2, 0.2), line(9, "z", 3, 0.3));
-    let expect = Some(((at(5), 1), (at(9), 3)));
+    let expect = Some(((at(5), Epochs(1)), (at(9), Epochs(3))));
     assert_eq!(spans(vec![one.clone(), two.clone(), three.clone()]), expect);
     assert_eq!(spans(vec![three, one, two]), expect);
     // The span has the earliest time of the first epoch and the latest time of the last epoch.
     assert_eq!(
         spans(vec![line(6, "x", 1, 0.1), line(5, "w", 1, 0.1), line(8, "y", 1, 0.1)]),
-        Some(((at(5), 1), (at(8), 1)))
+        Some(((at(5), Epochs(1)), (at(8), Epochs(1))))
     );
 }
 
@@ -251,7 +252,7 @@ fn moved_lines_of_another_trial_do_not_change_the_incumbent() {
     run.take(&[of("a", vec![plain(1, 0.1), plain(2, 0.9)]), of_trial_1(vec![plain(5, 0.9), plain(6, 0.2)])]);
     run.take(&[of_trial_1(vec![plain(4, 0.3)])]);
     let best = run.state.incumbent.as_ref().unwrap();
-    assert_eq!((best.trial, best.resource), (TrialId(0), 2));
+    assert_eq!((best.trial, best.resource), (TrialId(0), Epochs(2)));
 }
 
 #[test]
@@ -268,7 +269,7 @@ fn an_absolute_index_gets_no_offset() {
     let facts =
         [of("a", vec![line(1, "x", 1, 0.1), line(2, "y", 2, 0.2)]), of("b", vec![line(9, "x", 3, 0.1)])];
     let run = check_curve(&captured(1, false), &facts, &[(1, 0.1), (2, 0.2), (3, 0.1)]);
-    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, 0);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, Epochs(0));
 }
 
 /// A value without an epoch, after an unproven restart, can still be the best.
@@ -277,7 +278,7 @@ fn the_best_value_without_an_epoch_is_reported_at_the_last_epoch_of_the_trial() 
     let facts = [of("a", vec![plain(1, 0.1), plain(2, 0.2)]), of("b", vec![plain(20, 0.8)])];
     let run = check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2)]);
     let best = run.state.incumbent.as_ref().unwrap();
-    assert_eq!((best.value, best.resource), (0.8, 2));
+    assert_eq!((best.value, best.resource), (0.8, Epochs(2)));
 }
 
 /// With absolute indices a second value of an epoch never becomes the best.
@@ -387,7 +388,10 @@ fn a_new_stream_without_a_valid_epoch_is_recorded() {
 fn an_earlier_line_of_the_first_epoch_moves_the_span_back() {
     let facts = [of("a", vec![line(10, "x", 1, 0.1)]), of("a", vec![line(5, "y", 1, 0.1)])];
     let run = check_curve(&captured(1, false), &facts, &[(1, 0.1)]);
-    assert_eq!(run.state.trials[&TrialId(0)].streams[0].span, Some(((at(5), 1), (at(10), 1))));
+    assert_eq!(
+        run.state.trials[&TrialId(0)].streams[0].span,
+        Some(((at(5), Epochs(1)), (at(10), Epochs(1))))
+    );
 }
 
 #[test]
@@ -402,7 +406,7 @@ fn an_unproven_restart_stores_no_proof() {
     let facts = [of("a", vec![plain(1, 0.1), plain(2, 0.2)]), of("b", vec![plain(20, 0.8)])];
     let run = check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2)]);
     let stream = &run.state.trials[&TrialId(0)].streams[1];
-    assert_eq!((stream.offset, stream.proof.clone()), (0, None));
+    assert_eq!((stream.offset, stream.proof.clone()), (Epochs(0), None));
 }
 
 /// Late lines show that the stream repeated the value by chance: more lines precede it than its epoch allows.
@@ -415,7 +419,7 @@ fn a_proof_that_late_lines_contradict_is_dropped() {
         of("b", vec![plain(20, 6.0)]),
     ];
     let run = check_curve(&counted(), &facts, &[(1, 1.0), (2, 2.0), (3, 3.0), (4, 9.0)]);
-    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, 0);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, Epochs(0));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Invariants: `broken` reports a corrupt state, `forbids` rejects a ruling, and the tuning stops. No history breaks an
 //! invariant, so the tests corrupt the state directly.
 
+use tuning::epochs::Epochs;
 use tuning::fact::JobEnd::{Completed, Stopped};
 use tuning::invariant::{broken, forbids};
 use tuning::money::MicroUsd;
@@ -84,8 +85,8 @@ fn p6_a_promotion_above_the_limit_of_a_rung_is_forbidden() {
         trial: TrialId(0),
         bracket: BracketId(0),
         rung: RungId(0),
-        level: 1,
-        resource: 1,
+        level: Epochs(1),
+        resource: Epochs(1),
         value,
         verdict: Verdict { rank, seen: 6, allowed: 2, continues },
     };

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tuning::definition::{Definition, Objective};
+use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, Recorded};
 use tuning::ruling::{Order, Ruling};
 
@@ -163,7 +164,7 @@ proptest! {
             if !continues {
                 let job = bench.run.concluded.iter().find(|job| job.job.trial.0 == *trial).unwrap();
                 let level = model.levels[usize::try_from(*bracket).unwrap()][usize::try_from(*rung).unwrap()];
-                prop_assert!(job.resource <= level, "trial {} must stop at epoch {}: {:?}", trial, level, job);
+                prop_assert!(job.resource <= Epochs(level), "trial {} must stop at epoch {}: {:?}", trial, level, job);
             }
         }
     }

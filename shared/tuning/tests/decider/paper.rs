@@ -286,7 +286,7 @@ proptest! {
         let incumbent = bench.run.state.incumbent.as_ref().unwrap();
         let Outcome::Value(best) = leaders[0] else { panic!("trial 0 has a value") };
         prop_assert_eq!(to_i32(incumbent.value.abs()), best);
-        prop_assert_eq!(shown(incumbent.trial.0, incumbent.resource), leaders[0]);
+        prop_assert_eq!(shown(incumbent.trial.0, incumbent.resource.0), leaders[0]);
     }
 }
 

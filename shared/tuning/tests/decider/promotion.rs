@@ -64,7 +64,7 @@ fn a_synchronous_rung_promotes_its_best_trials() {
     let ordered = ordered(&world);
     for ((bracket, rung), trials) in &ordered {
         let Some(next) = ordered.get(&(*bracket, rung + 1)) else { continue };
-        let level = world.run.definition.level(BracketId(*bracket), RungId(*rung));
+        let level = world.run.definition.level(BracketId(*bracket), RungId(*rung)).0;
         let mut ranked = trials.clone();
         ranked.sort_by(|a, b| value(*b, level).total_cmp(&value(*a, level)));
         let best: BTreeSet<_> = ranked.iter().take(next.len()).collect();
@@ -124,7 +124,7 @@ fn a_bracket_whose_trials_all_fail_ends_and_the_tuning_continues() {
         while !run.state.is_ended() {
             let jobs: Vec<_> = run.state.jobs().map(|(key, trial, _)| (key, trial.bracket)).collect();
             for (key, bracket) in jobs {
-                let level = run.definition.level(bracket, key.rung);
+                let level = run.definition.level(bracket, key.rung).0;
                 failures += u32::from(bracket == BracketId(0));
                 let end = if bracket == BracketId(0) { JobEnd::AlgorithmError } else { Completed };
                 // A first value keeps the tuning from failing.
@@ -237,12 +237,12 @@ proptest! {
         definition.epochs.per_attempt = per_attempt;
         let world = play(&definition, Faults { seed, unsaved, ..Faults::default() }, None, 50);
         let reported: BTreeMap<_, _> = world.run.rulings.iter().filter_map(|ruling| {
-            if let Ruling::ResourceRepeated { job, had, from } = ruling { Some((*job, (*had, *from))) } else { None }
+            if let Ruling::ResourceRepeated { job, had, from } = ruling { Some((*job, (had.0, from.0))) } else { None }
         }).collect();
         let mut expect = BTreeMap::new();
         for (job, work) in &world.trained {
             let bracket = world.run.concluded.iter().find(|summary| summary.job == *job).unwrap().bracket;
-            let had = world.run.definition.level_below(bracket, job.rung);
+            let had = world.run.definition.level_below(bracket, job.rung).0;
             if unsaved == 0.0 {
                 prop_assert!(work.from >= had, "{job}: {work:?}");
             }
@@ -278,7 +278,7 @@ proptest! {
                 && trial.0 % 10 != 3
             {
                 prop_assert_eq!(resource, level, "{:?}", ruling);
-                prop_assert!((shown - value(trial.0, *level)).abs() < 1e-12, "{ruling:?}");
+                prop_assert!((shown - value(trial.0, level.0)).abs() < 1e-12, "{ruling:?}");
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::slice::from_ref;
 
+use tuning::epochs::Epochs;
 use tuning::fact::JobEnd::{Completed, MaxRuntime, ServiceError};
 use tuning::fact::{JobPhase, MetricLine, Recorded};
 use tuning::state::Rung;
@@ -56,7 +57,7 @@ fn regression_lines_out_of_order_after_a_restart_leave_earlier_values_alone() {
 fn regression_the_incumbent_s_epoch_is_that_of_its_line() {
     let given = [submitted(), stream("a", vec![plain(3, 0.3), plain(4, 0.9)])];
     let run = check(&ranked(random(1, 1)), &given, &[stream("a", vec![plain(1, 0.1)])], &[]);
-    assert_eq!(run.state.incumbent.as_ref().map(|best| best.resource), Some(3));
+    assert_eq!(run.state.incumbent.as_ref().map(|best| best.resource), Some(Epochs(3)));
 }
 
 /// The first fact of a restarted stream may lack the first lines of the stream. The proven offset was too large by
@@ -71,7 +72,7 @@ fn regression_a_checkpoint_proven_by_a_later_line_has_the_right_offset() {
     let given = [submitted(), stream("a", first)];
     let when = [stream("b", vec![line(11, "x", 1, 3.0), line(12, "x", 2, 4.0), line(13, "x", 3, 7.0)])];
     let run = check(&definition, &given, &when, &[]);
-    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, 2);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, Epochs(2));
     assert_eq!(run.curve(0).last(), Some(&(6, 7.0)));
 }
 
@@ -84,7 +85,7 @@ fn regression_a_proven_rank_stays_when_earlier_lines_come_late() {
         stream("b", vec![plain(22, 4.0), plain(23, 5.0), plain(24, 8.0)]),
     ];
     let run = check(&ranked(random(1, 1)), &given, &[stream("b", vec![plain(20, 2.0), plain(21, 3.0)])], &[]);
-    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, 1);
+    assert_eq!(run.state.trials[&TrialId(0)].streams[1].offset, Epochs(1));
     assert_eq!(run.curve(0).last(), Some(&(6, 8.0)));
 }
 

@@ -1,5 +1,6 @@
 //! Rungs: which trials continue, which are stopped, and which values are compared.
 
+use tuning::epochs::Epochs;
 use tuning::fact::JobEnd::{AlgorithmError, Completed, Stopped};
 use tuning::fact::Recorded;
 use tuning::ruling::Ruling;
@@ -65,7 +66,10 @@ fn brackets_are_judged_separately() {
 fn a_missing_value_at_the_level_is_replaced_by_the_first_above_it() {
     let expect = ["trial 0 continues at rung 0.0, epoch 2: 1 of 1"];
     let run = check(&four(), &[submitted()], &[logged(10, job(0), 2, 0.5)], &expect);
-    assert!(matches!(run.rulings.last(), Some(Ruling::TrialJudged { level: 1, resource: 2, .. })));
+    assert!(matches!(
+        run.rulings.last(),
+        Some(Ruling::TrialJudged { level: Epochs(1), resource: Epochs(2), .. })
+    ));
 }
 
 #[test]
@@ -129,7 +133,7 @@ fn a_value_after_the_stop_counts_for_the_incumbent_but_not_for_the_rung() {
     given.push(logged(11, job(2), 1, 0.4));
     let run = check(&four(), &given, &[logged(12, job(2), 3, 0.9)], &[]);
     let incumbent = run.state.incumbent.as_ref().unwrap();
-    assert_eq!((incumbent.trial, incumbent.resource), (TrialId(2), 3));
+    assert_eq!((incumbent.trial, incumbent.resource), (TrialId(2), Epochs(3)));
     assert_eq!(run.state.rung(place(0, 0, 1)).unwrap().arrivals, []);
 }
 

@@ -1,6 +1,7 @@
 //! The summary of a concluded job: its values, its curve and its cost; and the counters of AMT.
 
 use tuning::definition::Objective;
+use tuning::epochs::Epochs;
 use tuning::fact::JobEnd::{
     AlgorithmError, CapacityError, Completed, MaxRuntime, MaxWait, ServiceError, Stopped,
 };
@@ -35,7 +36,7 @@ fn a_summary_has_the_last_and_the_best_value() {
         definition.objective = objective;
         let summary = &concluded(&definition, &facts)[0];
         assert_eq!((summary.last_value, summary.best_value), (Some(0.6), Some(best)), "{objective:?}");
-        assert_eq!(summary.curve, [(1, Some(0.4)), (2, Some(0.9)), (3, Some(0.6))]);
+        assert_eq!(summary.curve, [(Epochs(1), Some(0.4)), (Epochs(2), Some(0.9)), (Epochs(3), Some(0.6))]);
         assert_eq!(
             (summary.billable_seconds, summary.cost.map(|cost| cost.0)),
             (Some(50), Some(50 * SECOND))
@@ -50,7 +51,7 @@ fn a_long_curve_is_thinned_evenly_and_keeps_its_ends() {
     let epochs: Vec<_> = (1..=450).map(|epoch| line(10, &format!("{epoch:05}"), epoch, 0.5)).collect();
     let facts = [lines(10, job(0), "a", epochs), described(60, job(0), Completed, 50)];
     let summary = &concluded(&random(1, 1), &facts)[0];
-    let epochs: Vec<u32> = summary.curve.iter().map(|point| point.0).collect();
+    let epochs: Vec<u32> = summary.curve.iter().map(|point| point.0.0).collect();
     let mut expect: Vec<u32> = (1..=450).step_by(3).collect();
     expect.push(450);
     assert_eq!(epochs, expect);

@@ -2,6 +2,7 @@
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Scheduling};
+use tuning::epochs::Epochs;
 use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError, Stopped};
 use tuning::fact::{JobKey, Recorded};
 use tuning::money::MicroUsd;
@@ -205,7 +206,7 @@ fn a_resumed_job_that_logs_its_last_value_again_is_not_reported() {
     check_next(&mut at_once, &[lines(31, on(2, 1), "algo-1", both)], &[]);
     at_once.take(&done(40, on(2, 1), 9, 0.8));
     let resumed = at_once.concluded.iter().find(|summary| summary.job == on(2, 1)).unwrap();
-    assert_eq!((resumed.resumed_from, resumed.repeats_from), (Some(4), None));
+    assert_eq!((resumed.resumed_from, resumed.repeats_from), (Some(Epochs(4)), None));
     // A late line below the promoted epoch is still reported.
     check_next(&mut run, &[logged(29, on(2, 1), 2, 0.4)], &["2-1-2 begins at 1 instead of 4"]);
 }
@@ -270,19 +271,19 @@ fn lines_counted_from_one_get_their_epochs_at_the_end_of_their_job() {
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text[0], "trial 2 completed", "{text:?}");
     let summary = run.concluded.last().unwrap();
-    assert_eq!((summary.resource, summary.last_value), (9, Some(0.85)));
-    assert!(summary.curve.contains(&(5, Some(0.65))), "{:?}", summary.curve);
+    assert_eq!((summary.resource, summary.last_value), (Epochs(9), Some(0.85)));
+    assert!(summary.curve.contains(&(Epochs(5), Some(0.65))), "{:?}", summary.curve);
 }
 
 #[test]
 fn a_resumed_job_with_lines_counted_from_one_may_log_its_last_value_again() {
-    for (shown, repeated) in [(0.6, None), (0.61, Some(3))] {
+    for (shown, repeated) in [(0.6, None), (0.61, Some(Epochs(3)))] {
         let mut run = promoted_counting_from_one();
         run.take(&[counted(30, on(2, 1), "second", &[shown, 0.65, 0.7, 0.75, 0.8, 0.85])]);
         run.take(&[described(50, on(2, 1), Completed, 10)]);
         let summary = run.concluded.last().unwrap();
-        assert_eq!((summary.resource, summary.repeats_from), (9, repeated), "{shown}");
-        assert_eq!(summary.resumed_from, repeated.is_none().then_some(4));
+        assert_eq!((summary.resource, summary.repeats_from), (Epochs(9), repeated), "{shown}");
+        assert_eq!(summary.resumed_from, repeated.is_none().then_some(Epochs(4)));
     }
 }
 
@@ -293,7 +294,7 @@ fn nine_lines_for_nine_epochs_prove_a_start_from_the_beginning() {
     let rulings = run.take(&[described(50, on(2, 1), Completed, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text[..2], ["2-1-2 begins at 0 instead of 4", "trial 2 completed"]);
-    assert_eq!(run.concluded.last().unwrap().resource, 9);
+    assert_eq!(run.concluded.last().unwrap().resource, Epochs(9));
 }
 
 #[test]
@@ -384,7 +385,9 @@ fn the_cap_is_reported_as_used_up_although_it_pays_for_a_lower_rung() {
 
 #[test]
 fn the_summary_of_a_promoted_job_has_its_level_and_its_first_epoch() {
-    for (first, resumed, repeated) in [(5, Some(4), None), (1, None, Some(0)), (3, None, Some(2))] {
+    for (first, resumed, repeated) in
+        [(5, Some(Epochs(4)), None), (1, None, Some(Epochs(0))), (3, None, Some(Epochs(2)))]
+    {
         let mut run = begun(&two_rungs(100, Asynchronous));
         run.take(&done(10, on(0, 0), 4, 0.5));
         run.take(&done(20, on(2, 0), 4, 0.6));
@@ -393,13 +396,16 @@ fn the_summary_of_a_promoted_job_has_its_level_and_its_first_epoch() {
             tuning::conclude::summary(key, trial, job)
         };
         let silent = summary(&run, on(2, 1));
-        assert_eq!((silent.level, silent.resumed_from, silent.repeats_from), (Some(9), None, None));
+        assert_eq!((silent.level, silent.resumed_from, silent.repeats_from), (Some(Epochs(9)), None, None));
         run.take(&[logged(30, on(2, 1), first, 0.7)]);
         run.take(&done(40, on(2, 1), 9, 0.8));
         let above = run.concluded.iter().find(|summary| summary.job == on(2, 1)).unwrap();
-        assert_eq!((above.level, above.resumed_from, above.repeats_from), (Some(9), resumed, repeated));
+        assert_eq!(
+            (above.level, above.resumed_from, above.repeats_from),
+            (Some(Epochs(9)), resumed, repeated)
+        );
         let below = run.concluded.iter().find(|summary| summary.job == on(2, 0)).unwrap();
-        assert_eq!((below.level, below.resumed_from, below.repeats_from), (Some(4), None, None));
+        assert_eq!((below.level, below.resumed_from, below.repeats_from), (Some(Epochs(4)), None, None));
     }
 }
 
@@ -428,7 +434,7 @@ fn an_earlier_stream_that_arrives_late_gets_its_epochs() {
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text[0], "trial 0 waits at rung 0.0, epoch 4");
     let curve: Vec<_> =
-        run.state.waiting[&TrialId(0)].curve.iter().map(|(epoch, value)| (*epoch, value.unwrap())).collect();
+        run.state.waiting[&TrialId(0)].curve.iter().map(|(epoch, value)| (epoch.0, value.unwrap())).collect();
     assert_eq!(curve, [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]);
 }
 

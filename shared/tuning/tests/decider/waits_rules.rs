@@ -3,6 +3,7 @@
 use tuning::decide::most_promoted;
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Instances};
+use tuning::epochs::Epochs;
 use tuning::fact::JobEnd::{CapacityError, Completed, Stopped};
 use tuning::fact::JobPhase::Training;
 use tuning::money::Rate;
@@ -83,7 +84,7 @@ fn values_of_an_earlier_attempt_do_not_set_the_resumed_epoch_of_the_next() {
     let again = at_rung(2, 1, 3);
     assert_eq!(resumed_from(&run, again), None);
     run.take(&[lines(80, again, "second", vec![line(80, "e6", 6, 0.62)])]);
-    assert_eq!(resumed_from(&run, again), Some(4));
+    assert_eq!(resumed_from(&run, again), Some(Epochs(4)));
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn a_refit_does_not_arrive_at_a_rung() {
     run.take(&[submitted()]);
     while run.state.refit.is_none() {
         let Some((key, _, job)) = run.state.jobs().next() else { panic!("{:?}", run.rulings) };
-        let (key, level) = (key, u64::from(job.level.unwrap()));
+        let (key, level) = (key, u64::from(job.level.unwrap().0));
         run.take(&done(20 + i64::from(key.trial.0), key, level, 0.4));
     }
     let again = run.state.refit.unwrap();

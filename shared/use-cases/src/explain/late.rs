@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tuning::epochs::Epochs;
 use tuning::fact::{Fact, MetricLine, Recorded};
 use tuning::ids::RungId;
 use tuning::ruling::Ruling;
@@ -25,9 +26,9 @@ const FACTS_PER_PAGE: usize = 200;
 #[derive(Default)]
 pub(super) struct Late {
     /// The trial's values when the decision to end it was made.
-    decided: Option<BTreeMap<u32, Option<f64>>>,
+    decided: Option<BTreeMap<Epochs, Option<f64>>>,
     /// Rungs that compared a value of a later epoch: rung, level, that epoch.
-    early: Vec<(RungId, u32, u32)>,
+    early: Vec<(RungId, Epochs, Epochs)>,
     /// Log lines that steps contain: stream and ID.
     lines: BTreeSet<(String, String)>,
 }
@@ -54,7 +55,7 @@ impl Late {
         self.lines.extend(lines.iter().map(|line| (stream.to_owned(), line.id.clone())));
         let (mut said, mut noted) = (Vec::new(), BTreeSet::new());
         self.early.retain(|(rung, level, taken)| {
-            let Some((epoch, value)) = trial.curve.range(level..taken).next() else { return true };
+            let Some((epoch, value)) = trial.curve.range(*level..*taken).next() else { return true };
             noted.insert(*epoch);
             let late = vec![EpochValue { epoch: Some(*epoch), value: *value }];
             let says = words::late_at_rung(*rung, *epoch, *taken);
@@ -62,7 +63,7 @@ impl Late {
             false
         });
         let Some(decided) = &mut self.decided else { return said };
-        let is_new = |epoch: &u32, value: &Option<f64>| {
+        let is_new = |epoch: &Epochs, value: &Option<f64>| {
             decided.get(epoch).map(|known| known.map(f64::to_bits)) != Some(value.map(f64::to_bits))
         };
         let new = trial.curve.iter().filter(|(epoch, value)| is_new(epoch, value) && !noted.contains(epoch));

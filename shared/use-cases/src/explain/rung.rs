@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use tuning::definition::Definition;
+use tuning::epochs::Epochs;
 use tuning::ids::{BracketId, CohortId, Place, TrialId};
 use tuning::ruling::{Ruling, Verdict};
 use tuning::state::{Arrival, State, Trial};
@@ -65,8 +66,12 @@ pub(super) fn waiting(
         continues: goes_on,
     };
     let level = definition.level(trial.bracket, rung);
-    let epoch =
-        trial.curve.range(level..).next().or(trial.curve.last_key_value()).map_or(0, |(epoch, _)| *epoch);
+    let epoch = trial
+        .curve
+        .range(level..)
+        .next()
+        .or(trial.curve.last_key_value())
+        .map_or(Epochs::ZERO, |(epoch, _)| *epoch);
     Some(Comparison {
         bracket: trial.bracket,
         rung,
@@ -94,7 +99,7 @@ fn arrivals(arrivals: &[Arrival], went_on: &BTreeSet<TrialId>) -> Vec<ArrivalVie
     (1..).zip(arrivals).map(view).collect()
 }
 
-fn compared(epoch: u32, level: u32) -> Compared {
+fn compared(epoch: Epochs, level: Epochs) -> Compared {
     match epoch.cmp(&level) {
         Ordering::Equal => Compared::AtLevel,
         Ordering::Greater => Compared::Late,
@@ -103,8 +108,10 @@ fn compared(epoch: u32, level: u32) -> Compared {
 }
 
 /// Returns the levels at which trials of `bracket` are compared and, last, their end. Empty without Hyperband.
-pub(super) fn levels(tuning: &Tuning, bracket: BracketId) -> Vec<u32> {
+pub(super) fn levels(tuning: &Tuning, bracket: BracketId) -> Vec<Epochs> {
     let Some(plan) = tuning.definition.compared() else { return Vec::new() };
     let bracket = plan.brackets().get(bracket.index());
-    bracket.map(|bracket| bracket.rungs().iter().map(|rung| rung.resource).collect()).unwrap_or_default()
+    bracket
+        .map(|bracket| bracket.rungs().iter().map(|rung| Epochs(rung.resource)).collect())
+        .unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! The sentences of an explanation. Values of the objective are not part of them: the entries contain them as numbers.
 
 use tuning::definition::{Definition, JobLimits, Objective};
+use tuning::epochs::Epochs;
 use tuning::fact::JobKey;
 use tuning::ids::RungId;
 use tuning::money::MicroUsd;
@@ -78,7 +79,7 @@ pub(super) fn judged(compared: &Comparison) -> String {
 }
 
 /// The trial was promoted.
-pub(super) fn promoted(compared: &Comparison, next: u32) -> String {
+pub(super) fn promoted(compared: &Comparison, next: Epochs) -> String {
     format!("{}: {}", words::promoted(compared.rung, next), compared.rule)
 }
 
@@ -88,7 +89,7 @@ pub(super) fn not_promoted(compared: &Comparison) -> String {
 }
 
 /// The trial waits at a rung.
-pub(super) fn waits(rung: RungId, level: u32, resource: u32, job: Option<&ExplainedJob>) -> String {
+pub(super) fn waits(rung: RungId, level: Epochs, resource: Epochs, job: Option<&ExplainedJob>) -> String {
     format!("{}{}", words::waits(rung, level, resource), billed(job))
 }
 
@@ -143,7 +144,7 @@ pub(super) fn late(values: &[EpochValue]) -> String {
 }
 
 /// A value of an epoch below the compared one arrived after the comparison at a rung.
-pub(super) fn late_at_rung(rung: RungId, epoch: u32, taken: u32) -> String {
+pub(super) fn late_at_rung(rung: RungId, epoch: Epochs, taken: Epochs) -> String {
     format!(
         "the value of epoch {epoch} arrived after rung {rung} had compared that of epoch {taken}: the comparison stands"
     )

@@ -41,7 +41,7 @@ impl PriceAnswer {
 /// Returns the number of metric lines of `parallel` running trials if it exceeds [`MAX_RANKED_LINES`]. Without an epoch
 /// pattern, the state keeps all of them.
 pub fn excess_lines(definition: &Definition, parallel: u32) -> Option<u64> {
-    let lines = u64::from(definition.max_resource()?).saturating_mul(u64::from(parallel));
+    let lines = u64::from(definition.max_resource()?.0).saturating_mul(u64::from(parallel));
     let fits = usize::try_from(lines).is_ok_and(|lines| lines <= MAX_RANKED_LINES);
     (!definition.epochs.captured && !fits).then_some(lines)
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tuning::definition::JobLimits;
+use tuning::epochs::Epochs;
 use tuning::ids::ChoiceId;
 use tuning::ruling::Launch;
 
@@ -44,7 +45,7 @@ pub struct TrainingJob<'a> {
     /// The controller's own tags, by key.
     pub tags: &'a BTreeMap<String, String>,
     /// Name of the hyperparameter that sets the number of epochs, and that number; `None` = the request sets it.
-    pub resource: Option<(&'a str, u32)>,
+    pub resource: Option<(&'a str, Epochs)>,
     /// Choice of instances and other deviations from the request.
     pub launch: Launch,
 }

@@ -6,6 +6,7 @@ mod lifted;
 use search::{Domain, SamplerKind, Scaling};
 use serde_json::json;
 use tuning::definition::{Definition, EpochRule, Strategy};
+use tuning::epochs::Epochs;
 use tuning::money::{MicroUsd, Rate};
 
 use super::*;
@@ -42,7 +43,10 @@ fn the_sample_request_is_converted_to_a_definition() {
         ("hb1", "hb1-3fa1c2", 1_700_000_000_000)
     );
     assert_eq!((made.seed, made.sampler, made.cap, made.max_interruptions), (7, SamplerKind::Sobol, None, 3));
-    assert_eq!(Ok(made.strategy), Strategy::hyperband(1, 30, 3, tuning::definition::RungExecution::Stop));
+    assert_eq!(
+        Ok(made.strategy),
+        Strategy::hyperband(Epochs(1), Epochs(30), 3, tuning::definition::RungExecution::Stop)
+    );
     assert_eq!(made.objective, Objective::Maximize);
     assert_eq!((made.limits.max_jobs, made.limits.max_parallel), (30, 4));
     assert_eq!((made.limits.max_runtime_seconds, made.limits.max_instances), (None, None));
@@ -78,7 +82,10 @@ fn absent_fields_take_their_defaults() {
     )
     .unwrap();
     // num_round is 30: a full set of the brackets of 1 to 30 has 27 + 12 + 6 + 4 trials.
-    assert_eq!(Ok(made.strategy), Strategy::hyperband(1, 30, 3, tuning::definition::RungExecution::Stop));
+    assert_eq!(
+        Ok(made.strategy),
+        Strategy::hyperband(Epochs(1), Epochs(30), 3, tuning::definition::RungExecution::Stop)
+    );
     assert_eq!(made.limits.max_jobs, 49);
     assert_eq!(
         (made.job.max_runtime_seconds, made.job.max_wait_seconds, made.job.rate),

@@ -93,7 +93,7 @@ impl Bench {
     pub(crate) fn epochs(&self) -> Vec<u32> {
         let mut epochs = vec![0; self.programs.len()];
         for job in &self.run.concluded {
-            epochs[job.job.trial.index()] = job.resource;
+            epochs[job.job.trial.index()] = job.resource.0;
         }
         epochs
     }

@@ -5,6 +5,7 @@ use tuning::definition::{
     Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling, Silence,
     Strategy,
 };
+use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 pub(crate) use tuning::ids::{BracketId, ChoiceId, CohortId, Place, RungId, TrialId};
 use tuning::money::{MicroUsd, Rate};
@@ -65,7 +66,7 @@ pub(crate) fn hyperband() -> Definition {
 
 /// Returns Hyperband that stops running trials, with these resources and reduction factor.
 pub(crate) fn comparing(min_resource: u32, max_resource: u32, eta: u32) -> Strategy {
-    Strategy::hyperband(min_resource, max_resource, eta, RungExecution::Stop).unwrap()
+    Strategy::hyperband(Epochs(min_resource), Epochs(max_resource), eta, RungExecution::Stop).unwrap()
 }
 
 /// Returns a rung of a round of a bracket.

@@ -173,7 +173,7 @@ impl Run {
     /// Returns the curve of a live trial: (epoch, value).
     pub(crate) fn curve(&self, trial: u32) -> Vec<(u32, f64)> {
         let curve = &self.state.trials[&TrialId(trial)].curve;
-        curve.iter().map(|(epoch, value)| (*epoch, value.unwrap_or(f64::NAN))).collect()
+        curve.iter().map(|(epoch, value)| (epoch.0, value.unwrap_or(f64::NAN))).collect()
     }
 }
 

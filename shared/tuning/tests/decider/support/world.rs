@@ -278,7 +278,7 @@ impl World {
                         self.now,
                     );
                 }
-                self.schedule(at, Event::Start(*job, *limits, launch.resource));
+                self.schedule(at, Event::Start(*job, *limits, launch.resource.map(|level| level.0)));
             }
             Order::Stop { job, .. } => self.stop(*job),
             Order::ReadBill { job } => {

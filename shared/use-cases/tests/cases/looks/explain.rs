@@ -1,6 +1,7 @@
 //! Explanations of trials, from the steps alone.
 
 use serde_json::{Value, json};
+use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobPhase};
 use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
@@ -70,7 +71,10 @@ fn a_comparison_contains_only_the_trials_that_had_arrived() {
     for (n, (trial, value)) in arrived.iter().enumerate() {
         let explanation = explained(&world, trial);
         let [compared] = comparisons(&explanation)[..] else { panic!("{explanation:?}") };
-        assert_eq!((compared.level, compared.epoch, compared.compared), (1, 1, Compared::AtLevel));
+        assert_eq!(
+            (compared.level, compared.epoch, compared.compared),
+            (Epochs(1), Epochs(1), Compared::AtLevel)
+        );
         assert_eq!(compared.value, Some(*value));
         check_among(compared, *trial, &arrived[..=n]);
     }
@@ -80,7 +84,10 @@ fn a_comparison_contains_only_the_trials_that_had_arrived() {
     assert_eq!(compared.rule, "rank 4 of 8 arrived trials; the best 2 of 8 continue, so it was stopped",);
     let [judged] = of_kind(&last, Kind::Judged)[..] else { panic!("{last:?}") };
     assert_eq!(judged.says, format!("rung 0 at epoch 1: {}", compared.rule));
-    assert_eq!((last.bracket.0, last.rungs.as_slice(), last.trial.0), (0, &[1, 3, 9][..], arrived[7].0));
+    assert_eq!(
+        (last.bracket.0, last.rungs.as_slice(), last.trial.0),
+        (0, &[Epochs(1), Epochs(3), Epochs(9)][..], arrived[7].0)
+    );
     assert_eq!(last.tuned_hyper_parameters.len(), 1);
 }
 
@@ -134,7 +141,11 @@ fn a_value_that_arrives_after_its_comparison_is_an_entry() {
     let explanation = explained(&world, &0);
     let compared: Vec<_> =
         comparisons(&explanation).iter().map(|c| (c.level, c.epoch, c.compared, c.value)).collect();
-    assert_eq!(compared, [(1, 1, Compared::AtLevel, Some(0.5)), (3, 4, Compared::Late, Some(0.6))]);
+    let expect = [
+        (Epochs(1), Epochs(1), Compared::AtLevel, Some(0.5)),
+        (Epochs(3), Epochs(4), Compared::Late, Some(0.6)),
+    ];
+    assert_eq!(compared, expect);
     assert_eq!(explanation.now.as_deref(), Some("it is at epoch 4 of 9, after its last comparison"));
     world.logged(0, &[(3, 0.1)]);
     let explanation = explained(&world, &0);
@@ -154,7 +165,10 @@ fn a_program_that_ended_before_a_rung_is_compared_by_its_last_value() {
     world.billed(0, JobEnd::Completed, 5);
     let explanation = explained(&world, &0);
     let second = comparisons(&explanation)[1];
-    assert_eq!((second.level, second.epoch, second.compared), (3, 2, Compared::LastBeforeEnd));
+    assert_eq!(
+        (second.level, second.epoch, second.compared),
+        (Epochs(3), Epochs(2), Compared::LastBeforeEnd)
+    );
     // The job was billed by then.
     let billed = CostSoFar { billed_seconds: 5, billed_usd: Some(MicroUsd(50_000)), ..CostSoFar::default() };
     assert_eq!(second.cost, billed);
@@ -207,7 +221,9 @@ fn results_late_for_a_rung_and_results_after_the_stop_are_separate_entries() {
     world.logged(worse, &[(6, 0.6)]);
     let explanation = explained(&world, &worse);
     let late = of_kind(&explanation, Kind::LateResults);
-    let epochs = |entry: &Entry| entry.late_values.iter().filter_map(|late| late.epoch).collect::<Vec<u32>>();
+    let epochs = |entry: &Entry| {
+        entry.late_values.iter().filter_map(|late| late.epoch.map(|epoch| epoch.0)).collect::<Vec<u32>>()
+    };
     let found: Vec<(Vec<u32>, bool)> =
         late.iter().map(|entry| (epochs(entry), entry.says.contains("rung 0 had compared"))).collect();
     assert_eq!(found, [(vec![3], true), (vec![5, 6], false)]);

@@ -1,6 +1,7 @@
 //! The explanation of trials that are promoted.
 
 use serde_json::json;
+use tuning::epochs::Epochs;
 use tuning::fact::{JobEnd, JobPhase};
 use tuning::ids::TrialId;
 use use_cases::explain::explain;
@@ -48,7 +49,10 @@ fn a_promotion_is_explained_with_the_other_trials_of_the_rung() {
     let promoted = explained(&world, 2);
     let rung = promoted.entries.iter().find(|entry| entry.kind == Kind::Promoted).unwrap();
     let compared = rung.rung.as_ref().unwrap();
-    assert_eq!((compared.level, compared.value, compared.rank, compared.arrived), (4, Some(0.6), 1, 2));
+    assert_eq!(
+        (compared.level, compared.value, compared.rank, compared.arrived),
+        (Epochs(4), Some(0.6), 1, 2)
+    );
     assert_eq!(compared.rule, "rank 1 of 2 trials that ended there; the best 1 may continue");
     let others: Vec<_> =
         compared.arrivals.iter().map(|other| (other.trial, other.value, other.went_on)).collect();

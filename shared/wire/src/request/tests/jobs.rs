@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tuning::definition::JobLimits;
+use tuning::epochs::Epochs;
 use tuning::ids::ChoiceId;
 use tuning::ruling::Launch;
 
@@ -34,7 +35,7 @@ fn created(request: &Request, resource: Option<(&str, u32)>) -> Value {
         configuration: &configuration,
         limits,
         tags: &tags,
-        resource,
+        resource: resource.map(|(name, epochs)| (name, Epochs(epochs))),
         launch: Launch::default(),
     })
 }

@@ -181,8 +181,8 @@ impl Reference {
             }
             Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } => {
                 let place = (bracket.index(), rung.index());
-                assert_eq!(self.due(trial.0), Some((*resource, *value)), "{ruling:?}");
-                assert_eq!(self.table[place.0][place.1].1, *level);
+                assert_eq!(self.due(trial.0), Some((resource.0, *value)), "{ruling:?}");
+                assert_eq!(self.table[place.0][place.1].1, level.0);
                 self.judged(trial.0, place, *value, *verdict);
             }
             Ruling::Order(Order::Start { job, bracket, reservation, .. }) => {
