@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
 
+use tuning::time::Time;
 use use_cases::submit::REQUEST_BYTES_MAX;
 use wire::item::MAX_ITEM_BYTES;
 use wire::request::{PriceAnswer, Request, RequestError};
@@ -67,7 +68,7 @@ fn validated(body: &[u8]) -> Result<Request, RequestError> {
 /// Validates the request as a submission on this machine does.
 pub(crate) fn validate(request: &Request) -> Result<(), RequestError> {
     // Validity does not depend on the creation time or the incarnation.
-    let definition = request.definition(0, "000000", &PriceAnswer::default())?;
+    let definition = request.definition(Time(0), "000000", &PriceAnswer::default())?;
     let text = request.body().to_string();
     let row = stored::meta_row(&definition, &text);
     if text.len() > REQUEST_BYTES_MAX || row.size_bytes() > MAX_ITEM_BYTES {

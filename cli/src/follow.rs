@@ -135,7 +135,7 @@ impl Follower {
             whats.push(What::Ruled(ruling.clone(), job));
         }
         self.step = step.n;
-        whats.into_iter().map(|what| Event { at: step.at, what }).collect()
+        whats.into_iter().map(|what| Event { at: step.at.0, what }).collect()
     }
 }
 

@@ -11,6 +11,7 @@ use hyperband::plan::Plan;
 use tuning::definition::{Definition, JobLimits};
 use tuning::ids::ChoiceId;
 use tuning::money::MicroUsd;
+use tuning::time::Time;
 use wire::algorithm::Resume;
 use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution};
 
@@ -82,7 +83,7 @@ pub(crate) fn uncapped(request: &Request) -> Result<Definition, RequestError> {
         controller.remove("MaxCostUsd");
     }
     // The plan does not depend on the creation time or the incarnation.
-    Request::from_stored(body).definition(0, "000000", &PriceAnswer::default())
+    Request::from_stored(body).definition(Time(0), "000000", &PriceAnswer::default())
 }
 
 /// Returns the limits of a new job.

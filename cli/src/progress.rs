@@ -42,7 +42,7 @@ impl Progress {
                 continue;
             }
             if let Some(text) = event_line(definition, &event.what) {
-                let since = clock(event.at.saturating_sub(definition.created));
+                let since = clock(event.at.saturating_sub(definition.created.0));
                 self.print(&format!("{since:>7}  {text}"));
             }
         }

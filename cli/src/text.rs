@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use tuning::money::MicroUsd;
+use tuning::time::Time;
 use wire::events::timestamp::civil;
 
 /// Replaces control characters in text from outside the program (logs, failure reasons, names), because they could move
@@ -67,7 +68,7 @@ pub(crate) fn clock(ms: i64) -> String {
 
 /// Returns a date and time in UTC. `ms` are milliseconds since 1970.
 pub(crate) fn utc(ms: i64) -> String {
-    let time = civil(ms);
+    let time = civil(Time(ms));
     format!("{} {:.0} UTC", time.date(), time.time())
 }
 

@@ -40,7 +40,7 @@ pub(super) fn event_times(seen: &Seen) -> Verdict {
                 continue;
             };
             let Some(described) = job.time("TrainingEndTime") else { continue };
-            if published.saturating_sub(described).saturating_abs() > SAME_MS {
+            if published.0.saturating_sub(described).saturating_abs() > SAME_MS {
                 return Verdict::No(format!(
                     "{}: the end is {published} in the event, {described} in DescribeTrainingJob",
                     job.name

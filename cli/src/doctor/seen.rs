@@ -112,8 +112,9 @@ impl Seen {
     /// Returns when SageMaker accepted the job.
     pub(super) fn accepted(&self, key: JobKey) -> Option<i64> {
         let mut facts = self.of_job(key);
-        facts
-            .find_map(|(_, recorded)| matches!(recorded.fact, Fact::JobStarted { .. }).then_some(recorded.at))
+        facts.find_map(|(_, recorded)| {
+            matches!(recorded.fact, Fact::JobStarted { .. }).then_some(recorded.at.0)
+        })
     }
 
     /// Returns the first job that has ended.

@@ -94,7 +94,7 @@ pub(super) fn log_ids(seen: &Seen) -> Verdict {
 pub(super) fn log_delivery(seen: &Seen) -> Verdict {
     let soonest = lines(seen)
         .filter(|(delivered, ..)| *delivered)
-        .map(|(_, at, _, line)| at.saturating_sub(line.at))
+        .map(|(_, at, _, line)| at.saturating_sub(line.at.0))
         .min();
     match soonest {
         Some(ms) => {

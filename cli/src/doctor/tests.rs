@@ -6,6 +6,7 @@ use api_client::{ClientError, ServiceError};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::MicroUsd;
+use tuning::time::Time;
 use wire::describe::{Totals, TuningJob};
 
 use super::account::Answer;
@@ -67,16 +68,26 @@ fn tags(keys: &[&str]) -> Value {
 const OURS: [&str; 3] = ["hyperband:stack", "hyperband:tuning", "hyperband:decision"];
 
 fn fact(key: &str, at: i64, fact: Fact) -> (i64, Recorded) {
-    (at + 2_000, Recorded { key: key.to_owned(), at, fact })
+    (at + 2_000, Recorded { key: key.to_owned(), at: Time(at), fact })
 }
 
 fn state(key: &str, ended: Option<i64>) -> (i64, Recorded) {
     let phase = JobPhase::Ended(JobEnd::MaxRuntime);
-    fact(key, END, Fact::JobStateChanged { job: KEY, phase, started: Some(START), ended, message: None })
+    fact(
+        key,
+        END,
+        Fact::JobStateChanged {
+            job: KEY,
+            phase,
+            started: Some(Time(START)),
+            ended: ended.map(Time),
+            message: None,
+        },
+    )
 }
 
 fn line(key: &str, id: &str) -> (i64, Recorded) {
-    let lines = vec![MetricLine { id: id.to_owned(), at: START, index: None, value: Some(1.0) }];
+    let lines = vec![MetricLine { id: id.to_owned(), at: Time(START), index: None, value: Some(1.0) }];
     fact(key, START, Fact::MetricsLogged { job: KEY, stream: "s".to_owned(), lines })
 }
 

@@ -50,12 +50,12 @@ impl Facts {
         let (loaded, jobs) = describe::summaries(store, id).await?.ok_or_else(|| page::gone(id))?;
         let mut follower = Follower::from_start(loaded.tuning.clone());
         let definition = &loaded.tuning.definition;
-        let mut money: Vec<Money> = vec![Money { at: definition.created, spent: 0, reserved: 0 }];
+        let mut money: Vec<Money> = vec![Money { at: definition.created.0, spent: 0, reserved: 0 }];
         let mut decisions: BTreeMap<Option<TrialId>, Vec<(i64, String)>> = BTreeMap::new();
         follower
             .read(store, |state, events| {
                 let now =
-                    Money { at: state.now, spent: state.ledger.spent.0, reserved: state.ledger.reserved.0 };
+                    Money { at: state.now.0, spent: state.ledger.spent.0, reserved: state.ledger.reserved.0 };
                 if money.last().is_none_or(|last| (last.spent, last.reserved) != (now.spent, now.reserved)) {
                     money.push(now);
                 }

@@ -108,7 +108,7 @@ fn summary(facts: &Facts) -> String {
     row("billed", &format!("{} s", page.billed_seconds()));
     row("cost", &text(&page.cost()));
     row("wall time", &duration(page.wall_ms()));
-    row("submitted", &utc(loaded.tuning.definition.created));
+    row("submitted", &utc(loaded.tuning.definition.created.0));
     rows.push_str("</dl>");
     rows.push_str(&money::bar(facts).unwrap_or_default());
     rows

@@ -165,7 +165,7 @@ pub(super) fn decisions(facts: &Facts) -> String {
         let own = format!("{title}: ");
         for (at, line) in lines {
             let line = line.strip_prefix(&own).unwrap_or(line);
-            let _ = write!(html, "<li><b>{}</b> {}</li>", clock(at.saturating_sub(created)), text(line));
+            let _ = write!(html, "<li><b>{}</b> {}</li>", clock(at.saturating_sub(created.0)), text(line));
         }
         html.push_str("</ol></details>");
     }

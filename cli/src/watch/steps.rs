@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use thiserror::Error;
 use tuning::step::Step;
+use tuning::time::Time;
 use use_cases::store::Tuning;
 use wire::describe::{DecisionPage, TuningJob, request_from_description};
 use wire::request::{PriceAnswer, Request, RequestError};
@@ -87,7 +88,7 @@ fn tuning(described: &TuningJob) -> Result<Tuning, RequestError> {
     let request = request_from_description(described);
     // The incarnation only determines the seed, which is not used here.
     let created = described.base.created_ms;
-    let definition = without_cap(described).definition(created, "000000", &PriceAnswer::default())?;
+    let definition = without_cap(described).definition(Time(created), "000000", &PriceAnswer::default())?;
     Ok(Tuning { id: definition.id(), definition, request, pattern: None })
 }
 

@@ -8,6 +8,7 @@ use lambda_host::{STACK, Stage};
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
 use tuning::ruling::{Order, StopWhy};
+use tuning::time::Time;
 use use_cases::ports::table::{Condition, Table, Write};
 use wire::item::Item;
 use wire::names::parse_job_key;
@@ -36,7 +37,7 @@ async fn starts(stage: &Stage, id: &str) -> Vec<(ActionStatus, bool, Vec<String>
         let job = start.action.strip_prefix("start-").unwrap();
         let facts = stage.rows(&format!("F#{id}"), &format!("{job}#")).await;
         let kind = |fact: &Item| stored::fact(fact).unwrap().key.split('#').next().unwrap().to_owned();
-        found.push((start.status, start.not_before > 0, facts.iter().map(kind).collect()));
+        found.push((start.status, start.not_before > Time(0), facts.iter().map(kind).collect()));
     }
     found
 }

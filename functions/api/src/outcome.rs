@@ -45,6 +45,7 @@ fn about(answered: &Answered, entry: Entry) -> Entry {
 #[cfg(test)]
 mod tests {
     use http_api::ApiError;
+    use tuning::time::Time;
 
     use super::*;
 
@@ -52,7 +53,7 @@ mod tests {
     fn regression_a_line_has_the_id_of_the_tuning_or_else_its_name() {
         let nothing = Answered::error(ApiError::timed_out());
         let named = Answered { tuning: Some("hb1".to_owned()), ..nothing };
-        let line = |answered: &Answered| about(answered, Entry::info("x")).line("api", None, 0);
+        let line = |answered: &Answered| about(answered, Entry::info("x")).line("api", None, Time(0));
         let text = line(&named);
         assert!(text.contains(r#""name":"hb1""#) && !text.contains(r#""tuning""#), "{text}");
         let text = line(&Answered { id: Some("hb1-3fa1c2".to_owned()), ..named });

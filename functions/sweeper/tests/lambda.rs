@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use lambda_host::{STACK, Stage};
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
+use use_cases::ports::Time;
 use wire::events::schedule::Tick;
 use wire::names::{parse_job_key, training_job_name};
 
@@ -58,7 +59,7 @@ async fn a_tick_stops_an_orphan_and_performs_missed_starts() {
     let stage = stage(&service).await;
     let id = stage.submit_at(submitted).await;
     stage.decide().await;
-    let invoked = stage.watch(SWEEPER, &Tick { time: submitted }.encode()).await;
+    let invoked = stage.watch(SWEEPER, &Tick { time: Time(submitted) }.encode()).await;
     let metrics = invoked.metrics();
     for (name, value) in
         [("JobsStarted", 4), ("ActionsPerformed", 4), ("OrphansStopped", 1), ("TuningsActive", 1)]
@@ -104,7 +105,7 @@ async fn a_rejected_listing_is_logged_and_blocks_nothing_else() {
     let submitted = now();
     stage.submit_at(submitted).await;
     stage.decide().await;
-    let invoked = stage.watch(SWEEPER, &Tick { time: submitted }.encode()).await;
+    let invoked = stage.watch(SWEEPER, &Tick { time: Time(submitted) }.encode()).await;
     assert_eq!(invoked.metrics()["SweepFailed"], 1);
     assert_eq!(invoked.lines()[0]["errorType"], "TrainingService");
     let answer = invoked.answer.unwrap();

@@ -9,7 +9,7 @@ use aws_sdk_eventbridge::config::Builder;
 use aws_sdk_eventbridge::primitives::DateTime;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use serde_json::Value;
-use use_cases::ports::{Bus, BusError, Millis, SOURCE};
+use use_cases::ports::{Bus, BusError, SOURCE, Time};
 
 /// Maximum attempts to send an event.
 const TRIES: u32 = 2;
@@ -43,8 +43,8 @@ pub struct Event<'a> {
     pub detail: &'a Value,
     /// `Resources`: ARNs of the resources that the event concerns.
     pub resources: Vec<String>,
-    /// `Time`, in ms since the epoch. `None`: the time at which the bus accepts the event.
-    pub time: Option<Millis>,
+    /// `Time`. `None`: the time at which the bus accepts the event.
+    pub time: Option<Time>,
 }
 
 impl Bus for EventBus {
@@ -61,7 +61,7 @@ impl EventBus {
             .detail_type(event.detail_type)
             .detail(event.detail.to_string())
             .set_resources(Some(event.resources).filter(|resources| !resources.is_empty()))
-            .set_time(event.time.map(DateTime::from_millis))
+            .set_time(event.time.map(|time| DateTime::from_millis(time.0)))
             .event_bus_name(&self.name)
             .build();
         let answer = self.client.put_events().entries(entry).send().await;

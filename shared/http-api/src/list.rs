@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
+use tuning::time::Time;
 use wire::events::timestamp::parse_utc;
 use wire::stored::IndexRow;
 
@@ -72,7 +73,7 @@ impl<'a> Members<'a> {
 
     /// Returns the time `name` in ms since the epoch. The value is in seconds since the epoch, or as in
     /// `2026-09-10T00:26:00Z`.
-    fn time(&self, name: &str) -> Result<Option<i64>, ApiError> {
+    fn time(&self, name: &str) -> Result<Option<Time>, ApiError> {
         let text = match self {
             Self::Texts(map) => map.get(name).cloned(),
             Self::Json(value) => match value.get(name) {
@@ -83,9 +84,9 @@ impl<'a> Members<'a> {
             },
         };
         let Some(text) = text else { return Ok(None) };
-        let millis = parse_utc(&text).or_else(|| seconds(&text));
-        match millis {
-            Some(millis) => Ok(Some(millis)),
+        let time = parse_utc(&text).or_else(|| seconds(&text));
+        match time {
+            Some(time) => Ok(Some(time)),
             None => Err(wrong(name, "a time: seconds since 1970, or as in 2026-09-10T00:26:00Z")),
         }
     }
@@ -120,13 +121,13 @@ fn wrong(name: &str, allowed: &str) -> ApiError {
     ApiError::validation(format!("invalid {name}: expected {allowed} (at '{name}')"))
 }
 
-/// Converts a decimal number of seconds to milliseconds.
-fn seconds(text: &str) -> Option<i64> {
+/// Converts a decimal number of seconds since the epoch.
+fn seconds(text: &str) -> Option<Time> {
     let seconds: f64 = text.parse().ok()?;
     // Within the years 1970 to 9999 a float of seconds is exact to the millisecond.
     let within = (0.0..253_402_300_800.0).contains(&seconds);
     #[expect(clippy::cast_possible_truncation, reason = "the range was just checked")]
-    within.then(|| (seconds * 1_000.0).round() as i64)
+    within.then(|| Time((seconds * 1_000.0).round() as i64))
 }
 
 /// Returns the token of the page after `place` of `list`.
@@ -147,8 +148,8 @@ pub(crate) fn unknown(name: &str) -> ApiError {
 }
 
 /// Returns whether a time is within both bounds, exclusive.
-pub(crate) fn within(ms: i64, (after, before): (Option<i64>, Option<i64>)) -> bool {
-    after.is_none_or(|after| ms > after) && before.is_none_or(|before| ms < before)
+pub(crate) fn within(time: Time, (after, before): (Option<Time>, Option<Time>)) -> bool {
+    after.is_none_or(|after| time > after) && before.is_none_or(|before| time < before)
 }
 
 /// Statuses of tuning jobs in AMT.
@@ -178,10 +179,10 @@ pub struct TuningsQuery {
     pub descending: bool,
     /// Name filter: a substring.
     pub name_contains: Option<String>,
-    /// Bounds of the submission time, exclusive, in ms.
-    pub created: (Option<i64>, Option<i64>),
-    /// Bounds of the time of the last change, exclusive, in ms.
-    pub modified: (Option<i64>, Option<i64>),
+    /// Bounds of the submission time, exclusive.
+    pub created: (Option<Time>, Option<Time>),
+    /// Bounds of the time of the last change, exclusive.
+    pub modified: (Option<Time>, Option<Time>),
     /// Status filter.
     pub status: Option<&'static str>,
     /// Last position of the previous page.

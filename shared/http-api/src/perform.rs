@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 use tuning::step::Step;
+use tuning::time::Time;
 use use_cases::describe::{self, Place};
 use use_cases::ports::table::{Query, Table};
 use use_cases::ports::{Clock, Prices};
@@ -125,7 +126,8 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
 }
 
 fn summary_fits(shown: &TuningBase, asked: &TuningsQuery) -> bool {
-    asked.status.is_none_or(|status| shown.status == status) && within(shown.modified_ms, asked.modified)
+    asked.status.is_none_or(|status| shown.status == status)
+        && within(Time(shown.modified_ms), asked.modified)
 }
 
 /// Returns whether a tuning with this head can match. Facts that no step contains yet can make a tuning in progress

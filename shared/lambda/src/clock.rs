@@ -2,22 +2,22 @@
 
 use std::time::{Duration, SystemTime};
 
-use use_cases::ports::{Clock, Millis, Timer};
+use tuning::time::{Millis, Time};
+use use_cases::ports::{Clock, Timer};
 
 /// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    fn now(&self) -> Millis {
+    fn now(&self) -> Time {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        Time::EPOCH + Millis::from(since)
     }
 }
 
 impl Timer for SystemClock {
-    async fn pause(&self, ms: Millis) {
-        let ms = u64::try_from(ms).unwrap_or(0);
-        tokio::time::sleep(Duration::from_millis(ms)).await;
+    async fn pause(&self, span: Millis) {
+        tokio::time::sleep(Duration::from(span)).await;
     }
 }

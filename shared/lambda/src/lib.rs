@@ -16,6 +16,7 @@ use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
+use tuning::time::Time;
 
 use lambda_runtime::{Diagnostic, LambdaEvent, run, service_fn};
 use serde_json::Value;
@@ -97,7 +98,7 @@ impl Program {
             let LambdaEvent { payload, context } = event;
             let request = context.request_id;
             request.clone_into(&mut lock(&REQUEST));
-            let deadline = Deadline::of(i64::try_from(context.deadline).unwrap_or(i64::MAX), now());
+            let deadline = Deadline::of(i64::try_from(context.deadline).map_or(Time::MAX, Time), now());
             let mut call = Call { event: payload, deadline, report: Report::default() };
             let answer = Box::pin(handle(&mut call)).await;
             print(&lock(writer).text(call.report, &request, now()));
@@ -137,8 +138,8 @@ fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Returns the current time, in ms since the epoch.
-pub fn now() -> i64 {
+/// Returns the current time.
+pub fn now() -> Time {
     SystemClock.now()
 }
 

@@ -9,6 +9,7 @@ use tuning::fact::{Fact, JobKey, Recorded as RecordedFact};
 use tuning::ids::{BracketId, RungId, TrialId};
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd, Verdict};
 use tuning::step::Step;
+use tuning::time::{Millis, Time};
 use use_cases::batch::{Part, Progress, Unreadable};
 use use_cases::decide::Decided;
 use use_cases::job_events::{About, RecordError, Recorded};
@@ -23,7 +24,7 @@ const NOW: i64 = 1_789_000_200_000;
 
 /// Returns the lines of a report and its size in bytes.
 fn written(report: Report) -> (Vec<Value>, usize) {
-    let text = LogWriter::new("f", "prod").text(report, "r-1", NOW);
+    let text = LogWriter::new("f", "prod").text(report, "r-1", Time(NOW));
     (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), text.len())
 }
 
@@ -38,8 +39,8 @@ fn metrics(report: Report) -> Value {
 }
 
 fn step(facts: Vec<Fact>, rulings: Vec<Ruling>) -> Step {
-    let fact = |fact| RecordedFact { key: "k".to_owned(), at: NOW - 1_500, fact };
-    Step { n: 7, at: NOW, facts: facts.into_iter().map(fact).collect(), rulings }
+    let fact = |fact| RecordedFact { key: "k".to_owned(), at: Time(NOW - 1_500), fact };
+    Step { n: 7, at: Time(NOW), facts: facts.into_iter().map(fact).collect(), rulings }
 }
 
 fn part<D>(progress: Progress, done: D) -> Part<D> {
@@ -81,7 +82,7 @@ fn rulings_are_counted_by_kind() {
     let mut report = Report::default();
     let answer = outcomes::decided(
         &decided(Progress::Done, vec![step(vec![Fact::TimePassed], rulings)]),
-        NOW,
+        Time(NOW),
         &mut report,
     );
     assert_eq!(answer, json!({"batchItemFailures": []}));
@@ -114,7 +115,7 @@ fn tuning_events_are_logged_with_their_step() {
         ),
     ] {
         let mut report = Report::default();
-        outcomes::decided(&decided(Progress::Done, vec![step(Vec::new(), rulings)]), NOW, &mut report);
+        outcomes::decided(&decided(Progress::Done, vec![step(Vec::new(), rulings)]), Time(NOW), &mut report);
         let (lines, _) = written(report);
         let [line, metrics] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!((&line["level"], &line["message"]), (&json!(level), &json!(message)));
@@ -135,7 +136,7 @@ fn failures_are_logged_with_their_tuning_and_delivered_again_unless_permanent() 
         let reason = "Records: expected a list".to_owned();
         batch.unreadable.push(Unreadable { sequence: None, tuning: None, reason });
         let mut report = Report::default();
-        let answer = outcomes::decided(&batch, NOW, &mut report);
+        let answer = outcomes::decided(&batch, Time(NOW), &mut report);
         let again: Vec<Value> = again.iter().map(|n| json!({"itemIdentifier": n})).collect();
         assert_eq!(answer, json!({"batchItemFailures": again}), "{error_type}");
         let (lines, _) = written(report);
@@ -199,7 +200,7 @@ fn a_sweep_logs_what_it_failed_to_do() {
         ..Swept::default()
     };
     let mut report = Report::default();
-    let answer = outcomes::swept(Some(Ok(swept)), 40, &mut report).unwrap();
+    let answer = outcomes::swept(Some(Ok(swept)), Millis(40), &mut report).unwrap();
     assert_eq!(
         (&answer["failed"], &answer["lastError"]),
         (&json!(2), &json!("the table is unavailable: no answer"))
@@ -224,7 +225,7 @@ fn a_sweep_logs_what_it_failed_to_do() {
         assert_eq!(metrics[name], value, "{name}");
     }
     let mut report = Report::default();
-    let failed = outcomes::swept(None, 40, &mut report);
+    let failed = outcomes::swept(None, Millis(40), &mut report);
     assert_eq!(failed.map_err(|failure| failure.error_type), Err(ErrorType::Timeout));
     assert_eq!(written(report).0[1]["SweepFailed"], 1);
 }
@@ -248,11 +249,11 @@ fn a_usual_invocation_writes_little_and_an_idle_one_nothing() {
     check("job-logs, ignored", 0, &|report| recorded(Recorded::NotOurs, 0, 0, report));
     check("job-logs, lines", 250, &|report| recorded(Recorded::Stored, 1, 12, report));
     check("decider, nothing new", 0, &|report| {
-        outcomes::decided(&decided(Progress::Done, Vec::new()), NOW, report);
+        outcomes::decided(&decided(Progress::Done, Vec::new()), Time(NOW), report);
     });
     check("decider, a step", 260, &|report| {
         let steps = vec![step(vec![Fact::TimePassed], Vec::new())];
-        outcomes::decided(&decided(Progress::Done, steps), NOW, report);
+        outcomes::decided(&decided(Progress::Done, steps), Time(NOW), report);
     });
     check("actuator, done before", 0, &|report| {
         outcomes::acts(&act("bill-0-0-1", Performed::Done(Effect::AlreadySettled)), report);
@@ -263,9 +264,9 @@ fn a_usual_invocation_writes_little_and_an_idle_one_nothing() {
     check("actuator, a start", 460, &|report| {
         outcomes::acts(&act("start-0-0-1", Performed::Done(Effect::Started)), report);
     });
-    check("sweeper, idle", 0, &|report| _ = outcomes::swept(Some(Ok(Swept::default())), 12, report));
+    check("sweeper, idle", 0, &|report| _ = outcomes::swept(Some(Ok(Swept::default())), Millis(12), report));
     check("sweeper, tunings but nothing to do", 260, &|report| {
-        _ = outcomes::swept(Some(Ok(Swept { tunings: 3, ..Swept::default() })), 12, report);
+        _ = outcomes::swept(Some(Ok(Swept { tunings: 3, ..Swept::default() })), Millis(12), report);
     });
 }
 

@@ -20,13 +20,14 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tuning::definition::Definition;
+use tuning::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::describe::{self, Place};
 use use_cases::job_events::JobEvents;
 use use_cases::job_logs::JobLogs;
 use use_cases::lookup::{self, LookupError};
 use use_cases::perform::Actuator;
-use use_cases::ports::{Clock, Millis, Prices, PricesError, Timer};
+use use_cases::ports::{Clock, Prices, PricesError, Timer};
 use use_cases::record;
 use use_cases::store::{Store, StoreError};
 use use_cases::submit::{Guardrails, Submit, SubmitError};
@@ -42,11 +43,11 @@ pub use bus::EventFile;
 /// The stack name of all tunings on this machine.
 pub const STACK: &str = "local";
 /// How long an action stays claimed. Short, because calls within one process are fast.
-const CLAIM_MS: i64 = 5_000;
+const CLAIM: Millis = Millis::from_seconds(5);
 /// How long a call of a dead process may still take effect: not at all, because the training service died with it.
-const ABANDONED_MS: i64 = 0;
+const ABANDONED: Millis = Millis::ZERO;
 /// The first delay of a deferred action.
-const DEFER_MS: i64 = 1_000;
+const DEFER: Millis = Millis::from_seconds(1);
 /// How long a shutdown waits for the statement that a pump left behind.
 const RELEASE: Duration = Duration::from_secs(10);
 /// Calls to the training service of this process need no pacing, and only the lease limits the time of a sweep.
@@ -59,11 +60,11 @@ const SWEEP: Limits = Limits {
         create: UNPACED,
         stop: UNPACED,
     },
-    time_ms: 55_000,
-    lease_ms: 60_000,
-    silence_ms: 60_000,
+    time_ms: Millis::from_seconds(55),
+    lease_ms: Millis::from_seconds(60),
+    silence_ms: Millis::from_seconds(60),
 };
-const UNPACED: Rate = Rate { per_sweep: 10_000, every_ms: 0 };
+const UNPACED: Rate = Rate { per_sweep: 10_000, every_ms: Millis::ZERO };
 
 /// Returns the table file in the data directory.
 pub fn table_path(data_dir: &Path) -> PathBuf {
@@ -85,15 +86,15 @@ pub fn place() -> Place {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    fn now(&self) -> Millis {
+    fn now(&self) -> Time {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        Time::EPOCH + Millis::from(since)
     }
 }
 
 impl Timer for SystemClock {
-    async fn pause(&self, ms: Millis) {
-        tokio::time::sleep(Duration::from_millis(ms.unsigned_abs())).await;
+    async fn pause(&self, span: Millis) {
+        tokio::time::sleep(Duration::from(span)).await;
     }
 }
 
@@ -190,10 +191,10 @@ impl Host {
             bus: EventFile::new(data_dir.join("events.jsonl")),
             clock: SystemClock,
             stack: STACK.to_owned(),
-            log_lag_ms: 0,
-            claim_ms: CLAIM_MS,
-            defer_ms: DEFER_MS,
-            abandoned_ms: ABANDONED_MS,
+            log_lag_ms: Millis::ZERO,
+            claim_ms: CLAIM,
+            defer_ms: DEFER,
+            abandoned_ms: ABANDONED,
             place: place(),
             monthly_cap: None,
         };
@@ -215,7 +216,7 @@ impl Host {
             let Some(id) = active_id(&row) else { continue };
             record::ring(&*store.table, id, SystemClock.now()).await.map_err(StoreError::from)?;
         }
-        let claim = Duration::from_millis(CLAIM_MS.unsigned_abs().saturating_add(500));
+        let claim = Duration::from(CLAIM + Millis(500));
         pumps.spawn(pumps::sweeps(sweeper, table.clone(), sweep_every, claim, errors));
         let submit = Submit {
             store: Arc::clone(&store),

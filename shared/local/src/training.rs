@@ -33,6 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
+use tuning::time::Time;
 
 use serde_json::Value;
 use tokio::sync::{Mutex, mpsc, watch};
@@ -171,7 +172,7 @@ impl TrainingService {
         self.inner.shared.layout.host(job, host)
     }
 
-    async fn resume(&self, job: Found, last_heartbeat: Option<i64>) {
+    async fn resume(&self, job: Found, last_heartbeat: Option<Time>) {
         let (mut record, request) = match job {
             Found::Job(record, request) => (record, request),
             Found::Damaged(job) => {
@@ -208,7 +209,7 @@ impl TrainingService {
 struct Opened {
     layout: Layout,
     claim: File,
-    last_heartbeat: Option<i64>,
+    last_heartbeat: Option<Time>,
     heartbeat: File,
     found: Vec<Found>,
 }

@@ -12,13 +12,14 @@ use aws::account;
 use aws::event_bus::EventBus;
 use dynamodb::DynamoTable;
 use lambda::SystemClock;
-use use_cases::perform::{ABANDONED_MS, Actuator, CLAIM_MS, LOG_LAG_MS};
+use tuning::time::Millis;
+use use_cases::perform::{ABANDONED, Actuator, CLAIM, LOG_LAG};
 use use_cases::store::Store;
 
 pub use settings::Settings;
 
 /// First delay before a deferred action is retried. The sweeper retries, once a minute.
-const DEFER_MS: i64 = 5_000;
+const DEFER: Millis = Millis::from_seconds(5);
 
 /// The actuator on AWS.
 pub type AwsActuator = Actuator<DynamoTable, SageMaker, EventBus, SystemClock>;
@@ -33,10 +34,10 @@ pub async fn actuator(settings: &Settings) -> AwsActuator {
         bus: EventBus::new(&account, settings.event_bus_name.clone()),
         clock: SystemClock,
         stack: settings.table.stack_name.clone(),
-        log_lag_ms: LOG_LAG_MS,
-        claim_ms: CLAIM_MS,
-        defer_ms: DEFER_MS,
-        abandoned_ms: ABANDONED_MS,
+        log_lag_ms: LOG_LAG,
+        claim_ms: CLAIM,
+        defer_ms: DEFER,
+        abandoned_ms: ABANDONED,
         monthly_cap: settings.monthly_cap,
         place: settings.place.clone(),
     }

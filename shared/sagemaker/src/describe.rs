@@ -5,7 +5,7 @@
 use aws_sdk_sagemaker::operation::describe_training_job::DescribeTrainingJobOutput;
 use aws_sdk_sagemaker::types::{SecondaryStatus, TrainingJobStatus};
 use aws_smithy_types::DateTime;
-use use_cases::ports::Millis;
+use tuning::time::Time;
 use use_cases::ports::training::{Description, TrainingJobsError, WarmPool};
 
 /// The SDK's placeholder for a missing required field.
@@ -18,9 +18,9 @@ pub(crate) fn description(
 ) -> Result<Description, TrainingJobsError> {
     let status = required(job.training_job_status().map(TrainingJobStatus::as_str), "TrainingJobStatus")?;
     let secondary = required(job.secondary_status().map(SecondaryStatus::as_str), "SecondaryStatus")?;
-    let created = job.creation_time().and_then(millis).filter(|created| *created > 0);
+    let created = job.creation_time().and_then(time).filter(|created| *created > Time::EPOCH);
     let created = created.ok_or_else(|| lacks("CreationTime"))?;
-    let ended = job.training_end_time().and_then(millis);
+    let ended = job.training_end_time().and_then(time);
     let interrupted = |status: Option<&SecondaryStatus>| status == Some(&SecondaryStatus::Interrupted);
     let transitions = job.secondary_status_transitions().iter();
     let interruptions = transitions.filter(|transition| interrupted(transition.status())).count();
@@ -29,10 +29,10 @@ pub(crate) fn description(
         status: status.to_owned(),
         secondary_status: secondary.to_owned(),
         created,
-        started: job.training_start_time().and_then(millis),
+        started: job.training_start_time().and_then(time),
         ended,
         // Optional in the response.
-        modified: job.last_modified_time().and_then(millis).or(ended).unwrap_or(created),
+        modified: job.last_modified_time().and_then(time).or(ended).unwrap_or(created),
         billable_seconds: job.billable_time_in_seconds().and_then(|seconds| u64::try_from(seconds).ok()),
         failure_reason: job.failure_reason().map(str::to_owned),
         interruptions: u32::try_from(interruptions).unwrap_or(u32::MAX),
@@ -51,11 +51,11 @@ pub(crate) fn arn(job: &DescribeTrainingJobOutput) -> Result<&str, TrainingJobsE
     required(job.training_job_arn(), "TrainingJobArn")
 }
 
-/// Returns a time in ms since the epoch. The service sends seconds with a fraction, which the SDK reads as a float,
-/// so this rounds to the nearest millisecond.
-pub(crate) fn millis(time: &DateTime) -> Option<Millis> {
-    let fraction = (time.subsec_nanos() + 500_000) / 1_000_000;
-    time.secs().checked_mul(1_000)?.checked_add(Millis::from(fraction))
+/// Returns a time of the SDK, rounded to the nearest millisecond: the service sends seconds with a fraction, which the
+/// SDK reads as a float.
+pub(crate) fn time(sent: &DateTime) -> Option<Time> {
+    let fraction = (sent.subsec_nanos() + 500_000) / 1_000_000;
+    sent.secs().checked_mul(1_000)?.checked_add(i64::from(fraction)).map(Time)
 }
 
 /// Returns a required status of the response, or an error if it is missing.
@@ -81,8 +81,8 @@ mod tests {
             // Rounds up to the next second.
             (1_788_999_999.999_9, 1_789_000_000_000),
         ] {
-            assert_eq!(millis(&DateTime::from_secs_f64(sent)), Some(expected), "{sent}");
+            assert_eq!(time(&DateTime::from_secs_f64(sent)), Some(Time(expected)), "{sent}");
         }
-        assert_eq!(millis(&DateTime::from_secs(i64::MAX)), None);
+        assert_eq!(time(&DateTime::from_secs(i64::MAX)), None);
     }
 }

@@ -5,21 +5,17 @@
 
 use aws_sdk_sagemaker::types::{SortBy, SortOrder, TrainingJobStatus};
 use aws_smithy_types::DateTime;
-use use_cases::ports::Millis;
+use tuning::time::Time;
 use use_cases::ports::training::{Listed, Paged, TrainingJobListing, TrainingJobsError};
 
-use crate::describe::millis;
+use crate::describe::time;
 use crate::{SageMaker, errors};
 
 /// Jobs on a page, the service's maximum.
 const PAGE_JOBS: i32 = 100;
 
 impl TrainingJobListing for SageMaker {
-    async fn in_progress(
-        &self,
-        from: Millis,
-        page: Option<&str>,
-    ) -> Result<Paged<Listed>, TrainingJobsError> {
+    async fn in_progress(&self, from: Time, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
         let call = self
             .reads
             .list_training_jobs()
@@ -31,7 +27,7 @@ impl TrainingJobListing for SageMaker {
             .set_next_token(page.map(str::to_owned));
         let answer = call.send().await.map_err(|error| errors::of_list(&error))?;
         let jobs = answer.training_job_summaries().iter().filter_map(|job| {
-            let (name, created) = (job.training_job_name()?, job.creation_time().and_then(millis)?);
+            let (name, created) = (job.training_job_name()?, job.creation_time().and_then(time)?);
             (created >= from).then(|| Listed { name: name.to_owned(), created })
         });
         Ok(Paged {
@@ -43,8 +39,8 @@ impl TrainingJobListing for SageMaker {
 
 /// Returns a whole second before `from`. AWS does not document whether the filter is inclusive and respects
 /// fractions, so the caller drops jobs that are too early.
-fn before(from: Millis) -> DateTime {
-    DateTime::from_secs(from.div_euclid(1_000).saturating_sub(1).max(0))
+fn before(from: Time) -> DateTime {
+    DateTime::from_secs(from.0.div_euclid(1_000).saturating_sub(1).max(0))
 }
 
 #[cfg(test)]
@@ -53,9 +49,9 @@ mod tests {
 
     #[test]
     fn the_filter_is_a_second_earlier_and_not_before_the_epoch() {
-        assert_eq!(before(1_789_000_000_999), DateTime::from_secs(1_788_999_999));
-        assert_eq!(before(1_789_000_000_000), DateTime::from_secs(1_788_999_999));
-        assert_eq!(before(0), DateTime::from_secs(0));
-        assert_eq!(before(Millis::MIN), DateTime::from_secs(0));
+        assert_eq!(before(Time(1_789_000_000_999)), DateTime::from_secs(1_788_999_999));
+        assert_eq!(before(Time(1_789_000_000_000)), DateTime::from_secs(1_788_999_999));
+        assert_eq!(before(Time::EPOCH), DateTime::from_secs(0));
+        assert_eq!(before(Time::MIN), DateTime::from_secs(0));
     }
 }

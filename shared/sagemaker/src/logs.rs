@@ -5,7 +5,7 @@
 //! prefix ends with the dash before the stream's time.
 
 use aws_sdk_cloudwatchlogs::types::FilteredLogEvent;
-use use_cases::ports::Millis;
+use tuning::time::Time;
 use use_cases::ports::training::{JobLogs, LogLine, Paged, TrainingJobsError};
 use wire::events::logs::is_id;
 
@@ -19,7 +19,7 @@ impl JobLogs for SageMaker {
         &self,
         name: &str,
         host: &str,
-        from: Millis,
+        from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         let call = self
@@ -27,7 +27,7 @@ impl JobLogs for SageMaker {
             .filter_log_events()
             .log_group_name(LOG_GROUP)
             .log_stream_name_prefix(format!("{name}/{host}-"))
-            .start_time(from.max(0))
+            .start_time(from.0.max(0))
             .set_next_token(page.map(str::to_owned));
         let answer = call.send().await.map_err(|error| errors::of_job(&error))?;
         let mut items: Vec<LogLine> = answer.events().iter().filter_map(line).collect();
@@ -43,7 +43,7 @@ fn line(event: &FilteredLogEvent) -> Option<LogLine> {
     Some(LogLine {
         stream: event.log_stream_name()?.to_owned(),
         id: id.to_owned(),
-        timestamp: event.timestamp()?,
+        timestamp: Time(event.timestamp()?),
         message: event.message()?.to_owned(),
     })
 }

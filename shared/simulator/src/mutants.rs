@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tuning::planted::{Mutation, is_on};
+use tuning::time::{Millis, Time};
 use use_cases::perform::TRIAL_DECISION;
 use use_cases::ports::table::Write;
-use use_cases::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
+use use_cases::ports::{Bus, BusError, Clock, Prices, PricesError, Timer};
 
 use crate::site::Function;
 use crate::world::ports::Port;
@@ -34,7 +35,7 @@ struct Memory {
     /// A claim that it believes to be stored.
     withheld: Option<Write>,
     /// The time at which its clock stands still.
-    still_at: Option<Millis>,
+    still_at: Option<Time>,
     /// The request of its last create.
     created: Value,
     /// Whether its last create was refused.
@@ -108,13 +109,13 @@ impl Prices for Mutant {
 }
 
 impl Clock for Mutant {
-    fn now(&self) -> Millis {
+    fn now(&self) -> Time {
         self.memory().still_at.unwrap_or_else(|| self.port.now())
     }
 }
 
 impl Timer for Mutant {
-    async fn pause(&self, ms: Millis) {
-        self.port.pause(ms).await;
+    async fn pause(&self, span: Millis) {
+        self.port.pause(span).await;
     }
 }

@@ -16,6 +16,7 @@ use tokio::time::sleep;
 use use_cases::ports::BusError;
 
 use crate::{EventsTo, Report};
+use use_cases::ports::Time;
 
 /// The bus that AWS services use.
 const BUS: &str = "default";
@@ -145,7 +146,7 @@ impl Sender {
             detail_type: text(envelope, "/detail-type"),
             detail: &envelope["detail"],
             resources: resources.filter_map(Value::as_str).map(str::to_owned).collect(),
-            time: envelope["detail"]["LastModifiedTime"].as_i64(),
+            time: envelope["detail"]["LastModifiedTime"].as_i64().map(Time),
         };
         self.bus.put(event).await
     }

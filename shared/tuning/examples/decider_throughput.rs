@@ -20,6 +20,7 @@ use tuning::money::Rate;
 use tuning::ruling::{Order, Ruling};
 use tuning::state::State;
 use tuning::step::advance;
+use tuning::time::Time;
 
 const EPOCHS: u32 = 27;
 
@@ -30,7 +31,7 @@ fn definition(max_jobs: u32) -> Definition {
         rules_version: RULES_VERSION,
         name: "throughput".to_owned(),
         incarnation: "000000".to_owned(),
-        created: 0,
+        created: Time(0),
         seed: 1,
         strategy: Strategy::hyperband(Epochs(1), Epochs(EPOCHS), 3, RungExecution::Stop)
             .expect("the plan is valid"),
@@ -78,7 +79,7 @@ struct Service {
 impl Service {
     fn put(&mut self, fact: Fact) {
         self.now += 1;
-        self.facts.push_back(Recorded { key: self.now.to_string(), at: self.now, fact });
+        self.facts.push_back(Recorded { key: self.now.to_string(), at: Time(self.now), fact });
     }
 
     fn perform(&mut self, ruling: &Ruling) {
@@ -145,8 +146,12 @@ impl Service {
             let height =
                 search::seed::Rng::new(search::seed::child(1, "height", job.trial.0.into())).next_f64();
             let value = Some(height * f64::from(epoch) / f64::from(epoch + 1));
-            let line =
-                MetricLine { id: format!("{epoch:056}"), at: self.now, index: Some(epoch.into()), value };
+            let line = MetricLine {
+                id: format!("{epoch:056}"),
+                at: Time(self.now),
+                index: Some(epoch.into()),
+                value,
+            };
             self.put(Fact::MetricsLogged { job, stream: format!("{job}/algo-1"), lines: vec![line] });
         }
         self.facts.pop_front()

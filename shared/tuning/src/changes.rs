@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::Recorded;
 use crate::money::MicroUsd;
+use crate::time::Time;
 
 /// The changes in force.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -26,8 +27,8 @@ pub struct Changes {
 /// A change of one limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change<T> {
-    /// When the user made the change (ms since the epoch), and the key of its fact, which breaks ties.
-    pub made: (i64, String),
+    /// When the user made the change, and the key of its fact, which breaks ties.
+    pub made: (Time, String),
     /// The new limit.
     pub value: T,
 }

@@ -10,11 +10,12 @@ use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey};
 use crate::ids::TrialId;
-use crate::limits::{RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
+use crate::limits::{RETRY_BACKOFF, RETRY_BACKOFF_MAX};
 use crate::quote::Quote;
 use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
 use crate::state::{Job, State, Status, Trial};
 use crate::summary::JobSummary;
+use crate::time::Millis;
 
 /// The number of curve points kept in a summary.
 const CURVE_POINTS_KEPT: usize = 200;
@@ -63,7 +64,7 @@ pub(crate) fn conclusion(
         return finished(Some(key), TrialEnd::Failed(message.clone()));
     }
     if let Some((why, wait)) = further_attempt(definition, state, trial, job) {
-        return retry(why, state.now.saturating_add(wait));
+        return retry(why, state.now + wait);
     }
     let how = match (job.end, job.stop) {
         // A job that completed before its stop took effect counts as completed.
@@ -148,13 +149,13 @@ fn end_without_attempt(trial: &Trial) -> TrialEnd {
     }
 }
 
-/// Returns why the trial is retried and how long it waits first, in ms; `None` if it is not retried.
+/// Returns why the trial is retried and how long it waits first; `None` if it is not retried.
 fn further_attempt(
     definition: &Definition,
     state: &State,
     trial: &Trial,
     job: &Job,
-) -> Option<(RetryWhy, i64)> {
+) -> Option<(RetryWhy, Millis)> {
     let elsewhere = match job.stop {
         Some(StopWhy::Interruptions { .. }) => Some(RetryWhy::OnDemand),
         _ => retry_after_cancel(job),
@@ -166,34 +167,33 @@ fn further_attempt(
         return None;
     }
     if let Some(why) = elsewhere.filter(|_| !by_itself) {
-        return Some((why, 0));
+        return Some((why, Millis::ZERO));
     }
     match job.end? {
-        JobEnd::MaxWait if spot::falls_back(definition, job) => Some((RetryWhy::OnDemand, 0)),
+        JobEnd::MaxWait if spot::falls_back(definition, job) => Some((RetryWhy::OnDemand, Millis::ZERO)),
         JobEnd::CapacityError | JobEnd::MaxWait
             if spot::can_switch_instances(definition, state, trial, job) =>
         {
-            Some((RetryWhy::NextInstances, 0))
+            Some((RetryWhy::NextInstances, Millis::ZERO))
         }
         // Lack of capacity is no fault of the trial, so the trial is tried again without limit.
         JobEnd::CapacityError => Some((RetryWhy::Capacity, wait_for_capacity(state))),
         JobEnd::MaxWait => Some((RetryWhy::MaxWait, wait_for_capacity(state))),
         JobEnd::ServiceError => {
-            let factor = 2_i64.saturating_pow(trial.retries);
-            let wait = RETRY_BACKOFF_MS.saturating_mul(factor).min(RETRY_BACKOFF_MAX_MS);
+            let wait = RETRY_BACKOFF.doubled(trial.retries).min(RETRY_BACKOFF_MAX);
             (trial.retries < definition.max_interruptions).then_some((RetryWhy::ServiceError, wait))
         }
         JobEnd::MaxRuntime => {
             let cut = job.limits.max_runtime_seconds < definition.job.max_runtime_seconds;
-            (cut && !trial.full_limit).then_some((RetryWhy::RuntimeCutTooShort, 0))
+            (cut && !trial.full_limit).then_some((RetryWhy::RuntimeCutTooShort, Millis::ZERO))
         }
         JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => None,
     }
 }
 
-/// Returns how long starts are still held for lack of capacity, in ms.
-fn wait_for_capacity(state: &State) -> i64 {
-    state.lack.as_ref().map_or(0, |lack| lack.until.saturating_sub(state.now).max(0))
+/// Returns how long starts are still held for lack of capacity.
+fn wait_for_capacity(state: &State) -> Millis {
+    state.lack.as_ref().map_or(Millis::ZERO, |lack| (lack.until - state.now).or_zero())
 }
 
 /// Returns whether a job ended without ever having had instances, for lack of capacity or by a stop, and was billed

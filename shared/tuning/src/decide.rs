@@ -19,10 +19,10 @@ mod start;
 use self::outlook::Outlook;
 use crate::definition::Definition;
 use crate::fact::JobKey;
-use crate::limits::{BILL_USUAL_MS, SETTLE_DEADLINE_MS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
+use crate::limits::{BILL_USUAL, SETTLE_DEADLINE, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 use crate::ruling::{Order, Ruling, StopWhy};
 use crate::state::{Job, State, Status};
-use crate::time::milliseconds;
+use crate::time::{Millis, Time};
 
 pub(crate) use pool::latest_start;
 pub use promote::most_promoted;
@@ -116,55 +116,55 @@ fn bill(state: &State) -> Option<Ruling> {
     })
 }
 
-/// Returns when a job without a bill is settled in full, in ms since the epoch; `None` while no deadline runs.
+/// Returns when a job without a bill is settled in full; `None` while no deadline runs.
 ///
 /// The deadline counts from a time that the sweeper reported, never from other facts: those may arrive hours late while
 /// the bill is on its way.
-fn settle_at(job: &Job) -> Option<i64> {
+fn settle_at(job: &Job) -> Option<Time> {
     if job.is_closed() {
         return None;
     }
     if job.end.is_some() {
-        return job.bill_awaited_since.map(|since| since.saturating_add(SETTLE_DEADLINE_MS));
+        return job.bill_awaited_since.map(|since| since + SETTLE_DEADLINE);
     }
     let end = must_end_at(job)?;
-    job.overdue_since.filter(|since| *since >= end).map(|since| since.saturating_add(SETTLE_DEADLINE_MS))
+    job.overdue_since.filter(|since| *since >= end).map(|since| since + SETTLE_DEADLINE)
 }
 
-/// Returns when the limits of a running job must have ended it, in ms since the epoch.
+/// Returns when the limits of a running job must have ended it.
 ///
 /// Counts from the job's last sign of life: limits do not bind a job that waits for instances, and every look that
 /// finds the job is a sign of life. `None` for a job that does not run.
-pub(crate) fn must_end_at(job: &Job) -> Option<i64> {
+pub(crate) fn must_end_at(job: &Job) -> Option<Time> {
     // A job that the service has not accepted yet still has its start pending, which will have an outcome.
     let runs = job.accepted && job.end.is_none() && !job.is_closed();
-    runs.then(|| job.seen_at.saturating_add(life_ms(job)))
+    runs.then(|| job.seen_at + longest_life(job))
 }
 
-/// Returns when the sweeper must report a quiet running job as still present ([`crate::fact::Fact::JobSeen`]), in ms
-/// since the epoch: long before the job would be presumed deleted, and at most a few times an hour.
-pub fn job_seen_due_at(job: &Job) -> Option<i64> {
-    let quiet = life_ms(job).saturating_add(SETTLE_DEADLINE_MS) / 2;
-    must_end_at(job).map(|_| job.seen_at.saturating_add(quiet))
+/// Returns when the sweeper must report a quiet running job as still present ([`crate::fact::Fact::JobSeen`]):
+/// long before the job would be presumed deleted, and at most a few times an hour.
+pub fn job_seen_due_at(job: &Job) -> Option<Time> {
+    let quiet = (longest_life(job) + SETTLE_DEADLINE).half();
+    must_end_at(job).map(|_| job.seen_at + quiet)
 }
 
-/// Returns the longest time that a job can last once it has instances, in ms.
-fn life_ms(job: &Job) -> i64 {
+/// Returns the longest time that a job can last once it has instances.
+fn longest_life(job: &Job) -> Millis {
     let limit = job.limits.max_wait_seconds.unwrap_or(job.limits.max_runtime_seconds);
-    milliseconds(limit.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS))
+    Millis::from_seconds(limit.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS))
 }
 
 /// Returns the jobs that a [`crate::fact::Fact::TimePassed`] at time `at` may settle or give up.
 ///
 /// The caller must fold all stored facts of these jobs before that fact: one of them may hold the bill.
-pub fn settled_by(definition: &Definition, state: &State, at: i64) -> Vec<JobKey> {
-    let missing = |job: &Job| must_end_at(job).map(|end| end.saturating_add(SETTLE_DEADLINE_MS));
+pub fn settled_by(definition: &Definition, state: &State, at: Time) -> Vec<JobKey> {
+    let missing = |job: &Job| must_end_at(job).map(|end| end + SETTLE_DEADLINE);
     let due = state
         .jobs()
         .filter(|(_, _, job)| settle_at(job).or_else(|| missing(job)).is_some_and(|deadline| deadline <= at));
     // The tuning ends when the wait for a quota or for capacity expires, so the facts must show first that no job has
     // started, or got instances.
-    let expires = |deadline: Option<i64>| deadline.is_some_and(|deadline| deadline <= at);
+    let expires = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= at);
     let quota = expires(state.quota_expires_at());
     let capacity = expires(state.capacity_wait_expires_at(definition));
     let waiting = state.jobs().filter(move |(_, _, job)| capacity || (quota && !job.accepted));
@@ -174,8 +174,8 @@ pub fn settled_by(definition: &Definition, state: &State, at: i64) -> Vec<JobKey
         .collect()
 }
 
-/// Returns the next time at which [`next`] may return a ruling although no other fact arrives, in ms since the epoch.
-pub fn deadline(definition: &Definition, state: &State) -> Option<i64> {
+/// Returns the next time at which [`next`] may return a ruling although no other fact arrives.
+pub fn deadline(definition: &Definition, state: &State) -> Option<Time> {
     if state.is_ended() {
         return None;
     }
@@ -183,10 +183,11 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<i64> {
         let unclocked = job.bill_ordered && !job.is_closed() && job.bill_awaited_since.is_none();
         match settle_at(job) {
             // The hour for a bill begins with the first time that the sweeper reports: ask for one after a minute.
-            None if unclocked => Some(job.bill_ordered_at.saturating_add(BILL_USUAL_MS)),
+            None if unclocked => Some(job.bill_ordered_at + BILL_USUAL),
             // A job that should have ended before the reported time is overdue from the next reported time.
-            None => must_end_at(job)
-                .map(|end| if end > state.clock { end } else { state.clock.saturating_add(BILL_USUAL_MS) }),
+            None => {
+                must_end_at(job).map(|end| if end > state.clock { end } else { state.clock + BILL_USUAL })
+            }
             settle => settle,
         }
     });

@@ -15,6 +15,7 @@ use crate::epochs::Epochs;
 use crate::ids::{BracketId, ChoiceId, RungId, TrialId};
 use crate::limits::{SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 use crate::money::{MicroUsd, Rate};
+use crate::time::Time;
 
 /// The rules version of new tunings. A tuning keeps the version under which it was submitted.
 pub const RULES_VERSION: u32 = 1;
@@ -28,8 +29,8 @@ pub struct Definition {
     pub name: String,
     /// Six base-36 characters that distinguish this tuning from an earlier one with the same name.
     pub incarnation: String,
-    /// When it was submitted, in ms since the epoch.
-    pub created: i64,
+    /// When it was submitted.
+    pub created: Time,
     /// The root of the seed tree.
     pub seed: u64,
     /// How resources are given to trials.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{RungId, TrialId};
 use crate::money::MicroUsd;
 use crate::pool::Retained;
+use crate::time::Time;
 
 /// The key of a training job within its tuning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,13 +40,13 @@ impl fmt::Display for JobKey {
 pub struct Recorded {
     /// The natural key: the same event gives the same key.
     pub key: String,
-    /// When the fact was true, in ms since the epoch.
-    pub at: i64,
+    /// When the fact was true.
+    pub at: Time,
     /// What happened.
     pub fact: Fact,
 }
 
-/// What happened. All times are in ms since the epoch.
+/// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Fact {
     /// The tuning was submitted.
@@ -70,9 +71,9 @@ pub enum Fact {
         /// The state that the job entered.
         phase: JobPhase,
         /// When the instances began to run; `None` = not yet.
-        started: Option<i64>,
+        started: Option<Time>,
         /// When the instances stopped running; `None` = not yet.
-        ended: Option<i64>,
+        ended: Option<Time>,
         /// The failure reason, cut to [`crate::limits::MAX_MESSAGE_CHARS`].
         message: Option<String>,
     },
@@ -92,9 +93,9 @@ pub enum Fact {
         /// How the job ended.
         end: JobEnd,
         /// When the instances began to run; `None` = they never ran.
-        started: Option<i64>,
+        started: Option<Time>,
         /// When the instances stopped running.
-        ended: Option<i64>,
+        ended: Option<Time>,
         /// Billed seconds of one cluster.
         billable_seconds: u64,
         /// The failure reason.
@@ -114,8 +115,8 @@ pub enum Fact {
     SilenceSeen {
         /// The job.
         job: JobKey,
-        /// The beginning of the silence when the look was ordered, in ms since the epoch.
-        since: i64,
+        /// The beginning of the silence when the look was ordered.
+        since: Time,
     },
     /// The month's cap answered a request for money.
     BudgetGranted {
@@ -184,7 +185,7 @@ pub enum Fact {
         /// The job of the action.
         job: JobKey,
         /// The action is not performed before this time.
-        not_before: i64,
+        not_before: Time,
         /// Why the action is deferred.
         reason: String,
         /// Whether a quota of the account is used up: other instances may be available.
@@ -268,8 +269,8 @@ impl Fact {
 pub struct MetricLine {
     /// The event ID: unique in its stream, and sortable among lines of the same time.
     pub id: String,
-    /// The time of the line, in ms since the epoch.
-    pub at: i64,
+    /// The time of the line.
+    pub at: Time,
     /// The epoch index captured from the line, as logged.
     pub index: Option<u64>,
     /// The value; `None` = NaN or an infinity.

@@ -18,6 +18,7 @@ use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
 use crate::state::{Bill, Job, State, Status};
+use crate::time::Time;
 
 pub(crate) use metrics::place_streams;
 
@@ -142,7 +143,7 @@ fn with_pool(state: &mut State, key: JobKey, change: impl FnOnce(&mut Pool) -> b
     state.pools.iter_mut().find(|pool| pool.job == key).is_some_and(change)
 }
 
-fn time_passed(state: &mut State, at: i64) -> bool {
+fn time_passed(state: &mut State, at: Time) -> bool {
     if at <= state.clock {
         return false;
     }
@@ -196,10 +197,10 @@ fn limits_changed(state: &mut State, recorded: &Recorded) -> bool {
 
 fn job_state_changed(
     job: &mut Job,
-    at: i64,
+    at: Time,
     phase: JobPhase,
-    started: Option<i64>,
-    ended: Option<i64>,
+    started: Option<Time>,
+    ended: Option<Time>,
     message: Option<&str>,
 ) {
     job.accepted = true;
@@ -255,7 +256,7 @@ fn phase_order(phase: JobPhase) -> u8 {
 }
 
 /// Folds the bill of a job, the only fact that settles its reservation.
-fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i64) -> bool {
+fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Time) -> bool {
     let Fact::JobDescribed { job: key, end, started, ended, billable_seconds, message, interruptions } = fact
     else {
         return false;
@@ -298,7 +299,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: i6
 }
 
 /// Returns the warm pool of a job that kept its instances.
-fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: i64) -> Option<Pool> {
+fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: Time) -> Option<Pool> {
     let never_ran = job.started.is_none() && job.bill.is_none_or(|bill| bill.seconds == Some(0));
     if job.limits.keep_alive_seconds == 0 || never_ran {
         return None;
@@ -307,7 +308,7 @@ fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: i64) -> O
     Some(Pool::new(key, job, reservation, job.ended.unwrap_or(at)))
 }
 
-fn stop_accepted(state: &mut State, key: JobKey, at: i64) -> bool {
+fn stop_accepted(state: &mut State, key: JobKey, at: Time) -> bool {
     with_job(state, key, |job| {
         // A job that can be stopped exists, even if no fact reported that it was created.
         let changed = !job.stop_accepted || !job.accepted;

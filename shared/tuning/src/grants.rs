@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::money::MicroUsd;
+use crate::time::Time;
 
 /// The money that a tuning holds of the monthly caps.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,13 +33,13 @@ pub struct Grants {
     pub published: BTreeSet<(String, u32)>,
 }
 
-/// The monthly cap had nothing left. Times are in ms since the epoch.
+/// The monthly cap had nothing left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
     /// The first denial since the last grant.
-    pub since: i64,
+    pub since: Time,
     /// When the next request may be made.
-    pub retry_at: i64,
+    pub retry_at: Time,
 }
 
 impl Grants {

@@ -11,34 +11,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
 use crate::fact::JobKey;
-use crate::limits::{IDLE_MS, QUOTA_PATIENCE_MS, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
+use crate::limits::{IDLE, QUOTA_PATIENCE, RETRY_BACKOFF, RETRY_BACKOFF_MAX};
 use crate::state::{Job, State};
-use crate::time::milliseconds;
+use crate::time::{Millis, Time};
 
-/// No job runs, and starts are deferred. Times are in ms since the epoch.
+/// No job runs, and starts are deferred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// When a start was first deferred.
-    pub since: i64,
+    pub since: Time,
     /// When a start was first deferred for a quota; `None` = no quota is exceeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quota_since: Option<i64>,
+    pub quota_since: Option<Time>,
     /// The latest answer of the training service about the quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_answer: Option<String>,
 }
 
-/// Jobs get no instances. Times are in ms since the epoch.
+/// Jobs get no instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lack {
     /// Since when no job has had instances, if none has them now.
-    pub since: i64,
+    pub since: Time,
     /// How many probes in a row got no instances; 1 for the jobs with which the lack began.
     pub probes: u32,
     /// When a job last ended without instances. A job that was ordered later is a probe.
-    pub failed_at: i64,
+    pub failed_at: Time,
     /// No job starts before.
-    pub until: i64,
+    pub until: Time,
     /// Whether the notice of this lack was ordered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub published: bool,
@@ -78,7 +78,7 @@ impl Job {
     }
 
     /// Records that the job had instances at `at`.
-    pub(crate) fn note_instances(&mut self, at: i64) {
+    pub(crate) fn note_instances(&mut self, at: Time) {
         self.instances_at = self.instances_at.max(Some(at));
     }
 }
@@ -90,7 +90,7 @@ impl State {
     }
 
     /// Updates the lack of capacity after a fact of time `at` changed job `key`, which had these instances before.
-    pub(crate) fn note_instances(&mut self, key: JobKey, before: Instances, at: i64) {
+    pub(crate) fn note_instances(&mut self, key: JobKey, before: Instances, at: Time) {
         let Some(job) = self.job(key) else { return };
         let (after, instances_at) = (Instances::of(job), job.instances_at);
         let Some(lack) = &mut self.lack else { return };
@@ -108,7 +108,7 @@ impl State {
     /// Holds starts, since a job that was ordered at `ordered` has just ended for lack of capacity.
     ///
     /// Only a probe doubles the wait: the jobs with which a lack begins end at about the same time.
-    pub(crate) fn hold_for_capacity(&mut self, ordered: i64) {
+    pub(crate) fn hold_for_capacity(&mut self, ordered: Time) {
         let at = self.now;
         let (since, probes, published) = match &self.lack {
             Some(lack) => {
@@ -117,9 +117,8 @@ impl State {
             }
             None => (at, 1, false),
         };
-        let factor = 2_i64.saturating_pow(probes.saturating_sub(1));
-        let wait = RETRY_BACKOFF_MS.saturating_mul(factor).min(RETRY_BACKOFF_MAX_MS);
-        self.lack = Some(Lack { since, probes, failed_at: at, until: at.saturating_add(wait), published });
+        let wait = RETRY_BACKOFF.doubled(probes.saturating_sub(1)).min(RETRY_BACKOFF_MAX);
+        self.lack = Some(Lack { since, probes, failed_at: at, until: at + wait, published });
     }
 
     /// Returns whether lack of capacity holds starts now: until the next probe is due, and while a job still waits for
@@ -134,10 +133,10 @@ impl State {
         self.lack.as_ref().filter(|_| !self.has_instances())
     }
 
-    /// Returns when the wait for capacity expires, in ms since the epoch; `None` while a job has instances.
-    pub(crate) fn capacity_wait_expires_at(&self, definition: &Definition) -> Option<i64> {
+    /// Returns when the wait for capacity expires; `None` while a job has instances.
+    pub(crate) fn capacity_wait_expires_at(&self, definition: &Definition) -> Option<Time> {
         let lack = self.lack_without_instances()?;
-        Some(lack.since.saturating_add(milliseconds(definition.capacity_wait_seconds)))
+        Some(lack.since + Millis::from_seconds(definition.capacity_wait_seconds))
     }
 
     /// Returns whether the wait for capacity has expired, by the time that the sweeper reports: a stored fact that a
@@ -146,9 +145,9 @@ impl State {
         self.capacity_wait_expires_at(definition).is_some_and(|at| at <= self.clock)
     }
 
-    /// Returns when the wait for capacity counts as long, in ms since the epoch.
-    pub(crate) fn long_lack_at(&self) -> Option<i64> {
-        self.lack_without_instances().map(|lack| lack.since.saturating_add(IDLE_MS))
+    /// Returns when the wait for capacity counts as long.
+    pub(crate) fn long_lack_at(&self) -> Option<Time> {
+        self.lack_without_instances().map(|lack| lack.since + IDLE)
     }
 
     /// Returns whether the tuning has waited long for capacity.
@@ -157,7 +156,7 @@ impl State {
     }
 
     /// Returns since when the tuning waits for capacity, once that is long and while no notice of it was ordered.
-    pub(crate) fn unpublished_lack(&self) -> Option<i64> {
+    pub(crate) fn unpublished_lack(&self) -> Option<Time> {
         let lack = self.lack.as_ref().filter(|lack| !lack.published && self.lacks_capacity_long());
         lack.map(|lack| lack.since)
     }
@@ -167,7 +166,7 @@ impl State {
     }
 
     /// Records that a start was deferred at `at`; `quota_answer` = for a quota, with this answer of the service.
-    pub(crate) fn note_deferred_start(&mut self, at: i64, quota_answer: Option<String>) {
+    pub(crate) fn note_deferred_start(&mut self, at: Time, quota_answer: Option<String>) {
         if self.runs() {
             return;
         }
@@ -185,9 +184,9 @@ impl State {
         }
     }
 
-    /// Returns when the deferral of starts counts as long, in ms since the epoch.
-    pub(crate) fn long_hold_at(&self) -> Option<i64> {
-        self.held.as_ref().map(|held| held.since.saturating_add(IDLE_MS))
+    /// Returns when the deferral of starts counts as long.
+    pub(crate) fn long_hold_at(&self) -> Option<Time> {
+        self.held.as_ref().map(|held| held.since + IDLE)
     }
 
     /// Returns whether starts have been deferred for long.
@@ -195,10 +194,10 @@ impl State {
         self.long_hold_at().is_some_and(|at| at <= self.now)
     }
 
-    /// Returns when the wait for a quota expires, in ms since the epoch.
-    pub(crate) fn quota_expires_at(&self) -> Option<i64> {
+    /// Returns when the wait for a quota expires.
+    pub(crate) fn quota_expires_at(&self) -> Option<Time> {
         let since = self.held.as_ref().and_then(|held| held.quota_since);
-        since.map(|since| since.saturating_add(QUOTA_PATIENCE_MS))
+        since.map(|since| since + QUOTA_PATIENCE)
     }
 
     /// Returns whether the wait for a quota has expired.

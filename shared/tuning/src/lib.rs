@@ -44,4 +44,4 @@ mod size;
 pub mod state;
 pub mod step;
 pub mod summary;
-mod time;
+pub mod time;

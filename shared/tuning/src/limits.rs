@@ -1,5 +1,7 @@
 //! Every bound of the decider, each with its reason.
 
+use crate::time::Millis;
+
 /// Maximum of rulings in one step: the step, the head, and the rows of ordered actions and concluded jobs must fit one
 /// transaction of 100 writes. The next step makes the rulings that are left.
 pub const MAX_RULINGS_PER_STEP: usize = 80;
@@ -41,23 +43,23 @@ pub const TIMINGS_KEPT: usize = 100;
 pub const MIN_RUNTIME_SECONDS: u64 = 120;
 
 /// A job whose bill is missing for this long is settled at its whole reservation.
-pub const SETTLE_DEADLINE_MS: i64 = 3_600_000;
+pub const SETTLE_DEADLINE: Millis = Millis::from_seconds(3_600);
 
 /// A bill usually comes within this time after its order.
-pub const BILL_USUAL_MS: i64 = 60_000;
+pub const BILL_USUAL: Millis = Millis::from_seconds(60);
 
 /// How long a tuning waits while no job gets instances, in seconds, unless the user sets it: an outage of a day is rare,
 /// and a tuning that waits costs nothing.
 pub const CAPACITY_WAIT_SECONDS: u64 = 86_400;
 
 /// The first wait before a retry after a lack of capacity or a failure of the service; doubles with each retry.
-pub const RETRY_BACKOFF_MS: i64 = 30_000;
+pub const RETRY_BACKOFF: Millis = Millis::from_seconds(30);
 
 /// The longest such wait: unbounded doubling would make a tuning with many retries wait for months.
-pub const RETRY_BACKOFF_MAX_MS: i64 = 3_600_000;
+pub const RETRY_BACKOFF_MAX: Millis = Millis::from_seconds(3_600);
 
 /// How long instances without capacity are not requested again, if there are other choices.
-pub const CAPACITY_MEMORY_MS: i64 = 600_000;
+pub const CAPACITY_MEMORY: Millis = Millis::from_seconds(600);
 
 /// The tuning fails after this many trials, or refused starts in a row, without any objective value.
 pub const MAX_TRIALS_WITHOUT_VALUE: u32 = 5;
@@ -75,25 +77,25 @@ pub const STEP_BYTES_MAX: usize = 300_000;
 pub const CAP_LEVELS: [u32; 3] = [50, 80, 100];
 
 /// The least silence after which a job is stopped, once epochs were timed, unless the user sets another.
-pub const MIN_SILENCE_MS: i64 = 600_000;
+pub const MIN_SILENCE: Millis = Millis::from_seconds(600);
 
-/// Like [`MIN_SILENCE_MS`], but before any epoch was timed; half of the running-time limit if that is longer.
-pub const MIN_SILENCE_UNTIMED_MS: i64 = 1_800_000;
+/// Like [`MIN_SILENCE`], but before any epoch was timed; half of the running-time limit if that is longer.
+pub const MIN_SILENCE_UNTIMED: Millis = Millis::from_seconds(1_800);
 
 /// A job is stopped after a silence of this many times the usual time of an epoch.
-pub const SILENCE_EPOCHS: u64 = 10;
+pub const SILENCE_EPOCHS: u32 = 10;
 
 /// The month's cap is asked again this long after a denial, since other tunings return money.
-pub const GRANT_RETRY_MS: i64 = 300_000;
+pub const GRANT_RETRY: Millis = Millis::from_seconds(300);
 
 /// A tuning without running jobs ends after this time without a grant.
-pub const GRANT_PATIENCE_MS: i64 = 3_600_000;
+pub const GRANT_PATIENCE: Millis = Millis::from_seconds(3_600);
 
 /// A tuning that can start nothing for this long returns its unused money and keeps only one job ordered.
-pub const IDLE_MS: i64 = 600_000;
+pub const IDLE: Millis = Millis::from_seconds(600);
 
 /// A tuning without running jobs fails after this wait for a quota: longer than most jobs that use the quota up.
-pub const QUOTA_PATIENCE_MS: i64 = 86_400_000;
+pub const QUOTA_PATIENCE: Millis = Millis::from_seconds(86_400);
 
 /// Lines kept over all running trials where the epoch is the rank of a line (about 25 MB of state). There,
 /// `MaxResource` times the number of parallel jobs must not exceed it.

@@ -14,9 +14,9 @@ use crate::ids::ChoiceId;
 use crate::limits::POOL_ALLOWANCE_SECONDS;
 use crate::money::MicroUsd;
 use crate::state::Job;
-use crate::time::milliseconds;
+use crate::time::{Millis, Time};
 
-/// The instances kept after one job. Times are in ms since the epoch.
+/// The instances kept after one job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
     /// The job.
@@ -27,15 +27,15 @@ pub struct Pool {
     /// The most that keeping the instances can cost; reserved until the cost is known.
     pub reservation: MicroUsd,
     /// When the job ended.
-    pub since: i64,
+    pub since: Time,
     /// When the time of the pool is over, including an allowance.
-    pub until: i64,
+    pub until: Time,
     /// Reads ordered so far.
     pub read: u32,
     /// Whether a read has no outcome yet.
     pub reading: bool,
     /// The latest start of a job known when the last read was ordered: that job may have taken the instances.
-    pub read_at: i64,
+    pub read_at: Time,
     /// Whether the pool was ordered to be released.
     pub released: bool,
     /// How long the pool lasted; `None` while it is not known to have ended.
@@ -64,19 +64,19 @@ impl Definition {
 }
 
 impl Pool {
-    /// Returns the pool of a job that ended at `since` (ms since the epoch). Keeping its instances costs at most
+    /// Returns the pool of a job that ended at `since`. Keeping its instances costs at most
     /// `reservation`.
-    pub fn new(key: JobKey, job: &Job, reservation: MicroUsd, since: i64) -> Self {
+    pub fn new(key: JobKey, job: &Job, reservation: MicroUsd, since: Time) -> Self {
         let seconds = job.limits.keep_alive_seconds.saturating_add(POOL_ALLOWANCE_SECONDS);
         Self {
             job: key,
             instances: job.instances,
             reservation,
             since,
-            until: since.saturating_add(milliseconds(seconds)),
+            until: since + Millis::from_seconds(seconds),
             read: 0,
             reading: false,
-            read_at: i64::MIN,
+            read_at: Time::MIN,
             released: false,
             over: None,
         }

@@ -15,10 +15,11 @@ use crate::epochs::Epochs;
 use crate::fact::JobKey;
 use crate::ids::{BracketId, ChoiceId, RungId, TrialId};
 use crate::money::MicroUsd;
+use crate::time::Time;
 
 pub use reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
 
-/// A decision: a finding, which changes only the state, or an order. All times are in ms since the epoch.
+/// A decision: a finding, which changes only the state, or an order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ruling {
     /// A running trial arrived at a rung and was compared with all trials that arrived there before.
@@ -108,7 +109,7 @@ pub enum Ruling {
         /// Why the trial is retried.
         why: RetryWhy,
         /// The earliest start of the next attempt.
-        not_before: i64,
+        not_before: Time,
     },
     /// A trial is finished, and its job with it.
     TrialFinished {
@@ -129,7 +130,7 @@ pub enum Ruling {
     Order(Order),
 }
 
-/// An order of an action outside: a row of the outbox. All times are in ms since the epoch.
+/// An order of an action outside: a row of the outbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// A training job is ordered.
@@ -176,7 +177,7 @@ pub enum Order {
         /// The job.
         job: JobKey,
         /// The beginning of the silence.
-        since: i64,
+        since: Time,
     },
     /// Money is requested from the month's cap.
     RequestGrant {
@@ -227,7 +228,7 @@ pub enum Order {
     /// Publish that no job has got instances for long.
     CapacityLacking {
         /// Since when no job has had instances, in ms since the epoch.
-        since: i64,
+        since: Time,
     },
     /// The tuning has ended.
     TuningEnded {
@@ -306,7 +307,7 @@ impl Order {
             Self::CapReached { percent } => format!("notice-cap-{percent}"),
             Self::MonthCapReached { month, percent } => format!("notice-month-{month}-{percent}"),
             Self::OverrunSeen => "notice-overrun".to_owned(),
-            Self::CapacityLacking { since } => format!("notice-capacity-{}", since / 1_000),
+            Self::CapacityLacking { since } => format!("notice-capacity-{}", since.as_seconds()),
             Self::TuningEnded { .. } => "notice-ended".to_owned(),
         }
     }

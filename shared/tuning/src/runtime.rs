@@ -12,14 +12,15 @@ use crate::epochs::Epochs;
 use crate::ids::{BracketId, RungId};
 use crate::limits::{MIN_RUNTIME_SECONDS, TIMED_JOBS_NEEDED, TIMINGS_KEPT};
 use crate::state::{Job, State, Trial};
+use crate::time::Millis;
 
 /// Timings of concluded jobs, the latest last.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Timings {
-    /// Milliseconds per epoch, one entry per job.
-    pub epoch_ms: Vec<u64>,
-    /// Milliseconds from the start of billing to the line of the first epoch, one entry per job.
-    pub startup_ms: Vec<u64>,
+    /// The time of an epoch, one entry per job.
+    pub epoch_ms: Vec<Millis>,
+    /// The time from the start of billing to the line of the first epoch, one entry per job.
+    pub startup_ms: Vec<Millis>,
 }
 
 impl Timings {
@@ -28,29 +29,28 @@ impl Timings {
         let mut streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
         let Some(stream) = streams.next_back() else { return };
         let Some(((first_at, first), (last_at, last))) = stream.span else { return };
-        let epochs = i64::from((last - first).0);
-        let Some(per_epoch) = last_at.saturating_sub(first_at).checked_div(epochs) else { return };
+        let Some(per_epoch) = (last_at - first_at).divided((last - first).0) else { return };
         push(&mut self.epoch_ms, per_epoch);
         // After an interruption the first line of the last run does not show the start-up time.
         if let (Some(started), None) = (job.started, streams.next()) {
-            push(&mut self.startup_ms, first_at.saturating_sub(started));
+            push(&mut self.startup_ms, first_at - started);
         }
     }
 }
 
-fn push(list: &mut Vec<u64>, milliseconds: i64) {
+fn push(list: &mut Vec<Millis>, time: Millis) {
     if list.len() >= TIMINGS_KEPT {
         list.remove(0);
     }
-    list.push(u64::try_from(milliseconds).unwrap_or(0));
+    list.push(time.or_zero());
 }
 
 /// Returns the 95th percentile by nearest rank; 0 for an empty list.
-fn p95(list: &[u64]) -> u64 {
+fn p95(list: &[Millis]) -> Millis {
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
     let rank = sorted.len().saturating_mul(95).div_ceil(100).saturating_sub(1);
-    sorted.get(rank).copied().unwrap_or(0)
+    sorted.get(rank).copied().unwrap_or_default()
 }
 
 /// Returns how many epochs the job of a trial of `bracket` trains for `rung`.
@@ -64,9 +64,8 @@ pub fn runtime_seconds(definition: &Definition, state: &State, epochs: Epochs) -
     if definition.compared().is_none() || state.timings.epoch_ms.len() < TIMED_JOBS_NEEDED {
         return user;
     }
-    let training = p95(&state.timings.epoch_ms).saturating_mul(u64::from(epochs.0)).saturating_mul(3);
-    let startup = p95(&state.timings.startup_ms).saturating_mul(3);
-    training.saturating_add(startup).div_ceil(1_000).max(MIN_RUNTIME_SECONDS).min(user)
+    let usual = p95(&state.timings.epoch_ms) * epochs.0 + p95(&state.timings.startup_ms);
+    (usual * 3).seconds_rounded_up().max(MIN_RUNTIME_SECONDS).min(user)
 }
 
 /// Returns the least running time worth sending when money runs out, in seconds: what a usual job needs for `epochs`
@@ -81,16 +80,13 @@ pub fn least_seconds(definition: &Definition, state: &State, epochs: Epochs) -> 
         timed if timed < TIMED_JOBS_NEEDED => 2,
         _ => 1,
     };
-    let usual = p95(&timings.epoch_ms)
-        .saturating_mul(u64::from(epochs.0))
-        .saturating_add(p95(&timings.startup_ms))
-        .saturating_mul(factor);
+    let usual = p95(&timings.epoch_ms) * epochs.0 + p95(&timings.startup_ms);
     let user = definition.job.max_runtime_seconds;
-    Some(usual.div_ceil(1_000).max(MIN_RUNTIME_SECONDS).min(user))
+    Some((usual * factor).seconds_rounded_up().max(MIN_RUNTIME_SECONDS).min(user))
 }
 
-/// Returns the usual milliseconds of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
-pub(crate) fn usual_ms(state: &State) -> Option<(u64, u64)> {
+/// Returns the usual times of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
+pub(crate) fn usual(state: &State) -> Option<(Millis, Millis)> {
     let Timings { epoch_ms, startup_ms } = &state.timings;
     (epoch_ms.len() >= TIMED_JOBS_NEEDED).then(|| (p95(epoch_ms), p95(startup_ms)))
 }
@@ -101,20 +97,20 @@ mod tests {
 
     #[test]
     fn the_percentile_uses_the_nearest_rank() {
-        assert_eq!(p95(&[]), 0);
-        assert_eq!(p95(&[7]), 7);
-        let hundred: Vec<u64> = (1..=100).rev().collect();
-        assert_eq!(p95(&hundred), 95);
+        assert_eq!(p95(&[]), Millis(0));
+        assert_eq!(p95(&[Millis(7)]), Millis(7));
+        let hundred: Vec<Millis> = (1..=100).rev().map(Millis).collect();
+        assert_eq!(p95(&hundred), Millis(95));
     }
 
     #[test]
     fn only_the_latest_hundred_timings_are_kept() {
         let mut list = Vec::new();
         for milliseconds in 0..=100 {
-            push(&mut list, milliseconds);
+            push(&mut list, Millis(milliseconds));
         }
-        assert_eq!((list.len(), list[0], list[99]), (100, 1, 100));
-        push(&mut list, -5);
-        assert_eq!(list[99], 0, "a negative time counts as 0");
+        assert_eq!((list.len(), list[0], list[99]), (100, Millis(1), Millis(100)));
+        push(&mut list, Millis(-5));
+        assert_eq!(list[99], Millis(0), "a negative time counts as 0");
     }
 }

@@ -94,6 +94,7 @@ mod tests {
     use crate::fact::{JobKey, MetricLine};
     use crate::ids::{BracketId, ChoiceId, RungId, TrialId};
     use crate::ruling::{Launch, RetryWhy, StopWhy, Verdict};
+    use crate::time::Time;
 
     const JOB: JobKey = JobKey { trial: TrialId(u32::MAX), rung: RungId(u32::MAX), attempt: u32::MAX };
 
@@ -115,7 +116,7 @@ mod tests {
         let message = Some(worst(1_000));
         let line = MetricLine {
             id: worst(56),
-            at: i64::MIN,
+            at: Time::MIN,
             index: Some(u64::MAX),
             value: Some(-1.234_567_890_123e-300),
         };
@@ -123,7 +124,7 @@ mod tests {
             Fact::StartRefused { job: JOB, message: worst(1_000) },
             Fact::ActionDeferred {
                 job: JOB,
-                not_before: i64::MIN,
+                not_before: Time::MIN,
                 reason: worst(1_000),
                 quota_exceeded: true,
             },
@@ -131,15 +132,15 @@ mod tests {
             Fact::JobStateChanged {
                 job: JOB,
                 phase: crate::fact::JobPhase::Downloading,
-                started: Some(i64::MIN),
-                ended: Some(i64::MIN),
+                started: Some(Time::MIN),
+                ended: Some(Time::MIN),
                 message: message.clone(),
             },
             Fact::JobDescribed {
                 job: JOB,
                 end: crate::fact::JobEnd::AlgorithmError,
-                started: Some(i64::MIN),
-                ended: Some(i64::MIN),
+                started: Some(Time::MIN),
+                ended: Some(Time::MIN),
                 billable_seconds: u64::MAX,
                 message,
                 interruptions: u32::MAX,
@@ -147,7 +148,7 @@ mod tests {
             Fact::TuningSubmitted,
         ];
         for fact in facts {
-            let recorded = Recorded { key: worst(300), at: i64::MIN, fact };
+            let recorded = Recorded { key: worst(300), at: Time::MIN, fact };
             let stored = serde_json::to_string(&recorded).unwrap().len();
             assert!(stored <= fact_bytes(&recorded), "{stored} bytes: {:?}", recorded.fact.job());
         }
@@ -205,7 +206,7 @@ mod tests {
             Ruling::TuningEnding { why: EndReason::Failed(message.clone()) },
             Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }),
             Ruling::Order(Order::Stop { job: JOB, why: StopWhy::Rung { rung: RungId(u32::MAX) } }),
-            Ruling::AttemptAwaited { job: JOB, why: RetryWhy::RuntimeCutTooShort, not_before: i64::MIN },
+            Ruling::AttemptAwaited { job: JOB, why: RetryWhy::RuntimeCutTooShort, not_before: Time::MIN },
         ];
         for ruling in rulings {
             let stored = serde_json::to_string(&ruling).unwrap().len();
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_fact_or_ruling_without_text_counts_as_its_frame() {
-        let recorded = Recorded { key: String::new(), at: 0, fact: Fact::TimePassed };
+        let recorded = Recorded { key: String::new(), at: Time(0), fact: Fact::TimePassed };
         assert_eq!(fact_bytes(&recorded), FRAME_BYTES);
         assert_eq!(ruling_bytes(&Ruling::Order(Order::OverrunSeen)), FRAME_BYTES);
     }

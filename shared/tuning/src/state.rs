@@ -1,8 +1,7 @@
 //! The state of a tuning: the sum of its steps so far. It holds live trials only; concluded jobs leave it.
 //!
 //! [`crate::fold`] (facts) and [`State::apply`] (rulings) change the state, and nothing else does. Its serialized form
-//! is the snapshot: a field may be added with a default, but never renamed once released. All times are in ms since
-//! the epoch.
+//! is the snapshot: a field may be added with a default, but never renamed once released.
 
 mod apply;
 mod cohort;
@@ -27,6 +26,7 @@ use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
 use crate::runtime::Timings;
 use crate::summary::JobSummary;
+use crate::time::Time;
 
 pub use cohort::Cohort;
 pub use rung::{Arrival, Rung};
@@ -35,10 +35,10 @@ pub use rung::{Arrival, Rung};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// The greatest time on a folded fact: the only clock of the decider.
-    pub now: i64,
+    pub now: Time,
     /// The greatest time that the sweeper reported. Unlike `now`, it is never ahead of facts that were stored before.
     #[serde(default)]
-    pub clock: i64,
+    pub clock: Time,
     /// Whether the submission was folded: nothing is decided before.
     pub submitted: bool,
     /// Whether the tuning is active, ending or ended.
@@ -79,7 +79,7 @@ pub struct State {
     /// Refused starts in a row.
     pub refusals: u32,
     /// No job starts before this time: the service throttles, or a quota is used up.
-    pub hold_starts_until: Option<i64>,
+    pub hold_starts_until: Option<Time>,
     /// Set while starts are deferred and nothing runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
@@ -88,7 +88,7 @@ pub struct State {
     pub lack: Option<Lack>,
     /// Until when each instance choice counts as lacking capacity, by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub no_capacity_until: Vec<i64>,
+    pub no_capacity_until: Vec<Time>,
     /// Whether the notice of a bill above its reservation was ordered.
     #[serde(default)]
     pub overrun_published: bool,
@@ -124,7 +124,7 @@ pub enum Status {
         /// The reason.
         why: EndReason,
         /// When it ended.
-        at: i64,
+        at: Time,
     },
 }
 
@@ -157,7 +157,7 @@ pub struct Trial {
     #[serde(default)]
     pub streams_read: u32,
     /// The latest line so far: time, ID and value.
-    pub last_line: Option<(i64, String, Option<f64>)>,
+    pub last_line: Option<(Time, String, Option<f64>)>,
     /// The attempt that logged it.
     #[serde(default)]
     pub last_line_attempt: u32,
@@ -180,7 +180,7 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// The earliest start of its next attempt; `None` while it has a job.
-    pub retry_at: Option<i64>,
+    pub retry_at: Option<Time>,
     /// The job that is not concluded.
     pub job: Option<Job>,
 }
@@ -197,9 +197,9 @@ pub struct Stream {
     pub offset: Epochs,
     /// Time and ID of the line that proved the offset.
     #[serde(default)]
-    pub proof: Option<(i64, String)>,
+    pub proof: Option<(Time, String)>,
     /// Time, ID and value of its lines, in order; kept only where the epoch is the rank of the line.
-    pub lines: Vec<(i64, String, Option<f64>)>,
+    pub lines: Vec<(Time, String, Option<f64>)>,
     /// Whether its offset is still unknown: its program resumed from a checkpoint and counts from there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unplaced: bool,
@@ -207,7 +207,7 @@ pub struct Stream {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unplaced_lines: BTreeMap<Epochs, Option<f64>>,
     /// Time and epoch of its first line and of its last line.
-    pub span: Option<((i64, Epochs), (i64, Epochs))>,
+    pub span: Option<((Time, Epochs), (Time, Epochs))>,
     /// Whether all its lines at the epoch of the promotion repeat the value of the trial there, bit for bit; `None` =
     /// no line is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,7 +223,7 @@ pub struct Job {
     /// Attempt, from 1.
     pub attempt: u32,
     /// When it was ordered.
-    pub ordered: i64,
+    pub ordered: Time,
     /// The limits sent.
     pub limits: JobLimits,
     /// Whether it runs on demand although the request asks for spot.
@@ -248,26 +248,26 @@ pub struct Job {
     /// Its latest state.
     pub phase: JobPhase,
     /// When it entered that state.
-    pub phase_at: i64,
+    pub phase_at: Time,
     /// The latest sign of life of any kind.
-    pub seen_at: i64,
+    pub seen_at: Time,
     /// The first time reported by the sweeper after its own limits should have ended it, counted from that sign.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overdue_since: Option<i64>,
+    pub overdue_since: Option<Time>,
     /// When its instances began to run.
-    pub started: Option<i64>,
+    pub started: Option<Time>,
     /// When its instances stopped running.
-    pub ended: Option<i64>,
+    pub ended: Option<Time>,
     /// The latest time at which facts show that it had instances; `None` = they show none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instances_at: Option<i64>,
+    pub instances_at: Option<Time>,
     /// When it last lost its instances to an interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interrupted_at: Option<i64>,
+    pub interrupted_at: Option<Time>,
     /// How it ended: the first end seen.
     pub end: Option<JobEnd>,
     /// When that end was.
-    pub end_at: i64,
+    pub end_at: Time,
     /// Why it was ordered to stop.
     pub stop: Option<StopWhy>,
     /// Whether the service has accepted the stop.
@@ -276,10 +276,10 @@ pub struct Job {
     pub bill_ordered: bool,
     /// When the bill was ordered to be read.
     #[serde(default)]
-    pub bill_ordered_at: i64,
+    pub bill_ordered_at: Time,
     /// The first time reported by the sweeper after that order.
     #[serde(default)]
-    pub bill_awaited_since: Option<i64>,
+    pub bill_awaited_since: Option<Time>,
     /// Its bill.
     pub bill: Option<Bill>,
     /// Whether it was cancelled before it started.
@@ -290,13 +290,13 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quota_exceeded: bool,
     /// The latest time to which one of its actions was deferred, and why; in the past once that is over.
-    pub deferred: Option<(i64, String)>,
+    pub deferred: Option<(Time, String)>,
     /// The beginning of the silence for which a look was last ordered.
     #[serde(default)]
-    pub look_ordered: Option<i64>,
+    pub look_ordered: Option<Time>,
     /// The beginning of the silence that a look confirmed.
     #[serde(default)]
-    pub silence_seen: Option<i64>,
+    pub silence_seen: Option<Time>,
     /// The failure reason.
     pub message: Option<String>,
     /// Interruptions so far.

@@ -13,14 +13,15 @@ use crate::ruling::{EndReason, Ruling};
 use crate::size::{fact_bytes, ruling_bytes};
 use crate::state::{State, Status};
 use crate::summary::JobSummary;
+use crate::time::Time;
 
 /// One step of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Its number, from 1, without gaps.
     pub n: u64,
-    /// The time of the state after it, in ms since the epoch.
-    pub at: i64,
+    /// The time of the state after it.
+    pub at: Time,
     /// The facts that changed the state, in the order they were folded.
     pub facts: Vec<Recorded>,
     /// The rulings, in order.

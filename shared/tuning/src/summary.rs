@@ -9,8 +9,9 @@ use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::ids::{BracketId, ChoiceId};
 use crate::money::MicroUsd;
 use crate::ruling::StopWhy;
+use crate::time::Time;
 
-/// The summary of a training job. Times are in ms since the epoch.
+/// The summary of a training job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobSummary {
     /// The job.
@@ -24,11 +25,11 @@ pub struct JobSummary {
     /// How it ended; `None` while it runs, or when it never started.
     pub end: Option<JobEnd>,
     /// When it was ordered.
-    pub ordered: i64,
+    pub ordered: Time,
     /// When its instances began to run.
-    pub started: Option<i64>,
+    pub started: Option<Time>,
     /// When its instances stopped running.
-    pub ended: Option<i64>,
+    pub ended: Option<Time>,
     /// Why the decider stopped it.
     pub stop: Option<StopWhy>,
     /// The reason of a failure or refusal.

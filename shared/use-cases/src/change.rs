@@ -5,13 +5,13 @@
 use thiserror::Error;
 use tuning::fact::{Fact, Recorded};
 use tuning::limits::MAX_RANKED_LINES;
+use tuning::time::Time;
 use wire::change::LimitsChange;
 use wire::names::digest;
 use wire::request::{RequestError, excess_lines};
 
 use crate::active::name_in;
 use crate::lookup::{LookupError, find};
-use crate::ports::Millis;
 use crate::ports::table::Table;
 use crate::record;
 use crate::store::{Store, StoreError, Tuning};
@@ -39,7 +39,7 @@ pub async fn change<T: Table>(
     store: &Store<T>,
     name: &str,
     body: &[u8],
-    now: Millis,
+    now: Time,
 ) -> Result<(), ChangeError> {
     change_found(store, &find(store, name).await?.id, body, now).await
 }
@@ -49,7 +49,7 @@ pub async fn change_found<T: Table>(
     store: &Store<T>,
     id: &str,
     body: &[u8],
-    now: Millis,
+    now: Time,
 ) -> Result<(), ChangeError> {
     let LimitsChange { cap, max_parallel, paused } = LimitsChange::parse(body)?;
     let head = store.head(id).await?;

@@ -179,8 +179,7 @@ fn billed(described: &Description) -> Option<u64> {
 
 /// Returns `TrainingTimeInSeconds`: the time from start to end in whole seconds, rounded up.
 fn training_seconds(described: &Description) -> Option<u64> {
-    let length = described.ended?.saturating_sub(described.started?);
-    Some(u64::try_from(length).unwrap_or(0).div_ceil(1_000))
+    Some((described.ended? - described.started?).seconds_rounded_up())
 }
 
 fn note(job: &JobSummary, described: Option<&Description>, billable: Option<u64>) -> Option<Note> {

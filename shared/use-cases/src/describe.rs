@@ -11,6 +11,7 @@ use tuning::fact::JobEnd;
 use tuning::ids::{BracketId, RungId};
 use tuning::ruling::EndReason;
 use tuning::state::{State, Status};
+use tuning::time::Time;
 use wire::describe::{
     BestSeen, Bracket, Compared, CompletionDetails, ConsumedResources, JobCounters, Model, ObjectiveCounters,
     RequestEcho, Rung, SummaryController, Totals, TuningBase, TuningController, TuningJob, TuningSummary,
@@ -118,16 +119,16 @@ fn base(loaded: &Loaded, place: &Place, status: String) -> TuningBase {
         name: tuning.request.name().to_owned(),
         arn: place.tuning_arn(&tuning.definition.name),
         status,
-        created_ms: tuning.definition.created,
-        modified_ms: head.at,
-        ended_ms: end(state).1,
+        created_ms: tuning.definition.created.0,
+        modified_ms: head.at.0,
+        ended_ms: end(state).1.map(|time| time.0),
         counters: Some(counters(state)),
         objectives: Some(objectives(state)),
     }
 }
 
 /// Returns why a tuning ends, and when it ended.
-fn end(state: &State) -> (Option<&EndReason>, Option<i64>) {
+fn end(state: &State) -> (Option<&EndReason>, Option<Time>) {
     match &state.status {
         Status::Active => (None, None),
         Status::Ending(why) => (Some(why), None),
@@ -206,22 +207,22 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
     }
     let quota = state.held.as_ref().and_then(|held| Some((held.quota_since?, held.last_answer.clone())));
     if let Some(lack) = &state.lack {
-        let next_attempt_ms = Some(lack.until);
+        let next_attempt_ms = Some(lack.until.0);
         Some(WaitingFor {
             reason: "Capacity".to_owned(),
-            since_ms: lack.since,
+            since_ms: lack.since.0,
             next_attempt_ms,
             message: None,
         })
-    } else if let Some((since_ms, message)) = quota {
-        let message = message.as_deref().map(failure_reason);
+    } else if let Some((since, message)) = quota {
+        let (since_ms, message) = (since.0, message.as_deref().map(failure_reason));
         Some(WaitingFor { reason: "Quota".to_owned(), since_ms, next_attempt_ms: None, message })
     } else {
         let denied = state.grants.denied?;
-        let next_attempt_ms = Some(denied.retry_at);
+        let next_attempt_ms = Some(denied.retry_at.0);
         Some(WaitingFor {
             reason: "MonthlyCap".to_owned(),
-            since_ms: denied.since,
+            since_ms: denied.since.0,
             next_attempt_ms,
             message: None,
         })

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 use tuning::fact::{Fact, Recorded};
+use tuning::time::Time;
 use wire::stored::{INDEX, IndexRow};
 
 use crate::ports::table::{Page, Query, Table};
@@ -42,12 +43,12 @@ pub async fn list<T: Table>(
 }
 
 /// Stores a request to stop the tuning named `name`.
-pub async fn stop<T: Table>(store: &Store<T>, name: &str, now: i64) -> Result<(), LookupError> {
+pub async fn stop<T: Table>(store: &Store<T>, name: &str, now: Time) -> Result<(), LookupError> {
     stop_found(store, &find(store, name).await?.id, now).await
 }
 
 /// Stores a request to stop tuning `id`.
-pub async fn stop_found<T: Table>(store: &Store<T>, id: &str, now: i64) -> Result<(), LookupError> {
+pub async fn stop_found<T: Table>(store: &Store<T>, id: &str, now: Time) -> Result<(), LookupError> {
     let head = store.head(id).await?;
     let status = head.map_or_else(|| "InProgress".to_owned(), |head| head.status);
     if status != "InProgress" && status != "Stopping" {

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
 use tuning::ruling::{Order, StopWhy};
+use tuning::time::{Millis, Time};
 use wire::events::job_state::cut_message;
 use wire::names::{digest, training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus, REVISION};
@@ -34,21 +35,21 @@ use self::log::LOG_PAGES_MAX;
 use crate::describe::Place;
 use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock, Millis};
+use crate::ports::{Bus, Clock};
 use crate::record;
 use crate::store::{Store, StoreError};
 
-/// Duration of a claim in the cloud, in ms: longer than the time limits of the function and the SDK together.
-pub const CLAIM_MS: i64 = 180_000;
-/// Maximum delay in the cloud, in ms, until a written log line can be read back.
-pub const LOG_LAG_MS: i64 = 30_000;
-/// An operation starts only if the claim is valid for at least this long, in ms.
-const CLAIM_MARGIN_MS: i64 = 1_000;
-/// Minimum time, in ms, between the expiry of a claim and the cancellation of a start that may have been sent under it.
+/// Duration of a claim in the cloud: longer than the time limits of the function and the SDK together.
+pub const CLAIM: Millis = Millis::from_seconds(180);
+/// Maximum delay in the cloud until a written log line can be read back.
+pub const LOG_LAG: Millis = Millis::from_seconds(30);
+/// An operation starts only if the claim is valid for at least this long.
+const CLAIM_MARGIN: Millis = Millis::from_seconds(1);
+/// Minimum time between the expiry of a claim and the cancellation of a start that may have been sent under it.
 /// By then the job is visible if it exists, and the holder of the claim has terminated.
-pub const ABANDONED_MS: i64 = 60_000;
-/// Longest wait before a deferred action is retried, in ms.
-const DEFER_MAX_MS: i64 = 300_000;
+pub const ABANDONED: Millis = Millis::from_seconds(60);
+/// Longest wait before a deferred action is retried.
+const DEFER_MAX: Millis = Millis::from_seconds(300);
 
 /// The actuator and its dependencies.
 #[derive(Debug)]
@@ -63,14 +64,14 @@ pub struct Actuator<T, J, B, C> {
     pub clock: C,
     /// Name of this stack.
     pub stack: String,
-    /// Maximum delay, in ms, of a job's last log lines after its end. See [`LOG_LAG_MS`].
-    pub log_lag_ms: i64,
-    /// Duration of a claim, in ms. See [`CLAIM_MS`].
-    pub claim_ms: i64,
-    /// First wait before a deferred action is retried, in ms. It doubles with each try.
-    pub defer_ms: i64,
-    /// How long after the end of a claim a request sent under it may still take effect, in ms. See [`ABANDONED_MS`].
-    pub abandoned_ms: i64,
+    /// Maximum delay of a job's last log lines after its end. See [`LOG_LAG`].
+    pub log_lag_ms: Millis,
+    /// Duration of a claim. See [`CLAIM`].
+    pub claim_ms: Millis,
+    /// First wait before a deferred action is retried. It doubles with each try.
+    pub defer_ms: Millis,
+    /// How long after the end of a claim a request sent under it may still take effect. See [`ABANDONED`].
+    pub abandoned_ms: Millis,
     /// The stack's cap for a calendar month (UTC). `None` means no cap.
     pub monthly_cap: Option<MicroUsd>,
     /// Account and region, for the ARNs in events.
@@ -94,10 +95,10 @@ enum Outcome {
     Unsure(String),
     /// This try did nothing, but an earlier try, whose claim ended at the first time, may still take effect. Retry
     /// after a wait, and not before the second time.
-    EarlierTryOpen(String, Millis, Millis),
+    EarlierTryOpen(String, Time, Time),
     /// The name of the job to start is taken, but the job is not visible. Retry after a wait. The time is the end of
     /// the previous try's claim, if there was one.
-    NameTaken(String, Option<Millis>),
+    NameTaken(String, Option<Time>),
 }
 
 /// The result of a call of [`Actuator::perform`].
@@ -221,7 +222,7 @@ where
         &self,
         id: &str,
         row: &ActionRow,
-        earlier: Millis,
+        earlier: Time,
         pages: usize,
     ) -> Result<Outcome, StoreError> {
         match &row.order {
@@ -242,15 +243,10 @@ where
         }
     }
 
-    async fn claim(
-        &self,
-        id: &str,
-        mut row: ActionRow,
-        now: Millis,
-    ) -> Result<Option<ActionRow>, StoreError> {
+    async fn claim(&self, id: &str, mut row: ActionRow, now: Time) -> Result<Option<ActionRow>, StoreError> {
         let before = row.revision;
         row.status = ActionStatus::Performing;
-        row.claimed_until = now.saturating_add(self.claim_ms);
+        row.claimed_until = now + self.claim_ms;
         row.revision += 1;
         row.tries += 1;
         Ok(self.put_row(id, &row, before).await?.then_some(row))
@@ -273,7 +269,7 @@ where
         &self,
         id: &str,
         mut row: ActionRow,
-        earlier: Millis,
+        earlier: Time,
         outcome: Outcome,
     ) -> Result<Performed, StoreError> {
         let before = row.revision;
@@ -298,12 +294,12 @@ where
                 row.status = ActionStatus::Pending;
                 // This try sent nothing, so the action can be cancelled as early as after the previous try.
                 row.claimed_until = earlier;
-                self.defer(id, &mut row, reason, limited, 0).await?;
+                self.defer(id, &mut row, reason, limited, Time::EPOCH).await?;
                 Performed::Deferred(reason.clone())
             }
             Outcome::Unsure(reason) => {
                 row.status = ActionStatus::Pending;
-                self.defer(id, &mut row, &reason, false, 0).await?;
+                self.defer(id, &mut row, &reason, false, Time::EPOCH).await?;
                 Performed::Deferred(reason)
             }
             Outcome::NameTaken(reason, earlier) => {
@@ -311,7 +307,7 @@ where
                 row.name_taken = true;
                 // The end of the previous claim is kept, so that further checks do not extend the wait for the job.
                 row.claimed_until = earlier.unwrap_or(row.claimed_until);
-                self.defer(id, &mut row, &reason, false, 0).await?;
+                self.defer(id, &mut row, &reason, false, Time::EPOCH).await?;
                 Performed::Deferred(reason)
             }
             Outcome::EarlierTryOpen(reason, earlier, not_before) => {
@@ -337,7 +333,7 @@ where
     }
 
     /// Releases a claim, so that the next actuator need not wait until it expires. If this fails, the claim expires.
-    async fn release_claim(&self, id: &str, mut row: ActionRow, earlier: Millis) {
+    async fn release_claim(&self, id: &str, mut row: ActionRow, earlier: Time) {
         let before = row.revision;
         (row.status, row.claimed_until) = (ActionStatus::Pending, earlier);
         row.revision += 1;
@@ -363,9 +359,9 @@ where
         row: &mut ActionRow,
         reason: &str,
         limited: bool,
-        earliest: Millis,
+        earliest: Time,
     ) -> Result<(), StoreError> {
-        row.not_before = self.clock.now().saturating_add(self.wait_ms(row.tries)).max(earliest);
+        row.not_before = (self.clock.now() + self.wait(row.tries)).max(earliest);
         let Some(job) = row.order.job() else { return Ok(()) };
         let key = format!("deferred#{}#{}", row.action, row.tries);
         let reason = cut_message(reason);
@@ -396,9 +392,9 @@ where
         }
     }
 
-    fn wait_ms(&self, tries: i64) -> i64 {
+    fn wait(&self, tries: i64) -> Millis {
         let doublings = u32::try_from(tries.saturating_sub(1).clamp(0, 16)).unwrap_or(0);
-        self.defer_ms.saturating_mul(2_i64.saturating_pow(doublings)).min(DEFER_MAX_MS)
+        self.defer_ms.doubled(doublings).min(DEFER_MAX)
     }
 
     fn fact(&self, key: String, fact: Fact) -> Recorded {
@@ -407,7 +403,7 @@ where
 
     /// Returns whether the claim leaves enough time to start an operation.
     fn claim_is_good(&self, row: &ActionRow) -> bool {
-        self.clock.now().saturating_add(CLAIM_MARGIN_MS.min(self.claim_ms / 2)) < row.claimed_until
+        self.clock.now() + CLAIM_MARGIN.min(self.claim_ms.half()) < row.claimed_until
     }
 }
 

@@ -10,19 +10,18 @@ use std::future::Future;
 
 use thiserror::Error;
 
-/// Milliseconds since the Unix epoch.
-pub type Millis = i64;
+pub use tuning::time::{Millis, Time};
 
 /// The current time. The only source of time for ingest, actuator and sweeper. The decider has none.
 pub trait Clock: Send + Sync {
-    /// Returns the current time, in milliseconds since the Unix epoch.
-    fn now(&self) -> Millis;
+    /// Returns the current time.
+    fn now(&self) -> Time;
 }
 
 /// A clock that can also wait. Its time is virtual in the simulator, and real elsewhere.
 pub trait Timer: Clock {
-    /// Waits for at least `ms` milliseconds of this clock's time.
-    fn pause(&self, ms: Millis) -> impl Future<Output = ()> + Send;
+    /// Waits for at least `span` of this clock's time.
+    fn pause(&self, span: Millis) -> impl Future<Output = ()> + Send;
 }
 
 /// The publisher of notices: the `source` of every event.

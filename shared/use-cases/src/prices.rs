@@ -6,15 +6,16 @@
 
 use std::sync::Arc;
 
+use tuning::time::Millis;
 use wire::stored::PriceRow;
 
 use crate::ports::table::{Condition, Table, Write};
-use crate::ports::{Clock, Millis, Prices, PricesError};
+use crate::ports::{Clock, Prices, PricesError};
 
-/// How long a stored price is used without a new look-up, in ms.
-pub const FRESH_MS: Millis = 24 * 3_600_000;
-/// How long a stored price is used while the price list gives no answer, in ms.
-pub const STALE_MS: Millis = 7 * FRESH_MS;
+/// How long a stored price is used without a new look-up.
+pub const FRESH: Millis = Millis::from_seconds(24 * 3_600);
+/// How long a stored price is used while the price list gives no answer.
+pub const STALE: Millis = Millis::from_seconds(7 * 24 * 3_600);
 
 /// Key of the price of a volume. Instance types begin with `ml.`.
 const VOLUME: &str = "volume";
@@ -44,8 +45,8 @@ impl<T: Table, P: Prices, C: Clock> KeptPrices<T, P, C> {
     ) -> Result<Option<u64>, PricesError> {
         let now = self.clock.now();
         let kept = self.kept(of).await;
-        let within = |age: Millis| kept.as_ref().filter(|row| now.saturating_sub(row.at) < age);
-        if let Some(row) = within(FRESH_MS) {
+        let within = |age: Millis| kept.as_ref().filter(|row| now - row.at < age);
+        if let Some(row) = within(FRESH) {
             return Ok(Some(row.micro_usd));
         }
         match ask.await {
@@ -56,7 +57,7 @@ impl<T: Table, P: Prices, C: Clock> KeptPrices<T, P, C> {
                 Ok(Some(micro_usd))
             }
             Ok(None) => Ok(None),
-            Err(error) => match within(STALE_MS) {
+            Err(error) => match within(STALE) {
                 Some(row) => Ok(Some(row.micro_usd)),
                 None => Err(error),
             },

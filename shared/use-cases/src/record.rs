@@ -1,6 +1,7 @@
 //! Stores facts, each of them once. Ingest consists of this alone: it makes no decisions.
 
 use tuning::fact::Recorded;
+use tuning::time::{Millis, Time};
 use wire::stored;
 
 use crate::ports::table::{Condition, Table, TableError, Write};
@@ -23,10 +24,10 @@ pub async fn put<T: Table>(table: &T, id: &str, fact: &Recorded) -> Result<Put, 
     }
 }
 
-/// Maximum tolerated clock skew, in ms: how far a fact's time may be ahead of our clock. An event whose time is cut to
+/// Maximum tolerated clock skew: how far a fact's time may be ahead of our clock. An event whose time is cut to
 /// our clock loses its order among the events of its sender. If our clock is seconds behind, an older event would
 /// follow it.
-const AHEAD_MS: i64 = 30_000;
+const AHEAD: Millis = Millis::from_seconds(30);
 
 /// Stores facts of an outside delivery. Returns how many were new. A repeated delivery may mean that the stream record
 /// of the first one was lost, so it rings: the decider then reads the facts from the table.
@@ -34,12 +35,12 @@ pub async fn deliver<T: Table>(
     table: &T,
     id: &str,
     facts: &[Recorded],
-    now: i64,
+    now: Time,
 ) -> Result<usize, TableError> {
     let mut new = 0;
     for fact in facts {
         // A clock far ahead of ours must not advance the decider's time, which deadlines depend on.
-        let fact = Recorded { at: fact.at.min(now.saturating_add(AHEAD_MS)), ..fact.clone() };
+        let fact = Recorded { at: fact.at.min(now + AHEAD), ..fact.clone() };
         new += usize::from(put(table, id, &fact).await? == Put::New);
     }
     if new < facts.len() {
@@ -49,6 +50,6 @@ pub async fn deliver<T: Table>(
 }
 
 /// Rings: makes the decider read all facts of tuning `id` and of its live jobs.
-pub async fn ring<T: Table>(table: &T, id: &str, now: i64) -> Result<(), TableError> {
+pub async fn ring<T: Table>(table: &T, id: &str, now: Time) -> Result<(), TableError> {
     table.write(Write::Put(stored::ring_row(id, now), Condition::Always)).await
 }

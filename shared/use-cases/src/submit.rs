@@ -8,6 +8,7 @@ use thiserror::Error;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
+use tuning::time::Time;
 use wire::item::MAX_ITEM_BYTES;
 use wire::names::incarnation;
 use wire::request::{PriceAnswer, Request, RequestError};
@@ -109,7 +110,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         request: &Request,
         definition: &Definition,
         cap: MicroUsd,
-        now: i64,
+        now: Time,
     ) -> Result<(), SubmitError> {
         let Some(least) = definition.least_cap() else {
             return Err(request.price_unknown(definition, "the monthly cap of this stack").into());

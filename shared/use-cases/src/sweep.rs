@@ -35,17 +35,17 @@ use run::Run;
 
 /// Shares of a sweep's time, in percent from its beginning. No operation of a kind starts after its share, so that
 /// later kinds get time too. This is the share of the listing of jobs that have reached the minimum age of orphans.
-const LIST_NEW_SHARE: i64 = 15;
+const LIST_NEW_SHARE: u32 = 15;
 /// The visit of the active tunings.
-const HEAL_SHARE: i64 = 35;
+const HEAL_SHARE: u32 = 35;
 /// Bills and logs.
-const BILLS_SHARE: i64 = 55;
+const BILLS_SHARE: u32 = 55;
 /// The listing of all running jobs.
-const LIST_SHARE: i64 = 65;
+const LIST_SHARE: u32 = 65;
 /// Starts.
-const STARTS_SHARE: i64 = 80;
+const STARTS_SHARE: u32 = 80;
 /// The whole sweep.
-const WHOLE: i64 = 100;
+const WHOLE: u32 = 100;
 
 /// The sweeper and its dependencies.
 #[derive(Debug)]
@@ -181,11 +181,11 @@ where
         }
         let was_abandoned = lease.was_abandoned();
         let busy = lease.is_held_by_another_than(&self.owner, now);
-        if busy || !lease.take(&self.store, &self.owner, now.saturating_add(self.limits.lease_ms)).await? {
+        if busy || !lease.take(&self.store, &self.owner, now + self.limits.lease_ms).await? {
             swept.busy = true;
             return Ok(swept);
         }
-        let until = now.saturating_add(self.limits.time_ms);
+        let until = now + self.limits.time_ms;
         self.actuator.jobs.begin(self.limits.calls, now, until);
         let mut run = Run::new(now, first, lease, swept);
         if !idle {
@@ -213,8 +213,8 @@ where
     }
 
     /// Returns whether the sweep may start an operation of the first `share` percent of its time.
-    fn has_time(&self, run: &Run, share: i64) -> bool {
-        let until = run.begun.saturating_add(self.limits.time_ms.saturating_mul(share) / WHOLE);
+    fn has_time(&self, run: &Run, share: u32) -> bool {
+        let until = run.begun + self.limits.time_ms.percent(share);
         !run.swept.lost && self.actuator.clock.now() < until
     }
 

@@ -9,6 +9,7 @@ use tuning::epochs::Epochs;
 use tuning::ids::RungId;
 use tuning::money::MicroUsd;
 use tuning::ruling::{RetryWhy, StopWhy, TrialEnd, Verdict};
+use tuning::time::Time;
 use wire::events::timestamp::format_utc;
 
 /// A bill was above its reservation.
@@ -132,9 +133,8 @@ fn priced(definition: &Definition, amount: MicroUsd) -> String {
     definition.job.rate.map(|_| format!(" (${amount})")).unwrap_or_default()
 }
 
-/// A job is over with this message, and its trial waits for a further attempt until `not_before`, in ms since the
-/// epoch.
-pub fn awaited(why: RetryWhy, not_before: i64, message: Option<&str>) -> String {
+/// A job is over with this message, and its trial waits for a further attempt until `not_before`.
+pub fn awaited(why: RetryWhy, not_before: Time, message: Option<&str>) -> String {
     let why = match why {
         RetryWhy::Capacity => "no capacity was available",
         RetryWhy::NextInstances => "no capacity was available, so the next attempt uses other instances",

@@ -4,6 +4,7 @@
 //! Numbers are whole; a metric, which may be NaN, is stored as text.
 
 use std::collections::BTreeMap;
+use tuning::time::Time;
 
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +97,11 @@ impl Item {
         }
     }
 
+    /// Returns the time in attribute `name`, or `None` if it is missing or has another type.
+    pub fn time(&self, name: &str) -> Option<Time> {
+        self.number(name).map(Time)
+    }
+
     /// Returns the bytes in attribute `name`, or `None` if it is missing or has another type.
     pub fn bytes(&self, name: &str) -> Option<&[u8]> {
         match self.attributes.get(name)? {
@@ -121,6 +127,13 @@ impl From<&str> for Attr {
         Self::S(text.to_owned())
     }
 }
+impl From<Time> for Attr {
+    /// Returns the milliseconds since the epoch.
+    fn from(time: Time) -> Self {
+        time.0.into()
+    }
+}
+
 impl From<i64> for Attr {
     fn from(number: i64) -> Self {
         Self::N(number)

@@ -30,6 +30,7 @@ use tuning::definition::Definition;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::step::Step;
 use tuning::summary::JobSummary;
+use tuning::time::Time;
 
 pub use action::{ActionRow, ActionStatus, REVISION};
 pub use budget::{BUDGET, MonthRow, month_of};
@@ -189,7 +190,7 @@ fn data<T: DeserializeOwned>(item: &Item, attribute: &str) -> Result<T, StoredEr
 /// Returns the row of a fact of tuning `id`. Put it only if it does not exist.
 pub fn fact_row(id: &str, recorded: &Recorded) -> Item {
     let sk = format!("{}{}", fact_prefix(recorded.fact.job()), recorded.key);
-    let expires_at = (recorded.at / 1_000).saturating_add(FACT_DAYS * 86_400);
+    let expires_at = (recorded.at - Time::EPOCH).as_seconds().saturating_add(FACT_DAYS * 86_400);
     row(Key::new(fact_partition(id), sk), "fact")
         .with("key", recorded.key.as_str())
         .with("at", recorded.at)
@@ -201,7 +202,7 @@ pub fn fact_row(id: &str, recorded: &Recorded) -> Item {
 pub fn fact(item: &Item) -> Result<Recorded, StoredError> {
     let item = checked(item, "fact")?;
     let key = item.text("key").ok_or_else(|| StoredError::missing(&item.key, "key"))?;
-    let at = item.number("at").ok_or_else(|| StoredError::missing(&item.key, "at"))?;
+    let at = item.time("at").ok_or_else(|| StoredError::missing(&item.key, "at"))?;
     Ok(Recorded { key: key.to_owned(), at, fact: data::<Fact>(item, DATA)? })
 }
 
@@ -237,9 +238,9 @@ pub fn meta(item: &Item) -> Result<(Definition, String), StoredError> {
     Ok((data(item, "definition")?, request.to_owned()))
 }
 
-/// Returns the row of a ring. A new `nonce` makes each ring a change of the row, and so a stream record.
-pub fn ring_row(id: &str, nonce: i64) -> Item {
-    row(ring_key(id), "ring").with("nonce", nonce)
+/// Returns the row of a ring. A new time makes each ring a change of the row, and so a stream record.
+pub fn ring_row(id: &str, now: Time) -> Item {
+    row(ring_key(id), "ring").with("nonce", now)
 }
 
 /// Returns the row that marks a tuning as active.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use tuning::time::{Millis, Time};
 
 use lambda::outcomes;
 use lambda::telemetry::Report;
@@ -60,20 +61,20 @@ impl LogWriter for LogMeter {
                 let _ = outcomes::recorded(Some(result.clone()), about, &mut report);
             }
             InvocationResult::Decided(decided) => {
-                outcomes::decided(decided, now, &mut report);
+                outcomes::decided(decided, Time(now), &mut report);
             }
             InvocationResult::Acts(acts) => {
                 outcomes::acts(acts, &mut report);
             }
             InvocationResult::Swept(swept, ms) => {
-                let _ = outcomes::swept(Some(swept.clone()), ms, &mut report);
+                let _ = outcomes::swept(Some(swept.clone()), Millis(ms), &mut report);
             }
         }
         let writer = self
             .writers
             .entry(function)
             .or_insert_with(|| lambda::telemetry::LogWriter::new(super::job::program(function), STACK));
-        let text = writer.text(report, REQUEST, now);
+        let text = writer.text(report, REQUEST, Time(now));
         self.collect_names(&text);
         u64::try_from(text.len()).unwrap()
     }

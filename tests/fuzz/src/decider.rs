@@ -11,6 +11,7 @@ use tuning::definition::{
 };
 use tuning::epochs::Epochs;
 use tuning::money::{MicroUsd, Rate};
+use tuning::time::Time;
 
 use crate::bytes::Bytes;
 use run::Run;
@@ -63,7 +64,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
         rules_version: RULES_VERSION,
         name: "hb1".to_owned(),
         incarnation: "3fa1c2".to_owned(),
-        created: CREATED,
+        created: Time(CREATED),
         seed: 7,
         strategy: strategy.unwrap_or(Strategy::Random),
         objective: if shape & 0x10 == 0 { Objective::Maximize } else { Objective::Minimize },

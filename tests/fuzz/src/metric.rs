@@ -55,7 +55,7 @@ fn check_line(pattern: &MetricPattern, event: &LogEvent) {
             assert!(value.is_none_or(f64::is_finite), "{captured}");
             let number = captured.parse::<f64>().ok().filter(|number| number.is_finite());
             assert_eq!(number.map(f64::to_bits), value.map(f64::to_bits), "{captured}");
-            let line = line.map(|line| (line.at, line.index, line.value.map(f64::to_bits)));
+            let line = line.map(|line| (line.at.0, line.index, line.value.map(f64::to_bits)));
             assert_eq!(line, Some((event.timestamp, index, value.map(f64::to_bits))));
         }
         Explanation::NotANumber { captured } => assert!(line.is_none() && captured.parse::<f64>().is_err()),

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use tuning::definition::{Definition, JobLimits};
 use tuning::ruling::Launch;
+use tuning::time::Time;
 use wire::constraint::MAX_VIOLATIONS;
 use wire::describe::RequestEcho;
 use wire::events::logs::MetricPattern;
@@ -31,7 +32,7 @@ pub(crate) fn run(input: &[u8]) {
     // Stored requests are read without validation, so reading must accept any JSON.
     if let Ok(body) = serde_json::from_slice::<Value>(input) {
         let stored = Request::from_stored(body);
-        if let Ok(definition) = stored.definition(CREATED, INCARNATION, &prices(&stored)) {
+        if let Ok(definition) = stored.definition(Time(CREATED), INCARNATION, &prices(&stored)) {
             let _ = definition.plan();
         }
         let _ = (training_job(&stored, &BTreeMap::new()), described(&stored), stored.tags());
@@ -69,11 +70,11 @@ fn check_accepted(request: &Request) {
     assert!((1..=MAX_TUNING_NAME_CHARS).contains(&name.len()), "{name}");
     let regex = request.metric_regex().unwrap_or_default();
     assert!(MetricPattern::new(&regex, request.epoch_pattern()).is_ok(), "{regex}");
-    match request.definition(CREATED, INCARNATION, &prices(request)) {
+    match request.definition(Time(CREATED), INCARNATION, &prices(request)) {
         Ok(definition) => check_definition(request, &definition),
         Err(error) => check_refused(&error),
     }
-    if let Err(error) = request.definition(CREATED, INCARNATION, &PriceAnswer::default()) {
+    if let Err(error) = request.definition(Time(CREATED), INCARNATION, &PriceAnswer::default()) {
         check_refused(&error);
     }
     let definition = described(request).definition;

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use serde_json::Value;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, Recorded};
+use tuning::time::Time;
 use use_cases::decide::{Decided, Decider};
 use use_cases::describe::{Place, describe};
 use use_cases::job_events::{About, JobEvents, RecordError};
@@ -16,7 +17,7 @@ use use_cases::job_logs::JobLogs;
 use use_cases::lookup::{LookupError, find, stop};
 use use_cases::memory::{Change, MemoryTable};
 use use_cases::ports::table::{Condition, Table, Write};
-use use_cases::ports::{Clock, Millis, Prices, PricesError};
+use use_cases::ports::{Clock, Prices, PricesError};
 use use_cases::replay::replay;
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit, SubmitError};
@@ -28,8 +29,8 @@ use wire::stored::{self, Head, IndexRow};
 use crate::check_error_text;
 use crate::logs::{delivery, gzip};
 
-const CREATED: Millis = 1_789_000_000_000;
-const NOW: Millis = 1_789_003_600_000;
+const CREATED: Time = Time(1_789_000_000_000);
+const NOW: Time = Time(1_789_003_600_000);
 /// The stack, the tuning and its request are those of the samples in `events/`.
 const STACK: &str = "prod";
 const INCARNATION: &str = "3fa1c2";
@@ -42,7 +43,7 @@ const DELIVERIES_MAX: usize = 24;
 struct FixedTime;
 
 impl Clock for FixedTime {
-    fn now(&self) -> Millis {
+    fn now(&self) -> Time {
         NOW
     }
 }

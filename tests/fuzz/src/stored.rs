@@ -12,6 +12,7 @@ use tuning::fact::{Fact, Recorded};
 use tuning::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP};
 use tuning::state::State;
 use tuning::step::{advance, load};
+use tuning::time::Time;
 use wire::events::stream;
 use wire::item::{Item, Key};
 use wire::request::Request;
@@ -94,7 +95,7 @@ fn with_numbers(item: Item, names: &[&str], words: &[&str]) -> Item {
 pub(crate) fn read_by_all(item: &Item) {
     let mut accepted = 0;
     accepted += i32::from(read(item, stored::fact, |recorded| {
-        let (key, at) = (item.text("key"), item.number("at"));
+        let (key, at) = (item.text("key"), item.time("at"));
         assert_eq!((Some(recorded.key.as_str()), Some(recorded.at)), (key, at));
         check_fact(recorded);
     }));
@@ -109,13 +110,13 @@ pub(crate) fn read_by_all(item: &Item) {
     accepted += i32::from(read(item, ActionRow::read, |action| {
         let again = ActionRow::read(&action.row(ID));
         assert_eq!(again.as_ref(), Ok(&action));
-        let numbers = [action.revision, action.claimed_until, action.not_before, action.tries].map(Some);
+        let numbers = [action.revision, action.claimed_until.0, action.not_before.0, action.tries].map(Some);
         let stored = ["revision", "claimed_until", "not_before", "tries"].map(|name| item.number(name));
         assert_eq!((numbers, action.action.as_str()), (stored, item.key.sk.as_str()));
         assert!(!action.order.action().is_empty());
     }));
     accepted += i32::from(read(item, Head::read, |head| {
-        assert_eq!((Some(head.at), head.deadline), (item.number("at"), item.number("deadline")));
+        assert_eq!((Some(head.at), head.deadline), (item.time("at"), item.time("deadline")));
         assert_eq!(Some(head.status.as_str()), item.text("status"));
         assert_eq!(Head::read(&head.row(ID)), Ok(head));
     }));
@@ -130,7 +131,7 @@ pub(crate) fn read_by_all(item: &Item) {
         assert_eq!(MonthRow::read(&month.row()), Ok(month));
     }));
     accepted += i32::from(read(item, SweepRow::read, |sweep| {
-        assert_eq!((Some(sweep.fence), Some(sweep.expires)), (item.number("fence"), item.number("expires")));
+        assert_eq!((Some(sweep.fence), Some(sweep.expires)), (item.number("fence"), item.time("expires")));
         assert_eq!(SweepRow::read(&sweep.row()), Ok(sweep));
     }));
     accepted +=
@@ -192,7 +193,7 @@ fn check_snapshot(chunks: &[Item]) {
     again.iter().for_each(crate::check_row);
     assert_eq!(snapshot_state(ID, n, &again).as_ref(), Ok(&state), "the state reads back the same");
     assert!(!status_word(&state).is_empty());
-    let passed = Recorded { key: "time".to_owned(), at: AT, fact: Fact::TimePassed };
+    let passed = Recorded { key: "time".to_owned(), at: Time(AT), fact: Fact::TimePassed };
     let mut state = state;
     advance_once(&definition(0, 0), &mut state, &[submitted(), passed]);
 }
@@ -203,11 +204,11 @@ fn advance_once(definition: &Definition, state: &mut State, facts: &[Recorded]) 
     if let Some(step) = &advanced.step {
         assert!(step.facts.len() <= MAX_FACTS_PER_STEP && step.rulings.len() <= MAX_RULINGS_PER_STEP + 1);
     }
-    let _ = (decide::deadline(definition, state), decide::settled_by(definition, state, AT));
+    let _ = (decide::deadline(definition, state), decide::settled_by(definition, state, Time(AT)));
 }
 
 fn submitted() -> Recorded {
-    Recorded { key: "submitted".to_owned(), at: AT, fact: Fact::TuningSubmitted }
+    Recorded { key: "submitted".to_owned(), at: Time(AT), fact: Fact::TuningSubmitted }
 }
 
 fn chunk(bytes: &[u8]) -> Item {

@@ -2,6 +2,7 @@
 
 use serde_json::Number;
 use tuning::money::MicroUsd;
+use tuning::time::Time;
 use wire::events::job_state::{classify, cut_message};
 use wire::events::timestamp::{format_utc, parse_utc};
 use wire::names::{
@@ -18,7 +19,7 @@ pub(crate) fn run(input: &[u8]) {
     assert_eq!((incarnation(input).len(), digest(input).len()), (6, 32));
     if let Some(bytes) = input.first_chunk() {
         let number = i64::from_le_bytes(*bytes);
-        let time = format_utc(number);
+        let time = format_utc(Time(number));
         assert!(parse_utc(&time).is_some_and(|read| format_utc(read) == time), "{number}: {time}");
         money(u64::from_le_bytes(*bytes));
     }
@@ -55,7 +56,7 @@ fn names(word: &str) {
 
 fn times(word: &str) {
     if let Some(time) = parse_utc(word) {
-        assert!(time >= 0, "{word}: {time}");
+        assert!(time >= Time(0), "{word}: {time}");
         assert_eq!(parse_utc(&format_utc(time)), Some(time), "{word}");
         assert!(word.starts_with(&format_utc(time)[..19]), "{word}: {time}");
     }

@@ -18,6 +18,7 @@ use dynamodb::{Embedded, StreamStart, TABLE_NAME, event};
 use loopback::{Request, Response, serve};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
+use tuning::time::Time;
 use use_cases::decide::{Decided, Decider};
 use use_cases::ports::table::{Query, Table};
 use use_cases::ports::{Clock, Prices, PricesError};
@@ -37,8 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct At(i64);
 
 impl Clock for At {
-    fn now(&self) -> i64 {
-        self.0
+    fn now(&self) -> Time {
+        Time(self.0)
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use loopback::{Answer, Service};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, Recorded};
+use tuning::time::Time;
 use use_cases::ports::table::{Condition, Query, Table, Write};
 use use_cases::store::Store;
 use wire::request::{PriceAnswer, Request};
@@ -49,14 +50,15 @@ async fn stage(service: &Service, function: &str, file: &str) -> Stage {
     let create = folder().join("aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json");
     let request = Request::parse(&std::fs::read(create).unwrap()).unwrap();
     let prices = PriceAnswer::uniform(&request, 461_000, 0);
-    let definition = request.definition(SUBMITTED, INCARNATION, &prices).unwrap();
+    let definition = request.definition(Time(SUBMITTED), INCARNATION, &prices).unwrap();
     let id = definition.id();
-    let submitted = Recorded { key: "submitted".to_owned(), at: SUBMITTED, fact: Fact::TuningSubmitted };
-    let index = IndexRow { name: definition.name.clone(), id: id.clone(), created: SUBMITTED };
+    let submitted =
+        Recorded { key: "submitted".to_owned(), at: Time(SUBMITTED), fact: Fact::TuningSubmitted };
+    let index = IndexRow { name: definition.name.clone(), id: id.clone(), created: Time(SUBMITTED) };
     for row in [
         index.row(),
         stored::meta_row(&definition, &request.body().to_string()),
-        Head::first(SUBMITTED).row(&id),
+        Head::first(Time(SUBMITTED)).row(&id),
         stored::active_row(&id),
         stored::fact_row(&id, &submitted),
     ] {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use use_cases::describe::Place;
 use use_cases::ports::table::Table;
-use use_cases::ports::{Clock, Prices, PricesError};
+use use_cases::ports::{Clock, Millis, Prices, PricesError, Time};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};
 use wire::events::http::HttpRequest;
@@ -121,8 +121,8 @@ impl Prices for OnePrice {
 struct Behind(Arc<AtomicI64>);
 
 impl Clock for Behind {
-    fn now(&self) -> i64 {
+    fn now(&self) -> Time {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-        i64::try_from(since.as_millis()).unwrap() - self.0.load(Ordering::Relaxed)
+        Time::EPOCH + Millis::from(since) - Millis(self.0.load(Ordering::Relaxed))
     }
 }

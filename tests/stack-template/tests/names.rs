@@ -9,8 +9,8 @@ use std::path::Path;
 use regex::Regex;
 use serde_json::{Value, json};
 use stack_template::{Template, list, root};
-use use_cases::perform::CLAIM_MS;
-use use_cases::ports::SOURCE;
+use use_cases::perform::CLAIM;
+use use_cases::ports::{Millis, SOURCE};
 use use_cases::sweep::Limits;
 use wire::events::stream::parse;
 use wire::item::{EXPIRES_AT, PK, SK};
@@ -185,11 +185,13 @@ fn the_log_group_is_the_one_that_the_code_reads() {
 #[test]
 fn functions_time_out_before_their_claims_and_leases_expire() {
     let template = Template::read();
-    let ms = |function: &str| template.properties(function)["Timeout"].as_i64().unwrap() * 1_000;
-    assert!(ms("ActuatorFunction") < CLAIM_MS, "a claim would expire while its action is performed");
+    let limit =
+        |function: &str| Millis::from_seconds(template.properties(function)["Timeout"].as_u64().unwrap());
+    assert!(limit("ActuatorFunction") < CLAIM, "a claim would expire while its action is performed");
     let Limits { time_ms, lease_ms, .. } = Limits::CLOUD;
-    assert!(time_ms < ms("SweeperFunction") && ms("SweeperFunction") < lease_ms);
-    assert!(ms("ApiFunction") < template.properties("ApiIntegration")["TimeoutInMillis"].as_i64().unwrap());
+    assert!(time_ms < limit("SweeperFunction") && limit("SweeperFunction") < lease_ms);
+    let integration = template.properties("ApiIntegration")["TimeoutInMillis"].as_i64().unwrap();
+    assert!(limit("ApiFunction") < Millis(integration));
     assert_eq!(template.properties("SweeperSchedule")["ScheduleExpression"], "rate(1 minute)");
 }
 

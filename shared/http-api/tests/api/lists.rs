@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tuning::fact::{JobEnd, JobKey};
+use tuning::time::Time;
 use use_cases::describe;
 use use_cases::ports::table::{Condition, Table, Write};
 use wire::item::Key;
@@ -240,7 +241,7 @@ async fn regression_ten_thousand_tuning_jobs_are_listed_in_order_of_time() {
     // A tuning job that has only an index row is not listed.
     for number in 0..10_100 {
         let name = format!("n-{number:05}");
-        let row = IndexRow { id: format!("{name}-abc123"), name, created: number };
+        let row = IndexRow { id: format!("{name}-abc123"), name, created: Time(number) };
         write(&api, Write::Put(row.row(), Condition::Always)).await;
     }
     submitted(&api, "last").await;

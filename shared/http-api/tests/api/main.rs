@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use http_api::{Answered, Api, ApiError, Cause, ROUTES};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, Recorded};
+use tuning::time::Time;
 use use_cases::decide::Decider;
 use use_cases::describe::Place;
 use use_cases::memory::MemoryTable;
@@ -24,8 +25,8 @@ use wire::sample::request;
 struct Ticking(AtomicI64);
 
 impl Clock for Ticking {
-    fn now(&self) -> i64 {
-        1_790_000_000_000 + self.0.fetch_add(1_000, Ordering::Relaxed)
+    fn now(&self) -> Time {
+        Time(1_790_000_000_000 + self.0.fetch_add(1_000, Ordering::Relaxed))
     }
 }
 
@@ -108,7 +109,8 @@ async fn submitted(api: &TestApi, name: &str) -> String {
 /// Runs the decider, which starts the tuning's first jobs.
 async fn decided(api: &TestApi, id: &str) {
     let decider = Decider { store: Arc::clone(&api.submit.store) };
-    let fact = Recorded { key: "submitted".to_owned(), at: 1_790_000_000_000, fact: Fact::TuningSubmitted };
+    let fact =
+        Recorded { key: "submitted".to_owned(), at: Time(1_790_000_000_000), fact: Fact::TuningSubmitted };
     assert!(!decider.decide(id, &[fact], false).await.unwrap().is_empty());
 }
 

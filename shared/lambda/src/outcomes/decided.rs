@@ -9,13 +9,14 @@ use serde_json::Value;
 use tuning::fact::Fact;
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd};
 use tuning::step::Step;
+use tuning::time::Time;
 use use_cases::decide::Decided;
 use use_cases::words;
 
 use super::{bad_records, not_done};
 
-/// Reports a batch, and returns the response to Lambda. `now` in ms since the epoch.
-pub fn decided(batch: &Decided, now: i64, report: &mut Report) -> Value {
+/// Reports a batch, and returns the response to Lambda.
+pub fn decided(batch: &Decided, now: Time, report: &mut Report) -> Value {
     bad_records(batch, report);
     for part in &batch.parts {
         for step in &part.done {
@@ -29,10 +30,10 @@ pub fn decided(batch: &Decided, now: i64, report: &mut Report) -> Value {
     batch.answer()
 }
 
-fn report_step(step: &Step, id: &str, now: i64, report: &mut Report) {
+fn report_step(step: &Step, id: &str, now: Time, report: &mut Report) {
     report.add(STEPS_WRITTEN, 1_u64);
     if let Some(oldest) = step.facts.iter().map(|fact| fact.at).min() {
-        report.add(FACT_AGE_MS, now.saturating_sub(oldest).max(0));
+        report.add(FACT_AGE_MS, (now - oldest).or_zero().0);
     }
     let entry = |entry: Entry| entry.tuning(id).step(step.n);
     if step.facts.iter().any(|recorded| matches!(recorded.fact, Fact::TuningSubmitted)) {

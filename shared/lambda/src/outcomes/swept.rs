@@ -6,21 +6,22 @@ use crate::telemetry::metrics::{
 };
 use crate::telemetry::{Entry, ErrorType, Report};
 use serde_json::{Value, json};
+use tuning::time::Millis;
 use use_cases::store::StoreError;
 use use_cases::sweep::{Counts, PerCallKind, Swept};
 
 use super::{job_name, log_cut, type_of};
 use crate::Failure;
 
-/// Reports a sweep that took `ms`, and returns the response to Lambda. `None`: the invocation ran out of time.
+/// Reports a sweep that took `time`, and returns the response to Lambda. `None`: the invocation ran out of time.
 pub fn swept(
     result: Option<Result<Swept, StoreError>>,
-    ms: i64,
+    time: Millis,
     report: &mut Report,
 ) -> Result<Value, Failure> {
     let failure = match result {
         Some(Ok(swept)) => {
-            count(&swept, ms, report);
+            count(&swept, time, report);
             failures(&swept, report);
             return Ok(answer(&swept));
         }
@@ -32,7 +33,7 @@ pub fn swept(
     Err(failure)
 }
 
-fn count(swept: &Swept, ms: i64, report: &mut Report) {
+fn count(swept: &Swept, time: Millis, report: &mut Report) {
     let PerCallKind { describe, tags, list, log, create, stop } = swept.calls;
     let Counts { done, started, stopped, deferred } = swept.performed;
     report.add(TRAINING_SERVICE_CALLS, [describe, tags, list, log, create, stop].iter().sum::<u32>());
@@ -47,7 +48,7 @@ fn count(swept: &Swept, ms: i64, report: &mut Report) {
     report.add(ORPHANS_STOPPED, swept.orphans_stopped);
     report.add(SWEEP_FAILED, swept.failed + usize::from(swept.listing_error.is_some()));
     if !report.metrics().is_empty() {
-        report.add(SWEEP_MS, ms);
+        report.add(SWEEP_MS, time.0);
     }
 }
 

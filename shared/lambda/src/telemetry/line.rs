@@ -1,6 +1,7 @@
 //! A log line: one JSON object with searchable fields.
 
 use serde::Serialize;
+use tuning::time::Time;
 use wire::events::timestamp::format_utc;
 
 use crate::telemetry::errors::ErrorType;
@@ -110,7 +111,7 @@ impl Entry {
     }
 
     /// Returns the line, without a line end.
-    pub fn line(&self, function: &str, request: Option<&str>, at: i64) -> String {
+    pub fn line(&self, function: &str, request: Option<&str>, at: Time) -> String {
         let request_id = request.map(cut);
         let line = Line { timestamp: time(at), function, request_id, entry: self };
         // Serialization of texts and numbers cannot fail.
@@ -130,7 +131,7 @@ struct Line<'a> {
 }
 
 /// Always has milliseconds, so that the texts sort by time.
-fn time(at: i64) -> String {
+fn time(at: Time) -> String {
     let text = format_utc(at);
     match text.strip_suffix('Z') {
         Some(whole) if !whole.contains('.') => format!("{whole}.000Z"),
@@ -147,9 +148,11 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tuning::time::Millis;
+
     use super::*;
 
-    const AT: i64 = 1_789_000_200_000;
+    const AT: Time = Time(1_789_000_200_000);
 
     #[test]
     fn a_line_has_only_the_fields_that_are_set() {
@@ -164,7 +167,7 @@ mod tests {
             .step(7)
             .because(ErrorType::Table, "the table is \"throttling\"\n");
         assert_eq!(
-            entry.line("actuator", Some("r-1"), AT + 25),
+            entry.line("actuator", Some("r-1"), AT + Millis(25)),
             r#"{"timestamp":"2026-09-10T00:30:00.025Z","function":"actuator","requestId":"r-1","level":"ERROR","message":"a record was not done","tuning":"hb1-3fa1c2","job":"hb1-3fa1c2-0-0-1","action":"start-0-0-1","step":7,"errorType":"Table","error":"the table is \"throttling\"\n"}"#
         );
         assert!(Entry::warn("w").line("f", None, AT).contains(r#""level":"WARN""#));

@@ -4,6 +4,7 @@
 //! without work writes nothing. A metric may be added but never renamed, since alarms outside this project depend on it.
 
 use std::collections::BTreeMap;
+use tuning::time::Time;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -222,8 +223,8 @@ impl Metrics {
         self.0.is_empty()
     }
 
-    /// Returns the line. `at` in ms since the epoch.
-    pub fn line(&self, stack: &str, at: i64) -> String {
+    /// Returns the line..
+    pub fn line(&self, stack: &str, at: Time) -> String {
         let defined: Vec<Value> =
             self.0.iter().map(|(name, (unit, _))| json!({"Name": name, "Unit": unit})).collect();
         let mut line = json!({
@@ -273,7 +274,7 @@ mod tests {
             r#""Metrics":[{"Name":"FactAgeMs","Unit":"Milliseconds"},{"Name":"StepsWritten","Unit":"Count"}],"#,
             r#""Namespace":"Hyperband"}],"Timestamp":1789000200000}}"#,
         );
-        assert_eq!(metrics.line("prod", 1_789_000_200_000), expected);
+        assert_eq!(metrics.line("prod", Time(1_789_000_200_000)), expected);
     }
 
     #[test]

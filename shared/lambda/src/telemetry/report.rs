@@ -2,6 +2,7 @@
 
 use crate::telemetry::line::Entry;
 use crate::telemetry::metrics::{Metric, Metrics};
+use tuning::time::Time;
 
 /// Maximum log lines of one invocation; further lines are only counted.
 const LINES_MAX: usize = 50;
@@ -59,8 +60,8 @@ impl LogWriter {
         Self { function, stack: stack.to_owned(), carried: Metrics::default(), carried_count: 0 }
     }
 
-    /// Returns the lines of a report, each with a line end. `at` in ms since the epoch.
-    pub fn text(&mut self, mut report: Report, request: &str, at: i64) -> String {
+    /// Returns the lines of a report, each with a line end..
+    pub fn text(&mut self, mut report: Report, request: &str, at: Time) -> String {
         self.carried_count += u64::from(!report.carried.is_empty());
         self.carried.add_all(std::mem::take(&mut report.carried));
         if report.dropped > 0 {
@@ -93,15 +94,16 @@ mod tests {
     #[test]
     fn ignored_deliveries_are_written_with_the_next_line_or_every_hundred() {
         let mut writer = LogWriter::new("job-logs", "prod");
-        assert_eq!(writer.text(ignored(), "r", 0), "");
-        assert_eq!(writer.text(ignored(), "r", 0), "");
+        assert_eq!(writer.text(ignored(), "r", Time(0)), "");
+        assert_eq!(writer.text(ignored(), "r", Time(0)), "");
         let mut report = Report::default();
         report.add(FACTS_RECORDED, 1_usize);
-        let text = writer.text(report, "r", 0);
+        let text = writer.text(report, "r", Time(0));
         assert!(text.starts_with(r#"{"EventsIgnored":2,"FactsRecorded":1,"Stack":"prod","#), "{text}");
-        let written: Vec<usize> = (1..=200).filter(|_| !writer.text(ignored(), "r", 0).is_empty()).collect();
+        let written: Vec<usize> =
+            (1..=200).filter(|_| !writer.text(ignored(), "r", Time(0)).is_empty()).collect();
         assert_eq!(written, [100, 200]);
-        assert_eq!(writer.text(Report::default(), "r", 0), "");
+        assert_eq!(writer.text(Report::default(), "r", Time(0)), "");
     }
 
     #[test]
@@ -110,7 +112,7 @@ mod tests {
         for _ in 0..LINES_MAX + 7 {
             report.log(Entry::info("x"));
         }
-        let text = LogWriter::new("f", "s").text(report, "r", 0);
+        let text = LogWriter::new("f", "s").text(report, "r", Time(0));
         assert_eq!(text.lines().count(), LINES_MAX + 1);
         assert!(text.lines().last().is_some_and(|line| line.contains("7 more lines were dropped")), "{text}");
     }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use use_cases::ports::Millis;
 use use_cases::ports::training::TrainingJobsError;
 
 use super::config::DamagedRecord;
@@ -16,6 +15,7 @@ use super::pool::Pool;
 use super::record::{Secondary, Status};
 use super::request::{self, Invalid, TAGS_MAX};
 use super::{Entry, TrainingService, clock, ports};
+use tuning::time::Time;
 
 /// The summary of a job in a listing. Times are milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,17 +29,17 @@ pub struct Summary {
     /// `SecondaryStatus`.
     pub secondary_status: &'static str,
     /// `CreationTime`.
-    pub created: Millis,
+    pub created: Time,
     /// `LastModifiedTime`.
-    pub modified: Millis,
+    pub modified: Time,
     /// `TrainingEndTime`; `None` before the end.
-    pub ended: Option<Millis>,
+    pub ended: Option<Time>,
     /// `WarmPoolStatus`; `None` without a warm pool.
     pub warm_pool: Option<Value>,
 }
 
 impl Summary {
-    async fn of(owner: &Owner, job: &Job, now: Millis) -> Self {
+    async fn of(owner: &Owner, job: &Job, now: Time) -> Self {
         let record = job.record().await;
         Self {
             name: job.request.name.clone(),

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+use tuning::time::Time;
 
 use thiserror::Error;
 
@@ -161,5 +162,5 @@ pub struct DamagedRecord {
     /// Why the record is unreadable.
     pub reason: String,
     /// The time when the file was last written, in milliseconds since the epoch.
-    pub modified: i64,
+    pub modified: Time,
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use use_cases::ports::Millis;
 use use_cases::ports::training::Description;
 
 use super::clock;
@@ -15,6 +14,7 @@ use super::pool::Pool;
 use super::record::{Record, Secondary, Status};
 use super::request::JobRequest;
 use super::seeded;
+use tuning::time::Time;
 
 /// Fields copied from the request; absent fields become null.
 const ECHOED: [&str; 12] = [
@@ -87,7 +87,7 @@ pub(crate) fn describe_json(
     record: &Record,
     request: &JobRequest,
     model: &Path,
-    now: Millis,
+    now: Time,
 ) -> Value {
     let mut answer = fields(owner, record, request, model, |time| json!(clock::seconds(time)));
     answer.retain(|_, value| !value.is_null());
@@ -107,11 +107,11 @@ fn fields(
     record: &Record,
     request: &JobRequest,
     model: &Path,
-    time: impl Fn(Millis) -> Value,
+    time: impl Fn(Time) -> Value,
 ) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-    let optional = |value: Option<Millis>| value.map_or(Value::Null, &time);
+    let optional = |value: Option<Time>| value.map_or(Value::Null, &time);
     for name in ALWAYS_NULL {
         put(name, Value::Null);
     }
@@ -178,7 +178,7 @@ pub(crate) fn tags(record: &Record, request: &JobRequest) -> BTreeMap<String, St
 }
 
 /// Returns the description of the port.
-pub(crate) fn description(record: &Record, name: &str, now: Millis) -> Description {
+pub(crate) fn description(record: &Record, name: &str, now: Time) -> Description {
     Description {
         name: name.to_owned(),
         status: record.status.name().to_owned(),

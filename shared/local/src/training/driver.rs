@@ -18,6 +18,7 @@ use super::hosts::{HostExit, Hosts};
 use super::job::{Job, Shared, UpdateError};
 use super::record::{End, Run, Secondary, StopCause};
 use super::seeded;
+use tuning::time::{Millis, Time};
 
 /// The longest grace period after another host has failed: there is nothing to save.
 const FAILED_GRACE_MAX: Duration = Duration::from_secs(30);
@@ -202,9 +203,8 @@ impl Driver<'_> {
         let request = &self.job.request;
         let record = self.job.record().await;
         let started = record.runs.last().and_then(|run| run.started).unwrap_or(run.stream);
-        let ran =
-            clock::between(record.ran(), clock::length(Duration::from_secs(request.max_runtime_seconds)));
-        let runtime_left = ran.saturating_sub(clock::between(started, time));
+        let ran = Duration::from(Millis::from_seconds(request.max_runtime_seconds) - record.ran());
+        let runtime_left = ran.saturating_sub(Duration::from(time - started));
         let wait_left = self.wait_left(record.created, time);
         let config = &self.shared.config;
         let rate = if request.spot { config.spot_interruptions_per_hour } else { 0.0 };
@@ -212,9 +212,9 @@ impl Driver<'_> {
         (now + runtime_left, now + wait_left, now + interruption.unwrap_or(NEVER).min(NEVER))
     }
 
-    fn wait_left(&self, created: i64, time: i64) -> Duration {
+    fn wait_left(&self, created: Time, time: Time) -> Duration {
         self.job.request.max_wait_seconds.map_or(NEVER, |seconds| {
-            Duration::from_secs(seconds).min(NEVER).saturating_sub(clock::between(created, time))
+            Duration::from_secs(seconds).min(NEVER).saturating_sub(Duration::from(time - created))
         })
     }
 

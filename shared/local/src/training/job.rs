@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard, mpsc, watch};
-use use_cases::ports::Millis;
 
 use super::clock;
 use super::config::Config;
@@ -19,6 +18,7 @@ use super::record::{End, Record, Run, Secondary, Status, StopCause};
 use super::request::{JobRequest, TAGS_MAX};
 use super::seeded;
 use super::store::{self, Layout};
+use tuning::time::Time;
 
 /// The state that all jobs share.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(crate) enum UpdateError {
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) request: JobRequest,
-    pub(crate) created: Millis,
+    pub(crate) created: Time,
     record: Mutex<Record>,
     ended: AtomicBool,
     in_progress: AtomicBool,
@@ -229,7 +229,7 @@ impl Job {
 pub(crate) fn service_mark(layout: &Layout) -> u64 {
     let root = layout.root().as_os_str().as_encoded_bytes();
     let process = std::process::id().to_le_bytes();
-    seeded::hash(&[b"service", root, &process, &clock::now().to_le_bytes()])
+    seeded::hash(&[b"service", root, &process, &clock::now().0.to_le_bytes()])
 }
 
 #[cfg(test)]

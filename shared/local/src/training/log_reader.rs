@@ -8,10 +8,10 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
-use use_cases::ports::Millis;
 use use_cases::ports::training::{LogLine, Paged};
 
 use super::log_stream::{LogEvent, stream_name};
+use tuning::time::Time;
 
 /// The maximum number of lines of a page.
 const PAGE_LINES_MAX: usize = 10_000;
@@ -36,12 +36,12 @@ pub(crate) fn read(
     folder: &Path,
     job: &str,
     host: &str,
-    from: Millis,
+    from: Time,
     page: Option<&str>,
 ) -> Result<Paged<LogLine>, ReadError> {
     let streams = streams(folder, host)?;
     let (first, offset) = match page {
-        None => (Millis::MIN, None),
+        None => (Time::MIN, None),
         Some(token) => parse_token(token).ok_or(ReadError::BadToken)?,
     };
     let mut found = Page { items: Vec::new(), bytes: 0 };
@@ -59,13 +59,13 @@ pub(crate) fn read(
     Ok(Paged { items: found.items, next: None })
 }
 
-fn parse_token(token: &str) -> Option<(Millis, Option<u64>)> {
+fn parse_token(token: &str) -> Option<(Time, Option<u64>)> {
     let (stream, offset) = token.split_once(':')?;
-    Some((stream.parse().ok()?, Some(offset.parse().ok()?)))
+    Some((Time(stream.parse().ok()?), Some(offset.parse().ok()?)))
 }
 
 /// Returns the start times of the streams of `host`, oldest first.
-fn streams(folder: &Path, host: &str) -> io::Result<Vec<Millis>> {
+fn streams(folder: &Path, host: &str) -> io::Result<Vec<Time>> {
     let mut found = Vec::new();
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
@@ -74,7 +74,7 @@ fn streams(folder: &Path, host: &str) -> io::Result<Vec<Millis>> {
     for entry in entries {
         let name = entry?.file_name();
         let digits = name.to_str().and_then(|name| name.strip_prefix(host)?.strip_prefix('-'));
-        found.extend(digits.and_then(|digits| digits.parse::<Millis>().ok()));
+        found.extend(digits.and_then(|digits| digits.parse().ok().map(Time)));
     }
     found.sort_unstable();
     Ok(found)
@@ -88,7 +88,7 @@ struct Page {
 
 impl Page {
     /// Adds lines from offset `start`. Returns the offset of the next line when the page is full.
-    fn fill(&mut self, mut file: File, start: u64, stream: &str, from: Millis) -> io::Result<Option<u64>> {
+    fn fill(&mut self, mut file: File, start: u64, stream: &str, from: Time) -> io::Result<Option<u64>> {
         file.seek(SeekFrom::Start(start))?;
         let mut reader = BufReader::with_capacity(64 * 1024, file);
         let mut offset = start;
@@ -115,7 +115,7 @@ impl Page {
 }
 
 /// Finds, by bisection, the offset of a line before which all lines are older than `from`.
-fn seek_time(file: &mut File, from: Millis) -> io::Result<u64> {
+fn seek_time(file: &mut File, from: Time) -> io::Result<u64> {
     let (mut low, mut high) = (0_u64, file.metadata()?.len());
     // Below this size, reading is as fast as another step.
     while high.saturating_sub(low) > 64 * 1024 {
@@ -129,7 +129,7 @@ fn seek_time(file: &mut File, from: Millis) -> io::Result<u64> {
 }
 
 /// Returns start, end and time of the first complete line that starts after `offset`.
-fn line_after(file: &mut File, offset: u64) -> io::Result<Option<(u64, u64, Millis)>> {
+fn line_after(file: &mut File, offset: u64) -> io::Result<Option<(u64, u64, Time)>> {
     file.seek(SeekFrom::Start(offset))?;
     let mut reader = BufReader::new(&mut *file);
     let mut line = Vec::new();
@@ -143,14 +143,19 @@ fn line_after(file: &mut File, offset: u64) -> io::Result<Option<(u64, u64, Mill
 
 #[cfg(test)]
 mod tests {
+    use tuning::time::Millis;
+
     use super::*;
 
-    fn write(folder: &Path, started: Millis, lines: u32, torn: bool) {
+    fn write(folder: &Path, started: Time, lines: u32, torn: bool) {
         let mut text = String::new();
         for line in 0..lines {
             let message = format!("{line} {}", "x".repeat(40));
-            let event =
-                LogEvent { id: format!("{line:09}"), timestamp: started + i64::from(line / 7), message };
+            let event = LogEvent {
+                id: format!("{line:09}"),
+                timestamp: started + Millis(i64::from(line / 7)),
+                message,
+            };
             text.push_str(&serde_json::to_string(&event).unwrap());
             text.push('\n');
         }
@@ -160,7 +165,7 @@ mod tests {
         fs::write(folder.join(format!("algo-1-{started}")), text).unwrap();
     }
 
-    fn all(folder: &Path, from: Millis) -> (Vec<LogLine>, usize) {
+    fn all(folder: &Path, from: Time) -> (Vec<LogLine>, usize) {
         let (mut lines, mut pages, mut next) = (Vec::new(), 0, None::<String>);
         loop {
             let page = read(folder, "job", "algo-1", from, next.as_deref()).unwrap();
@@ -177,10 +182,10 @@ mod tests {
     #[test]
     fn pages_have_every_complete_line_once_in_order() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), 1_000_000, 25_000, true);
-        write(folder.path(), 2_000_000, 3, false);
+        write(folder.path(), Time(1_000_000), 25_000, true);
+        write(folder.path(), Time(2_000_000), 3, false);
         fs::write(folder.path().join("algo-11-3000000"), "{}").unwrap();
-        let (lines, pages) = all(folder.path(), 0);
+        let (lines, pages) = all(folder.path(), Time(0));
         assert_eq!((lines.len(), pages), (25_003, 3));
         assert!(lines.is_sorted_by_key(|line| (line.stream.clone(), line.timestamp, line.id.clone())));
         assert_eq!(lines.last().unwrap().stream, "job/algo-1-2000000");
@@ -189,17 +194,17 @@ mod tests {
     #[test]
     fn reading_starts_at_any_given_time() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), 1_000_000, 25_000, false);
+        write(folder.path(), Time(1_000_000), 25_000, false);
         for from in [0, 1_000_000, 1_000_001, 1_001_234, 1_003_571, 1_003_572] {
             let expected = (0..25_000).filter(|line| 1_000_000 + i64::from(line / 7) >= from).count();
-            assert_eq!(all(folder.path(), from).0.len(), expected, "from {from}");
+            assert_eq!(all(folder.path(), Time(from)).0.len(), expected, "from {from}");
         }
     }
 
     #[test]
     fn a_missing_log_is_an_empty_page_and_a_bad_token_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(read(&folder.path().join("none"), "job", "algo-1", 0, None).unwrap().items.is_empty());
-        assert!(matches!(read(folder.path(), "job", "algo-1", 0, Some("x")), Err(ReadError::BadToken)));
+        assert!(read(&folder.path().join("none"), "job", "algo-1", Time(0), None).unwrap().items.is_empty());
+        assert!(matches!(read(folder.path(), "job", "algo-1", Time(0), Some("x")), Err(ReadError::BadToken)));
     }
 }

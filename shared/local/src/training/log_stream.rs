@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
-use use_cases::ports::Millis;
 
 use super::clock;
 use super::lines::LineSplitter;
 use super::seeded;
+use tuning::time::Time;
 
 /// How long the first line of a batch waits for further lines.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
@@ -37,17 +37,17 @@ const SUBSCRIPTION_FILTER: &str = "hb-metrics";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogEvent {
     pub(crate) id: String,
-    pub(crate) timestamp: Millis,
+    pub(crate) timestamp: Time,
     pub(crate) message: String,
 }
 
 /// Returns the name of a stream.
-pub(crate) fn stream_name(job: &str, host: &str, started: Millis) -> String {
+pub(crate) fn stream_name(job: &str, host: &str, started: Time) -> String {
     format!("{job}/{host}-{started}")
 }
 
 /// Returns the ID of a line: the stream's start, the hash of its name, and the line's number. IDs of a stream increase.
-pub(crate) fn line_id(stream: &str, started: Millis, line: u64) -> String {
+pub(crate) fn line_id(stream: &str, started: Time, line: u64) -> String {
     format!("{started:016}{:020}{line:020}", seeded::hash(&[b"stream", stream.as_bytes()]))
 }
 
@@ -55,18 +55,18 @@ pub(crate) fn line_id(stream: &str, started: Millis, line: u64) -> String {
 #[derive(Debug)]
 pub(crate) struct LogStream {
     name: String,
-    started: Millis,
+    started: Time,
     path: PathBuf,
     file: Option<File>,
     stored: u64,
     stored_max: u64,
     lines: u64,
-    last: Millis,
+    last: Time,
 }
 
 impl LogStream {
     /// Opens the file of a new stream in `folder`.
-    pub(crate) fn open(folder: &Path, job: &str, host: &str, started: Millis) -> io::Result<Self> {
+    pub(crate) fn open(folder: &Path, job: &str, host: &str, started: Time) -> io::Result<Self> {
         let path = folder.join(format!("{host}-{started}"));
         let file = OpenOptions::new().create(true).append(true).open(&path)?;
         let name = stream_name(job, host, started);
@@ -78,7 +78,7 @@ impl LogStream {
             stored: 0,
             stored_max: STORED_BYTES_MAX,
             lines: 0,
-            last: 0,
+            last: Time(0),
         })
     }
 

@@ -6,15 +6,15 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use use_cases::ports::Millis;
 use use_cases::ports::training::WarmPool;
 
-use super::record::{Record, seconds_up};
+use super::record::Record;
+use tuning::time::{Millis, Time};
 
 /// The release of a warm pool before its expiry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Release {
-    pub(crate) at: Millis,
+    pub(crate) at: Time,
     /// The job that reuses the instances; `None` if they were given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<String>,
@@ -35,9 +35,9 @@ pub(crate) enum Pool {
 
 impl Pool {
     /// Returns the warm pool of the job at `now`, or `None` if it has none.
-    pub(crate) fn of(record: &Record, now: Millis) -> Option<Self> {
+    pub(crate) fn of(record: &Record, now: Time) -> Option<Self> {
         let Some((since, until)) = retention(record) else { return Self::at_last_change(record) };
-        let seconds = |end: Millis| seconds_up(end.clamp(since, until) - since);
+        let seconds = |end: Time| (end.clamp(since, until) - since).seconds_rounded_up();
         Some(match &record.pool_release {
             Some(Release { at, to: Some(job) }) => Self::Reused(seconds(*at), job.clone()),
             Some(Release { at, to: None }) => Self::Terminated(seconds(*at)),
@@ -93,21 +93,20 @@ fn keep_alive(record: &Record) -> u64 {
 }
 
 /// Returns start and latest end of the warm pool; `None` if the job has not ended or retains no instances.
-fn retention(record: &Record) -> Option<(Millis, Millis)> {
+fn retention(record: &Record) -> Option<(Time, Time)> {
     let since = record.ended.filter(|_| record.status.ended() && keep_alive(record) > 0)?;
-    let length = i64::try_from(keep_alive(record)).unwrap_or(Millis::MAX).saturating_mul(1_000);
-    Some((since, since.saturating_add(length)))
+    Some((since, since + Millis::from_seconds(keep_alive(record))))
 }
 
 impl Record {
     /// Returns the start of the warm pool if it is available at `now`.
-    pub(crate) fn pool_available_since(&self, now: Millis) -> Option<Millis> {
+    pub(crate) fn pool_available_since(&self, now: Time) -> Option<Time> {
         let (since, until) = retention(self)?;
         (self.pool_release.is_none() && now < until).then_some(since)
     }
 
     /// Releases the warm pool to the job `to`, or for good. Returns false if no pool is available.
-    pub(crate) fn release_pool(&mut self, to: Option<String>, now: Millis) -> bool {
+    pub(crate) fn release_pool(&mut self, to: Option<String>, now: Time) -> bool {
         let Some(since) = self.pool_available_since(now) else { return false };
         self.pool_release = Some(Release { at: now.max(since), to });
         true
@@ -139,28 +138,28 @@ mod tests {
     /// Returns a job that ran from second 2 to 10 and retains its instances for `seconds`.
     fn ended(seconds: u64) -> Record {
         let request = json!({"ResourceConfig": {"KeepAlivePeriodInSeconds": seconds}});
-        let mut record = Record::new(request, false, 1_000);
-        record.begin_run(|number, _| number.to_string(), 1_500);
-        record.enter(Secondary::Downloading, 2_000);
-        record.finish(End::Completed, 10_000);
+        let mut record = Record::new(request, false, Time(1_000));
+        record.begin_run(|number, _| number.to_string(), Time(1_500));
+        record.enter(Secondary::Downloading, Time(2_000));
+        record.finish(End::Completed, Time(10_000));
         record
     }
 
-    fn shown(record: &Record, now: Millis) -> Value {
+    fn shown(record: &Record, now: Time) -> Value {
         Pool::of(record, now).map_or(Value::Null, |pool| pool.json())
     }
 
     #[test]
     fn a_pool_expires_after_its_keep_alive_period() {
         let record = ended(60);
-        assert_eq!(shown(&record, 10_000), json!({"Status": "Available"}));
-        assert_eq!(shown(&record, 69_999), json!({"Status": "Available"}));
+        assert_eq!(shown(&record, Time(10_000)), json!({"Status": "Available"}));
+        assert_eq!(shown(&record, Time(69_999)), json!({"Status": "Available"}));
         let over = json!({"Status": "Terminated", "ResourceRetainedBillableTimeInSeconds": 60});
-        assert_eq!(shown(&record, 70_000), over);
-        assert_eq!(shown(&record, Millis::MAX), over);
+        assert_eq!(shown(&record, Time(70_000)), over);
+        assert_eq!(shown(&record, Time::MAX), over);
         assert_eq!(
-            (record.pool_available_since(69_999), record.pool_available_since(70_000)),
-            (Some(10_000), None)
+            (record.pool_available_since(Time(69_999)), record.pool_available_since(Time(70_000))),
+            (Some(Time(10_000)), None)
         );
     }
 
@@ -168,20 +167,24 @@ mod tests {
     fn a_released_pool_is_billed_until_its_release_in_started_seconds() {
         for (at, seconds) in [(10_000, 0), (10_001, 1), (11_000, 1), (11_001, 2), (69_999, 60)] {
             let mut record = ended(60);
-            assert!(record.release_pool(None, at));
+            assert!(record.release_pool(None, Time(at)));
             let over = json!({"Status": "Terminated", "ResourceRetainedBillableTimeInSeconds": seconds});
-            assert_eq!((shown(&record, at), shown(&record, 100_000)), (over.clone(), over), "{at}");
+            assert_eq!(
+                (shown(&record, Time(at)), shown(&record, Time(100_000))),
+                (over.clone(), over),
+                "{at}"
+            );
         }
     }
 
     #[test]
     fn a_reused_pool_names_the_job_that_reuses_it() {
         let mut record = ended(60);
-        assert!(record.release_pool(Some("next".to_owned()), 12_500));
+        assert!(record.release_pool(Some("next".to_owned()), Time(12_500)));
         let taken =
             json!({"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 3, "ReusedByJob": "next"});
-        assert_eq!((shown(&record, 12_500), shown(&record, 100_000)), (taken.clone(), taken));
-        let port = Pool::of(&record, 12_500).unwrap().port();
+        assert_eq!((shown(&record, Time(12_500)), shown(&record, Time(100_000))), (taken.clone(), taken));
+        let port = Pool::of(&record, Time(12_500)).unwrap().port();
         assert_eq!(port, WarmPool { status: "Reused".to_owned(), retained_seconds: Some(3) });
         assert_eq!(
             Pool::at_last_change(&record),
@@ -193,32 +196,35 @@ mod tests {
     #[test]
     fn an_expired_or_released_pool_cannot_be_released() {
         let mut record = ended(60);
-        assert!(!record.clone().release_pool(None, 70_000));
-        assert!(record.release_pool(Some("next".to_owned()), 20_000));
+        assert!(!record.clone().release_pool(None, Time(70_000)));
+        assert!(record.release_pool(Some("next".to_owned()), Time(20_000)));
         let taken = record.clone();
-        assert!(!record.release_pool(None, 21_000) && !record.release_pool(Some("third".to_owned()), 21_000));
+        assert!(
+            !record.release_pool(None, Time(21_000))
+                && !record.release_pool(Some("third".to_owned()), Time(21_000))
+        );
         assert_eq!(record, taken);
     }
 
     #[test]
     fn a_clock_that_goes_back_bills_zero_seconds() {
         let mut record = ended(60);
-        assert!(record.release_pool(None, 4_000));
-        assert_eq!(Pool::of(&record, 4_000).unwrap().port().retained_seconds, Some(0));
+        assert!(record.release_pool(None, Time(4_000)));
+        assert_eq!(Pool::of(&record, Time(4_000)).unwrap().port().retained_seconds, Some(0));
     }
 
     #[test]
     fn a_job_without_keep_alive_or_without_instances_has_no_pool() {
-        assert_eq!(Pool::of(&ended(0), 10_000), None);
+        assert_eq!(Pool::of(&ended(0), Time(10_000)), None);
         let request = json!({"ResourceConfig": {"KeepAlivePeriodInSeconds": 60}});
-        let mut record = Record::new(request, false, 1_000);
-        assert_eq!(Pool::of(&record, 5_000), None);
+        let mut record = Record::new(request, false, Time(1_000));
+        assert_eq!(Pool::of(&record, Time(5_000)), None);
         let mut runs = record.clone();
-        runs.enter(Secondary::Downloading, 2_000);
-        assert_eq!(shown(&runs, 2_000), json!({"Status": "InUse"}));
-        assert!(!runs.release_pool(None, 2_000), "a running job's instances are not available");
-        record.finish(End::Completed, 5_000);
-        assert!(Pool::of(&record, 5_000).is_none() && !record.release_pool(None, 5_000));
+        runs.enter(Secondary::Downloading, Time(2_000));
+        assert_eq!(shown(&runs, Time(2_000)), json!({"Status": "InUse"}));
+        assert!(!runs.release_pool(None, Time(2_000)), "a running job's instances are not available");
+        record.finish(End::Completed, Time(5_000));
+        assert!(Pool::of(&record, Time(5_000)).is_none() && !record.release_pool(None, Time(5_000)));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::task::spawn_blocking;
-use use_cases::ports::Millis;
 use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
@@ -23,6 +22,7 @@ use super::record::{Record, StopCause};
 use super::request::{Invalid, JobRequest};
 use super::store;
 use super::{Entry, TrainingService};
+use tuning::time::Time;
 
 /// The maximum number of jobs on a page of the listing.
 const LIST_PAGE_MAX: usize = 100;
@@ -125,16 +125,12 @@ impl TrainingJobs for TrainingService {
 }
 
 impl TrainingJobListing for TrainingService {
-    async fn in_progress(
-        &self,
-        from: Millis,
-        page: Option<&str>,
-    ) -> Result<Paged<Listed>, TrainingJobsError> {
+    async fn in_progress(&self, from: Time, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
         let after =
             page.map(|token| parse_page(token).ok_or_else(|| refused("Invalid NextToken".to_owned())));
         let after = after.transpose()?;
         let jobs = self.inner.jobs.lock().await;
-        let mut found: Vec<(Millis, &str)> = jobs
+        let mut found: Vec<(Time, &str)> = jobs
             .values()
             .filter_map(|entry| match entry {
                 Entry::Job(job) if job.in_progress() && job.created >= from => {
@@ -154,9 +150,9 @@ impl TrainingJobListing for TrainingService {
     }
 }
 
-fn parse_page(token: &str) -> Option<(Millis, &str)> {
+fn parse_page(token: &str) -> Option<(Time, &str)> {
     let (created, name) = token.split_once(':')?;
-    Some((created.parse().ok()?, name))
+    Some((Time(created.parse().ok()?), name))
 }
 
 impl JobLogs for TrainingService {
@@ -164,7 +160,7 @@ impl JobLogs for TrainingService {
         &self,
         name: &str,
         host: &str,
-        from: Millis,
+        from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         if !self.inner.jobs.lock().await.contains_key(name) {
@@ -193,7 +189,7 @@ async fn oldest_warm_pool(
         return None;
     }
     let now = clock::now();
-    let mut oldest: Option<(Millis, &Arc<Job>)> = None;
+    let mut oldest: Option<(Time, &Arc<Job>)> = None;
     for entry in jobs.values() {
         let Entry::Job(job) = entry else { continue };
         if job.request.keep_alive_seconds == 0 || !job.ended() {

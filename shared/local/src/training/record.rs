@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use use_cases::ports::Millis;
+use tuning::time::{Millis, Time};
 
 use super::pool::Release;
 
@@ -98,8 +98,8 @@ impl Secondary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Transition {
     pub(crate) status: Secondary,
-    pub(crate) start: Millis,
-    pub(crate) end: Option<Millis>,
+    pub(crate) start: Time,
+    pub(crate) end: Option<Time>,
     pub(crate) message: String,
 }
 
@@ -117,10 +117,10 @@ pub(crate) struct Run {
     /// `SM_ATTEMPT_ID` of its processes.
     pub(crate) attempt: String,
     /// The digits in the names of its log streams: its start, made unique.
-    pub(crate) stream: Millis,
+    pub(crate) stream: Time,
     /// The start of billing, when the download began.
-    pub(crate) started: Option<Millis>,
-    pub(crate) ended: Option<Millis>,
+    pub(crate) started: Option<Time>,
+    pub(crate) ended: Option<Time>,
 }
 
 /// How a job ends, unless a stop was requested.
@@ -140,10 +140,10 @@ pub(crate) struct Record {
     pub(crate) sequence: u64,
     pub(crate) status: Status,
     pub(crate) secondary: Secondary,
-    pub(crate) created: Millis,
-    pub(crate) modified: Millis,
-    pub(crate) started: Option<Millis>,
-    pub(crate) ended: Option<Millis>,
+    pub(crate) created: Time,
+    pub(crate) modified: Time,
+    pub(crate) started: Option<Time>,
+    pub(crate) ended: Option<Time>,
     pub(crate) billable_seconds: Option<u64>,
     pub(crate) failure_reason: Option<String>,
     pub(crate) stop_cause: Option<StopCause>,
@@ -161,7 +161,7 @@ pub(crate) struct Record {
 
 impl Record {
     /// Returns the record of a new job.
-    pub(crate) fn new(request: Value, spot: bool, now: Millis) -> Self {
+    pub(crate) fn new(request: Value, spot: bool, now: Time) -> Self {
         let mut record = Self {
             version: VERSION,
             sequence: 0,
@@ -186,7 +186,7 @@ impl Record {
     }
 
     /// Enters the next state.
-    pub(crate) fn enter(&mut self, secondary: Secondary, now: Millis) {
+    pub(crate) fn enter(&mut self, secondary: Secondary, now: Time) {
         let now = now.max(self.modified);
         if let Some(last) = self.transitions.last_mut() {
             last.end = Some(now);
@@ -208,8 +208,8 @@ impl Record {
     }
 
     /// Starts a run. `attempt` returns the attempt ID for the number of the run and its stream digits.
-    pub(crate) fn begin_run(&mut self, attempt: impl FnOnce(usize, Millis) -> String, now: Millis) -> &Run {
-        let stream = self.runs.last().map_or(now, |last| now.max(last.stream.saturating_add(1)));
+    pub(crate) fn begin_run(&mut self, attempt: impl FnOnce(usize, Time) -> String, now: Time) -> &Run {
+        let stream = self.runs.last().map_or(now, |last| now.max(last.stream + Millis(1)));
         let number = self.runs.len().saturating_add(1);
         let run = Run { attempt: attempt(number, stream), stream, started: None, ended: None };
         self.runs.push(run);
@@ -217,7 +217,7 @@ impl Record {
     }
 
     /// Ends the current run: no process of the job is left.
-    pub(crate) fn end_run(&mut self, at: Millis) {
+    pub(crate) fn end_run(&mut self, at: Time) {
         if let Some(run) = self.runs.last_mut() {
             let at = at.max(run.started.unwrap_or(run.stream));
             run.ended.get_or_insert(at);
@@ -225,13 +225,13 @@ impl Record {
     }
 
     /// Interrupts the job: it waits for capacity.
-    pub(crate) fn interrupt(&mut self, now: Millis) {
+    pub(crate) fn interrupt(&mut self, now: Time) {
         self.end_run(now);
         self.enter(Secondary::Interrupted, now);
     }
 
     /// Requests a stop.
-    pub(crate) fn request_stop(&mut self, cause: StopCause, now: Millis) {
+    pub(crate) fn request_stop(&mut self, cause: StopCause, now: Time) {
         self.status = Status::Stopping;
         self.stop_cause = Some(cause);
         self.enter(Secondary::Stopping, now);
@@ -241,7 +241,7 @@ impl Record {
     }
 
     /// Ends the job. A requested stop decides the status, otherwise `end` does.
-    pub(crate) fn finish(&mut self, end: End, now: Millis) {
+    pub(crate) fn finish(&mut self, end: End, now: Time) {
         let now = now.max(self.modified);
         self.end_run(now);
         let (status, secondary) = match (self.stop_cause, end) {
@@ -273,14 +273,15 @@ impl Record {
         }
     }
 
-    /// Returns the total duration of all ended runs, in milliseconds.
+    /// Returns the total duration of all ended runs.
     pub(crate) fn ran(&self) -> Millis {
-        self.runs.iter().filter_map(|run| Some(run.ended? - run.started?)).map(|length| length.max(0)).sum()
+        let lengths = self.runs.iter().filter_map(|run| Some((run.ended? - run.started?).or_zero()));
+        lengths.fold(Millis::ZERO, |sum, length| sum + length)
     }
 
     /// Returns `TrainingTimeInSeconds`, or `None` before the end.
     pub(crate) fn training_seconds(&self) -> Option<u64> {
-        Some(seconds_up(self.ended? - self.started?))
+        Some((self.ended? - self.started?).seconds_rounded_up())
     }
 
     /// Returns the number of interruptions.
@@ -290,13 +291,8 @@ impl Record {
 
     /// Returns the billable seconds: the time of all runs for a spot job, the time from start to end for an on-demand
     /// job.
-    fn billable(&self, ended: Millis) -> u64 {
+    fn billable(&self, ended: Time) -> u64 {
         let whole = ended - self.started.unwrap_or(ended);
-        seconds_up(if self.spot { self.ran() } else { whole })
+        if self.spot { self.ran() } else { whole }.seconds_rounded_up()
     }
-}
-
-/// Converts milliseconds to seconds, rounded up.
-pub(crate) fn seconds_up(length: Millis) -> u64 {
-    u64::try_from(length.max(0)).unwrap_or(0).div_ceil(1000)
 }

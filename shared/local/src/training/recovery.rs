@@ -5,18 +5,17 @@
 
 use std::collections::BTreeSet;
 
-use use_cases::ports::Millis;
-
 use super::config::OpenError;
 use super::hosts::mark;
 use super::processes;
 use super::record::{End, Record, Secondary, Status};
 use super::store::{self, Found, Layout};
+use tuning::time::{Millis, Time};
 
 /// The failure reason of an on-demand job whose controller ended.
 const LOST: &str = "InternalServerError: the host was lost when the controller on this machine ended.";
 /// The event of a change this close to the last heartbeat may have been lost, so it is sent again. In milliseconds.
-pub(crate) const RECENT_MS: Millis = 5_000;
+pub(crate) const RECENT: Millis = Millis::from_seconds(5);
 
 /// What the service must do with a job that it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +54,11 @@ pub(crate) fn end_old_processes(layout: &Layout, found: &[Found]) -> Result<(), 
 }
 
 /// Settles one job. `heartbeat` is the last heartbeat of the earlier controller.
-pub(crate) fn settle(record: &mut Record, heartbeat: Option<Millis>, now: Millis) -> Settled {
+pub(crate) fn settle(record: &mut Record, heartbeat: Option<Time>, now: Time) -> Settled {
     let run_end = heartbeat
         .map_or(record.modified, |heartbeat| heartbeat.clamp(record.modified, now.max(record.modified)));
     if record.status.ended() {
-        let is_recent =
-            heartbeat.is_some_and(|heartbeat| record.modified.saturating_add(RECENT_MS) >= heartbeat);
+        let is_recent = heartbeat.is_some_and(|heartbeat| record.modified + RECENT >= heartbeat);
         return if is_recent { Settled::Recent } else { Settled::Old };
     }
     record.end_run(run_end);
@@ -98,66 +96,66 @@ mod tests {
     use super::*;
 
     fn training(spot: bool) -> Record {
-        let mut record = Record::new(json!({}), spot, 1_000);
-        record.begin_run(|number, _| number.to_string(), 1_500);
-        record.enter(Secondary::Downloading, 2_000);
-        record.enter(Secondary::Training, 3_000);
+        let mut record = Record::new(json!({}), spot, Time(1_000));
+        record.begin_run(|number, _| number.to_string(), Time(1_500));
+        record.enter(Secondary::Downloading, Time(2_000));
+        record.enter(Secondary::Training, Time(3_000));
         record
     }
 
     #[test]
     fn a_running_spot_job_is_billed_until_the_last_heartbeat_and_interrupted() {
         let mut record = training(true);
-        assert_eq!(settle(&mut record, Some(9_500), 60_000), Settled::Interrupted);
+        assert_eq!(settle(&mut record, Some(Time(9_500)), Time(60_000)), Settled::Interrupted);
         assert_eq!((record.status, record.secondary), (Status::InProgress, Secondary::Interrupted));
-        assert_eq!(record.ran(), 7_500);
-        record.finish(End::MaxWait, 70_000);
-        assert_eq!((record.billable_seconds, record.ended), (Some(8), Some(9_500)));
+        assert_eq!(record.ran(), Millis(7_500));
+        record.finish(End::MaxWait, Time(70_000));
+        assert_eq!((record.billable_seconds, record.ended), (Some(8), Some(Time(9_500))));
     }
 
     #[test]
     fn a_running_on_demand_job_fails() {
         let mut record = training(false);
-        assert_eq!(settle(&mut record, Some(9_500), 60_000), Settled::JustEnded);
+        assert_eq!(settle(&mut record, Some(Time(9_500)), Time(60_000)), Settled::JustEnded);
         assert_eq!(record.status, Status::Failed);
         assert_eq!(record.failure_reason.as_deref(), Some(LOST));
-        assert_eq!((record.ended, record.billable_seconds), (Some(9_500), Some(8)));
+        assert_eq!((record.ended, record.billable_seconds), (Some(Time(9_500)), Some(8)));
     }
 
     #[test]
     fn a_heartbeat_is_clamped_between_the_last_change_and_now() {
         let mut record = training(true);
-        settle(&mut record, Some(100), 60_000);
-        assert_eq!(record.ran(), 1_000);
+        settle(&mut record, Some(Time(100)), Time(60_000));
+        assert_eq!(record.ran(), Millis(1_000));
         let mut record = training(true);
-        settle(&mut record, Some(90_000), 60_000);
-        assert_eq!(record.ran(), 58_000);
+        settle(&mut record, Some(Time(90_000)), Time(60_000));
+        assert_eq!(record.ran(), Millis(58_000));
     }
 
     #[test]
     fn a_stopping_job_stops_an_uploading_job_completes_and_a_starting_job_starts() {
         let mut record = training(true);
-        record.request_stop(super::super::record::StopCause::MaxRuntime, 4_000);
-        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::JustEnded);
+        record.request_stop(super::super::record::StopCause::MaxRuntime, Time(4_000));
+        assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::JustEnded);
         assert_eq!((record.status, record.secondary), (Status::Stopped, Secondary::MaxRuntimeExceeded));
 
         let mut record = training(false);
-        record.enter(Secondary::Uploading, 4_000);
-        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::JustEnded);
+        record.enter(Secondary::Uploading, Time(4_000));
+        assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::JustEnded);
         assert_eq!(record.status, Status::Completed);
 
-        let mut record = Record::new(json!({}), false, 1_000);
-        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::Continues);
-        record.begin_run(|number, _| number.to_string(), 1_500);
-        assert_eq!(settle(&mut record, Some(5_000), 60_000), Settled::Continues);
+        let mut record = Record::new(json!({}), false, Time(1_000));
+        assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::Continues);
+        record.begin_run(|number, _| number.to_string(), Time(1_500));
+        assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::Continues);
         assert_eq!(record.secondary, Secondary::Starting);
     }
 
     #[test]
     fn the_last_event_of_a_recently_ended_job_is_repeated() {
         let mut record = training(false);
-        record.finish(End::Completed, 4_000);
-        assert_eq!(settle(&mut record.clone(), Some(4_500), 60_000), Settled::Recent);
-        assert_eq!(settle(&mut record, Some(40_000), 60_000), Settled::Old);
+        record.finish(End::Completed, Time(4_000));
+        assert_eq!(settle(&mut record.clone(), Some(Time(4_500)), Time(60_000)), Settled::Recent);
+        assert_eq!(settle(&mut record, Some(Time(40_000)), Time(60_000)), Settled::Old);
     }
 }

@@ -14,13 +14,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use use_cases::ports::Millis;
 
 use super::clock;
 use super::config::{DamagedRecord, OpenError};
 use super::record::{Record, VERSION};
 use super::request::JobRequest;
 use super::seeded;
+use tuning::time::Time;
 
 /// How long `open` waits for another controller or its processes to end.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -233,7 +233,7 @@ fn load_job(layout: &Layout, name: &str) -> Found {
     let path = layout.record(name);
     let modified = fs::metadata(&path)
         .and_then(|metadata| metadata.modified())
-        .map_or_else(|_| clock::now(), clock::millis);
+        .map_or_else(|_| clock::now(), clock::time);
     let damaged = |reason: String| {
         Found::Damaged(DamagedRecord { name: name.to_owned(), path: path.clone(), reason, modified })
     };
@@ -256,8 +256,8 @@ fn load_job(layout: &Layout, name: &str) -> Found {
 }
 
 /// Returns the last heartbeat of the previous service of the folder.
-pub(crate) fn last_heartbeat(layout: &Layout) -> Option<Millis> {
-    fs::metadata(layout.heartbeat()).and_then(|metadata| metadata.modified()).ok().map(clock::millis)
+pub(crate) fn last_heartbeat(layout: &Layout) -> Option<Time> {
+    fs::metadata(layout.heartbeat()).and_then(|metadata| metadata.modified()).ok().map(clock::time)
 }
 
 /// Opens the heartbeat file and writes a heartbeat.

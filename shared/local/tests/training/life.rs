@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use use_cases::ports::training::{TrainingJobListing, TrainingJobs};
 
 use crate::world::{World, instances, request, spot, text, until};
+use tuning::time::Time;
 
 fn sample(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../events").join(name);
@@ -134,11 +135,11 @@ async fn running_jobs_are_listed_oldest_first_and_described() {
     }
     until("all train", || ["a", "b", "c"].iter().all(|job| world.states(job).len() == 3)).await;
     world.service.stop("c").await.unwrap();
-    let page = world.service.in_progress(0, None).await.unwrap();
+    let page = world.service.in_progress(Time(0), None).await.unwrap();
     let names: Vec<&str> = page.items.iter().map(|job| job.name.as_str()).collect();
     assert_eq!((names, page.next), (vec!["b", "a"], None));
     let after = format!("{}:b", page.items[0].created);
-    assert_eq!(world.service.in_progress(0, Some(&after)).await.unwrap().items.len(), 1);
+    assert_eq!(world.service.in_progress(Time(0), Some(&after)).await.unwrap().items.len(), 1);
     let since = page.items[1].created;
     assert_eq!(world.service.in_progress(since, None).await.unwrap().items, page.items[1..]);
     let description = world.service.describe("a").await.unwrap();

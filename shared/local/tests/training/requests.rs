@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use use_cases::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 
 use crate::world::{World, instances, request, spot};
+use tuning::time::Time;
 
 async fn refusal(world: &World, request: &Value) -> String {
     match world.service.create(request).await {
@@ -120,5 +121,5 @@ async fn a_missing_job_is_not_found() {
     assert_eq!(world.service.describe("none").await.unwrap_err(), expected);
     assert_eq!(world.service.tags("none").await.unwrap_err(), expected);
     assert_eq!(world.service.describe_json("none").await.unwrap_err(), expected);
-    assert_eq!(world.service.read("none", "algo-1", 0, None).await.unwrap_err(), expected);
+    assert_eq!(world.service.read("none", "algo-1", Time(0), None).await.unwrap_err(), expected);
 }

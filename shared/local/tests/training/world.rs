@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tuning::time::Time;
 
 use base64::Engine;
 use local::training::{Config, Feeds, TrainingService};
@@ -121,7 +122,7 @@ impl World {
     }
 
     pub(crate) async fn stored(&self, job: &str, host: &str) -> Vec<LogLine> {
-        self.service.read(job, host, 0, None).await.unwrap().items
+        self.service.read(job, host, Time(0), None).await.unwrap().items
     }
 }
 

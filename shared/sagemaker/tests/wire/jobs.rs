@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError, WarmPool};
 
 use crate::account::{ABSENT, at, not_found};
+use tuning::time::Time;
 
 const JOB: &str = "hb1-x-0-0-1";
 const ARN: &str = "arn:aws:sagemaker:us-east-1:123456789012:training-job/hb1-x-0-0-1";
@@ -63,10 +64,10 @@ async fn a_job_is_described_with_all_its_fields() {
         name: JOB.to_owned(),
         status: "Failed".to_owned(),
         secondary_status: "Failed".to_owned(),
-        created: 1_789_000_000_123,
-        started: Some(1_789_000_060_500),
-        ended: Some(1_789_000_360_000),
-        modified: 1_789_000_361_750,
+        created: Time(1_789_000_000_123),
+        started: Some(Time(1_789_000_060_500)),
+        ended: Some(Time(1_789_000_360_000)),
+        modified: Time(1_789_000_361_750),
         billable_seconds: Some(99),
         failure_reason: Some("AlgorithmError: exit code 1".to_owned()),
         interruptions: 2,
@@ -82,7 +83,7 @@ async fn a_new_job_has_only_its_creation_time() {
     let service = Service::start(|_| Answer::done(&young()));
     let found = at(&service).describe(JOB).await.unwrap();
     assert_eq!(found.secondary_status, "Defrosting");
-    assert_eq!((found.created, found.modified), (1_789_000_000_000, 1_789_000_000_000));
+    assert_eq!((found.created, found.modified), (Time(1_789_000_000_000), Time(1_789_000_000_000)));
     assert_eq!((found.started, found.ended, found.billable_seconds), (None, None, None));
     assert_eq!((found.failure_reason, found.interruptions, found.warm_pool), (None, 0, None));
 }

@@ -5,11 +5,12 @@ use serde_json::json;
 use use_cases::ports::training::{Listed, Paged, TrainingJobListing, TrainingJobsError};
 
 use crate::account::at;
+use tuning::time::Time;
 
 const FROM: i64 = 1_789_000_000_500;
 
 fn listed(name: &str, created: i64) -> Listed {
-    Listed { name: name.to_owned(), created }
+    Listed { name: name.to_owned(), created: Time(created) }
 }
 
 #[tokio::test]
@@ -30,7 +31,7 @@ async fn a_page_is_requested_from_a_second_earlier_and_omits_older_jobs() {
         ];
         Answer::done(&json!({"TrainingJobSummaries": jobs, "NextToken": "two"}))
     });
-    let page = at(&service).in_progress(FROM, None).await.unwrap();
+    let page = at(&service).in_progress(Time(FROM), None).await.unwrap();
     let items = vec![listed("at", FROM), listed("newer", 1_789_000_001_000)];
     assert_eq!(page, Paged { items, next: Some("two".to_owned()) });
     let body = json!({
@@ -47,7 +48,7 @@ async fn a_page_is_requested_from_a_second_earlier_and_omits_older_jobs() {
 #[tokio::test]
 async fn the_next_page_has_the_same_filter_and_the_last_page_has_no_token() {
     let service = Service::start(|_| Answer::done(&json!({"TrainingJobSummaries": []})));
-    let page = at(&service).in_progress(FROM, Some("two")).await.unwrap();
+    let page = at(&service).in_progress(Time(FROM), Some("two")).await.unwrap();
     assert_eq!(page, Paged { items: Vec::new(), next: None });
     let body = &service.calls()[0].body;
     assert_eq!((&body["NextToken"], &body["CreationTimeAfter"]), (&json!("two"), &json!(1_788_999_999)));
@@ -60,6 +61,6 @@ async fn a_denied_listing_is_refused() {
         code: "AccessDeniedException".to_owned(),
         message: "not authorized".to_owned(),
     };
-    assert_eq!(at(&service).in_progress(FROM, None).await, Err(refused));
+    assert_eq!(at(&service).in_progress(Time(FROM), None).await, Err(refused));
     assert_eq!(service.calls().len(), 1);
 }

@@ -2,6 +2,7 @@
 
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
+use tuning::time::Time;
 use use_cases::ports::training::{JobLogs, LogLine, Paged, TrainingJobsError};
 use wire::events::logs::MAX_ID_BYTES;
 
@@ -22,7 +23,7 @@ fn event(id: &str, timestamp: i64) -> Value {
 
 fn line(id: &str, timestamp: i64) -> LogLine {
     let (stream, message) = (STREAM.to_owned(), format!("line {id}"));
-    LogLine { stream, id: id.to_owned(), timestamp, message }
+    LogLine { stream, id: id.to_owned(), timestamp: Time(timestamp), message }
 }
 
 #[tokio::test]
@@ -31,7 +32,7 @@ async fn the_lines_of_one_host_are_returned_in_order() {
         let events = [event("2", 1_001), event("9", 1_000), event("10", 1_001), event("1", 1_001)];
         Answer::done(&json!({"events": events, "searchedLogStreams": [], "nextToken": "two"}))
     });
-    let page = at(&service).read(JOB, "algo-1", 1_000, None).await.unwrap();
+    let page = at(&service).read(JOB, "algo-1", Time(1_000), None).await.unwrap();
     let items = vec![line("9", 1_000), line("1", 1_001), line("10", 1_001), line("2", 1_001)];
     assert_eq!(page, Paged { items, next: Some("two".to_owned()) });
     let body = json!({
@@ -45,7 +46,7 @@ async fn the_lines_of_one_host_are_returned_in_order() {
 #[tokio::test]
 async fn an_empty_page_may_have_a_next_page_and_a_negative_time_becomes_the_epoch() {
     let service = Service::start(|_| Answer::done(&json!({"events": [], "nextToken": "three"})));
-    let page = at(&service).read(JOB, "algo-1", -5, Some("two")).await.unwrap();
+    let page = at(&service).read(JOB, "algo-1", Time(-5), Some("two")).await.unwrap();
     assert_eq!(page, Paged { items: Vec::new(), next: Some("three".to_owned()) });
     let body = &service.calls()[0].body;
     assert_eq!((&body["nextToken"], &body["startTime"]), (&json!("two"), &json!(0)));
@@ -59,7 +60,7 @@ async fn only_lines_with_a_valid_id_are_returned() {
     let events = [event(&format!("{long}1"), 1), event("a b", 2), event("", 3), event(&long, 4), nameless];
     let body = json!({"events": events});
     let service = Service::start(move |_| Answer::done(&body));
-    let page = at(&service).read(JOB, "algo-1", 0, None).await.unwrap();
+    let page = at(&service).read(JOB, "algo-1", Time(0), None).await.unwrap();
     assert_eq!(page, Paged { items: vec![line(&long, 4)], next: None });
 }
 
@@ -67,6 +68,6 @@ async fn only_lines_with_a_valid_id_are_returned() {
 async fn a_log_without_lines_is_not_found() {
     let message = "The specified log group does not exist.";
     let service = Service::start(move |_| Answer::error(400, "ResourceNotFoundException", message));
-    let read = at(&service).read(JOB, "algo-1", 0, None).await;
+    let read = at(&service).read(JOB, "algo-1", Time(0), None).await;
     assert_eq!(read, Err(TrainingJobsError::NotFound(message.to_owned())));
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use use_cases::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
 
 use crate::account::{at, at_endpoint};
+use tuning::time::Time;
 
 #[tokio::test]
 async fn a_write_is_sent_once_and_a_read_twice() {
@@ -19,9 +20,9 @@ async fn a_write_is_sent_once_and_a_read_twice() {
     assert_eq!(service.calls().len(), 3);
     assert_eq!(jobs.describe("j").await, Err(unavailable()));
     assert_eq!(service.calls().len(), 5);
-    assert_eq!(jobs.in_progress(0, None).await, Err(unavailable()));
+    assert_eq!(jobs.in_progress(Time(0), None).await, Err(unavailable()));
     assert_eq!(service.calls().len(), 7);
-    assert_eq!(jobs.read("j", "algo-1", 0, None).await, Err(unavailable()));
+    assert_eq!(jobs.read("j", "algo-1", Time(0), None).await, Err(unavailable()));
     assert_eq!(service.calls().len(), 9);
 }
 

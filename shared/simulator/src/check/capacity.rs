@@ -28,7 +28,7 @@ impl JobBook {
         let at = recorded.at;
         let shown = match &recorded.fact {
             Fact::JobStateChanged { phase: JobPhase::Interrupted, started, .. } => {
-                self.interrupted_at = self.interrupted_at.max(Some(at));
+                self.interrupted_at = self.interrupted_at.max(Some(at.0));
                 *started
             }
             Fact::JobStateChanged {
@@ -56,7 +56,7 @@ impl JobBook {
             Fact::MetricsLogged { lines, .. } => lines.iter().map(|line| line.at).max(),
             _ => None,
         };
-        self.instances_at = self.instances_at.max(shown);
+        self.instances_at = self.instances_at.max(shown.map(|time| time.0));
     }
 
     /// Returns whether the job does not count as a training job: it never started, or it got no instances and cost

@@ -172,7 +172,7 @@ pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
     }
     for (id, book) in &world.check.books {
         let Some(seconds) = book.definition.limits.max_runtime_seconds else { continue };
-        let time_up = book.definition.created + i64::try_from(seconds).unwrap_or(0) * 1_000;
+        let time_up = book.definition.created.0 + i64::try_from(seconds).unwrap_or(0) * 1_000;
         let due = time_up.max(arrived) + PERFORMED_MS;
         if deadlines.endings.get(id).is_some_and(|ending| *ending > due) {
             wrong.push(format!("MaxRuntime: {id} did not end in time after its MaxRuntimeInSeconds"));

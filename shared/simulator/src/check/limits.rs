@@ -57,7 +57,7 @@ impl Limits {
     /// the report.
     fn change(&mut self, recorded: &Recorded, booked: u64) -> Vec<&'static str> {
         let Fact::LimitsChanged { cap, max_parallel, paused } = &recorded.fact else { return Vec::new() };
-        let made = (recorded.at, recorded.key.clone());
+        let made = (recorded.at.0, recorded.key.clone());
         let [cap_made, parallel_made, paused_made] = &mut self.made;
         let mut names = Vec::new();
         if let Some(new) = cap {
@@ -97,7 +97,7 @@ impl Limits {
     /// Returns whether a change is missing: one of its limits is not in force and no later change is.
     pub(super) fn misses(&self, recorded: &Recorded) -> bool {
         let Fact::LimitsChanged { cap, max_parallel, paused } = &recorded.fact else { return false };
-        let made = (recorded.at, recorded.key.clone());
+        let made = (recorded.at.0, recorded.key.clone());
         let given = [cap.is_some(), max_parallel.is_some(), paused.is_some()];
         given
             .iter()

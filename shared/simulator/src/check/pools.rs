@@ -81,7 +81,7 @@ impl Book {
     /// Records a fact about kept instances.
     pub(super) fn pool_fact(&mut self, recorded: &Recorded) {
         if recorded.fact == Fact::TimePassed {
-            self.pools.clock = self.pools.clock.max(recorded.at);
+            self.pools.clock = self.pools.clock.max(recorded.at.0);
         }
         if let Fact::PoolOver { job, retained } = &recorded.fact
             && let Some(pool) = self.pools.by_job.get_mut(job)

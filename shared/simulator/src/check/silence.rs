@@ -21,7 +21,7 @@ fn signs_of_life(job: &Job) -> Vec<i64> {
         job.history.iter().filter(|(_, then)| then.secondary_status == "Training").map(|(at, _)| *at);
     let counted = job.streams.iter().filter(|stream| stream.name.contains("/algo-1-"));
     let lines = counted.flat_map(|stream| &stream.lines).filter(|line| line.message.contains("auc="));
-    let mut signs: Vec<i64> = starts.chain(lines.map(|line| line.timestamp)).collect();
+    let mut signs: Vec<i64> = starts.chain(lines.map(|line| line.timestamp.0)).collect();
     signs.sort_unstable();
     signs
 }

@@ -43,7 +43,7 @@ impl Book {
             self.stop_requested();
         }
         self.pool_fact(recorded);
-        self.advance_clock(recorded.at);
+        self.advance_clock(recorded.at.0);
         self.limits_changed(recorded);
         let Some(key) = recorded.fact.job() else { return };
         let Some(job) = self.jobs.get_mut(&key) else { return };
@@ -60,7 +60,7 @@ impl Book {
                     let seconds = i64::try_from(*billable_seconds).unwrap_or(i64::MAX);
                     let bill = self.case.cost(job.launch.instances, seconds);
                     job.money = Money::Spent(bill);
-                    kept = (job.ran || seconds > 0).then(|| job.ended.unwrap_or(recorded.at));
+                    kept = (job.ran || seconds > 0).then(|| job.ended.unwrap_or(recorded.at.0));
                     self.overrun |= bill > job.reservation - kept.map_or(0, |_| keeping);
                 }
             }
@@ -381,7 +381,7 @@ impl JobBook {
         if let Fact::JobStateChanged { started, ended, .. } | Fact::JobDescribed { started, ended, .. } = fact
         {
             self.ran |= started.is_some();
-            self.ended = self.ended.or(*ended);
+            self.ended = self.ended.or(ended.map(|time| time.0));
         }
     }
 

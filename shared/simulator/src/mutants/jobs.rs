@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tuning::planted::{Mutation, is_on};
-use use_cases::ports::Millis;
+use tuning::time::Time;
 use use_cases::ports::table::Table;
 use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
@@ -89,11 +89,7 @@ impl TrainingJobs for Mutant {
 }
 
 impl TrainingJobListing for Mutant {
-    async fn in_progress(
-        &self,
-        from: Millis,
-        page: Option<&str>,
-    ) -> Result<Paged<Listed>, TrainingJobsError> {
+    async fn in_progress(&self, from: Time, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
         let mut listed = self.port.in_progress(from, page).await?;
         if is_on(Mutation::OrphanNeverStopped) {
             listed.items.clear();
@@ -107,7 +103,7 @@ impl JobLogs for Mutant {
         &self,
         name: &str,
         host: &str,
-        from: Millis,
+        from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         if self.memory().has_claimed("bill") && is_on(Mutation::BillWithoutLog) {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tuning::money::MicroUsd;
+use tuning::time::Millis;
 use use_cases::change::{self, ChangeError};
 use use_cases::decide::{Decided, Decider};
 use use_cases::describe::Place;
 use use_cases::job_events::{About, JobEvents, RecordError};
 use use_cases::job_logs::JobLogs;
 use use_cases::lookup::{self, LookupError};
-use use_cases::perform::{ABANDONED_MS, Acts, Actuator, CLAIM_MS, LOG_LAG_MS};
+use use_cases::perform::{ABANDONED, Acts, Actuator, CLAIM, LOG_LAG};
 use use_cases::ports::Clock;
 use use_cases::submit::{Guardrails, Submit, SubmitError};
 use use_cases::sweep::{Limits, Sweeper};
@@ -25,7 +26,7 @@ use crate::world::stream::event_of;
 use crate::world::watch::STACK;
 
 /// The first wait of a deferred action, in ms, as deployed.
-const DEFER_MS: i64 = 5_000;
+const DEFER: Millis = Millis::from_seconds(5);
 
 /// Returns the function that a delivery is for.
 pub(super) fn function_of(what: &What) -> Function {
@@ -214,10 +215,10 @@ fn actuator(process: &Process) -> Actuator<Ports, Ports, Ports, Ports> {
         bus: port.clone(),
         clock: port.clone(),
         stack: STACK.to_owned(),
-        log_lag_ms: LOG_LAG_MS,
-        claim_ms: CLAIM_MS,
-        defer_ms: DEFER_MS,
-        abandoned_ms: ABANDONED_MS,
+        log_lag_ms: LOG_LAG,
+        claim_ms: CLAIM,
+        defer_ms: DEFER,
+        abandoned_ms: ABANDONED,
         place: Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:simulated"),
         monthly_cap: monthly_cap(port),
     }
@@ -233,7 +234,7 @@ fn sweep(process: Process) -> Running {
         let began = process.port.now();
         let swept = Sweeper::new(actuator(&process), Limits::CLOUD, owner).sweep().await;
         let took = process.port.now() - began;
-        lock(&process.port.world).count_log(InvocationResult::Swept(&swept, took));
+        lock(&process.port.world).count_log(InvocationResult::Swept(&swept, took.0));
         (process, if swept.is_ok() { Outcome::Done } else { Outcome::Retry })
     })
 }

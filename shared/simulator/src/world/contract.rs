@@ -10,8 +10,8 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 use tuning::ids::ChoiceId;
+use tuning::time::Time;
 use use_cases::contract::training::{self as contract, Program, Stage};
-use use_cases::ports::Millis;
 use use_cases::ports::training::{
     Description, Listed, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
@@ -51,12 +51,8 @@ impl TrainingJobs for Jobs {
 }
 
 impl TrainingJobListing for Jobs {
-    async fn in_progress(
-        &self,
-        from: Millis,
-        page: Option<&str>,
-    ) -> Result<Paged<Listed>, TrainingJobsError> {
-        Ok(lock(&self.0).list_jobs(from, page))
+    async fn in_progress(&self, from: Time, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
+        Ok(lock(&self.0).list_jobs(from.0, page))
     }
 }
 

@@ -64,10 +64,10 @@ impl World {
                 "TrainingJobStatus": now.status,
                 "SecondaryStatus": now.secondary_status,
                 "FailureReason": now.failure_reason,
-                "CreationTime": time(now.created),
-                "TrainingStartTime": maybe(now.started),
-                "TrainingEndTime": maybe(now.ended),
-                "LastModifiedTime": time(now.modified),
+                "CreationTime": time(now.created.0),
+                "TrainingStartTime": maybe(now.started.map(|time| time.0)),
+                "TrainingEndTime": maybe(now.ended.map(|time| time.0)),
+                "LastModifiedTime": time(now.modified.0),
                 "SecondaryStatusTransitions": transitions,
                 "Tags": job.tags,
             },
@@ -81,7 +81,7 @@ impl World {
         let lines = stream.lines.get(stream.sent..).unwrap_or_default();
         let event = |line: &use_cases::ports::training::LogLine| LogEvent {
             id: line.id.clone(),
-            timestamp: line.timestamp,
+            timestamp: line.timestamp.0,
             message: line.message.clone(),
         };
         let batch = LogBatch {

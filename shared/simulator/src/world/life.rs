@@ -9,6 +9,7 @@ use super::training::LogStream;
 use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::plan::{HOUR, MINUTE};
+use tuning::time::Time;
 
 /// Failure reason of a job without capacity.
 const NO_CAPACITY: &str = "CapacityError: Unable to provision requested ML compute capacity";
@@ -96,7 +97,7 @@ impl World {
         let job = &mut self.training.jobs[index];
         status.clone_into(&mut job.now.status);
         secondary.clone_into(&mut job.now.secondary_status);
-        job.now.modified = reported;
+        job.now.modified = Time(reported);
         job.transitions.push((secondary.to_owned(), reported));
         job.history.push((now, job.now.clone()));
         let name = job.now.name.clone();
@@ -167,7 +168,7 @@ impl World {
             };
         }
         let job = &mut self.training.jobs[index];
-        job.now.started = job.now.started.or(Some(reported));
+        job.now.started = job.now.started.or(Some(Time(reported)));
         job.runs_since = Some(self.now);
         self.training.take(index, self.now);
         let job = &mut self.training.jobs[index];
@@ -281,7 +282,7 @@ impl World {
         job.generation += 1;
         job.ran_ms += job.runs_since.take().map_or(0, |since| now - since);
         if job.now.started.is_some() {
-            job.now.ended = Some(reported);
+            job.now.ended = Some(Time(reported));
             // Managed spot training bills less than the running time.
             let billed = if job.max_wait_ms.is_some() {
                 job.ran_ms * job.dice.between(30, 100) / 100
@@ -347,7 +348,7 @@ impl World {
             };
             let id = format!("{:020}{:06}", now, stream.lines.len());
             let name = stream.name.clone();
-            stream.lines.push(LogLine { stream: name, id, timestamp: now, message });
+            stream.lines.push(LogLine { stream: name, id, timestamp: Time(now), message });
             if !std::mem::replace(&mut stream.flush_due, true) {
                 let (least, most) = self.plan.log_gather_ms;
                 let wait = job.dice.between(least, most);

@@ -6,11 +6,12 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
+use tuning::time::{Millis, Time};
 use use_cases::ports::table::{Page, Query, Table, TableError, Write};
 use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use use_cases::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
+use use_cases::ports::{Bus, BusError, Clock, Prices, PricesError, Timer};
 use wire::item::{Item, Key};
 
 use super::call::{Call, Mishap, call, pause, time_out};
@@ -144,13 +145,9 @@ impl TrainingJobs for Port {
 }
 
 impl TrainingJobListing for Port {
-    async fn in_progress(
-        &self,
-        from: Millis,
-        page: Option<&str>,
-    ) -> Result<Paged<Listed>, TrainingJobsError> {
+    async fn in_progress(&self, from: Time, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
         let made = Call { op: Op::List, on: page.unwrap_or_default().to_owned() };
-        call(&self.world, made, |world| world.list_jobs(from, page)).await.map_err(training_error)
+        call(&self.world, made, |world| world.list_jobs(from.0, page)).await.map_err(training_error)
     }
 }
 
@@ -159,11 +156,11 @@ impl JobLogs for Port {
         &self,
         name: &str,
         host: &str,
-        from: Millis,
+        from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         let made = Call { op: Op::ReadLog, on: name.to_owned() };
-        let effect = |world: &mut super::World| world.read_log(name, host, from, page);
+        let effect = |world: &mut super::World| world.read_log(name, host, from.0, page);
         call(&self.world, made, effect).await.map_err(training_error)?
     }
 }
@@ -193,13 +190,13 @@ impl Prices for Port {
 }
 
 impl Clock for Port {
-    fn now(&self) -> Millis {
-        lock(&self.world).now + self.skew_ms
+    fn now(&self) -> Time {
+        Time(lock(&self.world).now + self.skew_ms)
     }
 }
 
 impl Timer for Port {
-    async fn pause(&self, ms: Millis) {
-        pause(&self.world, ms).await;
+    async fn pause(&self, span: Millis) {
+        pause(&self.world, span.0).await;
     }
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tuning::fact::JobKey;
 use tuning::ids::ChoiceId;
+use tuning::time::Time;
 use use_cases::ports::training::{Description, Listed, LogLine, Paged, TrainingJobsError};
 use wire::names::parse_training_job_name;
 
@@ -369,7 +370,7 @@ impl World {
         let from = page.and_then(|page| page.parse().ok()).unwrap_or(0);
         let running = self.training.jobs.iter().enumerate().skip(from);
         let running =
-            running.filter(|(_, job)| job.now.status == "InProgress" && job.now.created >= created_from);
+            running.filter(|(_, job)| job.now.status == "InProgress" && job.now.created.0 >= created_from);
         let mut running = running.filter(|(_, job)| job.visible_at <= self.now);
         let listed =
             |(_, job): (usize, &Job)| Listed { name: job.now.name.clone(), created: job.now.created };
@@ -394,7 +395,7 @@ impl World {
         let streams = streams.filter(|stream| stream.name.contains(&format!("/{host}-")));
         let skip: usize = page.and_then(|page| page.parse().ok()).unwrap_or(0);
         let lines = streams.flat_map(|stream| &stream.lines);
-        let mut lines = lines.filter(|line| line.timestamp >= from && line.timestamp <= as_of).skip(skip);
+        let mut lines = lines.filter(|line| (from..=as_of).contains(&line.timestamp.0)).skip(skip);
         let items: Vec<LogLine> = lines.by_ref().take(PAGE_LINES).cloned().collect();
         let next = lines.next().map(|_| (skip + PAGE_LINES).to_string());
         Ok(Paged { items, next })
@@ -412,10 +413,10 @@ fn description(name: &str, now: i64) -> Description {
         name: name.to_owned(),
         status: "InProgress".to_owned(),
         secondary_status: "Starting".to_owned(),
-        created: now,
+        created: Time(now),
         started: None,
         ended: None,
-        modified: now,
+        modified: Time(now),
         billable_seconds: None,
         failure_reason: None,
         interruptions: 0,

@@ -7,9 +7,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use local::training::{Summary, TrainingService};
 use serde_json::{Value, json};
-use use_cases::ports::Millis;
 
 use crate::protocol::{Answer, ApiError, lower_first, text, time, whole};
+use use_cases::ports::Time;
 
 const PAGE_JOBS_DEFAULT: usize = 10;
 const PAGE_JOBS_MAX: usize = 100;
@@ -29,7 +29,7 @@ enum SortBy {
 }
 
 /// The sort key of a job: status, creation time and name. Parts that the order does not compare are empty or 0.
-type SortKey = (String, Millis, String);
+type SortKey = (String, Time, String);
 
 #[derive(Debug)]
 struct Query {
@@ -82,10 +82,10 @@ impl Filter {
 }
 
 /// Returns whether `time` is between the bounds, both exclusive.
-fn within(time: Millis, after: Option<f64>, before: Option<f64>) -> bool {
+fn within(time: Time, after: Option<f64>, before: Option<f64>) -> bool {
     // Exact: milliseconds have 41 bits.
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since the epoch fit")]
-    let time = time as f64;
+    let time = time.0 as f64;
     after.is_none_or(|after| time > after) && before.is_none_or(|before| time < before)
 }
 
@@ -114,7 +114,7 @@ impl Query {
 
     fn sort_key(&self, job: &Summary) -> SortKey {
         match self.by {
-            SortBy::Name => (String::new(), 0, job.name.clone()),
+            SortBy::Name => (String::new(), Time(0), job.name.clone()),
             SortBy::CreationTime => (String::new(), job.created, job.name.clone()),
             SortBy::Status => (job.status.to_owned(), job.created, job.name.clone()),
         }
@@ -164,7 +164,7 @@ fn read_token(token: &str, by: SortBy, descending: bool) -> Result<SortKey, ApiE
     let read = || {
         let value: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
         let [of_order, status, time, name] = value.as_array()?.as_slice() else { return None };
-        let key = (status.as_str()?.to_owned(), time.as_i64()?, name.as_str()?.to_owned());
+        let key = (status.as_str()?.to_owned(), Time(time.as_i64()?), name.as_str()?.to_owned());
         (of_order.as_str()? == order(by, descending)).then_some(key)
     };
     let message = "Invalid NextToken: expected the token of a listing with the same SortBy and SortOrder";

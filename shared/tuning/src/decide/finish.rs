@@ -5,16 +5,16 @@ use hyperband::ranking::reaches;
 use super::outlook::is_held;
 use super::{grant, notice, refit};
 use crate::definition::Definition;
-use crate::limits::{MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE_MS};
+use crate::limits::{MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE};
 use crate::money::MicroUsd;
 use crate::ruling::{EndReason, Order, Ruling};
 use crate::state::{State, Status};
-use crate::time::milliseconds;
+use crate::time::{Millis, Time};
 
-/// Returns when the running time of the tuning is over, in ms since the epoch; `None` without such a limit.
-pub(super) fn runtime_deadline(definition: &Definition) -> Option<i64> {
+/// Returns when the running time of the tuning is over; `None` without such a limit.
+pub(super) fn runtime_deadline(definition: &Definition) -> Option<Time> {
     let seconds = definition.limits.max_runtime_seconds?;
-    Some(definition.created.saturating_add(milliseconds(seconds)))
+    Some(definition.created + Millis::from_seconds(seconds))
 }
 
 /// Ends an active tuning that meets a completion criterion.
@@ -61,7 +61,7 @@ fn failure(state: &State) -> Option<String> {
             "a quota of the account blocked every training job for {} hours. Request a higher quota (Service Quotas, \
              Amazon SageMaker, the instance type for training job usage) or use another instance type, then submit \
              the tuning again. Last error: {}",
-            QUOTA_PATIENCE_MS / 3_600_000,
+            QUOTA_PATIENCE.as_seconds() / 3_600,
             state.held.as_ref().and_then(|held| held.last_answer.as_deref()).unwrap_or_default()
         ));
     }

@@ -5,11 +5,12 @@
 //! far more than it needs.
 
 use crate::definition::Definition;
-use crate::limits::{GRANT_PATIENCE_MS, IDLE_MS};
+use crate::limits::{GRANT_PATIENCE, IDLE};
 use crate::money::MicroUsd;
 use crate::quote::Quote;
 use crate::ruling::{Order, Ruling};
 use crate::state::{State, Status};
+use crate::time::Time;
 
 /// Requests the money without which a job that costs at most `reservation` cannot start.
 ///
@@ -65,7 +66,7 @@ pub(super) fn kept(definition: &Definition, state: &State) -> MicroUsd {
 
 /// Returns whether nothing can start for long, so that other tunings should have the money.
 fn is_idle(state: &State) -> bool {
-    let idle_from = state.now.saturating_add(IDLE_MS);
+    let idle_from = state.now + IDLE;
     let mut waiting = state.trials.values().peekable();
     let all_wait = waiting.peek().is_some()
         && waiting.all(|trial| trial.job.is_none() && trial.retry_at.is_some_and(|at| at > idle_from));
@@ -74,17 +75,17 @@ fn is_idle(state: &State) -> bool {
 
 /// Returns whether a tuning without running jobs has waited long enough for the month's cap.
 pub(crate) fn has_expired(state: &State) -> bool {
-    let waited = |since: i64| state.now.saturating_sub(since) >= GRANT_PATIENCE_MS;
+    let waited = |since: Time| state.now - since >= GRANT_PATIENCE;
     state.grants.denied.is_some_and(|denied| waited(denied.since))
         && state.jobs().next().is_none()
         && !state.is_paused()
 }
 
 /// Returns when the month's cap is asked again, and when the wait for it expires.
-pub(super) fn deadlines(state: &State) -> impl Iterator<Item = i64> {
+pub(super) fn deadlines(state: &State) -> impl Iterator<Item = Time> {
     // A tuning that is ending asks only for its refit.
     let asks = state.status == Status::Active || state.refit.is_some();
     let denied = state.grants.denied.filter(|_| asks);
-    let patience = denied.map(|denied| denied.since.saturating_add(GRANT_PATIENCE_MS));
+    let patience = denied.map(|denied| denied.since + GRANT_PATIENCE);
     denied.map(|denied| denied.retry_at).into_iter().chain(patience)
 }

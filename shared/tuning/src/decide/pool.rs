@@ -7,12 +7,13 @@ use super::outlook::is_held;
 use super::{refit, start};
 use crate::definition::{Definition, JobLimits};
 use crate::ids::count;
-use crate::limits::SETTLE_DEADLINE_MS;
+use crate::limits::SETTLE_DEADLINE;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::quote::Quote;
 use crate::ruling::{Order, Ruling};
 use crate::state::{State, Status};
+use crate::time::Time;
 
 /// Keeps the instances of an ordered job after its end, if the request asks for it, another job may take them, and the
 /// cap allows it.
@@ -41,8 +42,8 @@ pub(super) fn settled(definition: &Definition, state: &State) -> Option<Ruling> 
     })
 }
 
-fn settle_at(pool: &Pool) -> i64 {
-    pool.until.saturating_add(SETTLE_DEADLINE_MS)
+fn settle_at(pool: &Pool) -> Time {
+    pool.until + SETTLE_DEADLINE
 }
 
 /// Orders the next pool to be read: its time is over, or a job that started since may have taken its instances.
@@ -59,8 +60,8 @@ pub(super) fn read(state: &State) -> Option<Ruling> {
     })
 }
 
-/// Returns when the latest running job got its instances, in ms since the epoch.
-pub(crate) fn latest_start(state: &State) -> Option<i64> {
+/// Returns when the latest running job got its instances.
+pub(crate) fn latest_start(state: &State) -> Option<Time> {
     state.jobs().filter_map(|(_, _, job)| job.started).max()
 }
 
@@ -81,7 +82,7 @@ pub(super) fn release(definition: &Definition, state: &State) -> Option<Ruling> 
 
 /// Returns whether no job runs and no trial waits for a deadline or a grant.
 fn nothing_runs_or_waits(state: &State) -> bool {
-    let waits = |at: Option<i64>| at.is_some_and(|at| at > state.now);
+    let waits = |at: Option<Time>| at.is_some_and(|at| at > state.now);
     state.trials.values().all(|trial| trial.job.is_none() && !waits(trial.retry_at))
         && !is_held(state)
         && state.grants.open.is_none()
@@ -94,12 +95,12 @@ fn lacks_money(definition: &Definition, state: &State) -> bool {
 }
 
 /// Returns the pools that time `at` would settle in full.
-pub(super) fn settled_by(state: &State, at: i64) -> impl Iterator<Item = &Pool> {
+pub(super) fn settled_by(state: &State, at: Time) -> impl Iterator<Item = &Pool> {
     state.pools.iter().filter(move |pool| settle_at(pool) <= at)
 }
 
 /// Returns when each pool is read or settled in full.
-pub(super) fn deadlines(state: &State) -> impl Iterator<Item = i64> {
+pub(super) fn deadlines(state: &State) -> impl Iterator<Item = Time> {
     let lasts = |pool: &&Pool| pool.over.is_none();
     state.pools.iter().filter(lasts).map(|pool| {
         let read = pool.reading || pool.released || state.clock >= pool.until;

@@ -5,11 +5,11 @@
 
 use crate::definition::{Definition, Silence};
 use crate::fact::JobPhase;
-use crate::limits::{MIN_SILENCE_MS, MIN_SILENCE_UNTIMED_MS, SILENCE_EPOCHS};
+use crate::limits::{MIN_SILENCE, MIN_SILENCE_UNTIMED, SILENCE_EPOCHS};
 use crate::ruling::{Order, Ruling, StopWhy};
-use crate::runtime::usual_ms;
+use crate::runtime::usual;
 use crate::state::{Job, State, Trial};
-use crate::time::milliseconds;
+use crate::time::{Millis, Time};
 
 /// Orders a look at the next job that has been silent for too long.
 pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
@@ -22,32 +22,31 @@ pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
 /// Returns the stop reason of a job whose silence a look has confirmed.
 pub(super) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
     let (since, allowed) = overdue(definition, state, trial, job)?;
-    let seconds = u64::try_from(allowed).unwrap_or(0).div_ceil(1_000);
+    let seconds = allowed.seconds_rounded_up();
     (job.silence_seen >= Some(since)).then_some(StopWhy::NoObjective { seconds })
 }
 
-/// Returns when the next silence becomes too long, in ms since the epoch.
-pub(super) fn deadline(definition: &Definition, state: &State) -> Option<i64> {
-    let allowed = allowed_ms(definition, state)?;
+/// Returns when the next silence becomes too long.
+pub(super) fn deadline(definition: &Definition, state: &State) -> Option<Time> {
+    let allowed = longest_silence(definition, state)?;
     let silent = state.jobs().filter_map(|(_, trial, job)| silent_since(trial, job));
-    silent.map(|since| since.saturating_add(allowed)).filter(|deadline| *deadline > state.clock).min()
+    silent.map(|since| since + allowed).filter(|deadline| *deadline > state.clock).min()
 }
 
-/// Returns the beginning of the silence for which a look at `job` was ordered and has no outcome yet, in ms since the
-/// epoch.
-pub fn open_look(job: &Job) -> Option<i64> {
+/// Returns the beginning of the silence for which a look at `job` was ordered and has no outcome yet.
+pub fn open_look(job: &Job) -> Option<Time> {
     job.look_ordered.filter(|since| job.holds_slot() && job.silence_seen < Some(*since))
 }
 
-/// Returns the beginning of a silence that has lasted too long, and the longest silence allowed, both in ms.
-fn overdue(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<(i64, i64)> {
-    let allowed = allowed_ms(definition, state)?;
+/// Returns the beginning of a silence that has lasted too long, and the longest silence allowed.
+fn overdue(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<(Time, Millis)> {
+    let allowed = longest_silence(definition, state)?;
     let since = silent_since(trial, job)?;
-    (since.saturating_add(allowed) <= state.clock).then_some((since, allowed))
+    (since + allowed <= state.clock).then_some((since, allowed))
 }
 
 /// Returns when a running program last logged a value; `None` while it does not run, or is being stopped.
-fn silent_since(trial: &Trial, job: &Job) -> Option<i64> {
+fn silent_since(trial: &Trial, job: &Job) -> Option<Time> {
     if !job.holds_slot() || job.stop.is_some() || trial.stop_why.is_some() || job.phase != JobPhase::Training
     {
         return None;
@@ -56,19 +55,16 @@ fn silent_since(trial: &Trial, job: &Job) -> Option<i64> {
     Some(own.map_or(job.phase_at, |(at, _, _)| job.phase_at.max(*at)))
 }
 
-/// Returns the longest silence allowed, in ms; `None` = no bound.
-fn allowed_ms(definition: &Definition, state: &State) -> Option<i64> {
+/// Returns the longest silence allowed; `None` = no bound.
+fn longest_silence(definition: &Definition, state: &State) -> Option<Millis> {
     match definition.silence {
         Silence::Never => None,
-        Silence::After(seconds) => Some(milliseconds(seconds)),
+        Silence::After(seconds) => Some(Millis::from_seconds(seconds)),
         Silence::Adaptive => {
-            let half = milliseconds(definition.job.max_runtime_seconds) / 2;
-            let untimed = half.max(MIN_SILENCE_UNTIMED_MS);
-            let timed = usual_ms(state).map(|(epoch, startup)| {
-                let usual = epoch.saturating_mul(SILENCE_EPOCHS).saturating_add(startup.saturating_mul(3));
-                i64::try_from(usual).unwrap_or(i64::MAX).max(MIN_SILENCE_MS)
-            });
-            Some(timed.map_or(untimed, |timed| timed.min(untimed)))
+            let half = Millis::from_seconds(definition.job.max_runtime_seconds).half();
+            let untimed = half.max(MIN_SILENCE_UNTIMED);
+            let timed = usual(state).map(|(epoch, startup)| epoch * SILENCE_EPOCHS + startup * 3);
+            Some(timed.map_or(untimed, |timed| timed.max(MIN_SILENCE).min(untimed)))
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::ids::{ChoiceId, count};
 use crate::quote::Quote;
 use crate::ruling::StopWhy;
 use crate::state::{Job, State, Trial};
+use crate::time::Time;
 
 /// Returns the stop reason of a spot job that was interrupted too often, if the cap lets its trial continue on demand.
 pub(super) fn interrupted(
@@ -32,7 +33,7 @@ pub(crate) fn falls_back(definition: &Definition, job: &Job) -> bool {
 /// Returns the instance choice for the next job: the first that does not lack capacity, else the one that is asked
 /// again soonest.
 pub(crate) fn choice(definition: &Definition, state: &State) -> ChoiceId {
-    let until = |choice: &ChoiceId| state.no_capacity_until.get(choice.index()).copied().unwrap_or(i64::MIN);
+    let until = |choice: &ChoiceId| state.no_capacity_until.get(choice.index()).copied().unwrap_or(Time::MIN);
     let mut choices = definition.job.choices();
     let available = choices.find(|choice| until(choice) <= state.now);
     available.or_else(|| definition.job.choices().min_by_key(until)).unwrap_or_default()

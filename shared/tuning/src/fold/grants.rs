@@ -2,12 +2,13 @@
 
 use crate::fact::Fact;
 use crate::grants::Denied;
-use crate::limits::GRANT_RETRY_MS;
+use crate::limits::GRANT_RETRY;
 use crate::money::MicroUsd;
 use crate::state::State;
+use crate::time::Time;
 
 /// Folds a grant or a denial; returns whether the state changed.
-pub(super) fn granted(state: &mut State, fact: &Fact, at: i64) -> bool {
+pub(super) fn granted(state: &mut State, fact: &Fact, at: Time) -> bool {
     let Fact::BudgetGranted { n, month, amount, reached } = fact else { return false };
     let grants = &mut state.grants;
     if grants.open != Some(*n) {
@@ -18,7 +19,7 @@ pub(super) fn granted(state: &mut State, fact: &Fact, at: i64) -> bool {
     grants.unpublished.extend(level.filter(|level| !grants.published.contains(level)));
     if *amount == MicroUsd::ZERO {
         let since = grants.denied.map_or(at, |denied| denied.since);
-        grants.denied = Some(Denied { since, retry_at: at.saturating_add(GRANT_RETRY_MS) });
+        grants.denied = Some(Denied { since, retry_at: at + GRANT_RETRY });
         return true;
     }
     grants.denied = None;

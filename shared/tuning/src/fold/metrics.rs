@@ -17,6 +17,7 @@ use crate::fact::{JobEnd, JobKey, MetricLine};
 use crate::ids::TrialId;
 use crate::limits::{MAX_RANKED_LINES, MAX_STREAMS_PER_TRIAL};
 use crate::state::{Incumbent, Job, State, Stream, Trial};
+use crate::time::Time;
 
 /// What one line changed.
 #[derive(Default)]
@@ -311,7 +312,7 @@ impl Stream {
 
 /// Extends the span: its first line is the earliest of the lowest epoch, its last line the latest of the highest.
 /// Returns whether the span changed.
-fn extend_span(stream: &mut Stream, at: i64, epoch: Epochs) -> bool {
+fn extend_span(stream: &mut Stream, at: Time, epoch: Epochs) -> bool {
     let before = stream.span;
     let ((first_at, first), (last_at, last)) = before.unwrap_or(((at, epoch), (at, epoch)));
     let (first, first_at) = (first, first_at).min((epoch, at));

@@ -9,6 +9,7 @@ use crate::ids::ChoiceId;
 use crate::money::MicroUsd;
 use crate::ruling::{Order, RetryWhy, Ruling, StopWhy};
 use crate::state::{Bill, Cohort, Job, State};
+use crate::time::Time;
 
 /// The rulings on which an altered view has an effect.
 enum Part {
@@ -120,12 +121,12 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     ),
     (
         Mutation::SilenceNotLooked,
-        |_, state| jobs(state).for_each(|job| job.silence_seen = Some(i64::MAX)),
+        |_, state| jobs(state).for_each(|job| job.silence_seen = Some(Time::MAX)),
         Makes(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::NoObjective { .. }, .. }))),
     ),
     (
         Mutation::SilenceNeverEnds,
-        |_, state| jobs(state).for_each(|job| job.look_ordered = Some(i64::MAX)),
+        |_, state| jobs(state).for_each(|job| job.look_ordered = Some(Time::MAX)),
         Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Look { .. }))),
     ),
     (

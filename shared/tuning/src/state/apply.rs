@@ -8,12 +8,13 @@ use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::{JobKey, JobPhase};
 use crate::ids::{BracketId, ChoiceId, CohortId, RungId, TrialId};
-use crate::limits::CAPACITY_MEMORY_MS;
+use crate::limits::CAPACITY_MEMORY;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{Order, RetryWhy, Ruling, StopWhy, TrialEnd};
 use crate::state::{Bill, Job, State, Status, Trial};
 use crate::summary::JobSummary;
+use crate::time::Time;
 
 impl State {
     /// Changes the state as `ruling` says.
@@ -61,7 +62,7 @@ impl State {
                 }
             }
             Order::ReadPool { job, n, .. } => {
-                let start = crate::decide::latest_start(self).unwrap_or(i64::MIN);
+                let start = crate::decide::latest_start(self).unwrap_or(Time::MIN);
                 self.with_pool(*job, |pool| {
                     (pool.read, pool.reading) = (*n, true);
                     pool.read_at = pool.read_at.max(start);
@@ -100,7 +101,7 @@ impl State {
         }
     }
 
-    fn attempt_awaited(&mut self, definition: &Definition, key: JobKey, why: RetryWhy, not_before: i64) {
+    fn attempt_awaited(&mut self, definition: &Definition, key: JobKey, why: RetryWhy, not_before: Time) {
         let failed = self.job(key).filter(|_| why == RetryWhy::ServiceError).map(conclude::failure_message);
         self.remove_job(definition, key);
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
@@ -130,14 +131,14 @@ impl State {
     }
 
     /// Records that an instance choice lacks capacity, for a while; only where there is another choice.
-    pub(crate) fn note_lack_of_capacity(&mut self, definition: &Definition, choice: ChoiceId, at: i64) {
+    pub(crate) fn note_lack_of_capacity(&mut self, definition: &Definition, choice: ChoiceId, at: Time) {
         let choices = definition.job.choices().count();
         if choices < 2 {
             return;
         }
-        self.no_capacity_until.resize(choices, i64::MIN);
+        self.no_capacity_until.resize(choices, Time::MIN);
         if let Some(until) = self.no_capacity_until.get_mut(choice.index()) {
-            *until = at.saturating_add(CAPACITY_MEMORY_MS);
+            *until = at + CAPACITY_MEMORY;
         }
     }
 
@@ -384,7 +385,7 @@ impl Trial {
 }
 
 impl Job {
-    fn ordered(key: JobKey, now: i64, limits: crate::definition::JobLimits, reservation: MicroUsd) -> Self {
+    fn ordered(key: JobKey, now: Time, limits: crate::definition::JobLimits, reservation: MicroUsd) -> Self {
         Self {
             rung: key.rung,
             attempt: key.attempt,
@@ -398,7 +399,7 @@ impl Job {
             reservation,
             accepted: false,
             phase: JobPhase::Starting,
-            phase_at: i64::MIN,
+            phase_at: Time::MIN,
             seen_at: now,
             overdue_since: None,
             started: None,
@@ -406,11 +407,11 @@ impl Job {
             instances_at: None,
             interrupted_at: None,
             end: None,
-            end_at: 0,
+            end_at: Time::EPOCH,
             stop: None,
             stop_accepted: false,
             bill_ordered: false,
-            bill_ordered_at: 0,
+            bill_ordered_at: Time::EPOCH,
             bill_awaited_since: None,
             bill: None,
             never_started: false,

@@ -89,7 +89,7 @@ fn an_outage_of_six_hours_costs_no_trial_no_job_and_no_dollar() {
     let mut seconds = 61;
     while seconds < 6 * 3_600 {
         let at = deadline(&run.definition, &run.state).unwrap();
-        seconds = (at - CREATED) / 1_000;
+        seconds = (at - CREATED).as_seconds();
         run.take(&[time_passed(seconds)]);
         let waiting: Vec<_> = run.state.jobs().map(|(key, _, _)| key).collect();
         for key in waiting {

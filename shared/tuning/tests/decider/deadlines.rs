@@ -4,6 +4,7 @@ use tuning::decide::{deadline, settled_by};
 use tuning::definition::Definition;
 use tuning::fact::JobEnd::{CapacityError, Completed, ServiceError};
 use tuning::fact::{JobPhase, Recorded};
+use tuning::time::Time;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -24,7 +25,7 @@ fn after(definition: &Definition, facts: &[Recorded]) -> Run {
 #[track_caller]
 fn check_deadline(definition: &Definition, facts: &[Recorded], seconds: Option<i64>) {
     let run = after(definition, facts);
-    assert_eq!(deadline(definition, &run.state).map(|at| (at - CREATED) / 1_000), seconds);
+    assert_eq!(deadline(definition, &run.state).map(|at| (at - CREATED).as_seconds()), seconds);
 }
 
 #[test]
@@ -107,9 +108,9 @@ fn settled_by_returns_the_jobs_that_a_time_would_settle() {
 #[test]
 fn time_settles_no_closed_job() {
     let run = after(&random(9, 1), &[refused(5, job(0))]);
-    assert_eq!(settled_by(&run.definition, &run.state, i64::MAX), []);
+    assert_eq!(settled_by(&run.definition, &run.state, Time::MAX), []);
     let run = after(&random(9, 1), &[ended(60, job(0), Completed)]);
-    assert_eq!(settled_by(&run.definition, &run.state, i64::MAX), [], "the hour for its bill has not begun");
+    assert_eq!(settled_by(&run.definition, &run.state, Time::MAX), [], "the hour for its bill has not begun");
 }
 
 #[test]

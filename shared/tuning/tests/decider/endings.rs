@@ -190,7 +190,7 @@ fn a_waiting_tuning_proceeds_at_its_deadline() {
             run.take(std::slice::from_ref(fact));
         }
         let at = deadline(&definition, &run.state).expect("a waiting tuning has a deadline");
-        let seconds = (at - CREATED) / 1_000;
+        let seconds = (at - CREATED).as_seconds();
         assert_eq!(run.take(&[time_passed(seconds - 1)]), [], "before {seconds}");
         assert_ne!(run.take(&[time_passed(seconds)]), [], "at {seconds}");
     }

@@ -37,7 +37,7 @@ fn plain(second: i64, value: f64) -> MetricLine {
 }
 
 fn of(stream: &str, list: Vec<MetricLine>) -> Recorded {
-    let seconds = list.last().map_or(0, |line| (line.at - CREATED) / 1_000);
+    let seconds = list.last().map_or(0, |line| (line.at - CREATED).as_seconds());
     lines(seconds, job(0), stream, list)
 }
 

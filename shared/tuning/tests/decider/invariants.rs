@@ -8,6 +8,7 @@ use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, Order, Ruling, Verdict};
 use tuning::state::{State, Status};
 use tuning::step::advance;
+use tuning::time::Time;
 
 use crate::support::build::*;
 use crate::support::render::render;
@@ -72,7 +73,7 @@ fn too_many_launched_jobs_break_an_invariant() {
 #[test]
 fn an_end_with_live_trials_breaks_an_invariant() {
     check_broken(
-        |state| state.status = Status::Ended { why: EndReason::Stopped, at: 0 },
+        |state| state.status = Status::Ended { why: EndReason::Stopped, at: Time(0) },
         "ended with live trials",
     );
 }

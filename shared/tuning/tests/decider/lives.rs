@@ -3,6 +3,7 @@
 use tuning::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
 use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
 use tuning::state::Job;
+use tuning::time::Time;
 
 use crate::support::build::*;
 use crate::support::check;
@@ -24,7 +25,7 @@ fn job_after(facts: &[Recorded]) -> Job {
 fn changed(
     seconds: i64,
     phase: JobPhase,
-    times: (Option<i64>, Option<i64>),
+    times: (Option<Time>, Option<Time>),
     message: Option<&str>,
 ) -> Recorded {
     let message = message.map(str::to_owned);

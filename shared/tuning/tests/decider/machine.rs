@@ -16,6 +16,7 @@ use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::MicroUsd;
 use tuning::ruling::{Order, Ruling};
 use tuning::state::Status;
+use tuning::time::Millis;
 
 use self::reference::{Phase, RESERVED, Reference, SECOND};
 use crate::support::build::*;
@@ -333,11 +334,11 @@ impl Machine {
         );
         let mut clock = before;
         for fact in &facts {
-            self.reference.fold(fact, clock);
+            self.reference.fold(fact, clock.0);
             clock = clock.max(fact.at);
         }
         for ruling in &rulings {
-            self.reference.apply(ruling, now);
+            self.reference.apply(ruling, now.0);
         }
         self.arrived.extend(facts);
         self.actions.extend(rulings.into_iter().filter(|ruling| {
@@ -352,7 +353,7 @@ impl Machine {
             );
             ruling.order().map(Order::action).is_some() && !notice
         }));
-        self.compare(now);
+        self.compare(now.0);
     }
 
     #[track_caller]
@@ -418,7 +419,7 @@ impl Machine {
             } else {
                 let at = deadline(&self.run.definition, &self.run.state)
                     .expect("P3: the tuning waits without a deadline");
-                self.now = self.now.max((at - CREATED + 999) / 1_000);
+                self.now = self.now.max((at - CREATED + Millis(999)).as_seconds());
                 self.deliver(vec![time_passed(self.now)]);
             }
         }

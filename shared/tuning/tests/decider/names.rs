@@ -3,6 +3,7 @@
 use tuning::fact::{Fact, JobEnd};
 use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd};
+use tuning::time::Time;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -34,7 +35,7 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
     assert_eq!(id(Ruling::Order(Order::ReadPool { job, n: 2, last: true })).as_deref(), Some("pool-7-0-2-2"));
     assert_eq!(id(Ruling::Order(Order::ReleasePool { job })).as_deref(), Some("release-7-0-2"));
     assert_eq!(id(Ruling::PoolClosed { job, seconds: None, amount: MicroUsd(1) }), None);
-    assert_eq!(id(Ruling::Order(Order::Look { job, since: 9 })).as_deref(), Some("look-7-0-2-9"));
+    assert_eq!(id(Ruling::Order(Order::Look { job, since: Time(9) })).as_deref(), Some("look-7-0-2-9"));
     let (least, wanted) = (MicroUsd(1), MicroUsd(2));
     assert_eq!(id(Ruling::Order(Order::RequestGrant { n: 4, least, wanted })).as_deref(), Some("grant-4"));
     let month = || "2026-11".to_owned();
@@ -49,7 +50,7 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
         Some("notice-ended")
     );
     assert_eq!(id(Ruling::TuningEnding { why: EndReason::Stopped }), None);
-    let waits = Ruling::AttemptAwaited { job, why: RetryWhy::Capacity, not_before: 0 };
+    let waits = Ruling::AttemptAwaited { job, why: RetryWhy::Capacity, not_before: Time(0) };
     assert_eq!(waits.concludes(), Some(job));
     assert_eq!(id(waits), None);
     let finished = Ruling::TrialFinished { job: Some(job), trial: TrialId(7), how: TrialEnd::Completed };

@@ -3,6 +3,7 @@
 
 use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError};
 use tuning::fact::{Fact, JobPhase, Recorded};
+use tuning::time::Millis;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -203,7 +204,7 @@ fn after_an_interruption_the_first_line_gives_no_startup_time() {
     ]);
     assert_eq!(
         (run.state.timings.epoch_ms.clone(), run.state.timings.startup_ms.clone()),
-        (vec![6_000], vec![])
+        (vec![Millis(6_000)], vec![])
     );
 }
 

@@ -6,6 +6,7 @@ use tuning::fact::JobPhase::{Interrupted, Starting, Training};
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::money::{MicroUsd, Rate};
 use tuning::ruling::{Order, Ruling};
+use tuning::time::Time;
 
 use crate::support::build::*;
 use crate::support::check_next;
@@ -93,7 +94,7 @@ fn a_job_stays_on_spot_when_the_cap_does_not_pay_for_on_demand() {
     let stopped = |definition: &Definition| {
         let mut run = Run::new(definition);
         run.take(&[submitted()]);
-        run.state.no_capacity_until = vec![i64::MAX, i64::MAX, 0];
+        run.state.no_capacity_until = vec![Time::MAX, Time::MAX, Time(0)];
         for n in 1..=3 {
             run.take(&interrupted(n, job(0)));
         }
@@ -160,11 +161,11 @@ fn a_trial_without_another_choice_waits_at_once() {
     let mut run = Run::new(&three_choices());
     check_next(&mut run, &[submitted()], &["start 0-0-1", "start 1-0-1"]);
     let mut back_now = run.clone();
-    run.state.no_capacity_until = vec![0, at(61), i64::MAX];
+    run.state.no_capacity_until = vec![Time(0), at(61), Time::MAX];
     let expect = ["retry after 0-0-1: Capacity, from 90"];
     check_next(&mut run, &[described(60, job(0), CapacityError, 0)], &expect);
     // A choice counts as having capacity again at exactly that time.
-    back_now.state.no_capacity_until = vec![0, at(60), i64::MAX];
+    back_now.state.no_capacity_until = vec![Time(0), at(60), Time::MAX];
     let expect = ["retry after 0-0-1: NextInstances, from 60", "start 0-0-2 on choice 1"];
     check_next(&mut back_now, &[described(60, job(0), CapacityError, 0)], &expect);
 }
@@ -173,13 +174,13 @@ fn a_trial_without_another_choice_waits_at_once() {
 fn a_choice_without_capacity_is_skipped() {
     // Trial 0 finds no capacity on choice 1. The first choice has capacity; the last choice has none.
     let mut run = Run::new(&three_choices());
-    run.state.no_capacity_until = vec![at(30), i64::MIN, i64::MAX];
+    run.state.no_capacity_until = vec![at(30), Time::MIN, Time::MAX];
     check_next(&mut run, &[submitted()], &["start 0-0-1 on choice 1", "start 1-0-1 on choice 1"]);
     let mut none = run.clone();
     let expect = ["retry after 0-0-1: NextInstances, from 40", "start 0-0-2"];
     check_next(&mut run, &[described(40, job(0), CapacityError, 0)], &expect);
     // No other choice has capacity, and trial 0 has just left its own choice.
-    none.state.no_capacity_until = vec![at(100), i64::MIN, i64::MAX];
+    none.state.no_capacity_until = vec![at(100), Time::MIN, Time::MAX];
     let rulings = none.take(&[described(40, job(0), CapacityError, 0)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text[0], "retry after 0-0-1: Capacity, from 70");

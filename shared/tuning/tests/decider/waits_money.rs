@@ -5,6 +5,7 @@ use tuning::definition::{Definition, Scheduling};
 use tuning::fact::JobEnd::{CapacityError, Completed, ServiceError};
 use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
+use tuning::time::Millis;
 
 use crate::support::build::*;
 use crate::support::check_next;
@@ -24,8 +25,8 @@ fn timed(scheduling: Scheduling, max_parallel: u32, cap_seconds: u64) -> Run {
 
 fn run_of(definition: &Definition) -> Run {
     let mut run = Run::new(definition);
-    run.state.timings.epoch_ms = vec![100_000; 5];
-    run.state.timings.startup_ms = vec![0; 5];
+    run.state.timings.epoch_ms = vec![Millis(100_000); 5];
+    run.state.timings.startup_ms = vec![Millis(0); 5];
     run
 }
 

@@ -7,6 +7,7 @@ use tuning::epochs::Epochs;
 use tuning::fact::JobEnd::{CapacityError, Completed, Stopped};
 use tuning::fact::JobPhase::Training;
 use tuning::money::Rate;
+use tuning::time::Time;
 
 use crate::support::build::*;
 use crate::support::check_next;
@@ -89,7 +90,7 @@ fn values_of_an_earlier_attempt_do_not_set_the_resumed_epoch_of_the_next() {
 
 #[test]
 fn a_capacity_error_is_remembered_if_there_is_another_choice() {
-    for (others, remembered) in [(0, vec![]), (1, vec![at(60 + 600), i64::MIN])] {
+    for (others, remembered) in [(0, vec![]), (1, vec![at(60 + 600), Time::MIN])] {
         let mut definition = three_choices();
         definition.job.fallbacks.truncate(others);
         let mut run = begun(&definition);

@@ -9,10 +9,10 @@ use std::future::Future;
 
 use serde_json::{Value, json};
 
-use crate::ports::Millis;
 use crate::ports::training::{
     Description, JobLogs, LogLine, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
+use tuning::time::{Millis, Time};
 
 /// The program of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub async fn all<S: Stage>(stage: &S) {
 /// # Panics
 /// If the service violates the contract.
 pub async fn logs<S: Stage>(stage: &S, logs: &impl JobLogs) {
-    let absent = logs.read(&stage.name(90), "algo-1", 0, None).await;
+    let absent = logs.read(&stage.name(90), "algo-1", Time::EPOCH, None).await;
     assert!(
         matches!(&absent, Err(TrainingJobsError::NotFound(_)))
             || absent.as_ref().is_ok_and(|page| page.items.is_empty()),
@@ -71,7 +71,7 @@ pub async fn logs<S: Stage>(stage: &S, logs: &impl JobLogs) {
     ended(stage, &name).await;
     let mut lines = Vec::new();
     for _ in 0..MOMENTS_MAX {
-        lines = all_lines(logs, &name, 0).await;
+        lines = all_lines(logs, &name, Time::EPOCH).await;
         if lines.len() >= 2 {
             break;
         }
@@ -85,7 +85,7 @@ pub async fn logs<S: Stage>(stage: &S, logs: &impl JobLogs) {
     let ids: BTreeSet<&str> = lines.iter().map(|line| line.id.as_str()).collect();
     assert_eq!(ids.len(), 2, "every line has its own ID");
     assert!(lines[0].timestamp <= lines[1].timestamp);
-    assert_eq!(all_lines(logs, &name, lines[1].timestamp + 1).await, [], "no later lines");
+    assert_eq!(all_lines(logs, &name, lines[1].timestamp + Millis(1)).await, [], "no later lines");
 }
 
 async fn a_missing_job_is_not_found<S: Stage>(stage: &S) {
@@ -103,7 +103,7 @@ async fn the_name_of_a_job_cannot_be_reused<S: Stage>(stage: &S) {
     jobs.create(&request).await.expect("create");
     let seen = jobs.describe(&name).await.expect("describe");
     assert_eq!((seen.name.as_str(), seen.status.as_str()), (name.as_str(), "InProgress"));
-    assert!(seen.created > 0 && seen.modified >= seen.created, "{seen:?}");
+    assert!(seen.created > Time::EPOCH && seen.modified >= seen.created, "{seen:?}");
     assert_eq!((seen.ended, seen.billable_seconds, seen.failure_reason), (None, None, None));
     let tags = jobs.tags(&name).await.expect("tags");
     assert_eq!(tags, BTreeMap::from([("suite".to_owned(), "contract".to_owned())]));
@@ -120,7 +120,7 @@ async fn a_job_that_ends_is_billed<S: Stage>(stage: &S) {
     assert_eq!((seen.status.as_str(), seen.secondary_status.as_str()), ("Completed", "Completed"));
     let (started, over) = (seen.started.expect("it ran"), seen.ended.expect("it ended"));
     assert!(seen.created <= started && started <= over, "{seen:?}");
-    let seconds = u64::try_from(over - started).expect("the end is not before the start").div_ceil(1_000);
+    let seconds = (over - started).seconds_rounded_up();
     let billed = seen.billable_seconds.expect("a bill");
     assert!(billed.abs_diff(seconds) <= 1, "{billed} s were billed of {seconds} s on demand");
     assert_eq!((seen.failure_reason, seen.interruptions), (None, 0));
@@ -154,7 +154,7 @@ async fn a_job_is_stopped_once<S: Stage>(stage: &S) {
 
 async fn running_jobs_are_listed_once_oldest_first<S: Stage>(stage: &S) {
     let jobs = stage.jobs();
-    let mut created: Vec<(Millis, String)> = Vec::new();
+    let mut created: Vec<(Time, String)> = Vec::new();
     for number in 10..16 {
         let name =
             create(stage, number, Program::Endless).await.expect("every stage needs an endless program");
@@ -162,23 +162,23 @@ async fn running_jobs_are_listed_once_oldest_first<S: Stage>(stage: &S) {
         stage.pause().await;
     }
     created.sort();
-    let names = |from: Millis| -> Vec<String> {
+    let names = |from: Time| -> Vec<String> {
         created.iter().filter(|(at, _)| *at >= from).map(|(_, name)| name.clone()).collect()
     };
-    assert_eq!(listed(jobs, 0).await, names(0));
+    assert_eq!(listed(jobs, Time::EPOCH).await, names(Time::EPOCH));
     let third = created[2].0;
     assert_eq!(listed(jobs, third).await, names(third), "the bound is inclusive");
-    assert_eq!(listed(jobs, created[5].0 + 1).await, names(created[5].0 + 1));
+    assert_eq!(listed(jobs, created[5].0 + Millis(1)).await, names(created[5].0 + Millis(1)));
     for (_, name) in &created[..2] {
         jobs.stop(name).await.expect("stop");
         ended(stage, name).await;
     }
-    assert_eq!(listed(jobs, 0).await, names(0)[2..], "ended jobs are not listed");
+    assert_eq!(listed(jobs, Time::EPOCH).await, names(Time::EPOCH)[2..], "ended jobs are not listed");
     for (_, name) in &created[2..] {
         jobs.stop(name).await.expect("stop");
         ended(stage, name).await;
     }
-    assert_eq!(listed(jobs, 0).await, Vec::<String>::new());
+    assert_eq!(listed(jobs, Time::EPOCH).await, Vec::<String>::new());
 }
 
 async fn kept_instances_are_released_once<S: Stage>(stage: &S) {
@@ -240,7 +240,7 @@ async fn ended<S: Stage>(stage: &S, name: &str) -> Description {
 }
 
 /// Returns the names of the jobs in progress since `from`, of all pages.
-async fn listed(jobs: &impl TrainingJobListing, from: Millis) -> Vec<String> {
+async fn listed(jobs: &impl TrainingJobListing, from: Time) -> Vec<String> {
     let (mut names, mut next) = (Vec::new(), None::<String>);
     loop {
         let page = jobs.in_progress(from, next.as_deref()).await.expect("list");
@@ -254,7 +254,7 @@ async fn listed(jobs: &impl TrainingJobListing, from: Millis) -> Vec<String> {
 }
 
 /// Returns the lines since `from`, of all pages. Empty while the job has no log.
-async fn all_lines(logs: &impl JobLogs, name: &str, from: Millis) -> Vec<LogLine> {
+async fn all_lines(logs: &impl JobLogs, name: &str, from: Time) -> Vec<LogLine> {
     let (mut lines, mut next) = (Vec::new(), None::<String>);
     loop {
         let page = match logs.read(name, "algo-1", from, next.as_deref()).await {

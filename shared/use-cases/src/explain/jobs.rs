@@ -8,6 +8,7 @@ use tuning::money::MicroUsd;
 use tuning::ruling::RetryWhy;
 use tuning::state::State;
 use tuning::summary::JobSummary;
+use tuning::time::Time;
 use wire::explain::{CostSoFar, ExplainedJob};
 use wire::names::training_job_name;
 
@@ -30,7 +31,7 @@ impl Jobs {
         &mut self,
         tuning: &Tuning,
         key: JobKey,
-        at: i64,
+        at: Time,
         limits: JobLimits,
         reservation: MicroUsd,
     ) -> String {
@@ -39,7 +40,7 @@ impl Jobs {
             training_job_name: training_job_name(&tuning.id, key),
             attempt: key.attempt,
             rung: key.rung,
-            ordered_time: at,
+            ordered_time: at.0,
             why: why.clone(),
             max_runtime_in_seconds: limits.max_runtime_seconds,
             max_wait_time_in_seconds: limits.max_wait_seconds,
@@ -85,8 +86,8 @@ impl Jobs {
         let live = trial.job.as_ref().filter(|job| job.is(key))?;
         let summary = full_summary(definition, key, trial, live);
         let (_, job) = self.list.iter_mut().find(|(known, _)| *known == key)?;
-        job.training_start_time = summary.started;
-        job.training_end_time = summary.ended;
+        job.training_start_time = summary.started.map(|time| time.0);
+        job.training_end_time = summary.ended.map(|time| time.0);
         job.interruptions = summary.interruptions;
         job.end = end(&summary).map(str::to_owned);
         job.failure_reason.clone_from(&summary.message);
@@ -111,7 +112,7 @@ impl Jobs {
             cost.billed_usd = cost.billed_usd.map(|billed| billed.plus(bill.amount));
         } else if let Some(started) = job.started {
             let until = job.ended.unwrap_or(state.now);
-            let seconds = u64::try_from(until.saturating_sub(started)).unwrap_or(0).div_ceil(1_000);
+            let seconds = (until - started).seconds_rounded_up();
             cost.estimated_seconds = Some(seconds);
             // A job never costs more than its reservation.
             cost.estimated_usd = rate.map(|rate| {

@@ -11,6 +11,7 @@ use tuning::ids::{BracketId, RungId, TrialId};
 use tuning::ruling::{Order, Ruling};
 use tuning::state::{Job, State};
 use tuning::step::Step;
+use tuning::time::Time;
 use wire::explain::{Comparison, Entry, EpochValue, Explanation, Kind};
 use wire::names::training_job_name;
 
@@ -89,7 +90,7 @@ impl<'a> Trail<'a> {
         Some((JobKey { trial: self.trial, rung: job.rung, attempt: job.attempt }, job))
     }
 
-    pub(super) fn push(&mut self, step: Option<u64>, at: i64, new: NewEntry) {
+    pub(super) fn push(&mut self, step: Option<u64>, at: Time, new: NewEntry) {
         if let Some(last) = self.entries.last_mut().filter(|last| merges(last, step, &new)) {
             last.late_values.extend(new.late);
             last.says = words::late(&last.late_values);
@@ -97,7 +98,7 @@ impl<'a> Trail<'a> {
         }
         let NewEntry { kind, says, job, rung, late } = new;
         let training_job_name = job.map(|key| training_job_name(&self.tuning.id, key));
-        self.entries.push(Entry { step, time: at, kind, says, training_job_name, rung, late_values: late });
+        self.entries.push(Entry { step, time: at.0, kind, says, training_job_name, rung, late_values: late });
     }
 
     /// Adds the entries for the visible changes by a fact about the trial. `before` is its job before the fact.

@@ -7,6 +7,7 @@ use tuning::ids::RungId;
 use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, RetryWhy, StopWhy, TrialEnd};
 use tuning::state::{State, Status, Trial};
+use tuning::time::Time;
 use wire::events::timestamp::format_utc;
 use wire::explain::{Comparison, EpochValue, ExplainedJob};
 
@@ -104,7 +105,7 @@ pub(super) fn stop(why: StopWhy, status: &Status) -> String {
 }
 
 /// A job is over and its trial waits for a further attempt.
-pub(super) fn awaited(why: RetryWhy, not_before: i64, job: Option<&ExplainedJob>) -> String {
+pub(super) fn awaited(why: RetryWhy, not_before: Time, job: Option<&ExplainedJob>) -> String {
     let message = job.and_then(|job| job.failure_reason.as_deref());
     format!("{}{}", words::awaited(why, not_before, message), billed(job))
 }
@@ -119,7 +120,7 @@ fn billed(job: Option<&ExplainedJob>) -> String {
 }
 
 /// A read of the log of a silent job was ordered.
-pub(super) fn look(since: i64) -> String {
+pub(super) fn look(since: Time) -> String {
     format!(
         "no objective value since {}: the controller reads the stored log before it stops the training job for that",
         format_utc(since)

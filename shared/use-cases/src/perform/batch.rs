@@ -5,6 +5,7 @@
 //! starts.
 
 use serde_json::Value;
+use tuning::time::Millis;
 use wire::events::stream::{self, BadRecord, RecordKind};
 use wire::stored::{self, ACTION_PREFIX};
 
@@ -12,12 +13,12 @@ use super::{Actuator, Announcement, Performed};
 use crate::batch::{Batch, Part, Progress, Unreadable};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, Clock, Millis};
+use crate::ports::{Bus, Clock};
 
 /// Most pages read of one log.
 const LOG_PAGES: usize = 10;
-/// No log read starts later than this after the beginning of a batch, in ms.
-const READS_MS: Millis = 15_000;
+/// No log read starts later than this after the beginning of a batch.
+const READS: Millis = Millis::from_seconds(15);
 
 /// The result of one action of a batch.
 #[derive(Debug, Default)]
@@ -44,7 +45,7 @@ where
     /// receives the results and the records to deliver again. Actions that cost money while they wait come first.
     pub async fn handle(&self, event: &Value, has_time: impl Fn() -> bool + Send, acts: &mut Acts) {
         sort(event, acts);
-        let reads_until = self.clock.now().saturating_add(READS_MS);
+        let reads_until = self.clock.now() + READS;
         for part in &mut acts.parts {
             if !has_time() {
                 return;

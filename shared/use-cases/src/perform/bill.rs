@@ -4,6 +4,7 @@
 //! concluded without its last value.
 
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::time::Time;
 use wire::events::job_state::{classify, cut_message};
 use wire::names::training_job_name;
 
@@ -50,7 +51,7 @@ where
             return Ok(Outcome::Later("the job has run, but its bill does not show this yet".to_owned()));
         }
         let ended = description.ended.unwrap_or(description.modified);
-        if self.clock.now() < ended.saturating_add(self.log_lag_ms) {
+        if self.clock.now() < ended + self.log_lag_ms {
             return Ok(Outcome::Later("the last log lines may not be available yet".to_owned()));
         }
         let log = Log { jobs: &self.jobs, tuning: &tuning, name: &name, job };
@@ -87,7 +88,7 @@ where
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, job);
         let log = Log { jobs: &self.jobs, tuning: &tuning, name: &name, job };
-        match log.since(0, pages).await {
+        match log.since(Time::EPOCH, pages).await {
             Ok((_, false)) if pages < LOG_PAGES_MAX => Ok(Outcome::Later(LEFT_TO_SWEEPER.to_owned())),
             Ok((mut facts, _)) => {
                 let fact = Fact::LogRead { job, streams };

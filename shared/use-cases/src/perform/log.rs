@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use tuning::fact::{JobKey, MetricLine, Recorded};
+use tuning::time::{Millis, Time};
 use wire::events::logs::{LogEvent, reread_to_facts};
 
 use super::{Effect, Outcome, later};
-use crate::ports::Millis;
 use crate::ports::training::{Description, JobLogs, Paged, TrainingJobsError};
 use crate::store::Tuning;
 
 /// Most pages read of a log, so that a flooded log does not delay all other work. Twice this number (the tail is read
 /// separately) must fit one sweep at the sweeper's pace, or the sweeper would never finish such a log.
 pub(crate) const LOG_PAGES_MAX: usize = 100;
-/// Length of the end of a flooded log that is read too, in ms.
-const LOG_TAIL_MS: i64 = 300_000;
+/// Length of the end of a flooded log that is read too.
+const LOG_TAIL: Millis = Millis::from_seconds(300);
 
 /// The log of a job.
 pub(crate) struct Log<'a, J> {
@@ -30,14 +30,14 @@ impl<J: JobLogs> Log<'_, J> {
     /// was reached.
     pub(crate) async fn since(
         &self,
-        from: Millis,
+        from: Time,
         pages: usize,
     ) -> Result<(Vec<Recorded>, bool), TrainingJobsError> {
         let Excerpt { facts, whole, .. } = self.excerpt(from, pages).await;
         Ok((facts, whole?))
     }
 
-    async fn excerpt(&self, from: Millis, pages: usize) -> Excerpt {
+    async fn excerpt(&self, from: Time, pages: usize) -> Excerpt {
         let mut read = Excerpt { facts: Vec::new(), pages: 0, whole: Ok(false) };
         let Some(pattern) = &self.tuning.pattern else { return Excerpt { whole: Ok(true), ..read } };
         let host = self.tuning.request.metric_host();
@@ -54,7 +54,7 @@ impl<J: JobLogs> Log<'_, J> {
             };
             read.pages += 1;
             for line in page.items {
-                let event = LogEvent { id: line.id, timestamp: line.timestamp, message: line.message };
+                let event = LogEvent { id: line.id, timestamp: line.timestamp.0, message: line.message };
                 if let Some(metric) = pattern.line(&event) {
                     streams.entry(line.stream).or_default().push(metric);
                 }
@@ -107,8 +107,8 @@ impl<J: JobLogs> Log<'_, J> {
 }
 
 /// Returns the time from which the end of a flooded log is read.
-fn tail(description: &Description) -> Millis {
-    description.ended.unwrap_or(description.modified).saturating_sub(LOG_TAIL_MS)
+fn tail(description: &Description) -> Time {
+    description.ended.unwrap_or(description.modified) - LOG_TAIL
 }
 
 /// The part of a log that was read.

@@ -4,6 +4,7 @@
 //! the fact that the check is complete.
 
 use tuning::fact::{Fact, JobKey};
+use tuning::time::Time;
 use wire::names::training_job_name;
 
 use super::bill::state_fact;
@@ -11,7 +12,7 @@ use super::log::Log;
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, Clock, Millis};
+use crate::ports::{Bus, Clock};
 use crate::store::StoreError;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
@@ -26,7 +27,7 @@ where
         &self,
         id: &str,
         job: JobKey,
-        since: Millis,
+        since: Time,
         pages: usize,
     ) -> Result<Outcome, StoreError> {
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };

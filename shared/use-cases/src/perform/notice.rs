@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tuning::fact::Fact;
 use tuning::ruling::Order;
+use tuning::time::Time;
 use wire::request::usd;
 use wire::stored::ActionRow;
 
@@ -10,7 +11,7 @@ use super::{Actuator, Outcome};
 use crate::describe::state_change;
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, BusError, Clock, Millis};
+use crate::ports::{Bus, BusError, Clock};
 use crate::store::{Loaded, StoreError};
 
 /// Detail type of the event when a tuning changes its status, named like AMT's.
@@ -53,10 +54,10 @@ where
 
 /// Returns the detail of a capacity alarm: since when no training job has had instances, and when the tuning ends if
 /// that does not change, both in epoch seconds.
-fn capacity_alarm(loaded: &Loaded, since: Millis) -> Value {
+fn capacity_alarm(loaded: &Loaded, since: Time) -> Value {
     let definition = &loaded.tuning.definition;
     let wait = i64::try_from(definition.capacity_wait_seconds).unwrap_or(i64::MAX);
-    let since = since / 1_000;
+    let since = since.as_seconds();
     json!({
         "HyperParameterTuningJobName": definition.name,
         "Alarm": "NoCapacity",

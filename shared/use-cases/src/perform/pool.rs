@@ -7,12 +7,13 @@ use tuning::definition::Definition;
 use tuning::fact::{Fact, JobKey};
 use tuning::limits::POOL_ALLOWANCE_SECONDS;
 use tuning::pool::Retained;
+use tuning::time::{Millis, Time};
 use wire::names::training_job_name;
 
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{Description, JobLogs, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock, Millis};
+use crate::ports::{Bus, Clock};
 use crate::store::StoreError;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
@@ -78,12 +79,11 @@ where
     }
 }
 
-fn retained(definition: &Definition, description: &Description, now: Millis) -> Option<Retained> {
+fn retained(definition: &Definition, description: &Description, now: Time) -> Option<Retained> {
     let Some(pool) = &description.warm_pool else {
         // The service may show a warm pool late. Long after its maximum lifetime, none exists.
         let seconds = definition.job.keep_alive_seconds.saturating_add(POOL_ALLOWANCE_SECONDS);
-        let length = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
-        let over = now >= description.ended?.saturating_add(length);
+        let over = now >= description.ended? + Millis::from_seconds(seconds);
         return over.then_some(Retained::Seconds(0));
     };
     match pool.status.as_str() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::ruling::Order;
+use tuning::time::Time;
 use wire::events::job_state::cut_message;
 use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
 use wire::request::TrainingJob;
@@ -12,7 +13,7 @@ use wire::stored::ActionRow;
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock, Millis};
+use crate::ports::{Bus, Clock};
 use crate::store::StoreError;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
@@ -27,7 +28,7 @@ where
         &self,
         id: &str,
         row: &ActionRow,
-        earlier: Millis,
+        earlier: Time,
     ) -> Result<Outcome, StoreError> {
         let Order::Start { job, configuration, limits, launch, .. } = &row.order else {
             return Ok(Outcome::Done(Vec::new()));
@@ -64,7 +65,7 @@ where
         job: JobKey,
         name: &str,
         tags: &BTreeMap<String, String>,
-        earlier: Millis,
+        earlier: Time,
         error: TrainingJobsError,
     ) -> Result<Outcome, StoreError> {
         let refused = |message: String| {
@@ -75,7 +76,7 @@ where
         };
         let started = || Outcome::Done(vec![self.started(job)]);
         // A request of an earlier try may still take effect.
-        let over = earlier.saturating_add(self.abandoned_ms);
+        let over = earlier + self.abandoned_ms;
         let recent = over > self.clock.now();
         if let Some(outcome) = later(&error) {
             return Ok(outcome);
@@ -89,7 +90,7 @@ where
         match self.jobs.tags(name).await {
             Ok(found) if tags.iter().all(|(key, value)| found.get(key) == Some(value)) => Ok(started()),
             // Tags may become visible later than the job. We have sent a create only if there was an earlier try.
-            Ok(found) if earlier > 0 && recent && !has_foreign_tag(&found, tags) => {
+            Ok(found) if earlier > Time::EPOCH && recent && !has_foreign_tag(&found, tags) => {
                 let reason = "the job exists, but its tags are not visible yet".to_owned();
                 Ok(Outcome::NameTaken(reason, Some(earlier)))
             }
@@ -98,11 +99,11 @@ where
             }
             // The job is still invisible long after the previous try, so it was deleted. It counts as started and is
             // settled in full, like any job without a sign of life.
-            Err(TrainingJobsError::NotFound(_)) if taken && earlier > 0 && !recent => Ok(started()),
+            Err(TrainingJobsError::NotFound(_)) if taken && earlier > Time::EPOCH && !recent => Ok(started()),
             // The taken name proves that the job exists, however stale this answer is.
             Err(TrainingJobsError::NotFound(_)) if taken => {
                 let reason = "the job exists, but is not visible yet".to_owned();
-                Ok(Outcome::NameTaken(reason, (earlier > 0).then_some(earlier)))
+                Ok(Outcome::NameTaken(reason, (earlier > Time::EPOCH).then_some(earlier)))
             }
             // The create of an earlier try, whose answer was lost, may still take effect.
             Err(TrainingJobsError::NotFound(_)) if recent => {
@@ -110,7 +111,7 @@ where
             }
             Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string())),
             // It is unknown whether the job exists.
-            Err(error) if recent => Ok(Outcome::EarlierTryOpen(error.to_string(), earlier, 0)),
+            Err(error) if recent => Ok(Outcome::EarlierTryOpen(error.to_string(), earlier, Time::EPOCH)),
             Err(error) => Ok(Outcome::Unsure(error.to_string())),
         }
     }

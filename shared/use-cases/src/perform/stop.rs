@@ -1,13 +1,14 @@
 //! Stops a training job, or cancels its start if the job was never created.
 
 use tuning::fact::{Fact, JobKey};
+use tuning::time::Time;
 use wire::names::training_job_name;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::{Actuator, Effect, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock, Millis};
+use crate::ports::{Bus, Clock};
 use crate::store::StoreError;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
@@ -31,7 +32,7 @@ where
     }
 
     /// Cancels the start of a job that did not exist at `asked`, so that it can never be created.
-    async fn cancel_start(&self, id: &str, job: JobKey, asked: Millis) -> Result<Outcome, StoreError> {
+    async fn cancel_start(&self, id: &str, job: JobKey, asked: Time) -> Result<Outcome, StoreError> {
         let key = stored::action_key(id, &format!("start-{job}"));
         let Some(item) = self.store.table.get(&key).await? else {
             return Ok(Outcome::Later("the order to start the job is not in the table".to_owned()));
@@ -39,7 +40,7 @@ where
         let mut start = ActionRow::read(&item)?;
         // A create whose answer was lost may still take effect, and so may that of a frozen actuator. Only an answer to
         // a question after that time shows that the job does not exist: this function may have been frozen since.
-        let unsure = start.claimed_until.saturating_add(self.abandoned_ms) > asked;
+        let unsure = start.claimed_until + self.abandoned_ms > asked;
         let cancelled = match start.status {
             ActionStatus::Cancelled => true,
             // A taken name proves that an earlier create succeeded, although the job is invisible or deleted. The start

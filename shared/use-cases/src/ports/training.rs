@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use thiserror::Error;
-
-use super::Millis;
+use tuning::time::Time;
 
 /// A training job as returned by `DescribeTrainingJob`. It may lag behind events.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +20,13 @@ pub struct Description {
     /// `SecondaryStatus`. Readers must accept unknown values.
     pub secondary_status: String,
     /// Creation time.
-    pub created: Millis,
+    pub created: Time,
     /// `TrainingStartTime`: start of billing. `None` if no instance has ever run.
-    pub started: Option<Millis>,
+    pub started: Option<Time>,
     /// `TrainingEndTime`: end of billing.
-    pub ended: Option<Millis>,
+    pub ended: Option<Time>,
     /// `LastModifiedTime`.
-    pub modified: Millis,
+    pub modified: Time,
     /// `BillableTimeInSeconds`. `None` until the job has ended.
     pub billable_seconds: Option<u64>,
     /// `FailureReason`.
@@ -55,8 +54,8 @@ pub struct LogLine {
     pub stream: String,
     /// Event ID, unique in the stream. Sorts the lines of one timestamp.
     pub id: String,
-    /// Milliseconds since the Unix epoch.
-    pub timestamp: Millis,
+    /// When it was logged.
+    pub timestamp: Time,
     /// The text.
     pub message: String,
 }
@@ -98,7 +97,7 @@ pub struct Listed {
     /// Training job name.
     pub name: String,
     /// Creation time.
-    pub created: Millis,
+    pub created: Time,
 }
 
 /// Lists running jobs, to find those without an action row.
@@ -106,7 +105,7 @@ pub trait TrainingJobListing: Send + Sync {
     /// Returns jobs with status `InProgress` that were created at `from` or later, oldest first, page by page.
     fn in_progress(
         &self,
-        from: Millis,
+        from: Time,
         page: Option<&str>,
     ) -> impl Future<Output = Result<Paged<Listed>, TrainingJobsError>> + Send;
 }
@@ -119,7 +118,7 @@ pub trait JobLogs: Send + Sync {
         &self,
         name: &str,
         host: &str,
-        from: Millis,
+        from: Time,
         page: Option<&str>,
     ) -> impl Future<Output = Result<Paged<LogLine>, TrainingJobsError>> + Send;
 }

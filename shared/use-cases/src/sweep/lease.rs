@@ -3,9 +3,9 @@
 //! The lease only saves calls that would otherwise be made twice, because all work of a sweep is idempotent. A sweeper
 //! that was frozen until its lease expired finds another fencing number when it next stores its cursor, and ends.
 
+use tuning::time::Time;
 use wire::stored::{FENCE, StoredError, SweepCursor, SweepRow};
 
-use crate::ports::Millis;
 use crate::ports::table::{Condition, Page, Table, TableError, Write};
 use crate::store::{Store, StoreError};
 
@@ -40,13 +40,13 @@ impl Lease {
     }
 
     /// Returns whether an owner other than `owner` holds the lease.
-    pub(super) fn is_held_by_another_than(&self, owner: &str, now: Millis) -> bool {
+    pub(super) fn is_held_by_another_than(&self, owner: &str, now: Time) -> bool {
         self.row.expires > now && self.row.owner != owner
     }
 
     /// Returns whether the last owner ended without releasing the lease.
     pub(super) fn was_abandoned(&self) -> bool {
-        self.row.expires > 0
+        self.row.expires > Time::EPOCH
     }
 
     /// Takes the lease until `expires`. Returns `false` if another sweeper took it first.
@@ -54,7 +54,7 @@ impl Lease {
         &mut self,
         store: &Store<T>,
         owner: &str,
-        expires: Millis,
+        expires: Time,
     ) -> Result<bool, StoreError> {
         self.row.fence = self.row.fence.saturating_add(1);
         owner.clone_into(&mut self.row.owner);
@@ -78,7 +78,7 @@ impl Lease {
         store: &Store<T>,
         cursor: &SweepCursor,
     ) -> Result<bool, StoreError> {
-        self.row.expires = 0;
+        self.row.expires = Time::EPOCH;
         self.store(store, cursor).await
     }
 

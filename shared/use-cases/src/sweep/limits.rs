@@ -3,14 +3,14 @@
 //! The training service's own rate limits are low and apply to the whole account (`CreateTrainingJob` about one a
 //! second, `ListTrainingJobs` two), and the user's own programs need a part of them.
 
-use crate::ports::Millis;
+use tuning::time::Millis;
 
 /// The limits of one kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Most calls in one sweep.
     pub per_sweep: u32,
-    /// Minimum interval between two calls, in ms.
+    /// Minimum interval between two calls.
     pub every_ms: Millis,
 }
 
@@ -67,12 +67,12 @@ impl<V> PerCallKind<V> {
 pub struct Limits {
     /// Limits of the calls of the training service.
     pub calls: PerCallKind<Rate>,
-    /// No operation starts later than this after the beginning of the sweep, in ms. Less than the function's time
+    /// No operation starts later than this after the beginning of the sweep. Less than the function's time
     /// limit.
     pub time_ms: Millis,
-    /// Duration of the lease if the sweep dies, in ms. More than the function's time limit.
+    /// Duration of the lease if the sweep dies. More than the function's time limit.
     pub lease_ms: Millis,
-    /// A job without a sign of life for this long is checked, in ms.
+    /// A job without a sign of life for this long is checked.
     pub silence_ms: Millis,
 }
 
@@ -80,15 +80,15 @@ impl Limits {
     /// The limits in the cloud: one sweep a minute, in a function with a time limit of 90 seconds.
     pub const CLOUD: Self = Self {
         calls: PerCallKind {
-            describe: Rate { per_sweep: 250, every_ms: 200 },
-            tags: Rate { per_sweep: 100, every_ms: 200 },
-            list: Rate { per_sweep: 30, every_ms: 500 },
-            log: Rate { per_sweep: 300, every_ms: 200 },
-            create: Rate { per_sweep: 50, every_ms: 1_000 },
-            stop: Rate { per_sweep: 250, every_ms: 200 },
+            describe: Rate { per_sweep: 250, every_ms: Millis(200) },
+            tags: Rate { per_sweep: 100, every_ms: Millis(200) },
+            list: Rate { per_sweep: 30, every_ms: Millis(500) },
+            log: Rate { per_sweep: 300, every_ms: Millis(200) },
+            create: Rate { per_sweep: 50, every_ms: Millis(1_000) },
+            stop: Rate { per_sweep: 250, every_ms: Millis(200) },
         },
-        time_ms: 60_000,
-        lease_ms: 120_000,
-        silence_ms: 120_000,
+        time_ms: Millis::from_seconds(60),
+        lease_ms: Millis::from_seconds(120),
+        silence_ms: Millis::from_seconds(120),
     };
 }

@@ -9,6 +9,7 @@ use tuning::decide::job_seen_due_at;
 use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::fold::fold;
 use tuning::state::{Job, Trial};
+use tuning::time::{Millis, Time};
 use wire::names::training_job_name;
 use wire::stored::LookedAt;
 
@@ -20,7 +21,7 @@ use crate::perform::bill;
 use crate::perform::log::Log;
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
-use crate::ports::{Bus, Millis, Timer};
+use crate::ports::{Bus, Timer};
 use crate::record;
 use crate::store::{Loaded, StoreError};
 
@@ -28,21 +29,21 @@ use crate::store::{Loaded, StoreError};
 const LOOK_PAGES: usize = 20;
 
 /// Returns whether a running job has shown no sign of life for `silence_ms`.
-pub(super) fn is_silent(trial: &Trial, job: &Job, now: Millis, silence_ms: Millis) -> bool {
+pub(super) fn is_silent(trial: &Trial, job: &Job, now: Time, silence_ms: Millis) -> bool {
     let seen_at = job.seen_at.max(last_line(trial));
-    job.accepted && job.end.is_none() && now.saturating_sub(seen_at) >= silence_ms
+    job.accepted && job.end.is_none() && now - seen_at >= silence_ms
 }
 
 /// Returns the fact that a job still exists, if no other fact has shown this for long. Without it the decider would
 /// treat the job as deleted. The key of each such fact contains the time of the previous one, so two sweeps store it
 /// once.
-fn sign_of_life(key: JobKey, job: &Job, now: Millis) -> Option<Recorded> {
+fn sign_of_life(key: JobKey, job: &Job, now: Time) -> Option<Recorded> {
     job_seen_due_at(job).filter(|due| now >= *due)?;
     Some(Recorded { key: format!("seen#{key}#{}", job.seen_at), at: now, fact: Fact::JobSeen { job: key } })
 }
 
-fn last_line(trial: &Trial) -> Millis {
-    trial.last_line.as_ref().map_or(i64::MIN, |(at, _, _)| *at)
+fn last_line(trial: &Trial) -> Time {
+    trial.last_line.as_ref().map_or(Time::MIN, |(at, _, _)| *at)
 }
 
 impl<T, J, B, C> Sweeper<T, J, B, C>
@@ -122,7 +123,7 @@ where
             run.swept.cursor.look = Some(LookedAt { tuning: id.to_owned(), job: *key });
         }
         if ring {
-            run.count_if_stuck(id, now.saturating_sub(loaded.head.at));
+            run.count_if_stuck(id, now - loaded.head.at);
         }
         if ring && let Err(error) = record::ring(&*self.store.table, id, now).await {
             run.swept.last_error = Some(error.into());

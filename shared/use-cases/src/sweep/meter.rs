@@ -10,10 +10,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::limits::{CallKind, PerCallKind, Rate};
+use crate::ports::Timer;
 use crate::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use crate::ports::{Millis, Timer};
+use tuning::time::{Millis, Time};
 
 /// A training service with counted and paced calls.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub struct Metered<J, C> {
 #[derive(Debug, Default)]
 struct Meter {
     gauges: PerCallKind<Gauge>,
-    until: Millis,
+    until: Time,
     refused: bool,
 }
 
@@ -35,7 +36,7 @@ struct Gauge {
     left: u32,
     used: u32,
     every_ms: Millis,
-    next: Millis,
+    next: Time,
 }
 
 enum Turn {
@@ -51,10 +52,10 @@ impl<J, C: Timer> Metered<J, C> {
 
     /// Begins a sweep that must end at `until`. The first call of each kind waits too, because the time of the last
     /// call of the previous sweep, perhaps in another process, is unknown.
-    pub(super) fn begin(&self, mut rates: PerCallKind<Rate>, now: Millis, until: Millis) {
+    pub(super) fn begin(&self, mut rates: PerCallKind<Rate>, now: Time, until: Time) {
         let mut gauge = |kind| {
             let Rate { per_sweep, every_ms } = *rates.of(kind);
-            Gauge { left: per_sweep, used: 0, every_ms, next: now.saturating_add(every_ms) }
+            Gauge { left: per_sweep, used: 0, every_ms, next: now + every_ms }
         };
         let gauges = PerCallKind {
             describe: gauge(CallKind::Describe),
@@ -112,7 +113,7 @@ impl<J, C: Timer> Metered<J, C> {
         let gauge = meter.gauges.of(kind);
         gauge.left = gauge.left.saturating_sub(1);
         gauge.used = gauge.used.saturating_add(1);
-        gauge.next = now.saturating_add(gauge.every_ms);
+        gauge.next = now + gauge.every_ms;
         drop(meter);
         Ok(&self.jobs)
     }
@@ -124,7 +125,7 @@ impl<J, C: Timer> Metered<J, C> {
 }
 
 impl Meter {
-    fn turn(&mut self, kind: CallKind, now: Millis) -> Turn {
+    fn turn(&mut self, kind: CallKind, now: Time) -> Turn {
         let until = self.until;
         let Gauge { left, next, .. } = *self.gauges.of(kind);
         if left == 0 || now.max(next) >= until {
@@ -160,11 +161,7 @@ impl<J: TrainingJobs, C: Timer> TrainingJobs for Metered<J, C> {
 }
 
 impl<J: TrainingJobListing + Sync, C: Timer> TrainingJobListing for Metered<J, C> {
-    async fn in_progress(
-        &self,
-        from: Millis,
-        page: Option<&str>,
-    ) -> Result<Paged<Listed>, TrainingJobsError> {
+    async fn in_progress(&self, from: Time, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
         self.spend(CallKind::List).await?.in_progress(from, page).await
     }
 }
@@ -174,7 +171,7 @@ impl<J: JobLogs, C: Timer> JobLogs for Metered<J, C> {
         &self,
         name: &str,
         host: &str,
-        from: Millis,
+        from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         self.spend(CallKind::Log).await?.read(name, host, from, page).await

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 
+use tuning::time::{Millis, Time};
 use wire::names::{TAG_STACK, parse_training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus, FullListing};
 
@@ -17,14 +18,14 @@ use super::run::Run;
 use super::{LIST_NEW_SHARE, Sweeper};
 use crate::ports::table::{Table, TableError};
 use crate::ports::training::{JobLogs, Listed, TrainingJobListing, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Millis, Timer};
+use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
-/// Minimum age of an orphan, in ms. A younger job may belong to an actuator that has not marked its row yet.
-const ORPHAN_AGE_MS: Millis = 600_000;
-/// Time between two listings of all running jobs, in ms: an hour, less half of a sweep's interval, so that a sweep
+/// Minimum age of an orphan. A younger job may belong to an actuator that has not marked its row yet.
+const ORPHAN_AGE: Millis = Millis::from_seconds(600);
+/// Time between two listings of all running jobs: an hour, less half of a sweep's interval, so that a sweep
 /// slightly before the hour does not delay the listing by a minute.
-const LISTING_EVERY_MS: Millis = 3_570_000;
+const LISTING_EVERY: Millis = Millis::from_seconds(3_570);
 
 /// The result of checking a listed job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,11 +44,11 @@ enum Found {
 #[derive(Debug)]
 struct Pass {
     /// Jobs created before this time were checked.
-    upto: Millis,
+    upto: Time,
     /// Creation time of the first job whose check or stop failed.
-    first_gap: Option<Millis>,
+    first_gap: Option<Time>,
     /// When jobs that are too young, or whose check failed, must be checked again.
-    again: Option<Millis>,
+    again: Option<Time>,
     /// Whether the pass reached the end of the listing.
     whole: bool,
     /// Whether the pass ended because no calls were left. The next sweep continues with the same job.
@@ -55,12 +56,12 @@ struct Pass {
 }
 
 impl Pass {
-    fn gap(&mut self, job: &Listed, again: Millis) {
+    fn gap(&mut self, job: &Listed, again: Time) {
         self.first_gap.get_or_insert(job.created);
         self.see_again(again);
     }
 
-    fn see_again(&mut self, again: Millis) {
+    fn see_again(&mut self, again: Time) {
         self.again = Some(self.again.map_or(again, |known| known.min(again)));
     }
 }
@@ -76,17 +77,17 @@ where
     pub(super) async fn list_new(&self, run: &mut Run) {
         let now = self.now();
         // Older jobs are left to the hourly listing.
-        let from = run.swept.cursor.checked.max(now - ORPHAN_AGE_MS - LISTING_EVERY_MS);
+        let from = run.swept.cursor.checked.max(now - ORPHAN_AGE - LISTING_EVERY);
         let pass = self.pass(run, LIST_NEW_SHARE, from, false).await;
-        let upto = if pass.whole { pass.upto.max(now - ORPHAN_AGE_MS) } else { pass.upto };
+        let upto = if pass.whole { pass.upto.max(now - ORPHAN_AGE) } else { pass.upto };
         run.swept.cursor.checked = pass.first_gap.map_or(upto, |gap| gap.min(upto));
     }
 
     /// Stops orphans among all running jobs, if this listing is due or was begun by an earlier sweep.
-    pub(super) async fn list_all(&self, run: &mut Run, share: i64) {
+    pub(super) async fn list_all(&self, run: &mut Run, share: u32) {
         let now = self.now();
         let due = now >= run.swept.cursor.listing_due;
-        let begun = || due.then_some(FullListing { begun: now, from: 0, again: None, gaps: false });
+        let begun = || due.then_some(FullListing { begun: now, from: Time::EPOCH, again: None, gaps: false });
         let Some(mut listing) = run.swept.cursor.listing.or_else(begun) else { return };
         let pass = self.pass(run, share, listing.from, true).await;
         listing.from = pass.upto;
@@ -95,17 +96,17 @@ where
         let cursor = &mut run.swept.cursor;
         cursor.listing = (!pass.whole).then_some(listing);
         if pass.whole {
-            let usual = listing.begun.saturating_add(LISTING_EVERY_MS);
+            let usual = listing.begun + LISTING_EVERY;
             cursor.listing_due = listing.again.map_or(usual, |again| again.min(usual));
             if !listing.gaps {
-                cursor.checked = cursor.checked.max(listing.begun.saturating_sub(ORPHAN_AGE_MS));
+                cursor.checked = cursor.checked.max(listing.begun - ORPHAN_AGE);
             }
         }
     }
 
     /// Checks running jobs created since `from`. With `all`, also checks jobs below the minimum age, to learn when they
     /// reach it.
-    async fn pass(&self, run: &mut Run, share: i64, from: Millis, all: bool) -> Pass {
+    async fn pass(&self, run: &mut Run, share: u32, from: Time, all: bool) -> Pass {
         let mut pass = Pass { upto: from, first_gap: None, again: None, whole: false, cut: false };
         let mut foreign = BTreeSet::new();
         let mut next: Option<String> = None;
@@ -120,7 +121,7 @@ where
             };
             let now = self.now();
             for job in &page.items {
-                let mature_at = job.created.saturating_add(ORPHAN_AGE_MS);
+                let mature_at = job.created + ORPHAN_AGE;
                 if mature_at > now && !all {
                     pass.whole = true;
                     return pass;

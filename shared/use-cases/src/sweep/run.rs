@@ -2,27 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use tuning::time::{Millis, Time};
 use wire::stored::ActionRow;
 
 use super::Swept;
 use super::lease::Lease;
 use super::round::FirstPage;
 use crate::perform::{Announcement, Effect, Performed};
-use crate::ports::Millis;
 use crate::store::StoreError;
 
 /// Number of errors that are kept for the log. All errors are counted.
 const FAILURES_LISTED: usize = 20;
-/// Time without a step, in ms, after which a tuning with stored but unprocessed facts counts as stuck.
-const STUCK_MS: Millis = 600_000;
-/// Time after a step, in ms, after which the actuator should have tried the actions ordered by it.
-const MISSED_MS: Millis = 15_000;
+/// Time without a step after which a tuning with stored but unprocessed facts counts as stuck.
+const STUCK: Millis = Millis::from_seconds(600);
+/// Time after a step after which the actuator should have tried the actions ordered by it.
+const MISSED: Millis = Millis::from_seconds(15);
 
 /// A running sweep.
 #[derive(Debug)]
 pub(super) struct Run {
     /// When the sweep began.
-    pub(super) begun: Millis,
+    pub(super) begun: Time,
     pub(super) first: FirstPage,
     pub(super) lease: Lease,
     pub(super) swept: Swept,
@@ -38,7 +38,7 @@ pub(super) struct Run {
     pub(super) left_after: Option<String>,
     /// Events to publish at the end: tuning ID and event.
     pub(super) announcements: Vec<(String, Announcement)>,
-    /// Time since the last step of the tuning that is being visited, in ms.
+    /// Time since the last step of the tuning that is being visited.
     pub(super) since_step: Millis,
     /// Tunings with a stored fact or outcome that has waited too long for the decider.
     stuck: BTreeSet<String>,
@@ -54,7 +54,7 @@ pub(super) struct DueAction {
 }
 
 impl Run {
-    pub(super) fn new(begun: Millis, first: FirstPage, lease: Lease, swept: Swept) -> Self {
+    pub(super) fn new(begun: Time, first: FirstPage, lease: Lease, swept: Swept) -> Self {
         Self {
             begun,
             first,
@@ -66,7 +66,7 @@ impl Run {
             silent: 0,
             left_after: None,
             announcements: Vec::new(),
-            since_step: 0,
+            since_step: Millis::ZERO,
             stuck: BTreeSet::new(),
         }
     }
@@ -87,14 +87,14 @@ impl Run {
 
     /// Counts a tuning whose stored facts or outcomes wait for the decider, if its last step was too long ago.
     pub(super) fn count_if_stuck(&mut self, id: &str, since_step: Millis) {
-        if since_step >= STUCK_MS && self.stuck.insert(id.to_owned()) {
+        if since_step >= STUCK && self.stuck.insert(id.to_owned()) {
             self.swept.stuck += 1;
         }
     }
 
     /// Counts a due action of the current tuning as missed, if the actuator should have tried it already.
     pub(super) fn count_if_missed(&mut self, row: &ActionRow) {
-        self.swept.missed += usize::from(row.tries == 0 && self.since_step >= MISSED_MS);
+        self.swept.missed += usize::from(row.tries == 0 && self.since_step >= MISSED);
     }
 
     /// Counts the result of an action, and keeps the event to publish.

@@ -4,6 +4,8 @@
 use tuning::decide::open_look;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::state::{Job, State, Status, Trial};
+use tuning::time::Millis;
+use tuning::time::Time;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::limits::CallKind;
@@ -14,12 +16,12 @@ use crate::describe;
 use crate::perform::Due;
 use crate::ports::table::{Condition, Table, Write};
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
-use crate::ports::{Bus, Millis, Timer};
+use crate::ports::{Bus, Timer};
 use crate::record::{self, Put};
 use crate::store::{Loaded, StoreError};
 
-/// A tuning without a step for this long is rung, in ms.
-const SILENT_TUNING_MS: i64 = 90_000;
+/// A tuning without a step for this long is rung.
+const SILENT_TUNING: Millis = Millis::from_seconds(90);
 /// Number of tunings after which the cursor is stored at the latest.
 const SAVE_EVERY: usize = 20;
 
@@ -94,12 +96,12 @@ where
         let Some(loaded) = self.store.load(id).await? else {
             return self.remove_from_active(id).await;
         };
-        let since_step = now.saturating_sub(loaded.head.at);
+        let since_step = now - loaded.head.at;
         run.since_step = since_step;
         if loaded.state.is_ended() {
             return self.heal_ended(run, id, &loaded.state).await;
         }
-        let silent = since_step >= SILENT_TUNING_MS;
+        let silent = since_step >= SILENT_TUNING;
         let mut ring = loaded.head.step == 0;
         ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
         if loaded.head.deadline.is_some_and(|deadline| deadline <= now) {
@@ -301,7 +303,7 @@ where
     }
 
     /// Returns the current time.
-    pub(super) fn now(&self) -> Millis {
+    pub(super) fn now(&self) -> Time {
         self.actuator.clock.now()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use tuning::fact::{Fact, Recorded};
+use tuning::time::Time;
 use use_cases::batch::Progress;
 use use_cases::decide::{Decided, Decider};
 use use_cases::memory::MemoryTable;
@@ -18,7 +19,7 @@ use crate::support::now;
 /// Returns an event with facts of tunings that are not in the table. Each is processed at once.
 fn event(ids: &[&str]) -> Value {
     let record = |(n, id): (u64, &&str)| {
-        let fact = Recorded { key: "stop-requested".to_owned(), at: 1, fact: Fact::StopRequested };
+        let fact = Recorded { key: "stop-requested".to_owned(), at: Time(1), fact: Fact::StopRequested };
         let row = stored::fact_row(id, &fact);
         encode_record(n, RecordKind::Insert, &row.key, Some(&row))
     };
@@ -44,7 +45,7 @@ fn without_time_left_no_tuning_is_started_and_its_records_are_delivered_again() 
 #[test]
 fn regression_a_permanent_failure_does_not_block_its_shard() {
     let table = MemoryTable::recording();
-    let mut head = stored::Head::first(1).row("a-3fa1c2");
+    let mut head = stored::Head::first(Time(1)).row("a-3fa1c2");
     head = head.with("type", "no head");
     now(table.write(Write::Put(head, Condition::Always))).expect("it is written");
     let decider = Decider { store: Arc::new(Store::new(Arc::new(table))) };

@@ -7,12 +7,12 @@ use tuning::fact::Fact;
 use tuning::money::MicroUsd;
 use tuning::ruling::Order;
 use use_cases::memory::MemoryTable;
-use use_cases::perform::{Actuator, CLAIM_MS, Effect, Performed};
+use use_cases::perform::{Actuator, CLAIM, Effect, Performed};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use wire::item::{Item, Key};
 use wire::stored::{self, ActionStatus, MonthRow};
 
-use crate::support::{Script, Service, TestBus, Time, action_row, actuator, now, order};
+use crate::support::{Script, Service, TestBus, TestClock, action_row, actuator, now, order};
 
 /// The last second of November 2026.
 const NOVEMBER: i64 = 1_796_083_199_000;
@@ -64,15 +64,15 @@ impl Table for Contended {
 /// A stack with a monthly cap in dollars.
 struct Stack {
     table: Arc<Contended>,
-    actuator: Actuator<Contended, Service, TestBus, Time>,
-    time: Time,
+    actuator: Actuator<Contended, Service, TestBus, TestClock>,
+    time: TestClock,
 }
 
 impl Stack {
     fn new(cap: u64) -> Self {
         let table = Arc::new(Contended::default());
         // No action about money calls the training service.
-        let service = Service::new(&Time::at(NOVEMBER), Script::default());
+        let service = Service::new(&TestClock::at(NOVEMBER), Script::default());
         let monthly_cap = Some(MicroUsd(cap * 1_000_000));
         let actuator = Actuator { monthly_cap, ..actuator(&table, &service) };
         let time = service.time;
@@ -201,7 +201,7 @@ fn money_is_returned_once_and_to_its_month() {
     let action = stack.order("a-1", Order::ReturnGrant { n: 1, month: MONTH.to_owned(), amount });
     stack.table.lost.store(1, Ordering::Relaxed);
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
-    stack.time.pass(CLAIM_MS);
+    stack.time.pass(CLAIM.0);
     assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
     assert_eq!((stack.month(MONTH), stack.month("2026-12")), (3, 9));
 }

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use tuning::fact::JobKey;
 use tuning::ruling::Order;
+use tuning::time::{Millis, Time};
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, Performed};
 use use_cases::ports::training::{Description, TrainingJobsError};
 use wire::stored::{ActionRow, ActionStatus};
 
 use crate::support::{
-    Script, Service, Time, action_row, actuator, description, not_found, now, order, put, start_of,
+    Script, Service, TestClock, action_row, actuator, description, not_found, now, order, put, start_of,
     table_with_tuning,
 };
 
 const NOW: i64 = 1_789_000_000_000;
-const ABANDONED_MS: i64 = 60_000;
+const ABANDONED: i64 = 60_000;
 const JOB: JobKey = JobKey::new(0, 0, 1);
 
 /// Returns a table with a tuning and an order. A previous try, if any, had a claim until `earlier`.
@@ -24,14 +25,20 @@ fn ordered(ordered: Order, earlier: Option<i64>) -> (MemoryTable, String, String
     let action = order(&table, &id, ordered);
     if let Some(claimed_until) = earlier {
         let row = action_row(&table, &id, &action);
-        let row = ActionRow { status: ActionStatus::Performing, claimed_until, tries: 1, ..row };
+        let row = ActionRow {
+            status: ActionStatus::Performing,
+            claimed_until: Time(claimed_until),
+            tries: 1,
+            ..row
+        };
         put(&table, row.row(&id));
     }
     (table, id, action)
 }
 
 fn perform((table, id, action): &(MemoryTable, String, String), service: &Service) -> Performed {
-    let actuator = Actuator { abandoned_ms: ABANDONED_MS, ..actuator(&Arc::new(table.clone()), service) };
+    let actuator =
+        Actuator { abandoned_ms: Millis(ABANDONED), ..actuator(&Arc::new(table.clone()), service) };
     now(actuator.perform(id, action)).unwrap()
 }
 
@@ -46,7 +53,7 @@ fn at(now: i64, tags: Option<&[(&str, &str)]>) -> Service {
         read: Some(Ok(1)),
         ..Script::default()
     };
-    Service::new(&Time::at(now), script)
+    Service::new(&TestClock::at(now), script)
 }
 
 fn start(tags: &[(&str, &str)], earlier: Option<i64>) -> Performed {
@@ -59,7 +66,7 @@ fn is_refused(performed: &Performed) -> bool {
 
 #[test]
 fn a_possibly_own_job_is_not_refused_until_its_tags_must_be_visible() {
-    let (recent, long_ago) = (Some(NOW - 1), Some(NOW - ABANDONED_MS));
+    let (recent, long_ago) = (Some(NOW - 1), Some(NOW - ABANDONED));
     let stack = [("hyperband:stack", "prod")];
     for tags in [&[][..], &stack[..], &[("team", "example")][..]] {
         let waits = start(tags, recent);
@@ -81,7 +88,7 @@ fn regression_repeated_checks_do_not_extend_the_wait() {
             let look = perform(&job, &at(NOW + seconds * 1_000, tags));
             assert!(matches!(look, Performed::Deferred(_)), "{tags:?} after {seconds} s: {look:?}");
         }
-        let end = perform(&job, &at(first + ABANDONED_MS, tags));
+        let end = perform(&job, &at(first + ABANDONED, tags));
         // With foreign tags, it is not ours. Without a visible job but with a taken name, it was ours and was deleted.
         assert_eq!(is_refused(&end), tags.is_some(), "{end:?}");
         assert!(matches!(end, Performed::Done(_)), "{tags:?}: {end:?}");
@@ -100,8 +107,8 @@ fn a_job_is_adopted_as_soon_as_its_tags_are_visible() {
 fn a_job_that_has_run_is_not_free_while_its_bill_is_invisible() {
     let bill = |status: &str, reason: Option<&str>| {
         let described = Description {
-            ended: Some(NOW - 100_000),
-            modified: NOW - 100_000,
+            ended: Some(Time(NOW - 100_000)),
+            modified: Time(NOW - 100_000),
             failure_reason: reason.map(str::to_owned),
             ..description("job", status, NOW - 900_000)
         };

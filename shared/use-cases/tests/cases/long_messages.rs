@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::limits::MAX_MESSAGE_CHARS;
 use tuning::ruling::Order;
+use tuning::time::Time;
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, Performed};
@@ -15,7 +16,7 @@ use use_cases::sweep::{Limits, Sweeper};
 use wire::stored;
 
 use crate::support::{
-    Script, Service, TestBus, Time, actuator, description, now, order, put, start_of, table_with_tuning,
+    Script, Service, TestBus, TestClock, actuator, description, now, order, put, start_of, table_with_tuning,
 };
 
 const CREATED: i64 = 1_788_990_000_000;
@@ -26,9 +27,9 @@ const JOB: JobKey = JobKey::new(0, 0, 1);
 fn wordy() -> Service {
     let words = || "no ".repeat(150_000);
     let described = Description {
-        started: Some(NOW - 900_000),
-        ended: Some(NOW - 800_000),
-        modified: NOW - 800_000,
+        started: Some(Time(NOW - 900_000)),
+        ended: Some(Time(NOW - 800_000)),
+        modified: Time(NOW - 800_000),
         billable_seconds: Some(100),
         failure_reason: Some(words()),
         ..description("job", "Failed", NOW - 1_000_000)
@@ -42,11 +43,11 @@ fn wordy() -> Service {
         read: Some(Ok(1)),
         ..Script::default()
     };
-    Service::new(&Time::at(NOW), script)
+    Service::new(&TestClock::at(NOW), script)
 }
 
 /// Returns a table with a tuning, and the actuator of its actions.
-fn world() -> (MemoryTable, Actuator<MemoryTable, Service, TestBus, Time>, String) {
+fn world() -> (MemoryTable, Actuator<MemoryTable, Service, TestBus, TestClock>, String) {
     let (table, id) = table_with_tuning(CREATED);
     put(&table, stored::active_row(&id));
     let actuator = actuator(&Arc::new(table.clone()), &wordy());
@@ -98,7 +99,7 @@ fn a_long_failure_reason_found_by_the_sweeper_is_recorded() {
     let store = Arc::clone(&actuator.store);
     let facts = [Fact::TuningSubmitted, Fact::JobStarted { job: JOB }];
     for (number, fact) in facts.into_iter().enumerate() {
-        let recorded = Recorded { key: number.to_string(), at: CREATED, fact };
+        let recorded = Recorded { key: number.to_string(), at: Time(CREATED), fact };
         now(Decider { store: Arc::clone(&store) }.decide(&id, &[recorded], false)).expect("a step");
     }
     let sweeper = Sweeper::new(actuator, Limits::CLOUD, "one".to_owned());

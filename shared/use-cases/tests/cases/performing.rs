@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::ruling::{Order, StopWhy};
+use tuning::time::Time;
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Actuator, Effect, Performed};
@@ -13,7 +14,7 @@ use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::stored::{ActionRow, ActionStatus};
 
 use crate::support::{
-    Script, Service, TestBus, Time, action_row, actuator, description, not_found, now, order,
+    Script, Service, TestBus, TestClock, action_row, actuator, description, not_found, now, order,
     table_with_tuning,
 };
 
@@ -22,9 +23,9 @@ const NOW: i64 = 1_789_000_000_000;
 /// Returns the description of a job with a bill of 700 seconds.
 fn completed() -> Description {
     Description {
-        started: Some(NOW - 800_000),
-        ended: Some(NOW - 100_000),
-        modified: NOW - 100_000,
+        started: Some(Time(NOW - 800_000)),
+        ended: Some(Time(NOW - 100_000)),
+        modified: Time(NOW - 100_000),
         billable_seconds: Some(700),
         ..description("job", "Completed", NOW - 900_000)
     }
@@ -42,7 +43,7 @@ fn no_policy() -> TrainingJobsError {
 struct Stack {
     table: MemoryTable,
     service: Service,
-    actuator: Actuator<MemoryTable, Service, TestBus, Time>,
+    actuator: Actuator<MemoryTable, Service, TestBus, TestClock>,
     id: String,
 }
 
@@ -57,7 +58,7 @@ impl Stack {
             read: Some(Ok(1)),
             ..Script::default()
         };
-        let service = Service::new(&Time::at(NOW), script);
+        let service = Service::new(&TestClock::at(NOW), script);
         let bus = TestBus { accepts: true };
         let actuator = Actuator { bus, ..actuator(&Arc::new(table.clone()), &service) };
         Self { table, service, actuator, id }
@@ -65,7 +66,7 @@ impl Stack {
 
     /// Gives these facts to the decider, which stores its orders in the table.
     fn decide(&self, facts: Vec<Fact>) {
-        let recorded = |(n, fact): (usize, Fact)| Recorded { key: format!("{n}"), at: NOW, fact };
+        let recorded = |(n, fact): (usize, Fact)| Recorded { key: format!("{n}"), at: Time(NOW), fact };
         let facts: Vec<_> = facts.into_iter().enumerate().map(recorded).collect();
         let store = Arc::new(Store::new(Arc::new(self.table.clone())));
         now(Decider { store }.decide(&self.id, &facts, false)).unwrap();
@@ -176,7 +177,7 @@ fn regression_a_start_blocked_by_a_quota_can_be_cancelled_at_once() {
         assert!(is_deferred(&stack.perform("start-0-0-1")));
         stack.service.time.pass(10_000);
     }
-    assert_eq!((stack.row("start-0-0-1").tries, stack.row("start-0-0-1").claimed_until), (3, 0));
+    assert_eq!((stack.row("start-0-0-1").tries, stack.row("start-0-0-1").claimed_until), (3, Time(0)));
     stack.service.lock().stop = Some(Err(not_found("job")));
     let stop = stack.order(stop_of(0));
     assert_eq!(stack.perform(&stop), Performed::Done(Effect::Other));
@@ -195,7 +196,7 @@ fn a_start_that_may_have_been_sent_is_not_cancelled_after_a_later_quota_error() 
     ] {
         stack.service.lock().create = Some(Err(answer));
         assert!(is_deferred(&stack.perform("start-0-0-1")));
-        assert_eq!(stack.row("start-0-0-1").claimed_until, claimed_until);
+        assert_eq!(stack.row("start-0-0-1").claimed_until, Time(claimed_until));
         stack.service.time.pass(10_000);
     }
     stack.service.lock().stop = Some(Err(not_found("job")));
@@ -307,11 +308,12 @@ fn regression_a_bill_waits_for_a_log_whose_read_was_refused() {
 /// A bill of zero, which the decider rejected, used up the key of the fact. The whole reservation was booked.
 #[test]
 fn regression_a_zero_bill_of_a_job_that_ran_is_read_again() {
-    let never = Description { ended: Some(NOW - 100_000), ..description("job", "Stopped", NOW - 900_000) };
+    let never =
+        Description { ended: Some(Time(NOW - 100_000)), ..description("job", "Stopped", NOW - 900_000) };
     let started = Fact::JobStateChanged {
         job: job(0),
         phase: JobPhase::Training,
-        started: Some(NOW - 800_000),
+        started: Some(Time(NOW - 800_000)),
         ended: None,
         message: None,
     };

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey};
 use tuning::pool::Retained;
 use tuning::ruling::Order;
+use tuning::time::Time;
 use use_cases::memory::MemoryTable;
-use use_cases::perform::{Actuator, Effect, LOG_LAG_MS, Performed};
+use use_cases::perform::{Actuator, Effect, LOG_LAG, Performed};
 use use_cases::ports::training::{Description, TrainingJobsError, WarmPool};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};
@@ -17,7 +18,7 @@ use wire::sample;
 use wire::stored::{self, ActionStatus};
 
 use crate::support::{
-    PriceList, Script, Service, TestBus, Time, action_row, actuator, description, not_found, now, order,
+    PriceList, Script, Service, TestBus, TestClock, action_row, actuator, description, not_found, now, order,
 };
 
 const BEGIN: i64 = 1_790_000_000_000;
@@ -43,9 +44,9 @@ fn request() -> Value {
 /// An actuator, and a tuning whose first job has ended.
 struct World {
     table: MemoryTable,
-    actuator: Actuator<MemoryTable, Service, TestBus, Time>,
+    actuator: Actuator<MemoryTable, Service, TestBus, TestClock>,
     service: Service,
-    time: Time,
+    time: TestClock,
     id: String,
 }
 
@@ -53,7 +54,7 @@ impl World {
     fn new() -> Self {
         let table = MemoryTable::new();
         let shared = Arc::new(table.clone());
-        let time = Time::at(BEGIN);
+        let time = TestClock::at(BEGIN);
         let submit = Submit {
             store: Arc::new(Store::new(Arc::clone(&shared))),
             prices: PriceList::new(),
@@ -66,7 +67,7 @@ impl World {
             Script { describe: Some(Ok(ended(&id, None))), release: Some(Ok(())), ..Script::default() };
         let service = Service::new(&time, script);
         let actuator =
-            Actuator { stack: "stack".to_owned(), log_lag_ms: LOG_LAG_MS, ..actuator(&shared, &service) };
+            Actuator { stack: "stack".to_owned(), log_lag_ms: LOG_LAG, ..actuator(&shared, &service) };
         time.set(ENDED + 1_000);
         Self { table, actuator, service, time, id }
     }
@@ -110,9 +111,9 @@ fn ended(id: &str, pool: Option<(&str, Option<u64>)>) -> Description {
     let pool =
         pool.map(|(status, retained_seconds)| WarmPool { status: status.to_owned(), retained_seconds });
     Description {
-        started: Some(BEGIN),
-        ended: Some(ENDED),
-        modified: ENDED,
+        started: Some(Time(BEGIN)),
+        ended: Some(Time(ENDED)),
+        modified: Time(ENDED),
         billable_seconds: Some(60),
         warm_pool: pool,
         ..description(&training_job_name(id, JOB), "Completed", BEGIN)

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use use_cases::memory::MemoryTable;
 use use_cases::ports::{Prices, PricesError};
-use use_cases::prices::{FRESH_MS, KeptPrices, STALE_MS};
+use use_cases::prices::{FRESH, KeptPrices, STALE};
 
-use crate::support::{Time, now};
+use crate::support::{TestClock, now};
 
 type Answer = Result<Option<u64>, PricesError>;
 
@@ -40,8 +40,8 @@ impl Prices for List {
     }
 }
 
-fn open() -> (KeptPrices<MemoryTable, List, Time>, List, Time) {
-    let (list, clock) = (List::default(), Time::at(1_790_000_000_000));
+fn open() -> (KeptPrices<MemoryTable, List, TestClock>, List, TestClock) {
+    let (list, clock) = (List::default(), TestClock::at(1_790_000_000_000));
     let table = Arc::new(MemoryTable::default());
     (KeptPrices { table, list: list.clone(), clock: clock.clone() }, list, clock)
 }
@@ -59,7 +59,7 @@ fn a_price_is_looked_up_once_a_day() {
     }
     assert_eq!(list.asked(), 1);
     list.says(Ok(Some(120_000)));
-    clock.pass(FRESH_MS - 1);
+    clock.pass(FRESH.0 - 1);
     assert_eq!(now(prices.instance_hour("ml.m5.large")), Ok(Some(115_000)));
     clock.pass(1);
     assert_eq!(now(prices.instance_hour("ml.m5.large")), Ok(Some(120_000)));
@@ -73,7 +73,7 @@ fn a_stored_price_is_used_for_a_week_while_the_list_is_unavailable() {
     list.says(Ok(Some(115_000)));
     now(prices.instance_hour("ml.m5.large")).unwrap();
     list.says(unavailable());
-    clock.pass(STALE_MS - 1);
+    clock.pass(STALE.0 - 1);
     assert_eq!(now(prices.instance_hour("ml.m5.large")), Ok(Some(115_000)));
     clock.pass(1);
     assert_eq!(now(prices.instance_hour("ml.m5.large")), unavailable());
@@ -88,6 +88,6 @@ fn an_unknown_price_is_looked_up_again() {
     assert_eq!(now(prices.instance_hour("ml.m9.large")), Ok(Some(1)));
     // The price was removed from the list, so its old value is not a price any more.
     list.says(Ok(None));
-    clock.pass(FRESH_MS);
+    clock.pass(FRESH.0);
     assert_eq!(now(prices.instance_hour("ml.m9.large")), Ok(None));
 }

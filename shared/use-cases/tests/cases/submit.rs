@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tuning::definition::Definition;
 use tuning::money::{MicroUsd, Rate};
+use tuning::time::Time;
 use use_cases::memory::MemoryTable;
 use use_cases::ports::PricesError;
 use use_cases::ports::table::{Condition, Table, Write};
@@ -14,7 +15,7 @@ use wire::request::ErrorCode;
 use wire::sample::request;
 use wire::stored::{MonthRow, month_of};
 
-use crate::support::{PriceList, Time, now};
+use crate::support::{PriceList, TestClock, now};
 
 /// Submits `body`. Returns the result and the number of rows stored after it.
 fn check(table: &MemoryTable, body: &Value) -> (Result<String, SubmitError>, usize) {
@@ -38,7 +39,7 @@ fn submit_with(
     body: &Value,
 ) -> Result<Definition, SubmitError> {
     let store = Arc::new(Store::new(Arc::new(table.clone())));
-    let clock = Time::at(1_790_000_000_000);
+    let clock = TestClock::at(1_790_000_000_000);
     let submit = Submit { store, prices, clock, monthly_cap, guardrails: Guardrails::default() };
     now(submit.submit(body.to_string().as_bytes()))
 }
@@ -107,7 +108,7 @@ fn with_a_monthly_cap_a_tuning_uses_grants() {
 #[test]
 fn a_tuning_is_refused_if_the_month_cannot_pay_one_job() {
     let table = MemoryTable::new();
-    let mut month = MonthRow::new(&month_of(1_790_000_000_000));
+    let mut month = MonthRow::new(&month_of(Time(1_790_000_000_000)));
     // 900 seconds at 0.115 dollars an hour, and a little for the volume, are 0.028798 dollars.
     month.granted = MicroUsd(1_000_000 - 28_797);
     now(table.write(Write::Put(month.row(), Condition::Always))).unwrap();

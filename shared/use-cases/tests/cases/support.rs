@@ -12,14 +12,15 @@ use tuning::definition::JobLimits;
 use tuning::fact::JobKey;
 use tuning::money::MicroUsd;
 use tuning::ruling::{Launch, Order};
+use tuning::time::{Millis, Time};
 use use_cases::describe::Place;
 use use_cases::memory::MemoryTable;
-use use_cases::perform::{Actuator, CLAIM_MS};
+use use_cases::perform::{Actuator, CLAIM};
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use use_cases::ports::{Bus, BusError, Clock, Millis, Prices, PricesError, Timer};
+use use_cases::ports::{Bus, BusError, Clock, Prices, PricesError, Timer};
 use use_cases::store::Store;
 use wire::item::Item;
 use wire::request::{PriceAnswer, Request};
@@ -41,31 +42,31 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
 
 /// A clock that advances only in pauses and by its test. A clone is another handle to it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Time(Arc<AtomicI64>);
+pub(crate) struct TestClock(Arc<AtomicI64>);
 
-impl Time {
-    pub(crate) fn at(now: Millis) -> Self {
+impl TestClock {
+    pub(crate) fn at(now: i64) -> Self {
         Self(Arc::new(AtomicI64::new(now)))
     }
 
-    pub(crate) fn set(&self, now: Millis) {
+    pub(crate) fn set(&self, now: i64) {
         self.0.store(now, Ordering::Relaxed);
     }
 
-    pub(crate) fn pass(&self, ms: Millis) {
+    pub(crate) fn pass(&self, ms: i64) {
         self.0.fetch_add(ms, Ordering::Relaxed);
     }
 }
 
-impl Clock for Time {
-    fn now(&self) -> Millis {
-        self.0.load(Ordering::Relaxed)
+impl Clock for TestClock {
+    fn now(&self) -> Time {
+        Time(self.0.load(Ordering::Relaxed))
     }
 }
 
-impl Timer for Time {
-    async fn pause(&self, ms: Millis) {
-        self.pass(ms);
+impl Timer for TestClock {
+    async fn pause(&self, span: Millis) {
+        self.pass(span.0);
     }
 }
 
@@ -122,9 +123,9 @@ pub(crate) struct Script {
     /// Number of further log pages until the service throttles; `None`: it never does.
     pub(crate) pages_left: Option<usize>,
     /// How long a log page takes, in ms.
-    pub(crate) page_ms: Millis,
+    pub(crate) page_ms: i64,
     /// How long the caller of a stop is frozen after its answer, in ms.
-    pub(crate) stop_ms: Millis,
+    pub(crate) stop_ms: i64,
     /// Operation and training job of each call.
     pub(crate) calls: Vec<(&'static str, String)>,
 }
@@ -133,11 +134,11 @@ pub(crate) struct Script {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Service {
     script: Arc<Mutex<Script>>,
-    pub(crate) time: Time,
+    pub(crate) time: TestClock,
 }
 
 impl Service {
-    pub(crate) fn new(time: &Time, script: Script) -> Self {
+    pub(crate) fn new(time: &TestClock, script: Script) -> Self {
         Self { script: Arc::new(Mutex::new(script)), time: time.clone() }
     }
 
@@ -192,7 +193,7 @@ impl JobLogs for Service {
         &self,
         name: &str,
         _: &str,
-        _: Millis,
+        _: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         let pages = self.answer("read", name, |script| &script.read)?;
@@ -207,7 +208,7 @@ impl JobLogs for Service {
 }
 
 impl TrainingJobListing for Service {
-    async fn in_progress(&self, _: Millis, _: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
+    async fn in_progress(&self, _: Time, _: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
         Ok(Paged { items: Vec::new(), next: None })
     }
 }
@@ -218,15 +219,15 @@ pub(crate) fn not_found(name: &str) -> TrainingJobsError {
 }
 
 /// Returns the description of a job that was created and modified at `at` and has not run.
-pub(crate) fn description(name: &str, status: &str, at: Millis) -> Description {
+pub(crate) fn description(name: &str, status: &str, at: i64) -> Description {
     Description {
         name: name.to_owned(),
         status: status.to_owned(),
         secondary_status: status.to_owned(),
-        created: at,
+        created: Time(at),
         started: None,
         ended: None,
-        modified: at,
+        modified: Time(at),
         billable_seconds: None,
         failure_reason: None,
         interruptions: 0,
@@ -239,33 +240,36 @@ pub(crate) fn place() -> Place {
 }
 
 /// Returns the actuator of stack `prod`, without events and without a monthly cap. A log is complete at the end of its job.
-pub(crate) fn actuator<T: Table>(table: &Arc<T>, service: &Service) -> Actuator<T, Service, TestBus, Time> {
+pub(crate) fn actuator<T: Table>(
+    table: &Arc<T>,
+    service: &Service,
+) -> Actuator<T, Service, TestBus, TestClock> {
     Actuator {
         store: Arc::new(Store::new(Arc::clone(table))),
         jobs: service.clone(),
         bus: TestBus::default(),
         clock: service.time.clone(),
         stack: "prod".to_owned(),
-        log_lag_ms: 0,
-        claim_ms: CLAIM_MS,
-        defer_ms: 1_000,
-        abandoned_ms: 60_000,
+        log_lag_ms: Millis(0),
+        claim_ms: CLAIM,
+        defer_ms: Millis(1_000),
+        abandoned_ms: Millis(60_000),
         place: place(),
         monthly_cap: None,
     }
 }
 
 /// Returns a table with the tuning of a sample request, and the tuning's ID.
-pub(crate) fn table_with_tuning(created: Millis) -> (MemoryTable, String) {
+pub(crate) fn table_with_tuning(created: i64) -> (MemoryTable, String) {
     let request = Request::parse(include_bytes!(
         "../../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json"
     ))
     .unwrap();
     let prices = PriceAnswer::uniform(&request, 461_000, 0);
-    let definition = request.definition(created, "3fa1c2", &prices).unwrap();
+    let definition = request.definition(Time(created), "3fa1c2", &prices).unwrap();
     let (table, id) = (MemoryTable::new(), definition.id());
     put(&table, stored::meta_row(&definition, &request.body().to_string()));
-    put(&table, Head::first(created).row(&id));
+    put(&table, Head::first(Time(created)).row(&id));
     (table, id)
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use self::requests::bases;
 use super::*;
+use tuning::time::Time;
 
 /// Returns the paths of the violations of a request.
 fn reported(body: &Value) -> Vec<String> {
@@ -178,7 +179,7 @@ proptest! {
         }
         let unchecked = Request::from_stored(body);
         for request in parsed.iter().chain([&unchecked]) {
-            let _ = request.definition(0, "abc123", &crate::request::PriceAnswer::default());
+            let _ = request.definition(Time(0), "abc123", &crate::request::PriceAnswer::default());
             let _ = request.metric_regex();
         }
     }

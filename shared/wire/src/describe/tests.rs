@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use tuning::definition::Objective;
+use tuning::time::Time;
 
 use super::*;
 
@@ -311,8 +312,9 @@ fn a_describe_response_is_compared_with_its_request() {
         assert_eq!(first_difference(&shown, &original), None);
         // The restored request yields the same definition.
         let again = request_from_description(&shown);
-        let decided =
-            |request: &Request| request.definition(0, "3fa1c2", &crate::request::PriceAnswer::default());
+        let decided = |request: &Request| {
+            request.definition(Time(0), "3fa1c2", &crate::request::PriceAnswer::default())
+        };
         assert_eq!(decided(&again), decided(&original));
         for (other, change) in changes.into_iter().enumerate().filter(|(other, _)| *other != number) {
             assert!(first_difference(&shown, &request(change)).is_some(), "{number} {other}");
@@ -335,7 +337,7 @@ fn regression_additions_of_describe_do_not_make_the_request_invalid() {
     let jobs = &shown.request.config["ResourceLimits"]["MaxNumberOfTrainingJobs"];
     assert!(jobs.as_u64() > Some(3), "{jobs}");
     let decided =
-        |request: &Request| request.definition(0, "3fa1c2", &crate::request::PriceAnswer::default());
+        |request: &Request| request.definition(Time(0), "3fa1c2", &crate::request::PriceAnswer::default());
     assert_eq!(decided(&request_from_description(&shown)).unwrap(), decided(&original).unwrap());
     // An incomplete response yields an error.
     let incomplete = json!({"HyperParameterTuningJobConfig": {"Strategy": "Hyperband"}});

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::Unreadable;
+use tuning::time::Time;
 
 /// Smallest number that counts as epoch milliseconds (March 1973). Smaller numbers are epoch seconds (until the year
 /// 5138).
@@ -60,12 +61,12 @@ pub(super) fn optional_time(
     object: &Value,
     name: &str,
     path: &'static str,
-) -> Result<Option<i64>, Unreadable> {
+) -> Result<Option<Time>, Unreadable> {
     match optional_number(object, name, path)? {
         Some(ms) if !(MIN_EPOCH_MS..MAX_EPOCH_MS).contains(&ms) => {
             Err(Unreadable::Field { path, expected: "a time in epoch milliseconds" })
         }
-        time => Ok(time),
+        time => Ok(time.map(Time)),
     }
 }
 

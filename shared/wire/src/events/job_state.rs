@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::limits::MAX_MESSAGE_CHARS;
+use tuning::time::Time;
 
 use super::timestamp::{format_utc, parse_utc};
 use super::{EventError, Unreadable, expect_kind, field};
@@ -41,13 +42,13 @@ pub struct JobStateChange {
     /// `SecondaryStatus`, as sent; empty when absent.
     pub secondary: String,
     /// Time of creation, in ms since the epoch.
-    pub created: Option<i64>,
+    pub created: Option<Time>,
     /// Time when the instances began to run, in ms since the epoch; `None` = not yet.
-    pub started: Option<i64>,
+    pub started: Option<Time>,
     /// Time when the instances stopped, in ms since the epoch; `None` = not yet.
-    pub ended: Option<i64>,
+    pub ended: Option<Time>,
     /// Time of the last change of the job's description, in ms since the epoch.
-    pub modified: Option<i64>,
+    pub modified: Option<Time>,
     /// Billed seconds. Often absent even at the end; `DescribeTrainingJob` then has them.
     pub billable_seconds: Option<u64>,
     /// Number of spot interruptions so far.
@@ -55,10 +56,10 @@ pub struct JobStateChange {
     /// Reason of a failure, cut to [`MAX_MESSAGE_CHARS`].
     pub failure_reason: Option<String>,
     /// Time when the event was sent, in ms since the epoch.
-    pub event_time: Option<i64>,
+    pub event_time: Option<Time>,
     /// Time of the state, in ms since the epoch: the latest time of the job in the event, because the modification time
     /// may precede the end time. Without any, the time of the event.
-    pub at: i64,
+    pub at: Time,
 }
 
 impl JobStateChange {
@@ -228,7 +229,7 @@ fn billable_seconds(detail: &Value) -> Result<Option<u64>, Unreadable> {
 }
 
 /// Returns the start time of the last transition. It only helps to date the fact, so an invalid transition is ignored.
-fn last_transition(detail: &Value) -> Option<i64> {
+fn last_transition(detail: &Value) -> Option<Time> {
     let transitions = field::present(detail, "SecondaryStatusTransitions")?.as_array()?;
     field::optional_time(transitions.last()?, "StartTime", "detail.SecondaryStatusTransitions").ok()?
 }

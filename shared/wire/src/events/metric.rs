@@ -7,6 +7,7 @@
 
 use regex::{Captures, Match, Regex};
 use tuning::fact::MetricLine;
+use tuning::time::Time;
 
 use super::logs::LogEvent;
 use crate::request::{PatternError, SMALL_BYTES, compile_measured};
@@ -77,7 +78,7 @@ impl MetricPattern {
         let (explanation, cut) = self.explain_with_cut(&event.message);
         let line = match explanation {
             Explanation::Value { value, index, .. } => {
-                Some(MetricLine { id: event.id.clone(), at: event.timestamp, index, value })
+                Some(MetricLine { id: event.id.clone(), at: Time(event.timestamp), index, value })
             }
             Explanation::TooLong | Explanation::NoMatch | Explanation::NotANumber { .. } => None,
         };

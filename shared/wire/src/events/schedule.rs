@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::timestamp::{format_utc, parse_utc};
 use super::{EventError, Unreadable, expect_kind, field};
+use tuning::time::Time;
 
 /// Sources of ticks: an EventBridge rule, and EventBridge Scheduler.
 const SOURCES: [&str; 2] = ["aws.events", "aws.scheduler"];
@@ -13,7 +14,7 @@ const DETAIL_TYPE: &str = "Scheduled Event";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tick {
     /// Scheduled time, in ms since the epoch.
-    pub time: i64,
+    pub time: Time,
 }
 
 impl Tick {

@@ -4,6 +4,7 @@
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
+use tuning::time::Time;
 
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 /// The shape of a time: `0` stands for a digit.
@@ -12,11 +13,12 @@ const SHAPE: &[u8] = b"0000-00-00T00:00:00";
 /// Returns the epoch milliseconds of a time such as `2026-09-10T00:30:00Z` or `2026-09-10T00:30:00.250Z`.
 ///
 /// ```
+/// use tuning::time::Time;
 /// use wire::events::timestamp::{format_utc, parse_utc};
-/// assert_eq!(parse_utc("2026-09-10T00:30:00Z"), Some(1_789_000_200_000));
-/// assert_eq!(format_utc(1_789_000_200_000), "2026-09-10T00:30:00Z");
+/// assert_eq!(parse_utc("2026-09-10T00:30:00Z"), Some(Time(1_789_000_200_000)));
+/// assert_eq!(format_utc(Time(1_789_000_200_000)), "2026-09-10T00:30:00Z");
 /// ```
-pub fn parse_utc(text: &str) -> Option<i64> {
+pub fn parse_utc(text: &str) -> Option<Time> {
     let text = text.strip_suffix('Z')?;
     let (second, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -30,19 +32,19 @@ pub fn parse_utc(text: &str) -> Option<i64> {
     }
     let time: DateTime = text.parse().ok()?;
     let ms = i64::try_from(time.duration_since(EPOCH).as_millis()).ok()?;
-    (ms >= 0).then_some(ms)
+    (ms >= 0).then_some(Time(ms))
 }
 
 /// Returns the time in AWS's format, without a fraction for whole seconds. A time before 1970 is written as the start
 /// of 1970, and a time after 9999 as the last millisecond of 9999.
-pub fn format_utc(ms: i64) -> String {
-    let time = civil(ms.max(0));
+pub fn format_utc(time: Time) -> String {
+    let time = civil(time.max(Time::EPOCH));
     if time.millisecond() == 0 { format!("{time:.0}Z") } else { format!("{time:.3}Z") }
 }
 
 /// Returns date and time in UTC. A time outside the years -9999 to 9999 is that year's end.
-pub fn civil(ms: i64) -> DateTime {
-    EPOCH.saturating_add(SignedDuration::from_millis(ms))
+pub fn civil(time: Time) -> DateTime {
+    EPOCH.saturating_add(SignedDuration::from_millis(time.0))
 }
 
 #[cfg(test)]
@@ -58,7 +60,7 @@ mod tests {
             ("2026-09-10T00:26:08Z", 1_788_999_968_000),
             ("2026-09-10T00:26:08.25Z", 1_788_999_968_250),
         ] {
-            assert_eq!(parse_utc(text), Some(ms), "{text}");
+            assert_eq!(parse_utc(text), Some(Time(ms)), "{text}");
         }
     }
 
@@ -67,7 +69,7 @@ mod tests {
         for text in ["1970-01-01T00:00:00Z", "9999-12-31T00:00:01Z", "9999-12-31T23:59:59.999Z"] {
             assert_eq!(parse_utc(text).map(format_utc).as_deref(), Some(text));
         }
-        assert_eq!(format_utc(i64::MAX), "9999-12-31T23:59:59.999Z");
+        assert_eq!(format_utc(Time::MAX), "9999-12-31T23:59:59.999Z");
     }
 
     #[test]
@@ -96,12 +98,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_formatted_time_parses_to_itself(ms in 0_i64..253_402_300_800_000) {
-            prop_assert_eq!(parse_utc(&format_utc(ms)), Some(ms));
+            prop_assert_eq!(parse_utc(&format_utc(Time(ms))), Some(Time(ms)));
         }
 
         #[test]
         fn any_number_is_formatted_as_a_valid_time(ms in any::<i64>()) {
-            prop_assert!(parse_utc(&format_utc(ms)).is_some());
+            prop_assert!(parse_utc(&format_utc(Time(ms))).is_some());
         }
 
         #[test]

@@ -13,6 +13,7 @@ use tuning::definition::{
 use tuning::limits::CAPACITY_WAIT_SECONDS;
 use tuning::limits::MAX_RANKED_LINES;
 use tuning::money::{MicroUsd, Rate};
+use tuning::time::Time;
 
 use super::fields::{EpochNumbering, SpotFallback};
 use super::{
@@ -50,7 +51,7 @@ impl Request {
     /// Returns the definition of the tuning job that this request creates.
     pub fn definition(
         &self,
-        created_ms: i64,
+        created: Time,
         incarnation: &str,
         prices: &PriceAnswer,
     ) -> Result<Definition, RequestError> {
@@ -63,7 +64,7 @@ impl Request {
             rules_version: RULES_VERSION,
             name: self.name().to_owned(),
             incarnation: incarnation.to_owned(),
-            created: created_ms,
+            created,
             seed: self.seed(incarnation),
             strategy: self.defined_strategy()?,
             objective: self.objective(),

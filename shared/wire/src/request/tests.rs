@@ -8,6 +8,7 @@ use serde_json::json;
 use tuning::definition::{Definition, EpochRule, Strategy};
 use tuning::epochs::Epochs;
 use tuning::money::{MicroUsd, Rate};
+use tuning::time::Time;
 
 use super::*;
 use crate::algorithm::{ALGORITHMS, Emission};
@@ -30,7 +31,7 @@ fn definition(change: impl FnOnce(&mut Value), price: Option<u64>) -> Result<Def
     let request = request(change);
     let unknown = PriceAnswer { volume_kilo_gib_hour: Some(191_781), ..PriceAnswer::default() };
     let prices = price.map_or(unknown, |price| PriceAnswer::uniform(&request, price, 191_781));
-    request.definition(1_700_000_000_000, "3fa1c2", &prices)
+    request.definition(Time(1_700_000_000_000), "3fa1c2", &prices)
 }
 
 #[test]
@@ -40,7 +41,7 @@ fn the_sample_request_is_converted_to_a_definition() {
     let made = definition(|_| {}, Some(461_000)).unwrap();
     assert_eq!(
         (made.name.as_str(), made.id().as_str(), made.created),
-        ("hb1", "hb1-3fa1c2", 1_700_000_000_000)
+        ("hb1", "hb1-3fa1c2", Time(1_700_000_000_000))
     );
     assert_eq!((made.seed, made.sampler, made.cap, made.max_interruptions), (7, SamplerKind::Sobol, None, 3));
     assert_eq!(
@@ -97,7 +98,7 @@ fn absent_fields_take_their_defaults() {
     };
     assert_eq!(made.seed, definition(without_seed, None).unwrap().seed);
     assert_eq!(made.seed, SEED_OF_HB1_3FA1C2);
-    let other = request(without_seed).definition(0, "3fa1c3", &PriceAnswer::default()).unwrap();
+    let other = request(without_seed).definition(Time(0), "3fa1c3", &PriceAnswer::default()).unwrap();
     assert_ne!(made.seed, other.seed);
 }
 
@@ -156,7 +157,7 @@ fn a_built_in_algorithm_supplies_the_defaults_of_the_request() {
             known.map(|_| epochs),
             "a static hyperparameter is not overridden"
         );
-        let rule = made.definition(0, "a", &PriceAnswer::default()).unwrap().epochs;
+        let rule = made.definition(Time(0), "a", &PriceAnswer::default()).unwrap().epochs;
         let expected =
             algorithm.epochs.map_or(EpochRule { captured: false, base: 1, per_attempt: false }, |own| {
                 EpochRule { captured: true, base: own.base, per_attempt: own.per_attempt }
@@ -308,7 +309,7 @@ fn regression_a_cap_needs_the_listed_price_of_the_volume_too() {
         let request = request(|body| body["Controller"] = controller);
         let prices =
             PriceAnswer { volume_kilo_gib_hour: volume, ..PriceAnswer::uniform(&request, 461_000, 0) };
-        request.definition(0, "3fa1c2", &prices)
+        request.definition(Time(0), "3fa1c2", &prices)
     };
     let error = listed(json!({"MaxCostUsd": 20}), None).unwrap_err();
     assert_eq!(error.violations[0].path, "Controller.InstancePricesUsdPerHour");
@@ -371,7 +372,7 @@ fn requests_of_the_python_sdk_are_accepted() {
     );
     assert!(third.body().get("WarmStartConfig").is_none(), "null is absent");
     assert!(third.metric_regex().unwrap().contains("validation-auc"));
-    assert_eq!(third.definition(0, "a", &PriceAnswer::default()).unwrap().space.dimensions(), 1);
+    assert_eq!(third.definition(Time(0), "a", &PriceAnswer::default()).unwrap().space.dimensions(), 1);
 }
 
 #[test]
@@ -393,7 +394,7 @@ fn a_stored_request_is_read_back_without_validation() {
     assert_eq!(Request::from_stored(request.body().clone()), request);
     let empty = Request::from_stored(json!(null));
     assert_eq!((empty.name(), empty.instance_count(), empty.max_jobs()), ("", 1, 1));
-    assert!(empty.definition(0, "a", &PriceAnswer::default()).is_err());
+    assert!(empty.definition(Time(0), "a", &PriceAnswer::default()).is_err());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! row.
 
 use tuning::ruling::Order;
+use tuning::time::Time;
 
 use super::{DATA, StoredError, action_key, checked, data, json, row};
 use crate::item::Item;
@@ -49,9 +50,9 @@ pub struct ActionRow {
     /// Number of changes of the row. Each change is conditional on it.
     pub revision: i64,
     /// End of the claim while the action is performed, in ms since the epoch.
-    pub claimed_until: i64,
+    pub claimed_until: Time,
     /// Earliest time of the next attempt, in ms since the epoch.
-    pub not_before: i64,
+    pub not_before: Time,
     /// Number of claims so far.
     pub tries: i64,
     /// Whether a create found the name of its job taken, so that the job exists or has existed.
@@ -72,8 +73,8 @@ impl ActionRow {
             order,
             status,
             revision: 0,
-            claimed_until: 0,
-            not_before: 0,
+            claimed_until: Time::EPOCH,
+            not_before: Time::EPOCH,
             tries: 0,
             name_taken: false,
         }
@@ -96,14 +97,15 @@ impl ActionRow {
         let item = checked(item, "action")?;
         let missing = |name: &str| StoredError::missing(&item.key, name);
         let number = |name: &str| item.number(name).ok_or_else(|| missing(name));
+        let time = |name: &str| item.time(name).ok_or_else(|| missing(name));
         let status = item.text("status").and_then(ActionStatus::of).ok_or_else(|| missing("status"))?;
         Ok(Self {
             action: item.key.sk.clone(),
             order: data(item, DATA)?,
             status,
             revision: number(REVISION)?,
-            claimed_until: number("claimed_until")?,
-            not_before: number("not_before")?,
+            claimed_until: time("claimed_until")?,
+            not_before: time("not_before")?,
             tries: number("tries")?,
             name_taken: item.number(NAME_TAKEN).is_some(),
         })

@@ -1,6 +1,7 @@
 //! The head of a tuning (its last step and the data of listings) and its row in the index of names.
 
 use tuning::state::{State, Status};
+use tuning::time::Time;
 
 use super::{INDEX, STEP_NUMBER, StoredError, checked, head_key, row};
 use crate::item::{Item, Key};
@@ -15,14 +16,14 @@ pub struct Head {
     /// AMT's status: `InProgress`, `Stopping`, `Completed`, `Failed` or `Stopped`.
     pub status: String,
     /// Time of the last step, in ms since the epoch.
-    pub at: i64,
+    pub at: Time,
     /// Time at which the decider must run again, in ms since the epoch; `None` = only after a new fact.
-    pub deadline: Option<i64>,
+    pub deadline: Option<Time>,
 }
 
 impl Head {
     /// Returns the head before the first step.
-    pub fn first(created: i64) -> Self {
+    pub fn first(created: Time) -> Self {
         Self { step: 0, snapshot: 0, status: "InProgress".to_owned(), at: created, deadline: None }
     }
 
@@ -49,8 +50,8 @@ impl Head {
             step: whole(STEP_NUMBER)?,
             snapshot: whole("snapshot")?,
             status: item.text("status").ok_or_else(|| missing("status"))?.to_owned(),
-            at: item.number("at").ok_or_else(|| missing("at"))?,
-            deadline: item.number("deadline"),
+            at: item.time("at").ok_or_else(|| missing("at"))?,
+            deadline: item.time("deadline"),
         })
     }
 }
@@ -75,7 +76,7 @@ pub struct IndexRow {
     /// Tuning ID.
     pub id: String,
     /// Time of submission, in ms since the epoch.
-    pub created: i64,
+    pub created: Time,
 }
 
 impl IndexRow {
@@ -99,7 +100,7 @@ impl IndexRow {
         Ok(Self {
             name: item.text("name").ok_or_else(|| missing("name"))?.to_owned(),
             id: item.text("id").ok_or_else(|| missing("id"))?.to_owned(),
-            created: item.number("created").ok_or_else(|| missing("created"))?,
+            created: item.time("created").ok_or_else(|| missing("created"))?,
         })
     }
 }

@@ -6,6 +6,7 @@
 
 use super::{StoredError, checked, row};
 use crate::item::{Item, Key};
+use tuning::time::Time;
 
 /// Partition of the prices.
 pub const PRICE: &str = "PRICE";
@@ -18,7 +19,7 @@ pub struct PriceRow {
     /// The price in micro-dollars.
     pub micro_usd: u64,
     /// Time of the lookup, in ms since the epoch.
-    pub at: i64,
+    pub at: Time,
 }
 
 impl PriceRow {
@@ -41,7 +42,7 @@ impl PriceRow {
         Ok(Self {
             of: item.key.sk.clone(),
             micro_usd: micro_usd.ok_or_else(|| missing("micro_usd"))?,
-            at: item.number("at").ok_or_else(|| missing("at"))?,
+            at: item.time("at").ok_or_else(|| missing("at"))?,
         })
     }
 }

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use tuning::fact::JobKey;
+use tuning::time::Time;
 
 use super::{ACTIVE, DATA, StoredError, checked, data, json, row};
 use crate::item::{Item, Key};
@@ -23,7 +24,7 @@ pub struct SweepRow {
     /// The last holder. A sweeper that finds its own name held the lease before it restarted.
     pub owner: String,
     /// End of the lease, in ms since the epoch; 0 = released.
-    pub expires: i64,
+    pub expires: Time,
     /// Position of the next sweep.
     pub cursor: SweepCursor,
 }
@@ -37,11 +38,11 @@ pub struct SweepCursor {
     /// The round of silent jobs continues after this job; `None` = with the first.
     pub look: Option<LookedAt>,
     /// Every running job created before this time was checked, in ms since the epoch.
-    pub checked: i64,
+    pub checked: Time,
     /// The current listing of all running jobs; `None` = no listing is in progress.
     pub listing: Option<FullListing>,
     /// Due time of the next listing, in ms since the epoch.
-    pub listing_due: i64,
+    pub listing_due: Time,
 }
 
 /// The silent job that the sweeper checked last.
@@ -57,11 +58,11 @@ pub struct LookedAt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FullListing {
     /// Start time, in ms since the epoch.
-    pub begun: i64,
+    pub begun: Time,
     /// Creation time of the next jobs to list, in ms since the epoch. Unlike a page token, a time does not expire.
-    pub from: i64,
+    pub from: Time,
     /// Time of the next listing if jobs need a check within an hour, in ms since the epoch.
-    pub again: Option<i64>,
+    pub again: Option<Time>,
     /// Whether the check of a job failed.
     pub gaps: bool,
 }
@@ -88,7 +89,7 @@ impl SweepRow {
         Ok(Self {
             fence: item.number(FENCE).ok_or_else(|| missing(FENCE))?,
             owner: item.text("owner").ok_or_else(|| missing("owner"))?.to_owned(),
-            expires: item.number("expires").ok_or_else(|| missing("expires"))?,
+            expires: item.time("expires").ok_or_else(|| missing("expires"))?,
             cursor: data(item, DATA)?,
         })
     }

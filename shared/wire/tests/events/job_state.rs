@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase};
 use tuning::limits::MAX_MESSAGE_CHARS;
+use tuning::time::Time;
 use wire::events::EventError;
 use wire::events::job_state::{JobStateChange, classify, cut_message};
 
@@ -51,11 +52,11 @@ fn every_field_is_parsed() {
     assert_eq!(failed.training_job_name, "hb1-3fa1c2-7-1-1");
     assert_eq!(failed.tags["hyperband:tuning"], "hb1-3fa1c2");
     assert_eq!((failed.status.as_str(), failed.secondary.as_str()), ("Failed", "Failed"));
-    assert_eq!(failed.created, Some(1_789_000_000_000));
-    assert_eq!(failed.started, Some(1_789_000_090_000));
-    assert_eq!(failed.ended, Some(1_789_000_300_000));
-    assert_eq!(failed.modified, Some(1_789_000_240_000));
-    assert_eq!(failed.event_time, Some(1_788_999_968_000));
+    assert_eq!(failed.created, Some(Time(1_789_000_000_000)));
+    assert_eq!(failed.started, Some(Time(1_789_000_090_000)));
+    assert_eq!(failed.ended, Some(Time(1_789_000_300_000)));
+    assert_eq!(failed.modified, Some(Time(1_789_000_240_000)));
+    assert_eq!(failed.event_time, Some(Time(1_788_999_968_000)));
     assert_eq!(failed.failure_reason.as_deref(), Some("AlgorithmError: example failure text, exit code: 1"));
     assert_eq!((failed.billable_seconds, failed.interruptions), (None, 0));
     assert_eq!(change("interrupted").interruptions, 1);
@@ -64,8 +65,8 @@ fn every_field_is_parsed() {
 #[test]
 fn times_can_be_strings_and_absent_members_null() {
     let docstyle = change("string-times");
-    assert_eq!(docstyle.created, Some(1_789_000_000_000));
-    assert_eq!(docstyle.modified, Some(1_789_000_930_000));
+    assert_eq!(docstyle.created, Some(Time(1_789_000_000_000)));
+    assert_eq!(docstyle.modified, Some(Time(1_789_000_930_000)));
     assert_eq!((docstyle.started, docstyle.ended, docstyle.failure_reason), (None, None, None));
     let waiting = change("starting");
     assert_eq!((waiting.started, waiting.ended), (None, None));
@@ -74,13 +75,13 @@ fn times_can_be_strings_and_absent_members_null() {
 #[test]
 fn a_fact_has_the_latest_time_and_a_unique_key() {
     let recorded = change("failed").to_recorded(KEY);
-    assert_eq!(recorded.at, 1_789_000_300_000);
+    assert_eq!(recorded.at, Time(1_789_000_300_000));
     assert_eq!(recorded.key, "state#7-1-1#Failed#Failed#1789000240000");
     let Fact::JobStateChanged { job, phase, started, ended, message } = recorded.fact else {
         panic!("another fact")
     };
     assert_eq!((job, phase), (KEY, JobPhase::Ended(JobEnd::AlgorithmError)));
-    assert_eq!((started, ended), (Some(1_789_000_090_000), Some(1_789_000_300_000)));
+    assert_eq!((started, ended), (Some(Time(1_789_000_090_000)), Some(Time(1_789_000_300_000))));
     assert!(message.is_some());
     let mut keys: Vec<String> =
         ["training", "interrupted", "stopping", "stopped"].map(|name| change(name).fact_key()).to_vec();
@@ -96,7 +97,7 @@ fn without_a_time_of_the_job_the_time_of_the_event_counts() {
     for member in ["LastModifiedTime", "SecondaryStatusTransitions"] {
         event["detail"][member] = Value::Null;
     }
-    assert_eq!(JobStateChange::parse(&event).unwrap().at, 1_788_999_961_000);
+    assert_eq!(JobStateChange::parse(&event).unwrap().at, Time(1_788_999_961_000));
     event["time"] = Value::Null;
     assert!(matches!(JobStateChange::parse(&event), Err(EventError::Unreadable(_))));
 }
@@ -110,7 +111,7 @@ fn epoch_seconds_and_invalid_times_are_rejected() {
     }
     assert_eq!(
         with("failed", "LastModifiedTime", json!(1.789e12)).unwrap().modified,
-        Some(1_789_000_000_000)
+        Some(Time(1_789_000_000_000))
     );
 }
 

@@ -10,6 +10,7 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey, MetricLine};
 use tuning::limits::MAX_LINES_PER_FACT;
+use tuning::time::Time;
 use wire::events::EventError;
 use wire::events::logs::{
     LogBatch, LogEvent, MAX_BATCH_BYTES, MAX_ID_BYTES, MessageType, MetricPattern, encode_batch,
@@ -26,7 +27,7 @@ pub(crate) fn log_event(id: &str, timestamp: i64, message: &str) -> LogEvent {
 }
 
 fn line(id: usize, at: i64) -> MetricLine {
-    MetricLine { id: format!("{id:056}"), at, index: None, value: Some(0.5) }
+    MetricLine { id: format!("{id:056}"), at: Time(at), index: None, value: Some(0.5) }
 }
 
 fn delivery(bytes: &[u8]) -> Value {
@@ -157,7 +158,7 @@ fn an_invalid_event_id_is_unreadable() {
     }
     let longest = "\"".repeat(MAX_ID_BYTES);
     assert!(read(&longest).is_ok());
-    let line = MetricLine { id: longest, at: i64::MAX, index: Some(u64::MAX), value: Some(f64::MIN) };
+    let line = MetricLine { id: longest, at: Time(i64::MAX), index: Some(u64::MAX), value: Some(f64::MIN) };
     let lines = vec![line; MAX_LINES_PER_FACT];
     let facts = lines_to_facts(KEY, STREAM, lines);
     let row = wire::stored::fact_row("hb1-3fa1c2", &facts[0]);

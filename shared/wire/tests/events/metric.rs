@@ -1,5 +1,6 @@
 //! Tests of metric patterns on log lines.
 
+use tuning::time::Time;
 use wire::events::logs::{Explanation, MetricPattern};
 use wire::events::metric::MAX_LINE_BYTES;
 use wire::request::NUMBER_PATTERN;
@@ -18,7 +19,7 @@ const EPOCH: &str = r"^(?:\[\d\d:\d\d:\d\d\]\s)?\[(\d+)\](?:#011|\t)";
 fn metric(pattern: &str, epoch: Option<&str>, line: &str) -> Option<(Option<u64>, Option<f64>)> {
     let pattern = MetricPattern::new(pattern, epoch).expect("a pattern");
     let found = pattern.line(&log_event("7", 1, line))?;
-    assert_eq!((found.id.as_str(), found.at), ("7", 1));
+    assert_eq!((found.id.as_str(), found.at), ("7", Time(1)));
     Some((found.index, found.value))
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use tuning::time::Time;
 use wire::events::http::HttpRequest;
 use wire::events::job_state::JobStateChange;
 use wire::events::logs::LogBatch;
@@ -157,7 +158,7 @@ fn events_for_other_readers_are_dropped_without_an_error() {
 #[test]
 fn a_tick_has_its_time_and_an_encoded_tick_parses_to_itself() {
     let tick = Tick::parse(&sample("aws.events/scheduled-event.minute.json")).unwrap();
-    assert_eq!(tick.time, 1_789_000_200_000);
+    assert_eq!(tick.time, Time(1_789_000_200_000));
     assert_eq!(Tick::parse(&tick.encode()), Ok(tick));
     let mut scheduler = tick.encode();
     scheduler["source"] = "aws.scheduler".into();

@@ -4,6 +4,7 @@ use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::limits::{MAX_LINES_PER_FACT, MAX_MESSAGE_CHARS};
 use tuning::money::MicroUsd;
 use tuning::state::State;
+use tuning::time::Time;
 
 use super::{CREATED, DOLLAR};
 use crate::bytes::Bytes;
@@ -28,7 +29,7 @@ const PHASES: [JobPhase; 7] = [
 ];
 
 pub(super) fn submitted() -> Recorded {
-    Recorded { key: "submitted".to_owned(), at: CREATED, fact: Fact::TuningSubmitted }
+    Recorded { key: "submitted".to_owned(), at: Time(CREATED), fact: Fact::TuningSubmitted }
 }
 
 /// Makes facts. Keeps a clock and all facts so far, which can be delivered again.
@@ -62,7 +63,7 @@ impl Maker {
             14 => Fact::StopAccepted { job: job(bytes, state) },
             15 => Fact::ActionDeferred {
                 job: job(bytes, state),
-                not_before: self.now().saturating_add(bytes.number()),
+                not_before: Time(self.now().saturating_add(bytes.number())),
                 reason: message(bytes),
                 quota_exceeded: bytes.below(2) == 1,
             },
@@ -73,12 +74,12 @@ impl Maker {
                 return (again.cloned(), last);
             }
             17 => limits_changed(bytes),
-            18 => Fact::SilenceSeen { job: job(bytes, state), since: self.now() },
+            18 => Fact::SilenceSeen { job: job(bytes, state), since: Time(self.now()) },
             _ => self.logged(bytes, state),
         };
         let late = if command & 31 == 31 { bytes.number() } else { 0 };
         let at = self.now().saturating_sub(late);
-        let recorded = Recorded { key: format!("{}#{at}", self.made.len()), at, fact };
+        let recorded = Recorded { key: format!("{}#{at}", self.made.len()), at: Time(at), fact };
         self.made.push(recorded.clone());
         (Some(recorded), last)
     }
@@ -94,17 +95,17 @@ impl Maker {
         let fact = Fact::JobDescribed {
             job,
             end: JobEnd::Stopped,
-            started: Some(at),
-            ended: Some(at),
+            started: Some(Time(at)),
+            ended: Some(Time(at)),
             billable_seconds: 60,
             message: None,
             interruptions: 0,
         };
-        Recorded { key: format!("bill#{job}"), at, fact }
+        Recorded { key: format!("bill#{job}"), at: Time(at), fact }
     }
 
     pub(super) fn stop(&self) -> Recorded {
-        Recorded { key: "stop".to_owned(), at: self.now(), fact: Fact::StopRequested }
+        Recorded { key: "stop".to_owned(), at: Time(self.now()), fact: Fact::StopRequested }
     }
 
     fn state_changed(&self, bytes: &mut Bytes<'_>, state: &State) -> Fact {
@@ -138,11 +139,11 @@ impl Maker {
         }
     }
 
-    fn time(&self, bytes: &mut Bytes<'_>) -> Option<i64> {
+    fn time(&self, bytes: &mut Bytes<'_>) -> Option<Time> {
         match bytes.below(4) {
             0 => None,
-            1 => Some(bytes.number()),
-            _ => Some(self.now()),
+            1 => Some(Time(bytes.number())),
+            _ => Some(Time(self.now())),
         }
     }
 
@@ -165,7 +166,7 @@ impl Maker {
             let id = format!("{:056}", self.epoch.wrapping_add(u64::from(shape)));
             let at = self.now().saturating_add(i64::try_from(place).unwrap_or(0));
             let value = (number != 3).then_some(base + f64::from(u8::try_from(place % 7).unwrap_or(0)));
-            MetricLine { id, at, index: (shape >> 5 & 1 == 0).then_some(self.epoch), value }
+            MetricLine { id, at: Time(at), index: (shape >> 5 & 1 == 0).then_some(self.epoch), value }
         });
         let lines = lines.collect();
         Fact::MetricsLogged { job, stream, lines }

@@ -1,6 +1,7 @@
 //! Tests the stored file and its limit. Tests of whole jobs cover the delivery.
 
 use super::*;
+use tuning::time::Time;
 
 fn messages(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap();
@@ -10,7 +11,7 @@ fn messages(path: &Path) -> Vec<String> {
 #[test]
 fn above_the_size_limit_only_one_notice_is_stored() {
     let folder = tempfile::tempdir().unwrap();
-    let mut stream = LogStream::open(folder.path(), "job", "algo-1", 1_789_000_000_000).unwrap();
+    let mut stream = LogStream::open(folder.path(), "job", "algo-1", Time(1_789_000_000_000)).unwrap();
     stream.stored_max = 1000;
     for _ in 0..20 {
         let events = vec![stream.event("a line of text".to_owned())];
@@ -25,15 +26,15 @@ fn above_the_size_limit_only_one_notice_is_stored() {
 #[test]
 fn line_ids_have_a_fixed_width_and_increase() {
     let folder = tempfile::tempdir().unwrap();
-    let mut stream = LogStream::open(folder.path(), "job", "algo-1", 1_789_000_000_000).unwrap();
+    let mut stream = LogStream::open(folder.path(), "job", "algo-1", Time(1_789_000_000_000)).unwrap();
     let ids: Vec<String> = (0..1200).map(|_| stream.event(String::new()).id).collect();
     assert!(ids.is_sorted_by(|a, b| a < b && a.len() == 56 && b.len() == 56));
-    assert_eq!(ids[7], line_id("job/algo-1-1789000000000", 1_789_000_000_000, 7));
+    assert_eq!(ids[7], line_id("job/algo-1-1789000000000", Time(1_789_000_000_000), 7));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_reported_once_and_lines_are_still_delivered() {
-    let mut stream = LogStream::open(tempfile::tempdir().unwrap().path(), "job", "algo-1", 1).unwrap();
+    let mut stream = LogStream::open(tempfile::tempdir().unwrap().path(), "job", "algo-1", Time(1)).unwrap();
     stream.file = Some(OpenOptions::new().write(true).open("/dev/full").unwrap());
     let (feed, mut lines) = mpsc::channel(16);
     let (_closer, closing) = watch::channel(false);
@@ -49,7 +50,7 @@ async fn a_full_disk_is_reported_once_and_lines_are_still_delivered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unread_feed_does_not_block_the_stream_after_a_shutdown() {
     let folder = tempfile::tempdir().unwrap();
-    let stream = LogStream::open(folder.path(), "job", "algo-1", 1).unwrap();
+    let stream = LogStream::open(folder.path(), "job", "algo-1", Time(1)).unwrap();
     let path = stream.path.clone();
     let (feed, _lines) = mpsc::channel(1);
     let (closer, closing) = watch::channel(false);

@@ -1,15 +1,17 @@
 //! Tests filters, sort orders and pages on made-up jobs.
 
 use super::*;
+use use_cases::ports::Millis;
+use use_cases::ports::Time;
 
-fn job(name: &str, status: &'static str, created: Millis) -> Summary {
+fn job(name: &str, status: &'static str, created: Time) -> Summary {
     Summary {
         name: name.to_owned(),
         arn: format!("arn:{name}"),
         status,
         secondary_status: status,
         created,
-        modified: created + 500,
+        modified: created + Millis(500),
         ended: None,
         warm_pool: (status == "Completed").then(|| json!({"Status": "Available"})),
     }
@@ -17,10 +19,10 @@ fn job(name: &str, status: &'static str, created: Millis) -> Summary {
 
 fn jobs() -> Vec<Summary> {
     vec![
-        job("alpha", "Completed", 3_000),
-        job("Beta-1", "InProgress", 1_000),
-        job("beta-2", "Failed", 2_000),
-        job("gamma", "Completed", 1_000),
+        job("alpha", "Completed", Time(3_000)),
+        job("Beta-1", "InProgress", Time(1_000)),
+        job("beta-2", "Failed", Time(2_000)),
+        job("gamma", "Completed", Time(1_000)),
     ]
 }
 

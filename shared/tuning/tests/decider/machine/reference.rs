@@ -169,7 +169,7 @@ impl Reference {
             max_resource,
             submitted: false,
             phase: Phase::Active,
-            clock: definition.created,
+            clock: definition.created.0,
             hold: i64::MIN,
             held: None,
             quota_exceeded: None,
@@ -243,12 +243,12 @@ impl Reference {
                     self.phase = Phase::Ending("Stopped");
                 }
             }
-            Fact::TimePassed => self.fold_time(at),
+            Fact::TimePassed => self.fold_time(at.0),
             fact => {
                 let job = fact.job().unwrap();
                 let before = self.open_entry(job);
-                self.fold_job(job, fact, at);
-                self.fold_instances(before, at, now.max(at));
+                self.fold_job(job, fact, at.0);
+                self.fold_instances(before, at.0, now.max(at.0));
             }
         }
         if self.has_started_jobs() {
@@ -316,7 +316,7 @@ impl Reference {
                 return;
             }
             if let Some(entry) = self.entry(job) {
-                entry.with_instances.extend(lines.iter().map(|line| line.at));
+                entry.with_instances.extend(lines.iter().map(|line| line.at.0));
             }
             let trial = &mut self.trials[job.trial.index()];
             for line in lines {
@@ -345,12 +345,12 @@ impl Reference {
                 return;
             }
             Fact::ActionDeferred { not_before, quota_exceeded, .. } => {
-                let later = entry.deferred.is_none_or(|until| until < *not_before) && !entry.is_closed();
+                let later = entry.deferred.is_none_or(|until| until < not_before.0) && !entry.is_closed();
                 if later {
-                    entry.deferred = Some(*not_before);
+                    entry.deferred = Some(not_before.0);
                     if !entry.exists {
                         entry.quota_exceeded |= *quota_exceeded;
-                        self.hold = self.hold.max(*not_before);
+                        self.hold = self.hold.max(not_before.0);
                         if !self.has_started_jobs() {
                             self.held = self.held.or(Some(at));
                             self.quota_exceeded = self.quota_exceeded.or(quota_exceeded.then_some(at));

@@ -9,9 +9,10 @@ use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 pub(crate) use tuning::ids::{BracketId, ChoiceId, CohortId, Place, RungId, TrialId};
 use tuning::money::{MicroUsd, Rate};
+use tuning::time::{Millis, Time};
 
 /// The submission time of every tuning in the tests, in ms since the epoch.
-pub(crate) const CREATED: i64 = 1_700_000_000_000;
+pub(crate) const CREATED: Time = Time(1_700_000_000_000);
 
 /// The price of a job per second, in micro-dollars.
 pub(crate) const SECOND: u64 = 100;
@@ -139,8 +140,8 @@ pub(crate) fn attempt(trial: u32, attempt: u32) -> JobKey {
 }
 
 /// Returns the time `seconds` after submission, in ms since the epoch.
-pub(crate) fn at(seconds: i64) -> i64 {
-    CREATED + seconds * 1_000
+pub(crate) fn at(seconds: i64) -> Time {
+    CREATED + Millis(seconds * 1_000)
 }
 
 /// Returns `fact` at `seconds`, with a natural key.

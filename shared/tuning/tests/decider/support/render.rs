@@ -33,7 +33,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         Ruling::Order(Order::ReadBill { job }) => format!("bill {job}"),
         Ruling::Order(Order::ReadLog { job, .. }) => format!("read log {job}"),
         Ruling::Order(Order::Look { job, since }) => {
-            format!("look at {job}, silent since {}", (since - CREATED) / 1_000)
+            format!("look at {job}, silent since {}", (*since - CREATED).as_seconds())
         }
         Ruling::Order(Order::ReadPool { job, n, last }) => {
             format!("read pool of {job}: {n}{}", if *last { ", last" } else { "" })
@@ -55,7 +55,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         Ruling::Order(Order::CapacityLacking { .. }) => "capacity notice".to_owned(),
         Ruling::SettledInFull { job, .. } => format!("settle {job} in full"),
         Ruling::AttemptAwaited { job, why, not_before } => {
-            format!("retry after {job}: {why:?}, from {}", (not_before - CREATED) / 1_000)
+            format!("retry after {job}: {why:?}, from {}", (*not_before - CREATED).as_seconds())
         }
         Ruling::TrialFinished { trial, how, .. } => format!("trial {trial} {}", end(how)),
         Ruling::TuningEnding { why } => format!("ending: {}", why.word()),

@@ -3,6 +3,7 @@
 use search::seed::{Rng, child};
 use tuning::definition::{Definition, JobLimits};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine};
+use tuning::time::Time;
 
 /// The probability of each fault, from 0 to 1. The default is a perfect service.
 #[derive(Debug, Clone, Copy, Default)]
@@ -137,7 +138,7 @@ impl Life {
             let diverged = rng.next_f64() < faults.diverged;
             let metric = MetricLine {
                 id: format!("{line:05}"),
-                at: now,
+                at: Time(now),
                 index: Some(u64::from(index)),
                 value: (!diverged).then(|| value(key.trial.0, done)),
             };
@@ -166,7 +167,8 @@ impl Life {
     }
 
     fn phase(&mut self, at: i64, job: JobKey, phase: JobPhase) {
-        let fact = Fact::JobStateChanged { job, phase, started: self.started, ended: None, message: None };
+        let fact =
+            Fact::JobStateChanged { job, phase, started: self.started.map(Time), ended: None, message: None };
         self.happens.push((at, fact));
     }
 
@@ -181,8 +183,8 @@ impl Life {
         Fact::JobStateChanged {
             job,
             phase: JobPhase::Ended(self.end),
-            started: self.started,
-            ended: Some(self.end_at),
+            started: self.started.map(Time),
+            ended: Some(Time(self.end_at)),
             message: None,
         }
     }
@@ -192,8 +194,8 @@ impl Life {
         Fact::JobDescribed {
             job,
             end: self.end,
-            started: self.started,
-            ended: Some(self.end_at),
+            started: self.started.map(Time),
+            ended: Some(Time(self.end_at)),
             billable_seconds: self.billable_seconds(),
             message: (self.end == JobEnd::AlgorithmError).then(|| "exit code 1".to_owned()),
             interruptions: self.interruptions,

@@ -13,6 +13,7 @@ use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
 use tuning::pool::Retained;
 use tuning::ruling::{Order, Ruling};
+use tuning::time::{Millis, Time};
 
 use super::build::CREATED;
 use super::pools::Pools;
@@ -85,7 +86,7 @@ impl World {
             keeps: BTreeMap::new(),
             faults,
             rng: Rng::new(child(faults.seed, "world", 0)),
-            now: CREATED,
+            now: CREATED.0,
             queue: BTreeMap::new(),
             scheduled: 0,
             lives: BTreeMap::new(),
@@ -93,7 +94,7 @@ impl World {
             lost: Vec::new(),
             answered: BTreeSet::new(),
         };
-        world.happened(Fact::TuningSubmitted, CREATED);
+        world.happened(Fact::TuningSubmitted, CREATED.0);
         world
     }
 
@@ -104,9 +105,9 @@ impl World {
 
     /// Schedules a stop request of the user `seconds` after submission.
     pub(crate) fn stop_at(&mut self, seconds: i64) {
-        let at = CREATED + seconds * 1_000;
+        let at = CREATED + Millis(seconds * 1_000);
         let fact = Recorded { key: "stop".to_owned(), at, fact: Fact::StopRequested };
-        self.schedule(at, Event::Arrives(fact));
+        self.schedule(at.0, Event::Arrives(fact));
     }
 
     /// Plays until the tuning has ended and all facts have arrived.
@@ -129,8 +130,10 @@ impl World {
         let batch = self.rng.next_f64() < self.faults.batched && next.is_some();
         if !self.inbox.is_empty() && !batch {
             self.flush();
-        } else if let Some(deadline) = deadline.filter(|deadline| next.is_none_or(|next| *deadline < next)) {
-            self.now = self.now.max(deadline);
+        } else if let Some(deadline) =
+            deadline.filter(|deadline| next.is_none_or(|next| *deadline < Time(next)))
+        {
+            self.now = self.now.max(deadline.0);
             self.happened(Fact::TimePassed, self.now);
             self.flush();
         } else if let Some(((at, _), event)) = self.queue.pop_first() {
@@ -232,7 +235,7 @@ impl World {
     fn happened(&mut self, fact: Fact, at: i64) {
         let key = format!("{}#{at}", fact.job().map_or_else(String::new, |job| job.to_string()));
         let time = matches!(fact, Fact::TimePassed | Fact::TuningSubmitted);
-        let recorded = Recorded { key, at, fact };
+        let recorded = Recorded { key, at: Time(at), fact };
         self.happened += 1;
         let chosen = self.lose == Some(self.happened);
         if self.rng.next_f64() < self.faults.duplicated {
@@ -274,7 +277,12 @@ impl World {
                     let reason = "throttled".to_owned();
                     let limited = self.run.definition.job.choices().count() > 1 && self.rng.next_f64() < 0.5;
                     self.happened(
-                        Fact::ActionDeferred { job: *job, not_before: at, reason, quota_exceeded: limited },
+                        Fact::ActionDeferred {
+                            job: *job,
+                            not_before: Time(at),
+                            reason,
+                            quota_exceeded: limited,
+                        },
                         self.now,
                     );
                 }
@@ -342,7 +350,11 @@ impl World {
         let happens = self.lives.get(&job).map_or(&[][..], |life| &life.happens);
         for (at, fact) in happens.iter().filter(|(at, _)| *at <= self.now) {
             if matches!(fact, Fact::MetricsLogged { .. }) {
-                self.inbox.push(Recorded { key: format!("read#{job}#{at}"), at: *at, fact: fact.clone() });
+                self.inbox.push(Recorded {
+                    key: format!("read#{job}#{at}"),
+                    at: Time(*at),
+                    fact: fact.clone(),
+                });
             }
         }
     }

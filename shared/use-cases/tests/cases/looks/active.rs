@@ -1,6 +1,7 @@
 //! The list of tunings that are not over.
 
 use tuning::fact::{Fact, JobEnd, JobPhase};
+use tuning::time::Time;
 use use_cases::active::{ActiveTuning, ActiveTunings, active};
 use use_cases::lookup;
 use use_cases::memory::MemoryTable;
@@ -36,7 +37,7 @@ fn active_tunings_are_listed_with_their_stop_requests() {
     stopping.phase(0, JobPhase::Training);
     stopping.fact(Fact::StopRequested);
     // Its decider has not seen the stop request yet.
-    now(lookup::stop(&ordered.store, "ordered", ordered.now)).unwrap();
+    now(lookup::stop(&ordered.store, "ordered", Time(ordered.now))).unwrap();
     assert_eq!(names(), list(&[("Stopping", true), ("ordered", true), ("running", false)]));
 }
 

@@ -4,6 +4,7 @@ use serde_json::json;
 use tuning::fact::{Fact, JobEnd, JobPhase};
 use tuning::money::MicroUsd;
 use tuning::state::Status;
+use tuning::time::Time;
 use use_cases::change::{ChangeError, change};
 use use_cases::lookup::LookupError;
 use use_cases::memory::MemoryTable;
@@ -13,7 +14,7 @@ use super::world::{World, now, request};
 
 /// Stores a change and delivers its fact to the decider, like the stream.
 fn changed(world: &mut World, body: &str) -> Result<(), ChangeError> {
-    now(change(&world.store, "t", body.as_bytes(), world.now))?;
+    now(change(&world.store, "t", body.as_bytes(), Time(world.now)))?;
     world.catch_up();
     Ok(())
 }
@@ -59,8 +60,8 @@ fn regression_a_tuning_does_not_end_at_a_cap_that_a_stored_change_has_raised() {
     let bill = Fact::JobDescribed {
         job: world.job(0),
         end: JobEnd::Completed,
-        started: Some(world.now),
-        ended: Some(world.now + 600_000),
+        started: Some(Time(world.now)),
+        ended: Some(Time(world.now + 600_000)),
         billable_seconds: 600,
         message: None,
         interruptions: 0,
@@ -85,7 +86,7 @@ fn an_invalid_change_is_refused_and_not_stored() {
     assert!(refused(&mut world, r#"{"MaxParallelTrainingJobs": 0}"#).contains("from 1 to 100"));
     assert!(refused(&mut world, "{}").contains("changes nothing"));
     assert_eq!(world.state(), before);
-    let unknown = now(change(&world.store, "other", br#"{"paused": true}"#, 0));
+    let unknown = now(change(&world.store, "other", br#"{"paused": true}"#, Time(0)));
     assert!(matches!(unknown, Err(ChangeError::Lookup(LookupError::NotFound(_)))), "{unknown:?}");
 }
 

@@ -2,6 +2,7 @@
 
 use tuning::fact::{Fact, JobEnd, JobPhase};
 use tuning::money::MicroUsd;
+use tuning::time::Time;
 use use_cases::cost::{CostError, Tally, page};
 use use_cases::ports::table::{Condition, Table, Write};
 use wire::cost::{CostPage, CostTotals, JobCost, Note, SignedUsd};
@@ -188,7 +189,7 @@ fn spot_savings_are_computed_from_billed_jobs() {
     world.logged(0, &[(9, 0.5)]);
     world.billed(0, JobEnd::Completed, 268);
     service.has(&name, "Completed", Some(268));
-    service.jobs.get_mut(&name).unwrap().ended = Some(super::world::BEGIN + 840_000);
+    service.jobs.get_mut(&name).unwrap().ended = Some(Time(super::world::BEGIN + 840_000));
     let (all, totals) = pages(&world, &service, 100);
     let job = jobs(&all)[0];
     assert_eq!((job.training_seconds, job.billable_seconds, job.differs), (Some(840), Some(268), false));

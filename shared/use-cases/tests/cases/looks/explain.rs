@@ -5,6 +5,7 @@ use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobPhase};
 use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
+use tuning::time::Time;
 use use_cases::explain::{ExplainError, explain};
 use use_cases::memory::MemoryTable;
 use use_cases::record;
@@ -200,11 +201,11 @@ fn late_results_after_a_decision_and_after_the_end_are_entries() {
     // A line that no step contains.
     let fact = world.lines_of(job, &[(4, 0.95)]);
     let late = world.recorded(fact);
-    now(record::deliver(&world.table, &world.id, std::slice::from_ref(&late), world.now)).unwrap();
+    now(record::deliver(&world.table, &world.id, std::slice::from_ref(&late), Time(world.now))).unwrap();
     world.fact(Fact::TimePassed);
     let explanation = explained(&world, &worse);
     let last = explanation.entries.last().unwrap();
-    assert_eq!((last.kind, last.step, last.time), (Kind::LateResults, None, late.at));
+    assert_eq!((last.kind, last.step, last.time), (Kind::LateResults, None, late.at.0));
     assert_eq!(last.says, "a value arrived after the trial was over and changed nothing");
     assert_eq!(of_kind(&explanation, Kind::LateResults).len(), 2);
 }
@@ -238,7 +239,7 @@ fn a_second_read_of_a_log_adds_no_entry() {
     world.fact(fact.clone());
     world.billed(0, JobEnd::Completed, 5);
     let again = world.recorded(fact);
-    now(record::deliver(&world.table, &world.id, &[again], world.now)).unwrap();
+    now(record::deliver(&world.table, &world.id, &[again], Time(world.now))).unwrap();
     let explanation = explained(&world, &0);
     assert_eq!(of_kind(&explanation, Kind::LateResults), Vec::<&Entry>::new());
 }

@@ -6,6 +6,7 @@ use tuning::money::MicroUsd;
 use tuning::pool::Retained;
 use tuning::ruling::Ruling;
 use tuning::summary::JobSummary;
+use tuning::time::Time;
 use use_cases::cost::{Tally, page};
 use use_cases::explain::explain;
 use use_cases::memory::MemoryTable;
@@ -145,7 +146,7 @@ fn a_late_bill_closes_the_job_and_its_pool_in_one_step() {
         job: FIRST,
         end: JobEnd::Completed,
         started,
-        ended: Some(ended),
+        ended: Some(Time(ended)),
         billable_seconds: 10,
         message: None,
         interruptions: 0,

@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 use tuning::fact::{Fact, JobEnd, JobPhase};
 use tuning::money::MicroUsd;
 use tuning::state::Status;
+use tuning::time::{Millis, Time};
 use use_cases::describe::Place;
 use use_cases::memory::MemoryTable;
-use use_cases::perform::{Acts, Actuator, CLAIM_MS, LOG_LAG_MS};
+use use_cases::perform::{Acts, Actuator, CLAIM, LOG_LAG};
 use use_cases::ports::training::{Description, JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError};
-use use_cases::ports::{Bus, BusError, Clock, Millis, SOURCE};
+use use_cases::ports::{Bus, BusError, Clock, SOURCE};
 use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::stored::{self, ActionRow, ActionStatus};
 
@@ -28,13 +29,13 @@ type Published = Arc<Mutex<Vec<(String, Value)>>>;
 /// An account that accepts every job and every event.
 #[derive(Clone)]
 struct Account {
-    now: Millis,
+    now: i64,
     published: Published,
 }
 
 impl Clock for Account {
-    fn now(&self) -> Millis {
-        self.now
+    fn now(&self) -> Time {
+        Time(self.now)
     }
 }
 
@@ -68,7 +69,7 @@ impl JobLogs for Account {
         &self,
         _: &str,
         _: &str,
-        _: i64,
+        _: Time,
         _: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         Ok(Paged { items: Vec::new(), next: None })
@@ -118,10 +119,10 @@ impl Played {
                 bus: account.clone(),
                 clock: account,
                 stack: "prod".to_owned(),
-                log_lag_ms: LOG_LAG_MS,
-                claim_ms: CLAIM_MS,
-                defer_ms: 1_000,
-                abandoned_ms: 60_000,
+                log_lag_ms: LOG_LAG,
+                claim_ms: CLAIM,
+                defer_ms: Millis(1_000),
+                abandoned_ms: Millis(60_000),
                 place: Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:prod-actuator"),
                 monthly_cap: self.monthly_cap,
             };

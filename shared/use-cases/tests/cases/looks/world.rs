@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::MicroUsd;
 use tuning::state::State;
+use tuning::time::Time;
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
-use use_cases::ports::Millis;
 use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};
@@ -19,10 +19,10 @@ use wire::names::training_job_name;
 use wire::sample;
 
 pub(crate) use crate::support::now;
-use crate::support::{PriceList, Time, description, not_found};
+use crate::support::{PriceList, TestClock, description, not_found};
 
 /// Time of the first event.
-pub(crate) const BEGIN: Millis = 1_790_000_000_000;
+pub(crate) const BEGIN: i64 = 1_790_000_000_000;
 
 /// Returns a request for `jobs` jobs, all in parallel, of nine epochs.
 pub(crate) fn request(name: &str, jobs: u32) -> Value {
@@ -46,7 +46,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<Store<MemoryTable>>,
     pub(crate) id: String,
     /// Time of the next fact. Each fact takes a second.
-    pub(crate) now: Millis,
+    pub(crate) now: i64,
     lines: u32,
 }
 
@@ -68,7 +68,7 @@ impl World {
             store: Arc::clone(&store),
             // The request contains the prices.
             prices: PriceList { instance: Ok(None), volume: Ok(Some(0)) },
-            clock: Time::at(BEGIN),
+            clock: TestClock::at(BEGIN),
             monthly_cap,
             guardrails: Guardrails::default(),
         };
@@ -85,7 +85,7 @@ impl World {
     pub(crate) fn recorded(&mut self, fact: Fact) -> Recorded {
         self.now += 1_000;
         self.lines += 1;
-        Recorded { key: format!("made-up#{}", self.lines), at: self.now, fact }
+        Recorded { key: format!("made-up#{}", self.lines), at: Time(self.now), fact }
     }
 
     /// Delivers a fact, one second after the previous one.
@@ -131,7 +131,7 @@ impl World {
     /// Moves the trial's job to `phase`. The first call sets its start time.
     pub(crate) fn phase(&mut self, trial: u32, phase: JobPhase) {
         let (job, at) = (self.job(trial), self.now + 1_000);
-        let started = (phase != JobPhase::Starting).then_some(at);
+        let started = (phase != JobPhase::Starting).then_some(Time(at));
         self.fact(Fact::JobStateChanged { job, phase, started, ended: None, message: None });
     }
 
@@ -146,7 +146,7 @@ impl World {
         let line = |(epoch, value): &(u64, f64)| {
             self.lines += 1;
             let (id, at) = (format!("{:04}", self.lines), self.now);
-            MetricLine { id, at, index: Some(*epoch), value: value.is_finite().then_some(*value) }
+            MetricLine { id, at: Time(at), index: Some(*epoch), value: value.is_finite().then_some(*value) }
         };
         Fact::MetricsLogged { job, stream, lines: values.iter().map(line).collect() }
     }
@@ -159,7 +159,7 @@ impl World {
             job,
             end,
             started,
-            ended: Some(ended),
+            ended: Some(Time(ended)),
             billable_seconds: seconds,
             message: (end != JobEnd::Completed).then(|| format!("{end:?}")),
             interruptions: 0,
@@ -182,8 +182,8 @@ impl Service {
         let ran = i64::try_from(seconds.unwrap_or(0)).unwrap() * 1_000;
         let described = Description {
             secondary_status: if status == "InProgress" { "Training" } else { status }.to_owned(),
-            started: Some(BEGIN),
-            ended: seconds.map(|_| BEGIN + ran),
+            started: Some(Time(BEGIN)),
+            ended: seconds.map(|_| Time(BEGIN + ran)),
             billable_seconds: seconds,
             ..description(name, status, BEGIN)
         };

@@ -1,5 +1,6 @@
 //! One sweeper runs at a time, and one that died or froze does no harm.
 
+use tuning::time::Time;
 use use_cases::memory::Usage;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::sweep::CallKind;
@@ -57,7 +58,7 @@ fn a_second_sweep_returns_at_once_after_one_request() {
     world.lock().stalled = false;
     let first = poll(first.as_mut()).unwrap();
     assert_eq!((first.busy, first.lost, first.looked), (false, false, 1));
-    assert_eq!(row(&world).expires, 0, "the lease is released");
+    assert_eq!(row(&world).expires, Time(0), "the lease is released");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tuning::fact::{Fact, JobEnd, Recorded};
+use tuning::time::{Millis, Time};
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::sweep::{CallKind, Limits, Rate};
 use wire::item::Item;
@@ -260,13 +261,13 @@ fn regression_stops_are_made_although_a_notice_fails() {
     let fact = Fact::JobDescribed {
         job,
         end: JobEnd::Completed,
-        started: Some(BEGIN),
-        ended: Some(BEGIN),
+        started: Some(Time(BEGIN)),
+        ended: Some(Time(BEGIN)),
         billable_seconds: 1_000_000,
         message: None,
         interruptions: 0,
     };
-    world.decide(&id, &[Recorded { key: format!("described#{job}"), at: BEGIN, fact }]);
+    world.decide(&id, &[Recorded { key: format!("described#{job}"), at: Time(BEGIN), fact }]);
     world.stop_tuning(&id);
     let table = world.lock().table.clone();
     let notice = Item::new(stored::action_key(&id, "notice-overrun")).with("type", "action");
@@ -306,7 +307,7 @@ fn no_operation_starts_after_the_deadline() {
     world.running("silent", 100);
     world.pass(10 * MINUTE);
     let begun = world.lock().now;
-    let slow = Rate { per_sweep: 100, every_ms: 7 * SECOND };
+    let slow = Rate { per_sweep: 100, every_ms: Millis(7 * SECOND) };
     let mut limits = Limits::CLOUD;
     limits.calls.create = slow;
     limits.calls.describe = slow;

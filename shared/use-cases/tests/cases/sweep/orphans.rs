@@ -2,6 +2,7 @@
 //! a tuning is active, and for at most an hour otherwise.
 
 use tuning::fact::{Fact, JobEnd, Recorded};
+use tuning::time::Time;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::sweep::{CallKind, Limits};
 use wire::names::training_job_name;
@@ -152,7 +153,7 @@ fn a_concluded_job_that_still_runs_is_stopped_by_the_hourly_listing() {
         message: None,
         interruptions: 0,
     };
-    world.decide(&id, &[Recorded { key: "described".to_owned(), at: BEGIN + HOUR, fact }]);
+    world.decide(&id, &[Recorded { key: "described".to_owned(), at: Time(BEGIN + HOUR), fact }]);
     let after = found_after(&world, &training_job_name(&id, job), unpaced());
     assert!(after <= HOUR + MINUTE, "{after} ms");
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::state::State;
+use tuning::time::{Millis, Time};
 use use_cases::store::Store;
 use use_cases::sweep::{CallKind, Rate};
 use wire::names::training_job_name;
@@ -17,12 +18,12 @@ fn state(world: &World, id: &str) -> State {
 fn fact(world: &World, id: &str, key: &str, fact: Fact) {
     world.pass(SECOND);
     let at = world.lock().now;
-    world.decide(id, &[Recorded { key: key.to_owned(), at, fact }]);
+    world.decide(id, &[Recorded { key: key.to_owned(), at: Time(at), fact }]);
 }
 
 fn began(world: &World, id: &str, job: JobKey) {
     world.create_job(&training_job_name(id, job), "ours");
-    let started = Some(world.lock().now + SECOND);
+    let started = Some(Time(world.lock().now + SECOND));
     let phase = JobPhase::Training;
     let began = Fact::JobStateChanged { job, phase, started, ended: None, message: None };
     fact(world, id, &format!("began#{job}"), began);
@@ -43,8 +44,8 @@ fn kept() -> (World, String, JobKey) {
     let described = Fact::JobDescribed {
         job: first,
         end: JobEnd::Completed,
-        started: Some(at - SECOND),
-        ended: Some(at),
+        started: Some(Time(at - SECOND)),
+        ended: Some(Time(at)),
         billable_seconds: 1,
         message: None,
         interruptions: 0,
@@ -107,7 +108,7 @@ fn a_release_without_calls_left_waits_for_the_next_sweep() {
     let name = training_job_name(&id, first);
     world.stop_tuning(&id);
     let mut limits = unpaced();
-    limits.calls.stop = Rate { per_sweep: 0, every_ms: 0 };
+    limits.calls.stop = Rate { per_sweep: 0, every_ms: Millis(0) };
     assert!(world.sweep(limits).left >= 1);
     assert_eq!(call_kinds(&world, &name), []);
     world.sweep(unpaced());

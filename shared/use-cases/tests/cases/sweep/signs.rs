@@ -1,6 +1,7 @@
 //! Signs of life: while a job waits for its instances, sweeps report that it still exists.
 
 use tuning::fact::{Fact, Recorded};
+use tuning::time::Time;
 use wire::names::training_job_name;
 
 use super::world::{HOUR, MINUTE, World, request, unpaced};
@@ -30,7 +31,10 @@ fn regression_a_job_that_waits_for_instances_is_kept_until_it_is_deleted() {
     let name = training_job_name(&id, job);
     world.create_job(&name, "ours");
     let at = world.lock().now;
-    world.decide(&id, &[Recorded { key: format!("started#{job}"), at, fact: Fact::JobStarted { job } }]);
+    world.decide(
+        &id,
+        &[Recorded { key: format!("started#{job}"), at: Time(at), fact: Fact::JobStarted { job } }],
+    );
     watch(&world, &id, 6 * HOUR);
     assert_eq!(world.live(&id), [job], "the decider still waits for it");
     // The time limit, the grace period, the upload and an hour are 75 minutes. A sign of life is reported after half of

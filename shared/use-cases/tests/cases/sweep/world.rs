@@ -10,15 +10,16 @@ use std::task::Poll;
 
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
-use use_cases::perform::{Actuator, CLAIM_MS};
+use use_cases::perform::{Actuator, CLAIM};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
     WarmPool,
 };
-use use_cases::ports::{Bus, BusError, Clock, Millis, Timer};
+use use_cases::ports::{Bus, BusError, Clock, Timer};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};
 use use_cases::sweep::{CallKind, Limits, Sweeper, Swept};
@@ -30,10 +31,10 @@ use crate::support::{PriceList, description, not_found, place};
 pub(crate) use crate::support::{now, poll};
 
 /// Time of the first event.
-pub(crate) const BEGIN: Millis = 1_790_000_000_000;
-pub(crate) const SECOND: Millis = 1_000;
-pub(crate) const MINUTE: Millis = 60_000;
-pub(crate) const HOUR: Millis = 3_600_000;
+pub(crate) const BEGIN: i64 = 1_790_000_000_000;
+pub(crate) const SECOND: i64 = 1_000;
+pub(crate) const MINUTE: i64 = 60_000;
+pub(crate) const HOUR: i64 = 3_600_000;
 /// Name of the stack.
 const STACK: &str = "ours";
 /// Jobs per page of the listing, as in SageMaker.
@@ -45,7 +46,7 @@ pub(crate) struct World(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) now: Millis,
+    pub(crate) now: i64,
     pub(crate) table: MemoryTable,
     pub(crate) jobs: BTreeMap<String, Job>,
     /// Calls of the training service.
@@ -61,7 +62,7 @@ pub(crate) struct Inner {
     pub(crate) withheld: Option<String>,
     pub(crate) stalled: bool,
     /// Duration of a request of the table, in ms.
-    pub(crate) table_ms: Millis,
+    pub(crate) table_ms: i64,
     /// The store of the decider, which has a warm cache.
     store: Option<Arc<Store<World>>>,
 }
@@ -69,7 +70,7 @@ pub(crate) struct Inner {
 /// A training job.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
-    pub(crate) created: Millis,
+    pub(crate) created: i64,
     pub(crate) status: &'static str,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) log_pages: usize,
@@ -82,7 +83,7 @@ pub(crate) struct Job {
 pub(crate) struct Call {
     pub(crate) sort: CallKind,
     pub(crate) name: String,
-    pub(crate) at: Millis,
+    pub(crate) at: i64,
 }
 
 /// A running sweep.
@@ -94,7 +95,7 @@ pub(crate) fn unpaced() -> Limits {
     for sort in
         [CallKind::Describe, CallKind::Tags, CallKind::List, CallKind::Log, CallKind::Create, CallKind::Stop]
     {
-        limits.calls.of(sort).every_ms = 0;
+        limits.calls.of(sort).every_ms = Millis(0);
     }
     limits
 }
@@ -121,7 +122,7 @@ impl World {
         self.0.lock().unwrap()
     }
 
-    pub(crate) fn pass(&self, ms: Millis) {
+    pub(crate) fn pass(&self, ms: i64) {
         self.lock().now += ms;
     }
 
@@ -138,10 +139,10 @@ impl World {
             bus: self.clone(),
             clock: self.clone(),
             stack: STACK.to_owned(),
-            log_lag_ms: 0,
-            claim_ms: CLAIM_MS,
-            defer_ms: 5_000,
-            abandoned_ms: 60_000,
+            log_lag_ms: Millis(0),
+            claim_ms: CLAIM,
+            defer_ms: Millis(5_000),
+            abandoned_ms: Millis(60_000),
             place: place(),
             monthly_cap: None,
         };
@@ -205,7 +206,7 @@ impl World {
         let at = self.lock().now;
         let started = |job: JobKey| {
             self.create_job(&training_job_name(&id, job), STACK);
-            Recorded { key: format!("started#{job}"), at, fact: Fact::JobStarted { job } }
+            Recorded { key: format!("started#{job}"), at: Time(at), fact: Fact::JobStarted { job } }
         };
         let facts: Vec<Recorded> = self.live(&id).into_iter().map(started).collect();
         self.decide(&id, &facts);
@@ -244,7 +245,10 @@ impl World {
     /// The user stops a tuning, so its jobs must be stopped.
     pub(crate) fn stop_tuning(&self, id: &str) {
         let at = self.lock().now;
-        self.decide(id, &[Recorded { key: "stop-requested".to_owned(), at, fact: Fact::StopRequested }]);
+        self.decide(
+            id,
+            &[Recorded { key: "stop-requested".to_owned(), at: Time(at), fact: Fact::StopRequested }],
+        );
     }
 
     /// Creates a job of stack `stack` in the training service.
@@ -376,9 +380,9 @@ impl TrainingJobs for World {
             let ended = (job.status != "InProgress").then_some(job.created + MINUTE);
             Ok(Description {
                 secondary_status: if ended.is_some() { job.status } else { "Starting" }.to_owned(),
-                started: ended.map(|_| job.created),
-                ended,
-                modified: ended.unwrap_or(job.created),
+                started: ended.map(|_| Time(job.created)),
+                ended: ended.map(Time),
+                modified: Time(ended.unwrap_or(job.created)),
                 billable_seconds: ended.map(|_| 60),
                 warm_pool: job.kept.map(|kept| WarmPool {
                     status: if kept { "Available" } else { "Terminated" }.to_owned(),
@@ -399,20 +403,17 @@ impl TrainingJobs for World {
 }
 
 impl TrainingJobListing for World {
-    async fn in_progress(
-        &self,
-        from: Millis,
-        page: Option<&str>,
-    ) -> Result<Paged<Listed>, TrainingJobsError> {
+    async fn in_progress(&self, from: Time, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
         let skip: usize = page.map_or(0, |page| page.parse().unwrap());
         let effect = |inner: &mut Inner| {
             let running =
-                inner.jobs.iter().filter(|(_, job)| job.status == "InProgress" && job.created >= from);
+                inner.jobs.iter().filter(|(_, job)| job.status == "InProgress" && job.created >= from.0);
             let mut running: Vec<_> = running.map(|(name, job)| (job.created, name)).collect();
             running.sort_unstable();
             let more = running.len() > skip + PAGE_JOBS;
             let items = running.into_iter().skip(skip).take(PAGE_JOBS);
-            let items = items.map(|(created, name)| Listed { name: name.clone(), created }).collect();
+            let items =
+                items.map(|(created, name)| Listed { name: name.clone(), created: Time(created) }).collect();
             Ok(Paged { items, next: more.then(|| (skip + PAGE_JOBS).to_string()) })
         };
         self.called(CallKind::List, "", effect).await
@@ -424,7 +425,7 @@ impl JobLogs for World {
         &self,
         name: &str,
         _host: &str,
-        _from: Millis,
+        _from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         let n: usize = page.map_or(0, |page| page.parse().unwrap());
@@ -448,13 +449,13 @@ impl Bus for World {
 }
 
 impl Clock for World {
-    fn now(&self) -> Millis {
-        self.lock().now
+    fn now(&self) -> Time {
+        Time(self.lock().now)
     }
 }
 
 impl Timer for World {
-    async fn pause(&self, ms: Millis) {
-        self.pass(ms);
+    async fn pause(&self, span: Millis) {
+        self.pass(span.0);
     }
 }

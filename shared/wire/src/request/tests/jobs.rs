@@ -7,6 +7,7 @@ use tuning::definition::JobLimits;
 use tuning::epochs::Epochs;
 use tuning::ids::ChoiceId;
 use tuning::ruling::Launch;
+use tuning::time::Time;
 
 use super::super::{PriceAnswer, Request, TrainingJob};
 use super::{request, sample};
@@ -173,7 +174,7 @@ fn only_jobs_with_a_keep_alive_limit_keep_their_instances() {
 fn the_definition_keeps_instances_with_and_without_a_cap() {
     let shape = |request: &Request| {
         let prices = PriceAnswer::uniform(request, 115_000, 191_781);
-        request.definition(0, "3fa1c2", &prices).unwrap().job
+        request.definition(Time(0), "3fa1c2", &prices).unwrap().job
     };
     let capped = request(|body| {
         keep_instances(body);
@@ -225,13 +226,13 @@ fn the_launch_selects_the_instances_and_on_demand() {
         instance_hours: [("ml.m5.large".to_owned(), 115_000)].into(),
         volume_kilo_gib_hour: Some(0),
     };
-    let shape = several.definition(0, "3fa1c2", &prices).unwrap().job;
+    let shape = several.definition(Time(0), "3fa1c2", &prices).unwrap().job;
     let choices: Vec<_> = shape.choices().map(|choice| shape.instances(choice)).collect();
     assert_eq!(choices.iter().map(|instances| instances.count).collect::<Vec<_>>(), [2, 4]);
     assert!(choices[0].rate.is_some() && choices[1].rate.is_none());
     let mut capped = several.body().clone();
     capped["Controller"]["MaxCostUsd"] = json!(100);
-    let refused = Request::check(capped).unwrap().definition(0, "3fa1c2", &prices).unwrap_err();
+    let refused = Request::check(capped).unwrap().definition(Time(0), "3fa1c2", &prices).unwrap_err();
     assert!(refused.message.contains("'ml.c5.xlarge'"), "{}", refused.message);
 }
 

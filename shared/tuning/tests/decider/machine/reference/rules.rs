@@ -134,7 +134,8 @@ impl Reference {
         let reaches = |target: f64| {
             self.best.is_some_and(|(best, _)| if minimize { best <= target } else { best >= target })
         };
-        let time_up = |seconds: u64| now >= self.definition.created + i64::try_from(seconds).unwrap() * 1_000;
+        let time_up =
+            |seconds: u64| now >= self.definition.created.0 + i64::try_from(seconds).unwrap() * 1_000;
         if self.phase != Phase::Active {
             None
         } else if self.refusals >= 5
@@ -211,13 +212,13 @@ impl Reference {
                 assert!(self.is_overdue(&entry) && amount.0 == RESERVED, "{ruling:?}: {entry:?}");
                 self.entry(*job).unwrap().bill = Some(RESERVED);
             }
-            Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, *not_before, now),
+            Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, not_before.0, now),
             Ruling::TrialFinished { job, trial, how } => self.finished(*job, trial.0, how, now),
             Ruling::Order(Order::OverrunSeen) => {
                 assert!(self.overrun() && !self.overrun_published);
                 self.overrun_published = true;
             }
-            Ruling::Order(Order::CapacityLacking { since }) => self.lack_published(*since, now),
+            Ruling::Order(Order::CapacityLacking { since }) => self.lack_published(since.0, now),
             Ruling::TuningEnding { why } => {
                 assert_eq!(self.criterion(now), Some(why.word()), "{why:?}");
                 self.phase = Phase::Ending(why.word());
