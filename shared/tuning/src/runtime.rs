@@ -1,5 +1,5 @@
 //! Running-time limits: how long a job needs. A limit close to that lets a small cap start jobs at all, and the
-//! service itself enforces the cap.
+//! service itself enforces the cap. Without a cap or grants the user's limit is sent as it is.
 //!
 //! The limit of a running job cannot be changed. Once enough jobs are timed, the limit is three times the 95th
 //! percentile of the seconds per epoch for the epochs left, plus start-up, and at most the user's limit. A job that
@@ -61,7 +61,10 @@ pub fn epochs_of(definition: &Definition, bracket: BracketId, rung: RungId) -> E
 /// Returns the running-time limit to send with a job that trains `epochs` epochs, in seconds.
 pub fn runtime_seconds(definition: &Definition, state: &State, epochs: Epochs) -> u64 {
     let user = definition.job.max_runtime_seconds;
-    if definition.compared().is_none() || state.timings.epoch_ms.len() < TIMED_JOBS_NEEDED {
+    // A shorter limit lets a small cap start more jobs. Where nothing limits the money, it would only end slow
+    // configurations.
+    let is_limited = state.ledger.cap.is_some() || state.ledger.granted.is_some();
+    if !is_limited || definition.compared().is_none() || state.timings.epoch_ms.len() < TIMED_JOBS_NEEDED {
         return user;
     }
     let usual = p95(&state.timings.epoch_ms) * epochs.0 + p95(&state.timings.startup_ms);

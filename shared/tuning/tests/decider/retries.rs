@@ -1,6 +1,7 @@
 //! Retries after a service error or a runtime limit that was cut too short. A program's own failure
 //! is never retried.
 
+use tuning::definition::Definition;
 use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError};
 use tuning::fact::{Fact, JobPhase, Recorded};
 use tuning::time::Millis;
@@ -103,7 +104,7 @@ fn retries_count_as_launched_jobs() {
 }
 
 /// Returns a tuning after five trials of ten seconds an epoch; from then on, the decider cuts the runtime limit.
-fn timed(definition: &tuning::definition::Definition) -> Run {
+fn timed(definition: &Definition) -> Run {
     let mut run = Run::new(definition);
     run.take(&[submitted()]);
     for trial in 0..5 {
@@ -118,7 +119,7 @@ fn timed(definition: &tuning::definition::Definition) -> Run {
 
 #[test]
 fn a_runtime_limit_that_was_cut_too_short_is_retried_once_at_the_user_s_limit() {
-    let run = &mut timed(&jobs(9, 1));
+    let run = &mut timed(&capped(jobs(9, 1), 9));
     let limits = |run: &Run, key| run.state.job(key).unwrap().limits.max_runtime_seconds;
     assert_eq!(limits(run, job(5)), 10 * 9 * 3, "three times the 95th percentile");
     check_next(
@@ -145,7 +146,7 @@ fn the_spot_wait_is_the_runtime_limit_and_an_allowance_within_the_user_s_wait() 
 /// Returns the runtime limit of the sixth job, in seconds.
 ///
 /// The first five programs log `epochs` epochs of ten seconds each, `startup` seconds after their instances started.
-fn limit_after(definition: &tuning::definition::Definition, startup: i64, epochs: i64) -> u64 {
+fn limit_after(definition: &Definition, startup: i64, epochs: i64) -> u64 {
     let mut run = Run::new(definition);
     run.take(&[submitted()]);
     for trial in 0..5 {
@@ -167,22 +168,38 @@ fn limit_after(definition: &tuning::definition::Definition, startup: i64, epochs
 
 #[test]
 fn the_runtime_limit_is_three_times_the_epochs_and_the_startup() {
-    assert_eq!(limit_after(&jobs(9, 1), 0, 9), 3 * 9 * 10);
-    assert_eq!(limit_after(&jobs(9, 1), 40, 9), 3 * 9 * 10 + 3 * 40);
+    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 0, 9), 3 * 9 * 10);
+    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 40, 9), 3 * 9 * 10 + 3 * 40);
 }
 
 #[test]
 fn jobs_of_one_epoch_give_no_epoch_time() {
-    assert_eq!(limit_after(&jobs(9, 1), 0, 1), 3_600);
-    assert_eq!(limit_after(&jobs(9, 1), 0, 2), 3 * 9 * 10);
+    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 0, 1), 3_600);
+    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 0, 2), 3 * 9 * 10);
 }
 
 #[test]
 fn the_runtime_limit_is_within_the_user_s_limit_and_not_cut_without_a_resource() {
-    let mut definition = jobs(9, 1);
+    let mut definition = capped(jobs(9, 1), 9);
     definition.job.max_runtime_seconds = 200;
     assert_eq!(limit_after(&definition, 0, 9), 200);
-    assert_eq!(limit_after(&random(9, 1), 0, 9), 3_600);
+    assert_eq!(limit_after(&capped(random(9, 1), 9), 0, 9), 3_600);
+}
+
+/// Three times the usual time ended slow configurations although nothing limited the money.
+#[test]
+fn regression_without_a_cap_or_grants_the_user_s_runtime_limit_is_sent() {
+    assert_eq!(limit_after(&jobs(9, 1), 0, 9), 3_600);
+    let grants = Definition { grants: true, ..jobs(9, 1) };
+    let mut run = Run::new(&grants);
+    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.take(&[submitted()]);
+    run.take(&[granted(1, 1, 9)]);
+    assert_eq!(
+        run.state.job(job(0)).unwrap().limits.max_runtime_seconds,
+        3 * 9 * 10,
+        "grants limit the money"
+    );
 }
 
 #[test]
