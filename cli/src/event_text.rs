@@ -47,7 +47,7 @@ fn limits_changed(cap: Option<MicroUsd>, max_parallel: Option<u32>, paused: Opti
 }
 
 fn improved(best: &Incumbent) -> String {
-    let Incumbent { value: best, trial, resource, .. } = best;
+    let Incumbent { value: best, trial, resource } = best;
     format!("best so far {} (trial {trial}, epoch {resource})", value(*best))
 }
 

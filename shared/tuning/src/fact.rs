@@ -298,6 +298,17 @@ pub enum JobPhase {
     Ended(JobEnd),
 }
 
+impl JobEnd {
+    /// Returns whether the values of a job that ended so count as results: it completed, was stopped, or reached its time
+    /// limit. The values of a failed job are shown, but they are no result.
+    pub fn counts(self) -> bool {
+        match self {
+            Self::Completed | Self::Stopped | Self::MaxRuntime => true,
+            Self::MaxWait | Self::AlgorithmError | Self::CapacityError | Self::ServiceError => false,
+        }
+    }
+}
+
 /// How a training job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobEnd {

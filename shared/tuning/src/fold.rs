@@ -192,7 +192,12 @@ fn limits_changed(state: &mut State, recorded: &Recorded) -> bool {
         changes.most_parallel = changes.most_parallel.max(most);
         any = true;
     }
-    any | paused.is_some_and(|paused| replace_if_later(&mut changes.paused, recorded, paused))
+    let paused = paused.filter(|paused| replace_if_later(&mut changes.paused, recorded, *paused));
+    // The wait for capacity begins anew with the next try.
+    if let Some(lack) = state.lack.as_mut().filter(|_| paused == Some(false)) {
+        lack.since = lack.since.max(recorded.at);
+    }
+    any | paused.is_some()
 }
 
 fn job_state_changed(

@@ -135,7 +135,8 @@ impl State {
 
     /// Returns when the wait for capacity expires; `None` while a job has instances.
     pub(crate) fn capacity_wait_expires_at(&self, definition: &Definition) -> Option<Time> {
-        let lack = self.lack_without_instances()?;
+        // Nothing is tried while starts are paused.
+        let lack = self.lack_without_instances().filter(|_| !self.is_paused())?;
         Some(lack.since + Millis::from_seconds(definition.capacity_wait_seconds))
     }
 

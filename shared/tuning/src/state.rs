@@ -68,7 +68,10 @@ pub struct State {
     pub timings: Timings,
     /// The best value seen at any epoch.
     pub incumbent: Option<Incumbent>,
-    /// The concluded job with the best final value (the best training job in AMT).
+    /// What the refit trains; `None` without one, or while no job counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refittable: Option<Box<Refittable>>,
+    /// The job with the best final value among concluded jobs that count (the best training job in AMT).
     pub best: Option<Box<JobSummary>>,
     /// Concluded jobs by kind.
     pub counters: Counters,
@@ -321,9 +324,17 @@ pub struct Incumbent {
     pub trial: TrialId,
     /// Its epoch.
     pub resource: Epochs,
-    /// Its hyperparameters, kept for the refit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub configuration: Option<Configuration>,
+}
+
+/// What the refit trains: the configuration with the best value among trials whose jobs count.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refittable {
+    /// The value.
+    pub value: f64,
+    /// Its epoch.
+    pub resource: Epochs,
+    /// The hyperparameters of its trial.
+    pub configuration: Configuration,
 }
 
 /// Concluded jobs by kind (the counters of AMT).
@@ -367,6 +378,7 @@ impl State {
             pools: Vec::new(),
             timings: Timings::default(),
             incumbent: None,
+            refittable: None,
             best: None,
             counters: Counters::default(),
             since_improved: 0,

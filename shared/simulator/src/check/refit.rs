@@ -2,7 +2,7 @@
 //! and money that were held back for it.
 
 use search::Configuration;
-use tuning::fact::JobKey;
+use tuning::fact::{JobEnd, JobKey};
 use tuning::ruling::{EndReason, Order, Ruling};
 
 use super::Book;
@@ -105,7 +105,17 @@ impl World {
         if !readable || search.iter().any(unread) {
             return None;
         }
-        let bests = search.iter().filter_map(|job| Some((best_of(job, maximize)?, of_trial(job)?)));
+        // A trial counts up to its last job that has not failed.
+        let counts = |job: &&&Job| {
+            search.iter().any(|other| {
+                let end = book.jobs.get(&other.key).and_then(|book| book.end);
+                other.key.trial == job.key.trial
+                    && other.key.attempt >= job.key.attempt
+                    && end.is_some_and(JobEnd::counts)
+            })
+        };
+        let bests =
+            search.iter().filter(counts).filter_map(|job| Some((best_of(job, maximize)?, of_trial(job)?)));
         let bests: Vec<((f64, u32), &Configuration)> = bests.collect();
         let best = bests
             .iter()

@@ -19,7 +19,7 @@ pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
     {
         return None;
     }
-    let best = state.incumbent.as_ref()?;
+    let best = state.refittable.as_ref()?;
     let Quote { limits, instances, worst_case: reservation } =
         Quote::of_epochs(definition, state, best.resource);
     if state.ledger.overrun || !state.ledger.fits_cap(reservation) {
@@ -32,7 +32,7 @@ pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
         job: JobKey { trial: state.next_trial, rung: RungId(0), attempt: 1 },
         // The refit belongs to no bracket and is compared with no trial.
         bracket: BracketId::at(definition.plan().brackets().len()),
-        configuration: best.configuration.clone()?,
+        configuration: best.configuration.clone(),
         limits,
         reservation,
         round: 0,

@@ -346,9 +346,7 @@ fn improve(
         .as_ref()
         .is_none_or(|incumbent| improves(definition.direction(), value, incumbent.value));
     if better {
-        let known = state.trials.get(&trial).filter(|_| definition.refit);
-        let configuration = known.map(|trial| trial.configuration.clone());
-        state.incumbent = Some(Incumbent { value, trial, resource, configuration });
+        state.incumbent = Some(Incumbent { value, trial, resource });
         state.since_improved = 0;
     }
     better

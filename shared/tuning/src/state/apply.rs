@@ -6,13 +6,13 @@ use hyperband::ranking::improves;
 use crate::conclude;
 use crate::definition::Definition;
 use crate::epochs::Epochs;
-use crate::fact::{JobKey, JobPhase};
+use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::ids::{BracketId, ChoiceId, CohortId, RungId, TrialId};
 use crate::limits::CAPACITY_MEMORY;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{Order, RetryWhy, Ruling, StopWhy, TrialEnd};
-use crate::state::{Bill, Job, State, Status, Trial};
+use crate::state::{Bill, Job, Refittable, State, Status, Trial};
 use crate::summary::JobSummary;
 use crate::time::Time;
 
@@ -288,11 +288,16 @@ impl State {
         }
         crate::fold::count_end(self, job.end);
         self.update_best(definition, summary);
+        if job.end.is_some_and(JobEnd::counts) {
+            self.update_refittable(definition, key.trial);
+        }
     }
 
     fn update_best(&mut self, definition: &Definition, mut summary: JobSummary) {
         let counters = &mut self.counters;
-        let Some(value) = summary.last_value else {
+        // A failed job has left no model.
+        let counts = summary.end.is_some_and(JobEnd::counts);
+        let Some(value) = summary.last_value.filter(|_| counts) else {
             counters.objective_failed = counters.objective_failed.saturating_add(1);
             return;
         };
@@ -301,6 +306,24 @@ impl State {
         if best.is_none_or(|best| improves(definition.direction(), value, best)) {
             summary.curve = Vec::new();
             self.best = Some(Box::new(summary));
+        }
+    }
+
+    /// Updates what the refit trains by the curve of a trial whose job counts.
+    fn update_refittable(&mut self, definition: &Definition, number: TrialId) {
+        let direction = definition.direction();
+        let Some(trial) = self.trials.get(&number).filter(|trial| definition.refit && trial.refit.is_none())
+        else {
+            return;
+        };
+        let values = trial.curve.iter().filter_map(|(epoch, value)| Some((*epoch, (*value)?)));
+        let best = values.reduce(|best, new| if improves(direction, new.1, best.1) { new } else { best });
+        let known = self.refittable.as_ref().map(|known| known.value);
+        if let Some((resource, value)) = best
+            && known.is_none_or(|known| improves(direction, value, known))
+        {
+            let configuration = trial.configuration.clone();
+            self.refittable = Some(Box::new(Refittable { value, resource, configuration }));
         }
     }
 

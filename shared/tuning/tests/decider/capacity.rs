@@ -215,6 +215,23 @@ fn regression_the_end_of_an_interrupted_job_shows_that_it_had_instances_again() 
 }
 
 #[test]
+fn the_wait_does_not_count_while_starts_are_paused() {
+    let run = &mut two_jobs(&Definition { capacity_wait_seconds: 3_600, ..jobs(9, 2) });
+    run.take(&[described(60, job(0), CapacityError, 0), described(61, job(1), CapacityError, 0)]);
+    let paused = |seconds, paused| {
+        recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
+    };
+    run.take(&[paused(70, true)]);
+    run.take(&[time_passed(9_000)]);
+    assert_eq!(run.state.status, Status::Active);
+    run.take(&[paused(9_010, false)]);
+    run.take(&[time_passed(9_011)]);
+    assert_eq!(run.state.status, Status::Active);
+    run.take(&[time_passed(9_010 + 3_600)]);
+    assert_ne!(run.state.status, Status::Active);
+}
+
+#[test]
 fn a_refit_without_capacity_ends_after_the_wait() {
     let mut definition = Definition { refit: true, ..jobs(100, 1) };
     definition.limits.target = Some(0.7);

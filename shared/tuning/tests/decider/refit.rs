@@ -3,7 +3,7 @@
 use tuning::definition::Definition;
 use tuning::definition::Scheduling::Asynchronous;
 use tuning::fact::Fact;
-use tuning::fact::JobEnd::{CapacityError, Completed, Stopped};
+use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
 use tuning::fold::fold;
 use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy};
@@ -36,6 +36,28 @@ fn after_the_search_the_refit_trains_the_best_configuration_to_its_best_epoch() 
     check_next(&mut run, &[logged(30, job(2), 1, 0.1), logged(31, job(2), 5, 0.81)], &[]);
     let expect = ["trial 2 completed", "ended: MaxJobs"];
     check_next(&mut run, &[described(40, job(2), Completed, 10)], &expect);
+}
+
+/// The incumbent belonged to a trial whose program failed, and its configuration was trained again.
+#[test]
+fn regression_the_configuration_of_a_failed_job_is_not_trained_again() {
+    let mut run = check(&refit(jobs(3, 2)), &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
+    run.take(&[logged(10, job(0), 9, 0.5), logged(11, job(1), 5, 0.8)]);
+    run.take(&[described(20, job(0), Completed, 10)]);
+    let expect = ["trial 1 failed: exit code 1", "start 2-0-1 to 9 as refit"];
+    check_next(&mut run, &[described(21, job(1), AlgorithmError, 10)], &expect);
+    let Some(Ruling::Order(Order::Start { configuration, .. })) = run.rulings.last() else { panic!() };
+    assert_eq!(*configuration, run.definition.configuration(TrialId(0)));
+    // Its value stays the best seen.
+    assert_eq!(run.state.incumbent.as_ref().map(|best| best.trial), Some(TrialId(1)));
+}
+
+#[test]
+fn without_a_job_that_counts_there_is_no_refit() {
+    let mut run = check(&refit(jobs(3, 2)), &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
+    run.take(&[logged(10, job(0), 9, 0.5), described(20, job(0), AlgorithmError, 10)]);
+    let expect = ["trial 1 failed: exit code 1", "ended: MaxJobs"];
+    check_next(&mut run, &[described(21, job(1), AlgorithmError, 10)], &expect);
 }
 
 #[test]

@@ -28,7 +28,8 @@ pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> Trainin
         tuned: job.configuration.0.clone(),
         final_objective: FinalObjective::new(tuning.request.objective_metric(), job.last_value),
         failure_reason: job.message.as_deref().map(failure_reason),
-        objective_status: match (job.last_value, over) {
+        // The value of a failed job is shown, but it is no result.
+        objective_status: match (job.last_value.filter(|_| job.end.is_none_or(JobEnd::counts)), over) {
             (_, false) => "Pending",
             (Some(_), true) => "Succeeded",
             (None, true) => "Failed",
