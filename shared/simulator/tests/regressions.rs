@@ -131,3 +131,11 @@ fn regression_a_job_that_ends_unseen_shows_capacity() {
     let history = Run::drawn(1_795_397_050_133).history();
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
 }
+
+/// A checker expected that a job which completes early has logged the last epoch of its trial. The job had started
+/// again without its checkpoint, and an earlier job of the trial had logged more.
+#[test]
+fn regression_an_earlier_job_may_have_logged_the_last_epoch() {
+    let history = Run::drawn(1_795_640_002_276).history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}

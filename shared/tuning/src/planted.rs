@@ -181,6 +181,8 @@ mod list {
         CapacityHoldIgnored "jobs are started although jobs get no instances",
         CapacityFailsTrial "a trial fails because its job got no instances",
         NoCapacityTooSoon "a tuning without capacity ends before its wait is over",
+        LimitCutWithoutCap "a job's running-time limit is shortened although nothing limits the money",
+        FailedJobCounts "a failed job counts as a result",
         PauseIgnored "jobs are started although the tuning is paused",
         LoweredCapIgnored "a lower cap is ignored",
         FewerJobsIgnored "a lower number of parallel jobs is ignored",

@@ -128,6 +128,11 @@ fn check_replay(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut
         }
         other => wrong.push(format!("P5: {id} cannot be replayed: {other:?}")),
     }
+    let failed = |job: &&Job| job.id == *id && job.now.status == "Failed";
+    let best_job = book.replica.best.as_ref().map(|best| best.job);
+    if let Some(job) = world.training.jobs.iter().filter(failed).find(|job| Some(job.key) == best_job) {
+        wrong.push(format!("Best: the best training job of {id} is {}, which failed", job.now.name));
+    }
     let best = book.replica.incumbent.as_ref().map(|best| best.value.to_bits());
     if best == Some(NONSENSE.to_bits()) {
         wrong.push(format!("P6: the best value of {id} comes from a host other than the first"));

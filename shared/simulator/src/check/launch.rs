@@ -90,6 +90,7 @@ impl Book {
                 launch.instances
             ));
         }
+        self.check_runtime_limit(key, limits)?;
         let seconds = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds) + BEYOND_SECONDS;
         let keep = limits.keep_alive_seconds;
         if keep != 0 && (keep != self.case.choices.keep_alive_seconds || launch.refit) {
@@ -101,6 +102,15 @@ impl Book {
         let worst = running + self.keeping_cost(choice, keep);
         (reservation == worst).then_some(()).ok_or_else(|| {
             format!("P1: job {key} on choice {choice} reserves {reservation}, its worst case is {worst}")
+        })
+    }
+
+    /// Checks that a job without a cap or grants has the running-time limit of the request.
+    fn check_runtime_limit(&self, key: JobKey, limits: JobLimits) -> Result<(), String> {
+        let limited = self.limits.cap.is_some() || self.definition.grants;
+        let (sent, user) = (limits.max_runtime_seconds, self.case.choices.max_runtime_seconds);
+        (limited || i64::try_from(sent) == Ok(user)).then_some(()).ok_or_else(|| {
+            format!("MaxRuntime: job {key} was ordered with {sent} s, not {user} s, and nothing limits the money")
         })
     }
 

@@ -100,6 +100,11 @@ const ALTERED_VIEWS: &[AlteredView] = &[
         |definition, _| definition.capacity_wait_seconds = 60,
         Makes(|ruling| matches!(ruling, Ruling::TuningEnding { .. })),
     ),
+    (
+        Mutation::LimitCutWithoutCap,
+        |_, state| state.ledger.cap = state.ledger.cap.or(Some(MicroUsd(u64::MAX))),
+        Makes(is_start),
+    ),
     (Mutation::PauseIgnored, |_, state| state.changes.paused = None, Makes(is_start)),
     (Mutation::StopFreesSlot, |definition, state| free_stopped_slots(definition, state), Makes(is_start)),
     (Mutation::MaxInstancesIgnored, |definition, _| definition.limits.max_instances = None, Makes(is_start)),

@@ -287,16 +287,19 @@ impl State {
             return;
         }
         crate::fold::count_end(self, job.end);
-        self.update_best(definition, summary);
-        if job.end.is_some_and(JobEnd::counts) {
+        // A failed job has left no model.
+        let mut counts = job.end.is_some_and(JobEnd::counts);
+        if crate::planted!(FailedJobCounts) {
+            counts = true;
+        }
+        self.update_best(definition, summary, counts);
+        if counts {
             self.update_refittable(definition, key.trial);
         }
     }
 
-    fn update_best(&mut self, definition: &Definition, mut summary: JobSummary) {
+    fn update_best(&mut self, definition: &Definition, mut summary: JobSummary, counts: bool) {
         let counters = &mut self.counters;
-        // A failed job has left no model.
-        let counts = summary.end.is_some_and(JobEnd::counts);
         let Some(value) = summary.last_value.filter(|_| counts) else {
             counters.objective_failed = counters.objective_failed.saturating_add(1);
             return;
