@@ -90,8 +90,9 @@ pub(crate) struct Book {
     pub(crate) trials: BTreeMap<TrialId, TrialBook>,
     /// Arrivals in their order, by bracket and rung.
     rungs: BTreeMap<(BracketId, RungId), Vec<Arrival>>,
-    /// Whether a bill exceeded its reservation. Only a fault of the training service can cause that.
-    pub(crate) overrun: bool,
+    /// The largest excess of a bill above the worst case of its job, in micro-dollars. Only a fault of the training
+    /// service can cause one.
+    pub(crate) margin: u64,
     /// Whether a ruling published the overrun.
     overrun_published: bool,
     pub(crate) ending: Option<EndReason>,
@@ -286,7 +287,7 @@ impl Checker {
             jobs: BTreeMap::new(),
             trials: BTreeMap::new(),
             rungs: BTreeMap::new(),
-            overrun: false,
+            margin: 0,
             overrun_published: false,
             ending: None,
             ended: None,

@@ -49,6 +49,10 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
             let capacity_outage = Some((10 * MINUTE, 6 * HOUR));
             made(Plan { capacity_outage, epoch_ms: 120_000, ..plan(&[]) }, &Choices::plain())
         }
+        Mutation::ExcessNotRaised | Mutation::ExcessForgotten => made(
+            plan(&[(Kind::BillAboveReservation, 0.3)]),
+            &Choices { cap_jobs: Some(8.0), ..Choices::plain() },
+        ),
         Mutation::AttemptsWithoutLimit => made(plan(&[(Kind::JobServiceError, 0.9)]), &Choices::plain()),
         // Bills are stored during a stream outage; then all records arrive at once.
         Mutation::BillHourByFacts => {

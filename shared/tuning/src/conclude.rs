@@ -130,7 +130,6 @@ fn has_no_further_attempt(definition: &Definition, state: &State, trial: &Trial)
     let exceeds_cap = !refit::fits_cap(definition, state, quote.worst_case);
     !refit::can_continue(definition, state, trial)
         || state.jobs_left(definition) == 0
-        || state.ledger.overrun
         || (exceeds_cap && state.jobs().next().is_none() && state.pools.is_empty())
         || grant::has_expired(state)
 }

@@ -294,7 +294,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Ti
         state.pools.push(pool);
     }
     if let Some(reservation) = settled {
-        state.ledger.settle(reservation, cost);
+        state.settle_job(reservation, cost);
     }
     // All lines of the job were folded before.
     if changed {

@@ -10,9 +10,8 @@ use crate::state::{State, Status};
 /// Returns a description of the first invariant that `state` breaks.
 pub fn broken(definition: &Definition, state: &State) -> Option<String> {
     let ledger = &state.ledger;
-    // P1. After an overrun (the service billed more than the limits of a job allow) the sums may exceed the cap: they
-    // stay true, and no further job starts.
-    if !ledger.within_cap() && !ledger.overrun {
+    // P1. What was booked above a reservation, or before the cap was lowered, stands.
+    if !ledger.within_cap() {
         return Some(format!("spent {} plus reserved {} exceeds the cap", ledger.spent, ledger.reserved));
     }
     let granted = ledger.granted.map(|_| state.grants.total());

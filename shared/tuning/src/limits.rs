@@ -1,5 +1,6 @@
 //! Every bound of the decider, each with its reason.
 
+use crate::money::MicroUsd;
 use crate::time::Millis;
 
 /// Maximum of rulings in one step: the step, the head, and the rows of ordered actions and concluded jobs must fit one
@@ -41,6 +42,9 @@ pub const TIMINGS_KEPT: usize = 100;
 
 /// The smallest running-time limit sent: below it a slow image or data set would end every job.
 pub const MIN_RUNTIME_SECONDS: u64 = 120;
+
+/// The most that a bill above its reservation adds to other reservations, so that an absurd bill overflows no sum.
+pub const MAX_MARGIN: MicroUsd = MicroUsd(1_000_000_000_000_000);
 
 /// A job whose bill is missing for this long is settled at its whole reservation.
 pub const SETTLE_DEADLINE: Millis = Millis::from_seconds(3_600);

@@ -182,6 +182,8 @@ mod list {
         CapacityFailsTrial "a trial fails because its job got no instances",
         NoCapacityTooSoon "a tuning without capacity ends before its wait is over",
         LimitCutWithoutCap "a job's running-time limit is shortened although nothing limits the money",
+        ExcessNotRaised "after a bill above its reservation, running jobs reserve as much as before",
+        ExcessForgotten "after a bill above its reservation, later jobs reserve as much as before",
         FailedJobCounts "a failed job counts as a result",
         PauseIgnored "jobs are started although the tuning is paused",
         LoweredCapIgnored "a lower cap is ignored",

@@ -19,12 +19,22 @@ pub(crate) struct Quote {
     pub(crate) worst_case: MicroUsd,
 }
 
+/// Returns the most that a job can cost, with the margin that bills above reservations have shown to be necessary.
+pub(crate) fn worst_case(
+    definition: &Definition,
+    state: &State,
+    limits: JobLimits,
+    instances: ChoiceId,
+) -> MicroUsd {
+    let bare = definition.worst_case(limits, instances).unwrap_or(MicroUsd::ZERO);
+    bare.plus(state.ledger.margin)
+}
+
 impl Quote {
     /// Quotes a job with these limits, on the instances that are asked next.
     pub(crate) fn with(definition: &Definition, state: &State, limits: JobLimits) -> Self {
         let instances = spot::choice(definition, state);
-        let worst_case = definition.worst_case(limits, instances).unwrap_or(MicroUsd::ZERO);
-        Self { limits, instances, worst_case }
+        Self { limits, instances, worst_case: worst_case(definition, state, limits, instances) }
     }
 
     /// Quotes a job that trains `epochs` epochs.

@@ -165,7 +165,7 @@ fn check_replay(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut
 /// Checks a tuning that ended at its cap: the unused part must be below 5 % of the cap, or below what the next job can
 /// cost.
 fn check_cap_is_used(world: &World, id: &str, wrong: &mut Vec<String>) {
-    let Some(book) = world.check.books.get(id).filter(|book| !book.definition.grants && !book.overrun) else {
+    let Some(book) = world.check.books.get(id).filter(|book| !book.definition.grants) else {
         return;
     };
     let (Some(cap), Some((EndReason::CostCap, _))) = (book.limits.cap, &book.ended) else { return };
@@ -173,7 +173,7 @@ fn check_cap_is_used(world: &World, id: &str, wrong: &mut Vec<String>) {
     let at_refit = book.jobs.values().filter(|job| job.launch.refit).filter_map(|job| job.limits.0).min();
     let cap = at_refit.map_or(cap, |at_refit| cap.min(at_refit));
     let unused = cap.saturating_sub(book.money().0);
-    if unused >= (cap / 20).max(next_job_cost(book).unwrap_or(cap)) {
+    if unused >= (cap / 20).max(next_job_cost(book).map_or(cap, |cost| cost + book.margin)) {
         wrong.push(format!("P1: {id} ended at its cap of {cap} micro-dollars with {unused} unused"));
     }
 }

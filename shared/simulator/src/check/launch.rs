@@ -99,7 +99,7 @@ impl Book {
             ));
         }
         let running = self.case.cost(choice, i64::try_from(seconds).unwrap_or(i64::MAX));
-        let worst = running + self.keeping_cost(choice, keep);
+        let worst = running + self.keeping_cost(choice, keep) + self.margin;
         (reservation == worst).then_some(()).ok_or_else(|| {
             format!("P1: job {key} on choice {choice} reserves {reservation}, its worst case is {worst}")
         })
@@ -110,7 +110,9 @@ impl Book {
         let limited = self.limits.cap.is_some() || self.definition.grants;
         let (sent, user) = (limits.max_runtime_seconds, self.case.choices.max_runtime_seconds);
         (limited || i64::try_from(sent) == Ok(user)).then_some(()).ok_or_else(|| {
-            format!("MaxRuntime: job {key} was ordered with {sent} s, not {user} s, and nothing limits the money")
+            format!(
+                "MaxRuntime: job {key} was ordered with {sent} s, not {user} s, and nothing limits the money"
+            )
         })
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use tuning::fact::{Fact, Recorded};
 
-use super::Book;
+use super::{Book, Money};
 use crate::case::Case;
 
 /// Time of a change, in ms, and the key of its fact. Of two changes at the same time, the one with the greater key is
@@ -115,22 +115,31 @@ impl Book {
         }
     }
 
-    /// Checks P1: the booked amount is within the cap, or was booked before the cap was lowered.
-    pub(super) fn check_cap(&self) -> Result<(), String> {
+    /// Books that a bill was higher by `excess` than a reservation with the margin so far: every job whose bill is not
+    /// known reserves that much more, and so do all later jobs.
+    pub(super) fn book_excess(&mut self, excess: u64) {
+        if excess == 0 {
+            return;
+        }
+        self.margin += excess;
+        for job in self.jobs.values_mut().filter(|job| job.money == Money::Reserved) {
+            job.reservation += excess;
+        }
         let (spent, reserved) = self.money();
-        if self.definition.grants && !self.overrun && spent + reserved > self.granted {
-            return Err(format!(
-                "P1: spent {spent} + reserved {reserved} exceeds the granted {}",
-                self.granted
-            ));
-        }
-        match self.limits.cap {
-            // After an overrun the books show the true amount, which may exceed the cap.
-            Some(cap) if spent + reserved > cap.max(self.limits.standing) && !self.overrun => {
-                Err(format!("P1: spent {spent} + reserved {reserved} exceeds the cap {cap}"))
-            }
-            Some(_) | None => Ok(()),
-        }
+        self.limits.standing = spent + reserved;
+    }
+
+    /// Checks P1: the booked amount is within the cap and the grants. What was booked before the cap was lowered, or
+    /// above a reservation, may stay above them, but it may not grow.
+    pub(super) fn check_cap(&mut self) -> Result<(), String> {
+        let (spent, reserved) = self.money();
+        let granted = self.definition.grants.then_some(self.granted);
+        let bound = self.limits.cap.into_iter().chain(granted).min();
+        self.limits.standing = self.limits.standing.min(spent + reserved);
+        let most = bound.map(|bound| bound.max(self.limits.standing));
+        most.is_none_or(|most| spent + reserved <= most).then_some(()).ok_or_else(|| {
+            format!("P1: spent {spent} + reserved {reserved} exceeds the cap or the grants {bound:?}")
+        })
     }
 
     /// Checks that the limits in force allow the job that was just ordered and is in these books.

@@ -130,7 +130,7 @@ impl Book {
                     ));
                 }
                 pool.money = Money::Spent(amount.0);
-                self.overrun |= amount.0 > reservation;
+                self.book_excess(amount.0.saturating_sub(reservation + self.margin));
                 Ok(())
             }
             _ => Ok(()),

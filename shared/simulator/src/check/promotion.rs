@@ -374,7 +374,7 @@ impl Book {
         let awaited = self.promotions.trials.values().filter(|standing| standing.is_on_its_way());
         let all = launched.count() + awaited.count() + needed + 1;
         let kept = usize::from(self.case.choices.refit && self.refit.is_none());
-        !self.overrun && all + kept <= usize::try_from(self.definition.limits.max_jobs).unwrap_or(usize::MAX)
+        all + kept <= usize::try_from(self.definition.limits.max_jobs).unwrap_or(usize::MAX)
     }
 
     /// Checks the report that a job repeats epochs that its trial already has.

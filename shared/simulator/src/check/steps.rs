@@ -52,6 +52,7 @@ impl Book {
         job.record_instances(recorded);
         let keeping = job.keeping;
         let mut kept = None;
+        let mut excess = 0;
         match &recorded.fact {
             Fact::JobStateChanged { phase: JobPhase::Ended(end), .. } => job.end(*end),
             Fact::JobDescribed { end, billable_seconds, .. } => {
@@ -61,7 +62,7 @@ impl Book {
                     let bill = self.case.cost(job.launch.instances, seconds);
                     job.money = Money::Spent(bill);
                     kept = (job.ran || seconds > 0).then(|| job.ended.unwrap_or(recorded.at.0));
-                    self.overrun |= bill > job.reservation - kept.map_or(0, |_| keeping);
+                    excess = bill.saturating_sub(job.reservation - kept.map_or(0, |_| keeping));
                 }
             }
             // Facts without effect are not recorded, so this job never started.
@@ -98,6 +99,7 @@ impl Book {
         if let Some(ended) = kept {
             self.open_pool(key, ended);
         }
+        self.book_excess(excess);
         self.capacity_fact(key, ended_before);
     }
 
@@ -142,7 +144,7 @@ impl Book {
             }
             Ruling::Order(Order::CapacityLacking { .. }) => self.check_capacity_notice(),
             Ruling::Order(Order::OverrunSeen) => {
-                let right = self.overrun && !std::mem::replace(&mut self.overrun_published, true);
+                let right = self.margin > 0 && !std::mem::replace(&mut self.overrun_published, true);
                 right.then_some(()).ok_or_else(|| {
                     "P1: an overrun was reported twice, or without a bill above its reservation".to_owned()
                 })
@@ -251,9 +253,6 @@ impl Book {
         reservation: u64,
         launch: Launch,
     ) -> Result<(), String> {
-        if self.overrun {
-            return Err(format!("P1: job {key} was ordered after a bill above its reservation"));
-        }
         if launch.refit {
             self.check_refit(key)?;
         } else if self.ending.is_some() {
@@ -324,7 +323,7 @@ impl Book {
         let Some(cap) = self.limits.cap else { return Ok(()) };
         let noticed = |percent: u32| self.notices.contains(&format!("notice-cap-{percent}"));
         let spent_at_least = |percent: u64| self.money().0 * 100 >= cap * percent;
-        let used_up = *why == EndReason::CostCap && !self.definition.grants && !self.overrun;
+        let used_up = *why == EndReason::CostCap && !self.definition.grants;
         let missing = (used_up && !noticed(100))
             || (spent_at_least(80) && !noticed(80) && !noticed(100))
             || (spent_at_least(50) && !noticed(50) && !noticed(80) && !noticed(100));
@@ -337,11 +336,11 @@ impl Book {
 
     fn check_tuning_ended(&mut self, why: &EndReason) -> Result<(), String> {
         self.check_cap_notices(why)?;
-        let limited = self.limits.cap.is_some() || self.definition.grants || self.overrun;
+        let limited = self.limits.cap.is_some() || self.definition.grants;
         if *why == EndReason::CostCap && !limited {
             return Err("P3: the tuning ended with CostCap, but nothing limits its money".to_owned());
         }
-        if self.overrun && !self.overrun_published {
+        if self.margin > 0 && !self.overrun_published {
             return Err("P1: the tuning ended without a report of its overrun".to_owned());
         }
         let open = self.jobs.values().filter(|job| !job.concluded).count();

@@ -81,7 +81,7 @@ fn violation(world: &World, name: &str, before: u64, seen: &Answers) -> Option<S
     let Totals { spent_usd, reserved_usd, cap_usd, .. } = &seen.shown.controller.totals;
     // Amounts that were booked before the cap was lowered stay booked.
     let lowered = book.case.changes.iter().any(|change| change.cap.is_some());
-    if cap_usd.is_some_and(|cap| spent_usd.plus(*reserved_usd) > cap) && !book.overrun && !lowered {
+    if cap_usd.is_some_and(|cap| spent_usd.plus(*reserved_usd) > cap) && book.margin == 0 && !lowered {
         return Some(format!(
             "P1: Describe shows {spent_usd} USD spent and {reserved_usd} USD reserved, above the cap"
         ));

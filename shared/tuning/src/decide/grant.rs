@@ -23,18 +23,18 @@ pub(super) fn ask(
     at_end: bool,
 ) -> Option<Ruling> {
     let grants = &state.grants;
+    state.ledger.granted?;
     if grants.open.is_some() || grants.denied.is_some_and(|denied| denied.retry_at > state.now) {
         return None;
     }
-    let unused = state.ledger.unused()?;
     let slots = state.max_parallel(definition).saturating_sub(state.running());
     // Only the refit starts after the search.
     let left = if at_end { 0 } else { state.jobs_left(definition) };
     let jobs = slots.min(left.max(1));
     let all = MicroUsd(reservation.0.saturating_mul(u64::from(jobs)));
     let allowed = state.ledger.available().map_or(all, |available| all.min(available));
-    let least = reservation.minus(unused);
-    let wanted = allowed.minus(unused).max(least);
+    let least = state.ledger.missing(reservation);
+    let wanted = state.ledger.missing(allowed).max(least);
     Some(Ruling::Order(Order::RequestGrant { n: grants.asked.saturating_add(1), least, wanted }))
 }
 
@@ -56,7 +56,7 @@ pub(super) fn kept(definition: &Definition, state: &State) -> MicroUsd {
     if is_idle(state) {
         return MicroUsd::ZERO;
     }
-    if state.status != Status::Active || state.jobs_left(definition) == 0 || state.ledger.overrun {
+    if state.status != Status::Active || state.jobs_left(definition) == 0 {
         return super::refit::reserve(definition, state);
     }
     let one = Quote::of_longest(definition, state).worst_case;

@@ -4,13 +4,14 @@ use crate::definition::Definition;
 use crate::ids::{BracketId, ChoiceId, RungId};
 use crate::limits::CAP_LEVELS;
 use crate::money::MicroUsd;
+use crate::quote;
 use crate::ruling::{EndReason, Order, Ruling};
 use crate::runtime::{least_seconds, runtime_seconds};
 use crate::state::{State, Status};
 
 /// Publishes that a bill was above its reservation, once.
 pub(super) fn overrun(state: &State) -> Option<Ruling> {
-    (state.ledger.overrun && !state.overrun_published).then_some(Ruling::Order(Order::OverrunSeen))
+    (state.ledger.has_overrun() && !state.overrun_published).then_some(Ruling::Order(Order::OverrunSeen))
 }
 
 /// Publishes that no job has got instances for long, once for each lack of capacity.
@@ -38,7 +39,7 @@ pub(super) fn cap_used_up(definition: &Definition, state: &State, why: &EndReaso
     if plain && state.changes.cap.is_none() {
         return None;
     }
-    state.ledger.cap.filter(|_| state.ledger.granted.is_none() && !state.ledger.overrun)?;
+    state.ledger.cap.filter(|_| state.ledger.granted.is_none())?;
     let [.., all] = CAP_LEVELS;
     let unpublished = *why == EndReason::CostCap && state.cap_published_percent < all;
     unpublished.then_some(Ruling::Order(Order::CapReached { percent: all }))
@@ -51,7 +52,7 @@ fn level(definition: &Definition, state: &State, cap: MicroUsd) -> u32 {
     let shortest = definition.goal(BracketId(0), RungId(0));
     let least = least_seconds(definition, state, shortest)
         .unwrap_or_else(|| runtime_seconds(definition, state, shortest));
-    let next = definition.worst_case(definition.limits_for(least), ChoiceId(0)).unwrap_or(MicroUsd::ZERO);
+    let next = quote::worst_case(definition, state, definition.limits_for(least), ChoiceId(0));
     let beyond = |percent: u32| {
         u128::from(spent.0).saturating_mul(100) >= u128::from(cap.0).saturating_mul(u128::from(percent))
     };

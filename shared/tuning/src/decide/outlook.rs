@@ -34,7 +34,7 @@ impl Outlook {
             }
             Status::Active if state.is_paused() => Self::Deferred,
             Status::Active if is_held(state) && start::has_next(definition, state) => Self::Deferred,
-            Status::Active if awaits_grant && !state.ledger.overrun => Self::Deferred,
+            Status::Active if awaits_grant => Self::Deferred,
             Status::Active => Self::Over(EndReason::CostCap),
         }
     }

@@ -8,9 +8,8 @@ use super::{refit, start};
 use crate::definition::{Definition, JobLimits};
 use crate::ids::count;
 use crate::limits::SETTLE_DEADLINE;
-use crate::money::MicroUsd;
 use crate::pool::Pool;
-use crate::quote::Quote;
+use crate::quote::{self, Quote};
 use crate::ruling::{Order, Ruling};
 use crate::state::{State, Status};
 use crate::time::Time;
@@ -24,7 +23,7 @@ pub(super) fn keep_instances(definition: &Definition, state: &State, start: &mut
         return;
     }
     let kept = JobLimits { keep_alive_seconds: seconds, ..*limits };
-    let amount = definition.worst_case(kept, launch.instances).unwrap_or(MicroUsd::ZERO);
+    let amount = quote::worst_case(definition, state, kept, launch.instances);
     // Money granted for the job alone is not requested again.
     let granted = state.ledger.fits(amount) || !state.ledger.fits(*reservation);
     if granted && refit::fits_cap(definition, state, amount) {
@@ -70,7 +69,7 @@ pub(crate) fn latest_start(state: &State) -> Option<Time> {
 pub(super) fn release(definition: &Definition, state: &State) -> Option<Ruling> {
     let held = || state.pools.iter().filter(|pool| !pool.released && pool.over.is_none());
     let oldest = held().min_by_key(|pool| (pool.since, pool.job))?;
-    let useful = if state.status == Status::Active && !state.is_paused() && !state.ledger.overrun {
+    let useful = if state.status == Status::Active && !state.is_paused() {
         state.jobs_left(definition).min(state.max_parallel(definition))
     } else {
         0

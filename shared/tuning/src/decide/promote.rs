@@ -224,10 +224,7 @@ fn is_open_to_new_trials(definition: &Definition, state: &State, cohort: CohortI
 /// Returns whether a new trial can join a bracket: enough of the tuning's jobs are left for all promotions that the
 /// trials of the bracket then need.
 pub(super) fn can_join(definition: &Definition, state: &State, bracket: BracketId) -> bool {
-    if state.status != Status::Active
-        || state.ledger.overrun
-        || state.next_trial.0 >= MAX_TRAINING_JOBS.saturating_mul(2)
-    {
+    if state.status != Status::Active || state.next_trial.0 >= MAX_TRAINING_JOBS.saturating_mul(2) {
         return false;
     }
     if definition.promotes().is_none() {

@@ -22,7 +22,7 @@ pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
     let best = state.refittable.as_ref()?;
     let Quote { limits, instances, worst_case: reservation } =
         Quote::of_epochs(definition, state, best.resource);
-    if state.ledger.overrun || !state.ledger.fits_cap(reservation) {
+    if !state.ledger.fits_cap(reservation) {
         return None;
     }
     if !state.ledger.fits(reservation) {

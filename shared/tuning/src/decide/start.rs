@@ -35,7 +35,7 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
 
 /// Returns whether the search has a further job that the cap allows, although starts may be held.
 pub(super) fn has_next(definition: &Definition, state: &State) -> bool {
-    state.refit.is_none() && !state.ledger.overrun && next_of_search(definition, state).is_some()
+    state.refit.is_none() && next_of_search(definition, state).is_some()
 }
 
 /// Returns the next job of the search: a promotion, a new trial, or at the end any promotion left. The search is over
@@ -58,7 +58,6 @@ pub(super) fn can_start(definition: &Definition, state: &State) -> bool {
     let instances = state.instances(definition).saturating_add(next);
     let refits = state.refit.is_some_and(|job| state.trials.contains_key(&job.trial));
     (state.status == Status::Active || refits)
-        && !state.ledger.overrun
         && state.jobs_left(definition) > 0
         && running < state.max_parallel(definition)
         && (running == 0 || !state.is_held_long())
@@ -134,7 +133,7 @@ fn last_quote(definition: &Definition, state: &State, epochs: Epochs) -> Option<
     }
     let least = least_seconds(definition, state, epochs)?;
     let most = runtime_seconds(definition, state, epochs);
-    let left = state.ledger.available()?.minus(refit::reserve(definition, state));
+    let left = state.ledger.available()?.minus(refit::reserve(definition, state)).minus(state.ledger.margin);
     let seconds = definition.longest_within(left, least..=most, spot::choice(definition, state))?;
     Some(Quote::with(definition, state, definition.limits_for(seconds)))
 }

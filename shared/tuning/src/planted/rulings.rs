@@ -100,6 +100,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
         |definition, _| definition.capacity_wait_seconds = 60,
         Makes(|ruling| matches!(ruling, Ruling::TuningEnding { .. })),
     ),
+    (Mutation::ExcessForgotten, |_, state| state.ledger.margin = MicroUsd::ZERO, Makes(is_start)),
     (
         Mutation::LimitCutWithoutCap,
         |_, state| state.ledger.cap = state.ledger.cap.or(Some(MicroUsd(u64::MAX))),

@@ -8,7 +8,7 @@ use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::ids::{BracketId, ChoiceId, CohortId, RungId, TrialId};
-use crate::limits::CAPACITY_MEMORY;
+use crate::limits::{CAPACITY_MEMORY, MAX_MARGIN};
 use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{Order, RetryWhy, Ruling, StopWhy, TrialEnd};
@@ -28,7 +28,7 @@ impl State {
             }
             Ruling::SettledInFull { job, amount } => {
                 let bill = if crate::planted!(LateBillSettledAtZero) { MicroUsd::ZERO } else { *amount };
-                self.ledger.settle(*amount, bill);
+                self.settle(*amount, bill, MicroUsd::ZERO);
                 self.with_live_job(*job, |job| job.bill = Some(Bill { seconds: None, amount: *amount }));
                 crate::fold::place_streams(definition, self, *job);
             }
@@ -151,7 +151,35 @@ impl State {
     fn close_pool(&mut self, key: JobKey, amount: MicroUsd) {
         let Some(index) = self.pools.iter().position(|pool| pool.job == key) else { return };
         let pool = self.pools.remove(index);
-        self.ledger.settle(pool.reservation, amount);
+        // The reservation of a pool has no margin of its own.
+        let excess = amount.minus(pool.reservation).minus(self.ledger.margin);
+        self.settle(pool.reservation, amount, excess);
+    }
+
+    /// Frees the reservation of a job and books its bill.
+    pub(crate) fn settle_job(&mut self, reservation: MicroUsd, bill: MicroUsd) {
+        self.settle(reservation, bill, bill.minus(reservation));
+    }
+
+    /// Frees a reservation and books its bill, which was higher by `excess` than a reservation with the margin so far.
+    /// The excess raises the reservations of all jobs whose bill is not known, and of all later jobs.
+    fn settle(&mut self, reservation: MicroUsd, bill: MicroUsd, excess: MicroUsd) {
+        self.ledger.settle(reservation, bill);
+        let margin = self.ledger.margin.plus(excess).min(MAX_MARGIN);
+        let more = margin.minus(self.ledger.margin);
+        if more == MicroUsd::ZERO {
+            return;
+        }
+        self.ledger.margin = margin;
+        if crate::planted!(ExcessNotRaised) {
+            return;
+        }
+        for job in self.trials.values_mut().filter_map(|trial| trial.job.as_mut()) {
+            if !job.is_closed() {
+                job.reservation = job.reservation.plus(more);
+                self.ledger.raise(more);
+            }
+        }
     }
 
     fn with_live_job(&mut self, key: JobKey, change: impl FnOnce(&mut Job)) {
@@ -363,8 +391,18 @@ impl State {
             }
             self.close_cohort(definition, trial.cohort());
         }
+        // A trial that was not continued before its first epoch shows nothing about the search.
+        let untried = match how {
+            TrialEnd::NeverStarted => true,
+            TrialEnd::Stopped(StopWhy::TuningEnding) => trial.curve.is_empty(),
+            TrialEnd::Completed
+            | TrialEnd::Stopped(_)
+            | TrialEnd::StoppedOutside
+            | TrialEnd::MaxRuntime
+            | TrialEnd::Failed(_) => false,
+        };
         // The refit is not a trial of the search.
-        if matches!(how, TrialEnd::NeverStarted) || trial.refit.is_some() {
+        if untried || trial.refit.is_some() {
             return;
         }
         let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == number);

@@ -7,6 +7,7 @@ use tuning::fact::JobEnd::{CapacityError, Completed, MaxWait, Stopped};
 use tuning::fact::{Fact, JobPhase, Recorded};
 use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
+use tuning::ruling::{EndReason, Order, Ruling};
 use tuning::state::Status;
 
 use crate::support::build::*;
@@ -229,6 +230,18 @@ fn the_wait_does_not_count_while_starts_are_paused() {
     assert_eq!(run.state.status, Status::Active);
     run.take(&[time_passed(9_010 + 3_600)]);
     assert_ne!(run.state.status, Status::Active);
+}
+
+/// The cap was lowered in an outage, so that no waiting trial could continue. The tuning ended as failed after five of
+/// them. Found by seed 1795670002724 of the simulator.
+#[test]
+fn regression_trials_that_never_ran_do_not_fail_a_tuning() {
+    let run = &mut Run::new(&capped(jobs(20, 6), 6));
+    run.take(&[submitted()]);
+    run.take(&(0..6).map(|trial| described(60, job(trial), CapacityError, 0)).collect::<Vec<_>>());
+    let lowered = Fact::LimitsChanged { cap: Some(MicroUsd(1)), max_parallel: None, paused: None };
+    run.take(&[recorded(70, lowered)]);
+    assert_eq!(run.rulings.last(), Some(&Ruling::Order(Order::TuningEnded { why: EndReason::CostCap })));
 }
 
 #[test]

@@ -165,11 +165,14 @@ fn a_tuning_with_long_deferred_starts_returns_its_unused_grant() {
 }
 
 #[test]
-fn an_overrun_of_the_grant_publishes_a_notice_and_ends_the_tuning() {
+fn after_an_overrun_of_the_grant_the_next_request_includes_the_excess() {
     let definition = granting(random(9, 1));
     let given = [submitted(), granted(1, 1, 1), logged(10, job(0), 1, 0.5)];
-    let expect = ["overrun notice", "trial 0 completed", "ended: CostCap"];
-    check(&definition, &given, &[described(9_000, job(0), Completed, 5_000)], &expect);
+    // The job cost 100 seconds more than its grant, and the next one may do so too.
+    let asked = J + 2 * 100 * SECOND;
+    let expect = ["overrun notice", "trial 0 completed", &format!("ask 2: {asked} to {asked}")];
+    let run = &mut check(&definition, &given, &[described(9_000, job(0), Completed, 4_000)], &expect);
+    check_next(run, &[granted_amount(9_001, 2, asked)], &["start 1-0-1"]);
 }
 
 #[test]

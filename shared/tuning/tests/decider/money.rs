@@ -2,9 +2,11 @@
 
 use tuning::definition::Definition;
 use tuning::fact::JobEnd::{CapacityError, Completed, MaxRuntime};
+use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
 
 use crate::support::build::*;
+use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 #[test]
@@ -65,25 +67,62 @@ fn a_bill_after_a_full_settlement_changes_nothing() {
 }
 
 #[test]
-fn a_bill_above_its_reservation_is_booked_and_prevents_further_starts() {
+fn without_a_cap_a_bill_above_its_reservation_is_only_published() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [described(9_000, job(0), Completed, 5_000)];
-    let run = check(
-        &capped(random(9, 1), 4),
-        &given,
-        &when,
-        &["overrun notice", "trial 0 completed", "ended: CostCap"],
-    );
-    assert!(run.state.ledger.overrun);
+    let expect = ["overrun notice", "trial 0 completed", "start 1-0-1"];
+    let run = &mut check(&random(9, 1), &given, &when, &expect);
     assert_eq!(run.state.ledger.spent, MicroUsd(5_000 * SECOND));
+    // Later excesses are booked, but not published again.
+    let again = [described(9_900, job(1), Completed, 5_100)];
+    check_next(run, &again, &["trial 1 completed", "start 2-0-1"]);
+}
+
+/// P1, "spent + reserved <= cap at every step", where the service bills more than the limits of a job allow.
+#[test]
+fn p1_the_excess_of_a_bill_raises_the_reservations_of_running_and_later_jobs() {
+    let excess = 100 * SECOND;
+    let definition = Definition { cap: Some(MicroUsd(4 * WORST_CASE + 3 * excess)), ..random(9, 2) };
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    let when = [described(9_000, job(0), Completed, 4_000)];
+    let run = &mut check(&definition, &given, &when, &["overrun notice", "trial 0 completed", "start 2-0-1"]);
+    let reserved = |run: &Run, trial| run.state.job(job(trial)).unwrap().reservation;
+    assert_eq!(reserved(run, 1), MicroUsd(WORST_CASE + excess));
+    assert_eq!(reserved(run, 2), MicroUsd(WORST_CASE + excess));
+    // The rest of the cap, a worst case, does not pay a raised reservation. A bill within one is no excess.
+    let second = [described(9_100, job(1), Completed, 4_000)];
+    check_next(run, &second, &["trial 1 completed", "notice: 50 % of the cap"]);
+    let third = [described(9_200, job(2), Completed, 3_900)];
+    check_next(run, &third, &["trial 2 completed", "start 3-0-1"]);
+    assert_eq!(reserved(run, 3), MicroUsd(WORST_CASE + excess));
+    assert_eq!(run.state.ledger.available(), Some(MicroUsd::ZERO));
+}
+
+/// P1, "spent + reserved <= cap at every step": only what is booked may exceed the cap, and nothing starts until it is
+/// within the cap again.
+#[test]
+fn p1_an_excess_above_the_cap_starts_no_job_until_the_sums_are_within_the_cap() {
+    let definition = capped(random(9, 2), 2);
+    let given = [submitted(), logged(10, job(0), 1, 0.5)];
+    let when = [described(4_000, job(0), Completed, 4_000)];
+    let expect = ["overrun notice", "trial 0 completed", "notice: 100 % of the cap"];
+    let run = &mut check(&definition, &given, &when, &expect);
+    assert_eq!(run.state.ledger.standing, Some(MicroUsd(2 * WORST_CASE + 2 * 100 * SECOND)));
+    check_next(run, &[described(4_100, job(1), Completed, 3_900)], &["trial 1 completed", "ended: CostCap"]);
+    assert_eq!(
+        (run.state.ledger.spent.0, run.state.ledger.standing),
+        (7_900 * SECOND, Some(MicroUsd(7_900 * SECOND)))
+    );
 }
 
 #[test]
-fn after_an_overrun_running_jobs_continue_to_their_end() {
+fn an_absurd_bill_overflows_no_reservation() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
-    let when = [described(9_000, job(0), Completed, 5_000)];
-    let run = &mut check(&capped(random(9, 2), 4), &given, &when, &["overrun notice", "trial 0 completed"]);
-    check_next(run, &[described(9_500, job(1), Completed, 50)], &["trial 1 completed", "ended: CostCap"]);
+    let when = [described(9_000, job(0), Completed, u64::MAX)];
+    let expect = ["overrun notice", "trial 0 completed", "start 2-0-1"];
+    let run = &mut check(&random(9, 2), &given, &when, &expect);
+    check_next(run, &[described(9_100, job(1), Completed, 50)], &["trial 1 completed", "start 3-0-1"]);
+    assert_eq!(run.state.ledger.reserved, MicroUsd(2 * (WORST_CASE + 1_000_000_000_000_000)));
 }
 
 #[test]
@@ -200,13 +239,12 @@ fn the_rest_of_a_cap_pays_a_job_with_a_shortened_limit() {
     check_next(&mut less, &[described(200, job(1), Completed, 1_850)], &expect);
 }
 
-/// After an overrun no job is ordered, so a waiting trial gets no further attempt.
 #[test]
-fn an_overrun_ends_the_wait_for_a_further_attempt() {
+fn a_trial_that_waits_for_another_attempt_continues_after_an_overrun() {
     let given = [submitted(), logged(10, job(1), 1, 0.5), described(60, job(0), CapacityError, 0)];
     let when = [described(70, job(1), Completed, 5_000)];
-    let expect = ["overrun notice", "trial 0 stopped: tuning ending", "trial 1 completed"];
-    check(&random(9, 3), &given, &when, &expect);
+    let run = &mut check(&random(9, 3), &given, &when, &["overrun notice", "trial 1 completed"]);
+    assert!(run.state.trials.contains_key(&TrialId(0)));
 }
 
 #[test]

@@ -123,10 +123,11 @@ fn a_search_without_values_has_no_refit() {
 }
 
 #[test]
-fn after_an_overrun_there_is_no_refit() {
+fn the_refit_reserves_the_excess_of_earlier_bills() {
     let given = [submitted(), logged(10, job(0), 9, 0.5)];
-    let expect = ["overrun notice", "trial 0 completed", "ended: CostCap"];
-    check(&refit(jobs(9, 1)), &given, &[described(20, job(0), Completed, 5_000)], &expect);
+    let expect = ["overrun notice", "trial 0 completed", "start 1-0-1 to 9 as refit"];
+    let run = &mut check(&refit(jobs(2, 1)), &given, &[described(20, job(0), Completed, 4_000)], &expect);
+    assert_eq!(run.state.job(job(1)).unwrap().reservation, MicroUsd(WORST_CASE + 100 * SECOND));
 }
 
 #[test]

@@ -91,10 +91,10 @@ impl Run {
         assert_eq!(broken, None);
         let ledger = &self.state.ledger;
         let total = ledger.spent.plus(ledger.reserved);
-        // Amounts that were booked before the cap was lowered stay booked.
-        let cap = ledger.cap.max(ledger.standing);
+        // Amounts that were booked before the cap was lowered, or above a reservation, stay booked.
+        let stands = ledger.standing.is_some_and(|standing| total <= standing);
         assert!(
-            ledger.overrun || cap.is_none_or(|cap| total <= cap),
+            stands || ledger.cap.is_none_or(|cap| total <= cap),
             "P1: the booked amount exceeds the cap: {ledger:?}"
         );
         for ruling in &step.rulings {

@@ -191,12 +191,18 @@ impl Reference {
     }
 
     pub(crate) fn reserved(&self) -> u64 {
-        self.entries.iter().filter(|entry| !entry.is_closed()).map(|_| RESERVED).sum()
+        let worst_case = self.worst_case();
+        self.entries.iter().filter(|entry| !entry.is_closed()).map(|_| worst_case).sum()
+    }
+
+    /// Returns what each job reserves: its limits, and the largest excess of a bill so far.
+    pub(crate) fn worst_case(&self) -> u64 {
+        RESERVED.max(self.entries.iter().filter_map(|entry| entry.bill).max().unwrap_or(0))
     }
 
     /// Returns whether a bill was above its reservation.
     pub(crate) fn overrun(&self) -> bool {
-        self.entries.iter().any(|entry| entry.bill.is_some_and(|bill| bill > RESERVED))
+        self.worst_case() > RESERVED
     }
 
     pub(crate) fn running(&self) -> Vec<JobKey> {

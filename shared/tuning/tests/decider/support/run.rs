@@ -96,9 +96,9 @@ impl Run {
         let ledger = &self.state.ledger;
         let total = ledger.spent.plus(ledger.reserved);
         let within = |bound: Option<MicroUsd>| bound.is_none_or(|bound| total <= bound);
-        // Money booked before the user lowered the cap stays booked.
-        let cap = ledger.cap.max(ledger.standing);
-        assert!(ledger.overrun || (within(cap) && within(ledger.granted)), "P1: {ledger:?}");
+        // Money booked before the user lowered the cap, or above a reservation, stays booked.
+        let stands = ledger.standing.is_some_and(|standing| total <= standing);
+        assert!(stands || (within(ledger.cap) && within(ledger.granted)), "P1: {ledger:?}");
     }
 
     /// Checks that the recorded step loads to the same state and replays to the same rulings.
@@ -164,8 +164,9 @@ impl Run {
     pub(crate) fn check_end(&self) {
         assert!(self.state.is_ended(), "{:#?}", self.state);
         assert_eq!(self.state.ledger.reserved.0, 0, "no money stays reserved");
-        let Ledger { spent, granted, overrun, .. } = self.state.ledger;
-        assert!(overrun || granted.is_none_or(|granted| granted == spent), "unused money is returned");
+        let Ledger { spent, granted, standing, .. } = self.state.ledger;
+        let stands = standing == Some(spent);
+        assert!(stands || granted.is_none_or(|granted| granted == spent), "unused money is returned");
         let begun: BTreeSet<_> = (0..self.state.next_trial.0).map(TrialId).collect();
         assert_eq!(self.ended, begun, "every trial ends");
     }

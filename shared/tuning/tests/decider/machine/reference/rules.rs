@@ -7,13 +7,12 @@ use tuning::definition::Objective;
 use tuning::fact::{JobEnd, JobKey};
 use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
 
-use super::{Entry, HOUR, Phase, RESERVED, Reference, Trial};
+use super::{Entry, HOUR, Phase, Reference, Trial};
 
 impl Reference {
     fn can_start(&self, now: i64) -> bool {
         let limits = &self.definition.limits;
         self.phase == Phase::Active
-            && !self.overrun()
             && self.launched() < usize::try_from(limits.max_jobs).unwrap()
             && self.running().len() < usize::try_from(limits.max_parallel).unwrap()
             && self.hold <= now
@@ -40,7 +39,7 @@ impl Reference {
     }
 
     fn affords(&self) -> bool {
-        self.definition.cap.is_none_or(|cap| self.spent() + self.reserved() + RESERVED <= cap.0)
+        self.definition.cap.is_none_or(|cap| self.spent() + self.reserved() + self.worst_case() <= cap.0)
     }
 
     /// Returns the highest reached level of the cap in percent: 100 when the rest pays no further job.
@@ -49,7 +48,7 @@ impl Reference {
         let spent = self.spent();
         let spent_at_least = |percent: u64| spent * 100 >= cap.0 * percent;
         match () {
-            () if spent + RESERVED > cap.0 => 100,
+            () if spent + self.worst_case() > cap.0 => 100,
             () if spent_at_least(80) => 80,
             () if spent_at_least(50) => 50,
             () => 0,
@@ -115,7 +114,6 @@ impl Reference {
                 || trial.resource() >= self.max_resource
                 || self.phase != Phase::Active
                 || self.launched() >= usize::try_from(self.definition.limits.max_jobs).unwrap()
-                || self.overrun()
                 || (!self.affords() && self.entries.iter().all(|entry| entry.concluded)))
     }
 
@@ -188,7 +186,7 @@ impl Reference {
             }
             Ruling::Order(Order::Start { job, bracket, reservation, .. }) => {
                 assert!(self.can_start(now), "{ruling:?}");
-                assert_eq!(reservation.0, RESERVED);
+                assert_eq!(reservation.0, self.worst_case());
                 self.started(*job, bracket.index(), now);
             }
             Ruling::Order(Order::Stop { job, why }) => {
@@ -209,8 +207,8 @@ impl Reference {
             }
             Ruling::SettledInFull { job, amount } => {
                 let entry = self.entry(*job).unwrap().clone();
-                assert!(self.is_overdue(&entry) && amount.0 == RESERVED, "{ruling:?}: {entry:?}");
-                self.entry(*job).unwrap().bill = Some(RESERVED);
+                assert!(self.is_overdue(&entry) && amount.0 == self.worst_case(), "{ruling:?}: {entry:?}");
+                self.entry(*job).unwrap().bill = Some(amount.0);
             }
             Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, not_before.0, now),
             Ruling::TrialFinished { job, trial, how } => self.finished(*job, trial.0, how, now),
@@ -383,7 +381,8 @@ impl Reference {
         let trial = &mut self.trials[index];
         assert!(!trial.finished, "trial {number} ended twice");
         trial.finished = true;
-        if *how != TrialEnd::NeverStarted {
+        let dropped = *how == TrialEnd::Stopped(StopWhy::TuningEnding) && trial.curve.is_empty();
+        if *how != TrialEnd::NeverStarted && !dropped {
             let fruitless = trial.curve.values().all(Option::is_none) && self.best.is_none();
             self.fruitless = if fruitless { self.fruitless + 1 } else { 0 };
             if self.best.is_none_or(|(_, best)| best != number) {
