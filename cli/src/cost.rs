@@ -193,7 +193,10 @@ fn head(page: &CostPage) -> String {
         line("granted", &format!("{} from the monthly cap ({})", usd(granted), months.join(", ")));
     }
     if ledger.overrun {
-        line("overrun", "a bill exceeded the maximum cost of its job: no more jobs start");
+        line(
+            "overrun",
+            "a bill exceeded the maximum cost of its job: running and later jobs reserve the excess too",
+        );
     }
     text.push('\n');
     text

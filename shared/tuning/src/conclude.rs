@@ -184,7 +184,7 @@ fn further_attempt(
         }
         JobEnd::MaxRuntime => {
             let cut = job.limits.max_runtime_seconds < definition.job.max_runtime_seconds;
-            (cut && !trial.full_limit).then_some((RetryWhy::RuntimeCutTooShort, Millis::ZERO))
+            cut.then_some((RetryWhy::RuntimeCutTooShort, Millis::ZERO))
         }
         JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => None,
     }

@@ -80,6 +80,11 @@ impl Ledger {
         self.available().is_none_or(|available| amount <= available)
     }
 
+    /// Returns whether the cap allows `amount` more once all reservations are free.
+    pub fn can_ever_fit(&self, amount: MicroUsd) -> bool {
+        self.cap.is_none_or(|cap| amount <= cap.minus(self.spent))
+    }
+
     /// Returns the granted money that is neither spent nor reserved; `None` = there are no grants.
     pub fn unused(&self) -> Option<MicroUsd> {
         self.granted.map(|granted| granted.minus(self.total()))

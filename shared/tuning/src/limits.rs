@@ -46,6 +46,9 @@ pub const MIN_RUNTIME_SECONDS: u64 = 120;
 /// The most that a bill above its reservation adds to other reservations, so that an absurd bill overflows no sum.
 pub const MAX_MARGIN: MicroUsd = MicroUsd(1_000_000_000_000_000);
 
+/// A trial whose limit was cut too short is tried again with so many times that limit, at most the user's.
+pub const CUT_LIMIT_FACTOR: u64 = 4;
+
 /// A job whose bill is missing for this long is settled at its whole reservation.
 pub const SETTLE_DEADLINE: Millis = Millis::from_seconds(3_600);
 

@@ -184,6 +184,7 @@ mod list {
         LimitCutWithoutCap "a job's running-time limit is shortened although nothing limits the money",
         ExcessNotRaised "after a bill above its reservation, running jobs reserve as much as before",
         ExcessForgotten "after a bill above its reservation, later jobs reserve as much as before",
+        CutTrialWaits "a trial whose limit was cut waits while new trials start",
         FailedJobCounts "a failed job counts as a result",
         PauseIgnored "jobs are started although the tuning is paused",
         LoweredCapIgnored "a lower cap is ignored",

@@ -4,6 +4,7 @@ use crate::decide::spot;
 use crate::definition::{Definition, JobLimits};
 use crate::epochs::Epochs;
 use crate::ids::{BracketId, ChoiceId, RungId};
+use crate::limits::CUT_LIMIT_FACTOR;
 use crate::money::MicroUsd;
 use crate::runtime::{epochs_of, runtime_seconds};
 use crate::state::{State, Trial};
@@ -72,11 +73,11 @@ impl Quote {
         epochs: Epochs,
         on_demand: bool,
     ) -> Self {
-        let seconds = if trial.full_limit {
-            definition.job.max_runtime_seconds
-        } else {
-            runtime_seconds(definition, state, epochs)
-        };
+        // A limit that ended the last job too early grows by a factor, so that all attempts together reserve little
+        // more than the last one.
+        let longer = trial.cut_limit.map_or(0, |cut| cut.saturating_mul(CUT_LIMIT_FACTOR));
+        let seconds =
+            runtime_seconds(definition, state, epochs).max(longer).min(definition.job.max_runtime_seconds);
         let limits =
             if on_demand { definition.limits_on_demand(seconds) } else { definition.limits_for(seconds) };
         Self::with(definition, state, limits)

@@ -223,7 +223,7 @@ pub enum Order {
         /// The job.
         job: JobKey,
     },
-    /// A bill was above its reservation: a notice is published, and no further job is started.
+    /// A bill was above its reservation: a notice is published, once for a tuning.
     OverrunSeen,
     /// Publish that no job has got instances for long.
     CapacityLacking {

@@ -174,8 +174,9 @@ pub struct Trial {
     /// Switches to other instances since it last waited for capacity.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub instance_switches: u32,
-    /// Whether the next attempt gets the user's own running-time limit.
-    pub full_limit: bool,
+    /// The running-time limit that ended its last job although the user's is longer, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_limit: Option<u64>,
     /// Whether the next attempt runs on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,

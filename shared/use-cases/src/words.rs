@@ -13,7 +13,8 @@ use tuning::time::Time;
 use wire::events::timestamp::format_utc;
 
 /// A bill was above its reservation.
-pub const OVERRUN: &str = "a bill exceeds its job's worst case: no more jobs start";
+pub const OVERRUN: &str =
+    "a bill exceeds its job's worst case: running and later jobs reserve the excess too";
 
 /// No training job has got instances for long.
 pub const CAPACITY_LACKING: &str = "no training job gets instances: the tuning waits for capacity";

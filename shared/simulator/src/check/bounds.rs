@@ -12,11 +12,16 @@ use tuning::step::Step;
 
 use super::{Book, Money};
 
+/// How long a job can cost money after its time limit, in seconds.
+const BEYOND_SECONDS: i64 = 300;
+
 /// The counts of one tuning.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     /// Further attempts of each trial that count toward `MaxInterruptions`.
     retries: BTreeMap<TrialId, u32>,
+    /// Trials that wait for another attempt since their running-time limit was cut too short.
+    cut: BTreeSet<TrialId>,
     /// Known log streams of each trial.
     streams: BTreeMap<TrialId, BTreeSet<String>>,
     /// Number of streams of each trial that its last complete log read covered.
@@ -43,13 +48,12 @@ impl Book {
     /// Checks a ruling that is already in the other books.
     pub(super) fn check_bounds(&mut self, ruling: &Ruling) -> Result<(), String> {
         match ruling {
+            Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, job, .. } => {
+                self.bounds.cut.insert(job.trial);
+                Ok(())
+            }
             Ruling::AttemptAwaited {
-                why:
-                    RetryWhy::RuntimeCutTooShort
-                    | RetryWhy::NextInstances
-                    | RetryWhy::Quota
-                    | RetryWhy::Capacity
-                    | RetryWhy::MaxWait,
+                why: RetryWhy::NextInstances | RetryWhy::Quota | RetryWhy::Capacity | RetryWhy::MaxWait,
                 ..
             } => Ok(()),
             // The count starts again on demand.
@@ -74,10 +78,33 @@ impl Book {
                 self.bounds.retries.remove(trial);
                 Ok(())
             }
-            Ruling::Order(Order::Start { .. }) => self.check_max_instances(),
+            Ruling::TrialFinished { trial, .. } => {
+                self.bounds.cut.remove(trial);
+                Ok(())
+            }
+            Ruling::Order(Order::Start { job, launch, .. }) => {
+                self.bounds.cut.remove(&job.trial);
+                let new = job.attempt == 1 && !launch.refit;
+                self.check_cut_trials_first(new).and_then(|()| self.check_max_instances())
+            }
             Ruling::TrialJudged { trial, .. } => self.check_log_was_read(*trial),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that no new trial starts while a trial waits whose limit was cut, if the cap can pay its longest job.
+    fn check_cut_trials_first(&self, new: bool) -> Result<(), String> {
+        let choices = &self.case.choices;
+        let longest = choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + BEYOND_SECONDS;
+        let worst = self.case.dearest(longest) + self.margin;
+        let refit = if choices.refit { worst } else { 0 };
+        let fits = self.limits.cap.is_none_or(|cap| self.money().0 + worst + refit <= cap);
+        let trial = self.bounds.cut.first().filter(|_| new && fits);
+        trial.map_or(Ok(()), |trial| {
+            Err(format!(
+                "MaxRuntime: a new trial started before trial {trial}, whose limit was cut too short"
+            ))
+        })
     }
 
     fn check_max_instances(&self) -> Result<(), String> {

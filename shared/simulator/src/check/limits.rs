@@ -69,7 +69,9 @@ impl Limits {
                 });
                 self.cap = Some(new.0);
                 self.highest_cap = self.highest_cap.map(|highest| highest.max(new.0));
-                self.standing = if booked > new.0 { booked } else { 0 };
+                if booked > new.0 {
+                    self.standing = booked;
+                }
             } else {
                 names.push("LimitsChanged, superseded by a later change");
             }

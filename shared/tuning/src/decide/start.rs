@@ -42,8 +42,26 @@ pub(super) fn has_next(definition: &Definition, state: &State) -> bool {
 /// once the refit was ordered, even if that frees money.
 fn next_of_search(definition: &Definition, state: &State) -> Option<Ruling> {
     promote::next(definition, state, false)
-        .or_else(|| new_trial(definition, state).filter(|_| !promote::lacks_money(definition, state)))
+        .or_else(|| {
+            let free = !promote::lacks_money(definition, state) && !cut_trial_lacks_money(definition, state);
+            new_trial(definition, state).filter(|_| free)
+        })
         .or_else(|| state.trials.is_empty().then(|| promote::next(definition, state, true))?)
+}
+
+/// Returns whether a trial whose running-time limit was cut waits for money that a running job or a warm pool may free.
+/// No new trial starts with that money.
+fn cut_trial_lacks_money(definition: &Definition, state: &State) -> bool {
+    if state.jobs().next().is_none() && state.pools.is_empty() {
+        return false;
+    }
+    let mut cut = state.trials.values().filter(|trial| {
+        trial.cut_limit.is_some() && trial.job.is_none() && trial.retry_at.is_some_and(|at| at <= state.now)
+    });
+    cut.any(|trial| {
+        let amount = Quote::of_next_attempt(definition, state, trial).worst_case;
+        state.ledger.can_ever_fit(amount.plus(refit::reserve(definition, state)))
+    })
 }
 
 /// Returns whether the cap allows the job for a rung of a bracket.

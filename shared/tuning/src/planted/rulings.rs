@@ -102,6 +102,15 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     ),
     (Mutation::ExcessForgotten, |_, state| state.ledger.margin = MicroUsd::ZERO, Makes(is_start)),
     (
+        Mutation::CutTrialWaits,
+        |_, state| {
+            for trial in state.trials.values_mut().filter(|trial| trial.cut_limit.is_some()) {
+                trial.retry_at = trial.retry_at.and(Some(Time::MAX));
+            }
+        },
+        Makes(is_start),
+    ),
+    (
         Mutation::LimitCutWithoutCap,
         |_, state| state.ledger.cap = state.ledger.cap.or(Some(MicroUsd(u64::MAX))),
         Makes(is_start),

@@ -103,12 +103,13 @@ impl State {
 
     fn attempt_awaited(&mut self, definition: &Definition, key: JobKey, why: RetryWhy, not_before: Time) {
         let failed = self.job(key).filter(|_| why == RetryWhy::ServiceError).map(conclude::failure_message);
+        let limit = self.job(key).map(|job| job.limits.max_runtime_seconds);
         self.remove_job(definition, key);
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
         trial.retry_at = Some(not_before);
         trial.failure = failed;
         match why {
-            RetryWhy::RuntimeCutTooShort => trial.full_limit = true,
+            RetryWhy::RuntimeCutTooShort => trial.cut_limit = limit,
             RetryWhy::Capacity | RetryWhy::MaxWait => trial.instance_switches = 0,
             RetryWhy::ServiceError => {
                 trial.retries = trial.retries.saturating_add(1);
@@ -438,7 +439,7 @@ impl Trial {
             attempts: 0,
             past_attempts: 0,
             retries: 0,
-            full_limit: false,
+            cut_limit: None,
             instance_switches: 0,
             on_demand: false,
             failure: None,

@@ -4,6 +4,7 @@
 use tuning::definition::Definition;
 use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError};
 use tuning::fact::{Fact, JobPhase, Recorded};
+use tuning::money::MicroUsd;
 use tuning::time::Millis;
 
 use crate::support::build::*;
@@ -118,18 +119,53 @@ fn timed(definition: &Definition) -> Run {
 }
 
 #[test]
-fn a_runtime_limit_that_was_cut_too_short_is_retried_once_at_the_user_s_limit() {
+fn a_limit_that_was_cut_too_short_grows_by_a_factor_up_to_the_user_s_limit() {
     let run = &mut timed(&capped(jobs(9, 1), 9));
     let limits = |run: &Run, key| run.state.job(key).unwrap().limits.max_runtime_seconds;
     assert_eq!(limits(run, job(5)), 10 * 9 * 3, "three times the 95th percentile");
-    check_next(
-        run,
-        &[described(6_000, job(5), MaxRuntime, 270)],
-        &["retry after 5-0-1: RuntimeCutTooShort, from 6000", "start 5-0-2"],
-    );
-    assert_eq!(limits(run, attempt(5, 2)), 3_600);
+    let cut = |at_s, attempt, bill| described(at_s, attempt, MaxRuntime, bill);
+    let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 6000", "start 5-0-2"];
+    check_next(run, &[cut(6_000, job(5), 270)], &expect);
+    assert_eq!(limits(run, attempt(5, 2)), 4 * 270);
+    let expect = ["retry after 5-0-2: RuntimeCutTooShort, from 8000", "start 5-0-3"];
+    check_next(run, &[cut(8_000, attempt(5, 2), 1_080)], &expect);
+    assert_eq!(limits(run, attempt(5, 3)), 3_600, "at most the user's limit");
     let expect = ["trial 5 ran out of time", "start 6-0-1"];
-    check_next(run, &[described(9_000, attempt(5, 2), MaxRuntime, 3_600)], &expect);
+    check_next(run, &[cut(12_000, attempt(5, 3), 3_600)], &expect);
+}
+
+/// Returns a tuning in which two jobs run and `left` seconds of the cap are free. The limit of a job is 270 seconds.
+fn two_cut_jobs(left: u64) -> Run {
+    let mut definition = capped(jobs(40, 2), 9);
+    definition.limits.max_parallel = 1;
+    let mut run = timed(&definition);
+    run.take(&[changed(5_900, Some(500 + 2 * (270 + 300) + left), Some(2))]);
+    assert_eq!(run.state.jobs().count(), 2);
+    run
+}
+
+/// Returns a change of the cap, in seconds of a job, and of the parallel jobs.
+fn changed(at_s: i64, cap: Option<u64>, max_parallel: Option<u32>) -> Recorded {
+    let cap = cap.map(|seconds| MicroUsd(seconds * SECOND));
+    recorded(at_s, Fact::LimitsChanged { cap, max_parallel, paused: None })
+}
+
+#[test]
+fn a_trial_whose_limit_was_cut_starts_before_new_trials() {
+    // 900 seconds are free after the first job. A new job needs 570, and the retry 1,380.
+    let run = &mut two_cut_jobs(600);
+    let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 6000"];
+    check_next(run, &[described(6_000, job(5), MaxRuntime, 270)], &expect);
+    let expect = ["trial 6 completed", "start 5-0-2"];
+    check_next(run, &[described(6_100, job(6), Completed, 90)], &expect);
+}
+
+#[test]
+fn a_trial_whose_limit_was_cut_blocks_no_new_trial_once_the_cap_can_never_pay_it() {
+    // 1,170 seconds are free or reserved after the first job. The retry needs 1,380.
+    let run = &mut two_cut_jobs(300);
+    let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 6000", "start 7-0-1"];
+    check_next(run, &[described(6_000, job(5), MaxRuntime, 270)], &expect);
 }
 
 #[test]
