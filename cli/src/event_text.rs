@@ -196,6 +196,7 @@ pub(crate) fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from
         Some("MaxResource") => "all epochs".to_owned(),
         Some("TuningEnding") => "tuning ending".to_owned(),
         Some("NoObjective") => "no objective".to_owned(),
+        Some("Diverged") => "diverged".to_owned(),
         Some(word) => {
             word.strip_prefix("Rung").map_or_else(|| word.to_owned(), |rung| format!("rung {rung}"))
         }

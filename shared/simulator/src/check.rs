@@ -8,6 +8,7 @@ mod bounds;
 mod capacity;
 mod deadlines;
 mod decisions;
+mod diverged;
 pub(crate) mod end;
 mod launch;
 mod limits;

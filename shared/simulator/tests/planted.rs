@@ -45,15 +45,6 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
             run.cases[0].stop_at = Some(i64::try_from(seed % 12).expect("a small number") * 20_000);
             run
         }
-        Mutation::CapacityHoldIgnored | Mutation::CapacityFailsTrial | Mutation::NoCapacityTooSoon => {
-            let capacity_outage = Some((10 * MINUTE, 6 * HOUR));
-            made(Plan { capacity_outage, epoch_ms: 120_000, ..plan(&[]) }, &Choices::plain())
-        }
-        Mutation::ExcessNotRaised | Mutation::ExcessForgotten => made(
-            plan(&[(Kind::BillAboveReservation, 0.3)]),
-            &Choices { cap_jobs: Some(8.0), ..Choices::plain() },
-        ),
-        Mutation::AttemptsWithoutLimit => made(plan(&[(Kind::JobServiceError, 0.9)]), &Choices::plain()),
         // Bills are stored during a stream outage; then all records arrive at once.
         Mutation::BillHourByFacts => {
             let stream_outage = Some((10 * MINUTE, 4 * HOUR));
@@ -173,6 +164,38 @@ fn situation_of_launches(mutation: Mutation, seed: u64) -> Run {
         Mutation::OthersPricedAsFirst | Mutation::OthersBilledAsFirst | Mutation::CapacityForgotten => {
             made(Plan::calm().with(Kind::CapacityShort, 0.3), &several)
         }
+        _ => situation_of_judgement(mutation, seed),
+    }
+}
+
+/// Returns a history in which a mutation of the decider's judgement has an effect.
+fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
+    let plan = |faults: &[(Kind, f64)]| {
+        faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate))
+    };
+    let made = |plan: Plan, choices: &Choices| Run {
+        seed,
+        plan,
+        cases: vec![Case::of("sim0", choices)],
+        trace: false,
+    };
+    match mutation {
+        Mutation::CapacityHoldIgnored | Mutation::CapacityFailsTrial | Mutation::NoCapacityTooSoon => {
+            let capacity_outage = Some((10 * MINUTE, 6 * HOUR));
+            made(Plan { capacity_outage, epoch_ms: 120_000, ..plan(&[]) }, &Choices::plain())
+        }
+        Mutation::ExcessNotRaised | Mutation::ExcessForgotten => made(
+            plan(&[(Kind::BillAboveReservation, 0.3)]),
+            &Choices { cap_jobs: Some(8.0), ..Choices::plain() },
+        ),
+        // Long jobs without rungs, which run on after the faults.
+        Mutation::DivergedTrains | Mutation::DivergedAtOnce => {
+            let plan = plan(&[(Kind::ProgramDiverges, 1.0)]);
+            let long =
+                Choices { hyperband: Some((30, 60, 3)), max_runtime_seconds: 21_600, ..Choices::plain() };
+            made(Plan { safety_ms: 10 * MINUTE, epoch_ms: 120_000, ..plan }, &long)
+        }
+        Mutation::AttemptsWithoutLimit => made(plan(&[(Kind::JobServiceError, 0.9)]), &Choices::plain()),
         _ => Run::drawn(seed),
     }
 }

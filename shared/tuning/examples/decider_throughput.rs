@@ -63,6 +63,7 @@ fn definition(max_jobs: u32) -> Definition {
         spot_fallback: false,
         refit: false,
         silence: Silence::Never,
+        max_diverged_epochs: 0,
         grants: false,
     }
 }

@@ -5,6 +5,7 @@
 
 use hyperband::ranking::improves;
 
+use crate::decide::diverged::diverged;
 use crate::decide::{grant, promote, refit, spot};
 use crate::definition::Definition;
 use crate::epochs::Epochs;
@@ -72,8 +73,10 @@ pub(crate) fn conclusion(
         (_, Some(why)) => TrialEnd::Stopped(why),
         (Some(JobEnd::Stopped), None) => TrialEnd::StoppedOutside,
         (Some(JobEnd::MaxRuntime), None) => TrialEnd::MaxRuntime,
-        // Such a trial is retried until the tuning ends.
-        (Some(JobEnd::MaxWait | JobEnd::CapacityError), None) => TrialEnd::Stopped(StopWhy::TuningEnding),
+        // Such a trial is retried until the tuning ends, unless it has diverged.
+        (Some(JobEnd::MaxWait | JobEnd::CapacityError), None) => {
+            TrialEnd::Stopped(diverged(definition, trial).unwrap_or(StopWhy::TuningEnding))
+        }
         (Some(JobEnd::AlgorithmError | JobEnd::ServiceError) | None, None) => {
             TrialEnd::Failed(failure_message(job))
         }
@@ -91,7 +94,8 @@ fn retry_after_cancel(job: &Job) -> Option<RetryWhy> {
         | StopWhy::PastLevel { .. }
         | StopWhy::TuningEnding
         | StopWhy::Interruptions { .. }
-        | StopWhy::NoObjective { .. } => None,
+        | StopWhy::NoObjective { .. }
+        | StopWhy::Diverged { .. } => None,
     }
 }
 
@@ -162,7 +166,8 @@ fn further_attempt(
     // What the program did before the stop took effect stands.
     let by_itself = matches!(job.end, Some(JobEnd::Completed | JobEnd::AlgorithmError));
     let over = (trial.stop_why.is_some() || job.stop.is_some()) && elsewhere.is_none();
-    if !refit::can_continue(definition, state, trial) || over || has_all_epochs(definition, trial) {
+    let useless = || has_all_epochs(definition, trial) || diverged(definition, trial).is_some();
+    if !refit::can_continue(definition, state, trial) || over || useless() {
         return None;
     }
     if let Some(why) = elsewhere.filter(|_| !by_itself) {

@@ -4,6 +4,7 @@
 //! returns `None`. The order of the rules in [`next`] is part of the rules: first the criteria that end the tuning,
 //! then running trials, then ended jobs, then new jobs, and last the end of the tuning.
 
+pub(crate) mod diverged;
 mod finish;
 pub(crate) mod grant;
 mod judge;
@@ -67,8 +68,8 @@ fn ahead(definition: &Definition, state: &State, outlook: Outlook) -> Option<Rul
 
 /// Orders the stop of the next running job that has to stop. Each job is ordered to stop once.
 ///
-/// A job stops when its trial is stopped, has all its epochs, trains past its rung's level or is silent, when its trial
-/// continues on other instances, or when the tuning is ending.
+/// A job stops when its trial is stopped, has all its epochs, trains past its rung's level, is silent or has diverged, when
+/// its trial continues on other instances, or when the tuning is ending.
 fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     let max_resource = definition.largest_resource();
     let promotes = definition.promotes().is_some();
@@ -82,12 +83,15 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
                 .or_else(|| spot::next_instances(definition, state, trial, job))
                 .or_else(|| spot::blocked_by_quota(state, key, job))
         };
-        let silent = || silence::confirmed(definition, state, trial, job);
+        let useless = || {
+            let silent = silence::confirmed(definition, state, trial, job);
+            silent.or_else(|| diverged::diverged(definition, trial))
+        };
         let why = match (&state.status, trial.stop_why) {
             (_, Some(why)) => why,
             // The refit runs to its own end, also while the tuning ends: its model is the result.
             (_, None) if trial.refit.is_some() && refit::can_continue(definition, state, trial) => {
-                elsewhere().or_else(silent)?
+                elsewhere().or_else(useless)?
             }
             // A job that trains only to its rung's level ends by itself, unless it ignores the level.
             (_, None) if promotes && promote::past_level(trial, job).is_some() => {
@@ -96,7 +100,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             (_, None) if !promotes && trial.resource() >= max_resource => StopWhy::MaxResource,
             // A tuning that runs out of money or jobs stays active until its last job has ended.
             (Status::Ending(_), None) => StopWhy::TuningEnding,
-            (Status::Active | Status::Ended { .. }, None) => elsewhere().or_else(silent)?,
+            (Status::Active | Status::Ended { .. }, None) => elsewhere().or_else(useless)?,
         };
         Some(Ruling::Order(Order::Stop { job: key, why }))
     })

@@ -63,6 +63,9 @@ pub struct Definition {
     /// When a silent job is stopped.
     #[serde(default)]
     pub silence: Silence,
+    /// After how many epochs in a row without a finite value a trial is stopped; 0 = never.
+    #[serde(default)]
+    pub max_diverged_epochs: u32,
     /// Whether money comes in grants from the stack's monthly cap.
     #[serde(default)]
     pub grants: bool,

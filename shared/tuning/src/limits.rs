@@ -43,6 +43,10 @@ pub const TIMINGS_KEPT: usize = 100;
 /// The smallest running-time limit sent: below it a slow image or data set would end every job.
 pub const MIN_RUNTIME_SECONDS: u64 = 120;
 
+/// After how many epochs in a row without a finite value a trial is stopped, unless the user sets it: one can be a glitch of
+/// the metric.
+pub const MAX_DIVERGED_EPOCHS: u32 = 3;
+
 /// The most that a bill above its reservation adds to other reservations, so that an absurd bill overflows no sum.
 pub const MAX_MARGIN: MicroUsd = MicroUsd(1_000_000_000_000_000);
 

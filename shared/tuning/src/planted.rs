@@ -185,6 +185,8 @@ mod list {
         ExcessNotRaised "after a bill above its reservation, running jobs reserve as much as before",
         ExcessForgotten "after a bill above its reservation, later jobs reserve as much as before",
         CutTrialWaits "a trial whose limit was cut waits while new trials start",
+        DivergedTrains "a trial whose objective is not finite trains to its end",
+        DivergedAtOnce "one value that is not finite stops a trial",
         FailedJobCounts "a failed job counts as a result",
         PauseIgnored "jobs are started although the tuning is paused",
         LoweredCapIgnored "a lower cap is ignored",

@@ -109,6 +109,9 @@ pub fn stop(why: StopWhy) -> String {
         StopWhy::NoObjective { seconds } => {
             format!("stop ordered: no objective value for {seconds} s, and none in its stored log")
         }
+        StopWhy::Diverged { epochs } => {
+            format!("stop ordered: the objective was NaN or infinite for {epochs} epochs in a row")
+        }
         StopWhy::TuningEnding => "stop ordered: the tuning is ending".to_owned(),
     }
 }
@@ -163,6 +166,7 @@ pub fn end(how: &TrialEnd) -> String {
         TrialEnd::Stopped(StopWhy::MaxResource) => "it trained for all its epochs",
         TrialEnd::Stopped(StopWhy::TuningEnding) => "the tuning ended",
         TrialEnd::Stopped(StopWhy::NoObjective { .. }) => "stopped because it reported no objective value",
+        TrialEnd::Stopped(StopWhy::Diverged { .. }) => "stopped because its objective was NaN or infinite",
         TrialEnd::StoppedOutside => "its training job was stopped outside the tuning",
         TrialEnd::MaxRuntime => "it reached its time limit",
         TrialEnd::NeverStarted => "its training job was cancelled before it started",

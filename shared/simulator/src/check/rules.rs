@@ -43,6 +43,7 @@ rules! {
     Ruling::Order(Order::Stop { why: StopWhy::Quota, .. }) => "Stop Quota",
     Ruling::Order(Order::Stop { why: StopWhy::TuningEnding, .. }) => "Stop TuningEnding",
     Ruling::Order(Order::Stop { why: StopWhy::NoObjective { .. }, .. }) => "Stop NoObjective",
+    Ruling::Order(Order::Stop { why: StopWhy::Diverged { .. }, .. }) => "Stop Diverged",
     Ruling::Order(Order::Stop { why: StopWhy::Interruptions { .. }, .. }) => "Stop Interruptions",
     Ruling::Order(Order::ReadBill { .. }) => "ReadBill",
     Ruling::Order(Order::ReadLog { .. }) => "ReadLog",
@@ -82,6 +83,8 @@ rules! {
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), .. } => "TrialFinished Stopped TuningEnding",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NoObjective { .. }), .. } =>
         "TrialFinished Stopped NoObjective",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Diverged { .. }), .. } =>
+        "TrialFinished Stopped Diverged",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. } =>
         "TrialFinished Stopped Interruptions",
     Ruling::TrialFinished { how: TrialEnd::StoppedOutside, .. } => "TrialFinished StoppedOutside",

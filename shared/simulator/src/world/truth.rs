@@ -141,6 +141,9 @@ impl World {
             Ruling::Order(Order::Stop { job, why: StopWhy::NoObjective { seconds } }) => {
                 self.check_silence(id, *job, *seconds);
             }
+            Ruling::Order(Order::Stop { job, why: StopWhy::Diverged { epochs } }) => {
+                self.check_diverged(id, *job, *epochs);
+            }
             // Checked in `promoted.rs`, or only by the books.
             Ruling::RungReached { .. }
             | Ruling::TrialPromoted { .. }

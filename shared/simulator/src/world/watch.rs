@@ -34,7 +34,7 @@ const OLD_STOP_MINUTES: i64 = 13;
 /// Bound for a stop that was ordered long after the last fault, in minutes.
 const FRESH_STOP_MINUTES: i64 = 4;
 /// Minutes after the last fault in which a frozen or late process can still sweep or hold a batch of stream records.
-const QUIET_MINUTES: i64 = 35;
+pub(crate) const QUIET_MINUTES: i64 = 35;
 /// P8: shortest time between two listings, in ms. One listing an hour is due, reduced by the age of an orphan and a
 /// sweep.
 const LISTINGS_APART_MS: i64 = 46 * MINUTE;
@@ -78,6 +78,7 @@ impl World {
             self.watch_stops();
             if self.watch.calm > QUIET_MINUTES {
                 self.watch_silence();
+                self.watch_diverged();
             }
         }
     }

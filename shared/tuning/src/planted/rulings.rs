@@ -111,6 +111,16 @@ const ALTERED_VIEWS: &[AlteredView] = &[
         Makes(is_start),
     ),
     (
+        Mutation::DivergedTrains,
+        |definition, _| definition.max_diverged_epochs = 0,
+        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::Diverged { .. }, .. }))),
+    ),
+    (
+        Mutation::DivergedAtOnce,
+        |definition, _| definition.max_diverged_epochs = 1,
+        Makes(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::Diverged { .. }, .. }))),
+    ),
+    (
         Mutation::LimitCutWithoutCap,
         |_, state| state.ledger.cap = state.ledger.cap.or(Some(MicroUsd(u64::MAX))),
         Makes(is_start),

@@ -37,6 +37,32 @@ pub enum StopWhy {
         /// The allowed silence, in seconds.
         seconds: u64,
     },
+    /// The objective was no finite number in the last epochs.
+    Diverged {
+        /// The number of epochs.
+        epochs: u32,
+    },
+}
+
+impl StopWhy {
+    /// Returns the failure message of a job that shows a fault of its program; `None` = the stop shows none.
+    pub(crate) fn message(self) -> Option<String> {
+        match self {
+            Self::NoObjective { seconds } => {
+                Some(format!("stopped: the log showed no value of the objective metric for {seconds} s"))
+            }
+            Self::Diverged { epochs } => Some(format!(
+                "stopped: the objective metric was NaN or infinite for {epochs} epochs in a row"
+            )),
+            Self::Rung { .. }
+            | Self::MaxResource
+            | Self::PastLevel { .. }
+            | Self::TuningEnding
+            | Self::Interruptions { .. }
+            | Self::NextInstances
+            | Self::Quota => None,
+        }
+    }
 }
 
 /// Why a trial is retried.
@@ -54,7 +80,7 @@ pub enum RetryWhy {
     Quota,
     /// Spot capacity failed; the next attempt runs on demand.
     OnDemand,
-    /// The running-time limit had been shortened too much; the next attempt gets the user's limit.
+    /// The running-time limit had been shortened too much; the next attempt gets a longer one.
     RuntimeCutTooShort,
 }
 

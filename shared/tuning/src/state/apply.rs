@@ -209,10 +209,7 @@ impl State {
         trial.stop_why = trial.stop_why.or(Some(why));
         let Some(job) = &mut trial.job else { return };
         job.stop = Some(why);
-        if let StopWhy::NoObjective { seconds } = why {
-            let text = || format!("stopped: the log showed no value of the objective metric for {seconds} s");
-            job.message = job.message.take().or_else(|| Some(text()));
-        }
+        job.message = job.message.take().or_else(|| why.message());
     }
 
     /// The trial has reached the level of its rung and waits there.

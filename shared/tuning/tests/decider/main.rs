@@ -8,6 +8,7 @@ mod capacity;
 mod changes;
 mod cohorts;
 mod deadlines;
+mod diverged;
 mod endings;
 mod epochs;
 mod grants;

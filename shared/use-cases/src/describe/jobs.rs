@@ -66,6 +66,7 @@ pub fn stop_word(why: StopWhy) -> String {
         StopWhy::Quota => "Quota".to_owned(),
         StopWhy::TuningEnding => "TuningEnding".to_owned(),
         StopWhy::NoObjective { .. } => "NoObjective".to_owned(),
+        StopWhy::Diverged { .. } => "Diverged".to_owned(),
     }
 }
 

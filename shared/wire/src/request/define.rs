@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use tuning::definition::{
     self, Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, Scheduling, Silence,
 };
-use tuning::limits::CAPACITY_WAIT_SECONDS;
 use tuning::limits::MAX_RANKED_LINES;
+use tuning::limits::{CAPACITY_WAIT_SECONDS, MAX_DIVERGED_EPOCHS};
 use tuning::money::{MicroUsd, Rate};
 use tuning::time::Time;
 
@@ -79,6 +79,7 @@ impl Request {
             refit: self.refits(),
             spot_fallback: self.fields.controller.spot_fallback == Some(SpotFallback::OnDemand),
             silence: self.silence()?,
+            max_diverged_epochs: self.fields.controller.max_diverged_epochs.unwrap_or(MAX_DIVERGED_EPOCHS),
             grants: false,
         };
         if let Some(cap) = cap {

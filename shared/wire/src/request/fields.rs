@@ -286,6 +286,7 @@ fields! {
         max_interruptions: Option<u32> = "MaxInterruptions",
         max_capacity_wait: Option<u64> = "MaxCapacityWaitSeconds",
         no_objective_seconds: Option<u64> = "NoObjectiveSeconds",
+        max_diverged_epochs: Option<u32> = "MaxDivergedEpochs",
         refit: Option<Refit> = "Refit",
     }
 }

@@ -61,6 +61,7 @@ pub(crate) fn hyperband() -> Definition {
         spot_fallback: false,
         refit: false,
         silence: Silence::Never,
+        max_diverged_epochs: 0,
         grants: false,
     }
 }

@@ -27,6 +27,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     integer("Controller.MaxInterruptions").range(0, 100),
     integer("Controller.MaxCapacityWaitSeconds").range(60, 2_592_000),
     integer("Controller.NoObjectiveSeconds").range(0, 2_592_000),
+    integer("Controller.MaxDivergedEpochs").range(0, 1_000_000),
     text("Controller.Refit").one_of(&["None", "Best"]).rules(&["refit"]),
     list("Controller.InstanceCounts").max(30).unsupported(&[], "set InstanceCount in the resource configuration instead"),
     integer("Controller.InstanceCounts[]").range(1, 10_000),

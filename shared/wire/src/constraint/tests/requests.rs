@@ -156,6 +156,7 @@ fn controller() -> Value {
         "MaxInterruptions": 3,
         "MaxCapacityWaitSeconds": 3_600,
         "NoObjectiveSeconds": 1_800,
+        "MaxDivergedEpochs": 5,
         "Refit": "None",
         "InstanceCounts": [],
         "ScaleWithInstances": [],

@@ -79,7 +79,14 @@ impl Reference {
     fn must_stop(&self, job: JobKey) -> bool {
         let trial = &self.trials[job.trial.index()];
         let ending = matches!(self.phase, Phase::Ending(_));
-        trial.out || trial.resource() >= self.max_resource || ending
+        trial.out || trial.resource() >= self.max_resource || ending || self.has_diverged(trial)
+    }
+
+    /// Returns whether the last epochs of a trial have no value.
+    fn has_diverged(&self, trial: &Trial) -> bool {
+        let most = usize::try_from(self.definition.max_diverged_epochs).unwrap();
+        let last: Vec<_> = trial.curve.values().rev().take(most).collect();
+        most > 0 && last.len() == most && last.iter().all(|value| value.is_none())
     }
 
     /// Returns whether an ended job must be followed by another attempt.
@@ -95,6 +102,7 @@ impl Reference {
             && may_retry
             && !trial.out
             && !entry.stop_ordered
+            && !self.has_diverged(trial)
             && trial.resource() < self.max_resource
     }
 
@@ -370,7 +378,7 @@ impl Reference {
                 Some(JobEnd::Stopped) => *how == TrialEnd::StoppedOutside,
                 Some(JobEnd::MaxRuntime) => *how == TrialEnd::MaxRuntime,
                 Some(JobEnd::CapacityError | JobEnd::MaxWait) => {
-                    *how == TrialEnd::Stopped(StopWhy::TuningEnding)
+                    matches!(how, TrialEnd::Stopped(StopWhy::TuningEnding | StopWhy::Diverged { .. }))
                 }
                 _ => matches!(how, TrialEnd::Failed(_)),
             };
