@@ -10,6 +10,7 @@ mod deadlines;
 mod decisions;
 mod diverged;
 pub(crate) mod end;
+mod last_epoch;
 mod launch;
 mod limits;
 mod month;

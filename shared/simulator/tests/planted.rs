@@ -17,19 +17,21 @@ const SEEDS: u64 = 1_000;
 /// Number of seeds tried for a mutation that is known to be out of reach.
 const SEEDS_OUT_OF_REACH: u64 = 60;
 
+/// Returns a plan with these faults only.
+fn plan(faults: &[(Kind, f64)]) -> Plan {
+    faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate))
+}
+
+/// Returns a history of one tuning.
+fn made(seed: u64, plan: Plan, choices: &Choices) -> Run {
+    Run { seed, plan, cases: vec![Case::of("sim0", choices)], trace: false }
+}
+
 /// Returns a history in which a mutation has an effect. Drawn histories seldom reach some situations, so those are
 /// chosen.
 fn situation(mutation: Mutation, seed: u64) -> Run {
-    let plan = |faults: &[(Kind, f64)]| {
-        faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate))
-    };
     let capped = Choices { cap_jobs: Some(2.5), ..Choices::plain() };
-    let made = |plan: Plan, choices: &Choices| Run {
-        seed,
-        plan,
-        cases: vec![Case::of("sim0", choices)],
-        trace: false,
-    };
+    let made = |plan: Plan, choices: &Choices| made(seed, plan, choices);
     match mutation {
         Mutation::RefusalBelieved => {
             let faults =
@@ -93,9 +95,6 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
 }
 
 fn situation_of_money_or_silence(mutation: Mutation, seed: u64) -> Run {
-    let plan = |faults: &[(Kind, f64)]| {
-        faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate))
-    };
     match mutation {
         // The user stops the tuning while its new jobs are invisible.
         Mutation::CancelStarted => {
@@ -137,12 +136,7 @@ fn situation_of_money_or_silence(mutation: Mutation, seed: u64) -> Run {
 
 /// Like [`situation`], for capacity shortages, fallbacks and refits.
 fn situation_of_launches(mutation: Mutation, seed: u64) -> Run {
-    let made = |plan: Plan, choices: &Choices| Run {
-        seed,
-        plan,
-        cases: vec![Case::of("sim0", choices)],
-        trace: false,
-    };
+    let made = |plan: Plan, choices: &Choices| made(seed, plan, choices);
     let spot = Choices { max_wait_seconds: Some(5_400), spot_fallback: true, ..Choices::plain() };
     let several = Choices { others: vec![2, 1], cap_jobs: Some(6.0), ..Choices::plain() };
     // The search ends early and leaves jobs.
@@ -170,15 +164,7 @@ fn situation_of_launches(mutation: Mutation, seed: u64) -> Run {
 
 /// Returns a history in which a mutation of the decider's judgement has an effect.
 fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
-    let plan = |faults: &[(Kind, f64)]| {
-        faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate))
-    };
-    let made = |plan: Plan, choices: &Choices| Run {
-        seed,
-        plan,
-        cases: vec![Case::of("sim0", choices)],
-        trace: false,
-    };
+    let made = |plan: Plan, choices: &Choices| made(seed, plan, choices);
     match mutation {
         Mutation::CapacityHoldIgnored | Mutation::CapacityFailsTrial | Mutation::NoCapacityTooSoon => {
             let capacity_outage = Some((10 * MINUTE, 6 * HOUR));
@@ -194,6 +180,17 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
             let long =
                 Choices { hyperband: Some((30, 60, 3)), max_runtime_seconds: 21_600, ..Choices::plain() };
             made(Plan { safety_ms: 10 * MINUTE, epoch_ms: 120_000, ..plan }, &long)
+        }
+        // Programs hang, some of them after their last epoch.
+        Mutation::GraceNeverEnds => {
+            let long = Choices { max_runtime_seconds: 21_600, ..Choices::plain() };
+            made(plan(&[(Kind::JobHangs, 0.9)]), &long)
+        }
+        // Programs hang until the limit that usual jobs need.
+        Mutation::CutTrialWaits => {
+            let capped =
+                Choices { cap_jobs: Some(8.0), max_jobs: 30, max_runtime_seconds: 7_200, ..Choices::plain() };
+            made(plan(&[(Kind::JobHangs, 0.3)]), &capped)
         }
         Mutation::AttemptsWithoutLimit => made(plan(&[(Kind::JobServiceError, 0.9)]), &Choices::plain()),
         _ => Run::drawn(seed),

@@ -8,6 +8,7 @@ pub(crate) mod diverged;
 mod finish;
 pub(crate) mod grant;
 mod judge;
+mod last_epoch;
 mod notice;
 mod outlook;
 mod pool;
@@ -21,7 +22,7 @@ use self::outlook::Outlook;
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::{BILL_USUAL, SETTLE_DEADLINE, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
-use crate::ruling::{Order, Ruling, StopWhy};
+use crate::ruling::{EndReason, Order, Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 use crate::time::{Millis, Time};
 
@@ -71,7 +72,6 @@ fn ahead(definition: &Definition, state: &State, outlook: Outlook) -> Option<Rul
 /// A job stops when its trial is stopped, has all its epochs, trains past its rung's level, is silent or has diverged, when
 /// its trial continues on other instances, or when the tuning is ending.
 fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
-    let max_resource = definition.largest_resource();
     let promotes = definition.promotes().is_some();
     state.jobs().find_map(|(key, trial, job)| {
         // A job that was settled in full is presumed deleted: a stop of it would have no outcome.
@@ -97,7 +97,14 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             (_, None) if promotes && promote::past_level(trial, job).is_some() => {
                 promote::past_level(trial, job)?
             }
-            (_, None) if !promotes && trial.resource() >= max_resource => StopWhy::MaxResource,
+            // Its program saves its model and ends by itself, also while the tuning ends, unless the user stops it.
+            (status, None)
+                if (!promotes || *status != Status::Active)
+                    && *status != Status::Ending(EndReason::Stopped)
+                    && last_epoch::is_reached(definition, trial, job) =>
+            {
+                last_epoch::stop(definition, state, trial, job)?
+            }
             // A tuning that runs out of money or jobs stays active until its last job has ended.
             (Status::Ending(_), None) => StopWhy::TuningEnding,
             (Status::Active | Status::Ended { .. }, None) => elsewhere().or_else(useless)?,
@@ -212,6 +219,7 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<Time> {
     let by_clock = settle
         .chain(pool::deadlines(state))
         .chain(silence::deadline(definition, state))
+        .chain(last_epoch::deadline(definition, state))
         .chain(state.quota_expires_at())
         .chain(state.capacity_wait_expires_at(definition))
         .filter(|deadline| *deadline > state.clock);

@@ -43,6 +43,15 @@ pub const TIMINGS_KEPT: usize = 100;
 /// The smallest running-time limit sent: below it a slow image or data set would end every job.
 pub const MIN_RUNTIME_SECONDS: u64 = 120;
 
+/// A job that has trained its last epoch may take so many usual epochs to save its model ...
+pub const LAST_EPOCH_GRACE_EPOCHS: u32 = 3;
+
+/// ... and at least this long ...
+pub const LAST_EPOCH_GRACE: Millis = Millis::from_seconds(120);
+
+/// ... or this long while no epoch was timed.
+pub const LAST_EPOCH_GRACE_UNTIMED: Millis = Millis::from_seconds(600);
+
 /// After how many epochs in a row without a finite value a trial is stopped, unless the user sets it: one can be a glitch of
 /// the metric.
 pub const MAX_DIVERGED_EPOCHS: u32 = 3;

@@ -3,7 +3,7 @@
 //!
 //! The limit of a running job cannot be changed. Once enough jobs are timed, the limit is three times the 95th
 //! percentile of the seconds per epoch for the epochs left, plus start-up, and at most the user's limit. A job that
-//! reaches such a limit is retried once with the user's limit.
+//! reaches such a limit is retried with a longer one.
 
 use serde::{Deserialize, Serialize};
 

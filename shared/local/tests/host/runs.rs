@@ -28,3 +28,32 @@ async fn a_tuning_completes_and_its_replay_gives_the_same_decisions() {
     assert_eq!(jobs.unwrap().len(), 8);
     host.shutdown().await;
 }
+
+/// A program saves its model after its last epoch, as most do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_with_its_last_epoch_saves_its_model_and_completes() {
+    let fixture = Fixture::new(
+        "i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; i=$((i+1)); sleep 0.02; \
+         done; sleep 1; echo saved > $SM_MODEL_DIR/model",
+    );
+    let (_, jobs) = fixture.run(&request("saves", 8)).await;
+    let mut trained = 0;
+    for job in &jobs {
+        let folder = fixture.data().join("training/jobs").join(job["TrainingJobName"].as_str().unwrap());
+        let logs = std::fs::read_dir(folder.join("logs")).unwrap();
+        let lines = logs.map(|log| std::fs::read_to_string(log.unwrap().path()).unwrap()).collect::<String>();
+        // A job can train on while its rung is judged.
+        let judged =
+            job["Controller"]["StopReason"].as_str().is_some_and(|reason| reason.starts_with("Rung"));
+        if lines.contains("[8]") && !judged {
+            trained += 1;
+            assert_eq!(job["TrainingJobStatus"], "Completed", "{job:#}");
+            assert_eq!(
+                std::fs::read_to_string(folder.join("hosts/algo-1/model/model")).unwrap(),
+                "saved\n",
+                "{job:#}"
+            );
+        }
+    }
+    assert!(trained > 0, "{jobs:#?}");
+}

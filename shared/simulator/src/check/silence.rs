@@ -16,7 +16,7 @@ const BLUR_MS: i64 = 2 * MINUTE;
 const PATIENCE_MS: i64 = 15 * MINUTE;
 
 /// Returns the times at which the program started and at which the metric host logged a value, in ms and in order.
-fn signs_of_life(job: &Job) -> Vec<i64> {
+pub(super) fn signs_of_life(job: &Job) -> Vec<i64> {
     let starts =
         job.history.iter().filter(|(_, then)| then.secondary_status == "Training").map(|(at, _)| *at);
     let counted = job.streams.iter().filter(|stream| stream.name.contains("/algo-1-"));

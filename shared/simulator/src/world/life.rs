@@ -146,6 +146,7 @@ impl World {
             Tick::Launched => self.launched(index),
             Tick::Trains => self.trains(index),
             Tick::Epoch => self.epoch(index),
+            Tick::Saved => self.saved(index),
             Tick::Uploaded => self.end_job(index, "Completed", "Completed", None),
             Tick::Stopped(why) => self.end_job(index, "Stopped", why, None),
             Tick::RuntimeOver => self.stopping(index, Tick::Stopped("MaxRuntimeExceeded")),
@@ -226,18 +227,24 @@ impl World {
             self.stopping(index, Tick::Stopped("Stopped"));
         }
         if epoch >= fate.ends_after.min(self.training.jobs[index].program.epochs) {
-            self.save_checkpoint(index);
-            let job = &mut self.training.jobs[index];
-            job.generation += 1;
-            let upload = job.dice.between(500, 30_000);
-            // A program that ends while it is being stopped can count as completed.
-            let stopped = job.now.status == "Stopping" && job.dice.chance(0.5);
-            let status = job.now.status.clone();
-            self.enter(index, &status, "Uploading");
-            let end = if stopped { Tick::Stopped("Stopped") } else { Tick::Uploaded };
-            return self.tick_after(index, upload, end);
+            let saves = self.training.jobs[index].program.saves_ms;
+            return self.tick_after(index, saves, Tick::Saved);
         }
         self.tick_after(index, next, Tick::Epoch);
+    }
+
+    /// Ends the program of the job. Its model is saved.
+    fn saved(&mut self, index: usize) {
+        self.save_checkpoint(index);
+        let job = &mut self.training.jobs[index];
+        job.generation += 1;
+        let upload = job.dice.between(500, 30_000);
+        // A program that ends while it is being stopped can count as completed.
+        let stopped = job.now.status == "Stopping" && job.dice.chance(0.5);
+        let status = job.now.status.clone();
+        self.enter(index, &status, "Uploading");
+        let end = if stopped { Tick::Stopped("Stopped") } else { Tick::Uploaded };
+        self.tick_after(index, upload, end);
     }
 
     /// Interrupts the job: its instances are taken away, and new ones start later.
@@ -337,6 +344,9 @@ impl World {
         let hosts = usize::try_from(job.program.hosts).unwrap_or(1);
         if job.program.value(job.epoch).is_some() {
             let (first, last) = job.logged.unwrap_or((job.epoch, job.epoch));
+            if job.epoch > last || job.logged.is_none() {
+                job.furthest_at = now;
+            }
             job.logged = Some((first.min(job.epoch), last.max(job.epoch)));
         }
         // The streams of the current run are the last ones.

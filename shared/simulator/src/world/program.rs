@@ -25,6 +25,8 @@ pub(crate) struct Program {
     pub(crate) repeats_last: bool,
     /// Whether it trains beyond its epoch limit.
     pub(crate) ignores_epochs: bool,
+    /// How long it saves its model after its last epoch, in ms.
+    pub(crate) saves_ms: i64,
     style: Epochs,
     base: u32,
 }
@@ -33,6 +35,9 @@ pub(crate) struct Program {
 pub(crate) fn epoch_limit(hyperparameters: &Value) -> Option<u32> {
     hyperparameters[RESOURCE].as_str()?.parse().ok()
 }
+
+/// Longest time for which a program saves its model, in ms. The controller grants at least two minutes.
+const SAVES_MS_MAX: i64 = 100_000;
 
 /// The value that hosts other than the first log. It must never count.
 pub(crate) const NONSENSE: f64 = 777.0;
@@ -93,6 +98,7 @@ impl Program {
             hosts: if all_hosts { case.cluster(choice).count } else { 1 },
             repeats_last: dice.chance(0.5),
             ignores_epochs,
+            saves_ms: dice.between(0, SAVES_MS_MAX),
             style: case.epochs,
             base: case.base,
         }
@@ -108,6 +114,7 @@ impl Program {
             hosts: 1,
             repeats_last: false,
             ignores_epochs: false,
+            saves_ms: 0,
             style: Epochs::Ranked,
             base: 0,
         }

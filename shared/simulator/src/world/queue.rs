@@ -54,6 +54,8 @@ pub(crate) enum Tick {
     Trains,
     /// An epoch ends.
     Epoch,
+    /// Its program has saved its model and ends.
+    Saved,
     /// Its model is uploaded.
     Uploaded,
     /// It is stopped; the secondary status has the reason.

@@ -102,6 +102,8 @@ pub(crate) struct Job {
     pub(crate) epoch_limit: Option<u32>,
     /// The first and the last epoch for which it logged a value, in all its runs.
     pub(crate) logged: Option<(u32, u32)>,
+    /// When it first logged a value for its last epoch so far, in ms.
+    pub(crate) furthest_at: i64,
     pub(crate) streams: Vec<LogStream>,
     /// Whether the controller asked to stop it.
     pub(crate) stop_asked: bool,
@@ -162,6 +164,7 @@ impl Job {
             checkpoints_at: String::new(),
             epoch_limit: None,
             logged: None,
+            furthest_at: 0,
             streams: Vec::new(),
             stop_asked: false,
             visible_at: now,

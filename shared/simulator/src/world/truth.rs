@@ -141,6 +141,9 @@ impl World {
             Ruling::Order(Order::Stop { job, why: StopWhy::NoObjective { seconds } }) => {
                 self.check_silence(id, *job, *seconds);
             }
+            Ruling::Order(Order::Stop { job, why: why @ (StopWhy::MaxResource | StopWhy::TuningEnding) }) => {
+                self.check_last_epoch(id, *job, *why);
+            }
             Ruling::Order(Order::Stop { job, why: StopWhy::Diverged { epochs } }) => {
                 self.check_diverged(id, *job, *epochs);
             }

@@ -79,6 +79,7 @@ impl World {
             if self.watch.calm > QUIET_MINUTES {
                 self.watch_silence();
                 self.watch_diverged();
+                self.watch_last_epoch();
             }
         }
     }

@@ -7,8 +7,8 @@ use crate::epochs::Epochs;
 use crate::fact::JobEnd;
 use crate::ids::ChoiceId;
 use crate::money::MicroUsd;
-use crate::ruling::{Order, RetryWhy, Ruling, StopWhy};
-use crate::state::{Bill, Cohort, Job, State};
+use crate::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy};
+use crate::state::{Bill, Cohort, Job, State, Status};
 use crate::time::Time;
 
 /// The rulings on which an altered view has an effect.
@@ -119,6 +119,25 @@ const ALTERED_VIEWS: &[AlteredView] = &[
         Mutation::DivergedAtOnce,
         |definition, _| definition.max_diverged_epochs = 1,
         Makes(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::Diverged { .. }, .. }))),
+    ),
+    (
+        Mutation::LastEpochStopped,
+        |_, state| state.clock = Time::MAX,
+        Makes(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::MaxResource, .. }))),
+    ),
+    (
+        Mutation::GraceNeverEnds,
+        |_, state| state.clock = Time::default(),
+        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::MaxResource, .. }))),
+    ),
+    (
+        Mutation::EndingStopsLastEpoch,
+        |_, state| {
+            if matches!(state.status, Status::Ending(_)) {
+                state.status = Status::Ending(EndReason::Stopped);
+            }
+        },
+        Makes(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::TuningEnding, .. }))),
     ),
     (
         Mutation::LimitCutWithoutCap,

@@ -190,7 +190,7 @@ proptest! {
         let (mut definition, joined) = full_set((min, max, eta), 1);
         let mut rng = Rng::new(child(seed, "values", 0));
         let mut draw = |most: i32| to_i32(rng.next_f64() * f64::from(most));
-        let epochs = usize::try_from(max).unwrap() + 2;
+        let epochs = usize::try_from(max).unwrap();
         let trials: usize = joined.iter().map(Vec::len).sum();
         // Values between levels are random: they must not matter.
         let mut program = || Program { values: (0..epochs).map(|_| Some(draw(150))).collect(), fails: false };

@@ -135,8 +135,8 @@ fn digest(definition: &Definition) -> (usize, u64, String) {
 fn p5_the_decisions_of_one_history_are_pinned() {
     let cap_binds = Definition { cap: Some(MicroUsd(WORST_CASE + 300 * SECOND)), ..jobs(400, 4) };
     let pinned = [
-        (1, capped(jobs(60, 4), 30), 305, 9_724_613_648_405_161_907),
-        (1, cap_binds, 433, 3_502_551_948_497_554_858),
+        (1, capped(jobs(60, 4), 30), 287, 5_900_879_325_077_797_430),
+        (1, cap_binds, 403, 18_346_031_913_813_384_020),
     ];
     for (rules_version, definition, rulings, expect) in pinned {
         let (made, digest, text) = digest(&Definition { rules_version, ..definition });

@@ -1,8 +1,9 @@
 //! Rungs: which trials continue, which are stopped, and which values are compared.
 
+use tuning::decide::deadline;
 use tuning::epochs::Epochs;
 use tuning::fact::JobEnd::{AlgorithmError, Completed, Stopped};
-use tuning::fact::Recorded;
+use tuning::fact::{Fact, Recorded};
 use tuning::ruling::Ruling;
 
 use crate::support::build::*;
@@ -107,14 +108,68 @@ fn a_number_ranks_before_a_value_that_is_not_a_number() {
 }
 
 #[test]
-fn a_trial_with_all_its_epochs_is_stopped() {
+fn a_job_that_trains_beyond_its_last_epoch_is_stopped() {
+    let given = [submitted(), logged(10, job(0), 3, 0.5), logged(90, job(0), 9, 0.9)];
+    check(&four(), &given, &[logged(100, job(0), 10, 0.9)], &["stop 0-0-1: max resource"]);
+}
+
+/// A program saves its model after the last epoch and ends by itself.
+#[test]
+fn a_job_with_its_last_epoch_is_stopped_only_after_a_grace() {
     let given = [submitted(), logged(10, job(0), 3, 0.5)];
-    check(&four(), &given, &[logged(90, job(0), 9, 0.9)], &["stop 0-0-1: max resource"]);
+    let run = &mut check(&four(), &given, &[logged(90, job(0), 9, 0.9)], &[]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(90 + 600)));
+    check_next(run, &[time_passed(689)], &[]);
+    check_next(&mut run.clone(), &[described(95, job(0), Completed, 80)], &["trial 0 completed"]);
+    check_next(run, &[time_passed(690)], &["stop 0-0-1: max resource"]);
+}
+
+#[test]
+fn once_epochs_are_timed_the_grace_is_three_of_them_and_at_least_two_minutes() {
+    for (epoch_s, grace_s) in [(10, 120), (100, 300)] {
+        let run = &mut check(&jobs(9, 1), &[], &[submitted()], &["start 0-0-1"]);
+        let mut start = 0;
+        for trial in 0..6 {
+            for epoch in 1..=9_i64 {
+                // Each trial is better than all before.
+                let (epoch, value) = (u64::try_from(epoch).unwrap(), f64::from(trial));
+                run.take(&[logged(
+                    start + i64::try_from(epoch).unwrap() * epoch_s,
+                    job(trial),
+                    epoch,
+                    value,
+                )]);
+            }
+            start += 9 * epoch_s;
+            if trial < 5 {
+                run.take(&[described(start, job(trial), Completed, 800)]);
+            }
+        }
+        check_next(run, &[time_passed(start + grace_s - 1)], &[]);
+        check_next(run, &[time_passed(start + grace_s)], &["stop 5-0-1: max resource"]);
+    }
+}
+
+/// The best trial can be the one that ends the tuning.
+#[test]
+fn a_job_with_its_last_epoch_saves_its_model_while_the_tuning_ends() {
+    let mut definition = jobs(9, 2);
+    definition.limits.target = Some(0.8);
+    let given = [submitted(), logged(10, job(0), 1, 0.5), logged(30, job(0), 3, 0.5)];
+    let expect = ["ending: Target", "stop 1-0-1: tuning ending"];
+    let run = &mut check(&definition, &given, &[logged(90, job(0), 9, 0.9)], &expect);
+    // A user who stops the tuning stops this job too.
+    let mut stopped = check(&jobs(9, 2), &given, &[logged(90, job(0), 9, 0.9)], &[]);
+    let expect = ["stop 0-0-1: tuning ending", "stop 1-0-1: tuning ending"];
+    check_next(&mut stopped, &[recorded(91, Fact::StopRequested)], &expect);
+    let expect = ["trial 1 stopped: tuning ending"];
+    check_next(run, &[described(95, job(1), Stopped, 80)], &expect);
+    check_next(run, &[described(99, job(0), Completed, 99)], &["trial 0 completed", "ended: Target"]);
 }
 
 #[test]
 fn a_trial_stopped_with_all_its_epochs_ends_at_its_max_resource() {
-    let given = [submitted(), logged(10, job(0), 9, 0.5), ended(90, job(0), Stopped)];
+    let given = [submitted(), logged(10, job(0), 10, 0.5), ended(90, job(0), Stopped)];
     let run =
         check(&four(), &given, &[described(90, job(0), Stopped, 80)], &["trial 0 stopped: max resource"]);
     assert_eq!(run.state.best.as_ref().map(|best| best.job), Some(job(0)));

@@ -98,7 +98,7 @@ fn entries_are_in_order_and_have_their_step() {
     world.phase(0, JobPhase::Training);
     world.logged(0, &[(1, 0.5)]);
     world.phase(0, JobPhase::Interrupted);
-    world.logged(0, &[(9, 0.9)]);
+    world.logged(0, &[(10, 0.9)]);
     world.fact(Fact::JobStateChanged {
         job: world.job(0),
         phase: JobPhase::Ended(JobEnd::Stopped),

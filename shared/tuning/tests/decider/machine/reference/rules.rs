@@ -78,8 +78,18 @@ impl Reference {
     /// Returns whether a running job must be stopped.
     fn must_stop(&self, job: JobKey) -> bool {
         let trial = &self.trials[job.trial.index()];
-        let ending = matches!(self.phase, Phase::Ending(_));
-        trial.out || trial.resource() >= self.max_resource || ending || self.has_diverged(trial)
+        let last = trial.resource() >= self.max_resource;
+        let ending = match self.phase {
+            Phase::Ending(why) => !last || why == "Stopped",
+            Phase::Active | Phase::Ended(_) => false,
+        };
+        let diverged = !last && self.has_diverged(trial);
+        trial.out || trial.resource() > self.max_resource || ending || diverged
+    }
+
+    /// Returns whether a running job may be stopped: once the trial has all its epochs, after some time.
+    fn may_stop(&self, job: JobKey) -> bool {
+        self.must_stop(job) || self.trials[job.trial.index()].resource() >= self.max_resource
     }
 
     /// Returns whether the last epochs of a trial have no value.
@@ -199,7 +209,7 @@ impl Reference {
             }
             Ruling::Order(Order::Stop { job, why }) => {
                 let quota = *why == StopWhy::Quota;
-                let due = if quota { self.must_cancel(*job, now) } else { self.must_stop(*job) };
+                let due = if quota { self.must_cancel(*job, now) } else { self.may_stop(*job) };
                 assert!(self.may_run().contains(job) && due, "{ruling:?}");
                 self.entry(*job).unwrap().stopped_for_quota = quota;
                 self.trials[job.trial.index()].out = true;
