@@ -76,6 +76,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
             Order::Stop { why: StopWhy::Rung { .. }, .. }
             | Order::ReadBill { .. }
             | Order::ReadLog { .. }
+            | Order::ReadRest { .. }
             | Order::Look { .. }
             | Order::ReadPool { .. }
             | Order::ReleasePool { .. }

@@ -154,6 +154,7 @@ fn fact_event(fact: &Fact) -> Option<What> {
         | Fact::MetricsLogged { .. }
         | Fact::JobDescribed { .. }
         | Fact::LogRead { .. }
+        | Fact::RestRead { .. }
         | Fact::JobStarted { .. }
         | Fact::JobSeen { .. }
         | Fact::StartRefused { .. }

@@ -92,6 +92,7 @@ fn trial(what: &What) -> Option<TrialId> {
                 | Order::Stop { job, .. }
                 | Order::ReadBill { job }
                 | Order::ReadLog { job, .. }
+                | Order::ReadRest { job, .. }
                 | Order::Look { job, .. }
                 | Order::ReadPool { job, .. }
                 | Order::ReleasePool { job },

@@ -122,11 +122,12 @@ fn account(call: &Call) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bill_is_read_after_the_log_and_a_notice_is_published() {
+async fn a_bill_and_a_log_are_read_and_a_notice_is_published() {
     let service = Service::start(account);
     let (stage, id, _) = ordered(&service).await;
     let job = parse_job_key("0-0-1").unwrap();
-    for order in [Order::ReadBill { job }, Order::CapReached { percent: 50 }] {
+    let rest = Order::ReadRest { job, ended: Time(1_700_000_160_000), at_once: false };
+    for order in [Order::ReadBill { job }, rest, Order::CapReached { percent: 50 }] {
         let row = ActionRow::pending(order).row(&id);
         stage.table.table().write(Write::Put(row, Condition::NotExists)).await.unwrap();
     }
@@ -135,7 +136,13 @@ async fn a_bill_is_read_after_the_log_and_a_notice_is_published() {
     assert_eq!(answer, Ok(json!({"batchItemFailures": []})));
     let facts = stage.rows(&format!("F#{id}"), "").await;
     let keys: Vec<String> = facts.iter().map(|fact| stored::fact(fact).unwrap().key).collect();
-    for begin in ["described#0-0-1", "read#0-0-1#stream/algo-1-1789000000#1#", "given#notice-cap-50"] {
+    let begins = [
+        "described#0-0-1",
+        "read#0-0-1#stream/algo-1-1789000000#1#",
+        "rest-read#0-0-1",
+        "given#notice-cap-50",
+    ];
+    for begin in begins {
         assert_eq!(keys.iter().filter(|key| key.starts_with(begin)).count(), 1, "{begin}: {keys:?}");
     }
     let calls = service.calls();

@@ -22,7 +22,7 @@ mod rungs;
 mod silence;
 mod steps;
 
-pub(crate) use deadlines::can_sweeps_fail;
+pub(crate) use deadlines::{can_sweeps_fail, conclusions};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -165,6 +165,10 @@ pub(crate) struct JobBook {
     pub(crate) repeats_from: Option<u32>,
     /// Whether the whole reservation was booked because its bill never came.
     pub(crate) settled_in_full: bool,
+    /// Whether the rest of its log was ordered to be read and is not known to be read.
+    rest_open: bool,
+    /// When it was concluded although its log could not be read for an hour, in ms.
+    pub(crate) log_given_up: Option<i64>,
     pub(crate) created: bool,
     pub(crate) concluded: bool,
 }

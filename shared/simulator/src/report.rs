@@ -30,6 +30,10 @@ pub struct History {
     pub jobs: usize,
     /// Virtual duration, in ms.
     pub virtual_ms: i64,
+    /// The largest number of training jobs that ran at once.
+    pub most_running: usize,
+    /// Times from the end of each job that ran to its conclusion, in ms and in order.
+    pub conclusions_ms: Vec<i64>,
     /// Violated promises, one message each.
     pub violations: Vec<String>,
     /// The name of each tuning and the reason of its end.
@@ -103,6 +107,8 @@ impl History {
             steps: check.steps,
             jobs: world.training.jobs.iter().filter(|job| job.owner == Owner::Ours).count(),
             virtual_ms: world.now - world.start,
+            most_running: most_running(world),
+            conclusions_ms: crate::check::conclusions(world),
             violations: check.violations.clone(),
             ended: check.books.values().map(ended).collect(),
             faults: by_kind(world.faults.hits()),
@@ -132,6 +138,8 @@ impl History {
             steps: 0,
             jobs: 0,
             virtual_ms: 0,
+            most_running: 0,
+            conclusions_ms: Vec::new(),
             violations: vec![format!("panic: {message}")],
             ended: Vec::new(),
             faults: BTreeMap::new(),
@@ -169,6 +177,18 @@ fn rulings(check: &Checker) -> BTreeMap<&'static str, u64> {
         *rulings.entry(name).or_default() += count;
     }
     rulings
+}
+
+/// Returns the largest number of jobs between the start and the end of their programs.
+fn most_running(world: &World) -> usize {
+    let ran = world.training.jobs.iter().filter_map(|job| Some((job.now.started?, job.now.ended?)));
+    let mut changes: Vec<_> = ran.flat_map(|(from, to)| [(from, 1), (to, -1)]).collect();
+    changes.sort_unstable();
+    let running = changes.iter().scan(0_i64, |running, (_, change)| {
+        *running += change;
+        Some(*running)
+    });
+    usize::try_from(running.max().unwrap_or(0)).unwrap_or(0)
 }
 
 /// Returns whether a trial of the tuning reached `MaxResource`, or, in random search, whether a job ran to its end.

@@ -103,6 +103,7 @@ impl Service {
                 message: None,
                 interruptions: 0,
             }),
+            Ruling::Order(Order::ReadRest { job, .. }) => self.put(Fact::RestRead { job: *job }),
             Ruling::Order(Order::ReadLog { job, streams }) => {
                 self.put(Fact::LogRead { job: *job, streams: *streams });
             }

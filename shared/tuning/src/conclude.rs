@@ -1,12 +1,13 @@
 //! The end of a job and of a trial: what each kind of end means for the trial.
 //!
-//! Reads the state and changes nothing. A job is concluded when its end and its bill are known. Its trial then waits
+//! Reads the state and changes nothing. A job is concluded when its end, its bill and its last lines are known. Its
+//! trial then waits
 //! for a further attempt, arrives at its rung, or is finished.
 
 use hyperband::ranking::improves;
 
 use crate::decide::diverged::diverged;
-use crate::decide::{grant, promote, refit, spot};
+use crate::decide::{grant, promote, refit, rest, spot};
 use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey};
@@ -21,7 +22,7 @@ use crate::time::Millis;
 /// The number of curve points kept in a summary.
 const CURVE_POINTS_KEPT: usize = 200;
 
-/// Returns the ruling that concludes the job of trial `number`; `None` while the job is not closed.
+/// Returns the ruling that concludes the job of trial `number`; `None` while not all of the job is known.
 pub(crate) fn conclusion(
     definition: &Definition,
     state: &State,
@@ -30,7 +31,8 @@ pub(crate) fn conclusion(
 ) -> Option<Ruling> {
     let finished = |job: Option<JobKey>, how| Some(Ruling::TrialFinished { job, trial: number, how });
     let active = state.status == Status::Active;
-    let closed = trial.job.as_ref().is_none_or(|job| job.is_closed() && !never_ran(job));
+    let complete = |job: &Job| rest::is_complete(definition, state, trial, job);
+    let closed = trial.job.as_ref().is_none_or(|job| complete(job) && !never_ran(job));
     if active
         && closed
         && let Some(arrival) = promote::arrival(definition, trial, trial.job.as_ref())
@@ -49,7 +51,7 @@ pub(crate) fn conclusion(
             .flatten();
     };
     let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
-    if !job.is_closed() {
+    if !complete(job) {
         return None;
     }
     let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });

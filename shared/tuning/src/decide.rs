@@ -14,6 +14,7 @@ mod outlook;
 mod pool;
 pub(crate) mod promote;
 pub(crate) mod refit;
+pub(crate) mod rest;
 mod silence;
 pub(crate) mod spot;
 mod start;
@@ -44,8 +45,9 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
         .or_else(|| promote::closed_rung(definition, state))
         .or_else(|| silence::look(definition, state))
         .or_else(|| stop(definition, state))
-        // Ended jobs: read their bills, conclude them, settle their warm pools.
+        // Ended jobs: read their bills and logs, conclude them, settle their warm pools.
         .or_else(|| bill(state))
+        .or_else(|| rest::read(definition, state))
         .or_else(|| {
             let mut trials = state.trials.iter();
             trials.find_map(|(number, trial)| crate::conclude::conclusion(definition, state, *number, trial))
@@ -173,13 +175,17 @@ pub fn settled_by(definition: &Definition, state: &State, at: Time) -> Vec<JobKe
     let due = state
         .jobs()
         .filter(|(_, _, job)| settle_at(job).or_else(|| missing(job)).is_some_and(|deadline| deadline <= at));
+    let unread = state.jobs().filter(|(_, _, job)| {
+        !job.rest_read && rest::deadline_of(job).is_some_and(|deadline| deadline <= at)
+    });
     // The tuning ends when the wait for a quota or for capacity expires, so the facts must show first that no job has
     // started, or got instances.
     let expires = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= at);
     let quota = expires(state.quota_expires_at());
     let capacity = expires(state.capacity_wait_expires_at(definition));
     let waiting = state.jobs().filter(move |(_, _, job)| capacity || (quota && !job.accepted));
-    due.chain(waiting)
+    due.chain(unread)
+        .chain(waiting)
         .map(|(key, _, _)| key)
         .chain(pool::settled_by(state, at).map(|pool| pool.job))
         .collect()
@@ -220,6 +226,7 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<Time> {
         .chain(pool::deadlines(state))
         .chain(silence::deadline(definition, state))
         .chain(last_epoch::deadline(definition, state))
+        .chain(rest::deadline(definition, state))
         .chain(state.quota_expires_at())
         .chain(state.capacity_wait_expires_at(definition))
         .filter(|deadline| *deadline > state.clock);

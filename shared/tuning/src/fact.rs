@@ -110,6 +110,11 @@ pub enum Fact {
         /// How many log streams of the trial were known when the read was ordered.
         streams: u32,
     },
+    /// The log of an ended job was read. Its lines are in facts put before this one.
+    RestRead {
+        /// The job.
+        job: JobKey,
+    },
     /// A look at a silent job, which also reads its stored log, is done. Its findings are in facts put before this
     /// one.
     SilenceSeen {
@@ -205,6 +210,7 @@ impl Fact {
             self,
             Self::JobDescribed { .. }
                 | Self::LogRead { .. }
+                | Self::RestRead { .. }
                 | Self::SilenceSeen { .. }
                 | Self::JobNeverStarted { .. }
                 | Self::StartRefused { .. }
@@ -223,6 +229,7 @@ impl Fact {
             | Self::MetricsLogged { .. }
             | Self::JobDescribed { .. }
             | Self::LogRead { .. }
+            | Self::RestRead { .. }
             | Self::SilenceSeen { .. }
             | Self::JobStarted { .. }
             | Self::JobSeen { .. }
@@ -251,6 +258,7 @@ impl Fact {
             | Self::MetricsLogged { job, .. }
             | Self::JobDescribed { job, .. }
             | Self::LogRead { job, .. }
+            | Self::RestRead { job }
             | Self::SilenceSeen { job, .. }
             | Self::JobStarted { job }
             | Self::JobSeen { job }

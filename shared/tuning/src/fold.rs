@@ -8,7 +8,7 @@ mod grants;
 mod metrics;
 
 use crate::changes::replace_if_later;
-use crate::decide::{must_end_at, spot};
+use crate::decide::{must_end_at, rest, spot};
 use crate::definition::Definition;
 use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::held::Instances;
@@ -17,7 +17,7 @@ use crate::limits::MAX_MESSAGE_CHARS;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
-use crate::state::{Bill, Job, State, Status};
+use crate::state::{Bill, Job, State, Status, Trial};
 use crate::time::Time;
 
 pub(crate) use metrics::place_streams;
@@ -34,6 +34,15 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         return false;
     }
     state.now = state.now.max(at);
+    // Also the time can show that no further line will come.
+    let jobs: Vec<_> = if recorded.fact == Fact::TimePassed {
+        state.jobs().map(|(key, _, _)| key).collect()
+    } else {
+        recorded.fact.job().into_iter().collect()
+    };
+    for job in jobs {
+        place_complete(definition, state, job);
+    }
     if let Some((key, instances, end)) = before {
         state.note_instances(key, instances, at);
         if end.is_none() {
@@ -70,6 +79,7 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
             *job != before
         }),
         Fact::LogRead { job, streams } => log_read(state, *job, *streams),
+        Fact::RestRead { job } => rest_read(state, *job),
         Fact::SilenceSeen { job, since } => with_job(state, *job, |job| {
             let changed = job.silence_seen < Some(*since);
             job.silence_seen = job.silence_seen.max(Some(*since));
@@ -153,6 +163,9 @@ fn time_passed(state: &mut State, at: Time) -> bool {
         // missing.
         if job.bill_ordered && job.bill_awaited_since.is_none() && at >= job.bill_ordered_at {
             job.bill_awaited_since = Some(at);
+        }
+        if job.rest_ordered.is_some_and(|ordered| at >= ordered) {
+            job.rest_awaited_since = job.rest_awaited_since.or(Some(at));
         }
         // Likewise, a late time that comes after newer signs of life does not show how long the job has been gone:
         // count from this report on.
@@ -296,10 +309,6 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Ti
     if let Some(reservation) = settled {
         state.settle_job(reservation, cost);
     }
-    // All lines of the job were folded before.
-    if changed {
-        place_streams(definition, state, *key);
-    }
     changed
 }
 
@@ -324,6 +333,21 @@ fn stop_accepted(state: &mut State, key: JobKey, at: Time) -> bool {
         job.accepted = true;
         changed
     })
+}
+
+fn rest_read(state: &mut State, key: JobKey) -> bool {
+    with_job(state, key, |job| job.end.is_some() && !std::mem::replace(&mut job.rest_read, true))
+}
+
+/// Places the log streams of a job once all is known of it.
+pub(crate) fn place_complete(definition: &Definition, state: &mut State, key: JobKey) {
+    let complete = |trial: &Trial| {
+        let job = trial.job.as_ref().filter(|job| job.is(key));
+        job.is_some_and(|job| rest::is_complete(definition, state, trial, job))
+    };
+    if state.trials.get(&key.trial).is_some_and(complete) {
+        place_streams(definition, state, key);
+    }
 }
 
 fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {

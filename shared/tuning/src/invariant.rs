@@ -78,6 +78,7 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
             Order::Stop { .. }
             | Order::ReadBill { .. }
             | Order::ReadLog { .. }
+            | Order::ReadRest { .. }
             | Order::Look { .. }
             | Order::ReadPool { .. }
             | Order::ReleasePool { .. }

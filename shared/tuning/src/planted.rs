@@ -135,7 +135,7 @@ mod list {
         ConcludeUnbilled "a job is concluded when its end is known, before its bill",
         StopFreesSlot "a job that was ordered to stop holds no slot",
         OffsetUnproven "after a restart the epochs continue from the highest one, with or without a checkpoint",
-        BillWithoutLog "a job is concluded without reading the rest of its log",
+        RestNotRead "a job is concluded without reading the rest of its log",
         BillBeforeFacts "a bill is folded before the stored facts of its job",
         UndoForgotten "a start that was cancelled in flight leaves its job running",
         ForeignJobAdopted "a job with our name but without our tags is adopted",

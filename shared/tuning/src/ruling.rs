@@ -159,7 +159,7 @@ pub enum Order {
         /// The reason.
         why: StopWhy,
     },
-    /// The bill and the rest of the log of an ended job are to be read.
+    /// The bill of an ended job is to be read.
     ReadBill {
         /// The job.
         job: JobKey,
@@ -171,6 +171,16 @@ pub enum Order {
         job: JobKey,
         /// Log streams of the trial so far.
         streams: u32,
+    },
+    /// The log of an ended job is to be read before the job is concluded: lines whose delivery was lost can hold the
+    /// value at its level, or its last value.
+    ReadRest {
+        /// The job.
+        job: JobKey,
+        /// When it ended.
+        ended: Time,
+        /// Whether the read may be made before the last lines are sure to be readable: no decision needs them.
+        at_once: bool,
     },
     /// A silent job is to be looked at, and its stored log read, before it is stopped for its silence.
     Look {
@@ -299,6 +309,7 @@ impl Order {
             Self::Stop { job, .. } => format!("stop-{job}"),
             Self::ReadBill { job } => format!("bill-{job}"),
             Self::ReadLog { job, streams } => format!("read-{job}-{streams}"),
+            Self::ReadRest { job, .. } => format!("rest-{job}"),
             Self::Look { job, since } => format!("look-{job}-{since}"),
             Self::ReadPool { job, n, .. } => format!("pool-{job}-{n}"),
             Self::ReleasePool { job } => format!("release-{job}"),
@@ -319,6 +330,7 @@ impl Order {
             Self::Start { .. }
             | Self::ReadBill { .. }
             | Self::ReadLog { .. }
+            | Self::ReadRest { .. }
             | Self::Look { .. }
             | Self::ReadPool { .. }
             | Self::ReleasePool { .. }
@@ -339,6 +351,7 @@ impl Order {
             | Self::Stop { job, .. }
             | Self::ReadBill { job }
             | Self::ReadLog { job, .. }
+            | Self::ReadRest { job, .. }
             | Self::Look { job, .. }
             | Self::ReadPool { job, .. }
             | Self::ReleasePool { job } => Some(*job),

@@ -36,6 +36,7 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
         | Fact::LimitsChanged { .. }
         | Fact::TimePassed
         | Fact::LogRead { .. }
+        | Fact::RestRead { .. }
         | Fact::SilenceSeen { .. }
         | Fact::GrantReturned { .. }
         | Fact::JobStarted { .. }
@@ -74,6 +75,7 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
             Order::Stop { .. }
             | Order::ReadBill { .. }
             | Order::ReadLog { .. }
+            | Order::ReadRest { .. }
             | Order::Look { .. }
             | Order::ReadPool { .. }
             | Order::ReleasePool { .. }

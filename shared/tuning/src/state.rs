@@ -284,6 +284,15 @@ pub struct Job {
     /// The first time reported by the sweeper after that order.
     #[serde(default)]
     pub bill_awaited_since: Option<Time>,
+    /// When the rest of its log was ordered to be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest_ordered: Option<Time>,
+    /// The first time reported by the sweeper after that order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest_awaited_since: Option<Time>,
+    /// Whether the rest of its log was read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rest_read: bool,
     /// Its bill.
     pub bill: Option<Bill>,
     /// Whether it was cancelled before it started.
@@ -476,7 +485,7 @@ impl Job {
         self.end.is_none() && !self.never_started && self.refused.is_none()
     }
 
-    /// Returns whether all is known of the job: its end and its bill, or that it never ran.
+    /// Returns whether the job's money is settled: its bill is known, or it never ran.
     pub fn is_closed(&self) -> bool {
         self.bill.is_some() || self.never_started || self.refused.is_some()
     }

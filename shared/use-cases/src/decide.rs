@@ -85,7 +85,7 @@ impl<T: Table> Decider<T> {
         let state = &loaded.state;
         let (last, first): (Vec<_>, Vec<_>) = facts.iter().cloned().partition(comes_last);
         // All stored facts of a job are folded before the fact that concludes it, and before the passage of time can
-        // settle it. Nothing else orders the job's log before its bill, or the log and the bill before the clock.
+        // settle it. Nothing else orders a job's log before the end of its read, or the log and the bill before the clock.
         let time = last.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
         let mut jobs: BTreeSet<JobKey> = last.iter().filter_map(|fact| fact.fact.job()).collect();
         jobs.extend(time.map(|at| settled_by(&loaded.tuning.definition, state, at)).unwrap_or_default());

@@ -13,6 +13,7 @@ pub(crate) mod log;
 mod look;
 mod notice;
 mod pool;
+mod read;
 mod start;
 mod stop;
 
@@ -133,7 +134,7 @@ pub enum Effect {
         /// The reason. `None` if the ruling has none.
         why: Option<StopWhy>,
     },
-    /// A job's bill was booked before its whole log could be read.
+    /// A job was concluded before its whole log could be read.
     LogCut,
     /// Any other effect: a read, a notice or a booking, or an intended effect that had already happened.
     Other,
@@ -184,13 +185,34 @@ where
         let row = ActionRow::read(&item)?;
         let now = self.clock.now();
         let claimed = row.status == ActionStatus::Performing && row.claimed_until > now;
+        let not_before = row.not_before.max(self.readable_at(&row.order));
         Ok(match row.status {
             ActionStatus::Done | ActionStatus::Cancelled => Due::Settled,
-            ActionStatus::Pending | ActionStatus::Performing if claimed || row.not_before > now => {
-                Due::NotNow
-            }
+            ActionStatus::Pending | ActionStatus::Performing if claimed || not_before > now => Due::NotNow,
             ActionStatus::Pending | ActionStatus::Performing => Due::Now(Box::new(row)),
         })
+    }
+
+    /// Returns the time from which all lines that an order needs can be read.
+    fn readable_at(&self, order: &Order) -> Time {
+        match order {
+            Order::ReadRest { ended, at_once: false, .. } => *ended + self.log_lag_ms,
+            Order::ReadRest { at_once: true, .. }
+            | Order::Start { .. }
+            | Order::Stop { .. }
+            | Order::ReadBill { .. }
+            | Order::ReadLog { .. }
+            | Order::Look { .. }
+            | Order::ReadPool { .. }
+            | Order::ReleasePool { .. }
+            | Order::RequestGrant { .. }
+            | Order::ReturnGrant { .. }
+            | Order::CapReached { .. }
+            | Order::MonthCapReached { .. }
+            | Order::OverrunSeen
+            | Order::CapacityLacking { .. }
+            | Order::TuningEnded { .. } => Time::EPOCH,
+        }
     }
 
     /// Claims and performs the action of a row that was due, unless another actuator has claimed it since.
@@ -228,7 +250,8 @@ where
         match &row.order {
             Order::Start { .. } => self.start(id, row, earlier).await,
             Order::Stop { job, .. } => self.stop(id, *job).await,
-            Order::ReadBill { job } => self.bill(id, *job, row.tries, pages).await,
+            Order::ReadBill { job } => self.bill(id, *job).await,
+            Order::ReadRest { job, ended, .. } => self.read_rest(id, *job, *ended, row.tries, pages).await,
             Order::ReadLog { job, streams } => self.read(id, *job, *streams, pages).await,
             Order::Look { job, since } => self.look(id, *job, *since, pages).await,
             Order::ReadPool { job, n, last } => self.read_pool(id, *job, *n, *last).await,

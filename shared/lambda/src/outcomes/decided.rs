@@ -83,6 +83,7 @@ fn report_step(step: &Step, id: &str, now: Time, report: &mut Report) {
                 | Order::Stop { .. }
                 | Order::ReadBill { .. }
                 | Order::ReadLog { .. }
+                | Order::ReadRest { .. }
                 | Order::Look { .. }
                 | Order::ReadPool { .. }
                 | Order::ReleasePool { .. }

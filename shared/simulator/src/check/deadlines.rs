@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tuning::fact::{Fact, JobKey};
+use tuning::fact::{Fact, JobEnd, JobKey};
 use tuning::ruling::{Order, Ruling};
 use tuning::summary::JobSummary;
 use use_cases::memory::Change;
@@ -40,6 +40,7 @@ pub(crate) struct Deadlines {
     reads: BTreeMap<(JobId, u32), i64>,
     reads_done: BTreeMap<(JobId, u32), i64>,
     concluded: BTreeMap<JobId, JobSummary>,
+    concluded_at: BTreeMap<JobId, i64>,
     endings: BTreeMap<String, i64>,
 }
 
@@ -65,6 +66,7 @@ impl Deadlines {
                 } else if change.key.sk.starts_with("JOB#")
                     && let Ok(job) = stored::job(new)
                 {
+                    self.concluded_at.entry((id.to_owned(), job.job)).or_insert(now);
                     self.concluded.insert((id.to_owned(), job.job), job);
                 }
             }
@@ -85,6 +87,19 @@ impl Deadlines {
             _ => {}
         }
     }
+}
+
+/// Returns the times from the end of each job that ran to its conclusion, in ms and in order.
+pub(crate) fn conclusions(world: &World) -> Vec<i64> {
+    let deadlines = &world.check.deadlines;
+    let delay = |(of, at): (&JobId, &i64)| {
+        let job = job(world, of).filter(|job| job.now.started.is_some())?;
+        let (ended, _) = job.history.iter().find(|(_, now)| now.ended.is_some())?;
+        Some(at - ended)
+    };
+    let mut delays: Vec<i64> = deadlines.concluded_at.iter().filter_map(delay).collect();
+    delays.sort_unstable();
+    delays
 }
 
 /// Returns the time from which no fault strikes, in ms.
@@ -171,6 +186,12 @@ pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
         }
     }
     for (id, book) in &world.check.books {
+        for (key, job) in &book.jobs {
+            let since = job.ended().max(arrived);
+            if job.log_given_up.is_some_and(|concluded| since + SHOWN_MS < concluded) {
+                wrong.push(format!("P2: job {key} of {id} was concluded although its log could be read"));
+            }
+        }
         let Some(seconds) = book.definition.limits.max_runtime_seconds else { continue };
         let time_up = book.definition.created.0 + i64::try_from(seconds).unwrap_or(0) * 1_000;
         let due = time_up.max(arrived) + PERFORMED_MS;
@@ -195,20 +216,29 @@ fn check_limit_changes(world: &World, arrived: i64, wrong: &mut Vec<String>) {
 }
 
 /// Checks that a job is concluded with the last value that it logged, whatever deliveries were lost: its log is read
-/// before its bill.
+/// before.
 fn check_last_values(world: &World, wrong: &mut Vec<String>) {
     if world.faults.rate(Kind::LogReadLag) > 0.0 {
         return;
     }
     for (of, summary) in &world.check.deadlines.concluded {
         let known = !summary.settled_in_full && !summary.never_started;
-        let Some(job) = job(world, of).filter(|job| known && !job.deleted) else { continue };
+        let book = world.check.books.get(&of.0).and_then(|book| book.jobs.get(&of.1));
+        let read = book.is_some_and(|book| book.log_given_up.is_none());
+        let Some(job) = job(world, of).filter(|job| known && read && !job.deleted) else { continue };
         // Only lines of the metric host count.
         let counted = job.streams.iter().filter(|stream| stream.name.contains("/algo-1-"));
         let lines = counted.flat_map(|stream| &stream.lines);
         let last = lines.filter_map(|line| line.message.split_once("auc=")?.1.strip_suffix(';')).next_back();
         let value = last.and_then(|value| value.parse::<f64>().ok()).filter(|value| value.is_finite());
-        if value.map(f64::to_bits) != summary.last_value.map(f64::to_bits) {
+        let is_found = |value: Option<f64>| value.map(f64::to_bits) == summary.last_value.map(f64::to_bits);
+        // No value after the last epoch that the job was asked to train is awaited.
+        let asked = job.epoch_limit.or(world.cases[job.case].choices.hyperband.map(|(_, most, _)| most));
+        let completed = summary.end == Some(JobEnd::Completed) && summary.stop.is_none();
+        let later = asked.filter(|_| completed).is_some_and(|asked| {
+            (asked..=job.program.epochs).any(|epoch| is_found(job.program.value(epoch)))
+        });
+        if !is_found(value) && !later {
             let (id, key) = of;
             let found = summary.last_value;
             wrong.push(format!(

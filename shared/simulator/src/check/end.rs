@@ -94,7 +94,7 @@ fn check_actions(world: &World, id: &str, wrong: &mut Vec<String>) {
             // The stop of a job that was never created cancels its start.
             ("stop", ActionStatus::Done) => asked || !exists || deleted,
             // Nothing is left to do: the job has ended and its instances are released, which is checked elsewhere.
-            ("stop" | "bill" | "read" | "look" | "pool" | "release", _)
+            ("stop" | "bill" | "read" | "rest" | "look" | "pool" | "release", _)
             | ("grant" | "return", ActionStatus::Done) => true,
             // The fact can arrive before the row is updated. Then nothing needs to be performed again.
             ("grant" | "return", ActionStatus::Pending | ActionStatus::Performing) => {

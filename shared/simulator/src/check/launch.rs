@@ -51,6 +51,11 @@ impl Book {
     }
 
     /// Advances the clock to the time of a fact.
+    /// Returns the greatest time on a fact, in ms.
+    pub(super) fn clock(&self) -> i64 {
+        self.launches.now
+    }
+
     pub(super) fn advance_clock(&mut self, at: i64) {
         self.launches.now = self.launches.now.max(at);
     }

@@ -47,6 +47,8 @@ rules! {
     Ruling::Order(Order::Stop { why: StopWhy::Interruptions { .. }, .. }) => "Stop Interruptions",
     Ruling::Order(Order::ReadBill { .. }) => "ReadBill",
     Ruling::Order(Order::ReadLog { .. }) => "ReadLog",
+    Ruling::Order(Order::ReadRest { at_once: true, .. }) => "ReadRest AtOnce",
+    Ruling::Order(Order::ReadRest { at_once: false, .. }) => "ReadRest Whole",
     Ruling::Order(Order::Look { .. }) => "Look",
     Ruling::Order(Order::RequestGrant { .. }) => "RequestGrant",
     Ruling::Order(Order::ReturnGrant { .. }) => "ReturnGrant",

@@ -7,6 +7,8 @@ use tuning::planted::fold;
 use tuning::ruling::{EndReason, Launch, Order, Ruling, TrialEnd};
 use tuning::step::{Step, load};
 
+use crate::plan::HOUR;
+
 use super::{Book, JobBook, Money, TrialBook};
 
 impl Book {
@@ -65,6 +67,7 @@ impl Book {
                     excess = bill.saturating_sub(job.reservation - kept.map_or(0, |_| keeping));
                 }
             }
+            Fact::RestRead { .. } => job.rest_open = false,
             // Facts without effect are not recorded, so this job never started.
             Fact::StartRefused { .. } | Fact::JobNeverStarted { .. } if job.money == Money::Reserved => {
                 job.money = Money::Released;
@@ -138,6 +141,10 @@ impl Book {
                 (!twice).then_some(()).ok_or_else(|| format!("P2: the bill of job {job} was ordered twice"))
             }
             Ruling::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
+            Ruling::Order(Order::ReadRest { job, .. }) => {
+                self.jobs.get_mut(job).into_iter().for_each(|job| job.rest_open = true);
+                self.check_ordered(*job)
+            }
             Ruling::Order(Order::ReadLog { job, .. } | Order::Look { job, .. }) => self.check_ordered(*job),
             Ruling::Order(Order::ReadPool { .. } | Order::ReleasePool { .. }) | Ruling::PoolClosed { .. } => {
                 self.pool_ruling(ruling)
@@ -307,6 +314,7 @@ impl Book {
     }
 
     fn check_concluded(&mut self, key: JobKey) -> Result<(), String> {
+        let now = self.clock();
         let job = self.jobs.get_mut(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
         if job.money == Money::Reserved || !job.end_seen {
             return Err(format!(
@@ -314,6 +322,8 @@ impl Book {
                 job.money, job.end_seen
             ));
         }
+        let since_end = now - job.ended();
+        job.log_given_up = Some(now).filter(|_| job.rest_open && since_end >= HOUR);
         let twice = std::mem::replace(&mut job.concluded, true);
         (!twice).then_some(()).ok_or_else(|| format!("P2: job {key} was concluded twice"))
     }
@@ -367,6 +377,11 @@ impl Book {
 }
 
 impl JobBook {
+    /// Returns the end of its instances' run, in ms.
+    pub(super) fn ended(&self) -> i64 {
+        self.ended.unwrap_or(0)
+    }
+
     /// Records what a fact shows about the existence of the job and its instances.
     fn record_signs(&mut self, fact: &Fact) {
         self.seen |= matches!(
@@ -412,6 +427,8 @@ impl JobBook {
             promoted_with: 0,
             repeats_from: None,
             settled_in_full: false,
+            rest_open: false,
+            log_given_up: None,
             created: false,
             concluded: false,
         }

@@ -106,7 +106,7 @@ impl JobLogs for Mutant {
         from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
-        if self.memory().has_claimed("bill") && is_on(Mutation::BillWithoutLog) {
+        if self.memory().has_claimed("rest") && is_on(Mutation::RestNotRead) {
             return Ok(Paged { items: Vec::new(), next: None });
         }
         self.port.read(name, host, from, page).await

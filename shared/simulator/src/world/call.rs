@@ -189,12 +189,13 @@ pub(crate) async fn pause(world: &Shared, ms: i64) {
 struct Sleep<'a> {
     world: &'a Shared,
     ms: i64,
-    started: bool,
+    /// The end of the wait, once it has begun.
+    until: Option<i64>,
 }
 
 impl<'a> Sleep<'a> {
     fn new(world: &'a Shared, ms: i64) -> Self {
-        Self { world, ms, started: false }
+        Self { world, ms, until: None }
     }
 }
 
@@ -202,13 +203,19 @@ impl Future for Sleep<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if self.started || self.ms <= 0 {
+        if self.ms <= 0 {
             return Poll::Ready(());
         }
-        self.started = true;
         let mut world = lock(self.world);
-        let (at, task) = (world.now + self.ms, world.task);
-        world.queue.push(at, Event::Wake(task));
+        let (now, task) = (world.now, world.task);
+        // A task can wait for several calls at once: another one may have woken it.
+        if let Some(until) = self.until {
+            return if now >= until { Poll::Ready(()) } else { Poll::Pending };
+        }
+        let until = now + self.ms;
+        world.queue.push(until, Event::Wake(task));
+        drop(world);
+        self.until = Some(until);
         Poll::Pending
     }
 }

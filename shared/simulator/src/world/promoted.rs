@@ -79,8 +79,8 @@ impl World {
     /// Returns whether all log lines of the job must be known when it is concluded.
     fn is_read(&self, job: &Job) -> bool {
         let book = self.check.books.get(&job.id).and_then(|book| book.jobs.get(&job.key));
-        let in_full = book.is_none_or(|book| book.settled_in_full);
-        !in_full && !job.deleted && self.faults.rate(Kind::LogReadLag) == 0.0
+        let unread = book.is_none_or(|book| book.settled_in_full || book.log_given_up.is_some());
+        !unread && !job.deleted && self.faults.rate(Kind::LogReadLag) == 0.0
     }
 
     /// Like [`Self::is_read`], but for all jobs of its trial.

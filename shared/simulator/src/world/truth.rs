@@ -162,6 +162,7 @@ impl World {
                 | Order::OverrunSeen
                 | Order::CapacityLacking { .. }
                 | Order::ReadLog { .. }
+                | Order::ReadRest { .. }
                 | Order::Look { .. }
                 | Order::ReadPool { .. }
                 | Order::ReleasePool { .. }

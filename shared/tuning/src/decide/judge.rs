@@ -1,12 +1,13 @@
 //! Judges running trials at rungs (stopping-type ASHA): compares a trial whose value at the level of its next rung is
 //! known with all trials that arrived at the rung before.
 
+use super::rest;
 use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey};
 use crate::ids::{TrialId, count};
 use crate::ruling::{Order, Ruling};
-use crate::state::{Job, State, Status, Trial};
+use crate::state::{State, Status, Trial};
 
 /// Returns the next verdict that is due, or orders the log that the verdict needs to be read first.
 pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling> {
@@ -23,8 +24,8 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         if level >= definition.largest_resource() {
             return None;
         }
-        let (resource, value) = value_at(trial, level)?;
-        if log_is_unread(definition, trial) {
+        let (resource, value) = value_at(definition, state, trial, level)?;
+        if log_is_unread(definition, state, trial) {
             return log_read(*number, trial);
         }
         let rung = state.rung(trial.place())?;
@@ -44,10 +45,10 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
 /// Returns whether the stored log of a restarted trial must be read before the trial is judged.
 ///
 /// This applies where the epoch of a line is its rank in its stream: a lost line would give all later lines too low a
-/// rank. The log of a closed job has been read.
-fn log_is_unread(definition: &Definition, trial: &Trial) -> bool {
+/// rank. The log of a job that is concluded has been read.
+fn log_is_unread(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let streams = stream_count(trial);
-    let closed = trial.job.as_ref().is_none_or(Job::is_closed);
+    let closed = trial.job.as_ref().is_none_or(|job| rest::is_complete(definition, state, trial, job));
     !definition.epochs.captured && streams > 1 && trial.streams_read < streams && !closed
 }
 
@@ -65,10 +66,16 @@ fn stream_count(trial: &Trial) -> u32 {
 
 /// Returns the epoch and value that count at `level`: those of the level itself, else of the first epoch above it,
 /// else, if the program completed below the level, of its last epoch.
-fn value_at(trial: &Trial, level: Epochs) -> Option<(Epochs, Option<f64>)> {
+fn value_at(
+    definition: &Definition,
+    state: &State,
+    trial: &Trial,
+    level: Epochs,
+) -> Option<(Epochs, Option<f64>)> {
     let at_or_above = trial.curve.range(level..).next();
-    let ended_well =
-        trial.job.as_ref().is_some_and(|job| job.is_closed() && job.end == Some(JobEnd::Completed));
+    let ended_well = trial.job.as_ref().is_some_and(|job| {
+        job.end == Some(JobEnd::Completed) && rest::is_complete(definition, state, trial, job)
+    });
     let last = trial.curve.last_key_value().filter(|_| ended_well);
     at_or_above.or(last).map(|(resource, value)| (*resource, *value))
 }

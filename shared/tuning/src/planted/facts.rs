@@ -30,6 +30,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         | Fact::StopRequested
         | Fact::JobStateChanged { .. }
         | Fact::LogRead { .. }
+        | Fact::RestRead { .. }
         | Fact::SilenceSeen { .. }
         | Fact::BudgetGranted { .. }
         | Fact::GrantReturned { .. }

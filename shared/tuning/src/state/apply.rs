@@ -30,7 +30,7 @@ impl State {
                 let bill = if crate::planted!(LateBillSettledAtZero) { MicroUsd::ZERO } else { *amount };
                 self.settle(*amount, bill, MicroUsd::ZERO);
                 self.with_live_job(*job, |job| job.bill = Some(Bill { seconds: None, amount: *amount }));
-                crate::fold::place_streams(definition, self, *job);
+                crate::fold::place_complete(definition, self, *job);
             }
             Ruling::PoolClosed { job, amount, .. } => self.close_pool(*job, *amount),
             Ruling::AttemptAwaited { job, not_before, why } => {
@@ -60,6 +60,10 @@ impl State {
                 if let Some(trial) = self.trials.get_mut(&job.trial) {
                     trial.read_ordered = *streams;
                 }
+            }
+            Order::ReadRest { job, .. } => {
+                let now = self.now;
+                self.with_live_job(*job, |job| job.rest_ordered = Some(now));
             }
             Order::ReadPool { job, n, .. } => {
                 let start = crate::decide::latest_start(self).unwrap_or(Time::MIN);
@@ -475,6 +479,9 @@ impl Job {
             bill_ordered: false,
             bill_ordered_at: Time::EPOCH,
             bill_awaited_since: None,
+            rest_ordered: None,
+            rest_awaited_since: None,
+            rest_read: false,
             bill: None,
             never_started: false,
             refused: None,

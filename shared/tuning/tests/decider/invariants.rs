@@ -2,6 +2,7 @@
 //! invariant, so the tests corrupt the state directly.
 
 use tuning::epochs::Epochs;
+use tuning::fact::Fact;
 use tuning::fact::JobEnd::{Completed, Stopped};
 use tuning::invariant::{broken, forbids};
 use tuning::money::MicroUsd;
@@ -130,7 +131,8 @@ fn a_broken_invariant_stops_the_tuning_and_its_jobs_once_with_a_message() {
     let Status::Ending(EndReason::Failed(why)) = &run.state.status else { panic!("{:?}", run.state.status) };
     assert_eq!(why, "internal error, a promise would be broken: 10 jobs were launched, more than allowed");
 
-    let over = [described(9, job(0), Stopped, 5), described(9, job(1), Completed, 5)];
+    let read = |trial| recorded(9, Fact::RestRead { job: job(trial) });
+    let over = [described(9, job(0), Stopped, 5), described(9, job(1), Completed, 5), read(0), read(1)];
     let taken = advance(&run.definition, &mut run.state, 3, &over);
     let rendered: Vec<String> = taken.step.unwrap().rulings.iter().map(render).collect();
     assert_eq!(rendered, ["trial 0 stopped: tuning ending", "trial 1 completed", "ended: Failed"]);

@@ -346,16 +346,18 @@ impl Machine {
         }
         self.arrived.extend(facts);
         self.actions.extend(rulings.into_iter().filter(|ruling| {
-            let notice = matches!(
+            // Nothing happens after a notice, and reads were answered.
+            let over = matches!(
                 ruling,
                 Ruling::Order(
                     Order::OverrunSeen
+                        | Order::ReadRest { .. }
                         | Order::CapacityLacking { .. }
                         | Order::CapReached { .. }
                         | Order::TuningEnded { .. }
                 )
             );
-            ruling.order().map(Order::action).is_some() && !notice
+            ruling.order().map(Order::action).is_some() && !over
         }));
         self.compare(now.0);
     }

@@ -27,6 +27,7 @@ mod promotion;
 mod quota;
 mod refit;
 mod regressions;
+mod rest;
 mod retries;
 mod rungs;
 mod silence;

@@ -203,6 +203,9 @@ impl<'a> Trail<'a> {
             Order::ReadLog { job, .. } if ours(job) => {
                 entry(Kind::LogReadOrdered, job, words::LOG_READ_ORDERED.to_owned())
             }
+            Order::ReadRest { job, .. } if ours(job) => {
+                entry(Kind::LogReadOrdered, job, words::LOG_REST_ORDERED.to_owned())
+            }
             Order::Look { job, since } if ours(job) => entry(Kind::LogReadOrdered, job, words::look(*since)),
             Order::ReleasePool { job } if ours(job) => {
                 entry(Kind::InstancesKept, job, words::RELEASED.to_owned())
@@ -211,6 +214,7 @@ impl<'a> Trail<'a> {
             | Order::Stop { .. }
             | Order::ReadBill { .. }
             | Order::ReadLog { .. }
+            | Order::ReadRest { .. }
             | Order::Look { .. }
             | Order::RequestGrant { .. }
             | Order::ReturnGrant { .. }

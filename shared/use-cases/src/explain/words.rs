@@ -14,10 +14,11 @@ use wire::explain::{Comparison, EpochValue, ExplainedJob};
 use crate::words;
 pub(super) use crate::words::{kept, promotion_rule, repeated, rule, settled};
 
-pub(super) const BILL_ORDERED: &str =
-    "the training job has ended: the controller reads its bill and the rest of its log";
+pub(super) const BILL_ORDERED: &str = "the training job has ended: the controller reads its bill";
 pub(super) const RELEASED: &str =
     "release ordered for its kept instances: no training job can use them, or the money for one is missing";
+pub(super) const LOG_REST_ORDERED: &str =
+    "the training job has ended: the controller reads its log for lines that did not arrive";
 pub(super) const LOG_READ_ORDERED: &str = "the training program restarted: the controller reads the stored log before \
     it compares the trial, because a lost line would give a wrong epoch";
 

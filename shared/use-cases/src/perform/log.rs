@@ -7,7 +7,7 @@ use tuning::time::{Millis, Time};
 use wire::events::logs::{LogEvent, reread_to_facts};
 
 use super::{Effect, Outcome, later};
-use crate::ports::training::{Description, JobLogs, Paged, TrainingJobsError};
+use crate::ports::training::{JobLogs, Paged, TrainingJobsError};
 use crate::store::Tuning;
 
 /// Most pages read of a log, so that a flooded log does not delay all other work. Twice this number (the tail is read
@@ -75,40 +75,35 @@ impl<J: JobLogs> Log<'_, J> {
     /// value.
     pub(super) async fn read_completely(
         &self,
-        description: &Description,
+        ended: Time,
         pages: usize,
     ) -> Result<Option<Vec<Recorded>>, TrainingJobsError> {
-        let (mut facts, whole) = self.since(description.created, pages).await?;
+        let (mut facts, whole) = self.since(Time::EPOCH, pages).await?;
         if !whole && pages < LOG_PAGES_MAX {
             return Ok(None);
         }
         if !whole {
-            facts.extend(self.since(tail(description), pages).await?.0);
+            facts.extend(self.since(ended - LOG_TAIL, pages).await?.0);
         }
         Ok(Some(facts))
     }
 
-    /// Returns the bill of a job whose log could not be read completely in many tries, with the part of the log that
-    /// can be read now, its end first. A known bill must not be treated as missing because a log is long.
-    pub(super) async fn read_partially(&self, description: &Description, bill: Recorded) -> Outcome {
-        let end = self.excerpt(tail(description), LOG_PAGES_MAX).await;
+    /// Reads the part that can be read now of a log that could not be read completely in many tries, its end first.
+    /// `complete` is the fact that ends the read.
+    pub(super) async fn read_partially(&self, ended: Time, complete: Recorded) -> Outcome {
+        let end = self.excerpt(ended - LOG_TAIL, LOG_PAGES_MAX).await;
         if let (0, Err(error)) = (end.pages, &end.whole) {
-            return later(error).unwrap_or_else(|| Outcome::DoneAs(Effect::LogCut, vec![bill]));
+            return later(error).unwrap_or_else(|| Outcome::DoneAs(Effect::LogCut, vec![complete]));
         }
-        let beginning = self.excerpt(description.created, LOG_PAGES_MAX).await;
+        let beginning = self.excerpt(Time::EPOCH, LOG_PAGES_MAX).await;
         let mut facts = end.facts;
         facts.extend(beginning.facts);
-        facts.push(bill);
+        facts.push(complete);
         match (beginning.whole, end.whole) {
             (Ok(true), _) | (Ok(false), Ok(_)) => Outcome::Done(facts),
             (Ok(false) | Err(_), _) => Outcome::DoneAs(Effect::LogCut, facts),
         }
     }
-}
-
-/// Returns the time from which the end of a flooded log is read.
-fn tail(description: &Description) -> Time {
-    description.ended.unwrap_or(description.modified) - LOG_TAIL
 }
 
 /// The part of a log that was read.

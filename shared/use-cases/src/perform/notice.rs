@@ -78,6 +78,7 @@ fn cost_alarm(loaded: &Loaded, order: &Order) -> Value {
         | Order::Stop { .. }
         | Order::ReadBill { .. }
         | Order::ReadLog { .. }
+        | Order::ReadRest { .. }
         | Order::Look { .. }
         | Order::ReadPool { .. }
         | Order::ReleasePool { .. }

@@ -82,7 +82,12 @@ impl<J, C: Timer> Metered<J, C> {
 
     /// Returns whether this sweep may make more calls of kind `kind`.
     pub(super) fn has(&self, kind: CallKind) -> bool {
-        self.lock().gauges.of(kind).left > 0
+        *self.left().of(kind) > 0
+    }
+
+    /// Returns the number of calls that this sweep may still make.
+    pub(super) fn left(&self) -> PerCallKind<u32> {
+        self.counts(|gauge| gauge.left)
     }
 
     /// Returns whether a call was refused since the last call of this method.
@@ -92,30 +97,30 @@ impl<J, C: Timer> Metered<J, C> {
 
     /// Returns the number of calls made in this sweep.
     pub(super) fn used(&self) -> PerCallKind<u32> {
+        self.counts(|gauge| gauge.used)
+    }
+
+    fn counts(&self, count: fn(Gauge) -> u32) -> PerCallKind<u32> {
         let gauges = self.lock().gauges;
         PerCallKind {
-            describe: gauges.describe.used,
-            tags: gauges.tags.used,
-            list: gauges.list.used,
-            log: gauges.log.used,
-            create: gauges.create.used,
-            stop: gauges.stop.used,
+            describe: count(gauges.describe),
+            tags: count(gauges.tags),
+            list: count(gauges.list),
+            log: count(gauges.log),
+            create: count(gauges.create),
+            stop: count(gauges.stop),
         }
     }
 
     async fn spend(&self, kind: CallKind) -> Result<&J, TrainingJobsError> {
-        if !self.turn(kind).await {
-            self.lock().refused = true;
-            return Err(TrainingJobsError::Throttled);
+        loop {
+            let turn = self.lock().take_turn(kind, self.clock.now());
+            match turn {
+                Turn::Now => return Ok(&self.jobs),
+                Turn::Never => return Err(TrainingJobsError::Throttled),
+                Turn::In(ms) => self.clock.pause(ms).await,
+            }
         }
-        let now = self.clock.now();
-        let mut meter = self.lock();
-        let gauge = meter.gauges.of(kind);
-        gauge.left = gauge.left.saturating_sub(1);
-        gauge.used = gauge.used.saturating_add(1);
-        gauge.next = now + gauge.every_ms;
-        drop(meter);
-        Ok(&self.jobs)
     }
 
     fn lock(&self) -> MutexGuard<'_, Meter> {
@@ -135,6 +140,24 @@ impl Meter {
         } else {
             Turn::Now
         }
+    }
+}
+
+impl Meter {
+    /// Like [`Self::turn`], but counts the call if it may be made now. Several calls may wait for their turns at once.
+    fn take_turn(&mut self, kind: CallKind, now: Time) -> Turn {
+        let turn = self.turn(kind, now);
+        match turn {
+            Turn::Now => {
+                let gauge = self.gauges.of(kind);
+                gauge.left = gauge.left.saturating_sub(1);
+                gauge.used = gauge.used.saturating_add(1);
+                gauge.next = now + gauge.every_ms;
+            }
+            Turn::Never => self.refused = true,
+            Turn::In(_) => {}
+        }
+        turn
     }
 }
 

@@ -1,6 +1,7 @@
 //! Visits the active tunings: performs or queues due actions, reports that time has passed, and rings for silent
 //! tunings.
 
+use futures_util::future::join_all;
 use tuning::decide::open_look;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::state::{Job, State, Status, Trial};
@@ -8,7 +9,7 @@ use tuning::time::Millis;
 use tuning::time::Time;
 use wire::stored::{self, ActionRow, ActionStatus};
 
-use super::limits::CallKind;
+use super::limits::{CallKind, PerCallKind};
 use super::round::Round;
 use super::run::{DueAction, Run};
 use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, look};
@@ -22,6 +23,8 @@ use crate::store::{Loaded, StoreError};
 
 /// A tuning without a step for this long is rung.
 const SILENT_TUNING: Millis = Millis::from_seconds(90);
+/// Number of bills, logs and kept instances that are read at once.
+const READS_AT_ONCE: usize = 8;
 /// Number of tunings after which the cursor is stored at the latest.
 const SAVE_EVERY: usize = 20;
 
@@ -159,6 +162,9 @@ where
         if job.bill_ordered && !job.is_closed() {
             ring |= self.queue_read_if_due(run, id, format!("bill-{key}")).await?;
         }
+        if job.rest_ordered.is_some() && !job.rest_read {
+            ring |= self.queue_read_if_due(run, id, format!("rest-{key}")).await?;
+        }
         if trial.read_ordered > trial.streams_read {
             ring |= self.queue_read_if_due(run, id, format!("read-{key}-{}", trial.read_ordered)).await?;
         }
@@ -209,7 +215,9 @@ where
 
     /// Queues a read if it is due. Returns whether it is settled.
     async fn queue_read_if_due(&self, run: &mut Run, id: &str, action: String) -> Result<bool, StoreError> {
-        let room = usize::try_from(self.limits.calls.describe.per_sweep).unwrap_or(usize::MAX);
+        let calls = self.limits.calls;
+        let room = calls.describe.per_sweep.saturating_add(calls.log.per_sweep);
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
         self.queue_if_due(run, id, action, room, |run| &mut run.bills).await
     }
 
@@ -240,21 +248,29 @@ where
 
     /// Reads the due bills, logs and kept instances.
     pub(super) async fn read_bills(&self, run: &mut Run) {
-        for DueAction { id, action, after } in std::mem::take(&mut run.bills) {
-            let jobs = &self.actuator.jobs;
-            let is_bill = action.starts_with("bill-");
-            if !calls_of(&action).iter().all(|sort| jobs.has(*sort)) || !self.has_time(run, BILLS_SHARE) {
-                run.leave_to_next_sweep(&after);
-                continue;
-            }
-            match self.actuator.perform(&id, &action).await {
-                Ok(performed) => {
-                    let settled = &mut run.swept.settled;
-                    let count = if is_bill { &mut settled.bills } else { &mut settled.reads };
-                    *count += usize::from(performed.is_done());
-                    run.record_result(&id, &action, &performed);
+        let due = std::mem::take(&mut run.bills);
+        // Answers take longer than the interval between two calls.
+        for several in due.chunks(READS_AT_ONCE) {
+            let has_time = self.has_time(run, BILLS_SHARE);
+            let mut calls = self.actuator.jobs.left();
+            let (reads, left): (Vec<_>, Vec<_>) =
+                several.iter().partition(|due| has_time && take(&mut calls, calls_of(&due.action)));
+            let performed =
+                join_all(reads.iter().map(|due| self.actuator.perform(&due.id, &due.action))).await;
+            for (DueAction { id, action, .. }, performed) in reads.into_iter().zip(performed) {
+                match performed {
+                    Ok(performed) => {
+                        let settled = &mut run.swept.settled;
+                        let is_bill = action.starts_with("bill-");
+                        let count = if is_bill { &mut settled.bills } else { &mut settled.reads };
+                        *count += usize::from(performed.is_done());
+                        run.record_result(id, action, &performed);
+                    }
+                    Err(error) => run.failed_for(id, error),
                 }
-                Err(error) => run.failed_for(&id, error),
+            }
+            for due in left {
+                run.leave_to_next_sweep(&due.after);
             }
         }
     }
@@ -308,11 +324,22 @@ where
     }
 }
 
+/// Takes one call of each kind if there is one of each.
+fn take(calls: &mut PerCallKind<u32>, kinds: &[CallKind]) -> bool {
+    let has_all = kinds.iter().all(|kind| *calls.of(*kind) > 0);
+    if has_all {
+        for kind in kinds {
+            *calls.of(*kind) -= 1;
+        }
+    }
+    has_all
+}
+
 /// Returns the calls of the training service that a reading action may make.
 fn calls_of(action: &str) -> &'static [CallKind] {
     match action.split('-').next().unwrap_or_default() {
-        "read" => &[CallKind::Log],
-        "pool" => &[CallKind::Describe],
+        "read" | "rest" => &[CallKind::Log],
+        "bill" | "pool" => &[CallKind::Describe],
         "release" => &[CallKind::Describe, CallKind::Stop],
         _ => &[CallKind::Describe, CallKind::Log],
     }

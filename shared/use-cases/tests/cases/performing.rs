@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::ruling::{Order, StopWhy};
-use tuning::time::Time;
+use tuning::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Actuator, Effect, Performed};
@@ -117,6 +117,10 @@ fn stop_of(trial: u32) -> Order {
     Order::Stop { job: job(trial), why: StopWhy::TuningEnding }
 }
 
+fn rest_of(trial: u32) -> Order {
+    Order::ReadRest { job: job(trial), ended: Time(NOW - 100_000), at_once: false }
+}
+
 fn is_deferred(performed: &Performed) -> bool {
     matches!(performed, Performed::Deferred(_))
 }
@@ -128,32 +132,35 @@ fn regression_stops_and_starts_do_not_wait_for_logs() {
     stack.decide(vec![Fact::TuningSubmitted]);
     stack.service.lock().read = Some(Ok(60));
     let bill = stack.order(Order::ReadBill { job: job(7) });
+    let rest = stack.order(rest_of(7));
     let stop = stack.order(stop_of(8));
-    let performed = stack.handle(&[&bill, "start-0-0-1", &stop]);
+    let performed = stack.handle(&[&rest, &bill, "start-0-0-1", &stop]);
     assert_eq!(stack.calls(), ["stop", "create", "describe", "read"]);
-    let [(first, stopped), (second, started), (third, billed)] = &performed[..] else {
+    let [(first, stopped), (second, started), (third, billed), (fourth, read)] = &performed[..] else {
         panic!("{performed:?}")
     };
-    assert_eq!([first, second, third], [&stop, "start-0-0-1", &bill]);
+    assert_eq!([first, second, third, fourth], [&stop, "start-0-0-1", &bill, &rest]);
     assert!(matches!(stopped, Performed::Done(Effect::Stopped { .. })), "{stopped:?}");
     assert_eq!(started, &Performed::Done(Effect::Started));
-    // A few pages were read. The sweeper, which does not delay a stop, reads all.
-    assert!(is_deferred(billed), "{billed:?}");
-    stack.service.time.pass(1_000);
-    assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
+    assert_eq!(billed, &Performed::Done(Effect::Other));
     assert!(stack.knows("described#7-0-1"));
+    // A few pages were read. The sweeper, which does not delay a stop, reads all.
+    assert!(is_deferred(read), "{read:?}");
+    stack.service.time.pass(1_000);
+    assert_eq!(stack.perform(&rest), Performed::Done(Effect::Other));
+    assert!(stack.knows("rest-read#7-0-1"));
 }
 
 #[test]
 fn a_batch_starts_no_log_read_after_its_time() {
     let stack = Stack::new();
     (stack.service.lock().read, stack.service.lock().page_ms) = (Some(Ok(9)), 2_000);
-    let bills = [1, 2].map(|trial| stack.order(Order::ReadBill { job: job(trial) }));
-    let performed = stack.handle(&[&bills[0], &bills[1]]);
+    let reads = [1, 2].map(|trial| stack.order(rest_of(trial)));
+    let performed = stack.handle(&[&reads[0], &reads[1]]);
     assert_eq!(performed[0].1, Performed::Done(Effect::Other));
     assert!(is_deferred(&performed[1].1), "{performed:?}");
     // The action has no claim.
-    assert_eq!(stack.row(&bills[1]).tries, 0);
+    assert_eq!(stack.row(&reads[1]).tries, 0);
 }
 
 #[test]
@@ -256,23 +263,40 @@ fn regression_a_job_that_ended_by_itself_is_not_reported_as_stopped() {
     assert!(stack.knows("stop-accepted#0-0-1"));
 }
 
+/// Lines of the last seconds may not be readable yet.
+#[test]
+fn a_log_is_read_when_its_last_lines_are_readable_or_at_once_where_no_decision_needs_them() {
+    let mut stack = Stack::new();
+    stack.actuator.log_lag_ms = Millis::from_seconds(30);
+    stack.service.lock().read = Some(Ok(1));
+    let ended = Time(NOW);
+    let later = stack.order(Order::ReadRest { job: job(0), ended, at_once: false });
+    let at_once = stack.order(Order::ReadRest { job: job(1), ended, at_once: true });
+    assert_eq!(stack.perform(&later), Performed::NotNow);
+    assert_eq!(stack.row(&later).tries, 0, "it makes no claim");
+    assert_eq!(stack.perform(&at_once), Performed::Done(Effect::Other));
+    stack.service.time.pass(30_000);
+    assert_eq!(stack.perform(&later), Performed::Done(Effect::Other));
+    assert!(stack.knows("rest-read#0-0-1"));
+}
+
 /// Each try began at the first page and was throttled before the last; after an hour the whole reservation was booked.
 #[test]
-fn regression_a_long_log_does_not_delay_a_known_bill_forever() {
+fn regression_a_long_log_does_not_delay_a_job_forever() {
     let stack = Stack::new();
-    let bill = stack.order(Order::ReadBill { job: job(0) });
+    let rest = stack.order(rest_of(0));
     stack.service.lock().read = Some(Ok(80));
     let tries = (1..=7).map(|_| {
         stack.service.lock().pages_left = Some(50);
         stack.service.time.pass(300_000);
-        stack.perform(&bill)
+        stack.perform(&rest)
     });
     let tries: Vec<_> = tries.collect();
     assert!(tries.iter().take(6).all(is_deferred), "{tries:?}");
     assert_eq!(tries.last(), Some(&Performed::Done(Effect::LogCut)));
-    assert!(stack.knows("described#0-0-1"));
-    // A log without any readable page delays the bill, because it may be short.
-    let other = stack.order(Order::ReadBill { job: job(1) });
+    assert!(stack.knows("rest-read#0-0-1"));
+    // A log without any readable page delays the job, because it may be short.
+    let other = stack.order(rest_of(1));
     stack.service.lock().pages_left = Some(0);
     for _ in 0..8 {
         assert!(is_deferred(&stack.perform(&other)));
@@ -284,16 +308,16 @@ fn regression_a_long_log_does_not_delay_a_known_bill_forever() {
 
 /// A refused read of the log concluded the job at once, and the lines of a lost delivery never reached the decider.
 #[test]
-fn regression_a_bill_waits_for_a_log_whose_read_was_refused() {
+fn regression_a_job_waits_for_a_log_whose_read_was_refused() {
     let stack = Stack::new();
-    let bill = stack.order(Order::ReadBill { job: job(0) });
+    let rest = stack.order(rest_of(0));
     stack.service.lock().read = Some(Err(no_policy()));
-    assert!(is_deferred(&stack.perform(&bill)));
+    assert!(is_deferred(&stack.perform(&rest)));
     stack.service.lock().read = Some(Ok(1));
     stack.service.time.pass(300_000);
-    assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
-    // A role that never may read logs does not delay the bill forever.
-    let other = stack.order(Order::ReadBill { job: job(1) });
+    assert_eq!(stack.perform(&rest), Performed::Done(Effect::Other));
+    // A role that never may read logs does not delay the job forever.
+    let other = stack.order(rest_of(1));
     stack.service.lock().read = Some(Err(no_policy()));
     let tries: Vec<_> = (1..=7)
         .map(|_| {

@@ -56,6 +56,7 @@ impl Maker {
             }
             3 | 4 => self.state_changed(bytes, state),
             5..=8 => self.described(bytes, state),
+            9 if bytes.below(2) == 0 => Fact::RestRead { job: job(bytes, state) },
             9 => Fact::LogRead { job: job(bytes, state), streams: u32::from(bytes.below(4)) },
             10 | 11 => Fact::JobStarted { job: job(bytes, state) },
             12 => Fact::StartRefused { job: job(bytes, state), message: message(bytes) },
@@ -102,6 +103,11 @@ impl Maker {
             interruptions: 0,
         };
         Recorded { key: format!("bill#{job}"), at: Time(at), fact }
+    }
+
+    /// Returns the fact that the log of an ended job was read.
+    pub(super) fn read(&self, job: JobKey) -> Recorded {
+        Recorded { key: format!("rest-read#{job}"), at: Time(self.now()), fact: Fact::RestRead { job } }
     }
 
     pub(super) fn stop(&self) -> Recorded {

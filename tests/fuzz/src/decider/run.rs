@@ -140,7 +140,7 @@ impl Run {
         assert!(loaded == self.state, "repeated facts change the state");
     }
 
-    /// Stops the tuning and sends all bills. The tuning must end, with an end for every trial and nothing reserved.
+    /// Stops the tuning, sends all bills and reads all logs. The tuning must end, with an end for every trial and nothing reserved.
     pub(super) fn finish(&mut self, maker: &mut Maker) {
         self.take(&[maker.stop()]);
         for _ in 0..ROUNDS_MAX {
@@ -150,6 +150,8 @@ impl Run {
             let live: Vec<_> = self.state.jobs().map(|(key, _, _)| key).collect();
             let bills: Vec<_> = live.into_iter().map(|job| maker.bill(job)).collect();
             self.take(&bills);
+            let read: Vec<_> = self.state.jobs().map(|(key, _, _)| maker.read(key)).collect();
+            self.take(&read);
         }
         assert!(self.state.is_ended(), "the tuning does not end: {:?}", self.state.status);
         assert_eq!(self.state.ledger.reserved.0, 0, "money is still reserved at the end");

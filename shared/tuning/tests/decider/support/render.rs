@@ -31,6 +31,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         Ruling::ResourceRepeated { job, had, from } => format!("{job} begins at {from} instead of {had}"),
         Ruling::Order(Order::Stop { job, why }) => format!("stop {job}: {}", stop(*why)),
         Ruling::Order(Order::ReadBill { job }) => format!("bill {job}"),
+        Ruling::Order(Order::ReadRest { job, .. }) => format!("read rest {job}"),
         Ruling::Order(Order::ReadLog { job, .. }) => format!("read log {job}"),
         Ruling::Order(Order::Look { job, since }) => {
             format!("look at {job}, silent since {}", (*since - CREATED).as_seconds())

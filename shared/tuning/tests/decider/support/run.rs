@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tuning::definition::Definition;
-use tuning::fact::Recorded;
+use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::fold::fold;
 use tuning::ids::TrialId;
 use tuning::invariant;
@@ -13,6 +13,7 @@ use tuning::ruling::{EndReason, Order, Ruling};
 use tuning::state::State;
 use tuning::step::{Step, advance, load, replay};
 use tuning::summary::JobSummary;
+use tuning::time::Time;
 
 /// A tuning under test.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub(crate) struct Run {
     pub(crate) largest: usize,
     pub(crate) actions: BTreeSet<String>,
     ended: BTreeSet<TrialId>,
+    /// Whether each ordered read of a log is answered at once: the log has no further line.
+    pub(crate) answers_reads: bool,
     /// One step in `every` is checked against the log, because the check costs time in proportion to the state.
     every: u64,
 }
@@ -43,6 +46,7 @@ impl Run {
             largest: 0,
             actions: BTreeSet::new(),
             ended: BTreeSet::new(),
+            answers_reads: true,
             every: 1,
         }
     }
@@ -58,7 +62,8 @@ impl Run {
     /// that the loaded and the stored state equal the live state, and that repeated facts change nothing.
     #[track_caller]
     pub(crate) fn take(&mut self, facts: &[Recorded]) -> Vec<Ruling> {
-        let mut rest = facts;
+        let facts = &self.with_reads(facts);
+        let mut rest = facts.as_slice();
         let mut rulings = Vec::new();
         loop {
             let before = self.steps.is_multiple_of(self.every).then(|| self.state.clone());
@@ -84,7 +89,24 @@ impl Run {
             self.check_idempotence(facts);
         }
         self.rulings.extend(rulings.iter().cloned());
+        let reads = rulings.iter().filter_map(Ruling::order).filter_map(|order| match order {
+            Order::ReadRest { job, .. } if self.answers_reads => Some(rest_read(*job, self.state.now)),
+            _ => None,
+        });
+        let read: Vec<_> = reads.collect();
+        if !read.is_empty() {
+            rulings.extend(self.take(&read));
+        }
         rulings
+    }
+
+    /// Returns `facts` with the read of the log after each bill, if reads are answered at once.
+    fn with_reads(&self, facts: &[Recorded]) -> Vec<Recorded> {
+        let read = |recorded: &Recorded| match recorded.fact {
+            Fact::JobDescribed { job, .. } if self.answers_reads => Some(rest_read(job, recorded.at)),
+            _ => None,
+        };
+        facts.iter().flat_map(|fact| [Some(fact.clone()), read(fact)]).flatten().collect()
     }
 
     #[track_caller]
@@ -176,6 +198,10 @@ impl Run {
         let curve = &self.state.trials[&TrialId(trial)].curve;
         curve.iter().map(|(epoch, value)| (epoch.0, value.unwrap_or(f64::NAN))).collect()
     }
+}
+
+fn rest_read(job: JobKey, at: Time) -> Recorded {
+    Recorded { key: format!("rest-read#{job}"), at, fact: Fact::RestRead { job } }
 }
 
 fn eta(definition: &Definition) -> u32 {

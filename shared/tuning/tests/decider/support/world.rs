@@ -94,6 +94,7 @@ impl World {
             lost: Vec::new(),
             answered: BTreeSet::new(),
         };
+        world.run.answers_reads = false;
         world.happened(Fact::TuningSubmitted, CREATED.0);
         world
     }
@@ -294,6 +295,7 @@ impl World {
                     self.schedule(self.now + 3_000, Event::Described(*job));
                 }
             }
+            Order::ReadRest { job, .. } => self.happened(Fact::RestRead { job: *job }, self.now),
             Order::ReadLog { job, streams } => {
                 self.read_log(*job);
                 self.happened(Fact::LogRead { job: *job, streams: *streams }, self.now);

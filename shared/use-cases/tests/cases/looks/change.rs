@@ -67,10 +67,11 @@ fn regression_a_tuning_does_not_end_at_a_cap_that_a_stored_change_has_raised() {
         interruptions: 0,
     };
     let bill = world.recorded(bill);
+    let read = world.recorded(Fact::RestRead { job: world.job(0) });
     let high = Fact::LimitsChanged { cap: Some(MicroUsd(900_000_000)), max_parallel: None, paused: None };
     let high = world.recorded(high);
     now(record::put(&*world.store.table, &world.id, &high)).unwrap();
-    world.hears(&[bill]);
+    world.hears(&[bill, read]);
     assert_eq!(world.state().status, Status::Active);
     assert_eq!(world.state().ledger.cap, Some(MicroUsd(900_000_000)));
 }

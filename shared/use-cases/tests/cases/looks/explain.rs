@@ -118,6 +118,7 @@ fn entries_are_in_order_and_have_their_step() {
             Kind::Judged,
             Kind::StopOrdered,
             Kind::BillOrdered,
+            Kind::LogReadOrdered,
             Kind::TrialFinished,
         ]
     );
@@ -253,7 +254,7 @@ fn a_further_attempt_has_a_reason_and_adds_its_estimated_cost() {
     world.billed(0, JobEnd::ServiceError, 3);
     assert_eq!(
         explained(&world, &0).now.unwrap(),
-        "it waits for its next attempt, not before 2026-09-21T14:13:52Z"
+        "it waits for its next attempt, not before 2026-09-21T14:13:53Z"
     );
     world.now += 120_000;
     world.billed(1, JobEnd::Completed, 3);

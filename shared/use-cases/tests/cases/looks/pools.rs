@@ -142,7 +142,7 @@ fn a_late_bill_closes_the_job_and_its_pool_in_one_step() {
     world.now += 660_000 + 3_600_000;
     world.fact(Fact::TimePassed);
     let started = world.state().job(FIRST).unwrap().started;
-    world.fact(Fact::JobDescribed {
+    let described = world.recorded(Fact::JobDescribed {
         job: FIRST,
         end: JobEnd::Completed,
         started,
@@ -151,6 +151,8 @@ fn a_late_bill_closes_the_job_and_its_pool_in_one_step() {
         message: None,
         interruptions: 0,
     });
+    let read = world.recorded(Fact::RestRead { job: FIRST });
+    world.hears(&[described, read]);
     let steps = now(world.store.all(&stored::tuning_partition(&world.id), "STEP#")).unwrap();
     let steps = steps.iter().map(|row| stored::step(row).unwrap().rulings);
     let closes = |ruling: &Ruling| matches!(ruling, Ruling::PoolClosed { seconds: None, .. });

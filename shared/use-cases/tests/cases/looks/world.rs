@@ -151,11 +151,11 @@ impl World {
         Fact::MetricsLogged { job, stream, lines: values.iter().map(line).collect() }
     }
 
-    /// Ends the trial's job, with a bill of `seconds`.
+    /// Ends the trial's job, with a bill of `seconds` and no further log line.
     pub(crate) fn billed(&mut self, trial: u32, end: JobEnd, seconds: u64) {
         let (job, ended) = (self.job(trial), self.now);
         let started = self.state().job(job).and_then(|job| job.started);
-        self.fact(Fact::JobDescribed {
+        let described = self.recorded(Fact::JobDescribed {
             job,
             end,
             started,
@@ -164,6 +164,8 @@ impl World {
             message: (end != JobEnd::Completed).then(|| format!("{end:?}")),
             interruptions: 0,
         });
+        let read = self.recorded(Fact::RestRead { job });
+        self.hears(&[described, read]);
     }
 }
 

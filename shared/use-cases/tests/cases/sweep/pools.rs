@@ -54,6 +54,7 @@ fn kept() -> (World, String, JobKey) {
     world.lock().jobs.get_mut(&name).unwrap().status = "Completed";
     world.lock().jobs.get_mut(&name).unwrap().kept = Some(true);
     fact(&world, &id, "described", described);
+    fact(&world, &id, "read", Fact::RestRead { job: first });
     assert_eq!(state(&world, &id).pools.len(), 1);
     (world, id, first)
 }

@@ -223,6 +223,9 @@ impl Reference {
                 );
                 entry.bill_ordered = Some(now);
             }
+            Ruling::Order(Order::ReadRest { job, .. }) => {
+                assert!(self.entry(*job).unwrap().end.is_some(), "{ruling:?}");
+            }
             Ruling::SettledInFull { job, amount } => {
                 let entry = self.entry(*job).unwrap().clone();
                 assert!(self.is_overdue(&entry) && amount.0 == self.worst_case(), "{ruling:?}: {entry:?}");
@@ -247,11 +250,8 @@ impl Reference {
                 assert!(*percent == self.cap_level() && *percent > self.cap_published_percent, "{ruling:?}");
                 self.cap_published_percent = *percent;
             }
-            Ruling::Order(Order::ReadLog { .. }) => {
-                panic!("captured epochs need no log read: {ruling:?}")
-            }
-            Ruling::Order(Order::Look { .. }) => {
-                panic!("these tunings set no silence limit: {ruling:?}")
+            Ruling::Order(Order::ReadLog { .. } | Order::Look { .. }) => {
+                panic!("these tunings capture epochs and set no silence limit: {ruling:?}")
             }
             Ruling::Order(Order::ReadPool { .. } | Order::ReleasePool { .. }) | Ruling::PoolClosed { .. } => {
                 panic!("these tunings keep no warm pools: {ruling:?}")

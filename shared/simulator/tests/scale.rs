@@ -1,0 +1,44 @@
+//! How long an ended job waits for its conclusion, in virtual time. The stack's own calls take as long as recorded ones:
+//! 20 to 300 ms for the training service, which accepts one create a second, and 1 to 20 ms for the table.
+//!
+//! `cargo test --release -p simulator --test scale -- --nocapture` prints the figures of docs/PERFORMANCE.md.
+#![expect(clippy::print_stdout, reason = "prints the figures of a document")]
+
+use simulator::Run;
+use simulator::case::{Case, Choices, Rungs};
+use simulator::plan::Plan;
+
+/// Plays so many tunings of a hundred parallel jobs each. Checks the times from the end of a job to its conclusion: their
+/// median and their 99th percentile. At least `at_once` jobs run at the same time.
+fn check(rungs: Rungs, tunings: usize, at_once: usize) {
+    let choices = Choices {
+        hyperband: Some((9, 27, 3)),
+        max_jobs: 150,
+        max_parallel: 100,
+        max_runtime_seconds: 14_400,
+        rungs,
+        ..Choices::plain()
+    };
+    let cases = (0..tunings).map(|n| Case::of(&format!("sim{n}"), &choices)).collect();
+    // Nine epochs of 85 to 340 s.
+    let plan = Plan { one_create_a_second: true, epoch_ms: 170_000, ..Plan::calm() };
+    let history = Run { seed: 1, plan, cases, trace: false }.history();
+    assert_eq!(history.violations, Vec::<String>::new());
+    assert_eq!(history.rulings.get("SettledInFull"), None, "nothing is settled in full");
+    assert!(history.most_running >= at_once, "{} jobs at once", history.most_running);
+    let delays = history.conclusions_ms;
+    assert_eq!(delays.len(), history.jobs, "every job ran");
+    let at = |percent: usize| delays[(delays.len() * percent / 100).min(delays.len() - 1)];
+    println!("{} jobs, {} at once: {:?} ms", delays.len(), history.most_running, [at(50), at(99), at(100)]);
+    assert!(at(50) < 10_000 && at(99) < 60_000, "{} ms, {} ms", at(50), at(99));
+}
+
+#[test]
+fn of_a_thousand_parallel_jobs_each_is_concluded_within_seconds() {
+    check(Rungs::Stop, 14, 1_000);
+}
+
+#[test]
+fn jobs_that_train_to_their_rung_are_concluded_within_seconds() {
+    check(Rungs::Asynchronous, 3, 200);
+}
