@@ -1,11 +1,13 @@
 //! Invariants that hold after every step. A broken invariant fails that tuning with a message, and the service
 //! continues.
 
+use hyperband::ranking::improves;
+
 use crate::definition::Definition;
 use crate::ids::CohortId;
 use crate::money::MicroUsd;
 use crate::ruling::{Order, Ruling};
-use crate::state::{State, Status};
+use crate::state::{Arrival, State, Status};
 
 /// Returns a description of the first invariant that `state` breaks.
 pub fn broken(definition: &Definition, state: &State) -> Option<String> {
@@ -49,17 +51,30 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
 }
 
 /// Returns a description of the first promise that `ruling` breaks when it is made in `state`.
-pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
+pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Option<String> {
     match ruling {
         // P6: never more trials than allowed, and never a failed one.
-        Ruling::TrialJudged { trial, value, verdict, .. } if verdict.continues => {
-            (verdict.rank >= verdict.allowed || value.is_none())
-                .then(|| format!("trial {trial} must not continue"))
+        Ruling::TrialJudged { trial: number, resource, value, verdict, .. } if verdict.continues => {
+            let may = state.trials.get(number).is_some_and(|trial| {
+                let arrived = state.rung(trial.place()).map_or(&[][..], |rung| &rung.arrivals);
+                let rank = better(definition, arrived, (*number, *value));
+                let allowed = allowed(definition, arrived.len().saturating_add(1));
+                let known = trial.curve.get(resource) == Some(value);
+                rank < allowed && index(verdict.rank) == rank && value.is_some() && known
+            });
+            (!may).then(|| format!("trial {number} must not continue"))
         }
-        Ruling::TrialPromoted { trial, rung, value, verdict, .. } => {
-            let waits = state.waiting.get(trial).is_some_and(|trial| trial.next_rung == *rung);
-            let may = verdict.continues && verdict.rank < verdict.allowed && value.is_some() && waits;
-            (!may).then(|| format!("trial {trial} must not be promoted"))
+        Ruling::TrialPromoted { trial: number, rung, value, verdict, .. } => {
+            let may =
+                state.waiting.get(number).filter(|trial| trial.next_rung == *rung).is_some_and(|trial| {
+                    let known = state.rung(trial.place());
+                    let arrived = known.map_or(&[][..], |rung| &rung.arrivals);
+                    let arrival = (*number, *value);
+                    let rank = better(definition, arrived, arrival);
+                    let right = index(verdict.rank) == rank && verdict.continues;
+                    rank < index(verdict.allowed) && right && value.is_some() && arrived.contains(&arrival)
+                });
+            (!may).then(|| format!("trial {number} must not be promoted"))
         }
         Ruling::Order(Order::Start { job, reservation, launch, .. }) => {
             let open = state.status == Status::Active || (launch.refit && !state.is_ended());
@@ -91,4 +106,25 @@ pub fn forbids(state: &State, ruling: &Ruling) -> Option<String> {
             | Order::TuningEnded { .. },
         ) => None,
     }
+}
+
+/// Counts the arrivals that are better than `arrival`: an equal value of a trial with a lower number is better, too.
+///
+/// Counts one by one, unlike [`crate::state::Rung::rank`], which relies on the order of the list.
+fn better(definition: &Definition, arrived: &[Arrival], arrival: Arrival) -> usize {
+    let (number, Some(value)) = arrival else { return arrived.len() };
+    let better = |a: f64, b: f64| improves(definition.direction(), a, b);
+    let is_better = |(other, known): &&Arrival| {
+        known.is_some_and(|known| better(known, value) || (!better(value, known) && *other < number))
+    };
+    arrived.iter().filter(is_better).count()
+}
+
+/// Returns how many of `seen` trials may continue.
+fn allowed(definition: &Definition, seen: usize) -> usize {
+    seen.checked_div(index(definition.plan().eta())).unwrap_or(0).max(1)
+}
+
+fn index(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -77,7 +77,7 @@ fn rule(
             return true;
         }
         let failed_already = matches!(state.status, Status::Ending(EndReason::Failed(_)));
-        let ruling = match invariant::forbids(state, &ruling) {
+        let ruling = match invariant::forbids(definition, state, &ruling) {
             // A tuning that is already failing for a broken promise decides nothing more.
             Some(_) if failed_already => return false,
             Some(message) => failed(&message),

@@ -91,19 +91,27 @@ fn p6_a_promotion_above_the_limit_of_a_rung_or_of_a_trial_that_does_not_wait_is_
         value,
         verdict: Verdict { rank, seen: 2, allowed: 1, continues },
     };
-    assert_eq!(forbids(&run.state, &promoted(0, 0, Some(0.5), 0, true)), None);
+    assert_eq!(forbids(&run.definition, &run.state, &promoted(0, 0, Some(0.5), 0, true)), None);
     assert!(
-        forbids(&run.state, &promoted(0, 0, Some(0.5), 1, true)).is_some(),
+        forbids(&run.definition, &run.state, &promoted(0, 0, Some(0.5), 1, true)).is_some(),
         "rank 1 exceeds the one allowed promotion"
     );
+    let other = promoted(0, 0, Some(0.6), 0, true);
+    assert!(forbids(&run.definition, &run.state, &other).is_some(), "the trial arrived with another value");
     assert!(
-        forbids(&run.state, &promoted(0, 0, Some(0.5), 0, false)).is_some(),
+        forbids(&run.definition, &run.state, &promoted(0, 0, Some(0.5), 0, false)).is_some(),
         "the verdict does not promote"
     );
-    assert!(forbids(&run.state, &promoted(0, 0, None, 0, true)).is_some(), "the value is not a number");
     assert!(
-        forbids(&run.state, &promoted(0, 1, Some(0.5), 0, true)).is_some(),
+        forbids(&run.definition, &run.state, &promoted(0, 0, None, 0, true)).is_some(),
+        "the value is not a number"
+    );
+    assert!(
+        forbids(&run.definition, &run.state, &promoted(0, 1, Some(0.5), 0, true)).is_some(),
         "the trial waits at a lower rung"
     );
-    assert!(forbids(&run.state, &promoted(2, 0, Some(0.5), 0, true)).is_some(), "the trial does not wait");
+    assert!(
+        forbids(&run.definition, &run.state, &promoted(2, 0, Some(0.5), 0, true)).is_some(),
+        "the trial does not wait"
+    );
 }

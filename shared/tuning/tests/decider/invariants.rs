@@ -83,25 +83,37 @@ fn an_end_with_live_trials_breaks_an_invariant() {
 
 /// "P6 a rung never promotes more than it may, and never a failure."
 #[test]
-fn p6_a_promotion_above_the_limit_of_a_rung_is_forbidden() {
-    let run = running();
+fn p6_a_trial_continues_only_by_its_rank_among_the_arrivals() {
+    let mut run = running();
+    run.take(&[logged(10, job(0), 1, 0.6)]);
     let judged = |value, rank, continues| Ruling::TrialJudged {
-        trial: TrialId(0),
+        trial: TrialId(1),
         bracket: BracketId(0),
         rung: RungId(0),
         level: Epochs(1),
         resource: Epochs(1),
         value,
-        verdict: Verdict { rank, seen: 6, allowed: 2, continues },
+        verdict: Verdict { rank, seen: 2, allowed: 1, continues },
     };
-    assert_eq!(forbids(&run.state, &judged(Some(0.5), 1, true)), None);
+    let forbidden = |logged: Option<f64>, ruling: &Ruling| {
+        let mut state = run.state.clone();
+        let trial = state.trials.get_mut(&TrialId(1)).unwrap();
+        trial.bracket = BracketId(0);
+        trial.curve.insert(Epochs(1), logged);
+        forbids(&run.definition, &state, ruling).is_some()
+    };
+    let (better, worse) = (Some(0.7), Some(0.5));
+    assert!(!forbidden(better, &judged(better, 0, true)));
     assert!(
-        forbids(&run.state, &judged(Some(0.5), 2, true)).is_some(),
-        "rank 2 exceeds the two allowed promotions"
+        forbidden(worse, &judged(worse, 0, true)),
+        "the verdict claims another rank than the arrivals show"
     );
-    assert!(forbids(&run.state, &judged(None, 0, true)).is_some(), "the value is not a number");
-    assert_eq!(forbids(&run.state, &judged(Some(0.5), 2, false)), None);
-    assert_eq!(forbids(&run.state, &judged(None, 0, false)), None);
+    assert!(forbidden(worse, &judged(worse, 1, true)), "one of two may continue");
+    assert!(forbidden(Some(0.6), &judged(Some(0.6), 0, true)), "of equal values the earlier trial is better");
+    assert!(forbidden(worse, &judged(better, 0, true)), "the trial logged another value");
+    assert!(forbidden(None, &judged(None, 0, true)), "the value is not a number");
+    assert!(!forbidden(worse, &judged(worse, 1, false)));
+    assert!(!forbidden(None, &judged(None, 0, false)));
 }
 
 #[test]
@@ -114,10 +126,10 @@ fn p1_a_start_above_the_cap_or_in_an_ending_tuning_is_forbidden() {
         start
     };
     let (fits, exceeds) = (start(WORST_CASE), start(WORST_CASE + 1));
-    assert_eq!(forbids(&run.state, &fits), None);
-    assert!(forbids(&run.state, &exceeds).is_some());
+    assert_eq!(forbids(&run.definition, &run.state, &fits), None);
+    assert!(forbids(&run.definition, &run.state, &exceeds).is_some());
     run.state.status = Status::Ending(EndReason::Stopped);
-    assert!(forbids(&run.state, &fits).is_some());
+    assert!(forbids(&run.definition, &run.state, &fits).is_some());
 }
 
 /// "A broken invariant stops that tuning (its jobs too), not the service, and says so."
