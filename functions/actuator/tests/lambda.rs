@@ -126,7 +126,12 @@ async fn a_bill_and_a_log_are_read_and_a_notice_is_published() {
     let service = Service::start(account);
     let (stage, id, _) = ordered(&service).await;
     let job = parse_job_key("0-0-1").unwrap();
-    let rest = Order::ReadRest { job, ended: Time(1_700_000_160_000), at_once: false };
+    let rest = Order::ReadRest {
+        job,
+        ordered: Time(1_700_000_000_000),
+        ended: Time(1_700_000_160_000),
+        at_once: false,
+    };
     for order in [Order::ReadBill { job }, rest, Order::CapReached { percent: 50 }] {
         let row = ActionRow::pending(order).row(&id);
         stage.table.table().write(Write::Put(row, Condition::NotExists)).await.unwrap();

@@ -1,8 +1,7 @@
 //! The end of a job and of a trial: what each kind of end means for the trial.
 //!
 //! Reads the state and changes nothing. A job is concluded when its end, its bill and its last lines are known. Its
-//! trial then waits
-//! for a further attempt, arrives at its rung, or is finished.
+//! trial then waits for a further attempt, arrives at its rung, or is finished.
 
 use hyperband::ranking::improves;
 

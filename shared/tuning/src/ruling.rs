@@ -177,6 +177,8 @@ pub enum Order {
     ReadRest {
         /// The job.
         job: JobKey,
+        /// When it was ordered: its log begins about then.
+        ordered: Time,
         /// When it ended.
         ended: Time,
         /// Whether the read may be made before the last lines are sure to be readable: no decision needs them.

@@ -251,7 +251,9 @@ where
             Order::Start { .. } => self.start(id, row, earlier).await,
             Order::Stop { job, .. } => self.stop(id, *job).await,
             Order::ReadBill { job } => self.bill(id, *job).await,
-            Order::ReadRest { job, ended, .. } => self.read_rest(id, *job, *ended, row.tries, pages).await,
+            Order::ReadRest { job, ordered, ended, .. } => {
+                self.read_rest(id, *job, *ordered..*ended, row.tries, pages).await
+            }
             Order::ReadLog { job, streams } => self.read(id, *job, *streams, pages).await,
             Order::Look { job, since } => self.look(id, *job, *since, pages).await,
             Order::ReadPool { job, n, last } => self.read_pool(id, *job, *n, *last).await,

@@ -16,8 +16,8 @@ use crate::time::Time;
 pub(super) fn read(definition: &Definition, state: &State) -> Option<Ruling> {
     state.jobs().find_map(|(key, trial, job)| {
         let due = job.end.is_some() && job.rest_ordered.is_none() && !is_known(definition, state, trial, job);
-        let ended = job.ended.unwrap_or(job.end_at);
-        let order = Order::ReadRest { job: key, ended, at_once: is_over(job) };
+        let (ordered, ended) = (job.ordered, job.ended.unwrap_or(job.end_at));
+        let order = Order::ReadRest { job: key, ordered, ended, at_once: is_over(job) };
         due.then_some(Ruling::Order(order))
     })
 }

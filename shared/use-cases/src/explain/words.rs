@@ -166,7 +166,8 @@ pub(super) fn standing(definition: &Definition, state: &State, trial: &Trial) ->
         return format!("it waits for its next attempt, not before {}", format_utc(at));
     };
     if job.end.is_some() {
-        return format!("its training job ended at epoch {epoch} and waits for its bill");
+        let missing = if job.is_closed() { "the rest of its log" } else { "its bill" };
+        return format!("its training job ended at epoch {epoch} and waits for {missing}");
     }
     if job.stop.is_some() {
         return format!("it is at epoch {epoch} and is being stopped");

@@ -1,6 +1,7 @@
 //! Reads the stored log of a job, page by page, for the metric lines in it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use tuning::fact::{JobKey, MetricLine, Recorded};
 use tuning::time::{Millis, Time};
@@ -13,6 +14,9 @@ use crate::store::Tuning;
 /// Most pages read of a log, so that a flooded log does not delay all other work. Twice this number (the tail is read
 /// separately) must fit one sweep at the sweeper's pace, or the sweeper would never finish such a log.
 pub(crate) const LOG_PAGES_MAX: usize = 100;
+/// How far the clocks of the controller and of a job's instances may differ. A search from the beginning of time can
+/// cost many empty pages.
+const CLOCKS: Millis = Millis::from_seconds(3_600);
 /// Length of the end of a flooded log that is read too.
 const LOG_TAIL: Millis = Millis::from_seconds(300);
 
@@ -75,27 +79,27 @@ impl<J: JobLogs> Log<'_, J> {
     /// value.
     pub(super) async fn read_completely(
         &self,
-        ended: Time,
+        life: Range<Time>,
         pages: usize,
     ) -> Result<Option<Vec<Recorded>>, TrainingJobsError> {
-        let (mut facts, whole) = self.since(Time::EPOCH, pages).await?;
+        let (mut facts, whole) = self.since(life.start - CLOCKS, pages).await?;
         if !whole && pages < LOG_PAGES_MAX {
             return Ok(None);
         }
         if !whole {
-            facts.extend(self.since(ended - LOG_TAIL, pages).await?.0);
+            facts.extend(self.since(life.end - LOG_TAIL, pages).await?.0);
         }
         Ok(Some(facts))
     }
 
     /// Reads the part that can be read now of a log that could not be read completely in many tries, its end first.
     /// `complete` is the fact that ends the read.
-    pub(super) async fn read_partially(&self, ended: Time, complete: Recorded) -> Outcome {
-        let end = self.excerpt(ended - LOG_TAIL, LOG_PAGES_MAX).await;
+    pub(super) async fn read_partially(&self, life: Range<Time>, complete: Recorded) -> Outcome {
+        let end = self.excerpt(life.end - LOG_TAIL, LOG_PAGES_MAX).await;
         if let (0, Err(error)) = (end.pages, &end.whole) {
             return later(error).unwrap_or_else(|| Outcome::DoneAs(Effect::LogCut, vec![complete]));
         }
-        let beginning = self.excerpt(Time::EPOCH, LOG_PAGES_MAX).await;
+        let beginning = self.excerpt(life.start - CLOCKS, LOG_PAGES_MAX).await;
         let mut facts = end.facts;
         facts.extend(beginning.facts);
         facts.push(complete);

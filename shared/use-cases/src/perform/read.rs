@@ -2,6 +2,8 @@
 //!
 //! This finds lines whose delivery was lost. All lines found are stored before the fact that the read is complete.
 
+use std::ops::Range;
+
 use tuning::fact::{Fact, JobKey};
 use tuning::time::Time;
 use wire::names::training_job_name;
@@ -26,13 +28,13 @@ where
     B: Bus,
     C: Clock,
 {
-    /// Reads at most `pages` pages of the log of a job that ended at `ended`. `tries` counts the tries, this one
-    /// included.
+    /// Reads at most `pages` pages of the log of a job that was ordered and ended at the times of `life`. `tries`
+    /// counts the tries, this one included.
     pub(super) async fn read_rest(
         &self,
         id: &str,
         job: JobKey,
-        ended: Time,
+        life: Range<Time>,
         tries: i64,
         pages: usize,
     ) -> Result<Outcome, StoreError> {
@@ -41,9 +43,9 @@ where
         let log = Log { jobs: &self.jobs, tuning: &tuning, name: &name, job };
         let complete = self.fact(format!("rest-read#{job}"), Fact::RestRead { job });
         if tries > WHOLE_LOG_TRIES && pages >= LOG_PAGES_MAX {
-            return Ok(log.read_partially(ended, complete).await);
+            return Ok(log.read_partially(life, complete).await);
         }
-        Ok(match log.read_completely(ended, pages).await {
+        Ok(match log.read_completely(life, pages).await {
             Ok(Some(mut facts)) => {
                 facts.push(complete);
                 Outcome::Done(facts)

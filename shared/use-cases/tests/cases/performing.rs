@@ -118,7 +118,12 @@ fn stop_of(trial: u32) -> Order {
 }
 
 fn rest_of(trial: u32) -> Order {
-    Order::ReadRest { job: job(trial), ended: Time(NOW - 100_000), at_once: false }
+    Order::ReadRest {
+        job: job(trial),
+        ordered: Time(NOW - 900_000),
+        ended: Time(NOW - 100_000),
+        at_once: false,
+    }
 }
 
 fn is_deferred(performed: &Performed) -> bool {
@@ -270,8 +275,8 @@ fn a_log_is_read_when_its_last_lines_are_readable_or_at_once_where_no_decision_n
     stack.actuator.log_lag_ms = Millis::from_seconds(30);
     stack.service.lock().read = Some(Ok(1));
     let ended = Time(NOW);
-    let later = stack.order(Order::ReadRest { job: job(0), ended, at_once: false });
-    let at_once = stack.order(Order::ReadRest { job: job(1), ended, at_once: true });
+    let later = stack.order(Order::ReadRest { job: job(0), ordered: ended, ended, at_once: false });
+    let at_once = stack.order(Order::ReadRest { job: job(1), ordered: ended, ended, at_once: true });
     assert_eq!(stack.perform(&later), Performed::NotNow);
     assert_eq!(stack.row(&later).tries, 0, "it makes no claim");
     assert_eq!(stack.perform(&at_once), Performed::Done(Effect::Other));
