@@ -71,10 +71,10 @@ fn not_done<D>(part: &Part<D>, message: &str) -> Option<Entry> {
     }
 }
 
-/// Returns the log entry of a bill that was booked before the whole log was read.
+/// Returns the log entry of a job that was concluded before its whole log was read.
 fn log_cut() -> Entry {
     Entry::warn(
-        "a bill was booked before its job's whole log could be read: values that were not delivered may be missing",
+        "a job was concluded before its whole log could be read: values that were not delivered may be missing",
     )
 }
 

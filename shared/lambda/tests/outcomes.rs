@@ -156,7 +156,7 @@ fn an_action_is_logged_with_its_job_and_a_rejection_by_its_code_alone() {
         (Performed::Deferred("no".to_owned()), "an action was deferred", "ActionsDeferred"),
         (
             Performed::Done(Effect::LogCut),
-            "a bill was booked before its job's whole log could be read: values that were not delivered may be missing",
+            "a job was concluded before its whole log could be read: values that were not delivered may be missing",
             "ActionsPerformed",
         ),
     ] {
