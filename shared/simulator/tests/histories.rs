@@ -80,6 +80,7 @@ fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     add(&mut report, &month_without_money());
     add(&mut report, &ranks_after_interruptions());
     add(&mut report, &account_quota_of_one_job());
+    add(&mut report, &old_checkpoints());
     for seed in 0..4 {
         add(&mut report, &programs_that_ignore_their_epochs(seed));
     }
@@ -171,6 +172,14 @@ fn programs_that_ignore_their_epochs(seed: u64) -> Run {
     let choices = Choices { rungs: Rungs::Asynchronous, ..Choices::plain() };
     let plan = Plan { epoch_ms: 120_000, safety_ms: 12 * HOUR, ..plan };
     Run { seed, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
+}
+
+/// Promoted jobs resume from checkpoints that are older than their rung, but not empty. This is seldom drawn.
+fn old_checkpoints() -> Run {
+    let choices =
+        Choices { rungs: Rungs::Asynchronous, hyperband: Some((3, 27, 3)), max_jobs: 30, ..Choices::plain() };
+    let plan = Plan::calm().with(Kind::CheckpointOld, 0.8);
+    Run { seed: 1, plan, cases: vec![Case::of("sim0", &choices)], trace: false }
 }
 
 /// A tuning that keeps the instances of its jobs. This is seldom drawn, and each pool is released only once.

@@ -169,7 +169,9 @@ impl World {
     fn crashes_once(&mut self, call: &Call) -> bool {
         let can_crash = match self.plan.crash_once {
             CrashOnce::Never => false,
-            CrashOnce::Outside => matches!(call.op, Op::Create | Op::Stop | Op::Describe | Op::Publish),
+            CrashOnce::Outside => {
+                matches!(call.op, Op::Create | Op::Stop | Op::Describe | Op::ReadLog | Op::Publish)
+            }
             CrashOnce::Every => true,
         };
         // Each call kills once, so that the next attempt succeeds. A retried change of limits has a later time and
