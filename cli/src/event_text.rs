@@ -91,6 +91,9 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         Ruling::SettledInFull { job, amount } => {
             format!("trial {}: {}", job.trial, words::settled(definition, *amount))
         }
+        Ruling::BillBooked { job, seconds, amount } => {
+            format!("trial {}: job {job}: {}", job.trial, words::booked(definition, *seconds, *amount))
+        }
         Ruling::PoolClosed { job, seconds, amount } => {
             format!("trial {}: job {job}: {}", job.trial, words::kept(definition, *seconds, *amount))
         }

@@ -153,6 +153,7 @@ fn fact_event(fact: &Fact) -> Option<What> {
         | Fact::JobStateChanged { .. }
         | Fact::MetricsLogged { .. }
         | Fact::JobDescribed { .. }
+        | Fact::BillsConfirmed { .. }
         | Fact::LogRead { .. }
         | Fact::RestRead { .. }
         | Fact::JobStarted { .. }

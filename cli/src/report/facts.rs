@@ -85,6 +85,7 @@ fn trial(what: &What) -> Option<TrialId> {
             | Ruling::TrialFinished { trial, .. } => Some(*trial),
             Ruling::ResourceRepeated { job, .. }
             | Ruling::SettledInFull { job, .. }
+            | Ruling::BillBooked { job, .. }
             | Ruling::PoolClosed { job, .. }
             | Ruling::AttemptAwaited { job, .. }
             | Ruling::Order(

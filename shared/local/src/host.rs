@@ -192,6 +192,7 @@ impl Host {
             clock: SystemClock,
             stack: STACK.to_owned(),
             log_lag_ms: Millis::ZERO,
+            bills_are_final: true,
             claim_ms: CLAIM,
             defer_ms: DEFER,
             abandoned_ms: ABANDONED,

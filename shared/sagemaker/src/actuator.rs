@@ -35,6 +35,7 @@ pub async fn actuator(settings: &Settings) -> AwsActuator {
         clock: SystemClock,
         stack: settings.table.stack_name.clone(),
         log_lag_ms: LOG_LAG,
+        bills_are_final: false,
         claim_ms: CLAIM,
         defer_ms: DEFER,
         abandoned_ms: ABANDONED,

@@ -4,6 +4,7 @@
 //! [`Checker::committed`] receives every commit in order; [`end`] checks the whole history when it is over.
 
 mod actions;
+mod bills;
 mod bounds;
 mod capacity;
 mod deadlines;
@@ -95,6 +96,8 @@ pub(crate) struct Book {
     /// The largest excess of a bill above the worst case of its job, in micro-dollars. Only a fault of the training
     /// service can cause one.
     pub(crate) margin: u64,
+    /// The sum of the rises of booked bills, in micro-dollars.
+    pub(crate) risen: u64,
     /// Whether a ruling published the overrun.
     overrun_published: bool,
     pub(crate) ending: Option<EndReason>,
@@ -146,6 +149,14 @@ pub(crate) struct JobBook {
     /// Whether it was cancelled because of the quota. Its trial continues on other instances, or later.
     cancelled_for_quota: bool,
     money: Money,
+    /// The highest billed seconds that a fact shows.
+    shown: Option<u64>,
+    /// The billed seconds that are booked.
+    booked: Option<u64>,
+    /// The billed seconds that a further reading confirmed.
+    confirmed: Option<u64>,
+    /// The margin of reservations when its first bill was booked, in micro-dollars.
+    margin_at_bill: u64,
     pub(crate) stop_ordered: bool,
     bill_ordered: bool,
     pub(crate) end_seen: bool,
@@ -170,6 +181,8 @@ pub(crate) struct JobBook {
     /// When it was concluded although its log could not be read for an hour, in ms.
     pub(crate) log_given_up: Option<i64>,
     pub(crate) created: bool,
+    /// Whether it was deleted before any fact showed it.
+    is_forgotten: bool,
     pub(crate) concluded: bool,
 }
 
@@ -294,6 +307,7 @@ impl Checker {
             trials: BTreeMap::new(),
             rungs: BTreeMap::new(),
             margin: 0,
+            risen: 0,
             overrun_published: false,
             ending: None,
             ended: None,
@@ -342,6 +356,14 @@ impl Checker {
         };
         if let Some(message) = wrong {
             self.violation(now, &message);
+        }
+    }
+
+    /// Records that a job was deleted. If no fact has shown it until now, no decision can know of it.
+    pub(crate) fn deleted(&mut self, id: &str, key: JobKey) {
+        let job = self.books.get_mut(id).and_then(|book| book.jobs.get_mut(&key));
+        if let Some(job) = job.filter(|job| !job.seen) {
+            job.is_forgotten = true;
         }
     }
 

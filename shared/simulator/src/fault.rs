@@ -131,6 +131,7 @@ kinds! {
     ProgramAllHosts "program: every host logs" 0.9 Reach::World,
     CapacityShort "job: no capacity for its choice of instances for up to 2 h" 0.3 Reach::World,
     ProgramIgnoresEpochs "program: trains beyond its epoch limit" 0.15 Reach::World,
+    BillRises "bill: rises within a minute" 0.3 Reach::World,
 }
 
 /// The fault rates of a history, and the hits so far.

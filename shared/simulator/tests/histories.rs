@@ -216,7 +216,7 @@ fn a_tuning_ends_when_the_monthly_cap_is_used_up() {
 #[test]
 fn most_tunings_complete_with_a_trial_at_max_resource() {
     let report = whole();
-    assert!(report.percent_reached() >= 80, "{}", report.text());
+    assert!(report.percent_reached() >= 75, "{}", report.text());
 }
 
 /// The failures: a closed synchronous rung promoted again; a job was reserved for a trial that could not join; a log

@@ -174,6 +174,14 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
             plan(&[(Kind::BillAboveReservation, 0.3)]),
             &Choices { cap_jobs: Some(8.0), ..Choices::plain() },
         ),
+        Mutation::RiseForgotten | Mutation::BillNotReadAgain => {
+            made(plan(&[(Kind::BillRises, 0.5)]), &Choices::plain())
+        }
+        // The bills of promoted trials come late, and the cap pays few jobs at a time.
+        Mutation::ArrivalFreesMoney => {
+            let promoting = Choices { cap_jobs: Some(3.0), rungs: Rungs::Asynchronous, ..Choices::plain() };
+            made(plan(&[(Kind::BillLate, 0.8)]), &promoting)
+        }
         // Long jobs without rungs, which run on after the faults.
         Mutation::DivergedTrains | Mutation::DivergedAtOnce => {
             let plan = plan(&[(Kind::ProgramDiverges, 1.0)]);

@@ -2,7 +2,7 @@
 //! that was drawn from it at that time. Here the faults that it needs are chosen, with high rates.
 
 use simulator::Run;
-use simulator::case::{Case, Choices};
+use simulator::case::{Case, Choices, Rungs};
 use simulator::fault::Kind;
 use simulator::plan::Plan;
 
@@ -71,6 +71,44 @@ fn regression_a_refusal_while_an_earlier_create_is_under_way_abandons_no_job() {
 fn regression_the_notice_of_an_overrun_is_sent_although_its_stream_record_is_lost() {
     let faults = plan(&[(Kind::BillAboveReservation, 0.3), (Kind::StreamLost, 0.5)]);
     check(&faults, &Choices::plain(), 0..6);
+}
+
+/// Two deciders wrote the same step. One of them had read the row of a job after a later step had changed it, so their
+/// writes differed under one token. The table refused the second as a misuse of the token.
+#[test]
+fn regression_deciders_that_read_different_rows_use_two_tokens() {
+    let history = Run::drawn(1_795_431_717_595).history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}
+
+/// A promoted trial arrived at its rung before the bill of its job, and before a stored line was folded that showed
+/// that the job had started again from the beginning.
+#[test]
+fn regression_a_promoted_trial_arrives_after_its_stored_lines() {
+    let history = Run::drawn(1_795_431_711_557).history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}
+
+/// A job failed and was deleted within seconds, before any fact showed it. The checker took the end of its trial as
+/// never started for a broken promise.
+#[test]
+fn regression_a_job_deleted_before_it_was_known_never_started() {
+    let history = Run::drawn(1_795_431_719_362).history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}
+
+/// "Every bill is read once more before the tuning ends, and a rise is booked." Checked for tunings with and without
+/// promotion, whose bills also come late.
+#[test]
+fn bills_that_rise_after_they_were_read_are_booked() {
+    let faults = plan(&[(Kind::BillRises, 0.7), (Kind::BillLate, 0.2), (Kind::StreamLost, 0.2)]);
+    for rungs in [Rungs::Stop, Rungs::Asynchronous, Rungs::Synchronous] {
+        let choices = Choices { cap_jobs: Some(6.0), rungs, ..Choices::plain() };
+        check(&faults, &choices, 0..6);
+        let cases = vec![Case::of("sim0", &choices)];
+        let history = Run { seed: 0, plan: faults.clone(), cases, trace: false }.history();
+        assert!(history.rulings.contains_key("BillBooked"), "{rungs:?}: {:?}", history.rulings);
+    }
 }
 
 /// A create took effect although its response was lost, and the job was deleted before the retry. The name was taken,

@@ -119,6 +119,7 @@ impl Service {
             | Ruling::RungReached { .. }
             | Ruling::TrialPromoted { .. }
             | Ruling::ResourceRepeated { .. }
+            | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }

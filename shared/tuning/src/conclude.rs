@@ -1,7 +1,8 @@
 //! The end of a job and of a trial: what each kind of end means for the trial.
 //!
 //! Reads the state and changes nothing. A job is concluded when its end, its bill and its last lines are known. Its
-//! trial then waits for a further attempt, arrives at its rung, or is finished.
+//! trial then waits for a further attempt, arrives at its rung, or is finished. The arrival at a rung goes ahead of the
+//! bill.
 
 use hyperband::ranking::improves;
 
@@ -50,7 +51,8 @@ pub(crate) fn conclusion(
             .flatten();
     };
     let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
-    if !complete(job) {
+    // Unlike an arrival, no other trial waits for this.
+    if !complete(job) || !job.is_closed() {
         return None;
     }
     let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
@@ -129,13 +131,13 @@ fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
 }
 
 /// Returns whether a trial waits for an attempt that can never start: the tuning is ending, all jobs were launched, no
-/// running job can free the money it needs, or the wait for the month's cap has expired.
+/// job or bill can free the money it needs, or the wait for the month's cap has expired.
 fn has_no_further_attempt(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let quote = Quote::of_next_attempt(definition, state, trial);
     let exceeds_cap = !refit::fits_cap(definition, state, quote.worst_case);
     !refit::can_continue(definition, state, trial)
         || state.jobs_left(definition) == 0
-        || (exceeds_cap && state.jobs().next().is_none() && state.pools.is_empty())
+        || (exceeds_cap && !state.may_free_money())
         || grant::has_expired(state)
 }
 
@@ -235,6 +237,7 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
         level: job.level,
         resumed_from: resumed_from(trial, job),
         repeats_from: job.repeats_from,
+        concluded: false,
         limits: job.limits,
         on_demand: job.on_demand,
         instances: job.instances,

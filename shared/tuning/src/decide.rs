@@ -4,6 +4,7 @@
 //! returns `None`. The order of the rules in [`next`] is part of the rules: first the criteria that end the tuning,
 //! then running trials, then ended jobs, then new jobs, and last the end of the tuning.
 
+mod bill;
 pub(crate) mod diverged;
 mod finish;
 pub(crate) mod grant;
@@ -22,7 +23,7 @@ mod start;
 use self::outlook::Outlook;
 use crate::definition::Definition;
 use crate::fact::JobKey;
-use crate::limits::{BILL_USUAL, SETTLE_DEADLINE, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
+use crate::limits::{SETTLE_DEADLINE, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 use crate::ruling::{EndReason, Order, Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 use crate::time::{Millis, Time};
@@ -36,7 +37,9 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
     if !state.submitted || state.is_ended() {
         return None;
     }
-    notice::overrun(state)
+    // Later bills of concluded jobs come first, because they change what is left of the cap.
+    bill::booked(definition, state)
+        .or_else(|| notice::overrun(state))
         .or_else(|| notice::capacity_lacking(state))
         .or_else(|| finish::ending(definition, state))
         // Running trials: compare them at rungs, look at silent jobs, stop jobs.
@@ -46,7 +49,8 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
         .or_else(|| silence::look(definition, state))
         .or_else(|| stop(definition, state))
         // Ended jobs: read their bills and logs, conclude them, settle their warm pools.
-        .or_else(|| bill(state))
+        .or_else(|| bill::read(state))
+        .or_else(|| bill::settled_in_full(state))
         .or_else(|| rest::read(definition, state))
         .or_else(|| {
             let mut trials = state.trials.iter();
@@ -115,35 +119,6 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     })
 }
 
-/// Orders the bill of an ended job to be read, once; or settles a job in full when its bill is an hour late.
-///
-/// A job is also settled in full an hour after its own limits should have ended it, if the training service did not
-/// report it since: it was deleted.
-fn bill(state: &State) -> Option<Ruling> {
-    state.jobs().find_map(|(key, _, job)| {
-        if job.end.is_some() && !job.bill_ordered && !job.is_closed() {
-            return Some(Ruling::Order(Order::ReadBill { job: key }));
-        }
-        let overdue = settle_at(job).is_some_and(|deadline| state.clock >= deadline);
-        overdue.then_some(Ruling::SettledInFull { job: key, amount: job.reservation })
-    })
-}
-
-/// Returns when a job without a bill is settled in full; `None` while no deadline runs.
-///
-/// The deadline counts from a time that the sweeper reported, never from other facts: those may arrive hours late while
-/// the bill is on its way.
-fn settle_at(job: &Job) -> Option<Time> {
-    if job.is_closed() {
-        return None;
-    }
-    if job.end.is_some() {
-        return job.bill_awaited_since.map(|since| since + SETTLE_DEADLINE);
-    }
-    let end = must_end_at(job)?;
-    job.overdue_since.filter(|since| *since >= end).map(|since| since + SETTLE_DEADLINE)
-}
-
 /// Returns when the limits of a running job must have ended it.
 ///
 /// Counts from the job's last sign of life: limits do not bind a job that waits for instances, and every look that
@@ -171,10 +146,6 @@ fn longest_life(job: &Job) -> Millis {
 ///
 /// The caller must fold all stored facts of these jobs before that fact: one of them may hold the bill.
 pub fn settled_by(definition: &Definition, state: &State, at: Time) -> Vec<JobKey> {
-    let missing = |job: &Job| must_end_at(job).map(|end| end + SETTLE_DEADLINE);
-    let due = state
-        .jobs()
-        .filter(|(_, _, job)| settle_at(job).or_else(|| missing(job)).is_some_and(|deadline| deadline <= at));
     let unread = state.jobs().filter(|(_, _, job)| {
         !job.rest_read && rest::deadline_of(job).is_some_and(|deadline| deadline <= at)
     });
@@ -184,11 +155,8 @@ pub fn settled_by(definition: &Definition, state: &State, at: Time) -> Vec<JobKe
     let quota = expires(state.quota_expires_at());
     let capacity = expires(state.capacity_wait_expires_at(definition));
     let waiting = state.jobs().filter(move |(_, _, job)| capacity || (quota && !job.accepted));
-    due.chain(unread)
-        .chain(waiting)
-        .map(|(key, _, _)| key)
-        .chain(pool::settled_by(state, at).map(|pool| pool.job))
-        .collect()
+    let jobs = unread.chain(waiting).map(|(key, _, _)| key);
+    bill::settled_by(state, at).chain(jobs).chain(pool::settled_by(state, at).map(|pool| pool.job)).collect()
 }
 
 /// Returns the next time at which [`next`] may return a ruling although no other fact arrives.
@@ -196,18 +164,6 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<Time> {
     if state.is_ended() {
         return None;
     }
-    let settle = state.jobs().filter_map(|(_, _, job)| {
-        let unclocked = job.bill_ordered && !job.is_closed() && job.bill_awaited_since.is_none();
-        match settle_at(job) {
-            // The hour for a bill begins with the first time that the sweeper reports: ask for one after a minute.
-            None if unclocked => Some(job.bill_ordered_at + BILL_USUAL),
-            // A job that should have ended before the reported time is overdue from the next reported time.
-            None => {
-                must_end_at(job).map(|end| if end > state.clock { end } else { state.clock + BILL_USUAL })
-            }
-            settle => settle,
-        }
-    });
     let retries = state.trials.values().filter(|trial| trial.job.is_none()).filter_map(|t| t.retry_at);
     let tuning = finish::runtime_deadline(definition).filter(|_| state.status == Status::Active);
     let probe = state.lack.as_ref().map(|lack| lack.until);
@@ -222,7 +178,7 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<Time> {
     let by_facts = retries.chain(held).chain(tuning).chain(grant::deadlines(state));
     let by_facts = by_facts.filter(|deadline| *deadline > state.now);
     // ... and these by the time that the sweeper reports.
-    let by_clock = settle
+    let by_clock = bill::deadlines(state)
         .chain(pool::deadlines(state))
         .chain(silence::deadline(definition, state))
         .chain(last_epoch::deadline(definition, state))

@@ -103,6 +103,11 @@ pub enum Fact {
         /// How many times the job was interrupted.
         interruptions: u32,
     },
+    /// Bills were read once more and have not risen.
+    BillsConfirmed {
+        /// The jobs with their billed seconds, at most [`crate::limits::MAX_BILLS_PER_FACT`].
+        bills: Vec<(JobKey, u64)>,
+    },
     /// The stored log of a job was read from its beginning. Its lines are in facts put before this one.
     LogRead {
         /// The job.
@@ -228,6 +233,7 @@ impl Fact {
             | Self::JobStateChanged { .. }
             | Self::MetricsLogged { .. }
             | Self::JobDescribed { .. }
+            | Self::BillsConfirmed { .. }
             | Self::LogRead { .. }
             | Self::RestRead { .. }
             | Self::SilenceSeen { .. }
@@ -253,6 +259,7 @@ impl Fact {
             | Self::TimePassed
             | Self::BudgetGranted { .. }
             | Self::GrantReturned { .. }
+            | Self::BillsConfirmed { .. }
             | Self::NoticeGiven { .. } => None,
             Self::JobStateChanged { job, .. }
             | Self::MetricsLogged { job, .. }

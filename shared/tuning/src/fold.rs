@@ -89,6 +89,7 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         Fact::GrantReturned { n } => state.grants.returns.remove(n),
         Fact::NoticeGiven { notice } => state.notices.remove(notice),
         Fact::JobDescribed { .. } => job_described(definition, state, &recorded.fact, at),
+        Fact::BillsConfirmed { bills } => bills_confirmed(state, bills),
         Fact::JobStarted { job } => with_job(state, *job, |job| {
             let changed = !std::mem::replace(&mut job.accepted, true);
             if changed {
@@ -158,7 +159,8 @@ fn time_passed(state: &mut State, at: Time) -> bool {
         return false;
     }
     state.clock = at;
-    for job in state.trials.values_mut().filter_map(|trial| trial.job.as_mut()) {
+    let live = state.trials.values_mut().filter_map(|trial| trial.job.as_mut());
+    for job in live.chain(state.billing.iter_mut().map(|(_, job)| job)) {
         // A reported time from before the order, delivered late, says nothing about how long the bill has been
         // missing.
         if job.bill_ordered && job.bill_awaited_since.is_none() && at >= job.bill_ordered_at {
@@ -279,47 +281,60 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Ti
     else {
         return false;
     };
+    let seconds = *billable_seconds;
+    if let Some(job) = state.concluded_job_mut(*key) {
+        return bill_shown(job, seconds, started.is_some());
+    }
     let choice = state.job(*key).map_or(ChoiceId(0), |job| job.instances);
-    let cost = definition.job.instances(choice).cost(*billable_seconds).unwrap_or(MicroUsd::ZERO);
+    let amount = definition.job.instances(choice).cost(seconds).unwrap_or(MicroUsd::ZERO);
     let trial = state.trials.get(&key.trial);
     let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
-    let mut settled = None;
-    let mut kept = None;
+    let mut bill = None;
     let changed = with_job(state, *key, |job| {
         let before = job.clone();
         job_state_changed(job, at, JobPhase::Ended(*end), *started, *ended, message.as_deref());
         job.interruptions = job.interruptions.max(*interruptions);
-        if *billable_seconds > 0 {
+        if seconds > 0 {
             job.note_instances(started.unwrap_or(at));
         }
         // A bill of 0 seconds for a job that ran is not final: without a better one the job is settled in full later.
-        let no_bill = *billable_seconds == 0 && started.is_none() && (job.started.is_some() || emitted);
-        if !job.is_closed() && !no_bill {
-            job.bill = Some(Bill { seconds: Some(*billable_seconds), amount: cost });
-            settled = Some(job.reservation);
-            kept = kept_instances(definition, *key, job, at);
+        let no_bill = seconds == 0 && started.is_none() && (job.started.is_some() || emitted);
+        if job.bill.is_some_and(|bill| bill.seconds.is_some()) {
+            bill_shown(job, seconds, started.is_some());
         }
+        bill = (!job.is_closed() && !no_bill).then_some(Bill { seconds: Some(seconds), amount });
         *job != before
     });
-    // The part of the reservation that pays for kept instances stays reserved.
-    if let Some(pool) = kept {
-        settled = settled.map(|reservation| reservation.minus(pool.reservation));
-        state.pools.push(pool);
+    if let Some(bill) = bill {
+        state.book_bill(definition, *key, bill);
     }
-    if let Some(reservation) = settled {
-        state.settle_job(reservation, cost);
-    }
-    changed
+    changed || bill.is_some()
 }
 
-/// Returns the warm pool of a job that kept its instances.
-fn kept_instances(definition: &Definition, key: JobKey, job: &Job, at: Time) -> Option<Pool> {
-    let never_ran = job.started.is_none() && job.bill.is_none_or(|bill| bill.seconds == Some(0));
-    if job.limits.keep_alive_seconds == 0 || never_ran {
-        return None;
+/// Records a bill that a ruling books once the job is concluded: the first one, or a higher one. `has_start` = the
+/// description shows that the job ran.
+fn bill_shown(job: &mut Job, seconds: u64, has_start: bool) -> bool {
+    // As before the conclusion, a bill of 0 seconds for a job that ran is not final.
+    let no_bill = seconds == 0 && !has_start && job.started.is_some();
+    let booked = job.bill.and_then(|bill| bill.seconds);
+    let forgotten = booked.is_some() && crate::planted!(RiseForgotten);
+    if no_bill || forgotten || Some(seconds) <= booked.max(job.bill_shown) {
+        return false;
     }
-    let reservation = definition.pool_worst_case(job.limits, job.instances).unwrap_or(MicroUsd::ZERO);
-    Some(Pool::new(key, job, reservation, job.ended.unwrap_or(at)))
+    job.bill_shown = Some(seconds);
+    true
+}
+
+/// Folds that bills were read once more and have not risen.
+fn bills_confirmed(state: &mut State, bills: &[(JobKey, u64)]) -> bool {
+    let mut changed = false;
+    for (key, seconds) in bills {
+        let Some(job) = state.billed_job_mut(*key) else { continue };
+        changed |= job.bill_confirmed < Some(*seconds);
+        job.bill_confirmed = job.bill_confirmed.max(Some(*seconds));
+    }
+    state.forget_final_bills();
+    changed
 }
 
 fn stop_accepted(state: &mut State, key: JobKey, at: Time) -> bool {

@@ -20,8 +20,8 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
     if granted != ledger.granted {
         return Some(format!("the grants sum to {granted:?}, but the ledger has {:?}", ledger.granted));
     }
-    let open = state.jobs().filter(|(_, _, job)| !job.is_closed());
-    let jobs = open.fold(MicroUsd::ZERO, |sum, (_, _, job)| sum.plus(job.reservation));
+    let open = state.billed_jobs().filter(|(_, job)| !job.is_closed());
+    let jobs = open.fold(MicroUsd::ZERO, |sum, (_, job)| sum.plus(job.reservation));
     let sum = state.pools.iter().fold(jobs, |sum, pool| sum.plus(pool.reservation));
     if sum != ledger.reserved {
         return Some(format!(
@@ -44,8 +44,9 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
     if state.launched > definition.limits.max_jobs {
         return Some(format!("{} jobs were launched, more than allowed", state.launched));
     }
-    if state.is_ended() && !(state.trials.is_empty() && state.waiting.is_empty() && state.pools.is_empty()) {
-        return Some("the tuning ended with live trials".to_owned());
+    let trials_are_over = state.trials.is_empty() && state.waiting.is_empty();
+    if state.is_ended() && !(trials_are_over && state.billing.is_empty() && state.pools.is_empty()) {
+        return Some("the tuning ended with live trials or open bills".to_owned());
     }
     None
 }
@@ -84,6 +85,7 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
         Ruling::TrialJudged { .. }
         | Ruling::RungReached { .. }
         | Ruling::ResourceRepeated { .. }
+        | Ruling::BillBooked { .. }
         | Ruling::PoolClosed { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }

@@ -13,6 +13,9 @@ pub const MAX_FACTS_PER_STEP: usize = 64;
 /// Maximum of metric lines in one fact; a larger log batch becomes several facts.
 pub const MAX_LINES_PER_FACT: usize = 500;
 
+/// Maximum of bills in one fact that confirms them; more bills become several facts.
+pub const MAX_BILLS_PER_FACT: usize = 100;
+
 /// Maximum length of a kept failure message, in characters (AMT allows 1,024 in `FailureReason`).
 pub const MAX_MESSAGE_CHARS: usize = 1_000;
 

@@ -95,6 +95,15 @@ pub enum Ruling {
         /// The amount.
         amount: MicroUsd,
     },
+    /// The bill of a concluded job came, or a later reading of it was higher: the amount replaces the booked one.
+    BillBooked {
+        /// The job.
+        job: JobKey,
+        /// Billed seconds.
+        seconds: u64,
+        /// The amount.
+        amount: MicroUsd,
+    },
     /// The bill of a job never came: its whole reservation is booked as spent.
     SettledInFull {
         /// The job.
@@ -378,6 +387,7 @@ impl Ruling {
             | Self::TrialPromoted { .. }
             | Self::ResourceRepeated { .. }
             | Self::SettledInFull { .. }
+            | Self::BillBooked { .. }
             | Self::PoolClosed { .. }
             | Self::AttemptAwaited { .. }
             | Self::TrialFinished { .. }
@@ -393,6 +403,7 @@ impl Ruling {
             Self::TrialJudged { .. }
             | Self::TrialPromoted { .. }
             | Self::ResourceRepeated { .. }
+            | Self::BillBooked { .. }
             | Self::PoolClosed { .. }
             | Self::SettledInFull { .. }
             | Self::TuningEnding { .. }

@@ -7,6 +7,8 @@ use crate::ruling::{EndReason, Order, Ruling, TrialEnd};
 const FRAME_BYTES: usize = 400;
 /// Bytes for the keep-alive period of a job.
 const KEPT_BYTES: usize = 50;
+/// Bytes for the key of a job and its billed seconds.
+const BILL_BYTES: usize = 100;
 /// The most bytes of JSON for one byte of text (an escaped control character).
 const ESCAPED: usize = 6;
 
@@ -31,6 +33,7 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
         Fact::ActionDeferred { reason, .. } => text(reason),
         Fact::BudgetGranted { month, .. } => text(month),
         Fact::NoticeGiven { notice } => text(notice),
+        Fact::BillsConfirmed { bills } => bills.len().saturating_mul(BILL_BYTES),
         Fact::TuningSubmitted
         | Fact::StopRequested
         | Fact::LimitsChanged { .. }
@@ -66,6 +69,7 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
         | Ruling::RungReached { .. }
         | Ruling::TrialPromoted { .. }
         | Ruling::ResourceRepeated { .. }
+        | Ruling::BillBooked { .. }
         | Ruling::PoolClosed { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }

@@ -4,7 +4,9 @@
 //! is the snapshot: a field may be added with a default, but never renamed once released.
 
 mod apply;
+mod billing;
 mod cohort;
+mod job;
 mod rung;
 mod trial;
 
@@ -14,14 +16,13 @@ use search::Configuration;
 use serde::{Deserialize, Serialize};
 
 use crate::changes::Changes;
-use crate::definition::{Definition, JobLimits};
+use crate::definition::Definition;
 use crate::epochs::Epochs;
-use crate::fact::{JobEnd, JobKey, JobPhase};
+use crate::fact::JobKey;
 use crate::grants::Grants;
 use crate::held::{Held, Lack};
-use crate::ids::{BracketId, ChoiceId, RungId, TrialId, count};
+use crate::ids::{BracketId, RungId, TrialId, count};
 use crate::ledger::Ledger;
-use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
 use crate::runtime::Timings;
@@ -29,6 +30,7 @@ use crate::summary::JobSummary;
 use crate::time::Time;
 
 pub use cohort::Cohort;
+pub use job::{Bill, Job};
 pub use rung::{Arrival, Rung};
 
 /// The state of a tuning.
@@ -61,6 +63,9 @@ pub struct State {
     /// Trials that have reached the level of their rung and wait there to be promoted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waiting: BTreeMap<TrialId, Trial>,
+    /// Concluded jobs whose bill is not known or not confirmed yet, in the order of their conclusion.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub billing: Vec<(JobKey, Job)>,
     /// Warm pools whose cost is not known yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<Pool>,
@@ -218,113 +223,6 @@ pub struct Stream {
     pub repeats_value: Option<bool>,
 }
 
-/// A training job that is not concluded.
-#[expect(clippy::struct_excessive_bools, reason = "each says that one thing was seen, in any order")]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Job {
-    /// The rung for which it was started.
-    pub rung: RungId,
-    /// Attempt, from 1.
-    pub attempt: u32,
-    /// When it was ordered.
-    pub ordered: Time,
-    /// The limits sent.
-    pub limits: JobLimits,
-    /// Whether it runs on demand although the request asks for spot.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub on_demand: bool,
-    /// Its instance choice.
-    #[serde(default, skip_serializing_if = "ChoiceId::is_first")]
-    pub instances: ChoiceId,
-    /// The level to which it trains, in epochs; `None` = the largest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub level: Option<Epochs>,
-    /// Epochs that its trial had when it was promoted: the job should resume from there.
-    #[serde(default, skip_serializing_if = "Epochs::is_zero")]
-    pub checkpoint_epochs: Epochs,
-    /// The epoch from which it started again although its trial had more; `None` until that is recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeats_from: Option<Epochs>,
-    /// Its worst case, reserved until it is billed.
-    pub reservation: MicroUsd,
-    /// Whether the service has accepted it (or it was seen running).
-    pub accepted: bool,
-    /// Its latest state.
-    pub phase: JobPhase,
-    /// When it entered that state.
-    pub phase_at: Time,
-    /// The latest sign of life of any kind.
-    pub seen_at: Time,
-    /// The first time reported by the sweeper after its own limits should have ended it, counted from that sign.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overdue_since: Option<Time>,
-    /// When its instances began to run.
-    pub started: Option<Time>,
-    /// When its instances stopped running.
-    pub ended: Option<Time>,
-    /// The latest time at which facts show that it had instances; `None` = they show none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instances_at: Option<Time>,
-    /// When it last lost its instances to an interruption.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interrupted_at: Option<Time>,
-    /// How it ended: the first end seen.
-    pub end: Option<JobEnd>,
-    /// When that end was.
-    pub end_at: Time,
-    /// Why it was ordered to stop.
-    pub stop: Option<StopWhy>,
-    /// Whether the service has accepted the stop.
-    pub stop_accepted: bool,
-    /// Whether its bill was ordered to be read.
-    pub bill_ordered: bool,
-    /// When the bill was ordered to be read.
-    #[serde(default)]
-    pub bill_ordered_at: Time,
-    /// The first time reported by the sweeper after that order.
-    #[serde(default)]
-    pub bill_awaited_since: Option<Time>,
-    /// When the rest of its log was ordered to be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rest_ordered: Option<Time>,
-    /// The first time reported by the sweeper after that order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rest_awaited_since: Option<Time>,
-    /// Whether the rest of its log was read.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub rest_read: bool,
-    /// Its bill.
-    pub bill: Option<Bill>,
-    /// Whether it was cancelled before it started.
-    pub never_started: bool,
-    /// The answer of a service that refused it for good.
-    pub refused: Option<String>,
-    /// Whether a quota of the account blocks its start.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub quota_exceeded: bool,
-    /// The latest time to which one of its actions was deferred, and why; in the past once that is over.
-    pub deferred: Option<(Time, String)>,
-    /// The beginning of the silence for which a look was last ordered.
-    #[serde(default)]
-    pub look_ordered: Option<Time>,
-    /// The beginning of the silence that a look confirmed.
-    #[serde(default)]
-    pub silence_seen: Option<Time>,
-    /// The failure reason.
-    pub message: Option<String>,
-    /// Interruptions so far.
-    pub interruptions: u32,
-}
-
-/// The bill of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bill {
-    /// Billed seconds; `None` when it was settled in full without a bill.
-    pub seconds: Option<u64>,
-    /// The amount.
-    pub amount: MicroUsd,
-}
-
 /// The best value seen at any epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Incumbent {
@@ -385,6 +283,7 @@ impl State {
             past: Vec::new(),
             trials: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            billing: Vec::new(),
             pools: Vec::new(),
             timings: Timings::default(),
             incumbent: None,
@@ -471,22 +370,5 @@ impl State {
     /// Returns whether the tuning has ended.
     pub fn is_ended(&self) -> bool {
         matches!(self.status, Status::Ended { .. })
-    }
-}
-
-impl Job {
-    /// Returns whether this is job `key` of its trial.
-    pub fn is(&self, key: JobKey) -> bool {
-        self.rung == key.rung && self.attempt == key.attempt
-    }
-
-    /// Returns whether the job holds a slot. Only its end frees the slot, not the order to stop it.
-    pub fn holds_slot(&self) -> bool {
-        self.end.is_none() && !self.never_started && self.refused.is_none()
-    }
-
-    /// Returns whether the job's money is settled: its bill is known, or it never ran.
-    pub fn is_closed(&self) -> bool {
-        self.bill.is_some() || self.never_started || self.refused.is_some()
     }
 }

@@ -93,7 +93,8 @@ fn rule(
             && let Some(trial) = state.trials.get(&key.trial)
             && let Some(job) = &trial.job
         {
-            concluded.push(full_summary(definition, key, trial, job));
+            let summary = full_summary(definition, key, trial, job);
+            concluded.push(JobSummary { concluded: true, ..summary });
         }
         state.apply(definition, &ruling);
         rulings.push(ruling);

@@ -8,10 +8,14 @@ use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::ids::{BracketId, ChoiceId};
 use crate::money::MicroUsd;
-use crate::ruling::StopWhy;
+use crate::ruling::{Ruling, StopWhy};
 use crate::time::Time;
 
 /// The summary of a training job.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing about the job, independent of the others"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobSummary {
     /// The job.
@@ -54,6 +58,9 @@ pub struct JobSummary {
     /// The epoch from which it started again although its trial had more: the epochs in between were trained twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats_from: Option<Epochs>,
+    /// Whether it was concluded: its end and its last value are final, its cost may follow.
+    #[serde(default)]
+    pub concluded: bool,
     /// The limits sent.
     pub limits: JobLimits,
     /// Whether it ran on demand although the request asks for spot.
@@ -80,4 +87,29 @@ pub struct JobSummary {
     pub interruptions: u32,
     /// The (epoch, value) points of its trial, thinned to at most 201 points.
     pub curve: Vec<(Epochs, Option<f64>)>,
+}
+
+impl JobSummary {
+    /// Takes what `ruling` books for the concluded job.
+    pub fn book(&mut self, ruling: &Ruling) {
+        match ruling {
+            Ruling::BillBooked { seconds, amount, .. } => {
+                (self.billable_seconds, self.cost) = (Some(*seconds), Some(*amount));
+            }
+            Ruling::SettledInFull { amount, .. } => {
+                (self.cost, self.settled_in_full) = (Some(*amount), true);
+            }
+            Ruling::PoolClosed { seconds, amount, .. } => {
+                (self.retained_seconds, self.retained_cost) = (*seconds, Some(*amount));
+            }
+            Ruling::TrialJudged { .. }
+            | Ruling::RungReached { .. }
+            | Ruling::TrialPromoted { .. }
+            | Ruling::ResourceRepeated { .. }
+            | Ruling::AttemptAwaited { .. }
+            | Ruling::TrialFinished { .. }
+            | Ruling::TuningEnding { .. }
+            | Ruling::Order(_) => {}
+        }
+    }
 }

@@ -66,6 +66,11 @@ pub async fn page<T: Table, J: TrainingJobs>(
     summaries.extend(live(tuning, state, query.after.as_deref(), rows.next.as_deref()));
     summaries.sort_by_key(|summary| summary.job);
     summaries.dedup_by_key(|summary| summary.job);
+    for summary in summaries.iter_mut().filter(|summary| summary.cost.is_none()) {
+        // A bill above its reservation has raised the others.
+        let billed = state.billing.iter().find(|(key, _)| *key == summary.job);
+        summary.reservation = billed.map_or(summary.reservation, |(_, job)| job.reservation);
+    }
     let mut training_jobs = Vec::with_capacity(summaries.len());
     for summary in &summaries {
         let name = training_job_name(id, summary.job);

@@ -66,7 +66,7 @@ impl<T: Table> Decider<T> {
     }
 
     /// Folds `facts` into tuning `id` and decides. With `ring`, also folds all stored facts of the tuning and of its
-    /// live jobs. Returns the steps written.
+    /// jobs whose bill is not final. Returns the steps written.
     pub async fn decide(&self, id: &str, facts: &[Recorded], ring: bool) -> Result<Vec<Step>, StoreError> {
         let mut steps = Vec::new();
         self.take(id, facts, ring, &mut steps).await?;
@@ -90,7 +90,7 @@ impl<T: Table> Decider<T> {
         let mut jobs: BTreeSet<JobKey> = last.iter().filter_map(|fact| fact.fact.job()).collect();
         jobs.extend(time.map(|at| settled_by(&loaded.tuning.definition, state, at)).unwrap_or_default());
         if ring {
-            jobs.extend(state.jobs().map(|(key, _, _)| key));
+            jobs.extend(state.billed_jobs().map(|(key, _)| key));
             jobs.extend(state.pools.iter().map(|pool| pool.job));
         }
         let mut first = first;
@@ -208,8 +208,9 @@ impl<T: Table> Decider<T> {
             writes.push(Write::Put(row, Condition::NotExists));
         }
         let summaries = self.summaries(&id, step, advanced).await?;
-        writes.extend(summaries.iter().map(|job| Write::Put(stored::job_row(&id, job), Condition::Always)));
-        let token = token(&loaded.head, &id, step);
+        let rows: Vec<Item> = summaries.iter().map(|job| stored::job_row(&id, job)).collect();
+        let token = token(&loaded.head, &id, step, &rows);
+        writes.extend(rows.into_iter().map(|row| Write::Put(row, Condition::Always)));
         match self.store.table.transact(writes, &token).await {
             Ok(()) => {
                 self.store.remember(loaded);
@@ -221,8 +222,8 @@ impl<T: Table> Decider<T> {
         }
     }
 
-    /// Returns the summaries of jobs that a step changes: jobs that leave the state, and jobs whose kept instances are
-    /// settled. Only deciders write summaries, and only one decider writes a given step.
+    /// Returns the summaries of jobs that a step changes: concluded jobs, and jobs of which a later bill or the cost of
+    /// kept instances is booked. Only deciders write summaries, and only one decider writes a given step.
     async fn summaries(
         &self,
         id: &str,
@@ -231,7 +232,12 @@ impl<T: Table> Decider<T> {
     ) -> Result<Vec<JobSummary>, StoreError> {
         let mut summaries = advanced.concluded.clone();
         for ruling in &step.rulings {
-            let Ruling::PoolClosed { job, seconds, amount } = ruling else { continue };
+            let (Ruling::PoolClosed { job, .. }
+            | Ruling::BillBooked { job, .. }
+            | Ruling::SettledInFull { job, .. }) = ruling
+            else {
+                continue;
+            };
             if !summaries.iter().any(|summary| summary.job == *job) {
                 let Some(item) = self.store.table.get(&stored::job_key(id, *job)).await? else { continue };
                 match stored::job(&item) {
@@ -242,7 +248,7 @@ impl<T: Table> Decider<T> {
                 }
             }
             for summary in summaries.iter_mut().filter(|summary| summary.job == *job) {
-                (summary.retained_seconds, summary.retained_cost) = (*seconds, Some(*amount));
+                summary.book(ruling);
             }
         }
         Ok(summaries)
@@ -282,8 +288,11 @@ impl<T: Table> Decider<T> {
 
 /// Returns a transaction token derived from the content. Two deciders may write different steps of the same number.
 /// With equal tokens the table would report a misuse of the token to the loser, and not the lost race.
-fn token(head: &Head, id: &str, step: &Step) -> String {
-    let written = format!("{id} {} {:?}", head.snapshot, stored::step_row(id, step).text(stored::DATA));
+fn token(head: &Head, id: &str, step: &Step, summaries: &[Item]) -> String {
+    let step_row = stored::step_row(id, step);
+    // A later step may have changed the stored summary that one of them has read.
+    let data: Vec<_> = [&step_row].into_iter().chain(summaries).map(|row| row.text(stored::DATA)).collect();
+    let written = format!("{id} {} {data:?}", head.snapshot);
     let reversed: String = id.chars().rev().take(12).collect();
     format!("{reversed}-{}-{}", incarnation(written.as_bytes()), step.n)
 }
@@ -306,9 +315,10 @@ fn is_change(fact: &Recorded) -> bool {
     matches!(fact.fact, Fact::LimitsChanged { .. })
 }
 
-/// Returns whether a fact is folded after all others: the fact that completes a job's facts, and the passage of time.
+/// Returns whether a fact is folded after all others: the facts that complete a job's facts or confirm its bill, and the
+/// passage of time.
 fn comes_last(fact: &Recorded) -> bool {
-    fact.fact.completes() || matches!(fact.fact, Fact::TimePassed)
+    fact.fact.completes() || matches!(fact.fact, Fact::TimePassed | Fact::BillsConfirmed { .. })
 }
 
 /// Sorts a batch by tuning. Returns the facts and rings of each, in the order of the parts of `decided`.

@@ -200,8 +200,14 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
     }
 }
 
-/// Returns why the next training job cannot start yet, if the tuning waits for something that it does not control.
+/// Returns why the next training job cannot start yet, or why the tuning has not ended, if it waits for something that it
+/// does not control.
 fn waiting_for(state: &State) -> Option<WaitingFor> {
+    let since = state.billing.iter().map(|(_, job)| job.bill_ordered_at).min();
+    if let Some(since) = since.filter(|_| state.trials.is_empty() && state.waiting.is_empty()) {
+        let (reason, since_ms) = ("Bills".to_owned(), since.0);
+        return Some(WaitingFor { reason, since_ms, next_attempt_ms: None, message: None });
+    }
     if state.status != Status::Active && state.refit.is_none() || state.is_ended() {
         return None;
     }

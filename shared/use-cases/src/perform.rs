@@ -67,6 +67,8 @@ pub struct Actuator<T, J, B, C> {
     pub stack: String,
     /// Maximum delay of a job's last log lines after its end. See [`LOG_LAG`].
     pub log_lag_ms: Millis,
+    /// Whether the first bill of a job is never followed by a higher one.
+    pub bills_are_final: bool,
     /// Duration of a claim. See [`CLAIM`].
     pub claim_ms: Millis,
     /// First wait before a deferred action is retried. It doubles with each try.

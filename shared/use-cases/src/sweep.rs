@@ -1,12 +1,14 @@
 //! The sweeper's use case. Once a minute it repairs the effects of lost events, within the limits of one sweep.
 //!
 //! A sweep has these steps, ordered by what costs money first: it stops running jobs without an action row, visits the
-//! active tunings (stops jobs, reports that time has passed, rings), reads due bills, makes deferred starts, and checks
-//! silent jobs. Calls of the training service are counted and paced (see [`Limits`]). Work that does not fit is left to
-//! the next sweep, which continues where this one ended. A lease ensures that one sweeper runs at a time. Without an
-//! active tuning a sweep makes one query, because the lease and the cursors are in the partition of the active tunings,
-//! and one listing an hour. An unreadable tuning must never keep the others from their turn.
+//! active tunings (stops jobs, reports that time has passed, rings), reads due bills, makes deferred starts, checks
+//! silent jobs, and reads booked bills once more. Calls of the training service are counted and paced (see [`Limits`]).
+//! Work that does not fit is left to the next sweep, which continues where this one ended. A lease ensures that one
+//! sweeper runs at a time. Without an active tuning a sweep makes one query, because the lease and the cursors are in
+//! the partition of the active tunings, and one listing an hour. An unreadable tuning must never keep the others from
+//! their turn.
 
+mod bills;
 mod lease;
 mod limits;
 mod look;
@@ -66,6 +68,8 @@ pub struct Settled {
     pub stops: usize,
     /// Bills read.
     pub bills: usize,
+    /// Booked bills that were read once more and have not risen.
+    pub confirmed: usize,
     /// Logs and kept instances read, and kept instances released.
     pub reads: usize,
     /// Notices published.
@@ -145,6 +149,7 @@ where
             clock,
             stack,
             log_lag_ms,
+            bills_are_final,
             claim_ms,
             defer_ms,
             abandoned_ms,
@@ -159,6 +164,7 @@ where
             clock,
             stack,
             log_lag_ms,
+            bills_are_final,
             claim_ms,
             defer_ms,
             abandoned_ms,
@@ -196,6 +202,7 @@ where
         self.list_all(&mut run, if idle { WHOLE } else { LIST_SHARE }).await;
         self.make_starts(&mut run).await;
         self.look(&mut run).await;
+        self.confirm_bills(&mut run).await;
         self.publish(&mut run).await;
         Ok(self.end(run).await)
     }

@@ -121,6 +121,11 @@ pub fn settled(definition: &Definition, amount: MicroUsd) -> String {
     format!("its bill never arrived: the full reservation counts as spent{}", priced(definition, amount))
 }
 
+/// The bill of a job was booked after its trial had arrived at a rung, or a higher one replaced it.
+pub fn booked(definition: &Definition, seconds: u64, amount: MicroUsd) -> String {
+    format!("its bill shows {seconds} billed s{}", priced(definition, amount))
+}
+
 /// The cost of a job's kept instances was booked. `seconds` is `None` if the time is unknown.
 pub fn kept(definition: &Definition, seconds: Option<u64>, amount: MicroUsd) -> String {
     let amount = priced(definition, amount);

@@ -170,7 +170,7 @@ pub struct TuningController {
     /// Whether the user paused the start of further training jobs.
     #[serde(default, skip_serializing_if = "is_false")]
     pub paused: bool,
-    /// What the next training job waits for; `None` if it waits for nothing outside the tuning job.
+    /// What the next training job or the end waits for; `None` if they wait for nothing outside the tuning job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
     /// Name of the training job that trains the best configuration again.
@@ -188,11 +188,12 @@ pub struct TuningController {
     pub settings: Map<String, Value>,
 }
 
-/// What the next training job waits for.
+/// What the next training job or the end of the tuning job waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct WaitingFor {
-    /// `Capacity` (training jobs get no instances), `Quota` (of the account) or `MonthlyCap` (of the stack).
+    /// `Capacity` (training jobs get no instances), `Quota` (of the account), `MonthlyCap` (of the stack) or `Bills` (the
+    /// last bills are read once more before the tuning job ends).
     pub reason: String,
     /// Since when, in ms since the epoch.
     #[serde(rename = "Since", with = "seconds")]

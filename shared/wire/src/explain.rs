@@ -138,6 +138,8 @@ pub enum Kind {
     LogReadOrdered,
     /// A read of the bill of a training job was ordered.
     BillOrdered,
+    /// The bill of a training job was booked after its conclusion, or a higher bill replaced it.
+    BillBooked,
     /// No bill arrived, so the whole reservation was booked.
     SettledInFull,
     /// The cost of a warm pool was booked, or the release of its instances was ordered.

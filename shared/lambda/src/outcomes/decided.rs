@@ -74,6 +74,7 @@ fn report_step(step: &Step, id: &str, now: Time, report: &mut Report) {
             Ruling::TrialFinished { .. }
             | Ruling::RungReached { .. }
             | Ruling::ResourceRepeated { .. }
+            | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }

@@ -249,7 +249,8 @@ fn check_last_values(world: &World, wrong: &mut Vec<String>) {
         let value = last.and_then(|value| value.parse::<f64>().ok()).filter(|value| value.is_finite());
         let is_found = |value: Option<f64>| value.map(f64::to_bits) == summary.last_value.map(f64::to_bits);
         // No value after the last epoch that the job was asked to train is awaited.
-        let asked = job.epoch_limit.or(world.cases[job.case].choices.hyperband.map(|(_, most, _)| most));
+        let most = world.cases[job.case].choices.hyperband.map(|(_, most, _)| most);
+        let asked = book.and_then(|book| book.level).or(job.epoch_limit).or(most);
         let completed = summary.end == Some(JobEnd::Completed) && summary.stop.is_none();
         let later = asked.filter(|_| completed).is_some_and(|asked| {
             (asked..=job.program.epochs).any(|epoch| is_found(job.program.value(epoch)))

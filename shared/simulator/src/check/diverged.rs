@@ -3,9 +3,10 @@
 
 use tuning::fact::JobKey;
 
+use crate::case::Epochs;
 use crate::plan::MINUTE;
 use crate::world::World;
-use crate::world::training::Job;
+use crate::world::training::{Job, LogStream};
 use crate::world::watch::QUIET_MINUTES;
 
 /// Longest time from a log line to the order to stop, in ms.
@@ -33,8 +34,14 @@ impl World {
         let old = |at: i64| (calm_from..self.now - PATIENCE_MS).contains(&at);
         let lines = |job: &Job| {
             let counted = job.streams.iter().filter(|stream| stream.name.contains("/algo-1-"));
-            let lines = counted.flat_map(|stream| &stream.lines);
-            lines.filter(|line| line.message.contains("auc=nan") && old(line.timestamp.0)).count()
+            let diverged = |stream: &LogStream| {
+                let lines = stream.lines.iter();
+                lines.filter(|line| line.message.contains("auc=nan") && old(line.timestamp.0)).count()
+            };
+            let by_stream: Vec<_> = counted.map(diverged).collect();
+            // A restarted program logs epochs again, and its epochs are not always known while it runs.
+            let restarted = by_stream.len() > 1 && self.cases[job.case].epochs != Epochs::Absolute;
+            by_stream.into_iter().max().filter(|_| !restarted).unwrap_or(0)
         };
         let mut wrong = Vec::new();
         // The epochs of a job that continues another are not always known while it runs.

@@ -38,6 +38,7 @@ pub(crate) fn check(world: &mut World) {
     for id in &ids {
         check_actions(world, id, &mut wrong);
         check_replay(world, &store, id, &mut wrong);
+        wrong.extend(world.check.wrong_rows(&store, id));
         check_failure_cause(world, id, &mut wrong);
         check_cap_is_used(world, id, &mut wrong);
         wrong.extend(world.check.books.get(id).and_then(|book| book.missing_last_rung(id)));
@@ -173,7 +174,9 @@ fn check_cap_is_used(world: &World, id: &str, wrong: &mut Vec<String>) {
     let at_refit = book.jobs.values().filter(|job| job.launch.refit).filter_map(|job| job.limits.0).min();
     let cap = at_refit.map_or(cap, |at_refit| cap.min(at_refit));
     let unused = cap.saturating_sub(book.money().0);
-    if unused >= (cap / 20).max(next_job_cost(book).map_or(cap, |cost| cost + book.margin)) {
+    // Every reservation contains the margin, also the one held back for a refit.
+    let margin = book.margin * if book.case.choices.refit { 2 } else { 1 };
+    if unused >= (cap / 20).max(next_job_cost(book).map_or(cap, |cost| cost + margin)) {
         wrong.push(format!("P1: {id} ended at its cap of {cap} micro-dollars with {unused} unused"));
     }
 }

@@ -127,6 +127,11 @@ impl Book {
         for job in self.jobs.values_mut().filter(|job| job.money == Money::Reserved) {
             job.reservation += excess;
         }
+        self.let_stand();
+    }
+
+    /// Lets the present sums stand, even above the cap: a bill was booked above what was reserved for it.
+    pub(super) fn let_stand(&mut self) {
         let (spent, reserved) = self.money();
         self.limits.standing = spent + reserved;
     }

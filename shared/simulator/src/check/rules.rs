@@ -58,6 +58,7 @@ rules! {
     Ruling::Order(Order::MonthCapReached { percent: 50, .. }) => "MonthCapReached 50",
     Ruling::Order(Order::MonthCapReached { percent: 80, .. }) => "MonthCapReached 80",
     Ruling::Order(Order::MonthCapReached { .. }) => "MonthCapReached 100",
+    Ruling::BillBooked { .. } => "BillBooked",
     Ruling::SettledInFull { .. } => "SettledInFull",
     Ruling::Order(Order::ReadPool { last: true, .. }) => "ReadPool, keep-alive period over",
     Ruling::Order(Order::ReadPool { .. }) => "ReadPool",

@@ -44,27 +44,31 @@ impl Book {
         if recorded.fact == Fact::StopRequested {
             self.stop_requested();
         }
+        if let Fact::BillsConfirmed { bills } = &recorded.fact {
+            self.bills_confirmed(bills);
+        }
         self.pool_fact(recorded);
         self.advance_clock(recorded.at.0);
         self.limits_changed(recorded);
         let Some(key) = recorded.fact.job() else { return };
         let Some(job) = self.jobs.get_mut(&key) else { return };
+        if let Fact::JobDescribed { billable_seconds, .. } = &recorded.fact {
+            job.shown = job.shown.max(Some(*billable_seconds));
+        }
+        if job.concluded {
+            // Its bill is booked by a ruling.
+            return;
+        }
         let ended_before = job.end_seen;
         job.record_signs(&recorded.fact);
         job.record_instances(recorded);
-        let keeping = job.keeping;
-        let mut kept = None;
-        let mut excess = 0;
+        let mut bill = None;
         match &recorded.fact {
             Fact::JobStateChanged { phase: JobPhase::Ended(end), .. } => job.end(*end),
             Fact::JobDescribed { end, billable_seconds, .. } => {
                 job.end(*end);
                 if job.money == Money::Reserved {
-                    let seconds = i64::try_from(*billable_seconds).unwrap_or(i64::MAX);
-                    let bill = self.case.cost(job.launch.instances, seconds);
-                    job.money = Money::Spent(bill);
-                    kept = (job.ran || seconds > 0).then(|| job.ended.unwrap_or(recorded.at.0));
-                    excess = bill.saturating_sub(job.reservation - kept.map_or(0, |_| keeping));
+                    bill = Some(*billable_seconds);
                 }
             }
             Fact::RestRead { .. } => job.rest_open = false,
@@ -89,6 +93,7 @@ impl Book {
             | Fact::SilenceSeen { .. }
             | Fact::BudgetGranted { .. }
             | Fact::GrantReturned { .. }
+            | Fact::BillsConfirmed { .. }
             | Fact::NoticeGiven { .. }
             | Fact::JobStarted { .. }
             | Fact::JobSeen { .. }
@@ -99,10 +104,9 @@ impl Book {
             | Fact::PoolOver { .. }
             | Fact::ActionDeferred { .. } => {}
         }
-        if let Some(ended) = kept {
-            self.open_pool(key, ended);
+        if let Some(seconds) = bill {
+            self.book_bill(key, seconds, recorded.at.0);
         }
-        self.book_excess(excess);
         self.capacity_fact(key, ended_before);
     }
 
@@ -140,6 +144,7 @@ impl Book {
                 let twice = std::mem::replace(&mut book.bill_ordered, true);
                 (!twice).then_some(()).ok_or_else(|| format!("P2: the bill of job {job} was ordered twice"))
             }
+            Ruling::BillBooked { job, seconds, amount } => self.check_bill_booked(*job, *seconds, amount.0),
             Ruling::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
             Ruling::Order(Order::ReadRest { job, .. }) => {
                 self.jobs.get_mut(job).into_iter().for_each(|job| job.rest_open = true);
@@ -163,7 +168,7 @@ impl Book {
             Ruling::TrialFinished { job, trial, how } => self.check_trial_finished(*job, *trial, how),
             Ruling::TrialJudged { .. } => self.check_judgement(ruling),
             Ruling::RungReached { job, .. } => {
-                job.map_or(Ok(()), |job| self.check_concluded(job))?;
+                job.map_or(Ok(()), |job| self.check_arrived(job))?;
                 self.check_rung_reached(ruling)
             }
             Ruling::TrialPromoted { .. } => self.check_promotion(ruling),
@@ -247,7 +252,8 @@ impl Book {
         self.check_trial_end(job, trial, how)?;
         self.check_blameless(job, how)?;
         let key = job.filter(|_| matches!(how, TrialEnd::NeverStarted));
-        let exists = key.is_some_and(|key| self.jobs.get(&key).is_some_and(|job| job.created));
+        let exists =
+            key.is_some_and(|key| self.jobs.get(&key).is_some_and(|job| job.created && !job.is_forgotten));
         (!exists)
             .then_some(())
             .ok_or_else(|| format!("P1: trial {trial} ended as never started, but its job was created"))
@@ -314,9 +320,18 @@ impl Book {
     }
 
     fn check_concluded(&mut self, key: JobKey) -> Result<(), String> {
+        let is_open = |job: &JobBook| job.money == Money::Reserved;
+        if self.jobs.get(&key).is_some_and(is_open) {
+            return Err(format!("P1: job {key} was concluded while its money is reserved"));
+        }
+        self.check_arrived(key)
+    }
+
+    /// Checks the conclusion of a job whose trial arrives at its rung, if the job ran even before its bill.
+    fn check_arrived(&mut self, key: JobKey) -> Result<(), String> {
         let now = self.clock();
         let job = self.jobs.get_mut(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
-        if job.money == Money::Reserved || !job.end_seen {
+        if (job.money == Money::Reserved && !job.ran) || !job.end_seen {
             return Err(format!(
                 "P1: job {key} was concluded while its money is {:?} (end seen: {})",
                 job.money, job.end_seen
@@ -353,6 +368,7 @@ impl Book {
         if self.margin > 0 && !self.overrun_published {
             return Err("P1: the tuning ended without a report of its overrun".to_owned());
         }
+        self.check_bills_at_end()?;
         let open = self.jobs.values().filter(|job| !job.concluded).count();
         let alive = self.trials.values().filter(|trial| !trial.finished).count();
         self.ended = Some((why.clone(), 0));
@@ -416,6 +432,10 @@ impl JobBook {
             limited: false,
             cancelled_for_quota: false,
             money: Money::Reserved,
+            shown: None,
+            booked: None,
+            confirmed: None,
+            margin_at_bill: 0,
             stop_ordered: false,
             bill_ordered: false,
             end_seen: false,
@@ -430,6 +450,7 @@ impl JobBook {
             rest_open: false,
             log_given_up: None,
             created: false,
+            is_forgotten: false,
             concluded: false,
         }
     }

@@ -60,6 +60,11 @@ impl TrainingJobs for Mutant {
             return Err(TrainingJobsError::Unavailable("no answer".to_owned()));
         }
         let mut description = self.port.describe(name).await?;
+        let has_ended = matches!(description.status.as_str(), "Completed" | "Failed" | "Stopped");
+        if has_ended && claimed.is_none() && self.runs(Function::Sweeper) && is_on(Mutation::BillNotReadAgain)
+        {
+            return Err(TrainingJobsError::NotFound(name.to_owned()));
+        }
         let runs = description.status == "InProgress" && description.secondary_status == "Training";
         if runs && self.memory().has_claimed("bill") && is_on(Mutation::LagBelieved) {
             "Stopped".clone_into(&mut description.status);

@@ -216,6 +216,7 @@ fn actuator(process: &Process) -> Actuator<Ports, Ports, Ports, Ports> {
         clock: port.clone(),
         stack: STACK.to_owned(),
         log_lag_ms: LOG_LAG,
+        bills_are_final: false,
         claim_ms: CLAIM,
         defer_ms: DEFER,
         abandoned_ms: ABANDONED,

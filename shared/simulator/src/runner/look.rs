@@ -3,6 +3,7 @@
 //! Reads are strongly consistent: an answer is never older than the last commit before the call began. While faults
 //! strike, calls may fail and are retried. Without faults they must succeed.
 
+use tuning::money::MicroUsd;
 use use_cases::describe::{self, Place};
 use use_cases::lookup::{self, LookupError};
 use use_cases::store::StoreError;
@@ -79,9 +80,10 @@ fn violation(world: &World, name: &str, before: u64, seen: &Answers) -> Option<S
     }
     let book = world.check.books.values().find(|book| book.definition.name == name)?;
     let Totals { spent_usd, reserved_usd, cap_usd, .. } = &seen.shown.controller.totals;
-    // Amounts that were booked before the cap was lowered stay booked.
+    // Amounts that were booked before the cap was lowered, or before a bill rose, stay booked.
     let lowered = book.case.changes.iter().any(|change| change.cap.is_some());
-    if cap_usd.is_some_and(|cap| spent_usd.plus(*reserved_usd) > cap) && book.margin == 0 && !lowered {
+    let most = cap_usd.map(|cap| cap.plus(MicroUsd(book.risen)));
+    if most.is_some_and(|most| spent_usd.plus(*reserved_usd) > most) && book.margin == 0 && !lowered {
         return Some(format!(
             "P1: Describe shows {spent_usd} USD spent and {reserved_usd} USD reserved, above the cap"
         ));

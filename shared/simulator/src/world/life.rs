@@ -33,6 +33,8 @@ pub(crate) struct Fate {
     deleted_after: Option<u32>,
     /// Delay of its bill, in ms.
     bill_late_ms: Option<i64>,
+    /// Time after which its first bill rises, in ms.
+    bill_rises_ms: Option<i64>,
     /// Seconds by which its bill exceeds its worst case.
     overrun_seconds: Option<i64>,
     /// Whether its program uses the whole grace period of a stop.
@@ -44,6 +46,7 @@ impl Fate {
         let last = program.epochs.max(1);
         let (late, above) =
             (world.faults.strikes(Kind::BillLate), world.faults.strikes(Kind::BillAboveReservation));
+        let rises = world.faults.strikes(Kind::BillRises);
         let mut after = |dice: &mut Dice, kind: Kind| world.faults.strikes(kind).then(|| dice.count(0, last));
         let algorithm =
             after(dice, Kind::JobAlgorithmError).map(|epoch| (epoch, "AlgorithmError: exit code 1"));
@@ -59,6 +62,7 @@ impl Fate {
             capacity_error: world.faults.strikes(Kind::JobCapacityError),
             stops_slowly: world.faults.strikes(Kind::StopSlow),
             bill_late_ms: late.then(|| dice.between(MINUTE, 4 * HOUR)),
+            bill_rises_ms: rises.then(|| dice.between(1_000, 45_000)),
             overrun_seconds: above.then(|| dice.between(1, 3_600)),
         }
     }
@@ -74,6 +78,7 @@ impl Fate {
             stopped_after: None,
             deleted_after: None,
             bill_late_ms: None,
+            bill_rises_ms: None,
             overrun_seconds: None,
             stops_slowly: false,
         }
@@ -303,6 +308,8 @@ impl World {
             }
             job.now.billable_seconds = u64::try_from(seconds).ok();
             job.bill_at = now + job.fate.bill_late_ms.unwrap_or(0);
+            let first = job.now.billable_seconds.map(|seconds| seconds / 2);
+            job.first_bill = first.zip(job.fate.bill_rises_ms.map(|ms| job.bill_at + ms));
         }
         job.now.failure_reason = reason.map(str::to_owned);
         self.training.alive -= 1;
@@ -327,6 +334,7 @@ impl World {
         job.deleted = true;
         job.generation += 1;
         let name = job.now.name.clone();
+        self.check.deleted(&job.id, job.key);
         self.trace.line(now, || format!("job {name} is deleted"));
         if job.is_ended() {
             return;

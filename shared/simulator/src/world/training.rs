@@ -113,6 +113,10 @@ pub(crate) struct Job {
     pub(crate) deleted: bool,
     /// Time before which its bill is not shown, in ms.
     pub(crate) bill_at: i64,
+    /// The billed seconds that it shows at first, and the time in ms at which the bill rises.
+    pub(crate) first_bill: Option<(u64, i64)>,
+    /// The highest billed seconds that a description showed after its end.
+    pub(crate) shown_seconds: Option<u64>,
     /// Whether its bill exceeds its worst case.
     pub(crate) overran: bool,
 }
@@ -170,6 +174,8 @@ impl Job {
             visible_at: now,
             deleted: false,
             bill_at: 0,
+            first_bill: None,
+            shown_seconds: None,
             overran: false,
         }
     }
@@ -188,9 +194,11 @@ impl Job {
         self.max_wait_ms.unwrap_or(self.max_runtime_ms) / 1_000 + 120 + 180
     }
 
-    /// Returns the billable seconds, or those of the worst case while they are unknown.
+    /// Returns the billable seconds, or those of the worst case while they are unknown. A rise after the first bill does
+    /// not count: no decision can know it before.
     pub(crate) fn charged_seconds(&self) -> i64 {
-        match (self.is_ended(), self.now.billable_seconds) {
+        let first = self.first_bill.map(|(seconds, _)| seconds);
+        match (self.is_ended(), first.or(self.now.billable_seconds)) {
             (true, Some(seconds)) => i64::try_from(seconds).unwrap_or(i64::MAX),
             (true, None) if self.now.started.is_none() => 0,
             _ => self.worst_seconds(),
@@ -360,6 +368,13 @@ impl World {
         if as_of < job.bill_at {
             seen.billable_seconds = None;
         }
+        if let Some((seconds, until)) = job.first_bill.filter(|_| seen.billable_seconds.is_some())
+            && as_of < until
+        {
+            seen.billable_seconds = Some(seconds);
+        }
+        let job = &mut self.training.jobs[index];
+        job.shown_seconds = job.shown_seconds.max(seen.billable_seconds);
         Ok(self.with_warm_pool(index, as_of, seen))
     }
 

@@ -11,6 +11,7 @@ use super::ports::now;
 use super::training::Job;
 use crate::case::Epochs;
 use crate::check::can_sweeps_fail;
+use crate::fault::Kind;
 use use_cases::perform::{CAPACITY_ALARM, COST_ALARM, TRIAL_DECISION, TUNING_STATE_CHANGE};
 use use_cases::ports::table::Table;
 
@@ -122,22 +123,7 @@ impl World {
                     );
                 }
             }
-            Ruling::Order(Order::TuningEnded { .. }) => {
-                let jobs = self.training.jobs.iter().enumerate();
-                let kept = jobs.filter(|(index, job)| job.id == id && self.training.keeps(*index, self.now));
-                let kept: Vec<_> = kept.map(|(_, job)| job.key.to_string()).collect();
-                if !kept.is_empty() {
-                    self.check.violation(
-                        self.now,
-                        &format!("P1: the tuning ended while instances of {kept:?} are still kept"),
-                    );
-                }
-                let alive = self.running(id).count();
-                if alive > 0 {
-                    self.check
-                        .violation(self.now, &format!("P7: the tuning ended while {alive} of its jobs run"));
-                }
-            }
+            Ruling::Order(Order::TuningEnded { .. }) => self.check_ended_tuning(id),
             Ruling::Order(Order::Stop { job, why: StopWhy::NoObjective { seconds } }) => {
                 self.check_silence(id, *job, *seconds);
             }
@@ -151,6 +137,7 @@ impl World {
             Ruling::RungReached { .. }
             | Ruling::TrialPromoted { .. }
             | Ruling::ResourceRepeated { .. }
+            | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
@@ -171,6 +158,34 @@ impl World {
                 | Order::CapReached { .. }
                 | Order::MonthCapReached { .. },
             ) => {}
+        }
+    }
+
+    /// Checks that an ended tuning has no running job and no kept instances, and that it booked the bills shown to it.
+    fn check_ended_tuning(&mut self, id: &str) {
+        let jobs = self.training.jobs.iter().enumerate();
+        let kept = jobs.filter(|(index, job)| job.id == id && self.training.keeps(*index, self.now));
+        let kept: Vec<_> = kept.map(|(_, job)| job.key.to_string()).collect();
+        if !kept.is_empty() {
+            self.check.violation(
+                self.now,
+                &format!("P1: the tuning ended while instances of {kept:?} are still kept"),
+            );
+        }
+        // A lagging description can hide a bill that another one showed.
+        let lags = self.faults.rate(Kind::DescribeLag) > 0.0;
+        let missed = self.training.of(id).find(|job| {
+            let booked = self.check.booked_seconds(id, job.key);
+            !lags && booked.is_some() && booked < job.shown_seconds
+        });
+        if let Some(job) = missed {
+            let (key, shown) = (job.key, job.shown_seconds);
+            let message = format!("P1: the tuning ended without the bill of {shown:?} s of job {key}");
+            self.check.violation(self.now, &message);
+        }
+        let alive = self.running(id).count();
+        if alive > 0 {
+            self.check.violation(self.now, &format!("P7: the tuning ended while {alive} of its jobs run"));
         }
     }
 

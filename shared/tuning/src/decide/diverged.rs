@@ -6,9 +6,19 @@ use crate::ids::count;
 use crate::ruling::StopWhy;
 use crate::state::Trial;
 
-/// Returns the stop reason of a trial whose last epochs have no finite value.
+/// Returns the stop reason of a trial whose last epochs have no finite value. Lines whose epochs are not known while the
+/// job runs count within their stream.
 pub(crate) fn diverged(definition: &Definition, trial: &Trial) -> Option<StopWhy> {
     let most = definition.max_diverged_epochs;
-    let diverged = || count(trial.curve.values().rev().take_while(|value| value.is_none()).count());
+    let held = trial.streams.iter().filter(|stream| stream.unplaced).map(|stream| {
+        let ranked = stream.lines.iter().map(|(_, _, value)| value);
+        trailing(stream.unplaced_lines.values().chain(ranked))
+    });
+    let diverged = || held.fold(trailing(trial.curve.values()), u32::max);
     (most > 0 && diverged() >= most).then_some(StopWhy::Diverged { epochs: most })
+}
+
+/// Returns how many values at the end are not finite.
+fn trailing<'v>(values: impl DoubleEndedIterator<Item = &'v Option<f64>>) -> u32 {
+    count(values.rev().take_while(|value| value.is_none()).count())
 }

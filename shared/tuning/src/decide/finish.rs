@@ -90,8 +90,12 @@ pub(super) fn end(definition: &Definition, state: &State, why: EndReason) -> Opt
     if refit.is_some() && !is_held(state) {
         return refit;
     }
-    notice::cap_used_up(definition, state, &why)
-        .or_else(|| grant::return_unused(state, MicroUsd::ZERO))
+    let notice = notice::cap_used_up(definition, state, &why);
+    // The last bills are read once more first.
+    if notice.is_some() || !state.billing.is_empty() {
+        return notice;
+    }
+    grant::return_unused(state, MicroUsd::ZERO)
         .or_else(|| (refit.is_none() && state.grants.is_settled()).then(|| ended(state, why)))
 }
 

@@ -78,6 +78,7 @@ pub(crate) fn has_expired(state: &State) -> bool {
     let waited = |since: Time| state.now - since >= GRANT_PATIENCE;
     state.grants.denied.is_some_and(|denied| waited(denied.since))
         && state.jobs().next().is_none()
+        && !state.awaits_bills()
         && !state.is_paused()
 }
 

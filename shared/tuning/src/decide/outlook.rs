@@ -10,7 +10,7 @@ use crate::state::{State, Status};
 pub(super) enum Outlook {
     /// A job can start now; holds its order, or the request for its money.
     Start(Ruling),
-    /// No job can start now, but a trial is live, or the money reserved for a warm pool may pay for another job.
+    /// No job can start now, but a trial is live, or an open bill or a warm pool may free money for another job.
     Busy,
     /// Nothing is live. A start is deferred or waits for a grant.
     Deferred,
@@ -23,7 +23,7 @@ impl Outlook {
         if let Some(start) = start::start(definition, state) {
             return Self::Start(start);
         }
-        if !state.trials.is_empty() || !state.pools.is_empty() {
+        if !state.trials.is_empty() || state.awaits_bills() || !state.pools.is_empty() {
             return Self::Busy;
         }
         let awaits_grant = state.grants.open.is_some() || state.grants.denied.is_some();

@@ -59,9 +59,9 @@ pub(super) fn read(state: &State) -> Option<Ruling> {
     })
 }
 
-/// Returns when the latest running job got its instances.
+/// Returns when the latest job got its instances, of the jobs that run or ended a short time ago.
 pub(crate) fn latest_start(state: &State) -> Option<Time> {
-    state.jobs().filter_map(|(_, _, job)| job.started).max()
+    state.billed_jobs().filter_map(|(_, job)| job.started).max()
 }
 
 /// Orders the oldest pool to be released: no job will take it, or its money would pay for a job that cannot start. The

@@ -112,10 +112,10 @@ pub(super) fn next(definition: &Definition, state: &State, at_end: bool) -> Opti
     promotable.find(|(cohort, rung, _)| fits(definition, state, cohort, *rung)).map(|(_, _, ruling)| ruling)
 }
 
-/// Returns whether a promoted or promotable trial waits for money that a running job may free. No new trial is started
+/// Returns whether a promoted or promotable trial waits for money that a running job or a bill may free. No new trial is started
 /// with that money.
 pub(super) fn lacks_money(definition: &Definition, state: &State) -> bool {
-    if definition.promotes().is_none() || state.jobs().next().is_none() {
+    if definition.promotes().is_none() || (state.jobs().next().is_none() && !state.awaits_bills()) {
         return false;
     }
     let mut promoted = state.trials.values().filter(|trial| {

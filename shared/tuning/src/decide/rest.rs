@@ -22,9 +22,18 @@ pub(super) fn read(definition: &Definition, state: &State) -> Option<Ruling> {
     })
 }
 
-/// Returns whether all is known of a job: its end, its bill, and the lines that a decision can need.
+/// Returns whether all is known of a job: its end, the lines that a decision can need, and its bill. A job whose trial
+/// arrives at a rung does not need its bill.
 pub(crate) fn is_complete(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> bool {
-    job.is_closed() && is_known(definition, state, trial, job)
+    (job.is_closed() || precedes_bill(definition, trial, job)) && is_known(definition, state, trial, job)
+}
+
+/// Returns whether a trial can arrive at its rung before the bill of its job: the end shows that the job ran, and all its
+/// stored lines are folded, as before a bill. Without the read of its log that is sure for one stream from the start.
+fn precedes_bill(definition: &Definition, trial: &Trial, job: &Job) -> bool {
+    let has_run = job.end.is_some() && job.started.is_some();
+    let is_whole = trial.streams.len() == 1 && job.checkpoint_epochs.is_zero();
+    definition.promotes().is_some() && has_run && (job.rest_read || is_whole)
 }
 
 /// Returns whether all lines of an ended job that a decision can need are known, or will not be.

@@ -46,13 +46,16 @@ fn next_of_search(definition: &Definition, state: &State) -> Option<Ruling> {
             let free = !promote::lacks_money(definition, state) && !cut_trial_lacks_money(definition, state);
             new_trial(definition, state).filter(|_| free)
         })
-        .or_else(|| state.trials.is_empty().then(|| promote::next(definition, state, true))?)
+        .or_else(|| {
+            let over = state.trials.is_empty() && !state.awaits_bills();
+            over.then(|| promote::next(definition, state, true))?
+        })
 }
 
-/// Returns whether a trial whose running-time limit was cut waits for money that a running job or a warm pool may free.
+/// Returns whether a trial whose running-time limit was cut waits for money that a running job, a bill or a warm pool may free.
 /// No new trial starts with that money.
 fn cut_trial_lacks_money(definition: &Definition, state: &State) -> bool {
-    if state.jobs().next().is_none() && state.pools.is_empty() {
+    if !state.may_free_money() {
         return false;
     }
     let mut cut = state.trials.values().filter(|trial| {
@@ -144,9 +147,9 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
 
 /// Quotes a job with the longest running time that the rest of the cap pays for.
 ///
-/// `None` while a job runs whose bill could free more money, or if a usual job does not end within that time.
+/// `None` while a job, a bill or a warm pool may free more money, or if a usual job does not end within that time.
 fn last_quote(definition: &Definition, state: &State, epochs: Epochs) -> Option<Quote> {
-    if state.jobs().next().is_some() || !state.pools.is_empty() {
+    if state.may_free_money() {
         return None;
     }
     let least = least_seconds(definition, state, epochs)?;

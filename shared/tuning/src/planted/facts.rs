@@ -29,6 +29,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         | Fact::TimePassed
         | Fact::StopRequested
         | Fact::JobStateChanged { .. }
+        | Fact::BillsConfirmed { .. }
         | Fact::LogRead { .. }
         | Fact::RestRead { .. }
         | Fact::SilenceSeen { .. }

@@ -6,9 +6,9 @@ use hyperband::ranking::improves;
 use crate::conclude;
 use crate::definition::Definition;
 use crate::epochs::Epochs;
-use crate::fact::{JobEnd, JobKey, JobPhase};
+use crate::fact::{JobEnd, JobKey};
 use crate::ids::{BracketId, ChoiceId, CohortId, RungId, TrialId};
-use crate::limits::{CAPACITY_MEMORY, MAX_MARGIN};
+use crate::limits::CAPACITY_MEMORY;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{Order, RetryWhy, Ruling, StopWhy, TrialEnd};
@@ -26,11 +26,10 @@ impl State {
             Ruling::ResourceRepeated { job, from, .. } => {
                 self.with_live_job(*job, |job| job.repeats_from = Some(*from));
             }
-            Ruling::SettledInFull { job, amount } => {
-                let bill = if crate::planted!(LateBillSettledAtZero) { MicroUsd::ZERO } else { *amount };
-                self.settle(*amount, bill, MicroUsd::ZERO);
-                self.with_live_job(*job, |job| job.bill = Some(Bill { seconds: None, amount: *amount }));
-                crate::fold::place_complete(definition, self, *job);
+            Ruling::SettledInFull { job, amount } => self.settled_in_full(definition, *job, *amount),
+            Ruling::BillBooked { job, seconds, amount } => {
+                let bill = Bill { seconds: Some(*seconds), amount: *amount };
+                self.book_bill(definition, *job, bill);
             }
             Ruling::PoolClosed { job, amount, .. } => self.close_pool(*job, *amount),
             Ruling::AttemptAwaited { job, not_before, why } => {
@@ -51,10 +50,9 @@ impl State {
             Order::Stop { job, why } => self.stop_ordered(*job, *why),
             Order::ReadBill { job } => {
                 let now = self.now;
-                self.with_live_job(*job, |job| {
-                    job.bill_ordered = true;
-                    job.bill_ordered_at = now;
-                });
+                if let Some(job) = self.billed_job_mut(*job) {
+                    (job.bill_ordered, job.bill_ordered_at) = (true, now);
+                }
             }
             Order::ReadLog { job, streams } => {
                 if let Some(trial) = self.trials.get_mut(&job.trial) {
@@ -150,40 +148,6 @@ impl State {
     fn with_pool(&mut self, key: JobKey, change: impl FnOnce(&mut Pool)) {
         if let Some(pool) = self.pools.iter_mut().find(|pool| pool.job == key) {
             change(pool);
-        }
-    }
-
-    fn close_pool(&mut self, key: JobKey, amount: MicroUsd) {
-        let Some(index) = self.pools.iter().position(|pool| pool.job == key) else { return };
-        let pool = self.pools.remove(index);
-        // The reservation of a pool has no margin of its own.
-        let excess = amount.minus(pool.reservation).minus(self.ledger.margin);
-        self.settle(pool.reservation, amount, excess);
-    }
-
-    /// Frees the reservation of a job and books its bill.
-    pub(crate) fn settle_job(&mut self, reservation: MicroUsd, bill: MicroUsd) {
-        self.settle(reservation, bill, bill.minus(reservation));
-    }
-
-    /// Frees a reservation and books its bill, which was higher by `excess` than a reservation with the margin so far.
-    /// The excess raises the reservations of all jobs whose bill is not known, and of all later jobs.
-    fn settle(&mut self, reservation: MicroUsd, bill: MicroUsd, excess: MicroUsd) {
-        self.ledger.settle(reservation, bill);
-        let margin = self.ledger.margin.plus(excess).min(MAX_MARGIN);
-        let more = margin.minus(self.ledger.margin);
-        if more == MicroUsd::ZERO {
-            return;
-        }
-        self.ledger.margin = margin;
-        if crate::planted!(ExcessNotRaised) {
-            return;
-        }
-        for job in self.trials.values_mut().filter_map(|trial| trial.job.as_mut()) {
-            if !job.is_closed() {
-                job.reservation = job.reservation.plus(more);
-                self.ledger.raise(more);
-            }
         }
     }
 
@@ -298,10 +262,15 @@ impl State {
     fn remove_job(&mut self, definition: &Definition, key: JobKey) {
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
         let Some(job) = trial.job.take() else { return };
+        if !job.is_closed() && crate::planted!(ArrivalFreesMoney) {
+            self.ledger.release(job.reservation);
+        } else {
+            self.billing.extend(job.awaiting_final_bill(key));
+        }
         if let Some(lack) = self.lack.as_mut().filter(|_| job.has_instances()) {
             lack.since = lack.since.max(self.now).max(job.instances_at.unwrap_or(self.now));
         }
-        let summary = conclude::summary(key, trial, &job);
+        let summary = JobSummary { concluded: true, ..conclude::summary(key, trial, &job) };
         let without_instances = conclude::ended_without_instances(&job);
         self.timings.record(trial, &job);
         // A launch freed by the refit is not given to the search.
@@ -446,51 +415,6 @@ impl Trial {
             failure: None,
             retry_at: None,
             job: None,
-        }
-    }
-}
-
-impl Job {
-    fn ordered(key: JobKey, now: Time, limits: crate::definition::JobLimits, reservation: MicroUsd) -> Self {
-        Self {
-            rung: key.rung,
-            attempt: key.attempt,
-            ordered: now,
-            limits,
-            on_demand: false,
-            instances: ChoiceId(0),
-            level: None,
-            checkpoint_epochs: Epochs::ZERO,
-            repeats_from: None,
-            reservation,
-            accepted: false,
-            phase: JobPhase::Starting,
-            phase_at: Time::MIN,
-            seen_at: now,
-            overdue_since: None,
-            started: None,
-            ended: None,
-            instances_at: None,
-            interrupted_at: None,
-            end: None,
-            end_at: Time::EPOCH,
-            stop: None,
-            stop_accepted: false,
-            bill_ordered: false,
-            bill_ordered_at: Time::EPOCH,
-            bill_awaited_since: None,
-            rest_ordered: None,
-            rest_awaited_since: None,
-            rest_read: false,
-            bill: None,
-            never_started: false,
-            refused: None,
-            quota_exceeded: false,
-            deferred: None,
-            look_ordered: None,
-            silence_seen: None,
-            message: None,
-            interruptions: 0,
         }
     }
 }

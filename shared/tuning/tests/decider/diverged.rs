@@ -1,6 +1,6 @@
 //! Trials whose objective is NaN or infinite.
 
-use tuning::definition::Definition;
+use tuning::definition::{Definition, EpochRule, Scheduling};
 use tuning::fact::JobEnd::{ServiceError, Stopped};
 use tuning::fact::Recorded;
 
@@ -51,4 +51,19 @@ fn a_diverged_trial_whose_job_failed_is_not_tried_again() {
     let given = [log(&[false]), vec![ended(30, job(0), ServiceError), logged_nan(20, job(0), 2)]].concat();
     let expect = ["trial 0 failed: the training job failed without a reason"];
     check(&stopping(2), &given, &[described(30, job(0), ServiceError, 30)], &expect);
+}
+
+/// With promotion and epochs that count from each start, the place of a line is known only at the end of its job. Found by
+/// seed 1795431716766 of the simulator.
+#[test]
+fn regression_a_diverged_trial_is_stopped_although_the_epochs_of_its_lines_are_not_known_yet() {
+    let definition = Definition { strategy: comparing(9, 27, 3), max_diverged_epochs: 3, ..jobs(9, 1) };
+    let mut definition = promoting(definition, Scheduling::Asynchronous);
+    definition.epochs = EpochRule { captured: true, base: 1, per_attempt: true };
+    check(
+        &definition,
+        &log(&[true, false, false]),
+        &[logged_nan(40, job(0), 4)],
+        &["stop 0-0-1: diverged for 3 epochs"],
+    );
 }

@@ -53,11 +53,11 @@ pub(crate) fn faults() -> impl Strategy<Value = Faults> {
     let chance = |most: f64| prop_oneof![Just(0.0), 0.0..most];
     let deliveries = (chance(0.4), chance(0.4), chance(0.4), chance(0.9));
     let jobs = (chance(0.1), chance(0.1), chance(0.3), chance(0.2), chance(0.3));
-    let others = (chance(0.5), chance(0.5), chance(0.1));
+    let others = (chance(0.5), chance(0.5), chance(0.5), chance(0.1));
     (any::<u64>(), deliveries, jobs, others).prop_map(|(seed, deliveries, jobs, others)| {
         let (lost, duplicated, delayed, batched) = deliveries;
         let (failed, hung, unserved, interrupted, refused) = jobs;
-        let (deferred, unbilled, diverged) = others;
+        let (deferred, unbilled, risen, diverged) = others;
         Faults {
             seed,
             lost,
@@ -71,6 +71,7 @@ pub(crate) fn faults() -> impl Strategy<Value = Faults> {
             refused,
             deferred,
             unbilled,
+            risen,
             diverged,
             unsaved: 0.0,
         }

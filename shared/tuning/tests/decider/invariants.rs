@@ -13,7 +13,7 @@ use tuning::time::Time;
 
 use crate::support::build::*;
 use crate::support::render::render;
-use crate::support::run::Run;
+use crate::support::run::{Run, bills_confirmed};
 
 /// Returns a run with two running jobs and a cap of three worst cases.
 fn running() -> Run {
@@ -144,7 +144,9 @@ fn a_broken_invariant_stops_the_tuning_and_its_jobs_once_with_a_message() {
     assert_eq!(why, "internal error, a promise would be broken: 10 jobs were launched, more than allowed");
 
     let read = |trial| recorded(9, Fact::RestRead { job: job(trial) });
-    let over = [described(9, job(0), Stopped, 5), described(9, job(1), Completed, 5), read(0), read(1)];
+    let confirmed = bills_confirmed(at(9), vec![(job(0), 5), (job(1), 5)]);
+    let bills = [described(9, job(0), Stopped, 5), described(9, job(1), Completed, 5)];
+    let over = [&bills[..], &[read(0), read(1), confirmed]].concat();
     let taken = advance(&run.definition, &mut run.state, 3, &over);
     let rendered: Vec<String> = taken.step.unwrap().rulings.iter().map(render).collect();
     assert_eq!(rendered, ["trial 0 stopped: tuning ending", "trial 1 completed", "ended: Failed"]);

@@ -15,8 +15,9 @@ use crate::support::world::World;
 /// Bytes of a stored arrival at a rung: trial, value, punctuation.
 const ARRIVAL_BYTES: usize = 32;
 
-/// Bytes of the live state of a hundred jobs with nine epochs each.
-const LIVE_BYTES: usize = 150_000;
+/// Bytes of the live state of a hundred jobs with nine epochs each, and of the jobs of a minute whose bill is not
+/// confirmed.
+const LIVE_BYTES: usize = 180_000;
 
 fn largest(strategy: Strategy) -> Definition {
     Definition { strategy, ..jobs(MAX_TRAINING_JOBS, MAX_PARALLEL_JOBS) }

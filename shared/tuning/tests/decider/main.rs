@@ -4,6 +4,7 @@
 //! histories in virtual time. All tests are deterministic. A failing history prints its seed.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
+mod bills;
 mod capacity;
 mod changes;
 mod cohorts;

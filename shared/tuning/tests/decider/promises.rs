@@ -32,6 +32,7 @@ fn faults(seed: u64) -> Faults {
         refused: 0.05,
         deferred: 0.1,
         unbilled: 0.1,
+        risen: 0.0,
         diverged: 0.02,
         unsaved: 0.0,
     }
@@ -181,6 +182,7 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
                 Ruling::RungReached { .. }
                 | Ruling::TrialPromoted { .. }
                 | Ruling::ResourceRepeated { .. }
+                | Ruling::BillBooked { .. }
                 | Ruling::PoolClosed { .. }
                 | Ruling::SettledInFull { .. }
                 | Ruling::AttemptAwaited { .. }

@@ -17,7 +17,7 @@ use crate::store::{Loaded, Store, StoreError, Tuning};
 /// Returns the entry of a training job.
 pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> TrainingJobSummary {
     let name = training_job_name(&tuning.id, job.job);
-    let over = job.cost.is_some() || job.never_started;
+    let over = job.concluded || job.cost.is_some() || job.never_started;
     TrainingJobSummary {
         arn: place.training_arn(&name),
         name,
@@ -48,7 +48,7 @@ pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> Trainin
             billable_seconds: job.billable_seconds,
             best_value: job.best_value.and_then(finite),
             stop_reason: job.stop.map(stop_word),
-            reserved_usd: (!over).then_some(job.reservation),
+            reserved_usd: (job.cost.is_none() && !job.never_started).then_some(job.reservation),
             cost_usd: job.cost,
             model: None,
         },

@@ -76,6 +76,24 @@ impl Jobs {
         self.list.iter().find(|(known, _)| *known == key).map(|(_, job)| job.clone())
     }
 
+    /// Takes the bill of job `key`, which has left the state; `seconds` = `None` if the whole reservation was booked.
+    pub(super) fn booked(
+        &mut self,
+        definition: &Definition,
+        key: JobKey,
+        seconds: Option<u64>,
+        amount: MicroUsd,
+    ) {
+        let Some((_, job)) = self.list.iter_mut().find(|(known, _)| *known == key) else { return };
+        let before = job.cost_usd.unwrap_or(MicroUsd::ZERO);
+        let more = seconds.unwrap_or(0).saturating_sub(job.billable_seconds.unwrap_or(0));
+        self.billed_seconds = self.billed_seconds.saturating_add(more);
+        self.billed = self.billed.plus(amount.minus(before));
+        job.billable_seconds = seconds;
+        job.cost_usd = definition.job.rate.map(|_| amount);
+        job.settled_in_full = seconds.is_none();
+    }
+
     /// Takes the present data of job `key`, which is in the state after the last step.
     pub(super) fn update_live(&mut self, definition: &Definition, state: &State, key: JobKey) {
         self.update(definition, state, key);

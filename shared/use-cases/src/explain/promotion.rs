@@ -34,6 +34,7 @@ impl Trail<'_> {
             Ruling::RungReached { .. }
             | Ruling::ResourceRepeated { .. }
             | Ruling::TrialJudged { .. }
+            | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }

@@ -163,7 +163,14 @@ impl<'a> Trail<'a> {
             Ruling::PoolClosed { job, seconds, amount } if ours(job) => {
                 entry(Kind::InstancesKept, job, words::kept(definition, *seconds, *amount))
             }
+            Ruling::BillBooked { job, seconds, amount } if ours(job) => {
+                self.jobs.booked(definition, *job, Some(*seconds), *amount);
+                entry(Kind::BillBooked, job, words::booked(definition, *seconds, *amount))
+            }
             Ruling::SettledInFull { job, amount } if ours(job) => {
+                if state.job(*job).is_none() {
+                    self.jobs.booked(definition, *job, None, *amount);
+                }
                 entry(Kind::SettledInFull, job, words::settled(definition, *amount))
             }
             Ruling::AttemptAwaited { job, why, not_before } if ours(job) => {
@@ -175,6 +182,7 @@ impl<'a> Trail<'a> {
                 Some(self.finished(state, *job, how))
             }
             Ruling::SettledInFull { .. }
+            | Ruling::BillBooked { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }
             | Ruling::PoolClosed { .. }

@@ -24,28 +24,40 @@ where
             Ok(description) => description,
             Err(error) => return Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         };
-        let Some(bill) = described(job, &description) else {
+        let Some((bill, seconds)) = described(job, &description) else {
             return Ok(Outcome::Later("the bill is not available yet".to_owned()));
         };
         // The decider would reject this bill, and it would not receive another one.
         if is_zero_bill(&description) && self.has_run(id, job).await? {
             return Ok(Outcome::Later("the job has run, but its bill does not show this yet".to_owned()));
         }
-        Ok(Outcome::Done(vec![bill]))
+        let confirmed = self.bills_are_final.then(|| {
+            let fact = Fact::BillsConfirmed { bills: vec![(job, seconds)] };
+            self.fact(format!("bill-final#{job}"), fact)
+        });
+        Ok(Outcome::Done([bill].into_iter().chain(confirmed).collect()))
     }
 
     /// Returns whether the decider has seen job `job` run.
     async fn has_run(&self, id: &str, job: JobKey) -> Result<bool, StoreError> {
         let Some(loaded) = self.store.load(id).await? else { return Ok(false) };
-        let started = loaded.state.job(job).is_some_and(|job| job.started.is_some());
+        let mut billed = loaded.state.billed_jobs();
+        let started = billed.any(|(key, billed)| key == job && billed.started.is_some());
         let trial = loaded.state.trials.get(&job.trial);
         Ok(started || trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == job.attempt)))
     }
 }
 
-/// Returns the fact with the bill of a job, or `None` while its bill is unknown. A job that never had an instance costs
+/// Returns the fact with the present bill of a job if it is above `seconds`.
+pub(crate) fn higher(job: JobKey, description: &Description, seconds: u64) -> Option<Recorded> {
+    let (mut recorded, billed) = described(job, description)?;
+    recorded.key = format!("{}#{billed}", recorded.key);
+    (billed > seconds).then_some(recorded)
+}
+
+/// Returns the fact with the bill of a job and its billed seconds, or `None` while its bill is unknown. A job that never had an instance costs
 /// nothing.
-fn described(job: JobKey, description: &Description) -> Option<Recorded> {
+fn described(job: JobKey, description: &Description) -> Option<(Recorded, u64)> {
     let JobPhase::Ended(end) = phase(description) else { return None };
     let billable_seconds = match (description.billable_seconds, description.started) {
         (Some(seconds), _) => seconds,
@@ -63,7 +75,8 @@ fn described(job: JobKey, description: &Description) -> Option<Recorded> {
         message: description.failure_reason.as_deref().filter(|_| end != JobEnd::Completed).map(cut_message),
         interruptions: description.interruptions,
     };
-    Some(Recorded { key: format!("described#{job}"), at: description.modified, fact })
+    let recorded = Recorded { key: format!("described#{job}"), at: description.modified, fact };
+    Some((recorded, billable_seconds))
 }
 
 /// Returns the state in a description, as a fact.

@@ -110,6 +110,7 @@ impl Decision {
             }
             Ruling::RungReached { .. }
             | Ruling::ResourceRepeated { .. }
+            | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }

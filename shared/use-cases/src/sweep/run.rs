@@ -6,6 +6,7 @@ use tuning::time::{Millis, Time};
 use wire::stored::ActionRow;
 
 use super::Swept;
+use super::bills::BookedBill;
 use super::lease::Lease;
 use super::round::FirstPage;
 use crate::perform::{Announcement, Effect, Performed};
@@ -28,6 +29,8 @@ pub(super) struct Run {
     pub(super) swept: Swept,
     /// Due reads of bills, logs and kept instances. At most as many as the sweep may read.
     pub(super) bills: Vec<DueAction>,
+    /// Booked bills to read once more. At most as many as the sweep may read.
+    pub(super) booked: Vec<BookedBill>,
     /// Due starts. At most as many as the sweep may make.
     pub(super) starts: Vec<DueAction>,
     /// Whether the sweep has visited all active tunings.
@@ -61,6 +64,7 @@ impl Run {
             lease,
             swept,
             bills: Vec::new(),
+            booked: Vec::new(),
             starts: Vec::new(),
             whole: false,
             silent: 0,

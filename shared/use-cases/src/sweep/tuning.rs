@@ -24,7 +24,7 @@ use crate::store::{Loaded, StoreError};
 /// A tuning without a step for this long is rung.
 const SILENT_TUNING: Millis = Millis::from_seconds(90);
 /// Number of bills, logs and kept instances that are read at once.
-const READS_AT_ONCE: usize = 8;
+pub(super) const READS_AT_ONCE: usize = 8;
 /// Number of tunings after which the cursor is stored at the latest.
 const SAVE_EVERY: usize = 20;
 
@@ -123,6 +123,15 @@ where
                 Err(error) => failed = Some(error),
             }
         }
+        for (key, job) in &loaded.state.billing {
+            if !job.is_closed() {
+                match self.queue_read_if_due(run, id, format!("bill-{key}")).await {
+                    Ok(settled) => ring |= settled,
+                    Err(error) => failed = Some(error),
+                }
+            }
+        }
+        self.queue_booked_bills(run, id, &loaded.state);
         for action in open_pool_actions(&loaded.state) {
             match self.queue_read_if_due(run, id, action).await {
                 Ok(settled) => ring |= settled,
@@ -325,7 +334,7 @@ where
 }
 
 /// Takes one call of each kind if there is one of each.
-fn take(calls: &mut PerCallKind<u32>, kinds: &[CallKind]) -> bool {
+pub(super) fn take(calls: &mut PerCallKind<u32>, kinds: &[CallKind]) -> bool {
     let has_all = kinds.iter().all(|kind| *calls.of(*kind) > 0);
     if has_all {
         for kind in kinds {

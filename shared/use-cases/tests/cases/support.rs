@@ -251,6 +251,7 @@ pub(crate) fn actuator<T: Table>(
         clock: service.time.clone(),
         stack: "prod".to_owned(),
         log_lag_ms: Millis(0),
+        bills_are_final: false,
         claim_ms: CLAIM,
         defer_ms: Millis(1_000),
         abandoned_ms: Millis(60_000),

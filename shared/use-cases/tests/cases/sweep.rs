@@ -1,5 +1,6 @@
 //! Sweeps over a given table and training service: one at a time, within their limits and pace, until all work is done.
 
+mod bills;
 mod crash;
 mod idle;
 mod lease;

@@ -76,6 +76,10 @@ impl Maker {
             }
             17 => limits_changed(bytes),
             18 => Fact::SilenceSeen { job: job(bytes, state), since: Time(self.now()) },
+            19 => {
+                let booked = state.billed_jobs().filter_map(|(key, job)| Some((key, job.bill?.seconds?)));
+                Fact::BillsConfirmed { bills: booked.take(usize::from(bytes.below(4))).collect() }
+            }
             _ => self.logged(bytes, state),
         };
         let late = if command & 31 == 31 { bytes.number() } else { 0 };
@@ -108,6 +112,12 @@ impl Maker {
     /// Returns the fact that the log of an ended job was read.
     pub(super) fn read(&self, job: JobKey) -> Recorded {
         Recorded { key: format!("rest-read#{job}"), at: Time(self.now()), fact: Fact::RestRead { job } }
+    }
+
+    /// Returns the fact that these bills were read once more.
+    pub(super) fn confirmed(&self, bills: Vec<(JobKey, u64)>) -> Recorded {
+        let fact = Fact::BillsConfirmed { bills };
+        Recorded { key: format!("bills#{}", self.now()), at: Time(self.now()), fact }
     }
 
     pub(super) fn stop(&self) -> Recorded {

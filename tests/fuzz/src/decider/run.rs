@@ -140,18 +140,21 @@ impl Run {
         assert!(loaded == self.state, "repeated facts change the state");
     }
 
-    /// Stops the tuning, sends all bills and reads all logs. The tuning must end, with an end for every trial and nothing reserved.
+    /// Stops the tuning, sends and confirms all bills, and reads all logs. The tuning must end, with an end for every trial and nothing reserved.
     pub(super) fn finish(&mut self, maker: &mut Maker) {
         self.take(&[maker.stop()]);
         for _ in 0..ROUNDS_MAX {
             if self.state.is_ended() {
                 break;
             }
-            let live: Vec<_> = self.state.jobs().map(|(key, _, _)| key).collect();
-            let bills: Vec<_> = live.into_iter().map(|job| maker.bill(job)).collect();
+            let billed: Vec<_> = self.state.billed_jobs().map(|(key, _)| key).collect();
+            let bills: Vec<_> = billed.into_iter().map(|job| maker.bill(job)).collect();
             self.take(&bills);
             let read: Vec<_> = self.state.jobs().map(|(key, _, _)| maker.read(key)).collect();
             self.take(&read);
+            let booked = self.state.billing.iter().filter_map(|(key, job)| Some((*key, job.bill?.seconds?)));
+            let confirmed = maker.confirmed(booked.collect());
+            self.take(&[confirmed]);
         }
         assert!(self.state.is_ended(), "the tuning does not end: {:?}", self.state.status);
         assert_eq!(self.state.ledger.reserved.0, 0, "money is still reserved at the end");

@@ -26,6 +26,12 @@ const HOUR: i64 = 3_600_000;
 pub(crate) struct Entry {
     pub(crate) job: JobKey,
     pub(crate) bill: Option<u64>,
+    /// The highest billed seconds that a description showed after the first.
+    shown: Option<u64>,
+    /// The billed seconds that a later reading confirmed.
+    confirmed: Option<u64>,
+    /// Whether the bill never came.
+    in_full: bool,
     /// Whether the job never started or was refused.
     void: bool,
     refused: bool,
@@ -62,6 +68,17 @@ impl Entry {
 
     fn is_closed(&self) -> bool {
         self.bill.is_some() || self.void
+    }
+
+    /// Returns whether no other bill will be booked.
+    fn is_final(&self) -> bool {
+        let booked = self.bill.map(|bill| bill / SECOND);
+        self.void || self.in_full || (booked.is_some() && booked == self.confirmed && self.shown <= booked)
+    }
+
+    /// Returns whether a description showed another bill than the booked one.
+    fn has_unbooked(&self) -> bool {
+        self.shown > self.bill.map(|bill| bill / SECOND)
     }
 
     fn is_running(&self) -> bool {
@@ -149,6 +166,8 @@ pub(crate) struct Reference {
     /// Trials without a value in succession.
     fruitless: u32,
     refusals: u32,
+    /// The sum of the rises of booked bills.
+    pub(crate) risen: u64,
     overrun_published: bool,
     cap_published_percent: u32,
 }
@@ -181,6 +200,7 @@ impl Reference {
             since_improved: 0,
             fruitless: 0,
             refusals: 0,
+            risen: 0,
             overrun_published: false,
             cap_published_percent: 0,
         }
@@ -250,6 +270,7 @@ impl Reference {
                 }
             }
             Fact::TimePassed => self.fold_time(at.0),
+            Fact::BillsConfirmed { bills } => self.fold_confirmed(bills),
             fact => {
                 let job = fact.job().unwrap();
                 let before = self.open_entry(job);
@@ -303,7 +324,7 @@ impl Reference {
     fn fold_time(&mut self, at: i64) {
         if at > self.clock {
             self.clock = at;
-            for entry in self.entries.iter_mut().filter(|entry| !entry.concluded) {
+            for entry in &mut self.entries {
                 if entry.bill_ordered.is_some_and(|ordered| ordered <= at) {
                     entry.awaited = entry.awaited.or(Some(at));
                 }
@@ -311,6 +332,26 @@ impl Reference {
                 if entry.is_running() && entry.exists && at >= entry.must_end() {
                     entry.missed = missed_since.or(Some(at));
                 }
+            }
+        }
+    }
+
+    /// Folds the bill of a job that is concluded, or that has a bill already.
+    fn fold_later_bill(&mut self, job: JobKey, seconds: u64) {
+        let later = |entry: &&mut Entry| entry.job == job && (entry.concluded || entry.bill.is_some());
+        let entry = self.entries.iter_mut().find(later);
+        let is_open = |entry: &&mut Entry| !(entry.in_full || (entry.concluded && entry.is_final()));
+        if let Some(entry) = entry.filter(is_open) {
+            let booked = entry.bill.map(|bill| bill / SECOND);
+            entry.shown = entry.shown.max(Some(seconds).filter(|_| Some(seconds) > booked));
+        }
+    }
+
+    fn fold_confirmed(&mut self, bills: &[(JobKey, u64)]) {
+        for (job, seconds) in bills {
+            let entry = self.entries.iter_mut().find(|entry| entry.job == *job);
+            if let Some(entry) = entry.filter(|entry| !(entry.is_final() && entry.concluded)) {
+                entry.confirmed = entry.confirmed.max(Some(*seconds));
             }
         }
     }
@@ -341,6 +382,9 @@ impl Reference {
                 }
             }
         }
+        if let Fact::JobDescribed { billable_seconds, .. } = fact {
+            self.fold_later_bill(job, *billable_seconds);
+        }
         let Some(entry) = self.entry(job) else { return };
         match fact {
             Fact::StartRefused { .. } | Fact::JobNeverStarted { .. } => {
@@ -365,8 +409,10 @@ impl Reference {
                 }
                 return;
             }
-            Fact::JobStateChanged { phase: JobPhase::Ended(end), .. } | Fact::JobDescribed { end, .. } => {
+            Fact::JobStateChanged { phase: JobPhase::Ended(end), started, .. }
+            | Fact::JobDescribed { end, started, .. } => {
                 entry.end = entry.end.or(Some(*end));
+                entry.with_instances.extend(started.map(|started| started.0));
             }
             Fact::JobStateChanged { phase: JobPhase::Training, .. } => entry.with_instances.push(at),
             Fact::JobStateChanged { phase: JobPhase::Interrupted, .. } => entry.interruptions.push(at),

@@ -44,6 +44,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             let seconds = seconds.map_or_else(|| "unknown".to_owned(), |seconds| format!("{seconds} s"));
             format!("pool of {job}: {seconds}, {}", amount.0)
         }
+        Ruling::BillBooked { job, seconds, amount } => format!("bill of {job}: {seconds} s, {}", amount.0),
         Ruling::Order(Order::RequestGrant { n, least, wanted }) => {
             format!("ask {n}: {} to {}", least.0, wanted.0)
         }

@@ -30,6 +30,8 @@ pub(crate) struct Run {
     ended: BTreeSet<TrialId>,
     /// Whether each ordered read of a log is answered at once: the log has no further line.
     pub(crate) answers_reads: bool,
+    /// Whether each bill is confirmed at once.
+    pub(crate) confirms_bills: bool,
     /// One step in `every` is checked against the log, because the check costs time in proportion to the state.
     every: u64,
 }
@@ -47,6 +49,7 @@ impl Run {
             actions: BTreeSet::new(),
             ended: BTreeSet::new(),
             answers_reads: true,
+            confirms_bills: true,
             every: 1,
         }
     }
@@ -100,13 +103,20 @@ impl Run {
         rulings
     }
 
-    /// Returns `facts` with the read of the log after each bill, if reads are answered at once.
+    /// Returns `facts` with the read of the log after each bill, if reads are answered at once, and its confirmation, if
+    /// bills are confirmed at once.
     fn with_reads(&self, facts: &[Recorded]) -> Vec<Recorded> {
         let read = |recorded: &Recorded| match recorded.fact {
             Fact::JobDescribed { job, .. } if self.answers_reads => Some(rest_read(job, recorded.at)),
             _ => None,
         };
-        facts.iter().flat_map(|fact| [Some(fact.clone()), read(fact)]).flatten().collect()
+        let confirmed = |recorded: &Recorded| match recorded.fact {
+            Fact::JobDescribed { job, billable_seconds, .. } if self.confirms_bills => {
+                Some(bills_confirmed(recorded.at, vec![(job, billable_seconds)]))
+            }
+            _ => None,
+        };
+        facts.iter().flat_map(|fact| [Some(fact.clone()), read(fact), confirmed(fact)]).flatten().collect()
     }
 
     #[track_caller]
@@ -164,6 +174,7 @@ impl Run {
             Ruling::TrialJudged { .. }
             | Ruling::RungReached { .. }
             | Ruling::ResourceRepeated { .. }
+            | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
@@ -198,6 +209,11 @@ impl Run {
         let curve = &self.state.trials[&TrialId(trial)].curve;
         curve.iter().map(|(epoch, value)| (epoch.0, value.unwrap_or(f64::NAN))).collect()
     }
+}
+
+/// Returns the confirmation of these bills.
+pub(crate) fn bills_confirmed(at: Time, bills: Vec<(JobKey, u64)>) -> Recorded {
+    Recorded { key: format!("bills#{bills:?}"), at, fact: Fact::BillsConfirmed { bills } }
 }
 
 fn rest_read(job: JobKey, at: Time) -> Recorded {

@@ -31,6 +31,8 @@ pub(crate) struct Faults {
     pub(crate) deferred: f64,
     /// A bill never arrives.
     pub(crate) unbilled: f64,
+    /// A bill is lower at first.
+    pub(crate) risen: f64,
     /// A checkpoint is lost, or an older one is found.
     pub(crate) unsaved: f64,
     /// A value is not a number.

@@ -33,6 +33,8 @@ enum Event {
     Ends(JobKey),
     /// The description of the job is requested.
     Described(JobKey),
+    /// The description of the job is read once more.
+    Confirmed(JobKey),
     /// The warm pool of the job is read until it is closed.
     PoolRead(JobKey),
     /// A fact arrives.
@@ -94,7 +96,7 @@ impl World {
             lost: Vec::new(),
             answered: BTreeSet::new(),
         };
-        world.run.answers_reads = false;
+        (world.run.answers_reads, world.run.confirms_bills) = (false, false);
         world.happened(Fact::TuningSubmitted, CREATED.0);
         world
     }
@@ -179,9 +181,16 @@ impl World {
             }
             Event::Described(job) => {
                 let life = &self.lives[&job];
-                let (fact, at) = (life.described(job), life.end_at);
+                let (mut fact, at) = (life.described(job), life.end_at);
+                if let Fact::JobDescribed { billable_seconds, .. } = &mut fact
+                    && self.rng.next_f64() < self.faults.risen
+                {
+                    *billable_seconds = billable_seconds.div_ceil(2);
+                }
                 self.happened(fact, at);
+                self.schedule(self.now + 60_000, Event::Confirmed(job));
             }
+            Event::Confirmed(job) => self.confirm(job),
             Event::PoolRead(job) => match self.pools.retained(job, self.now) {
                 Some(seconds) => {
                     let retained = Retained::Seconds(seconds);
@@ -191,6 +200,26 @@ impl World {
             },
             Event::Arrives(fact) => self.inbox.push(fact),
         }
+    }
+
+    /// Reads a bill once more, as the sweeper does: it reports a higher one, and confirms the booked one.
+    fn confirm(&mut self, job: JobKey) {
+        let state = &self.run.state;
+        let Some((_, concluded)) = state.billing.iter().find(|(key, _)| *key == job) else {
+            if state.job(job).is_some() {
+                self.schedule(self.now + 60_000, Event::Confirmed(job));
+            }
+            return;
+        };
+        let seconds = self.lives[&job].billable_seconds();
+        match concluded.bill.and_then(|bill| bill.seconds) {
+            Some(booked) if booked >= seconds => {
+                self.happened(Fact::BillsConfirmed { bills: vec![(job, booked)] }, self.now);
+            }
+            Some(_) => self.happened(self.lives[&job].described(job), self.now),
+            None => {}
+        }
+        self.schedule(self.now + 60_000, Event::Confirmed(job));
     }
 
     fn start(&mut self, job: JobKey, limits: JobLimits, level: Option<u32>) {

@@ -71,7 +71,8 @@ fn regression_a_tuning_does_not_end_at_a_cap_that_a_stored_change_has_raised() {
     let high = Fact::LimitsChanged { cap: Some(MicroUsd(900_000_000)), max_parallel: None, paused: None };
     let high = world.recorded(high);
     now(record::put(&*world.store.table, &world.id, &high)).unwrap();
-    world.hears(&[bill, read]);
+    let confirmed = world.recorded(Fact::BillsConfirmed { bills: vec![(world.job(0), 600)] });
+    world.hears(&[bill, read, confirmed]);
     assert_eq!(world.state().status, Status::Active);
     assert_eq!(world.state().ledger.cap, Some(MicroUsd(900_000_000)));
 }

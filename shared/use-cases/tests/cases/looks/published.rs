@@ -120,6 +120,7 @@ impl Played {
                 clock: account,
                 stack: "prod".to_owned(),
                 log_lag_ms: LOG_LAG,
+                bills_are_final: false,
                 claim_ms: CLAIM,
                 defer_ms: Millis(1_000),
                 abandoned_ms: Millis(60_000),

@@ -151,7 +151,7 @@ impl World {
         Fact::MetricsLogged { job, stream, lines: values.iter().map(line).collect() }
     }
 
-    /// Ends the trial's job, with a bill of `seconds` and no further log line.
+    /// Ends the trial's job, with a final bill of `seconds` and no further log line.
     pub(crate) fn billed(&mut self, trial: u32, end: JobEnd, seconds: u64) {
         let (job, ended) = (self.job(trial), self.now);
         let started = self.state().job(job).and_then(|job| job.started);
@@ -165,7 +165,9 @@ impl World {
             interruptions: 0,
         });
         let read = self.recorded(Fact::RestRead { job });
-        self.hears(&[described, read]);
+        let fact = Fact::BillsConfirmed { bills: vec![(job, seconds)] };
+        let confirmed = Recorded { key: format!("confirmed#{job}"), at: read.at, fact };
+        self.hears(&[described, read, confirmed]);
     }
 }
 

@@ -55,6 +55,7 @@ fn kept() -> (World, String, JobKey) {
     world.lock().jobs.get_mut(&name).unwrap().kept = Some(true);
     fact(&world, &id, "described", described);
     fact(&world, &id, "read", Fact::RestRead { job: first });
+    fact(&world, &id, "confirmed", Fact::BillsConfirmed { bills: vec![(first, 1)] });
     assert_eq!(state(&world, &id).pools.len(), 1);
     (world, id, first)
 }

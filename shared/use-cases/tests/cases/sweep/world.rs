@@ -10,6 +10,7 @@ use std::task::Poll;
 
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::summary::JobSummary;
 use tuning::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
@@ -26,6 +27,7 @@ use use_cases::sweep::{CallKind, Limits, Sweeper, Swept};
 use wire::item::{Attr, Item, Key};
 use wire::names::{TAG_STACK, training_job_name};
 use wire::sample;
+use wire::stored;
 
 use crate::support::{PriceList, description, not_found, place};
 pub(crate) use crate::support::{now, poll};
@@ -76,6 +78,8 @@ pub(crate) struct Job {
     pub(crate) log_pages: usize,
     /// Whether its instances are kept after its end (`false`: no longer). `None` if they never were.
     pub(crate) kept: Option<bool>,
+    /// Whether no call can describe it.
+    pub(crate) is_unreadable: bool,
 }
 
 /// A call of the training service.
@@ -140,6 +144,7 @@ impl World {
             clock: self.clone(),
             stack: STACK.to_owned(),
             log_lag_ms: Millis(0),
+            bills_are_final: false,
             claim_ms: CLAIM,
             defer_ms: Millis(5_000),
             abandoned_ms: Millis(60_000),
@@ -184,6 +189,12 @@ impl World {
             guardrails: Guardrails::default(),
         };
         now(submit.submit(request.to_string().as_bytes())).unwrap().id()
+    }
+
+    /// Returns the row of a concluded job.
+    pub(crate) fn row_of_job(&self, id: &str, job: JobKey) -> JobSummary {
+        let row = now(self.lock().table.get(&stored::job_key(id, job))).unwrap().unwrap();
+        stored::job(&row).unwrap()
     }
 
     /// Runs the decider with `facts` and all stored facts.
@@ -255,7 +266,14 @@ impl World {
     pub(crate) fn create_job(&self, name: &str, stack: &str) {
         let mut inner = self.lock();
         let tags = [(TAG_STACK.to_owned(), stack.to_owned())].into();
-        let job = Job { created: inner.now, status: "InProgress", tags, log_pages: 1, kept: None };
+        let job = Job {
+            created: inner.now,
+            status: "InProgress",
+            tags,
+            log_pages: 1,
+            kept: None,
+            is_unreadable: false,
+        };
         inner.jobs.insert(name.to_owned(), job);
     }
 
@@ -345,7 +363,14 @@ impl TrainingJobs for World {
             }
             let tags = request["Tags"].as_array().into_iter().flatten();
             let tags = tags.map(|tag| (text(&tag["Key"]), text(&tag["Value"]))).collect();
-            let job = Job { created: inner.now, status: "InProgress", tags, log_pages: 1, kept: None };
+            let job = Job {
+                created: inner.now,
+                status: "InProgress",
+                tags,
+                log_pages: 1,
+                kept: None,
+                is_unreadable: false,
+            };
             inner.jobs.insert(name.to_owned(), job);
             Ok(())
         };
@@ -377,6 +402,9 @@ impl TrainingJobs for World {
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
         let effect = |inner: &mut Inner| {
             let job = inner.jobs.get(name).ok_or_else(|| not_found(name))?;
+            if job.is_unreadable {
+                return Err(TrainingJobsError::Throttled);
+            }
             let ended = (job.status != "InProgress").then_some(job.created + MINUTE);
             Ok(Description {
                 secondary_status: if ended.is_some() { job.status } else { "Starting" }.to_owned(),

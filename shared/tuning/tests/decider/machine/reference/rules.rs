@@ -7,7 +7,7 @@ use tuning::definition::Objective;
 use tuning::fact::{JobEnd, JobKey};
 use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
 
-use super::{Entry, HOUR, Phase, Reference, Trial};
+use super::{Entry, HOUR, Phase, Reference, SECOND, Trial};
 
 impl Reference {
     fn can_start(&self, now: i64) -> bool {
@@ -132,7 +132,7 @@ impl Reference {
                 || trial.resource() >= self.max_resource
                 || self.phase != Phase::Active
                 || self.launched() >= usize::try_from(self.definition.limits.max_jobs).unwrap()
-                || (!self.affords() && self.entries.iter().all(|entry| entry.concluded)))
+                || (!self.affords() && self.entries.iter().all(|entry| entry.concluded && entry.is_closed())))
     }
 
     fn is_overdue(&self, entry: &Entry) -> bool {
@@ -140,7 +140,7 @@ impl Reference {
             (Some(_), _) => entry.awaited,
             (None, _) => entry.missed.filter(|since| *since >= entry.must_end()),
         };
-        !entry.concluded && !entry.is_closed() && since.is_some_and(|since| since + HOUR <= self.clock)
+        !entry.is_closed() && since.is_some_and(|since| since + HOUR <= self.clock)
     }
 
     /// Returns the criterion that ends the tuning now.
@@ -172,8 +172,9 @@ impl Reference {
 
     /// Returns the end that is due when no trial is left.
     fn end(&self, now: i64) -> Option<&'static str> {
+        let is_open = self.entries.iter().any(|entry| !entry.is_final());
         let why = match self.phase {
-            _ if !self.live().is_empty() || self.can_start(now) => return None,
+            _ if !self.live().is_empty() || is_open || self.can_start(now) => return None,
             Phase::Ended(_) => return None,
             Phase::Ending(why) => why,
             Phase::Active if self.launched() >= usize::try_from(self.definition.limits.max_jobs).unwrap() => {
@@ -226,11 +227,8 @@ impl Reference {
             Ruling::Order(Order::ReadRest { job, .. }) => {
                 assert!(self.entry(*job).unwrap().end.is_some(), "{ruling:?}");
             }
-            Ruling::SettledInFull { job, amount } => {
-                let entry = self.entry(*job).unwrap().clone();
-                assert!(self.is_overdue(&entry) && amount.0 == self.worst_case(), "{ruling:?}: {entry:?}");
-                self.entry(*job).unwrap().bill = Some(amount.0);
-            }
+            Ruling::SettledInFull { job, amount } => self.settled_in_full(*job, amount.0),
+            Ruling::BillBooked { job, seconds, amount } => self.bill_booked(*job, *seconds, amount.0),
             Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, not_before.0, now),
             Ruling::TrialFinished { job, trial, how } => self.finished(*job, trial.0, how, now),
             Ruling::Order(Order::OverrunSeen) => {
@@ -262,6 +260,24 @@ impl Reference {
                 panic!("these tunings have no monthly cap: {ruling:?}")
             }
         }
+    }
+
+    #[track_caller]
+    fn settled_in_full(&mut self, job: JobKey, amount: u64) {
+        let worst_case = self.worst_case();
+        let entry = self.entries.iter().find(|entry| entry.job == job).unwrap();
+        assert!(self.is_overdue(entry) && amount == worst_case, "{amount}: {entry:?}");
+        let entry = self.entries.iter_mut().find(|entry| entry.job == job).unwrap();
+        (entry.bill, entry.in_full) = (Some(amount), true);
+    }
+
+    #[track_caller]
+    fn bill_booked(&mut self, job: JobKey, seconds: u64, amount: u64) {
+        let entry = self.entries.iter_mut().find(|entry| entry.job == job).unwrap();
+        let due = entry.concluded && entry.has_unbooked() && entry.shown == Some(seconds);
+        assert!(due && amount == seconds * SECOND, "{seconds} s, {amount}: {entry:?}");
+        let before = entry.bill.replace(amount);
+        self.risen += before.map_or(0, |before| amount - before);
     }
 
     #[track_caller]
@@ -340,6 +356,9 @@ impl Reference {
         self.entries.push(Entry {
             job,
             bill: None,
+            shown: None,
+            confirmed: None,
+            in_full: false,
             void: false,
             refused: false,
             exists: false,
@@ -423,6 +442,10 @@ impl Reference {
         let active = self.phase == Phase::Active;
         assert!(!(active && unpublished && long), "no notice of the lack of capacity was published");
         assert!(self.cap_level() <= self.cap_published_percent, "no notice of the cap level was published");
+        for entry in self.entries.iter().filter(|entry| entry.concluded) {
+            assert!(!entry.has_unbooked(), "a bill is not booked: {entry:?}");
+            assert!(!self.is_overdue(entry), "overdue: {entry:?}");
+        }
         for entry in self.entries.iter().filter(|entry| !entry.concluded) {
             assert!(!entry.is_closed(), "a closed job is not concluded: {entry:?}");
             assert!(entry.end.is_none() || entry.bill_ordered.is_some(), "no bill was ordered: {entry:?}");

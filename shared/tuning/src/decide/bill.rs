@@ -1,0 +1,76 @@
+//! The bills of ended jobs: when they are read, booked after the conclusion of the job, or settled in full.
+
+use super::must_end_at;
+use crate::definition::Definition;
+use crate::fact::JobKey;
+use crate::limits::{BILL_USUAL, SETTLE_DEADLINE};
+use crate::money::MicroUsd;
+use crate::ruling::{Order, Ruling};
+use crate::state::{Job, State};
+use crate::time::Time;
+
+/// Orders the bill of the next ended job to be read, once for each job.
+pub(super) fn read(state: &State) -> Option<Ruling> {
+    state.billed_jobs().find_map(|(key, job)| {
+        let due = job.end.is_some() && !job.bill_ordered && !job.is_closed();
+        due.then_some(Ruling::Order(Order::ReadBill { job: key }))
+    })
+}
+
+/// Books the next bill of a concluded job that is its first one, or higher than the booked one.
+pub(super) fn booked(definition: &Definition, state: &State) -> Option<Ruling> {
+    state.billing.iter().find_map(|(key, job)| {
+        let seconds = job.unbooked_seconds()?;
+        let amount = definition.job.instances(job.instances).cost(seconds).unwrap_or(MicroUsd::ZERO);
+        Some(Ruling::BillBooked { job: *key, seconds, amount })
+    })
+}
+
+/// Settles the next job in full whose bill is an hour late.
+///
+/// A job is also settled in full an hour after its own limits should have ended it, if the training service did not
+/// report it since: it was deleted.
+pub(super) fn settled_in_full(state: &State) -> Option<Ruling> {
+    state.billed_jobs().find_map(|(key, job)| {
+        let overdue = settle_at(job).is_some_and(|deadline| state.clock >= deadline);
+        overdue.then_some(Ruling::SettledInFull { job: key, amount: job.reservation })
+    })
+}
+
+/// Returns when a job without a bill is settled in full; `None` while no deadline runs.
+///
+/// The deadline counts from a time that the sweeper reported, never from other facts: those may arrive hours late while
+/// the bill is on its way.
+fn settle_at(job: &Job) -> Option<Time> {
+    if job.is_closed() {
+        return None;
+    }
+    if job.end.is_some() {
+        return job.bill_awaited_since.map(|since| since + SETTLE_DEADLINE);
+    }
+    let end = must_end_at(job)?;
+    job.overdue_since.filter(|since| *since >= end).map(|since| since + SETTLE_DEADLINE)
+}
+
+/// Returns the jobs that time `at` may settle in full.
+pub(super) fn settled_by(state: &State, at: Time) -> impl Iterator<Item = JobKey> {
+    let missing = |job: &Job| must_end_at(job).map(|end| end + SETTLE_DEADLINE);
+    let due = move |job: &Job| settle_at(job).or_else(|| missing(job)).is_some_and(|deadline| deadline <= at);
+    state.billed_jobs().filter(move |(_, job)| due(job)).map(|(key, _)| key)
+}
+
+/// Returns when each job is settled in full, or when the time is needed for that.
+pub(super) fn deadlines(state: &State) -> impl Iterator<Item = Time> {
+    state.billed_jobs().filter_map(|(_, job)| {
+        let unclocked = job.bill_ordered && !job.is_closed() && job.bill_awaited_since.is_none();
+        match settle_at(job) {
+            // The hour for a bill begins with the first time that the sweeper reports: ask for one after a minute.
+            None if unclocked => Some(job.bill_ordered_at + BILL_USUAL),
+            // A job that should have ended before the reported time is overdue from the next reported time.
+            None => {
+                must_end_at(job).map(|end| if end > state.clock { end } else { state.clock + BILL_USUAL })
+            }
+            settle => settle,
+        }
+    })
+}

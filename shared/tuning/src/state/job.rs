@@ -1,0 +1,199 @@
+//! A training job, from its order until its bill is final.
+
+use serde::{Deserialize, Serialize};
+
+use crate::definition::JobLimits;
+use crate::epochs::Epochs;
+use crate::fact::{JobEnd, JobKey, JobPhase};
+use crate::ids::{ChoiceId, RungId};
+use crate::money::MicroUsd;
+use crate::ruling::StopWhy;
+use crate::time::Time;
+
+/// A training job that is not concluded, or whose bill is not final.
+#[expect(clippy::struct_excessive_bools, reason = "each says that one thing was seen, in any order")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The rung for which it was started.
+    pub rung: RungId,
+    /// Attempt, from 1.
+    pub attempt: u32,
+    /// When it was ordered.
+    pub ordered: Time,
+    /// The limits sent.
+    pub limits: JobLimits,
+    /// Whether it runs on demand although the request asks for spot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_demand: bool,
+    /// Its instance choice.
+    #[serde(default, skip_serializing_if = "ChoiceId::is_first")]
+    pub instances: ChoiceId,
+    /// The level to which it trains, in epochs; `None` = the largest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Epochs>,
+    /// Epochs that its trial had when it was promoted: the job should resume from there.
+    #[serde(default, skip_serializing_if = "Epochs::is_zero")]
+    pub checkpoint_epochs: Epochs,
+    /// The epoch from which it started again although its trial had more; `None` until that is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats_from: Option<Epochs>,
+    /// Its worst case, reserved until it is billed.
+    pub reservation: MicroUsd,
+    /// Whether the service has accepted it (or it was seen running).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepted: bool,
+    /// Its latest state.
+    pub phase: JobPhase,
+    /// When it entered that state.
+    pub phase_at: Time,
+    /// The latest sign of life of any kind.
+    pub seen_at: Time,
+    /// The first time reported by the sweeper after its own limits should have ended it, counted from that sign.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overdue_since: Option<Time>,
+    /// When its instances began to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    /// When its instances stopped running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Time>,
+    /// The latest time at which facts show that it had instances; `None` = they show none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances_at: Option<Time>,
+    /// When it last lost its instances to an interruption.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted_at: Option<Time>,
+    /// How it ended: the first end seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<JobEnd>,
+    /// When that end was.
+    pub end_at: Time,
+    /// Why it was ordered to stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopWhy>,
+    /// Whether the service has accepted the stop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop_accepted: bool,
+    /// Whether its bill was ordered to be read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bill_ordered: bool,
+    /// When the bill was ordered to be read.
+    #[serde(default)]
+    pub bill_ordered_at: Time,
+    /// The first time reported by the sweeper after that order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bill_awaited_since: Option<Time>,
+    /// When the rest of its log was ordered to be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest_ordered: Option<Time>,
+    /// The first time reported by the sweeper after that order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest_awaited_since: Option<Time>,
+    /// Whether the rest of its log was read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rest_read: bool,
+    /// Its bill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bill: Option<Bill>,
+    /// Billed seconds that the service showed after the conclusion of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bill_shown: Option<u64>,
+    /// Billed seconds that the service showed once more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bill_confirmed: Option<u64>,
+    /// Whether it was cancelled before it started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never_started: bool,
+    /// The answer of a service that refused it for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Whether a quota of the account blocks its start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quota_exceeded: bool,
+    /// The latest time to which one of its actions was deferred, and why; in the past once that is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<(Time, String)>,
+    /// The beginning of the silence for which a look was last ordered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look_ordered: Option<Time>,
+    /// The beginning of the silence that a look confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence_seen: Option<Time>,
+    /// The failure reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Interruptions so far.
+    pub interruptions: u32,
+}
+
+/// The bill of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bill {
+    /// Billed seconds; `None` when it was settled in full without a bill.
+    pub seconds: Option<u64>,
+    /// The amount.
+    pub amount: MicroUsd,
+}
+
+impl Job {
+    /// Returns a job that is ordered at `now`.
+    pub(super) fn ordered(key: JobKey, now: Time, limits: JobLimits, reservation: MicroUsd) -> Self {
+        Self {
+            rung: key.rung,
+            attempt: key.attempt,
+            ordered: now,
+            limits,
+            on_demand: false,
+            instances: ChoiceId(0),
+            level: None,
+            checkpoint_epochs: Epochs::ZERO,
+            repeats_from: None,
+            reservation,
+            accepted: false,
+            phase: JobPhase::Starting,
+            phase_at: Time::MIN,
+            seen_at: now,
+            overdue_since: None,
+            started: None,
+            ended: None,
+            instances_at: None,
+            interrupted_at: None,
+            end: None,
+            end_at: Time::EPOCH,
+            stop: None,
+            stop_accepted: false,
+            bill_ordered: false,
+            bill_ordered_at: Time::EPOCH,
+            bill_awaited_since: None,
+            rest_ordered: None,
+            rest_awaited_since: None,
+            rest_read: false,
+            bill: None,
+            bill_shown: None,
+            bill_confirmed: None,
+            never_started: false,
+            refused: None,
+            quota_exceeded: false,
+            deferred: None,
+            look_ordered: None,
+            silence_seen: None,
+            message: None,
+            interruptions: 0,
+        }
+    }
+
+    /// Returns whether this is job `key` of its trial.
+    pub fn is(&self, key: JobKey) -> bool {
+        self.rung == key.rung && self.attempt == key.attempt
+    }
+
+    /// Returns whether the job holds a slot. Only its end frees the slot, not the order to stop it.
+    pub fn holds_slot(&self) -> bool {
+        self.end.is_none() && !self.never_started && self.refused.is_none()
+    }
+
+    /// Returns whether the job's money is settled: its bill is known, or it never ran.
+    pub fn is_closed(&self) -> bool {
+        self.bill.is_some() || self.never_started || self.refused.is_some()
+    }
+}
