@@ -125,14 +125,14 @@ fn promotions_are_explained_with_their_numbers() {
         "epochs 1, 3; last epoch 9\n".to_owned(),
         "attempt 2: promoted to rung 1".to_owned(),
         "attempt 3: promoted to rung 2".to_owned(),
-        "reached rung 0 at epoch 1 and waits for a promotion; ".to_owned(),
+        "reached rung 0 at epoch 1 and waits for a promotion".to_owned(),
         format!(
             "promoted from rung 0 to train to epoch 3: rank {} of 9 trials that ended there; the best 3 may all \
              continue",
             first[&trial]
         ),
         "training job ordered, attempt 2: promoted to rung 1: at most ".to_owned(),
-        "reached rung 1 at epoch 3 and waits for a promotion; ".to_owned(),
+        "reached rung 1 at epoch 3 and waits for a promotion".to_owned(),
         "promoted from rung 1 to train to epoch 9: rank 1 of 3 trials that ended there; the best 1 may continue"
             .to_owned(),
         "training job ordered, attempt 3: promoted to rung 2: at most ".to_owned(),
@@ -141,7 +141,9 @@ fn promotions_are_explained_with_their_numbers() {
         let (_, after) = rest.split_once(&said).unwrap_or_else(|| panic!("{said:?} is not next in {shown}"));
         rest = after;
     }
-    assert_eq!(second[&trial], 1);
+    // A trial arrives at its rung with or before the bill of its job.
+    let bills = shown.matches("its bill shows ").count() + shown.matches(" s billed, $").count();
+    assert_eq!((second[&trial], bills), (1, 3), "{shown}");
     assert!(!shown.contains("did not resume from the trial's checkpoint"), "{shown}");
 
     let (left_out, rank) = first.iter().find(|(_, rank)| **rank > 3).unwrap();
