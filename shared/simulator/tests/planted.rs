@@ -88,8 +88,8 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
             };
             made(Plan { epoch_ms: HOUR, ..Plan::calm() }, &limited)
         }
-        // No fault is needed.
-        Mutation::SweeperBillsNothing => made(Plan::calm(), &Choices::plain()),
+        // The actuator reads a bill that shows at once.
+        Mutation::SweeperBillsNothing => made(plan(&[(Kind::BillLate, 0.5)]), &Choices::plain()),
         _ => situation_of_money_or_silence(mutation, seed),
     }
 }
@@ -209,7 +209,6 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
 fn out_of_reach(mutation: Mutation) -> Option<&'static str> {
     match mutation {
         Mutation::ZeroBillBelieved => Some("an ended job always shows its times and its bill"),
-        Mutation::CancelledThoughSeen => Some("a start is cancelled only when no call can be under way"),
         Mutation::UndoForgotten => Some("every create takes effect before its claim expires"),
         Mutation::ForeignJobAdopted => Some("no foreign job has the name of the next job of a tuning"),
         _ => None,

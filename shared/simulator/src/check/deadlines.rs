@@ -108,7 +108,7 @@ pub(crate) fn conclusions(world: &World) -> Vec<i64> {
 
 /// Returns the time from which no fault strikes, in ms.
 fn faults_end(world: &World) -> i64 {
-    if is_faultless(&world.plan) {
+    if is_undisturbed(&world.plan) {
         return world.start;
     }
     world.start + world.plan.safety_ms.max(world.plan.outages_end())
@@ -116,8 +116,15 @@ fn faults_end(world: &World) -> i64 {
 
 /// Returns whether the plan has no fault at any time.
 pub(super) fn is_faultless(plan: &Plan) -> bool {
+    is_undisturbed(plan) && plan.rates.is_empty()
+}
+
+/// Returns whether the plan disturbs neither calls nor deliveries. Bills may come late: the deadlines count from the
+/// time a bill shows.
+fn is_undisturbed(plan: &Plan) -> bool {
     let orderly = plan.order == crate::plan::Order::Natural && plan.crash_once == CrashOnce::Never;
-    orderly && plan.rates.is_empty() && plan.stream_outage.is_none() && plan.capacity_outage.is_none()
+    let calm = plan.rates.keys().all(|kind| *kind == Kind::BillLate);
+    orderly && calm && plan.stream_outage.is_none() && plan.capacity_outage.is_none()
 }
 
 /// Returns whether so many sweeps can crash or be skipped that none checks a job within an hour. A job that waits for
@@ -152,7 +159,7 @@ fn was_running(world: &World, of: &JobId, at: i64) -> bool {
 pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
     let deadlines = &world.check.deadlines;
     let calm_from = faults_end(world);
-    let arrived = calm_from + if is_faultless(&world.plan) { 0 } else { CALM_AFTER_MS };
+    let arrived = calm_from + if is_undisturbed(&world.plan) { 0 } else { CALM_AFTER_MS };
     for (of, ordered) in &deadlines.stops {
         let deadline = (*ordered).max(calm_from) + PERFORMED_MS;
         if was_running(world, of, deadline) {
