@@ -323,7 +323,7 @@ impl Runner {
             format!("{id} {function:?} {end}")
         });
         drop(world);
-        self.finish(task, outcome);
+        self.finish(id, task, outcome);
     }
 
     fn count_time(&mut self, id: u64, function: Function) {
@@ -347,13 +347,19 @@ impl Runner {
         drop(world);
         let Some((_, task, _)) = self.running.remove(&id) else { return };
         self.count_time(id, function);
-        self.finish(task, None);
+        self.finish(id, task, None);
     }
 
     /// Handles the end of an invocation; `None` = the process crashed.
-    fn finish(&mut self, task: Task, outcome: Option<Outcome>) {
+    fn finish(&mut self, id: u64, task: Task, outcome: Option<Outcome>) {
         let mut world = lock(&self.world);
         let now = world.now;
+        let is_whole = match &outcome {
+            Some(Outcome::Done) => true,
+            Some(Outcome::Failed(failed)) => failed.is_empty(),
+            Some(Outcome::Retry) | None => false,
+        };
+        world.end_readings(id, is_whole);
         let retry = !matches!(outcome, Some(Outcome::Done | Outcome::Failed(_)));
         match task {
             Task::Look(case) if retry => world.queue.push(now + 30_000, Event::Look(case)),

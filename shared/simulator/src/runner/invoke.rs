@@ -236,6 +236,7 @@ fn sweep(process: Process) -> Running {
         let swept = Sweeper::new(actuator(&process), Limits::CLOUD, owner).sweep().await;
         let took = process.port.now() - began;
         lock(&process.port.world).count_log(InvocationResult::Swept(&swept, took.0));
-        (process, if swept.is_ok() { Outcome::Done } else { Outcome::Retry })
+        let is_whole = swept.is_ok_and(|swept| swept.failures.is_empty());
+        (process, if is_whole { Outcome::Done } else { Outcome::Retry })
     })
 }

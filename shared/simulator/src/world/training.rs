@@ -47,6 +47,8 @@ pub(crate) struct Training {
     pub(super) kept: BTreeMap<usize, Kept>,
     /// End of a capacity shortage, in ms, by tuning, choice of instances, and whether it is on spot.
     pub(crate) short_until: BTreeMap<(usize, ChoiceId, bool), i64>,
+    /// Billed seconds that running processes have read: the process, the index of the job, and the seconds.
+    readings: Vec<(u64, usize, u64)>,
 }
 
 /// The owner of a job.
@@ -115,7 +117,7 @@ pub(crate) struct Job {
     pub(crate) bill_at: i64,
     /// The billed seconds that it shows at first, and the time in ms at which the bill rises.
     pub(crate) first_bill: Option<(u64, i64)>,
-    /// The highest billed seconds that a description showed after its end.
+    /// The highest billed seconds that a description showed to a process that ended well.
     pub(crate) shown_seconds: Option<u64>,
     /// Whether its bill exceeds its worst case.
     pub(crate) overran: bool,
@@ -373,9 +375,23 @@ impl World {
         {
             seen.billable_seconds = Some(seconds);
         }
-        let job = &mut self.training.jobs[index];
-        job.shown_seconds = job.shown_seconds.max(seen.billable_seconds);
+        if let Some(seconds) = seen.billable_seconds {
+            self.training.readings.push((self.task, index, seconds));
+        }
         Ok(self.with_warm_pool(index, as_of, seen))
+    }
+
+    /// Ends the readings of bills by process `task`. A process that crashed or failed may have stored none of them.
+    pub(crate) fn end_readings(&mut self, task: u64, is_whole: bool) {
+        let readings = std::mem::take(&mut self.training.readings);
+        for (reader, index, seconds) in readings {
+            let job = &mut self.training.jobs[index];
+            if reader != task {
+                self.training.readings.push((reader, index, seconds));
+            } else if is_whole {
+                job.shown_seconds = job.shown_seconds.max(Some(seconds));
+            }
+        }
     }
 
     /// `ListTags`.
