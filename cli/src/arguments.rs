@@ -6,6 +6,7 @@ mod change;
 mod doctor;
 mod examples;
 mod place;
+mod simulate;
 #[cfg(feature = "aws")]
 mod training_service;
 
@@ -20,12 +21,13 @@ use clap_complete::Shell;
 use examples::{
     CHANGE_EXAMPLES, CHECK_EXAMPLES, COST_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES,
     EXPLAIN_EXAMPLES, LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES,
-    STOP_EXAMPLES, SUBMIT_EXAMPLES, WATCH_EXAMPLES,
+    SIMULATE_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES, WATCH_EXAMPLES,
 };
 
 pub(crate) use change::Change;
 pub(crate) use doctor::Doctor;
 pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where};
+pub(crate) use simulate::Simulate;
 #[cfg(feature = "aws")]
 pub(crate) use training_service::TrainingService;
 
@@ -53,6 +55,9 @@ pub(crate) enum Command {
     /// Show the brackets, training jobs, cost and time of a request; starts nothing
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(Plan),
+    /// Play tunings of a request in virtual time against recorded learning curves
+    #[command(after_help = SIMULATE_EXAMPLES)]
+    Simulate(Simulate),
     /// Validate a request, test its metric patterns on a log, and warn of likely problems
     #[command(after_help = CHECK_EXAMPLES)]
     Check(Check),

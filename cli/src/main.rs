@@ -27,6 +27,7 @@ mod remote;
 mod replay;
 mod report;
 mod run;
+mod simulate;
 mod stop;
 mod submit;
 mod text;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
             Ok(Exit::Done)
         }
         Command::Plan(options) => plan::plan(&options),
+        Command::Simulate(options) => simulate::simulate(&options),
         Command::Check(options) => check::check(&options),
         command => on_runtime(command),
     };
@@ -108,7 +110,9 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         #[cfg(feature = "aws")]
         Command::TrainingService(options) => training_service::serve(options).await,
         // `main` performs these without a runtime.
-        Command::Plan(_) | Command::Check(_) | Command::Completions { .. } => Ok(Exit::Done),
+        Command::Plan(_) | Command::Simulate(_) | Command::Check(_) | Command::Completions { .. } => {
+            Ok(Exit::Done)
+        }
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn job_limits(definition: &Definition) -> JobLimits {
 }
 
 /// Returns whether a promoted trial continues from its checkpoint, as far as the request shows.
-fn resumes(request: &Request) -> bool {
+pub(crate) fn resumes(request: &Request) -> bool {
     let works = request.built_in().is_none_or(|algorithm| algorithm.resume == Resume::Works);
     request.checkpoint_uri().is_some() && works
 }

@@ -168,3 +168,12 @@ Examples:
       --endpoint https://abc123.execute-api.us-east-1.amazonaws.com
   hyperband doctor --role ARN --s3-output S3_URI --image URI --spot --yes --output json \\
       | jq '.Checks[] | select(.Verdict == \"no\")'";
+
+pub(super) const SIMULATE_EXAMPLES: &str = "\
+The decider and its sampler run as in a real tuning. Each configuration is answered by the nearest recorded one. The \
+request's strategy, rungs, limits, cap and prices count. Prints one line of JSON for each seed; the same seed gives the \
+same bytes.
+
+Examples:
+  hyperband simulate request.json --curves digits-mlp.jsonl.gz --seeds 0..20 --until-seconds 3600
+  hyperband simulate request.json --curves digits-mlp.jsonl.gz --seeds 0..200 --trials 30 --time-jitter 0.2";

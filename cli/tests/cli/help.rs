@@ -12,6 +12,7 @@ fn help_equals_the_snapshots() {
         "",
         "run",
         "plan",
+        "simulate",
         "check",
         "submit",
         "list",

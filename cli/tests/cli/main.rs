@@ -19,6 +19,7 @@ mod proxy;
 mod remote;
 mod report;
 mod run;
+mod simulate;
 mod stop;
 mod training_service;
 mod world;

@@ -1,0 +1,83 @@
+//! `hyperband simulate`: plays tunings of a request in virtual time against recorded learning curves, and prints one
+//! line of JSON for each seed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use curves::{Setting, Table, simulate as play};
+use hyperband::plan::Plan;
+use tuning::definition::Definition;
+use tuning::limits::MAX_TRAINING_JOBS;
+use tuning::time::Time;
+use wire::request::{PriceAnswer, Request, RungExecution};
+
+use crate::arguments;
+use crate::failure::{Exit, Failure};
+use crate::output::print_out_raw;
+use crate::plan::resumes;
+use crate::run::ask;
+
+/// Virtual times at which the state is measured, in seconds.
+const CHECKPOINTS: [f64; 4] = [600.0, 1_800.0, 3_600.0, 7_200.0];
+
+/// Performs `hyperband simulate`.
+pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
+    let request = ask::read_local(&options.request, None)?;
+    let table = read_table(&options.curves)?;
+    let definition = request.definition(Time::EPOCH, "000000", &PriceAnswer::default());
+    let mut definition = definition.map_err(|error| ask::invalid_request(&error))?;
+    if let Some(trials) = options.trials {
+        definition.limits.max_jobs = jobs_for(&request, &definition, trials);
+    }
+    let checkpoints =
+        CHECKPOINTS.iter().copied().filter(|at| options.until_seconds.is_some_and(|until| *at <= until));
+    let setting = Setting {
+        workers: options.workers,
+        startup_seconds: options.startup_seconds,
+        mean_job_seconds: options.mean_job_seconds,
+        until_seconds: options.until_seconds,
+        checkpoints: checkpoints.collect(),
+        interruptions_per_hour: options.spot_interruptions,
+        capacity_outage: options.capacity_outage.clone(),
+        noise: options.noise,
+        unique_rows: options.unique_rows,
+        time_jitter: options.time_jitter,
+        settle_seconds: options.settle_seconds,
+        resumes: resumes(&request),
+    };
+    for seed in options.seeds.clone() {
+        let outcome = play(&table, &definition, &setting, seed);
+        let outcome = outcome.map_err(|error| Failure::usage(error.to_string()))?;
+        print_out_raw(&(serde_json::to_string(&outcome)? + "\n"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns how many training jobs `trials` configurations need, promotions included.
+fn jobs_for(request: &Request, definition: &Definition, trials: u32) -> u32 {
+    let plan: &Plan = definition.plan();
+    let (jobs, set) = match request.rung_execution() {
+        RungExecution::Promote if definition.compared().is_some() => (plan.jobs(), plan.trials()),
+        RungExecution::Promote | RungExecution::Stop => (1, 1),
+    };
+    let jobs = u64::from(trials).saturating_mul(u64::from(jobs)).div_ceil(u64::from(set.max(1)));
+    u32::try_from(jobs).unwrap_or(u32::MAX).min(MAX_TRAINING_JOBS)
+}
+
+/// Reads a table and the space beside it.
+fn read_table(path: &Path) -> Result<Table, Failure> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let stem = name.strip_suffix(".jsonl.gz").or_else(|| name.strip_suffix(".jsonl"));
+    let Some(stem) = stem else {
+        return Err(Failure::usage(format!(
+            "invalid --curves '{}': expected a .jsonl or .jsonl.gz file",
+            path.display()
+        )));
+    };
+    let space: PathBuf = path.with_file_name(format!("{stem}.space.json"));
+    let read = |path: &Path| {
+        fs::read(path).map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))
+    };
+    let table = Table::read(&read(path)?, &read(&space)?);
+    table.map_err(|error| Failure::usage(error.to_string()).context(format!("cannot use {}", path.display())))
+}

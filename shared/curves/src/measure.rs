@@ -1,0 +1,296 @@
+//! Measures of a simulated tuning.
+
+use std::collections::BTreeMap;
+
+use search::Configuration;
+use serde::Serialize;
+use tuning::definition::{Definition, Strategy};
+use tuning::fact::{JobEnd, JobKey};
+use tuning::ids::TrialId;
+use tuning::ruling::Ruling;
+use tuning::state::State;
+
+use crate::simulation::{Setting, end_reason, milliseconds, seconds};
+use crate::table::Table;
+
+/// The outcome of one simulated tuning.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// Training jobs that ran.
+    pub training_jobs: u32,
+    /// Configurations that were started.
+    pub trials: u32,
+    /// Epochs trained, repeated ones included.
+    pub epochs: u64,
+    /// When the tuning ended, in seconds.
+    pub end_seconds: f64,
+    /// Mean number of busy workers until the last job started.
+    pub slots_used: f64,
+    /// Spent share of the cap; `None` without a cap.
+    pub cap_spent: Option<f64>,
+    /// Share of the epochs that were trained after a verdict without a rival, or in a bracket without verdicts.
+    pub epochs_unopposed: f64,
+    /// Trials that reached `MaxResource`.
+    pub trials_at_max: u32,
+    /// Jobs ended by a limit that the controller had shortened.
+    pub jobs_cut: u32,
+    /// Why the tuning ended, as one word.
+    pub end_reason: String,
+    /// The state at fixed times.
+    pub checkpoints: Vec<Checkpoint>,
+    /// The configuration with the best value; `None` without a value.
+    pub best: Option<Best>,
+}
+
+/// The state of a tuning at a time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Checkpoint {
+    /// The time, in seconds.
+    pub seconds: f64,
+    /// The best value reported so far, at any epoch. With noise: the recorded value of the epoch that looked best.
+    pub best_observed: Option<f64>,
+    /// The best recorded value at `MaxResource` so far.
+    pub best_full: Option<f64>,
+    /// The last recorded value of the configuration with the best value so far.
+    pub incumbent_final: Option<f64>,
+    /// Billed time, summed over workers, in seconds.
+    pub billed_seconds: f64,
+    /// Billed time without start-ups.
+    pub billed_training_seconds: f64,
+}
+
+/// The best configuration of a tuning.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Best {
+    /// Its hyperparameters.
+    pub hyperparameters: BTreeMap<String, String>,
+    /// Its best value.
+    pub value: f64,
+}
+
+/// The best value so far.
+#[derive(Debug, Clone, Copy)]
+struct Incumbent {
+    reported: f64,
+    recorded: f64,
+    /// The last recorded value of its configuration.
+    last: f64,
+    trial: TrialId,
+}
+
+/// A running job. Times are in ms.
+#[derive(Debug)]
+struct Running {
+    start: i64,
+    /// The start-up times of its runs: begin and length.
+    startups: Vec<(i64, i64)>,
+    is_cut: bool,
+}
+
+/// The counts of a simulation in progress.
+#[derive(Debug)]
+pub(crate) struct Measure<'t> {
+    table: &'t Table,
+    maximize: bool,
+    /// Which brackets have no verdicts.
+    without_verdicts: Vec<bool>,
+    /// The times of the checkpoints to come, in ms, the last first.
+    times: Vec<i64>,
+    checkpoints: Vec<Checkpoint>,
+    now: i64,
+    facts: u64,
+    jobs: u32,
+    epochs: u64,
+    unopposed: u64,
+    /// Whether each trial trains without a rival since its last verdict.
+    is_unopposed: BTreeMap<TrialId, bool>,
+    configurations: BTreeMap<TrialId, Configuration>,
+    at_max: u32,
+    cut: u32,
+    best: Option<Incumbent>,
+    best_full: Option<f64>,
+    running: BTreeMap<JobKey, Running>,
+    /// Billed and start-up time of ended jobs, in ms.
+    billed: (i64, i64),
+    /// Busy time of all workers up to `now`, in ms.
+    busy: i64,
+    /// When the last job started, and the busy time up to then.
+    last_start: (i64, i64),
+    at_end: bool,
+}
+
+impl<'t> Measure<'t> {
+    pub(crate) fn new(definition: &Definition, table: &'t Table, setting: &Setting) -> Self {
+        let without_verdicts = match &definition.strategy {
+            Strategy::Hyperband { plan, .. } => {
+                plan.brackets().iter().map(|bracket| bracket.rungs().len() < 2).collect()
+            }
+            Strategy::Random => vec![true],
+        };
+        let mut times: Vec<i64> = setting.checkpoints.iter().map(|at| milliseconds(*at)).collect();
+        times.sort_unstable_by(|a, b| b.cmp(a));
+        Self {
+            table,
+            maximize: table.maximize,
+            without_verdicts,
+            at_end: times.is_empty(),
+            times,
+            checkpoints: Vec::new(),
+            now: 0,
+            facts: 0,
+            jobs: 0,
+            epochs: 0,
+            unopposed: 0,
+            is_unopposed: BTreeMap::new(),
+            configurations: BTreeMap::new(),
+            at_max: 0,
+            cut: 0,
+            best: None,
+            best_full: None,
+            running: BTreeMap::new(),
+            billed: (0, 0),
+            busy: 0,
+            last_start: (0, 0),
+        }
+    }
+
+    /// Returns the number of the next fact.
+    pub(crate) fn count_fact(&mut self) -> u64 {
+        self.facts = self.facts.saturating_add(1);
+        self.facts
+    }
+
+    /// Moves the time to `now` (ms), and measures the state at the checkpoints up to then.
+    pub(crate) fn pass_to(&mut self, now: i64) {
+        while let Some(at) = self.times.pop_if(|at| *at < now) {
+            let checkpoint = self.checkpoint(at);
+            self.checkpoints.push(checkpoint);
+        }
+        let workers = i64::try_from(self.running.len()).unwrap_or(i64::MAX);
+        self.busy = self.busy.saturating_add(now.saturating_sub(self.now).saturating_mul(workers));
+        self.now = now;
+    }
+
+    /// Takes what a ruling says about rivals.
+    pub(crate) fn rule(&mut self, ruling: &Ruling) {
+        if let Ruling::TrialJudged { trial, verdict, .. } | Ruling::TrialPromoted { trial, verdict, .. } =
+            ruling
+        {
+            self.is_unopposed.insert(*trial, verdict.seen < 2);
+        }
+    }
+
+    pub(crate) fn starts(
+        &mut self,
+        job: JobKey,
+        bracket: usize,
+        configuration: &Configuration,
+        is_cut: bool,
+    ) {
+        self.jobs = self.jobs.saturating_add(1);
+        let without = self.without_verdicts.get(bracket).copied().unwrap_or(false);
+        self.is_unopposed.entry(job.trial).or_insert(without);
+        self.configurations.entry(job.trial).or_insert_with(|| configuration.clone());
+        self.running.insert(job, Running { start: self.now, startups: Vec::new(), is_cut });
+        self.last_start = (self.now, self.busy);
+    }
+
+    /// Notes that a job begins to run, with a start-up of so many ms.
+    pub(crate) fn runs(&mut self, job: JobKey, startup: i64) {
+        let now = self.now;
+        if let Some(running) = self.running.get_mut(&job) {
+            running.startups.push((now, startup));
+        }
+    }
+
+    /// Counts an epoch with its recorded and its reported value; `last` is the last recorded value of the trial.
+    pub(crate) fn trains(&mut self, job: JobKey, epoch: u32, (recorded, reported): (f64, f64), last: f64) {
+        self.epochs = self.epochs.saturating_add(1);
+        let unopposed = self.is_unopposed.get(&job.trial).copied().unwrap_or(false);
+        self.unopposed = self.unopposed.saturating_add(u64::from(unopposed));
+        if self.best.is_none_or(|best| self.is_better(reported, best.reported)) {
+            self.best = Some(Incumbent { reported, recorded, last, trial: job.trial });
+        }
+        if epoch >= self.table.max_resource {
+            self.at_max = self.at_max.saturating_add(1);
+            if self.best_full.is_none_or(|best| self.is_better(recorded, best)) {
+                self.best_full = Some(recorded);
+            }
+        }
+    }
+
+    pub(crate) fn ends(&mut self, job: JobKey, end: JobEnd) {
+        let Some(running) = self.running.remove(&job) else { return };
+        let (billed, startup) = running.billed(self.now);
+        self.billed = (self.billed.0.saturating_add(billed), self.billed.1.saturating_add(startup));
+        self.cut = self.cut.saturating_add(u32::from(running.is_cut && end == JobEnd::MaxRuntime));
+    }
+
+    fn is_better(&self, value: f64, than: f64) -> bool {
+        if self.maximize { value > than } else { value < than }
+    }
+
+    /// Returns the state at `at` (ms), which is not before the last event.
+    fn checkpoint(&self, at: i64) -> Checkpoint {
+        let running = self.running.values().map(|running| running.billed(at));
+        let (billed, startup) =
+            running.fold(self.billed, |sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)));
+        Checkpoint {
+            seconds: seconds(at),
+            best_observed: self.best.map(|best| best.recorded),
+            best_full: self.best_full,
+            incumbent_final: self.best.map(|best| best.last),
+            billed_seconds: seconds(billed),
+            billed_training_seconds: seconds(billed.saturating_sub(startup)),
+        }
+    }
+
+    /// Returns the outcome of a tuning that has ended in `state`.
+    pub(crate) fn outcome(mut self, state: &State, seed: u64) -> Outcome {
+        if self.at_end {
+            let checkpoint = self.checkpoint(self.now);
+            self.checkpoints.push(checkpoint);
+        }
+        while let Some(at) = self.times.pop() {
+            let checkpoint = self.checkpoint(at);
+            self.checkpoints.push(checkpoint);
+        }
+        let (last_start, busy) = self.last_start;
+        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let cap = state.ledger.cap;
+        Outcome {
+            seed,
+            training_jobs: self.jobs,
+            trials: u32::try_from(self.configurations.len()).unwrap_or(u32::MAX),
+            epochs: self.epochs,
+            end_seconds: seconds(self.now),
+            slots_used: share(seconds(busy), seconds(last_start)),
+            cap_spent: cap.map(|cap| share(amount(state.ledger.spent.0), amount(cap.0))),
+            epochs_unopposed: share(amount(self.unopposed), amount(self.epochs)),
+            trials_at_max: self.at_max,
+            jobs_cut: self.cut,
+            end_reason: end_reason(state),
+            best: self.best.map(|best| Best {
+                hyperparameters: self.configurations.get(&best.trial).cloned().unwrap_or_default().0,
+                value: best.recorded,
+            }),
+            checkpoints: self.checkpoints,
+        }
+    }
+}
+
+impl Running {
+    /// Returns the billed time and the start-up time up to `now`, in ms.
+    fn billed(&self, now: i64) -> (i64, i64) {
+        let startups = self.startups.iter().map(|(at, length)| (*length).min(now.saturating_sub(*at)).max(0));
+        (now.saturating_sub(self.start), startups.fold(0, i64::saturating_add))
+    }
+}
+
+/// Returns a count or an amount as a float.
+#[expect(clippy::cast_precision_loss, reason = "counts and amounts are far below 2^53")]
+fn amount(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,387 @@
+//! Plays one tuning: moves virtual time from event to event, gives the decider the facts, and performs its orders.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use tuning::decide::deadline;
+use tuning::definition::Definition;
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::ids::TrialId;
+use tuning::ruling::{Order, Ruling};
+use tuning::state::{State, Status};
+use tuning::step::advance;
+use tuning::time::{Millis, Time};
+
+use crate::measure::{Measure, Outcome};
+use crate::service::{Draws, Event, Job, Queue};
+use crate::table::{Table, TableError};
+
+/// The world around a simulated tuning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// Jobs that run at once.
+    pub workers: u32,
+    /// Seconds from the start of a job to the beginning of its first epoch.
+    pub startup_seconds: f64,
+    /// Seconds of the mean whole job, without its start-up.
+    pub mean_job_seconds: f64,
+    /// The time in seconds after which the simulation ends, if the tuning has not ended.
+    pub until_seconds: Option<f64>,
+    /// The times, in seconds, at which the state is measured; empty = at the end only.
+    pub checkpoints: Vec<f64>,
+    /// Spot interruptions per hour of a running job.
+    pub interruptions_per_hour: f64,
+    /// Seconds of virtual time between which no job gets instances.
+    pub capacity_outage: Option<Range<f64>>,
+    /// Standard deviation of the noise of each value, as a share of (best - median) of the recorded configurations.
+    pub noise: f64,
+    /// Whether each recorded configuration answers one trial only.
+    pub unique_rows: bool,
+    /// Every epoch and start-up takes exp(jitter x standard normal) as long.
+    pub time_jitter: f64,
+    /// Seconds from the end of a job to its bill.
+    pub settle_seconds: f64,
+    /// Whether a promoted job continues from the checkpoint of its trial.
+    pub resumes: bool,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            workers: 4,
+            startup_seconds: 60.0,
+            mean_job_seconds: 180.0,
+            until_seconds: None,
+            checkpoints: Vec::new(),
+            interruptions_per_hour: 0.0,
+            capacity_outage: None,
+            noise: 0.0,
+            unique_rows: false,
+            time_jitter: 0.0,
+            settle_seconds: 5.0,
+            resumes: true,
+        }
+    }
+}
+
+/// Plays the tuning of `definition` against `table` to its end, with the sampler's seed `seed`.
+pub fn simulate(
+    table: &Table,
+    definition: &Definition,
+    setting: &Setting,
+    seed: u64,
+) -> Result<Outcome, TableError> {
+    let mut definition = definition.clone();
+    (definition.seed, definition.created) = (seed, Time::EPOCH);
+    definition.limits.max_parallel = setting.workers;
+    // Neither exists in virtual time.
+    (definition.job.keep_alive_seconds, definition.grants) = (0, false);
+    let mut simulation = Simulation {
+        table,
+        setting,
+        state: State::new(&definition),
+        measure: Measure::new(&definition, table, setting),
+        draws: Draws::new(seed, setting),
+        scale: table.time_scale(setting.mean_job_seconds),
+        noise: setting.noise * table.spread(),
+        definition,
+        steps: 0,
+        now: 0,
+        queue: Queue::default(),
+        jobs: BTreeMap::new(),
+        rows: BTreeMap::new(),
+        trained: BTreeMap::new(),
+        inbox: Vec::new(),
+    };
+    simulation.play()?;
+    Ok(simulation.measure.outcome(&simulation.state, seed))
+}
+
+struct Simulation<'t> {
+    table: &'t Table,
+    setting: &'t Setting,
+    definition: Definition,
+    state: State,
+    measure: Measure<'t>,
+    draws: Draws,
+    /// Factor of recorded times.
+    scale: f64,
+    /// Standard deviation of the noise.
+    noise: f64,
+    steps: u64,
+    /// Milliseconds since the submission.
+    now: i64,
+    queue: Queue,
+    /// Running jobs, and ended ones whose bill is not known.
+    jobs: BTreeMap<JobKey, Job>,
+    /// The row that answers each trial.
+    rows: BTreeMap<TrialId, usize>,
+    /// The epochs in the checkpoint of each trial.
+    trained: BTreeMap<TrialId, u32>,
+    inbox: Vec<Recorded>,
+}
+
+impl Simulation<'_> {
+    fn play(&mut self) -> Result<(), TableError> {
+        let until = self.setting.until_seconds.map_or(i64::MAX, milliseconds);
+        self.happens(Fact::TuningSubmitted);
+        self.deliver()?;
+        while !self.state.is_ended() {
+            let deadline = deadline(&self.definition, &self.state).map(|at| at.0);
+            let next = self.queue.next_at();
+            let Some(at) = next.into_iter().chain(deadline).min() else { break };
+            if at > until {
+                self.measure.pass_to(until);
+                return Ok(());
+            }
+            self.now = self.now.max(at);
+            self.measure.pass_to(self.now);
+            if next == Some(at) {
+                if let Some(event) = self.queue.pop() {
+                    self.event(event);
+                }
+            } else {
+                self.happens(Fact::TimePassed);
+            }
+            self.deliver()?;
+        }
+        self.measure.pass_to(self.now);
+        Ok(())
+    }
+
+    fn happens(&mut self, fact: Fact) {
+        let key = format!("{}", self.measure.count_fact());
+        self.inbox.push(Recorded { key, at: Time(self.now), fact });
+    }
+
+    /// Gives the decider all facts, and performs what it orders, until nothing is left to do now.
+    fn deliver(&mut self) -> Result<(), TableError> {
+        while !self.inbox.is_empty() {
+            let mut facts = std::mem::take(&mut self.inbox);
+            loop {
+                let advanced =
+                    advance(&self.definition, &mut self.state, self.steps.saturating_add(1), &facts);
+                facts.drain(..advanced.taken.min(facts.len()));
+                if let Some(step) = advanced.step {
+                    self.steps = step.n;
+                    for ruling in &step.rulings {
+                        self.measure.rule(ruling);
+                        if let Ruling::Order(order) = ruling {
+                            self.perform(order)?;
+                        }
+                    }
+                }
+                if facts.is_empty() && !advanced.has_more {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, order: &Order) -> Result<(), TableError> {
+        match order {
+            Order::Start { .. } => self.start(order)?,
+            Order::Stop { job, .. } => {
+                self.happens(Fact::StopAccepted { job: *job });
+                self.end(*job, JobEnd::Stopped);
+            }
+            Order::ReadBill { job } => {
+                let ended = self.jobs.get(job).and_then(|job| job.ended).unwrap_or(self.now);
+                let shows = ended.saturating_add(milliseconds(self.setting.settle_seconds));
+                self.queue.push(shows.max(self.now), Event::Billed(*job));
+            }
+            Order::ReadRest { job, .. } => self.happens(Fact::RestRead { job: *job }),
+            Order::ReadLog { job, streams } => self.happens(Fact::LogRead { job: *job, streams: *streams }),
+            Order::Look { job, since } => self.happens(Fact::SilenceSeen { job: *job, since: *since }),
+            Order::CapReached { .. }
+            | Order::MonthCapReached { .. }
+            | Order::OverrunSeen
+            | Order::CapacityLacking { .. } => self.happens(Fact::NoticeGiven { notice: order.action() }),
+            Order::ReadPool { .. }
+            | Order::ReleasePool { .. }
+            | Order::RequestGrant { .. }
+            | Order::ReturnGrant { .. }
+            | Order::TuningEnded { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, order: &Order) -> Result<(), TableError> {
+        let Order::Start { job: key, bracket, configuration, limits, launch, .. } = order else {
+            return Ok(());
+        };
+        self.happens(Fact::JobStarted { job: *key });
+        if !self.rows.contains_key(&key.trial) {
+            let point = self.table.point(configuration)?;
+            let taken =
+                |row: usize| self.setting.unique_rows && self.rows.values().any(|other| *other == row);
+            let row = self.table.nearest(&point, |row| !taken(row)).ok_or(TableError::Empty)?;
+            self.rows.insert(key.trial, row);
+        }
+        let outage = self.setting.capacity_outage.as_ref();
+        let lacks = outage.is_some_and(|outage| outage.contains(&seconds(self.now)));
+        let from = self.trained.get(&key.trial).copied().filter(|_| self.setting.resumes).unwrap_or(0);
+        let to =
+            launch.resource.map_or(self.table.max_resource, |level| level.0.min(self.table.max_resource));
+        let job = Job::new(self.now, from, to, limits.max_runtime_seconds);
+        self.jobs.insert(*key, job);
+        if lacks {
+            self.end(*key, JobEnd::CapacityError);
+            return Ok(());
+        }
+        let is_cut = limits.max_runtime_seconds < self.definition.job.max_runtime_seconds;
+        self.measure.starts(*key, bracket.index(), configuration, is_cut);
+        self.run(*key);
+        Ok(())
+    }
+
+    /// Begins to run a job, or runs it again after an interruption.
+    fn run(&mut self, key: JobKey) {
+        let startup = self.draws.jittered(self.setting.startup_seconds);
+        let interrupted = self.draws.until_interruption();
+        let (now, resumes) = (self.now, self.setting.resumes);
+        let Some(job) = self.jobs.get_mut(&key) else { return };
+        job.run(now, milliseconds(startup), interrupted.map(milliseconds), resumes);
+        let started = Some(Time(job.started));
+        self.measure.runs(key, milliseconds(startup));
+        self.happens(Fact::JobStateChanged {
+            job: key,
+            phase: JobPhase::Training,
+            started,
+            ended: None,
+            message: None,
+        });
+        self.next_of(key);
+    }
+
+    /// Schedules what happens next to a running job: its next epoch, its limit or an interruption.
+    fn next_of(&mut self, key: JobKey) {
+        let Some(row) = self.rows.get(&key.trial).and_then(|row| self.table.rows.get(*row)) else { return };
+        let epoch = milliseconds(self.draws.jittered(row.seconds_per_epoch * self.scale)).max(1);
+        let Some(job) = self.jobs.get_mut(&key) else { return };
+        let (at, event) = job.next(self.now, epoch, key);
+        self.queue.push(at, event);
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Epoch(key, generation) => {
+                if self.is_current(key, generation) {
+                    self.epoch(key);
+                }
+            }
+            Event::Limit(key, generation) => {
+                if self.is_current(key, generation) {
+                    self.end(key, JobEnd::MaxRuntime);
+                }
+            }
+            Event::Interrupted(key, generation) => {
+                if self.is_current(key, generation) {
+                    self.happens(Fact::JobStateChanged {
+                        job: key,
+                        phase: JobPhase::Interrupted,
+                        started: None,
+                        ended: None,
+                        message: None,
+                    });
+                    self.run(key);
+                }
+            }
+            Event::Ends(key, generation) => {
+                if self.is_current(key, generation) {
+                    self.end(key, JobEnd::Completed);
+                }
+            }
+            Event::Billed(key) => self.bill(key),
+        }
+    }
+
+    fn is_current(&self, key: JobKey, generation: u32) -> bool {
+        self.jobs.get(&key).is_some_and(|job| job.generation == generation && job.ended.is_none())
+    }
+
+    /// Reports the value of the epoch that a job has just trained.
+    fn epoch(&mut self, key: JobKey) {
+        let now = self.now;
+        let Some(job) = self.jobs.get_mut(&key) else { return };
+        job.trains(now);
+        let (epoch, line, stream, is_last) = (job.epoch, job.line, job.stream, job.epoch >= job.to);
+        let best_trained = self.trained.entry(key.trial).or_default();
+        *best_trained = (*best_trained).max(epoch);
+        let index = usize::try_from(epoch).unwrap_or(usize::MAX).saturating_sub(1);
+        let row = self.rows.get(&key.trial).and_then(|row| self.table.rows.get(*row));
+        let Some(value) = row.and_then(|row| row.values.get(index).copied()) else { return };
+        let reported = value + self.noise * self.draws.noise(key.trial, epoch);
+        let last = row.and_then(|row| row.values.last().copied()).unwrap_or(value);
+        self.measure.trains(key, epoch, (value, reported), last);
+        let rule = self.definition.epochs;
+        let own = if rule.per_attempt { line } else { epoch };
+        let own = u64::from(own.saturating_sub(1).saturating_add(rule.base));
+        let line = MetricLine {
+            id: format!("{line:06}"),
+            at: Time(now),
+            index: rule.captured.then_some(own),
+            value: Some(reported),
+        };
+        self.happens(Fact::MetricsLogged { job: key, stream: format!("{key}/{stream}"), lines: vec![line] });
+        if is_last {
+            let generation = self.jobs.get(&key).map_or(0, |job| job.generation);
+            self.queue.push(now, Event::Ends(key, generation));
+        } else {
+            self.next_of(key);
+        }
+    }
+
+    fn end(&mut self, key: JobKey, end: JobEnd) {
+        let now = self.now;
+        let Some(job) = self.jobs.get_mut(&key).filter(|job| job.ended.is_none()) else { return };
+        job.end(now, end);
+        let started = (end != JobEnd::CapacityError).then_some(Time(job.started));
+        self.measure.ends(key, end);
+        self.happens(Fact::JobStateChanged {
+            job: key,
+            phase: JobPhase::Ended(end),
+            started,
+            ended: started.map(|_| Time(now)),
+            message: None,
+        });
+    }
+
+    fn bill(&mut self, key: JobKey) {
+        let Some(job) = self.jobs.remove(&key) else { return };
+        let (Some(end), Some(ended)) = (job.how, job.ended) else { return };
+        let ran = end != JobEnd::CapacityError;
+        let billable_seconds = if ran { Millis(ended - job.started).seconds_rounded_up() } else { 0 };
+        self.happens(Fact::JobDescribed {
+            job: key,
+            end,
+            started: ran.then_some(Time(job.started)),
+            ended: ran.then_some(Time(ended)),
+            billable_seconds,
+            message: None,
+            interruptions: job.stream,
+        });
+        self.happens(Fact::BillsConfirmed { bills: vec![(key, billable_seconds)] });
+    }
+}
+
+/// Returns why the tuning ended, as one word; `Running` if the simulation ended first.
+pub(crate) fn end_reason(state: &State) -> String {
+    match &state.status {
+        Status::Ended { why, .. } | Status::Ending(why) => why.word().to_owned(),
+        Status::Active => "Running".to_owned(),
+    }
+}
+
+/// Returns a duration in whole milliseconds.
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
+pub(crate) fn milliseconds(seconds: f64) -> i64 {
+    libm::round(seconds * 1_000.0) as i64
+}
+
+/// Returns a time of the simulation in seconds.
+#[expect(clippy::cast_precision_loss, reason = "a simulation lasts less than 2^53 ms")]
+pub(crate) fn seconds(milliseconds: i64) -> f64 {
+    milliseconds as f64 / 1_000.0
+}
