@@ -3,7 +3,6 @@
 //! Simulates both values of `RungExecution`, whichever the request has. Without a price in the request, it shows no
 //! costs.
 
-pub(crate) mod fill;
 mod show;
 pub(crate) mod simulate;
 
@@ -22,7 +21,7 @@ use crate::output::{print_json, print_out_raw};
 use crate::run::ask;
 use crate::text::{duration, usd};
 use crate::warning::Warning;
-use simulate::{Outcome, Setting, expected, full_set, trials_of};
+use simulate::{Outcome, Setting, expected, full_set, shares, trials_of};
 
 /// Epoch length without `--epoch-seconds`. It affects only the order in which trials reach rungs.
 const NOMINAL_EPOCH_MS: u64 = 60_000;
@@ -47,7 +46,10 @@ struct Outlook {
 /// The part of the plan that only Hyperband has.
 #[derive(Debug)]
 struct Brackets {
+    /// The brackets that the training jobs can fill.
     plan: Plan,
+    /// The number of all brackets, and the training jobs of a full set of them.
+    whole: (usize, u32),
     /// Trials of each bracket that the request's training jobs allow.
     shares: Vec<u32>,
     min_resource: u32,
@@ -56,9 +58,9 @@ struct Brackets {
     jobs: u32,
     /// Whether a promoted trial continues from its checkpoint.
     resumes: bool,
-    /// One full set of brackets with `RungExecution` `Stop`.
+    /// One full set of `plan` with `RungExecution` `Stop`.
     stop: Outcome,
-    /// One full set of brackets with `RungExecution` `Promote`.
+    /// One full set of `plan` with `RungExecution` `Promote`.
     promote: Outcome,
     /// The request itself.
     own: Outcome,
@@ -130,7 +132,7 @@ impl Outlook {
     fn warn(&self) -> Vec<Warning> {
         let mut found = cut::warnings(&self.request);
         if let Some(brackets) = &self.hyperband {
-            found.extend(fill::warning(&self.request));
+            found.extend(compares_nothing(&self.request));
             found.extend(cap_admits(&self.request));
             found.extend(self.cap_too_low(brackets));
             found.extend(self.time_too_short(brackets));
@@ -182,6 +184,24 @@ impl Outlook {
     }
 }
 
+/// Returns a warning if the training jobs are too few to compare any trials.
+pub(crate) fn compares_nothing(request: &Request) -> Option<Warning> {
+    request.hyperband()?;
+    let compares = |plan: &Plan| plan.brackets().iter().any(|bracket| bracket.rungs().len() > 1);
+    let (whole, plan, jobs) = (request.whole_plan()?, request.plan()?, request.max_jobs());
+    (compares(&whole) && !compares(&plan)).then(|| {
+        Warning::new(
+            "MaxJobsCompareNothing",
+            format!("{jobs} training jobs are too few to compare trials: each of them runs to its end."),
+            format!(
+                "Set MaxNumberOfTrainingJobs to {} or more. A full set of brackets has {}.",
+                whole.eta(),
+                full_set(&whole, request.rung_execution())
+            ),
+        )
+    })
+}
+
 /// Returns a warning if the cap admits fewer parallel jobs than the request asks for.
 pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
     let definition = uncapped(request).ok()?;
@@ -203,22 +223,22 @@ pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
 
 impl Brackets {
     fn of(request: &Request, hyperband: Hyperband, startup_ms: u64, epoch_ms: u64) -> Option<Self> {
-        let plan = hyperband.plan()?.ok()?;
+        let (all, plan) = (request.whole_plan()?, request.plan()?);
         let execution = request.rung_execution();
-        let set = full_set(&plan, execution);
-        let jobs = if request.given_max_jobs().is_some() { request.max_jobs() } else { set };
+        let whole = (all.brackets().len(), full_set(&all, execution));
+        let jobs = if request.given_max_jobs().is_some() { request.max_jobs() } else { whole.1 };
         let resumes = resumes(request);
         let instances = request.instance_count().max(1);
         let held = request.max_instances().map_or(u32::MAX, |most| most / instances);
         let workers = request.max_parallel().min(held).max(1);
         let setting =
             |jobs, trials| Setting { plan: &plan, jobs, trials, workers, startup_ms, epoch_ms, resumes };
-        let whole = |execution| expected(execution, &setting(full_set(&plan, execution), plan.trials()));
-        let (stop, promote) = (whole(RungExecution::Stop), whole(RungExecution::Promote));
+        let set = |execution| expected(execution, &setting(full_set(&plan, execution), plan.trials()));
+        let (stop, promote) = (set(RungExecution::Stop), set(RungExecution::Promote));
         let own = expected(execution, &setting(jobs, jobs));
-        let shares = fill::shares(&plan, trials_of(&plan, execution, jobs).min(plan.trials()));
+        let shares = shares(&plan, trials_of(&plan, execution, jobs));
         let min_resource = hyperband.min_resource;
-        Some(Self { plan, shares, min_resource, execution, jobs, resumes, stop, promote, own })
+        Some(Self { plan, whole, shares, min_resource, execution, jobs, resumes, stop, promote, own })
     }
 
     /// Returns a sentence that says which `RungExecution` is cheaper.

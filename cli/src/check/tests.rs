@@ -98,8 +98,8 @@ fn jobs_cause_warnings() {
         ("ShardedNeedsObjects", vec![two.clone(), (channels, json!([channel("train", "ShardedByS3Key")]))]),
         ("ShardedValidation", vec![two, (channels, json!([channel("validation", "ShardedByS3Key")]))]),
         (
-            "MaxJobsFillNoBracket",
-            vec![("HyperParameterTuningJobConfig/ResourceLimits/MaxNumberOfTrainingJobs", json!(5))],
+            "MaxJobsCompareNothing",
+            vec![("HyperParameterTuningJobConfig/ResourceLimits/MaxNumberOfTrainingJobs", json!(2))],
         ),
     ] {
         let found = codes(changed(&calm(), &changes));

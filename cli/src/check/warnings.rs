@@ -9,14 +9,14 @@ mod space;
 
 use wire::request::Request;
 
-use crate::plan::{cap_admits, fill};
+use crate::plan::{cap_admits, compares_nothing};
 use crate::warning::Warning;
 
 /// Returns all warnings.
 pub(super) fn all(request: &Request) -> Vec<Warning> {
     let mut found = job::warnings(request);
     found.extend(cap_admits(request));
-    found.extend(fill::warning(request));
+    found.extend(compares_nothing(request));
     found.extend(algorithm::warnings(request));
     found.extend(space::warnings(request));
     found

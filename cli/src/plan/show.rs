@@ -81,7 +81,7 @@ fn comparison(outlook: &Outlook, brackets: &Brackets) -> String {
     let head = ["RUNG EXECUTION", "JOBS", "EPOCHS", "BILLED", "WALL TIME", "EXPECTED COST"];
     let columns = head.iter().take(rows[0].len()).copied().collect::<Vec<_>>();
     format!(
-        "one full set of brackets, {} parallel jobs; {times}\n{}{}\n",
+        "one full set of these brackets, {} parallel jobs; {times}\n{}{}\n",
         outlook.request.max_parallel(),
         table(&columns, &rows, &[1, 2, 3, 4, 5]),
         brackets.verdict(outlook.startup_ms, outlook.epoch_ms.is_some())
@@ -93,9 +93,16 @@ fn own(outlook: &Outlook) -> String {
     let mut lines = Vec::new();
     if let Some(brackets) = &outlook.hyperband {
         let shares: Vec<String> = brackets.shares.iter().map(u32::to_string).collect();
-        let sets = format!("at most {} training jobs; a full set has {}", brackets.jobs, full(brackets).jobs);
+        let (all, full_set) = brackets.whole;
+        let sets = format!("at most {} training jobs; a full set has {full_set}", brackets.jobs);
         lines.push(("this request", sets));
-        lines.push(("brackets", format!("{} trials", shares.join(" + "))));
+        let used = brackets.plan.brackets().len();
+        let part = if used < all {
+            format!(" in the {used} of {all} brackets that they fill")
+        } else {
+            String::new()
+        };
+        lines.push(("brackets", format!("{} trials{part}", shares.join(" + "))));
         lines.push(("expected", expected(outlook, &brackets.own)));
     }
     let cap = outlook.cap.map_or_else(|| "no cap".to_owned(), |cap| format!("cap {}", usd(cap)));
@@ -114,13 +121,6 @@ fn own(outlook: &Outlook) -> String {
         let _ = writeln!(text, "{title:<13} {line}");
     }
     text
-}
-
-fn full(brackets: &Brackets) -> &Outcome {
-    match brackets.execution {
-        RungExecution::Stop => &brackets.stop,
-        RungExecution::Promote => &brackets.promote,
-    }
 }
 
 fn expected(outlook: &Outlook, outcome: &Outcome) -> String {
@@ -170,6 +170,8 @@ pub(super) fn json(outlook: &Outlook) -> Value {
         shown["RungExecution"] = json!(brackets.execution);
         shown["MaxNumberOfTrainingJobs"] = json!(brackets.jobs);
         shown["Brackets"] = bracket_list(brackets);
+        shown["AllBrackets"] = json!(brackets.whole.0);
+        shown["FullSetTrainingJobs"] = json!(brackets.whole.1);
         let outcome = |outcome: &Outcome| outcome_json(outlook, outcome);
         shown["FullSet"] = json!({"Stop": outcome(&brackets.stop), "Promote": outcome(&brackets.promote)});
         shown["Expected"] = outcome(&brackets.own);

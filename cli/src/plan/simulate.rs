@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use hyperband::plan::Plan;
 use hyperband::ranking::Direction;
 use tuning::ids::TrialId;
-use tuning::state::Rung;
+use tuning::state::{Rung, judge};
 use wire::request::RungExecution;
 
 /// Maximum number of simulated runs. The result is their mean.
@@ -74,8 +74,8 @@ type Queue<T> = BinaryHeap<Reverse<(u64, u32, T)>>;
 
 fn stopping(setting: &Setting<'_>, seed: u64) -> Outcome {
     let brackets = setting.plan.brackets();
-    let mut rungs: Vec<Vec<Rung>> =
-        brackets.iter().map(|bracket| vec![Rung::default(); bracket.rungs().len()]).collect();
+    // The arrivals at each level, in all brackets.
+    let mut rungs: BTreeMap<u32, Rung> = BTreeMap::new();
     let mut started = vec![0_u32; brackets.len()];
     let mut queue: Queue<(usize, usize, u64)> = BinaryHeap::new();
     let mut outcome = Outcome::default();
@@ -92,13 +92,13 @@ fn stopping(setting: &Setting<'_>, seed: u64) -> Outcome {
         let Some(Reverse((at, who, (bracket, rung, began)))) = queue.pop() else { return outcome };
         now = at;
         let last = brackets.get(bracket).is_none_or(|bracket| rung + 1 >= bracket.rungs().len());
-        let arrived = rungs.get_mut(bracket).and_then(|rungs| rungs.get_mut(rung));
-        let goes_on = arrived.filter(|_| !last).is_some_and(|arrived| {
+        let goes_on = !last && {
+            let arrived = rungs.entry(setting.plan.level(bracket, rung)).or_default();
             let arrival = (TrialId(who), Some(quality(seed, who)));
-            let verdict = arrived.judge(Direction::Maximize, setting.plan.eta(), arrival);
+            let verdict = judge([&*arrived], Direction::Maximize, setting.plan.eta(), arrival);
             arrived.arrive(Direction::Maximize, arrival);
             verdict.continues
-        });
+        };
         if goes_on {
             queue.push(Reverse((arrival(began, bracket, rung + 1), who, (bracket, rung + 1, began))));
         } else {
@@ -188,6 +188,15 @@ pub(crate) fn full_set(plan: &Plan, execution: RungExecution) -> u32 {
 pub(crate) fn trials_of(plan: &Plan, execution: RungExecution, jobs: u32) -> u32 {
     let trials = u64::from(jobs) * u64::from(plan.trials()) / u64::from(full_set(plan, execution).max(1));
     u32::try_from(trials).unwrap_or(u32::MAX)
+}
+
+/// Returns how many of the first `trials` each bracket gets.
+pub(crate) fn shares(plan: &Plan, trials: u32) -> Vec<u32> {
+    let mut started = vec![0; plan.brackets().len()];
+    for _ in 0..trials {
+        next_bracket(plan, &mut started);
+    }
+    started
 }
 
 fn next_bracket(plan: &Plan, started: &mut [u32]) -> usize {

@@ -69,16 +69,26 @@ fn without_a_price_the_plan_has_no_cost() {
 }
 
 #[test]
-fn jobs_that_do_not_fill_a_bracket_cause_a_warning_with_suggestions() {
-    let few = outlook(|body| jobs(body, 5));
-    let warning = few.warnings.iter().find(|warning| warning.code == "MaxJobsFillNoBracket").unwrap();
-    assert!(
-        warning.message.starts_with("5 training jobs do not fill a bracket: bracket 0 gets "),
-        "{warning:?}"
-    );
-    assert!(warning.advice.contains("MaxNumberOfTrainingJobs to 49"), "{warning:?}");
-    assert!(warning.advice.contains("MinResource to 4 (brackets of 3 + 2 trials)"), "{warning:?}");
-    assert!(!codes(&outlook(|body| jobs(body, 49))).contains(&"MaxJobsFillNoBracket"));
+fn the_jobs_choose_the_brackets() {
+    let of = |number| outlook(|body| jobs(body, number)).hyperband.unwrap();
+    assert_eq!((of(49).plan.chosen(), of(49).whole), (0..4, (4, 49)));
+    let few = outlook(|body| jobs(body, 30));
+    assert_eq!(few.hyperband.as_ref().unwrap().plan.chosen(), 0..2);
+    let text = show::text(&few);
+    assert!(text.contains("at most 30 training jobs; a full set has 49\n"), "{text}");
+    assert!(text.contains("brackets      21 + 9 trials in the 2 of 4 brackets that they fill\n"), "{text}");
+    let shown = show::json(&few);
+    assert_eq!((&shown["AllBrackets"], &shown["FullSetTrainingJobs"]), (&json!(4), &json!(49)));
+    assert_eq!(shown["Brackets"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn jobs_that_compare_no_trials_cause_a_warning() {
+    let few = outlook(|body| jobs(body, 2));
+    let warning = few.warnings.iter().find(|warning| warning.code == "MaxJobsCompareNothing").unwrap();
+    assert!(warning.message.starts_with("2 training jobs are too few to compare trials"), "{warning:?}");
+    assert!(warning.advice.contains("MaxNumberOfTrainingJobs to 3 or more"), "{warning:?}");
+    assert!(!codes(&outlook(|body| jobs(body, 3))).contains(&"MaxJobsCompareNothing"));
 }
 
 #[test]
@@ -119,6 +129,7 @@ fn the_verdict_names_the_execution_with_the_smaller_bill() {
 #[test]
 fn an_algorithm_without_working_checkpoints_restarts_promoted_trials() {
     let xgboost = outlook(|body| {
+        jobs(body, 49);
         body["HyperParameterTuningJobConfig"]["HyperParameterTuningJobObjective"]["MetricName"] =
             json!("validation:auc");
         body["TrainingJobDefinition"]["AlgorithmSpecification"] =

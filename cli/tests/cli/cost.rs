@@ -1,6 +1,6 @@
 //! `hyperband cost`: booked costs and bills of the local training service.
 
-use crate::world::{ENDLESS, QUICK, World, ended, request, signal};
+use crate::world::{ENDLESS, QUICK, World, ended, full_set, request, signal};
 
 #[test]
 fn booked_costs_equal_the_bills() {
@@ -62,6 +62,7 @@ fn a_changed_bill_and_a_deleted_job_are_marked() {
 #[test]
 fn a_running_job_shows_its_reservation() {
     let world = World::new(ENDLESS);
+    world.write_request("request.json", &full_set("t"));
     let child = world.start(&["--grace-seconds", "1"]);
     world.until_described("a trial was compared", |described| {
         described["Controller"]["Brackets"][0]["Rungs"][0]["Arrived"] == 1

@@ -115,6 +115,7 @@ fn styled_text_keeps_its_colors() {
     let mut spot = request("t");
     spot["TrainingJobDefinition"]["EnableManagedSpotTraining"] = json!(true);
     spot["TrainingJobDefinition"]["StoppingCondition"]["MaxWaitTimeInSeconds"] = json!(1_200);
+    spot["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(2);
     world.write_request("request.json", &spot);
     let coloured = |arguments: &[&str]| {
         crate::world::ended(world.command(arguments).env("CLICOLOR_FORCE", "1").spawn().unwrap())

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::world::{ENDLESS, QUICK, World, ended, signal};
+use crate::world::{ENDLESS, QUICK, World, ended, full_set, signal};
 
 /// Returns the trial and the name of the best job.
 fn best(world: &World) -> (String, String) {
@@ -84,6 +84,7 @@ fn an_unknown_trial_is_rejected_with_the_known_ones() {
 #[test]
 fn a_running_trial_is_explained_so_far() {
     let world = World::new(ENDLESS);
+    world.write_request("request.json", &full_set("t"));
     let child = world.start(&["--grace-seconds", "1"]);
     world.until_described("a trial was compared", |described| {
         described["Controller"]["Brackets"][0]["Rungs"][0]["Arrived"] == 1

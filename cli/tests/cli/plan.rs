@@ -12,16 +12,14 @@ fn a_plan_is_shown_without_starting_anything() {
     let out = world.hyperband(&["plan", "request.json", "--epoch-seconds", "60"]).with_code(0).out;
     for part in [
         "t: Hyperband from 1 to 9 epochs, reduction factor 3\n",
-        "      0     0       1       9\n",
-        "one full set of brackets, 2 parallel jobs; 3 min 0 s per start-up, 1 min 0 s per epoch\n",
-        "Stop (this request)    17 ",
-        "Promote                22      78 ",
+        "      0     0       3       5\n",
+        "one full set of these brackets, 2 parallel jobs; 3 min 0 s per start-up, 1 min 0 s per epoch\n",
+        "Stop (this request)     5 ",
+        "Promote                 6      24 ",
         "is cheaper here",
         "this request  at most 6 training jobs; a full set has 17\n",
         "worst case    $0.0288 per job, $0.1725 in total (cap $5.0000)\n",
-        "[MaxJobsFillNoBracket]",
-        "MaxNumberOfTrainingJobs to 17, one full set of brackets. Or keep 6 and set MinResource to 2 (brackets of 3 + \
-         2 trials)",
+        "brackets      6 trials in the 1 of 3 brackets that they fill\n",
     ] {
         assert!(out.contains(part), "{part} in {out}");
     }
@@ -39,18 +37,19 @@ fn a_plan_can_be_printed_as_json() {
     let shown = world.hyperband(&arguments).with_code(0).json();
     assert_eq!((&shown["EpochSeconds"], &shown["StartupSeconds"]), (&json!(0.5), &json!(2)));
     assert_eq!(
-        shown["Brackets"][1],
+        shown["Brackets"][0],
         json!({
-            "Trials": 5, "TrialsOfRequest": 2, "Rungs": [{"Resource": 3, "Trials": 5}, {"Resource": 9, "Trials": 1}],
+            "Trials": 5, "TrialsOfRequest": 6, "Rungs": [{"Resource": 3, "Trials": 5}, {"Resource": 9, "Trials": 1}],
         })
     );
     let promote = &shown["FullSet"]["Promote"];
     // The request has no CheckpointConfig: promoted trials restart.
-    assert_eq!((&promote["TrainingJobs"], &promote["Epochs"]), (&json!(22), &json!(78)));
-    assert_eq!(promote["BilledSeconds"], json!(22 * 2 + 39));
+    assert_eq!((&promote["TrainingJobs"], &promote["Epochs"]), (&json!(6), &json!(24)));
+    assert_eq!(promote["BilledSeconds"], json!(6 * 2 + 12));
     assert_eq!(shown["Expected"]["TrainingJobs"], 6);
     assert_eq!((&shown["WorstCaseJobUsd"], &shown["MaxCostUsd"]), (&json!(0.02875), &json!(5)));
-    assert_eq!(shown["Warnings"][0]["Code"], "MaxJobsFillNoBracket");
+    assert_eq!((&shown["AllBrackets"], &shown["FullSetTrainingJobs"]), (&json!(3), &json!(17)));
+    assert_eq!(shown["Warnings"], json!([]));
 }
 
 #[test]

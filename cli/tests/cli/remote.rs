@@ -54,7 +54,7 @@ fn remote_and_local_tunings_have_the_same_output() {
     let watched = world.at(&stack, &["watch", "t", "--interval", "0.1"]).with_code(0);
     let shown = ended(run).with_code(0);
     for event in
-        ["trial 0: job started in bracket 0", "best so far", "rung 0 at epoch 1", "the tuning has ended"]
+        ["trial 0: job started in bracket 0", "best so far", "rung 0 at epoch 3", "the tuning has ended"]
     {
         assert!(watched.err.contains(event), "{event} in {watched:?}");
     }

@@ -32,6 +32,13 @@ pub(crate) struct World {
     folder: TempDir,
 }
 
+/// Returns a request whose training jobs are a full set of its brackets.
+pub(crate) fn full_set(name: &str) -> Value {
+    let mut request = request(name);
+    request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(17);
+    request
+}
+
 impl World {
     /// Creates a folder with `request.json` and `train.sh`.
     pub(crate) fn new(script: &str) -> Self {

@@ -4,6 +4,7 @@
 //! point, `floor(ln 243 / ln 3)` is 4 and would lose a bracket.
 
 use std::fmt;
+use std::ops::Range;
 
 /// The largest resource of a plan, in epochs (the documented limit of AMT's `MaxResource`).
 pub const MAX_RESOURCE: u32 = 20_000;
@@ -46,6 +47,8 @@ pub struct Plan {
     min_resource: u32,
     max_resource: u32,
     eta: u32,
+    /// The brackets of Algorithm 1 that it has, the one that explores most first.
+    chosen: Range<usize>,
     brackets: Vec<BracketPlan>,
 }
 
@@ -93,8 +96,51 @@ impl Plan {
         }
         let ratio = max_resource.checked_div(min_resource).unwrap_or(0);
         let s_max = ratio.checked_ilog(eta).ok_or(PlanError::MaxBelowMin)?;
-        let brackets = (0..=s_max).rev().map(|s| bracket(s, s_max, max_resource, eta)).collect();
-        Ok(Self { min_resource, max_resource, eta, brackets })
+        let brackets: Vec<_> = (0..=s_max).rev().map(|s| bracket(s, s_max, max_resource, eta)).collect();
+        Ok(Self { min_resource, max_resource, eta, chosen: 0..brackets.len(), brackets })
+    }
+
+    /// Returns the plan with a part of its brackets; `None` if it has not all of them, or if the part is empty.
+    pub fn part(&self, brackets: Range<usize>) -> Option<Self> {
+        let part = self.brackets.get(brackets.clone()).filter(|part| !part.is_empty())?.to_vec();
+        let at = |index: usize| self.chosen.start.saturating_add(index);
+        Some(Self { chosen: at(brackets.start)..at(brackets.end), brackets: part, ..self.clone() })
+    }
+
+    /// Returns the part of the plan that `jobs` training jobs can fill: the whole plan if they are enough for a full
+    /// set of brackets.
+    ///
+    /// With too few trials a bracket compares too few at its rungs: most of its epochs go to trials without a rival. A
+    /// bracket of s comparisons needs `eta^s` trials to send the best of them to its end. So the part is the bracket
+    /// with the most comparisons among those that `jobs` trials can fill, and the next one if that compares trials,
+    /// too. `promotes`: each promotion is a job of its own.
+    ///
+    /// ```
+    /// use hyperband::plan::Plan;
+    /// let plan = Plan::hyperband(1, 81, 3)?;
+    /// let levels = |jobs| {
+    ///     let plan = plan.fitting(jobs, false);
+    ///     plan.brackets().iter().map(|bracket| bracket.rungs()[0].resource).collect::<Vec<_>>()
+    /// };
+    /// assert_eq!(levels(30), [3, 9]);                    // 27 <= 30 < 81
+    /// assert_eq!(levels(143), [1, 3, 9, 27, 81]);        // 81 + 34 + 15 + 8 + 5 trials
+    /// assert_eq!(levels(5), [27]);
+    /// assert_eq!(levels(2), [81]);
+    /// # Ok::<(), hyperband::plan::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn fitting(&self, jobs: u32, promotes: bool) -> Self {
+        let full_set = if promotes { self.jobs() } else { self.trials() };
+        if jobs >= full_set {
+            return self.clone();
+        }
+        let most = usize::try_from(jobs.max(1).checked_ilog(self.eta).unwrap_or(0)).unwrap_or(0);
+        let comparisons = |bracket: &BracketPlan| bracket.rungs.len().saturating_sub(1);
+        let fits = |bracket: &BracketPlan| comparisons(bracket) <= most;
+        let first = self.brackets.iter().position(fits).unwrap_or(0);
+        let next = self.brackets.get(first.saturating_add(1)).filter(|next| comparisons(next) > 0);
+        let end = first.saturating_add(if next.is_some() { 2 } else { 1 });
+        self.part(first..end).unwrap_or_else(|| self.clone())
     }
 
     /// Returns the plan without early stopping: one bracket with one rung, at the end of a job, however late.
@@ -104,6 +150,7 @@ impl Plan {
             min_resource: 1,
             max_resource: u32::MAX,
             eta: 2,
+            chosen: 0..1,
             brackets: vec![BracketPlan { rungs: vec![rung] }],
         }
     }
@@ -121,6 +168,11 @@ impl Plan {
     /// Returns the largest resource, in epochs; `u32::MAX` when a job runs to its own end.
     pub fn max_resource(&self) -> u32 {
         self.max_resource
+    }
+
+    /// Returns which of the brackets of Algorithm 1 the plan has; 0 is the one that explores most.
+    pub fn chosen(&self) -> Range<usize> {
+        self.chosen.clone()
     }
 
     /// Returns the brackets, the one that explores most first. There is at least one.
@@ -250,6 +302,27 @@ mod tests {
         assert_eq!(Plan::hyperband(10, 9, 3), Err(PlanError::MaxBelowMin));
         assert_eq!(Plan::hyperband(1, 9, 1), Err(PlanError::EtaBelowTwo));
         assert_eq!(Plan::hyperband(1, 20_001, 3), Err(PlanError::MaxTooLarge));
+    }
+
+    #[test]
+    fn a_plan_fits_the_number_of_jobs() {
+        let plan = Plan::hyperband(1, 81, 3).unwrap();
+        let chosen = |jobs, promotes| plan.fitting(jobs, promotes).chosen();
+        assert_eq!(chosen(80, false), 1..3);
+        assert_eq!(chosen(81, false), 0..2);
+        assert_eq!((chosen(142, false), chosen(143, false)), (0..2, 0..5));
+        assert_eq!((chosen(143, true), chosen(plan.jobs(), true)), (0..2, 0..5));
+        assert_eq!((chosen(9, false), chosen(8, false), chosen(1, false)), (2..4, 3..4, 4..5));
+        // A plan without comparisons has one bracket, whatever the number of jobs.
+        assert_eq!(Plan::hyperband(9, 9, 3).unwrap().fitting(1, false).chosen(), 0..1);
+    }
+
+    #[test]
+    fn a_part_of_a_part_counts_from_the_whole_plan() {
+        let plan = Plan::hyperband(1, 81, 3).unwrap();
+        let part = plan.part(1..4).and_then(|part| part.part(1..2)).unwrap();
+        assert_eq!((part.chosen(), part.brackets()), (2..3, &plan.brackets()[2..3]));
+        assert_eq!((plan.part(2..2), plan.part(4..6)), (None, None));
     }
 
     #[test]

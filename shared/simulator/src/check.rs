@@ -29,6 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use search::Configuration;
 use tuning::definition::Definition;
+use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobKey};
 use tuning::ids::{BracketId, RungId, TrialId};
 use tuning::ruling::{EndReason, Launch, Order, Ruling};
@@ -92,7 +93,7 @@ pub(crate) struct Book {
     pub(crate) jobs: BTreeMap<JobKey, JobBook>,
     pub(crate) trials: BTreeMap<TrialId, TrialBook>,
     /// Arrivals in their order, by bracket and rung.
-    rungs: BTreeMap<(BracketId, RungId), Vec<Arrival>>,
+    levels: BTreeMap<Epochs, Vec<Arrival>>,
     /// The largest excess of a bill above the worst case of its job, in micro-dollars. Only a fault of the training
     /// service can cause one.
     pub(crate) margin: u64,
@@ -305,7 +306,7 @@ impl Checker {
             steps: 0,
             jobs: BTreeMap::new(),
             trials: BTreeMap::new(),
-            rungs: BTreeMap::new(),
+            levels: BTreeMap::new(),
             margin: 0,
             risen: 0,
             overrun_published: false,

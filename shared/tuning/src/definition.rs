@@ -114,6 +114,8 @@ impl Strategy {
 
 /// A plan is stored as the numbers that it is made from.
 mod stored_plan {
+    use std::ops::Range;
+
     use hyperband::plan::Plan;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -122,16 +124,23 @@ mod stored_plan {
         min_resource: u32,
         max_resource: u32,
         eta: u32,
+        /// The brackets that the plan has; `None` = all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        brackets: Option<Range<usize>>,
     }
 
     pub(super) fn serialize<S: Serializer>(plan: &Plan, serializer: S) -> Result<S::Ok, S::Error> {
-        let (min_resource, max_resource) = (plan.min_resource(), plan.max_resource());
-        Numbers { min_resource, max_resource, eta: plan.eta() }.serialize(serializer)
+        let (min_resource, max_resource, eta) = (plan.min_resource(), plan.max_resource(), plan.eta());
+        let all = Plan::hyperband(min_resource, max_resource, eta).is_ok_and(|all| all == *plan);
+        let brackets = (!all).then(|| plan.chosen());
+        Numbers { min_resource, max_resource, eta, brackets }.serialize(serializer)
     }
 
     pub(super) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Plan, D::Error> {
-        let Numbers { min_resource, max_resource, eta } = Numbers::deserialize(deserializer)?;
-        Plan::hyperband(min_resource, max_resource, eta).map_err(D::Error::custom)
+        let Numbers { min_resource, max_resource, eta, brackets } = Numbers::deserialize(deserializer)?;
+        let all = Plan::hyperband(min_resource, max_resource, eta).map_err(D::Error::custom)?;
+        let Some(brackets) = brackets else { return Ok(all) };
+        all.part(brackets).ok_or_else(|| D::Error::custom("the plan has no such brackets"))
     }
 }
 

@@ -57,8 +57,10 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
         // P6: never more trials than allowed, and never a failed one.
         Ruling::TrialJudged { trial: number, resource, value, verdict, .. } if verdict.continues => {
             let may = state.trials.get(number).is_some_and(|trial| {
-                let arrived = state.rung(trial.place()).map_or(&[][..], |rung| &rung.arrivals);
-                let rank = better(definition, arrived, (*number, *value));
+                let level = definition.level(trial.bracket, trial.next_rung);
+                let rungs = state.rungs_at(definition, level);
+                let arrived: Vec<_> = rungs.flat_map(|rung| rung.arrivals.iter().copied()).collect();
+                let rank = better(definition, &arrived, (*number, *value));
                 let allowed = allowed(definition, arrived.len().saturating_add(1));
                 let known = trial.curve.get(resource) == Some(value);
                 rank < allowed && index(verdict.rank) == rank && value.is_some() && known

@@ -31,7 +31,7 @@ use crate::time::Time;
 
 pub use cohort::Cohort;
 pub use job::{Bill, Job};
-pub use rung::{Arrival, Rung};
+pub use rung::{Arrival, Rung, judge};
 
 /// The state of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

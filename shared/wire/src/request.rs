@@ -230,12 +230,24 @@ impl Request {
         resource.default.filter(|_| !given).map(|default| (resource.name, default))
     }
 
-    /// Returns the plan of brackets and rungs, or `None` if the resources or the reduction factor are invalid.
+    /// Returns the plan of brackets and rungs, as far as the number of training jobs fills it, or `None` if the
+    /// resources or the reduction factor are invalid.
     pub fn plan(&self) -> Option<Plan> {
+        self.whole_plan().map(|plan| self.fitting(&plan))
+    }
+
+    /// Returns the plan with all brackets.
+    pub fn whole_plan(&self) -> Option<Plan> {
         match self.strategy() {
             Strategy::Hyperband => self.hyperband_settings().plan()?.ok(),
             Strategy::Random => Some(Plan::without_stopping()),
         }
+    }
+
+    /// Returns the part of `plan` that the training jobs fill. The refit is not one of them.
+    pub(crate) fn fitting(&self, plan: &Plan) -> Plan {
+        let search = self.max_jobs().saturating_sub(u32::from(self.refits()));
+        plan.fitting(search, self.promotes())
     }
 
     /// Returns `MaxNumberOfTrainingJobs` as the request sets it.
@@ -247,7 +259,7 @@ impl Request {
     /// promotion is one job, plus one for the refit.
     pub fn max_jobs(&self) -> u32 {
         let set = |plan: Plan| if self.promotes() { plan.jobs() } else { plan.trials() };
-        let set = || self.plan().map(set).map(|jobs| jobs.saturating_add(u32::from(self.refits())));
+        let set = || self.whole_plan().map(set).map(|jobs| jobs.saturating_add(u32::from(self.refits())));
         self.given_max_jobs().or_else(set).unwrap_or(1).min(MAX_TRAINING_JOBS)
     }
 

@@ -69,32 +69,61 @@ impl Standing {
 
 /// The brackets of Hyperband, as in the paper (Algorithm 1).
 #[derive(Debug, Clone, Copy)]
-struct Shape {
+pub(super) struct Shape {
     max_resource: u32,
     eta: u32,
-    /// `s` of the bracket with the most trials.
+    /// `s` of the paper's bracket with the most trials.
     s_max: u32,
+    /// The values of `s` that the tuning has, lowest first.
+    used: (u32, u32),
 }
 
 impl Shape {
-    fn of(definition: &Definition) -> Option<Self> {
+    pub(super) fn of(definition: &Definition) -> Option<Self> {
         let plan = definition.compared()?;
         let (min_resource, max_resource, eta) = (plan.min_resource(), plan.max_resource(), plan.eta());
         let fits = |s: &u32| u64::from(eta).pow(*s) * u64::from(min_resource) <= u64::from(max_resource);
-        Some(Self { max_resource, eta, s_max: (0..20).take_while(fits).last()? })
+        let s_max = (0..20).take_while(fits).last()?;
+        let whole = Self { max_resource, eta, s_max, used: (0, s_max) };
+        let used = whole.used_by(definition);
+        Some(Self { used, ..whole })
+    }
+
+    /// Returns the brackets that the jobs of a tuning fill: the one with the most rungs whose trials are at least
+    /// eta^s, and the next one unless it has a single rung; all brackets if the jobs are a full set.
+    fn used_by(self, definition: &Definition) -> (u32, u32) {
+        let jobs = definition.limits.max_jobs - u32::from(definition.refit);
+        let rungs = |s: u32| if definition.promotes().is_some() { s } else { 0 };
+        let slots = |s: u32, rung: u32| (self.slots(s) / self.eta.pow(rung)).max(1);
+        let full_set: u32 =
+            (0..=self.s_max).flat_map(|s| (0..=rungs(s)).map(move |rung| slots(s, rung))).sum();
+        if jobs >= full_set {
+            return (0, self.s_max);
+        }
+        let most = (0..=self.s_max).filter(|s| self.eta.pow(*s) <= jobs.max(1)).max().unwrap_or(0);
+        (if most >= 2 { most - 1 } else { most }, most)
+    }
+
+    /// Returns whether the tuning has a bracket.
+    pub(super) fn has(self, bracket: BracketId) -> bool {
+        self.used.0 + bracket.0 <= self.used.1
     }
 
     fn last_rung(self, bracket: BracketId) -> RungId {
-        RungId(self.s_max.saturating_sub(bracket.0))
+        RungId(self.used.1.saturating_sub(bracket.0))
     }
 
-    fn level(self, bracket: BracketId, rung: RungId) -> u32 {
+    pub(super) fn level(self, bracket: BracketId, rung: RungId) -> u32 {
         self.max_resource / self.eta.pow(self.last_rung(bracket).0.saturating_sub(rung.0))
     }
 
     /// Returns the number of trials in one round of a bracket.
     fn trials(self, bracket: BracketId) -> u32 {
-        let s = self.last_rung(bracket).0;
+        self.slots(self.last_rung(bracket).0)
+    }
+
+    /// Returns the trials of the paper's bracket `s`.
+    fn slots(self, s: u32) -> u32 {
         ((self.s_max + 1) * self.eta.pow(s)).div_ceil(s + 1)
     }
 

@@ -3,6 +3,7 @@
 use tuning::definition::{Objective, RungExecution, Strategy};
 use tuning::ruling::Ruling;
 
+use super::promotion::Shape;
 use super::{Arrival, Book};
 
 impl Book {
@@ -18,7 +19,9 @@ impl Book {
             }
             Strategy::Random => return Err("P6: a trial was judged in a tuning without rungs".to_owned()),
         };
-        let (min_resource, max_resource) = (plan.min_resource(), plan.max_resource());
+        let shape = Shape::of(&self.definition).filter(|shape| shape.has(*bracket));
+        let shape = shape.ok_or_else(|| format!("P6: the jobs do not fill bracket {bracket}"))?;
+        let (max_resource, due) = (plan.max_resource(), shape.level(*bracket, *rung));
         let maximize = self.definition.objective == Objective::Maximize;
         let book = self.trials.get_mut(trial).ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         if book.finished || book.out {
@@ -33,10 +36,13 @@ impl Book {
         }
         book.judged = book.judged.next();
         book.out = !verdict.continues;
-        if level.0 < min_resource || level.0 >= max_resource {
-            return Err(format!("P6: level {level} is not a rung between {min_resource} and {max_resource}"));
+        if level.0 != due || due >= max_resource {
+            return Err(format!(
+                "P6: level {level} of rung {rung} is not {due}, or not below {max_resource}"
+            ));
         }
-        let arrivals = self.rungs.entry((*bracket, *rung)).or_default();
+        // The trials of all brackets compete at a level.
+        let arrivals = self.levels.entry(*level).or_default();
         let rank = rank(maximize, arrivals, (*trial, *value));
         arrivals.push((*trial, *value));
         let seen = arrivals.len();

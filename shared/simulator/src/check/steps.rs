@@ -9,6 +9,7 @@ use tuning::step::{Step, load};
 
 use crate::plan::HOUR;
 
+use super::promotion::Shape;
 use super::{Book, JobBook, Money, TrialBook};
 
 impl Book {
@@ -231,6 +232,11 @@ impl Book {
         let limit = launch.resource.map(|epoch| epoch.0);
         if launch.refit {
             return self.check_refit_limit(*job, limit);
+        }
+        if Shape::of(&self.definition).is_some_and(|shape| !shape.has(*bracket)) {
+            return Err(format!(
+                "Brackets: job {job} starts in bracket {bracket}, which the jobs do not fill"
+            ));
         }
         self.check_job_left_for_refit()?;
         self.check_rung_of_start(*job, CohortId { bracket: *bracket, round: *round }, limit)

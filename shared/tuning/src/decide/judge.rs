@@ -1,5 +1,6 @@
 //! Judges running trials at rungs (stopping-type ASHA): compares a trial whose value at the level of its next rung is
-//! known with all trials that arrived at the rung before.
+//! known with all trials that arrived at this level before, in whichever bracket. A value at a level means the same in
+//! all brackets, so a bracket with few trials needs no rivals of its own. (ASHA's rungs belong to one bracket each.)
 
 use super::rest;
 use crate::definition::Definition;
@@ -7,7 +8,7 @@ use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey};
 use crate::ids::{TrialId, count};
 use crate::ruling::{Order, Ruling};
-use crate::state::{State, Status, Trial};
+use crate::state::{State, Status, Trial, judge};
 
 /// Returns the next verdict that is due, or orders the log that the verdict needs to be read first.
 pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling> {
@@ -28,8 +29,8 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         if log_is_unread(definition, state, trial) {
             return log_read(*number, trial);
         }
-        let rung = state.rung(trial.place())?;
-        let verdict = rung.judge(definition.direction(), plan.eta(), (*number, value));
+        let rungs = state.rungs_at(definition, level);
+        let verdict = judge(rungs, definition.direction(), plan.eta(), (*number, value));
         Some(Ruling::TrialJudged {
             trial: *number,
             bracket: trial.bracket,

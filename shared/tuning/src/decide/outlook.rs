@@ -29,7 +29,8 @@ impl Outlook {
         let awaits_grant = state.grants.open.is_some() || state.grants.denied.is_some();
         match &state.status {
             Status::Ending(why) | Status::Ended { why, .. } => Self::Over(why.clone()),
-            Status::Active if state.jobs_left(definition) == 0 && state.waiting.is_empty() => {
+            // One job may be left: too few for a trial and its promotion.
+            Status::Active if state.waiting.is_empty() && !start::has_jobs(definition, state) => {
                 Self::Over(EndReason::MaxJobs)
             }
             Status::Active if state.is_paused() => Self::Deferred,

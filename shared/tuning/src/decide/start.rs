@@ -38,6 +38,12 @@ pub(super) fn has_next(definition: &Definition, state: &State) -> bool {
     state.refit.is_none() && next_of_search(definition, state).is_some()
 }
 
+/// Returns whether enough jobs are left for a new trial in a bracket.
+pub(super) fn has_jobs(definition: &Definition, state: &State) -> bool {
+    (0..definition.plan().brackets().len())
+        .any(|index| promote::can_join(definition, state, BracketId::at(index)))
+}
+
 /// Returns the next job of the search: a promotion, a new trial, or at the end any promotion left. The search is over
 /// once the refit was ordered, even if that frees money.
 fn next_of_search(definition: &Definition, state: &State) -> Option<Ruling> {

@@ -1,8 +1,9 @@
-//! Cohorts: the trials of one bracket that are compared with each other, and where they stand.
+//! Cohorts: the trials of one bracket that pass its rungs together, and where they stand.
 //!
 //! Where running trials are stopped, and where they are promoted asynchronously, each bracket has one cohort.
-//! Synchronous: each round of a bracket has one. A cohort records what has happened; [`crate::decide`] decides what
-//! follows.
+//! Synchronous: each round of a bracket has one. Trials are promoted among their cohort; a running trial is compared
+//! with the arrivals at its level in all cohorts ([`State::rungs_at`]). A cohort records what has happened;
+//! [`crate::decide`] decides what follows.
 
 use hyperband::plan::BracketPlan;
 use hyperband::promotion::{Passage, allowed, jobs_needed};
@@ -10,9 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Rung, State, Trial};
 use crate::definition::{Definition, Scheduling};
+use crate::epochs::Epochs;
 use crate::ids::{BracketId, CohortId, Place, RungId, count};
 
-/// Trials that are compared with each other.
+/// Trials that pass the rungs of one bracket together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cohort {
     /// The bracket and the round of the trials.
@@ -82,6 +84,18 @@ impl State {
     /// Returns a rung of a cohort; `None` before the first trial of the cohort.
     pub fn rung(&self, place: Place) -> Option<&Rung> {
         self.cohort(place.cohort)?.rung(place.rung)
+    }
+
+    /// Returns the rungs at `level` of all cohorts, in the order in which the cohorts were made.
+    pub fn rungs_at<'a>(
+        &'a self,
+        definition: &'a Definition,
+        level: Epochs,
+    ) -> impl Iterator<Item = &'a Rung> + use<'a> {
+        self.cohorts.iter().flat_map(move |cohort| {
+            let here = move |number| definition.level(cohort.id.bracket, number) == level;
+            cohort.rungs().filter(move |(number, _)| here(*number)).map(|(_, rung)| rung)
+        })
     }
 
     /// Returns a cohort; `None` before its first trial.

@@ -32,11 +32,6 @@ impl Rung {
         count(position(&self.arrivals, direction, arrival))
     }
 
-    /// Returns the verdict on a trial if it arrived now.
-    pub fn judge(&self, direction: Direction, eta: u32, arrival: Arrival) -> Verdict {
-        Verdict::of(self.rank(direction, arrival), self.arrived(), eta, score(arrival.1))
-    }
-
     /// Returns the best and the worst of the trials that wait.
     pub fn best_and_worst_waiting(&self) -> Option<(Arrival, Arrival)> {
         self.waiting.first().copied().zip(self.waiting.last().copied())
@@ -63,6 +58,19 @@ impl Rung {
     }
 }
 
+/// Returns the verdict on a trial if it arrived now, where the arrivals of all `rungs` are its rivals.
+pub fn judge<'a>(
+    rungs: impl IntoIterator<Item = &'a Rung>,
+    direction: Direction,
+    eta: u32,
+    arrival: Arrival,
+) -> Verdict {
+    let (rank, others) = rungs.into_iter().fold((0_u32, 0_u32), |(rank, others), rung| {
+        (rank.saturating_add(rung.rank(direction, arrival)), others.saturating_add(rung.arrived()))
+    });
+    Verdict::of(rank, others, eta, score(arrival.1))
+}
+
 fn score(value: Option<f64>) -> Score {
     value.map_or(Score::NotFinite, Score::of)
 }
@@ -86,7 +94,7 @@ mod tests {
     /// Judges and records the arrival of `trial`.
     fn arrive(rung: &mut Rung, direction: Direction, eta: u32, trial: u32, value: f64) -> Verdict {
         let arrival = (TrialId(trial), Some(value));
-        let verdict = rung.judge(direction, eta, arrival);
+        let verdict = judge([&*rung], direction, eta, arrival);
         rung.arrive(direction, arrival);
         verdict
     }
@@ -103,7 +111,7 @@ mod tests {
     fn a_diverged_trial_never_continues_even_alone() {
         let mut rung = Rung::default();
         assert!(!arrive(&mut rung, Direction::Minimize, 3, 0, f64::NAN).continues);
-        assert!(!rung.judge(Direction::Minimize, 3, (TrialId(1), None)).continues);
+        assert!(!judge([&rung], Direction::Minimize, 3, (TrialId(1), None)).continues);
         rung.arrive(Direction::Minimize, (TrialId(1), None));
         assert!(arrive(&mut rung, Direction::Minimize, 3, 2, 9.0).continues);
     }
@@ -127,6 +135,15 @@ mod tests {
         assert_eq!(rung.best_and_worst_waiting(), Some((best, worst)));
         rung.leave(TrialId(2));
         assert_eq!(rung.best_and_worst_waiting(), Some(((TrialId(0), Some(0.5)), worst)));
+    }
+
+    #[test]
+    fn the_arrivals_of_all_rungs_are_rivals() {
+        let (mut low, mut high) = (Rung::default(), Rung::default());
+        arrive(&mut low, Direction::Maximize, 3, 0, 0.5);
+        arrive(&mut high, Direction::Maximize, 3, 1, 0.7);
+        let verdict = judge([&low, &high], Direction::Maximize, 3, (TrialId(2), Some(0.6)));
+        assert_eq!(verdict, Verdict { rank: 1, seen: 3, allowed: 1, continues: false });
     }
 
     proptest! {

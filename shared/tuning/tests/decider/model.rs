@@ -1,4 +1,5 @@
-//! A naive reference model of stopping-type ASHA. The same arrivals must give the same verdicts.
+//! A naive reference model of stopping-type ASHA whose brackets share the arrivals at a level. The same arrivals must
+//! give the same verdicts.
 //!
 //! The model has only trials, brackets and values: no jobs, steps or money. It counts instead of sorting.
 
@@ -23,10 +24,10 @@ struct Model {
     minimize: bool,
     /// Levels below the last, by bracket.
     levels: Vec<Vec<u32>>,
-    /// All arrived values, by bracket and rung, in order of arrival.
-    arrived: BTreeMap<(u32, u32), Vec<(f64, u32)>>,
+    /// All arrived values, by level, in order of arrival.
+    arrived: BTreeMap<u32, Vec<(f64, u32)>>,
     /// The number of arrivals, including values that are not numbers.
-    seen: BTreeMap<(u32, u32), usize>,
+    seen: BTreeMap<u32, usize>,
     brackets: BTreeMap<u32, u32>,
     /// The next rung of each trial (`u32::MAX` after it was stopped) and its last value.
     racing: BTreeMap<u32, (u32, Option<f64>)>,
@@ -86,12 +87,13 @@ impl Model {
         let bracket = self.brackets[&trial];
         while let Some((rung, _)) = self.racing.get(&trial).copied() {
             let levels = &self.levels[usize::try_from(bracket).unwrap()];
-            if levels.get(usize::try_from(rung).unwrap()).is_none_or(|level| *level > epoch) {
+            let Some(level) = levels.get(usize::try_from(rung).unwrap()).copied() else { return };
+            if level > epoch {
                 return;
             }
-            let seen = self.seen.entry((bracket, rung)).or_default();
+            let seen = self.seen.entry(level).or_default();
             *seen += 1;
-            let others = self.arrived.entry((bracket, rung)).or_default();
+            let others = self.arrived.entry(level).or_default();
             let continues = value.is_some_and(|value| {
                 let better = |other: f64| if self.minimize { other < value } else { other > value };
                 let ahead = others.iter().filter(|(other, number)| {

@@ -2,14 +2,15 @@
 //!
 //! The model here has no concurrency, money, retries or floats. The decider stops running jobs (ASHA); the paper waits
 //! for a whole rung and then promotes. For every order of arrival, both have the same plan and the same number of
-//! trials in each bracket, and the leader of each bracket reaches the maximum resource. All verdicts are equal if the
-//! best trials of each rung arrive at places 1, 2 eta, 3 eta, ...
+//! trials in each bracket. A bracket on its own sends its leader to the maximum resource, and all verdicts are equal if
+//! the best trials of each rung arrive at places 1, 2 eta, 3 eta, ... Brackets that run together compare their trials
+//! with each other, which the paper does not: then the leader of all of them reaches the maximum resource.
 
 use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use search::seed::{Rng, child};
-use tuning::definition::{Definition, Objective};
+use tuning::definition::{self, Definition, Objective};
 use tuning::ruling::{Order, Ruling};
 
 use crate::support::bench::{Bench, Program};
@@ -29,8 +30,11 @@ enum Outcome {
     Value(i32),
 }
 
+/// The rungs of each bracket: (trials compared, epochs).
+type Table = Vec<Vec<(u32, u32)>>;
+
 /// Returns the rungs of each bracket, lowest first: (trials compared, epochs). The bracket with most trials is first.
-pub(crate) fn table(min: u32, max: u32, eta: u32) -> Vec<Vec<(u32, u32)>> {
+pub(crate) fn table(min: u32, max: u32, eta: u32) -> Table {
     // s_max = floor(log_eta(R)), R = max / min.
     let s_max = (0..max).take_while(|s| eta.pow(*s) * min <= max).last().unwrap();
     let bracket = |s: u32| {
@@ -99,6 +103,22 @@ fn full_set((min, max, eta): (u32, u32, u32), parallel: u32) -> (Definition, Vec
         }
     }
     (definition, joined)
+}
+
+/// Returns the definition of one bracket on its own, its trials, and its rungs. `pick` chooses the bracket.
+fn one_bracket(
+    (min, max, eta): (u32, u32, u32),
+    pick: usize,
+    parallel: u32,
+) -> (Definition, Vec<Vec<u32>>, Table) {
+    let mut table = table(min, max, eta);
+    let pick = pick % table.len();
+    let bracket = table.swap_remove(pick);
+    let mut definition = jobs(bracket[0].0, parallel);
+    definition.strategy = comparing(min, max, eta);
+    let definition::Strategy::Hyperband { plan, .. } = &mut definition.strategy else { unreachable!() };
+    *plan = plan.part(pick..pick + 1).unwrap();
+    (definition, vec![(0..bracket[0].0).collect()], vec![bracket])
 }
 
 /// Returns the trials compared at each level of each bracket, in order of trial.
@@ -181,13 +201,12 @@ proptest! {
     /// places 1, 2 eta, 3 eta, ... Each level has exactly the trials that the paper promotes to it. Each trial gets the
     /// epochs of the last level at which it was compared.
     #[test]
-    fn with_one_job_at_a_time_every_level_has_the_trials_of_the_paper(
-        (min, max, eta) in plans(),
+    fn with_one_job_at_a_time_every_level_of_a_bracket_has_the_trials_of_the_paper(
+        ((min, max, eta), pick) in (plans(), any::<usize>()),
         seed in any::<u64>(),
         minimize in any::<bool>(),
     ) {
-        let table = table(min, max, eta);
-        let (mut definition, joined) = full_set((min, max, eta), 1);
+        let (mut definition, joined, table) = one_bracket((min, max, eta), pick, 1);
         let mut rng = Rng::new(child(seed, "values", 0));
         let mut draw = |most: i32| to_i32(rng.next_f64() * f64::from(most));
         let epochs = usize::try_from(max).unwrap();
@@ -228,20 +247,25 @@ proptest! {
         prop_assert_eq!(to_i32(incumbent.abs()), best, "the best value seen at any epoch");
     }
 
-    /// If curves do not cross, the leader of each bracket reaches the maximum resource, as in the paper. The order of
-    /// arrival and the number of parallel jobs do not matter. The best leader is the incumbent. Ties go to the earlier
-    /// trial; a diverged or failed trial never leads.
+    /// If curves do not cross, the leader of a bracket reaches the maximum resource, as in the paper, and so does the
+    /// leader of all brackets that run together (`pick` is `None`). The order of arrival and the number of parallel
+    /// jobs do not matter. The leader is the incumbent. Ties go to the earlier trial; a diverged or failed trial never
+    /// leads.
     #[test]
-    fn the_bracket_leaders_and_the_incumbent_match_the_paper(
-        (min, max, eta) in plans(),
+    fn the_leader_of_a_bracket_and_of_all_brackets_reaches_the_maximum_resource(
+        ((min, max, eta), pick) in (plans(), any::<Option<usize>>()),
         parallel in 1_u32..9,
         heights in prop::collection::vec(prop_oneof![8 => (0_i32..12).prop_map(Outcome::Value),
             1 => Just(Outcome::NotANumber), 1 => Just(Outcome::Failed)], 1..200),
         order in prop::collection::vec(any::<usize>(), 1..60),
         minimize in any::<bool>(),
     ) {
-        let table = table(min, max, eta);
-        let (mut definition, joined) = full_set((min, max, eta), parallel);
+        let (mut definition, joined, table) = if let Some(pick) = pick {
+            one_bracket((min, max, eta), pick, parallel)
+        } else {
+            let (definition, joined) = full_set((min, max, eta), parallel);
+            (definition, joined, table(min, max, eta))
+        };
         let height = |trial: u32| match heights[usize::try_from(trial).unwrap() % heights.len()] {
             // At least one trial has a value.
             _ if trial == 0 => Outcome::Value(5),
@@ -272,21 +296,22 @@ proptest! {
         });
 
         let epochs = bench.epochs();
-        let mut leaders = Vec::new();
+        let mut leaders: Vec<u32> = Vec::new();
         for (trials, bracket) in joined.iter().zip(&table) {
             let finalists = halving(trials, bracket, eta, shown).pop().unwrap();
             let numbers = finalists.into_iter().filter(|trial| matches!(height(*trial), Outcome::Value(_)));
             let Some(leader) = numbers.min_by(|a, b| better_first(shown(*a, max), shown(*b, max))) else {
                 continue;
             };
-            prop_assert_eq!(epochs[usize::try_from(leader).unwrap()], max, "trial {} leads", leader);
-            leaders.push(shown(leader, max));
+            leaders.push(leader);
         }
-        leaders.sort_by(|a, b| better_first(*a, *b));
+        let first = |a: &u32, b: &u32| better_first(shown(*a, max), shown(*b, max)).then(a.cmp(b));
+        let leader = leaders.into_iter().min_by(first).unwrap();
+        prop_assert_eq!(epochs[usize::try_from(leader).unwrap()], max, "trial {} leads", leader);
         let incumbent = bench.run.state.incumbent.as_ref().unwrap();
-        let Outcome::Value(best) = leaders[0] else { panic!("trial 0 has a value") };
+        let Outcome::Value(best) = shown(leader, max) else { panic!("trial 0 has a value") };
         prop_assert_eq!(to_i32(incumbent.value.abs()), best);
-        prop_assert_eq!(shown(incumbent.trial.0, incumbent.resource.0), leaders[0]);
+        prop_assert_eq!(shown(incumbent.trial.0, incumbent.resource.0), Outcome::Value(best));
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tuning::definition::{Definition, Silence};
+use tuning::epochs::Epochs;
 use tuning::fact::{JobEnd, JobKey};
 use tuning::money::MicroUsd;
 use tuning::ruling::{Order, Ruling, StopWhy, TrialEnd};
@@ -136,8 +137,8 @@ fn digest(definition: &Definition) -> (usize, u64, String) {
 fn p5_the_decisions_of_one_history_are_pinned() {
     let cap_binds = Definition { cap: Some(MicroUsd(WORST_CASE + 300 * SECOND)), ..jobs(400, 4) };
     let pinned = [
-        (1, capped(jobs(60, 4), 30), 329, 16_825_901_363_990_460_420),
-        (1, cap_binds, 461, 9_026_753_728_647_806_672),
+        (1, capped(jobs(60, 4), 30), 333, 16_601_804_762_581_449_092),
+        (1, cap_binds, 471, 16_990_185_283_491_295_861),
     ];
     for (rules_version, definition, rulings, expect) in pinned {
         let (made, digest, text) = digest(&Definition { rules_version, ..definition });
@@ -151,13 +152,13 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
     for seed in 0..30 {
         let definition = jobs(60, 6);
         let world = played(&definition, seed);
-        let mut arrived: BTreeMap<(BracketId, RungId), u32> = BTreeMap::new();
+        let mut arrived: BTreeMap<Epochs, u32> = BTreeMap::new();
         let mut out = BTreeSet::new();
         let mut failed: BTreeSet<TrialId> = BTreeSet::new();
         for ruling in &world.run.rulings {
             match ruling {
-                Ruling::TrialJudged { trial, bracket, rung, value, verdict, .. } => {
-                    let seen = arrived.entry((*bracket, *rung)).or_default();
+                Ruling::TrialJudged { trial, level, value, verdict, .. } => {
+                    let seen = arrived.entry(*level).or_default();
                     *seen += 1;
                     assert_eq!(verdict.seen, *seen, "seed {seed}: every arrival counts once");
                     assert!(!out.contains(trial) && !failed.contains(trial), "seed {seed}: {ruling:?}");

@@ -57,9 +57,9 @@ fn a_trial_below_its_first_level_is_not_judged() {
 }
 
 #[test]
-fn brackets_are_judged_separately() {
+fn brackets_share_the_arrivals_at_a_level() {
     let given = [submitted(), logged(10, job(0), 3, 0.9)];
-    let expect = ["trial 1 continues at rung 1.0, epoch 3: 1 of 1"];
+    let expect = ["trial 1 is out at rung 1.0, epoch 3: 2 of 2", "stop 1-0-1: rung 0"];
     check(&four(), &given, &[logged(11, job(1), 3, 0.1)], &expect);
 }
 

@@ -23,7 +23,7 @@ impl Trail<'_> {
                 Some(NewEntry::new(Kind::RungReached, *job, says))
             }
             Ruling::TrialPromoted { trial, bracket, rung, level, verdict, .. } => {
-                self.went_on.entry((*bracket, *rung)).or_default().insert(*trial);
+                self.promoted.entry((*bracket, *rung)).or_default().insert(*trial);
                 let compared = self.waiting(state, *trial, (verdict.allowed, true))?;
                 let says = words::promoted(&compared, *level);
                 Some(NewEntry { rung: Some(Box::new(compared)), ..NewEntry::new(Kind::Promoted, None, says) })
@@ -70,7 +70,7 @@ impl Trail<'_> {
         let definition = &self.tuning.definition;
         let waiting = state.waiting.get(&trial).filter(|_| trial == self.trial)?;
         let none = BTreeSet::new();
-        let went_on = self.went_on.get(&(waiting.bracket, waiting.next_rung)).unwrap_or(&none);
+        let went_on = self.promoted.get(&(waiting.bracket, waiting.next_rung)).unwrap_or(&none);
         let cost = self.jobs.cost_so_far(definition, state, trial);
         rung::waiting(state, definition, (trial, waiting), verdict, went_on, cost)
     }

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 
 use tuning::definition::Definition;
 use tuning::epochs::Epochs;
-use tuning::ids::{BracketId, CohortId, Place, TrialId};
+use tuning::ids::{BracketId, TrialId};
 use tuning::ruling::{Ruling, Verdict};
-use tuning::state::{Arrival, State, Trial};
+use tuning::state::{Arrival, Rung, State, Trial};
 use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar};
 
 use super::words;
 use crate::store::Tuning;
 
 /// Returns the comparison that `ruling` made in `state`, or `None` for another kind of ruling. `went_on` contains the
-/// trials that have continued from there so far, the trial itself included.
+/// trials that have continued from its level so far, the trial itself included.
 pub(super) fn comparison(
     state: &State,
     definition: &Definition,
@@ -25,9 +25,9 @@ pub(super) fn comparison(
     let Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } = ruling else {
         return None;
     };
-    let place = Place { cohort: CohortId { bracket: *bracket, round: 0 }, rung: *rung };
-    let mut stored = state.rung(place)?.clone();
-    stored.arrive(definition.direction(), (*trial, *value));
+    let mut all = Rung::default();
+    let before = state.rungs_at(definition, *level).flat_map(|rung| &rung.arrivals);
+    before.chain([&(*trial, *value)]).for_each(|arrival| all.arrive(definition.direction(), *arrival));
     Some(Comparison {
         bracket: *bracket,
         rung: *rung,
@@ -40,7 +40,7 @@ pub(super) fn comparison(
         allowed: verdict.allowed,
         went_on: verdict.continues,
         rule: words::rule(*verdict, value.is_some()),
-        arrivals: arrivals(&stored.arrivals, went_on),
+        arrivals: arrivals(&all.arrivals, went_on),
         cost,
     })
 }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use search::Configuration;
+use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::fold::fold;
 use tuning::ids::{BracketId, RungId, TrialId};
@@ -43,8 +44,10 @@ pub(super) struct Trail<'a> {
     drawn: Option<(BracketId, Configuration)>,
     entries: Vec<Entry>,
     pub(super) jobs: Jobs,
-    /// Trials that continued, by bracket and rung. The state keeps only their number.
-    pub(super) went_on: BTreeMap<(BracketId, RungId), BTreeSet<TrialId>>,
+    /// Trials that continued, by level. The state keeps only their number.
+    went_on: BTreeMap<Epochs, BTreeSet<TrialId>>,
+    /// Trials that were promoted, by bracket and rung.
+    pub(super) promoted: BTreeMap<(BracketId, RungId), BTreeSet<TrialId>>,
     pub(super) late: Late,
 }
 
@@ -57,6 +60,7 @@ impl<'a> Trail<'a> {
             entries: Vec::new(),
             jobs: Jobs::default(),
             went_on: BTreeMap::new(),
+            promoted: BTreeMap::new(),
             late: Late::default(),
         }
     }
@@ -142,8 +146,8 @@ impl<'a> Trail<'a> {
         let ours = |job: &JobKey| job.trial == self.trial;
         let entry = |kind, job: &JobKey, says| Some(NewEntry::new(kind, Some(*job), says));
         match ruling {
-            Ruling::TrialJudged { trial, bracket, rung, verdict, .. } => {
-                let went_on = self.went_on.entry((*bracket, *rung)).or_default();
+            Ruling::TrialJudged { trial, level, verdict, .. } => {
+                let went_on = self.went_on.entry(*level).or_default();
                 if verdict.continues {
                     went_on.insert(*trial);
                 }

@@ -193,7 +193,7 @@ impl Request {
             }
             RungExecution::Stop => definition::RungExecution::Stop,
         };
-        Ok(definition::Strategy::Hyperband { plan, rungs })
+        Ok(definition::Strategy::Hyperband { plan: self.fitting(&plan), rungs })
     }
 
     /// Returns `Sampler`. The default is Sobol for strategy Hyperband and Random for strategy Random.

@@ -3,6 +3,7 @@
 mod jobs;
 mod lifted;
 
+use hyperband::plan::Plan;
 use search::{Domain, SamplerKind, Scaling};
 use serde_json::json;
 use tuning::definition::{Definition, EpochRule, Strategy};
@@ -44,10 +45,9 @@ fn the_sample_request_is_converted_to_a_definition() {
         ("hb1", "hb1-3fa1c2", Time(1_700_000_000_000))
     );
     assert_eq!((made.seed, made.sampler, made.cap, made.max_interruptions), (7, SamplerKind::Sobol, None, 3));
-    assert_eq!(
-        Ok(made.strategy),
-        Strategy::hyperband(Epochs(1), Epochs(30), 3, tuning::definition::RungExecution::Stop)
-    );
+    // 30 jobs fill the two first of the brackets of 27, 12, 6 and 4 trials.
+    let plan = Plan::hyperband(1, 30, 3).unwrap().part(0..2).unwrap();
+    assert_eq!(made.strategy, Strategy::Hyperband { plan, rungs: tuning::definition::RungExecution::Stop });
     assert_eq!(made.objective, Objective::Maximize);
     assert_eq!((made.limits.max_jobs, made.limits.max_parallel), (30, 4));
     assert_eq!((made.limits.max_runtime_seconds, made.limits.max_instances), (None, None));

@@ -94,7 +94,7 @@ fn a_comparison_contains_only_the_trials_that_had_arrived() {
 
 #[test]
 fn entries_are_in_order_and_have_their_step() {
-    let mut world = World::new(1);
+    let mut world = World::new(17);
     world.phase(0, JobPhase::Training);
     world.logged(0, &[(1, 0.5)]);
     world.phase(0, JobPhase::Interrupted);
@@ -137,7 +137,7 @@ fn entries_are_in_order_and_have_their_step() {
 
 #[test]
 fn a_value_that_arrives_after_its_comparison_is_an_entry() {
-    let mut world = World::new(1);
+    let mut world = World::new(17);
     world.phase(0, JobPhase::Training);
     world.logged(0, &[(1, 0.5), (4, 0.6)]);
     let explanation = explained(&world, &0);
@@ -161,7 +161,7 @@ fn a_value_that_arrives_after_its_comparison_is_an_entry() {
 
 #[test]
 fn a_program_that_ended_before_a_rung_is_compared_by_its_last_value() {
-    let mut world = World::new(1);
+    let mut world = World::new(17);
     world.phase(0, JobPhase::Training);
     world.logged(0, &[(1, 0.5), (2, 0.6)]);
     world.billed(0, JobEnd::Completed, 5);
@@ -284,7 +284,7 @@ fn a_further_attempt_has_a_reason_and_adds_its_estimated_cost() {
 
 #[test]
 fn a_trial_without_a_numeric_value_never_continues() {
-    let mut world = World::new(1);
+    let mut world = World::new(17);
     world.logged(0, &[(1, f64::NAN)]);
     let explanation = explained(&world, &0);
     let [compared] = comparisons(&explanation)[..] else { panic!("{explanation:?}") };

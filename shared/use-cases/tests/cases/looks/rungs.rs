@@ -16,25 +16,27 @@ fn brackets(world: &World) -> Value {
 /// Trials 0 and 2 are in bracket 0, trial 1 in bracket 1.
 #[test]
 fn the_last_rung_of_a_bracket_has_no_comparison() {
-    let mut world = World::new(3);
+    let mut world = World::new(17);
     for trial in 0..3 {
         world.phase(trial, JobPhase::Training);
         world.logged(trial, &[(1, 0.1), (3, 0.3), (9, 0.9)]);
         world.billed(trial, JobEnd::Completed, 9);
     }
-    let compared = |resource, arrived| json!({"Resource": resource, "Arrived": arrived, "WentOn": 1});
+    let compared =
+        |resource, arrived, went_on| json!({"Resource": resource, "Arrived": arrived, "WentOn": went_on});
     let end = json!({"Resource": 9});
     let expected = json!([
-        {"TrialsStarted": 2, "Rungs": [compared(1, 2), compared(3, 1), end]},
-        {"TrialsStarted": 1, "Rungs": [compared(3, 1), end]},
-        {"TrialsStarted": 0, "Rungs": [end]},
+        {"TrialsStarted": 9, "Rungs": [compared(1, 2, 1), compared(3, 1, 1), end]},
+        // Its trial has a rival of bracket 0, with the same value.
+        {"TrialsStarted": 5, "Rungs": [compared(3, 1, 0), end]},
+        {"TrialsStarted": 3, "Rungs": [end]},
     ]);
     assert_eq!(brackets(&world), expected);
 }
 
 #[test]
 fn with_promotion_the_last_rung_has_no_comparison_either() {
-    let mut body = request("t", 3);
+    let mut body = request("t", 22);
     body["Controller"]["RungExecution"] = json!("Promote");
     body["Controller"]["ResourceHyperParameter"] = json!("epochs");
     let shown = brackets(&World::of(MemoryTable::new(), &body));

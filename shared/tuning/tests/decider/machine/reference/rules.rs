@@ -312,7 +312,9 @@ impl Reference {
     #[track_caller]
     fn judged(&mut self, number: u32, place: (usize, usize), value: Option<f64>, verdict: Verdict) {
         let minimize = self.definition.objective == Objective::Minimize;
-        let others = self.arrived.entry(place).or_default();
+        let level_of = |(bracket, rung): (usize, usize)| self.table[bracket][rung].1;
+        let at_level = self.arrived.iter().filter(|(other, _)| level_of(**other) == level_of(place));
+        let others: Vec<_> = at_level.flat_map(|(_, list)| list.iter().copied()).collect();
         let ahead = others.iter().filter(|(trial, other, _)| match (*other, value) {
             (Some(other), Some(value)) if minimize => (other, *trial) < (value, number),
             (Some(other), Some(value)) => (-other, *trial) < (-value, number),
@@ -328,7 +330,7 @@ impl Reference {
             verdict.continues,
         );
         assert_eq!(actual, (rank, seen, continues), "P6: trial {number} at {place:?}");
-        others.push((number, value, continues));
+        self.arrived.entry(place).or_default().push((number, value, continues));
         let trial = &mut self.trials[usize::try_from(number).unwrap()];
         assert_eq!((trial.bracket, trial.next_rung), place, "each rung judges a trial once");
         trial.next_rung += 1;
