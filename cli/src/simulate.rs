@@ -5,11 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use curves::{Setting, Table, simulate as play};
-use hyperband::plan::Plan;
-use tuning::definition::Definition;
 use tuning::limits::MAX_TRAINING_JOBS;
 use tuning::time::Time;
-use wire::request::{PriceAnswer, Request, RungExecution};
+use wire::request::{PriceAnswer, Request};
 
 use crate::arguments;
 use crate::failure::{Exit, Failure};
@@ -22,13 +20,13 @@ const CHECKPOINTS: [f64; 4] = [600.0, 1_800.0, 3_600.0, 7_200.0];
 
 /// Performs `hyperband simulate`.
 pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
-    let request = ask::read_local(&options.request, None)?;
+    let mut request = ask::read_local(&options.request, None)?;
+    if let Some(trials) = options.trials {
+        request = with_trials(&request, trials);
+    }
     let table = read_table(&options.curves)?;
     let definition = request.definition(Time::EPOCH, "000000", &PriceAnswer::default());
-    let mut definition = definition.map_err(|error| ask::invalid_request(&error))?;
-    if let Some(trials) = options.trials {
-        definition.limits.max_jobs = jobs_for(&request, &definition, trials);
-    }
+    let definition = definition.map_err(|error| ask::invalid_request(&error))?;
     let checkpoints =
         CHECKPOINTS.iter().copied().filter(|at| options.until_seconds.is_some_and(|until| *at <= until));
     let setting = Setting {
@@ -53,15 +51,20 @@ pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns how many training jobs `trials` configurations need, promotions included.
-fn jobs_for(request: &Request, definition: &Definition, trials: u32) -> u32 {
-    let plan: &Plan = definition.plan();
-    let (jobs, set) = match request.rung_execution() {
-        RungExecution::Promote if definition.compared().is_some() => (plan.jobs(), plan.trials()),
-        RungExecution::Promote | RungExecution::Stop => (1, 1),
+/// Returns the request with the training jobs that `trials` configurations need. With promotions this is in proportion
+/// to a full set of brackets, so the number of configurations is approximate. The jobs choose the brackets.
+fn with_trials(request: &Request, trials: u32) -> Request {
+    let jobs = match request.whole_plan().filter(|_| request.promotes()) {
+        Some(plan) => {
+            let jobs = u64::from(trials).saturating_mul(u64::from(plan.jobs()));
+            u32::try_from(jobs.div_ceil(u64::from(plan.trials().max(1)))).unwrap_or(u32::MAX)
+        }
+        None => trials,
     };
-    let jobs = u64::from(trials).saturating_mul(u64::from(jobs)).div_ceil(u64::from(set.max(1)));
-    u32::try_from(jobs).unwrap_or(u32::MAX).min(MAX_TRAINING_JOBS)
+    let mut body = request.body().clone();
+    body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] =
+        jobs.min(MAX_TRAINING_JOBS).into();
+    Request::from_stored(body)
 }
 
 /// Reads a table and the space beside it.

@@ -68,6 +68,24 @@ fn trials_replace_the_number_of_jobs_of_the_request() {
     assert_eq!(shown[0]["trials"], 12);
 }
 
+/// The brackets were those of the request's own number of jobs.
+#[test]
+fn regression_the_given_trials_choose_the_brackets() {
+    let world = World::new(QUICK);
+    write_table(&world);
+    let epochs = |arguments: &[&str]| {
+        let all = [&["simulate", "request.json", "--curves", "small.jsonl"], arguments].concat();
+        lines(&world.hyperband(&all).with_code(0).out)[0]["epochs"].clone()
+    };
+    let by_option = epochs(&["--trials", "17"]);
+    world.write_request("request.json", &{
+        let mut whole: Value = serde_json::from_str(&world.read("request.json")).unwrap();
+        whole["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(17);
+        whole
+    });
+    assert_eq!(by_option, epochs(&[]));
+}
+
 #[test]
 fn wrong_tables_and_options_are_refused() {
     let world = World::new(QUICK);

@@ -1,6 +1,6 @@
 //! Measures of a simulated tuning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use search::Configuration;
 use serde::Serialize;
@@ -107,7 +107,7 @@ pub(crate) struct Measure<'t> {
     /// Whether each trial trains without a rival since its last verdict.
     is_unopposed: BTreeMap<TrialId, bool>,
     configurations: BTreeMap<TrialId, Configuration>,
-    at_max: u32,
+    at_max: BTreeSet<TrialId>,
     cut: u32,
     best: Option<Incumbent>,
     best_full: Option<f64>,
@@ -145,7 +145,7 @@ impl<'t> Measure<'t> {
             unopposed: 0,
             is_unopposed: BTreeMap::new(),
             configurations: BTreeMap::new(),
-            at_max: 0,
+            at_max: BTreeSet::new(),
             cut: 0,
             best: None,
             best_full: None,
@@ -214,7 +214,7 @@ impl<'t> Measure<'t> {
             self.best = Some(Incumbent { reported, recorded, last, trial: job.trial });
         }
         if epoch >= self.table.max_resource {
-            self.at_max = self.at_max.saturating_add(1);
+            self.at_max.insert(job.trial);
             if self.best_full.is_none_or(|best| self.is_better(recorded, best)) {
                 self.best_full = Some(recorded);
             }
@@ -269,7 +269,7 @@ impl<'t> Measure<'t> {
             slots_used: share(seconds(busy), seconds(last_start)),
             cap_spent: cap.map(|cap| share(amount(state.ledger.spent.0), amount(cap.0))),
             epochs_unopposed: share(amount(self.unopposed), amount(self.epochs)),
-            trials_at_max: self.at_max,
+            trials_at_max: u32::try_from(self.at_max.len()).unwrap_or(u32::MAX),
             jobs_cut: self.cut,
             end_reason: end_reason(state),
             best: self.best.map(|best| Best {
