@@ -36,6 +36,8 @@ pub struct Outcome {
     pub trials_at_max: u32,
     /// Jobs ended by a limit that the controller had shortened.
     pub jobs_cut: u32,
+    /// Mean time from the arrival of a trial at its rung to the start of its promotion; `None` without promotions.
+    pub promotion_wait_seconds: Option<f64>,
     /// Why the tuning ended, as one word.
     pub end_reason: String,
     /// The state at fixed times.
@@ -109,6 +111,10 @@ pub(crate) struct Measure<'t> {
     configurations: BTreeMap<TrialId, Configuration>,
     at_max: BTreeSet<TrialId>,
     cut: u32,
+    /// When each trial arrived at the rung where it waits, in ms.
+    arrived: BTreeMap<TrialId, i64>,
+    /// Promotions that started, and the sum of their waits in ms.
+    promotions: (u32, i64),
     best: Option<Incumbent>,
     best_full: Option<f64>,
     running: BTreeMap<JobKey, Running>,
@@ -147,6 +153,8 @@ impl<'t> Measure<'t> {
             configurations: BTreeMap::new(),
             at_max: BTreeSet::new(),
             cut: 0,
+            arrived: BTreeMap::new(),
+            promotions: (0, 0),
             best: None,
             best_full: None,
             running: BTreeMap::new(),
@@ -173,8 +181,11 @@ impl<'t> Measure<'t> {
         self.now = now;
     }
 
-    /// Takes what a ruling says about rivals.
+    /// Takes what a ruling says about rivals and waits.
     pub(crate) fn rule(&mut self, ruling: &Ruling) {
+        if let Ruling::RungReached { trial, .. } = ruling {
+            self.arrived.insert(*trial, self.now);
+        }
         if let Ruling::TrialJudged { trial, verdict, .. } | Ruling::TrialPromoted { trial, verdict, .. } =
             ruling
         {
@@ -195,6 +206,11 @@ impl<'t> Measure<'t> {
         self.configurations.entry(job.trial).or_insert_with(|| configuration.clone());
         self.running.insert(job, Running { start: self.now, startups: Vec::new(), is_cut });
         self.last_start = (self.now, self.busy);
+        if let Some(arrived) = self.arrived.remove(&job.trial) {
+            let (promotions, waited) = self.promotions;
+            self.promotions =
+                (promotions.saturating_add(1), waited.saturating_add(self.now.saturating_sub(arrived)));
+        }
     }
 
     /// Notes that a job begins to run, with a start-up of so many ms.
@@ -258,6 +274,7 @@ impl<'t> Measure<'t> {
             self.checkpoints.push(checkpoint);
         }
         let (last_start, busy) = self.last_start;
+        let (promotions, waited) = self.promotions;
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let cap = state.ledger.cap;
         Outcome {
@@ -271,6 +288,7 @@ impl<'t> Measure<'t> {
             epochs_unopposed: share(amount(self.unopposed), amount(self.epochs)),
             trials_at_max: u32::try_from(self.at_max.len()).unwrap_or(u32::MAX),
             jobs_cut: self.cut,
+            promotion_wait_seconds: (promotions > 0).then(|| seconds(waited) / f64::from(promotions)),
             end_reason: end_reason(state),
             best: self.best.map(|best| Best {
                 hyperparameters: self.configurations.get(&best.trial).cloned().unwrap_or_default().0,

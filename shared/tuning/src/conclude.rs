@@ -133,8 +133,7 @@ fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
 /// Returns whether a trial waits for an attempt that can never start: the tuning is ending, all jobs were launched, no
 /// job or bill can free the money it needs, or the wait for the month's cap has expired.
 fn has_no_further_attempt(definition: &Definition, state: &State, trial: &Trial) -> bool {
-    let quote = Quote::of_next_attempt(definition, state, trial);
-    let exceeds_cap = !refit::fits_cap(definition, state, quote.worst_case);
+    let exceeds_cap = Quote::of_next_attempt(definition, state, trial).is_none();
     !refit::can_continue(definition, state, trial)
         || state.jobs_left(definition) == 0
         || (exceeds_cap && !state.may_free_money())

@@ -37,14 +37,29 @@ pub const POOL_ALLOWANCE_SECONDS: u64 = 60;
 /// How long a spot job may wait for capacity beyond its running time, unless the user allows less.
 pub const SPOT_WAIT_ALLOWANCE_SECONDS: u64 = 900;
 
-/// Jobs that must have been timed before a running-time limit below the user's is sent.
+/// Jobs that must have been timed before a silence or a grace counts by the time of an epoch.
 pub const TIMED_JOBS_NEEDED: usize = 5;
+
+/// Concluded jobs after which the times of running jobs add nothing.
+pub const TIMED_JOBS_ENOUGH: usize = 20;
+
+/// A trial that was timed itself is known as well as by so many timed jobs.
+pub const TIMED_JOBS_OWN: usize = 5;
+
+/// A running-time limit is so many percent of the usual time of a job ...
+pub const MARGIN_PERCENT: u32 = 115;
+
+/// ... and so many more, divided by the number of timed jobs.
+pub const MARGIN_PERCENT_FEW: u32 = 100;
+
+/// The least limit worth sending is the usual time of a job, and so many percent, divided by the number of timed jobs.
+pub const LEAST_PERCENT_FEW: u32 = 50;
 
 /// The number of latest timings kept; more would hardly change the 95th percentile.
 pub const TIMINGS_KEPT: usize = 100;
 
-/// The smallest running-time limit sent: below it a slow image or data set would end every job.
-pub const MIN_RUNTIME_SECONDS: u64 = 120;
+/// The smallest running-time limit sent: a shorter one saves little beside the time for the stop and the upload.
+pub const MIN_RUNTIME_SECONDS: u64 = 60;
 
 /// A job that has trained its last epoch may take so many usual epochs to save its model ...
 pub const LAST_EPOCH_GRACE_EPOCHS: u32 = 3;

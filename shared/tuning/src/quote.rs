@@ -1,12 +1,12 @@
 //! Quotes: the limits under which a job would start now, on which instances, and the most that it can cost.
 
-use crate::decide::spot;
+use crate::decide::{refit, spot};
 use crate::definition::{Definition, JobLimits};
 use crate::epochs::Epochs;
 use crate::ids::{BracketId, ChoiceId, RungId};
 use crate::limits::CUT_LIMIT_FACTOR;
 use crate::money::MicroUsd;
-use crate::runtime::{epochs_of, runtime_seconds};
+use crate::runtime::{Runtime, epochs_of, runtime};
 use crate::state::{State, Trial};
 
 /// What a job would get if it started now.
@@ -38,10 +38,10 @@ impl Quote {
         Self { limits, instances, worst_case: worst_case(definition, state, limits, instances) }
     }
 
-    /// Quotes a job that trains `epochs` epochs.
+    /// Quotes a job that trains `epochs` epochs of a trial without a job yet.
     pub(crate) fn of_epochs(definition: &Definition, state: &State, epochs: Epochs) -> Self {
-        let seconds = runtime_seconds(definition, state, epochs);
-        Self::with(definition, state, definition.limits_for(seconds))
+        let Runtime { usual, .. } = runtime(definition, state, epochs, None);
+        Self::with(definition, state, definition.limits_for(usual))
     }
 
     /// Quotes the longest job of the tuning.
@@ -49,15 +49,51 @@ impl Quote {
         Self::of_epochs(definition, state, definition.largest_resource())
     }
 
-    /// Quotes the job for a rung of a bracket.
-    pub(crate) fn of_rung(definition: &Definition, state: &State, bracket: BracketId, rung: RungId) -> Self {
-        Self::of_epochs(definition, state, epochs_of(definition, bracket, rung))
+    /// Quotes the first job of a new trial of a bracket, as the cap allows it; `None` if the cap does not.
+    pub(crate) fn of_new_trial(definition: &Definition, state: &State, bracket: BracketId) -> Option<Self> {
+        let epochs = epochs_of(definition, bracket, RungId(0));
+        Self::affordable(definition, state, runtime(definition, state, epochs, None))
     }
 
-    /// Quotes the next attempt of a trial.
-    pub(crate) fn of_next_attempt(definition: &Definition, state: &State, trial: &Trial) -> Self {
-        let epochs =
-            trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, trial.start_rung(definition)));
+    /// Quotes the job of a trial that is promoted to `rung`, as the cap allows it; `None` if the cap does not.
+    pub(crate) fn of_promoted(
+        definition: &Definition,
+        state: &State,
+        trial: &Trial,
+        rung: RungId,
+    ) -> Option<Self> {
+        let epochs = epochs_of(definition, trial.bracket, rung);
+        Self::affordable(definition, state, runtime(definition, state, epochs, trial.epoch_ms))
+    }
+
+    /// Quotes a job with the usual running time or, if money is short, with the longest that the cap pays for.
+    fn affordable(definition: &Definition, state: &State, runtime: Runtime) -> Option<Self> {
+        let quote = Self::with(definition, state, definition.limits_for(runtime.usual));
+        if refit::fits_cap(definition, state, quote.worst_case) {
+            return Some(quote);
+        }
+        let left =
+            state.ledger.available()?.minus(refit::reserve(definition, state)).minus(state.ledger.margin);
+        let seconds = definition.longest_within(left, runtime.least?..=runtime.usual, quote.instances)?;
+        Some(Self::with(definition, state, definition.limits_for(seconds)))
+    }
+
+    /// Quotes the next attempt of a trial, as the cap allows it; `None` if the cap does not.
+    pub(crate) fn of_next_attempt(definition: &Definition, state: &State, trial: &Trial) -> Option<Self> {
+        let rung = trial.start_rung(definition);
+        // Only the first attempt at a rung gets a shorter limit: what failed once needs the usual one.
+        let is_new = trial.attempts == trial.past_attempts && trial.refit.is_none();
+        if is_new {
+            return Self::of_promoted(definition, state, trial, rung);
+        }
+        let quote = Self::of_longest_attempt(definition, state, trial);
+        refit::fits_cap(definition, state, quote.worst_case).then_some(quote)
+    }
+
+    /// Quotes the next attempt of a trial, whatever the cap allows.
+    pub(crate) fn of_longest_attempt(definition: &Definition, state: &State, trial: &Trial) -> Self {
+        let rung = trial.start_rung(definition);
+        let epochs = trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, rung));
         Self::of_attempt(definition, state, trial, epochs, trial.on_demand)
     }
 
@@ -73,11 +109,11 @@ impl Quote {
         epochs: Epochs,
         on_demand: bool,
     ) -> Self {
+        let Runtime { usual, .. } = runtime(definition, state, epochs, trial.epoch_ms);
         // A limit that ended the last job too early grows by a factor, so that all attempts together reserve little
         // more than the last one.
         let longer = trial.cut_limit.map_or(0, |cut| cut.saturating_mul(CUT_LIMIT_FACTOR));
-        let seconds =
-            runtime_seconds(definition, state, epochs).max(longer).min(definition.job.max_runtime_seconds);
+        let seconds = usual.max(longer).min(definition.job.max_runtime_seconds);
         let limits =
             if on_demand { definition.limits_on_demand(seconds) } else { definition.limits_for(seconds) };
         Self::with(definition, state, limits)

@@ -27,7 +27,7 @@ use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
 use crate::runtime::Timings;
 use crate::summary::JobSummary;
-use crate::time::Time;
+use crate::time::{Millis, Time};
 
 pub use cohort::Cohort;
 pub use job::{Bill, Job};
@@ -182,6 +182,9 @@ pub struct Trial {
     /// The running-time limit that ended its last job although the user's is longer, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_limit: Option<u64>,
+    /// The longest time that it took for an epoch in one of its concluded jobs; `None` before the second line of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_ms: Option<Millis>,
     /// Whether the next attempt runs on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,

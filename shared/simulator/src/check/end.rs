@@ -176,24 +176,35 @@ fn check_cap_is_used(world: &World, id: &str, wrong: &mut Vec<String>) {
     let unused = cap.saturating_sub(book.money().0);
     // Every reservation contains the margin, also the one held back for a refit.
     let margin = book.margin * if book.case.choices.refit { 2 } else { 1 };
-    if unused >= (cap / 20).max(next_job_cost(book).map_or(cap, |cost| cost + margin)) {
+    if unused >= (cap / 20).max(next_job_cost(world, id, book).map_or(cap, |cost| cost + margin)) {
         wrong.push(format!("P1: {id} ended at its cap of {cap} micro-dollars with {unused} unused"));
     }
 }
 
 /// Returns the highest cost of the next job, in micro-dollars. `None` = no job was started.
-fn next_job_cost(book: &super::Book) -> Option<u64> {
+fn next_job_cost(world: &World, id: &str, book: &super::Book) -> Option<u64> {
     let choices = &book.case.choices;
     let dearest = book.case.dearest(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);
     // With promotion, the next job can be one of the longest. With `SpotFallback`, it can be a spot job with a long
     // waiting time.
     let longest = book.promotes() || choices.spot_fallback;
-    let next = if longest { book.most_reservation() } else { book.least_reservation };
+    // A job that was slower than all before it has lengthened the limits of later jobs.
+    let slowest = || book.least_reservation.map(|least| least.max(slowest_job_cost(world, id, book)));
+    let next = if longest { book.most_reservation() } else { slowest().min(book.most_reservation()) };
     // The cap can be lowered before any job starts.
     let next = if book.case.changes.is_empty() { next } else { next.or(Some(dearest)) };
     // The next job can run on more expensive instances than all jobs before. A refit holds back the same amount.
     let next = if book.case.clusters() > 1 { Some(dearest) } else { next };
     if choices.refit { Some(next.unwrap_or(dearest) + dearest) } else { next }
+}
+
+/// Returns the cost of a job that takes 1.5 times as long as the slowest configuration so far and a start-up of ten
+/// minutes, in micro-dollars. No shortened limit of a new job must be longer.
+fn slowest_job_cost(world: &World, id: &str, book: &super::Book) -> u64 {
+    let slowest = world.training.of(id).map(|job| job.program.epoch_ms).max().unwrap_or(0);
+    let Some(epochs) = book.definition.max_resource() else { return 0 };
+    let seconds = slowest.saturating_mul(epochs.0.into()) / 1_000 + 600;
+    book.case.dearest(seconds.saturating_mul(3) / 2 + 300)
 }
 
 /// Checks that a failed tuning failed because of its jobs.

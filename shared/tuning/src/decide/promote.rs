@@ -19,6 +19,7 @@ use crate::epochs::Epochs;
 use crate::fact::JobEnd;
 use crate::ids::{BracketId, CohortId, Place, RungId, count};
 use crate::limits::MAX_TRAINING_JOBS;
+use crate::quote::Quote;
 use crate::ruling::{Ruling, StopWhy, TrialEnd, Verdict};
 use crate::state::{Cohort, Job, Rung, State, Status, Stream, Trial};
 
@@ -109,7 +110,7 @@ pub(super) fn next(definition: &Definition, state: &State, at_end: bool) -> Opti
         return None;
     }
     let mut promotable = candidates(definition, state, at_end);
-    promotable.find(|(cohort, rung, _)| fits(definition, state, cohort, *rung)).map(|(_, _, ruling)| ruling)
+    promotable.find(|ruling| fits(definition, state, ruling))
 }
 
 /// Returns whether a promoted or promotable trial waits for money that a running job or a bill may free. No new trial is started
@@ -122,13 +123,14 @@ pub(super) fn lacks_money(definition: &Definition, state: &State) -> bool {
         trial.next_rung > RungId(0) && trial.job.is_none() && trial.retry_at.is_some_and(|at| at <= state.now)
     });
     promoted.next().is_some()
-        || candidates(definition, state, false)
-            .any(|(cohort, rung, _)| !fits(definition, state, cohort, rung))
+        || candidates(definition, state, false).any(|ruling| !fits(definition, state, &ruling))
 }
 
-/// Returns whether the cap allows the job of a trial that is promoted from `rung`.
-fn fits(definition: &Definition, state: &State, cohort: &Cohort, rung: RungId) -> bool {
-    super::start::fits_rung(definition, state, cohort.id.bracket, rung.next())
+/// Returns whether the cap allows the job of a promoted trial.
+fn fits(definition: &Definition, state: &State, promotion: &Ruling) -> bool {
+    let Ruling::TrialPromoted { trial, rung, .. } = promotion else { return false };
+    let waiting = state.waiting.get(trial);
+    waiting.is_some_and(|trial| Quote::of_promoted(definition, state, trial, rung.next()).is_some())
 }
 
 /// Returns the best waiting trial of each rung that can be promoted: the highest level first, then by bracket and
@@ -137,16 +139,14 @@ fn candidates<'a>(
     definition: &'a Definition,
     state: &'a State,
     at_end: bool,
-) -> impl Iterator<Item = (&'a Cohort, RungId, Ruling)> {
+) -> impl Iterator<Item = Ruling> {
     let has_waiting = |cohort: &'a Cohort| {
         let rungs = cohort.rungs().filter(|(_, rung)| !rung.waiting.is_empty());
         rungs.map(move |(rung, _)| (cohort, rung))
     };
     let mut places: Vec<_> = state.cohorts.iter().flat_map(has_waiting).collect();
     places.sort_by_key(|(cohort, rung)| (Reverse(definition.level(cohort.id.bracket, *rung)), cohort.id));
-    places.into_iter().filter_map(move |(cohort, rung)| {
-        Some((cohort, rung, candidate(definition, state, cohort, rung, at_end)?))
-    })
+    places.into_iter().filter_map(move |(cohort, rung)| candidate(definition, state, cohort, rung, at_end))
 }
 
 /// Returns the promotion of the best trial waiting at a rung; `None` if it cannot be promoted. `at_end`: the rung is

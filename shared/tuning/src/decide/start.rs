@@ -4,13 +4,11 @@
 
 use super::{pool, promote, refit, spot};
 use crate::definition::Definition;
-use crate::epochs::Epochs;
 use crate::fact::JobKey;
 use crate::ids::{BracketId, RungId};
 use crate::limits::MAX_TRAINING_JOBS;
 use crate::quote::Quote;
 use crate::ruling::{Launch, Order, Ruling};
-use crate::runtime::{epochs_of, least_seconds, runtime_seconds};
 use crate::state::{State, Status};
 
 /// Orders the next job, or requests the grant that it needs.
@@ -68,14 +66,9 @@ fn cut_trial_lacks_money(definition: &Definition, state: &State) -> bool {
         trial.cut_limit.is_some() && trial.job.is_none() && trial.retry_at.is_some_and(|at| at <= state.now)
     });
     cut.any(|trial| {
-        let amount = Quote::of_next_attempt(definition, state, trial).worst_case;
+        let amount = Quote::of_longest_attempt(definition, state, trial).worst_case;
         state.ledger.can_ever_fit(amount.plus(refit::reserve(definition, state)))
     })
-}
-
-/// Returns whether the cap allows the job for a rung of a bracket.
-pub(super) fn fits_rung(definition: &Definition, state: &State, bracket: BracketId, rung: RungId) -> bool {
-    refit::fits_cap(definition, state, Quote::of_rung(definition, state, bracket, rung).worst_case)
 }
 
 pub(super) fn can_start(definition: &Definition, state: &State) -> bool {
@@ -101,29 +94,27 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
         }
         let rung = trial.start_rung(definition);
         let Quote { limits, instances, worst_case: reservation } =
-            Quote::of_next_attempt(definition, state, trial);
+            Quote::of_next_attempt(definition, state, trial)?;
         let level = definition.promotes().map(|_| definition.level(trial.bracket, rung));
-        refit::fits_cap(definition, state, reservation).then(|| {
-            Ruling::Order(Order::Start {
-                job: JobKey { trial: *number, rung, attempt: trial.attempts.saturating_add(1) },
-                bracket: trial.bracket,
-                configuration: trial.configuration.clone(),
-                limits,
-                reservation,
-                round: trial.round,
-                launch: Launch {
-                    resource: trial.refit.or(level),
-                    on_demand: trial.on_demand,
-                    instances,
-                    refit: trial.refit.is_some(),
-                },
-            })
-        })
+        Some(Ruling::Order(Order::Start {
+            job: JobKey { trial: *number, rung, attempt: trial.attempts.saturating_add(1) },
+            bracket: trial.bracket,
+            configuration: trial.configuration.clone(),
+            limits,
+            reservation,
+            round: trial.round,
+            launch: Launch {
+                resource: trial.refit.or(level),
+                on_demand: trial.on_demand,
+                instances,
+                refit: trial.refit.is_some(),
+            },
+        }))
     })
 }
 
-/// Orders the first job of a new trial, in the open bracket that has started the smallest share of its trials. The last
-/// job that a cap pays for may get a shorter limit than usual.
+/// Orders the first job of a new trial, in the open bracket that has started the smallest share of its trials. When
+/// money is short, the job may get a shorter limit than usual.
 fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     let trial = state.next_trial;
     // Trials that never started are not counted as jobs, but their numbers are used up.
@@ -132,10 +123,7 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     }
     let open = |index: usize| promote::can_join(definition, state, BracketId::at(index));
     let bracket = BracketId::at(definition.plan().next_bracket_of(&state.joined, open)?);
-    let mut quote = Quote::of_rung(definition, state, bracket, RungId(0));
-    if !refit::fits_cap(definition, state, quote.worst_case) {
-        quote = last_quote(definition, state, epochs_of(definition, bracket, RungId(0)))?;
-    }
+    let quote = Quote::of_new_trial(definition, state, bracket)?;
     Some(Ruling::Order(Order::Start {
         job: JobKey { trial, rung: RungId(0), attempt: 1 },
         bracket,
@@ -149,18 +137,4 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
             ..Launch::default()
         },
     }))
-}
-
-/// Quotes a job with the longest running time that the rest of the cap pays for.
-///
-/// `None` while a job, a bill or a warm pool may free more money, or if a usual job does not end within that time.
-fn last_quote(definition: &Definition, state: &State, epochs: Epochs) -> Option<Quote> {
-    if state.may_free_money() {
-        return None;
-    }
-    let least = least_seconds(definition, state, epochs)?;
-    let most = runtime_seconds(definition, state, epochs);
-    let left = state.ledger.available()?.minus(refit::reserve(definition, state)).minus(state.ledger.margin);
-    let seconds = definition.longest_within(left, least..=most, spot::choice(definition, state))?;
-    Some(Quote::with(definition, state, definition.limits_for(seconds)))
 }

@@ -12,6 +12,7 @@ use crate::limits::CAPACITY_MEMORY;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{Order, RetryWhy, Ruling, StopWhy, TrialEnd};
+use crate::runtime::Timing;
 use crate::state::{Bill, Job, Refittable, State, Status, Trial};
 use crate::summary::JobSummary;
 use crate::time::Time;
@@ -216,6 +217,7 @@ impl State {
         trial.retry_at = Some(self.now);
         trial.retries = 0;
         trial.instance_switches = 0;
+        trial.cut_limit = None;
         self.trials.insert(*number, trial);
     }
 
@@ -272,7 +274,9 @@ impl State {
         }
         let summary = JobSummary { concluded: true, ..conclude::summary(key, trial, &job) };
         let without_instances = conclude::ended_without_instances(&job);
-        self.timings.record(trial, &job);
+        let timing = Timing::of(trial, &job);
+        trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
+        self.timings.record(timing);
         // A launch freed by the refit is not given to the search.
         let uncounted = job.never_started || job.refused.is_some() || without_instances;
         if uncounted && trial.refit.is_none() {
@@ -410,6 +414,7 @@ impl Trial {
             past_attempts: 0,
             retries: 0,
             cut_limit: None,
+            epoch_ms: None,
             instance_switches: 0,
             on_demand: false,
             failure: None,

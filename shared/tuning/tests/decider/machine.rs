@@ -46,7 +46,7 @@ fn definitions() -> impl Strategy<Value = Definition> {
         let mut definition = jobs(max_jobs, max_parallel);
         definition.strategy = strategy;
         // The shortest limit: the decider never shortens it, so each job reserves the same amount.
-        definition.job.max_runtime_seconds = 120;
+        definition.job.max_runtime_seconds = 60;
         definition.max_interruptions = max_interruptions;
         definition.max_diverged_epochs = max_parallel % 3;
         definition.cap = cap.map(|jobs| MicroUsd(jobs * RESERVED + 1_000));

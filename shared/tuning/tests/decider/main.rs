@@ -31,6 +31,7 @@ mod regressions;
 mod rest;
 mod retries;
 mod rungs;
+mod runtime;
 mod silence;
 mod spot;
 mod starts;

@@ -171,19 +171,19 @@ fn a_waiting_trial_is_not_continued_when_no_job_runs_that_could_free_money() {
 
 #[test]
 fn a_retry_after_a_cut_limit_reserves_a_multiple_of_that_limit() {
-    // Five trials with one epoch per second reduce the limit of the next jobs to two minutes.
-    let definition = capped(jobs(40, 1), 2);
+    // Five trials with one epoch per second reduce the limit of the next jobs to one minute.
+    let definition = Definition { cap: Some(MicroUsd(6_200 * SECOND)), ..jobs(40, 1) };
     let mut given = vec![submitted()];
-    for trial in 0..5 {
+    for (trial, bill) in (0..5).zip([1_000, 350, 350, 350, 350]) {
         let begin = i64::from(trial) * 100;
         let epochs = (1..=9).map(|n| logged(begin + n, job(trial), u64::try_from(n).unwrap(), 0.5));
         given.extend(epochs);
-        given.push(described(begin + 20, job(trial), Completed, 800));
+        given.push(described(begin + 20, job(trial), Completed, bill));
     }
-    // 2 x 3,900 - 5 x 800 - 200 = 3,600 seconds are left, below the 3,900 of a job with the user's limit.
+    // 6,200 - 2,400 - 200 = 3,600 seconds are left, below the 3,900 of a job with the user's limit.
     let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 700", "start 5-0-2"];
     let run = check(&definition, &given, &[described(700, job(5), MaxRuntime, 200)], &expect);
-    assert_eq!(run.state.ledger.reserved, MicroUsd((4 * 120 + 300) * SECOND));
+    assert_eq!(run.state.ledger.reserved, MicroUsd((4 * 60 + 300) * SECOND));
 }
 
 #[test]
@@ -210,23 +210,23 @@ fn notices_are_published_at_50_percent_of_the_cap_and_when_no_further_job_fits()
 /// "At the end of a tuning that ended at its cap the unused part is below max(5 %, one smallest job's worst case)."
 #[test]
 fn the_rest_of_a_cap_pays_a_job_with_a_shortened_limit() {
-    // One trial runs nine epochs of ten seconds. Its bill is 2,100 of 3,900 + 500 seconds.
-    let definition = Definition { cap: Some(MicroUsd(WORST_CASE + 500 * SECOND)), ..jobs(40, 1) };
-    let mut given = vec![submitted()];
-    given.extend((1..=9).map(|n| logged(n * 10, job(0), u64::try_from(n).unwrap(), 0.5)));
-    let when = [described(110, job(0), Completed, 2_100)];
-    let run = &mut check(&definition, &given, &when, &["trial 0 completed", "start 1-0-1"]);
-    // 2,300 seconds are left. 300 of them are reserved for the end of the job.
-    let job_1 = run.state.job(job(1)).unwrap();
-    assert_eq!((job_1.limits.max_runtime_seconds, job_1.reservation.0), (2_000, 2_300 * SECOND));
-    assert_eq!(run.state.ledger.available(), Some(MicroUsd::ZERO));
-    // The least useful limit is twice the 90 seconds of the first trial: 200 seconds suffice, 150 do not.
-    let mut less = run.clone();
-    let expect = ["trial 1 completed", "notice: 80 % of the cap", "start 2-0-1"];
-    check_next(run, &[described(200, job(1), Completed, 1_800)], &expect);
-    assert_eq!(run.state.job(job(2)).unwrap().limits.max_runtime_seconds, 200);
-    let expect = ["trial 1 completed", "notice: 100 % of the cap", "ended: CostCap"];
-    check_next(&mut less, &[described(200, job(1), Completed, 1_850)], &expect);
+    // One trial runs nine epochs of ten seconds. Its bill is 3,900 seconds, and `left` seconds of the cap are left. 300
+    // of them are reserved for the end of the next job.
+    let after = |left: u64, expect: &[&str]| {
+        let cap = Some(MicroUsd(WORST_CASE + left * SECOND));
+        let mut given = vec![submitted()];
+        given.extend((1..=9).map(|n| logged(n * 10, job(0), u64::try_from(n).unwrap(), 0.5)));
+        let when = [described(110, job(0), Completed, 3_900)];
+        check(&Definition { cap, ..jobs(40, 1) }, &given, &when, expect)
+    };
+    // The usual limit is 215 % of 90 seconds after one timed job, and the least useful one 150 %.
+    let start = ["trial 0 completed", "notice: 80 % of the cap", "start 1-0-1"];
+    let limit = |run: &Run| run.state.job(job(1)).unwrap().limits.max_runtime_seconds;
+    assert_eq!(limit(&after(600, &start)), 194);
+    let run = after(450, &start);
+    assert_eq!((limit(&run), run.state.ledger.available()), (150, Some(MicroUsd::ZERO)));
+    assert_eq!(limit(&after(435, &start)), 135);
+    after(434, &["trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"]);
 }
 
 #[test]
@@ -260,16 +260,16 @@ fn longest_within_returns_the_longest_running_time_that_an_amount_pays() {
     assert_eq!(longest(800 * SECOND, 200, 100), None, "never above the user's limit");
 }
 
-/// With fewer than five timed trials the estimate is doubled.
+/// The least limit has a margin of 50 % divided by the number of timed jobs.
 #[test]
-fn after_five_timed_jobs_the_last_job_needs_the_time_of_one_usual_job() {
-    // Each trial runs nine epochs of 100 seconds and bills 2,600 seconds. 1,300 are left, 300 of them for the end.
-    let definition = Definition { cap: Some(MicroUsd((5 * 2_600 + 1_300) * SECOND)), ..jobs(40, 1) };
+fn after_five_timed_jobs_the_last_job_needs_110_percent_of_the_usual_time() {
+    // Each trial runs nine epochs of 100 seconds and bills 1,100 seconds. 1,300 are left, 300 of them for the end.
+    let definition = Definition { cap: Some(MicroUsd((5 * 1_100 + 1_300) * SECOND)), ..jobs(40, 1) };
     let mut given = vec![submitted()];
     for trial in 0..5 {
         let begin = i64::from(trial) * 1_000;
         given.extend((1..=9).map(|n| logged(begin + n * 100, job(trial), u64::try_from(n).unwrap(), 0.5)));
-        given.push(described(begin + 901, job(trial), Completed, 2_600));
+        given.push(described(begin + 901, job(trial), Completed, 1_100));
     }
     let last_bill = given.pop().unwrap();
     let expect = ["trial 4 completed", "notice: 80 % of the cap", "start 5-0-1"];

@@ -329,7 +329,7 @@ fn a_promotion_waits_for_money_and_no_new_trial_takes_it() {
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text, [wait[0], "start 4-0-1 to 4"]);
     let mut second = done(20, on(2, 0), 4, 0.6);
-    second[1] = described(21, on(2, 0), Completed, 90);
+    second[1] = described(21, on(2, 0), Completed, 3_000);
     check_next(&mut run, &second, &["trial 2 waits at rung 0.0, epoch 4"]);
     // The bill of another job frees enough money, and the promotion is next.
     let mut third = done(30, on(3, 0), 9, 0.1);
@@ -373,9 +373,10 @@ fn a_rung_closed_by_the_job_limit_promotes_no_further_trial_when_jobs_are_free_a
 
 #[test]
 fn the_cap_is_reported_as_used_up_although_it_pays_for_a_lower_rung() {
-    // The money left pays for 4 epochs in bracket 0, but bracket 1 with 9 epochs is next.
+    // The money left pays for 4 epochs in bracket 0, but bracket 1 with 9 epochs is next. The first trial diverges.
     let mut run = check(&capped(two_rungs(100, Asynchronous), 1), &[], &[submitted()], &["start 0-0-1 to 4"]);
-    let shown = |epoch: i64| line(250 * epoch, &format!("e{epoch:05}"), epoch.unsigned_abs(), 0.5);
+    let value = |epoch| if epoch < 4 { 0.5 } else { f64::NAN };
+    let shown = |epoch: i64| line(250 * epoch, &format!("e{epoch:05}"), epoch.unsigned_abs(), value(epoch));
     run.take(&[lines(1_000, on(0, 0), "algo-1", (1..=4).map(shown).collect())]);
     let rulings = run.take(&[described(1_100, on(0, 0), Completed, 1_100)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();

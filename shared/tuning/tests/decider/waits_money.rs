@@ -14,8 +14,8 @@ use crate::waits::{done, on, two_rungs};
 
 /// Returns a tuning with timed epochs of 100 s and no startup time.
 ///
-/// A job to epoch 4 costs at most 1,500 seconds, and its promotion to epoch 9 another 1,800. A first job to epoch 9
-/// costs at most 3,000 seconds.
+/// A job to epoch 4 costs at most 840 seconds (740 when money is short), and its promotion to epoch 9 another 975 (850).
+/// A first job to epoch 9 costs at most 1,515 seconds (1,290).
 fn timed(scheduling: Scheduling, max_parallel: u32, cap_seconds: u64) -> Run {
     let mut definition = two_rungs(100, scheduling);
     definition.limits.max_parallel = max_parallel;
@@ -41,41 +41,41 @@ const ALL_FOUR: [&str; 4] = ["start 0-0-1 to 4", "start 1-0-1 to 9", "start 2-0-
 
 #[test]
 fn a_cheaper_new_trial_does_not_take_the_money_of_a_waiting_promotion() {
-    let mut run = timed(Asynchronous, 4, 9_100);
+    let mut run = timed(Asynchronous, 4, 4_800);
     check_next(&mut run, &[submitted()], &ALL_FOUR);
-    check_next(&mut run, &billed(10, 0, 0, (4, 0.5), 600), &["trial 0 waits at rung 0.0, epoch 4"]);
-    // 1,600 seconds are left: enough for a new trial, too little for the promotion.
-    check_next(&mut run, &billed(20, 2, 0, (4, 0.6), 900), &["trial 2 waits at rung 0.0, epoch 4"]);
+    check_next(&mut run, &billed(10, 0, 0, (4, 0.5), 300), &["trial 0 waits at rung 0.0, epoch 4"]);
+    // 800 seconds are left: enough for a new trial, too little for the promotion.
+    check_next(&mut run, &billed(20, 2, 0, (4, 0.6), 670), &["trial 2 waits at rung 0.0, epoch 4"]);
     let expect = [
         "trial 1 completed",
         "trial 2 promoted from rung 0.0 to 9: 1 of 2, best 1",
         "start 2-1-2 to 9",
         "start 4-0-1 to 4",
     ];
-    check_next(&mut run, &billed(30, 1, 0, (9, 0.1), 1_000), &expect);
+    check_next(&mut run, &billed(30, 1, 0, (9, 0.1), 500), &expect);
 }
 
 #[test]
 fn a_new_trial_does_not_take_the_money_of_a_promoted_trial_that_could_not_start() {
-    let mut run = timed(Synchronous, 4, 9_100);
+    let mut run = timed(Synchronous, 4, 4_800);
     check_next(&mut run, &[submitted()], &ALL_FOUR);
-    check_next(&mut run, &billed(10, 0, 0, (4, 0.5), 600), &["trial 0 waits at rung 0.0, epoch 4"]);
+    check_next(&mut run, &billed(10, 0, 0, (4, 0.5), 300), &["trial 0 waits at rung 0.0, epoch 4"]);
     let expect = [
         "trial 2 waits at rung 0.0, epoch 4",
         "trial 2 promoted from rung 0.0 to 9: 1 of 2, best 1",
         "trial 0 stopped: rung 0",
     ];
-    check_next(&mut run, &billed(20, 2, 0, (4, 0.6), 900), &expect);
+    check_next(&mut run, &billed(20, 2, 0, (4, 0.6), 670), &expect);
     let expect = ["trial 1 completed", "start 2-1-2 to 9", "start 4-0-1 to 4"];
-    check_next(&mut run, &billed(30, 1, 0, (9, 0.1), 1_000), &expect);
+    check_next(&mut run, &billed(30, 1, 0, (9, 0.1), 500), &expect);
 }
 
 #[test]
 fn a_stop_request_ends_a_promoted_trial_and_one_without_capacity_as_stopped() {
-    let mut run = timed(Synchronous, 4, 9_100);
+    let mut run = timed(Synchronous, 4, 4_800);
     check_next(&mut run, &[submitted()], &ALL_FOUR);
-    run.take(&billed(10, 0, 0, (4, 0.5), 600));
-    run.take(&billed(20, 2, 0, (4, 0.6), 900));
+    run.take(&billed(10, 0, 0, (4, 0.5), 300));
+    run.take(&billed(20, 2, 0, (4, 0.6), 670));
     let ended = |run: &Run, seconds| {
         let mut run = run.clone();
         let rulings = run.take(&[stop_requested(seconds)]);
@@ -83,26 +83,26 @@ fn a_stop_request_ends_a_promoted_trial_and_one_without_capacity_as_stopped() {
         rulings.iter().map(crate::support::render::render).find(of_trial_2)
     };
     assert_eq!(ended(&run, 25).as_deref(), Some("trial 2 stopped: tuning ending"));
-    run.take(&billed(30, 1, 0, (9, 0.1), 1_000));
+    run.take(&billed(30, 1, 0, (9, 0.1), 500));
     run.take(&[described(40, on(2, 1), CapacityError, 0)]);
     assert_eq!(ended(&run, 45).as_deref(), Some("trial 2 stopped: tuning ending"));
 }
 
 #[test]
 fn a_new_trial_takes_the_rest_of_the_money_when_no_running_job_can_free_more() {
-    let mut run = timed(Asynchronous, 4, 9_100);
+    let mut run = timed(Asynchronous, 4, 4_800);
     check_next(&mut run, &[submitted()], &ALL_FOUR);
-    run.take(&billed(10, 0, 0, (4, 0.5), 600));
-    run.take(&billed(20, 2, 0, (4, 0.6), 900));
+    run.take(&billed(10, 0, 0, (4, 0.5), 300));
+    run.take(&billed(20, 2, 0, (4, 0.6), 670));
     let expect = ["trial 1 completed", "notice: 50 % of the cap"];
-    check_next(&mut run, &billed(30, 1, 0, (9, 0.1), 2_900), &[expect[0]]);
+    check_next(&mut run, &billed(30, 1, 0, (9, 0.1), 1_500), &expect);
     let expect = ["trial 3 completed", "notice: 80 % of the cap", "start 4-0-1 to 4"];
-    check_next(&mut run, &billed(40, 3, 0, (9, 0.1), 2_950), &expect);
+    check_next(&mut run, &billed(40, 3, 0, (9, 0.1), 1_500), &expect);
 }
 
 #[test]
 fn a_trial_that_waits_for_its_first_rung_does_not_block_a_cheaper_trial() {
-    let mut run = timed(Asynchronous, 2, 4_500);
+    let mut run = timed(Asynchronous, 2, 2_355);
     check_next(&mut run, &[submitted()], &["start 0-0-1 to 4", "start 1-0-1 to 9"]);
     let limit = |seconds, most| {
         recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: Some(most), paused: None })
@@ -116,8 +116,8 @@ fn a_trial_that_waits_for_its_first_rung_does_not_block_a_cheaper_trial() {
 
 #[test]
 fn a_synchronous_rung_closes_when_the_cap_pays_only_for_a_promotion() {
-    // The next new trial joins bracket 2 and trains to epoch 9, which takes at least 1,200 seconds. The rest is 1,000
-    // seconds, and the promotion to epoch 3 needs 900.
+    // The next new trial joins bracket 2 and trains to epoch 9, which takes at least 1,290 seconds. The rest is 1,000
+    // seconds, and the promotion to epoch 3 needs 570.
     let mut definition = promoting(jobs(100, 1), Synchronous);
     definition.cap = Some(MicroUsd(1_100 * SECOND));
     let mut run = run_of(&definition);
@@ -136,9 +136,9 @@ fn when_the_cap_is_used_up_a_promotable_trial_ends_differently_from_a_trial_that
     let mut run = Run::new(&capped(two_rungs(100, Asynchronous), 4));
     check_next(&mut run, &[submitted()], &ALL_FOUR);
     for (trial, epoch) in [(0, 4), (2, 4), (1, 9)] {
-        run.take(&billed(3_601, trial, 0, (epoch, f64::from(trial)), 3_600));
+        run.take(&billed(3_601, trial, 0, (epoch, f64::from(trial)), 3_700));
     }
-    let rulings = run.take(&billed(3_700, 3, 0, (9, 0.1), 3_600));
+    let rulings = run.take(&billed(3_700, 3, 0, (9, 0.1), 3_700));
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text[1..3], ["trial 0 stopped: rung 0", "trial 2 stopped: tuning ending"], "{text:?}");
     assert_eq!(text.last().map(String::as_str), Some("ended: CostCap"), "{text:?}");

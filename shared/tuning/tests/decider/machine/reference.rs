@@ -12,8 +12,8 @@ use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 
 use crate::paper;
 
-/// The reservation of a job in micro-dollars: its two minutes, the grace period of a stop and the upload.
-pub(crate) const RESERVED: u64 = (120 + 120 + 180) * SECOND;
+/// The reservation of a job in micro-dollars: its minute, the grace period of a stop and the upload.
+pub(crate) const RESERVED: u64 = (60 + 120 + 180) * SECOND;
 
 /// The price of a second, in micro-dollars.
 pub(crate) const SECOND: u64 = 100;
@@ -63,7 +63,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Returns when the job must have ended without a further sign of life.
     fn must_end(&self) -> i64 {
-        self.last_sign + (120 + 120 + 180) * 1_000
+        self.last_sign + (60 + 120 + 180) * 1_000
     }
 
     fn is_closed(&self) -> bool {

@@ -1,0 +1,70 @@
+//! Running-time limits under a cap: what shortens them, and what lengthens them again.
+
+use tuning::definition::{Definition, Scheduling};
+use tuning::fact::JobKey;
+use tuning::money::MicroUsd;
+use tuning::time::Millis;
+
+use crate::support::build::*;
+use crate::support::run::Run;
+use crate::waits::{done, on, two_rungs};
+
+/// Returns a begun tuning with a cap of `seconds` seconds of a job.
+fn begun(seconds: u64, definition: Definition) -> Run {
+    let mut run = Run::new(&Definition { cap: Some(MicroUsd(seconds * SECOND)), ..definition });
+    run.take(&[submitted()]);
+    run
+}
+
+/// Returns the limits of the live jobs, in seconds.
+fn limits(run: &Run) -> Vec<u64> {
+    run.state.jobs().map(|(_, _, job)| job.limits.max_runtime_seconds).collect()
+}
+
+/// Logs one epoch every `pace` seconds, up to `epochs`.
+fn train(run: &mut Run, key: JobKey, pace: i64, epochs: i64) {
+    for epoch in 1..=epochs {
+        run.take(&[logged(epoch * pace, key, epoch.unsigned_abs(), 0.5)]);
+    }
+}
+
+#[test]
+fn the_second_epoch_of_a_running_job_shortens_the_limits_of_later_jobs() {
+    // The first job reserves 3,900 seconds.
+    let mut run = begun(3_900 + 1_000, jobs(9, 2));
+    assert_eq!(limits(&run), [3_600]);
+    train(&mut run, job(0), 10, 2);
+    assert_eq!(limits(&run), [3_600, 194], "215 % of 9 x 10 seconds");
+}
+
+#[test]
+fn a_job_gets_the_rest_of_the_cap_while_another_runs() {
+    let mut run = begun(3_900 + 450, jobs(9, 2));
+    train(&mut run, job(0), 10, 2);
+    assert_eq!(limits(&run), [3_600, 150], "150 % of 9 x 10 seconds are 135");
+    let mut run = begun(3_900 + 434, jobs(9, 2));
+    train(&mut run, job(0), 10, 2);
+    assert_eq!(limits(&run), [3_600]);
+}
+
+#[test]
+fn a_promoted_trial_counts_with_its_own_epochs() {
+    let mut definition = two_rungs(100, Scheduling::Asynchronous);
+    definition.cap = Some(MicroUsd(100_000 * SECOND));
+    let mut run = Run::new(&definition);
+    run.state.timings.epoch_ms = vec![Millis(100_000); 50];
+    run.take(&[submitted()]);
+    train(&mut run, on(2, 0), 20, 3);
+    run.take(&done(80, on(2, 0), 4, 0.9));
+    run.take(&done(90, on(0, 0), 4, 0.1));
+    let promoted = run.state.job(on(2, 1)).unwrap();
+    assert_eq!(promoted.limits.max_runtime_seconds, 135, "135 % of 5 x 20 seconds");
+}
+
+/// A limit below the user's could end each of the first jobs, and then the cap would pay for no whole job.
+#[test]
+fn before_a_job_was_timed_every_job_gets_the_user_s_limit() {
+    let promoted = || promoting(jobs(40, 4), Scheduling::Asynchronous);
+    assert_eq!(limits(&begun(4_800, promoted())), [3_600]);
+    assert_eq!(limits(&begun(8_000, promoted())), [3_600; 2]);
+}
