@@ -71,6 +71,9 @@ fn text(explained: &Explanation) -> String {
             if levels.is_empty() { "none".to_owned() } else { format!("epochs {}", levels.join(", ")) };
         line("rungs", &format!("{compared}; last epoch {last}"));
     }
+    if let Some(execution) = &explained.rung_execution {
+        line("execution", &clean(execution));
+    }
     let _ = writeln!(text, "\n{}", jobs(&explained.training_jobs));
     for entry in &explained.entries {
         text.push_str(&entry_text(entry, *trial));

@@ -7,12 +7,12 @@ mod show;
 pub(crate) mod simulate;
 
 use hyperband::plan::Plan;
+use serde_json::json;
 use tuning::definition::{Definition, JobLimits};
 use tuning::ids::ChoiceId;
 use tuning::money::MicroUsd;
 use tuning::time::Time;
-use wire::algorithm::Resume;
-use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution};
+use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution, RungsWhy};
 
 use crate::arguments::{self, Output};
 use crate::cut;
@@ -54,6 +54,8 @@ struct Brackets {
     shares: Vec<u32>,
     min_resource: u32,
     execution: RungExecution,
+    /// Why the request has this execution.
+    why: RungsWhy,
     /// Maximum number of training jobs.
     jobs: u32,
     /// Whether a promoted trial continues from its checkpoint.
@@ -83,6 +85,8 @@ pub(crate) fn uncapped(request: &Request) -> Result<Definition, RequestError> {
     let mut body = request.body().clone();
     if let Some(controller) = body.get_mut("Controller").and_then(serde_json::Value::as_object_mut) {
         controller.remove("MaxCostUsd");
+        // `Auto` depends on the cap.
+        controller.insert("RungExecution".to_owned(), json!(request.rung_execution()));
     }
     // The plan does not depend on the creation time or the incarnation.
     Request::from_stored(body).definition(Time(0), "000000", &PriceAnswer::default())
@@ -92,12 +96,6 @@ pub(crate) fn uncapped(request: &Request) -> Result<Definition, RequestError> {
 pub(crate) fn job_limits(definition: &Definition) -> JobLimits {
     let limits = definition.limits_for(definition.job.max_runtime_seconds);
     JobLimits { keep_alive_seconds: definition.job.keep_alive_seconds, ..limits }
-}
-
-/// Returns whether a promoted trial continues from its checkpoint, as far as the request shows.
-pub(crate) fn resumes(request: &Request) -> bool {
-    let works = request.built_in().is_none_or(|algorithm| algorithm.resume == Resume::Works);
-    request.checkpoint_uri().is_some() && works
 }
 
 impl Outlook {
@@ -224,10 +222,10 @@ pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
 impl Brackets {
     fn of(request: &Request, hyperband: Hyperband, startup_ms: u64, epoch_ms: u64) -> Option<Self> {
         let (all, plan) = (request.whole_plan()?, request.plan()?);
-        let execution = request.rung_execution();
+        let (execution, why) = request.rungs();
         let whole = (all.brackets().len(), full_set(&all, execution));
         let jobs = if request.given_max_jobs().is_some() { request.max_jobs() } else { whole.1 };
-        let resumes = resumes(request);
+        let resumes = request.resumes();
         let instances = request.instance_count().max(1);
         let held = request.max_instances().map_or(u32::MAX, |most| most / instances);
         let workers = request.max_parallel().min(held).max(1);
@@ -238,7 +236,7 @@ impl Brackets {
         let own = expected(execution, &setting(jobs, jobs));
         let shares = shares(&plan, trials_of(&plan, execution, jobs));
         let min_resource = hyperband.min_resource;
-        Some(Self { plan, whole, shares, min_resource, execution, jobs, resumes, stop, promote, own })
+        Some(Self { plan, whole, shares, min_resource, execution, why, jobs, resumes, stop, promote, own })
     }
 
     /// Returns a sentence that says which `RungExecution` is cheaper.

@@ -12,7 +12,6 @@ use wire::request::{PriceAnswer, Request};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
 use crate::output::print_out_raw;
-use crate::plan::resumes;
 use crate::run::ask;
 
 /// Virtual times at which the state is measured, in seconds.
@@ -41,7 +40,7 @@ pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
         unique_rows: options.unique_rows,
         time_jitter: options.time_jitter,
         settle_seconds: options.settle_seconds,
-        resumes: resumes(&request),
+        resumes: request.resumes(),
     };
     for seed in options.seeds.clone() {
         let outcome = play(&table, &definition, &setting, seed);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use tuning::money::MicroUsd;
-use wire::request::RungExecution;
+use wire::request::{RungExecution, RungsWhy};
 
 use super::{Brackets, Outcome, Outlook};
 use crate::text::{clean, duration, table, usd};
@@ -103,6 +103,9 @@ fn own(outlook: &Outlook) -> String {
             String::new()
         };
         lines.push(("brackets", format!("{} trials{part}", shares.join(" + "))));
+        if brackets.why != RungsWhy::Given {
+            lines.push(("rungs", format!("Auto: {:?}, because {}", brackets.execution, brackets.why)));
+        }
         lines.push(("expected", expected(outlook, &brackets.own)));
     }
     let cap = outlook.cap.map_or_else(|| "no cap".to_owned(), |cap| format!("cap {}", usd(cap)));
@@ -168,6 +171,7 @@ pub(super) fn json(outlook: &Outlook) -> Value {
         shown["MaxResource"] = json!(plan.max_resource());
         shown["ReductionFactor"] = json!(plan.eta());
         shown["RungExecution"] = json!(brackets.execution);
+        shown["RungExecutionReason"] = json!(brackets.why.to_string());
         shown["MaxNumberOfTrainingJobs"] = json!(brackets.jobs);
         shown["Brackets"] = bracket_list(brackets);
         shown["AllBrackets"] = json!(brackets.whole.0);

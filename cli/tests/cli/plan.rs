@@ -17,6 +17,7 @@ fn a_plan_is_shown_without_starting_anything() {
         "Stop (this request)     5 ",
         "Promote                 6      24 ",
         "is cheaper here",
+        "rungs         Auto: Stop, because without ResourceHyperParameter a job cannot end at a rung\n",
         "this request  at most 6 training jobs; a full set has 17\n",
         "worst case    $0.0288 per job, $0.1725 in total (cap $5.0000)\n",
         "brackets      6 trials in the 1 of 3 brackets that they fill\n",
@@ -49,6 +50,9 @@ fn a_plan_can_be_printed_as_json() {
     assert_eq!(shown["Expected"]["TrainingJobs"], 6);
     assert_eq!((&shown["WorstCaseJobUsd"], &shown["MaxCostUsd"]), (&json!(0.02875), &json!(5)));
     assert_eq!((&shown["AllBrackets"], &shown["FullSetTrainingJobs"]), (&json!(3), &json!(17)));
+    assert_eq!(shown["RungExecution"], "Stop");
+    let reason = shown["RungExecutionReason"].as_str().unwrap();
+    assert!(reason.contains("without ResourceHyperParameter"), "{reason}");
     assert_eq!(shown["Warnings"], json!([]));
 }
 

@@ -30,6 +30,10 @@ fn set_jobs(body: &mut Value, jobs: u32) {
 
 fn promote(body: &mut Value) {
     body["Controller"]["RungExecution"] = json!("Promote");
+    resume(body);
+}
+
+fn resume(body: &mut Value) {
     body["Controller"]["ResourceHyperParameter"] = json!("epochs");
     body["TrainingJobDefinition"]["CheckpointConfig"] = json!({"S3Uri": "s3://example-bucket/c"});
 }
@@ -102,6 +106,7 @@ fn check_caps(caps: &[Cap], change: impl Fn(&mut Value)) {
     }
 }
 
+/// `Auto` promotes where a cap is set and trials can resume.
 #[test]
 fn a_cap_fills_the_slots_of_promoted_trials() {
     let caps = [
@@ -110,7 +115,7 @@ fn a_cap_fills_the_slots_of_promoted_trials() {
         cap(40.0, 3_600, 3.3, 0.96),
         cap(80.0, 3_600, 3.6, 0.97),
     ];
-    check_caps(&caps, promote);
+    check_caps(&caps, resume);
 }
 
 /// A job for all epochs reserves the time of all epochs, although most trials stop at the first rung. So fewer slots

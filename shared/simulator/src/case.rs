@@ -390,15 +390,13 @@ fn request(case: &Case, choices: &Choices) -> Value {
         config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
         controller["ReductionFactor"] = json!(eta);
         controller["ResourceHyperParameter"] = json!(RESOURCE);
-        let scheduling = match choices.rungs {
-            Rungs::Stop => None,
-            Rungs::Asynchronous => Some("Asynchronous"),
-            Rungs::Synchronous => Some("Synchronous"),
+        let (execution, scheduling) = match choices.rungs {
+            Rungs::Stop => ("Stop", "Asynchronous"),
+            Rungs::Asynchronous => ("Promote", "Asynchronous"),
+            Rungs::Synchronous => ("Promote", "Synchronous"),
         };
-        if let Some(scheduling) = scheduling {
-            controller["RungExecution"] = json!("Promote");
-            controller["Scheduling"] = json!(scheduling);
-        }
+        controller["RungExecution"] = json!(execution);
+        controller["Scheduling"] = json!(scheduling);
     }
     if let Some(seconds) = extra("no_objective") {
         controller["NoObjectiveSeconds"] = seconds;

@@ -25,6 +25,9 @@ pub struct Explanation {
     pub bracket: BracketId,
     /// Levels of the rungs of the bracket, in epochs, lowest first; empty without Hyperband.
     pub rungs: Vec<Epochs>,
+    /// How rungs are executed, and why; absent without Hyperband.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rung_execution: Option<String>,
     /// Tuned hyperparameters, by name.
     pub tuned_hyper_parameters: BTreeMap<String, String>,
     /// Name of the objective metric.
@@ -290,6 +293,7 @@ mod tests {
             trial: TrialId(7),
             bracket: BracketId(0),
             rungs: vec![Epochs(1), Epochs(3)],
+            rung_execution: Some("Stop".to_owned()),
             tuned_hyper_parameters: [("lr".to_owned(), "0.5".to_owned())].into(),
             metric_name: "auc".to_owned(),
             direction: "Maximize".to_owned(),
@@ -302,6 +306,7 @@ mod tests {
             "Trial": 7,
             "Bracket": 0,
             "Rungs": [1, 3],
+            "RungExecution": "Stop",
             "TunedHyperParameters": {"lr": "0.5"},
             "MetricName": "auc",
             "Type": "Maximize",

@@ -23,20 +23,22 @@ mod lift;
 mod local;
 mod metric;
 mod ranges;
+mod rungs;
 mod usd;
 
 use fields::{Distribution, Field, Fields, Instances, Refit};
 
 pub use define::{PriceAnswer, excess_lines};
 pub use error::{ErrorBody, ErrorCode, RequestError, Violation};
+pub use fields::Strategy;
 pub(crate) use fields::{Channel, EarlyStopping, SpotFallback, Tag};
-pub use fields::{RungExecution, Strategy};
 pub use job::TrainingJob;
 pub(crate) use lift::{Source, append_sources, is_controller_tag, violations as lift_violations};
 pub use local::default_regex;
 pub use metric::{NUMBER_PATTERN, PatternError, compile_pattern};
 pub(crate) use metric::{SMALL_BYTES, compile_measured, shortened};
 pub(crate) use ranges::parameters;
+pub use rungs::{RungExecution, RungsWhy};
 pub(crate) use usd::decimal;
 pub use usd::{micro_usd_down, micro_usd_up, usd};
 
@@ -273,11 +275,6 @@ impl Request {
         self.fields.controller.refit == Some(Refit::Best)
     }
 
-    /// Returns `RungExecution`.
-    pub fn rung_execution(&self) -> RungExecution {
-        self.fields.controller.rung_execution.unwrap_or_default()
-    }
-
     /// Returns whether each promotion of a trial to the next rung starts a new job, instead of jobs being stopped at a
     /// rung.
     pub fn promotes(&self) -> bool {
@@ -305,15 +302,12 @@ impl Request {
 
     /// Returns the hyperparameter in which each training job gets its number of epochs:
     /// `Controller.ResourceHyperParameter`, else that of the built-in algorithm. The latter is `None` if the request
-    /// tunes it, or sets it and does not use `RungExecution` `Promote`, whose jobs must end at their rungs.
+    /// tunes it, or sets it and does not ask for `RungExecution` `Promote`, whose jobs must end at their rungs.
     pub fn resource_hyperparameter(&self) -> Option<&str> {
         self.fields.controller.resource_hyperparameter.as_deref().or_else(|| {
             let algorithm = self.built_in().filter(|algorithm| algorithm.emits_while_running())?;
             let name = algorithm.resource?.name;
-            let set = match self.rung_execution() {
-                RungExecution::Stop => self.static_hyperparameter(name).is_some(),
-                RungExecution::Promote => false,
-            };
+            let set = !self.is_promotion_given() && self.static_hyperparameter(name).is_some();
             (!set && !self.is_tuned(name)).then_some(name)
         })
     }

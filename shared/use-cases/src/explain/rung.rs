@@ -9,6 +9,7 @@ use tuning::ids::{BracketId, TrialId};
 use tuning::ruling::{Ruling, Verdict};
 use tuning::state::{Arrival, Rung, State, Trial};
 use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar};
+use wire::request::{RungExecution, RungsWhy};
 
 use super::words;
 use crate::store::Tuning;
@@ -105,6 +106,19 @@ fn compared(epoch: Epochs, level: Epochs) -> Compared {
         Ordering::Greater => Compared::Late,
         Ordering::Less => Compared::LastBeforeEnd,
     }
+}
+
+/// Returns how rungs are executed and, if the request's `Auto` chose that, why. `None` without Hyperband.
+pub(super) fn execution(tuning: &Tuning) -> Option<String> {
+    tuning.definition.compared()?;
+    let (execution, why) = tuning.request.rungs();
+    Some(match (tuning.definition.promotes(), execution, why) {
+        (Some(_), RungExecution::Promote, RungsWhy::Capped) => format!("Promote, because {why}"),
+        (None, RungExecution::Stop, why) if why != RungsWhy::Given => format!("Stop, because {why}"),
+        // A tuning keeps the execution that it was submitted with.
+        (Some(_), _, _) => "Promote".to_owned(),
+        (None, _, _) => "Stop".to_owned(),
+    })
 }
 
 /// Returns the levels at which trials of `bracket` are compared and, last, their end. Empty without Hyperband.

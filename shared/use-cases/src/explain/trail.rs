@@ -254,6 +254,7 @@ impl<'a> Trail<'a> {
             trial: self.trial,
             bracket,
             rungs: rung::levels(self.tuning, bracket),
+            rung_execution: rung::execution(self.tuning),
             tuned_hyper_parameters: configuration.0,
             metric_name: self.tuning.request.objective_metric().to_owned(),
             direction: words::direction(definition.objective).to_owned(),

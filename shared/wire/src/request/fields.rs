@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use tuning::definition::{Objective, Scheduling};
 
+use super::rungs::GivenRungExecution;
+
 /// `Strategy`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Strategy {
@@ -35,16 +37,6 @@ impl Strategy {
             Self::Random => "Random",
         }
     }
-}
-
-/// `RungExecution`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RungExecution {
-    /// A job trains until it is stopped at a rung.
-    #[default]
-    Stop,
-    /// A job ends at its rung. A promotion starts a new job.
-    Promote,
 }
 
 /// `EpochNumbering`.
@@ -273,7 +265,7 @@ fields! {
         max_cost_usd: Option<Number> = "MaxCostUsd",
         instance_prices: Option<Map<String, Value>> = "InstancePricesUsdPerHour",
         reduction_factor: Option<u32> = "ReductionFactor",
-        rung_execution: Option<RungExecution> = "RungExecution",
+        rung_execution: Option<GivenRungExecution> = "RungExecution",
         scheduling: Option<Scheduling> = "Scheduling",
         sampler: Option<SamplerKind> = "Sampler",
         resource_hyperparameter: Option<String> = "ResourceHyperParameter",

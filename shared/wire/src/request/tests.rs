@@ -2,6 +2,7 @@
 
 mod jobs;
 mod lifted;
+mod rungs;
 
 use hyperband::plan::Plan;
 use search::{Domain, SamplerKind, Scaling};

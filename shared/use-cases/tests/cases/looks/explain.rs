@@ -90,6 +90,8 @@ fn a_comparison_contains_only_the_trials_that_had_arrived() {
         (0, &[Epochs(1), Epochs(3), Epochs(9)][..], arrived[7].0)
     );
     assert_eq!(last.tuned_hyper_parameters.len(), 1);
+    let execution = "Stop, because without ResourceHyperParameter a job cannot end at a rung";
+    assert_eq!(last.rung_execution.as_deref(), Some(execution));
 }
 
 #[test]
@@ -351,6 +353,7 @@ fn without_hyperband_and_a_price_an_explanation_has_no_rungs_and_costs() {
     world.billed(0, JobEnd::Completed, 5);
     let explanation = explained(&world, &0);
     assert_eq!((explanation.rungs.as_slice(), comparisons(&explanation).len()), (&[][..], 0));
+    assert_eq!(explanation.rung_execution, None);
     assert!(!serde_json::to_string(&explanation).unwrap().contains("Usd"));
     assert_eq!(
         explanation.entries.last().unwrap().says,

@@ -11,7 +11,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     text("Controller.InstancePricesUsdPerHour{key}").max(64).pattern(INSTANCE_TYPE),
     dollars("Controller.InstancePricesUsdPerHour{}").max(1_000_000),
     integer("Controller.ReductionFactor").range(2, 20_000).rules(&["resource_order"]),
-    text("Controller.RungExecution").one_of(&["Stop", "Promote"]).rules(&["promotion", "scheduling"]),
+    text("Controller.RungExecution").one_of(&["Auto", "Stop", "Promote"]).rules(&["promotion", "scheduling"]),
     text("Controller.Scheduling").one_of(&["Asynchronous", "Synchronous"]).rules(&["scheduling"]),
     text("Controller.Sampler").one_of(&["Model", "Random", "Sobol"])
         .unsupported(&["Model"], "use Sobol or Random"),
