@@ -101,7 +101,7 @@ fn waiting_row(definition: &Definition, state: &State) -> Option<String> {
     definition.promotes()?;
     let mut by_level: BTreeMap<u32, u32> = BTreeMap::new();
     for trial in state.waiting.values() {
-        let count = by_level.entry(definition.level(trial.bracket, trial.next_rung).0).or_default();
+        let count = by_level.entry(definition.level(trial.bracket, trial.rung).0).or_default();
         *count = count.saturating_add(1);
     }
     Some(waiting_text(&by_level))

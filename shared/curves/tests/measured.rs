@@ -69,6 +69,25 @@ fn few_epochs_of_promoted_trials_have_no_rival() {
     }
 }
 
+/// A start-up takes 60 s, so a promotion waits hardly longer than the shortest job takes. Where rungs close, it waits for
+/// the other trials of its round.
+#[test]
+fn an_asynchronous_promotion_waits_about_as_long_as_a_short_job() {
+    for table in ["digits-mlp", "direct-marketing"] {
+        let wait = |scheduling: &str| {
+            let outcomes = played(table, &Setting::default(), |body| {
+                set_jobs(body, 30);
+                promote(body);
+                body["Controller"]["Scheduling"] = json!(scheduling);
+            });
+            mean(&outcomes, |outcome| outcome.promotion_wait_seconds.unwrap())
+        };
+        let (asynchronous, synchronous) = (wait("Asynchronous"), wait("Synchronous"));
+        assert!((20.0..90.0).contains(&asynchronous), "{table}: {asynchronous} s");
+        assert!(synchronous > asynchronous, "{table}: {synchronous} s in rounds, {asynchronous} s without");
+    }
+}
+
 /// A cap, in jobs with all epochs of the mean configuration (240 s), the user's limit, and what it must reach.
 struct Cap {
     jobs: f64,

@@ -8,13 +8,13 @@ use simulator::Run;
 use simulator::case::{Case, Choices, Rungs};
 use simulator::plan::Plan;
 
-/// Plays so many tunings of a hundred parallel jobs each. Checks the times from the end of a job to its conclusion: their
-/// median and their 99th percentile. At least `at_once` jobs run at the same time.
-fn check(rungs: Rungs, tunings: usize, at_once: usize) {
+/// Plays so many tunings of `jobs` jobs each, `parallel` at once. Checks the times from the end of a job to its conclusion:
+/// their median and their 99th percentile. At least `at_once` jobs run at the same time.
+fn check(rungs: Rungs, tunings: usize, (jobs, parallel): (u32, u32), at_once: usize) {
     let choices = Choices {
         hyperband: Some((9, 27, 3)),
-        max_jobs: 150,
-        max_parallel: 100,
+        max_jobs: jobs,
+        max_parallel: parallel,
         max_runtime_seconds: 14_400,
         rungs,
         ..Choices::plain()
@@ -35,10 +35,20 @@ fn check(rungs: Rungs, tunings: usize, at_once: usize) {
 
 #[test]
 fn of_a_thousand_parallel_jobs_each_is_concluded_within_seconds() {
-    check(Rungs::Stop, 14, 1_000);
+    check(Rungs::Stop, 14, (150, 100), 1_000);
 }
 
 #[test]
 fn jobs_that_train_to_their_rung_are_concluded_within_seconds() {
-    check(Rungs::Asynchronous, 3, 200);
+    check(Rungs::Asynchronous, 3, (150, 100), 200);
+}
+
+#[test]
+fn the_jobs_of_a_hundred_active_tunings_are_concluded_within_seconds() {
+    check(Rungs::Stop, 100, (3, 2), 150);
+}
+
+#[test]
+fn a_thousand_parallel_jobs_of_one_tuning_are_concluded_within_seconds() {
+    check(Rungs::Stop, 1, (1_500, 1_000), 950);
 }

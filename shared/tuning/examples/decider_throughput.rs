@@ -1,21 +1,23 @@
 //! Measures how many facts per second the decider processes, and how large its state grows.
 //!
-//! `cargo run --release -p tuning --example decider_throughput [TRIALS]` runs one tuning (default 10,000 trials,
-//! Hyperband from 1 to 27 epochs, 100 parallel jobs) against an ideal training service, with one fact per step. It
-//! prints a line for each tenth of the trials. Facts per second and bytes of JSON must not depend on the number of
-//! finished trials, except for the arrivals at rungs (about 25 bytes each).
+//! `cargo run --release -p tuning --example decider_throughput [JOBS] [PARALLEL] [Stop|Promote]` runs one tuning
+//! (default 10,000 training jobs, 100 at once, Hyperband from 1 to 27 epochs) against an ideal training service, with
+//! one fact per step. It prints a line for each tenth of the jobs. Facts per second and bytes of JSON must not depend on
+//! the number of finished trials, except for the arrivals at rungs.
 #![expect(clippy::print_stdout, reason = "it prints a table")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Silence, Strategy,
+    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling, Silence,
+    Strategy,
 };
 use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::ids::TrialId;
 use tuning::money::Rate;
 use tuning::ruling::{Order, Ruling};
 use tuning::state::State;
@@ -24,7 +26,7 @@ use tuning::time::Time;
 
 const EPOCHS: u32 = 27;
 
-fn definition(max_jobs: u32) -> Definition {
+fn definition(max_jobs: u32, max_parallel: u32, rungs: RungExecution) -> Definition {
     let domain = Domain::Continuous { min: 0.001, max: 1.0, scaling: Scaling::Logarithmic };
     let space = Space::new(vec![Parameter { name: "rate".to_owned(), domain }]).expect("a valid space");
     Definition {
@@ -33,14 +35,13 @@ fn definition(max_jobs: u32) -> Definition {
         incarnation: "000000".to_owned(),
         created: Time(0),
         seed: 1,
-        strategy: Strategy::hyperband(Epochs(1), Epochs(EPOCHS), 3, RungExecution::Stop)
-            .expect("the plan is valid"),
+        strategy: Strategy::hyperband(Epochs(1), Epochs(EPOCHS), 3, rungs).expect("the plan is valid"),
         objective: Objective::Maximize,
         space,
         sampler: SamplerKind::Random,
         limits: Limits {
             max_jobs,
-            max_parallel: 100,
+            max_parallel,
             max_runtime_seconds: None,
             max_instances: None,
             target: None,
@@ -68,11 +69,13 @@ fn definition(max_jobs: u32) -> Definition {
     }
 }
 
-/// An ideal training service: the next epoch of each running job, and the facts not yet delivered. All jobs run
-/// equally fast.
+/// An ideal training service: the next and the last epoch of each running job, and the facts not yet delivered. All jobs
+/// run equally fast.
 #[derive(Default)]
 struct Service {
-    running: VecDeque<(JobKey, u32)>,
+    running: VecDeque<(JobKey, u32, u32)>,
+    /// The last epoch of each trial.
+    trained: BTreeMap<TrialId, u32>,
     facts: VecDeque<Recorded>,
     now: i64,
 }
@@ -85,24 +88,32 @@ impl Service {
 
     fn perform(&mut self, ruling: &Ruling) {
         match ruling {
-            Ruling::Order(Order::Start { job, .. }) => {
+            Ruling::Order(Order::Start { job, launch, .. }) => {
                 self.put(Fact::JobStarted { job: *job });
                 self.phase(*job, JobPhase::Training);
-                self.running.push_back((*job, 1));
+                let first = self.trained.get(&job.trial).map_or(1, |epoch| epoch + 1);
+                self.running.push_back((*job, first, launch.resource.map_or(EPOCHS, |level| level.0)));
             }
             Ruling::Order(Order::Stop { job, .. }) => {
-                self.running.retain(|(other, _)| other != job);
+                self.running.retain(|(other, _, _)| other != job);
                 self.phase(*job, JobPhase::Ended(JobEnd::Stopped));
             }
-            Ruling::Order(Order::ReadBill { job }) => self.put(Fact::JobDescribed {
-                job: *job,
-                end: JobEnd::Stopped,
-                started: None,
-                ended: None,
-                billable_seconds: 100,
-                message: None,
-                interruptions: 0,
-            }),
+            Ruling::Order(Order::ReadBill { job }) => {
+                self.put(Fact::JobDescribed {
+                    job: *job,
+                    end: if self.trained.contains_key(&job.trial) {
+                        JobEnd::Completed
+                    } else {
+                        JobEnd::Stopped
+                    },
+                    started: None,
+                    ended: None,
+                    billable_seconds: 100,
+                    message: None,
+                    interruptions: 0,
+                });
+                self.put(Fact::BillsConfirmed { bills: vec![(*job, 100)] });
+            }
             Ruling::Order(Order::ReadRest { job, .. }) => self.put(Fact::RestRead { job: *job }),
             Ruling::Order(Order::ReadLog { job, streams }) => {
                 self.put(Fact::LogRead { job: *job, streams: *streams });
@@ -143,9 +154,13 @@ impl Service {
     /// Returns the next fact: a pending one, or else the next epoch of a job.
     fn next(&mut self) -> Option<Recorded> {
         if self.facts.is_empty()
-            && let Some((job, epoch)) = self.running.pop_front()
+            && let Some((job, epoch, last)) = self.running.pop_front()
         {
-            self.running.push_back((job, epoch + 1));
+            if epoch < last {
+                self.running.push_back((job, epoch + 1, last));
+            } else {
+                self.trained.insert(job.trial, epoch);
+            }
             let height =
                 search::seed::Rng::new(search::seed::child(1, "height", job.trial.0.into())).next_f64();
             let value = Some(height * f64::from(epoch) / f64::from(epoch + 1));
@@ -156,23 +171,28 @@ impl Service {
                 value,
             };
             self.put(Fact::MetricsLogged { job, stream: format!("{job}/algo-1"), lines: vec![line] });
+            if epoch == last {
+                self.phase(job, JobPhase::Ended(JobEnd::Completed));
+            }
         }
         self.facts.pop_front()
     }
 }
 
 fn main() {
-    let trials = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10_000);
-    let definition = definition(trials);
+    let number = |n| std::env::args().nth(n).and_then(|text| text.parse().ok());
+    let (trials, parallel) = (number(1).unwrap_or(10_000), number(2).unwrap_or(100));
+    let rungs = match std::env::args().nth(3).as_deref() {
+        Some("Promote") => RungExecution::Promote(Scheduling::Asynchronous),
+        _ => RungExecution::Stop,
+    };
+    let definition = definition(trials, parallel, rungs);
     let mut state = State::new(&definition);
     let mut service = Service::default();
     service.put(Fact::TuningSubmitted);
     let (mut facts, mut steps, mut time) = (0_u64, 0_u64, Duration::ZERO);
     let mut mark = (trials / 10, 0_u64, Duration::ZERO);
-    println!(
-        "{:>8} {:>10} {:>12} {:>14} {:>12}",
-        "trials", "facts", "facts/s", "microseconds", "state bytes"
-    );
+    println!("{:>8} {:>10} {:>12} {:>14} {:>12}", "jobs", "facts", "facts/s", "microseconds", "state bytes");
     while let Some(fact) = service.next() {
         facts += 1;
         let begin = Instant::now();
@@ -191,14 +211,14 @@ fn main() {
         for ruling in &rulings {
             service.perform(ruling);
         }
-        if state.next_trial.0 >= mark.0 || state.is_ended() {
+        if state.launched >= mark.0 || state.is_ended() {
             let (count, spent) = (facts - mark.1, time.saturating_sub(mark.2));
             let each = spent.as_nanos() / u128::from(count.max(1));
             let bytes = serde_json::to_string(&state).map_or(0, |text| text.len());
             let rate = 1_000_000_000_u128.checked_div(each).unwrap_or(0);
             println!(
                 "{:>8} {facts:>10} {rate:>12} {:>10}.{:03} {bytes:>12}",
-                state.next_trial,
+                state.launched,
                 each / 1_000,
                 each % 1_000
             );

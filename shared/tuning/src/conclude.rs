@@ -12,15 +12,12 @@ use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey};
 use crate::ids::TrialId;
-use crate::limits::{RETRY_BACKOFF, RETRY_BACKOFF_MAX};
+use crate::limits::{CURVE_POINTS_KEPT, RETRY_BACKOFF, RETRY_BACKOFF_MAX};
 use crate::quote::Quote;
 use crate::ruling::{RetryWhy, Ruling, StopWhy, TrialEnd};
 use crate::state::{Job, State, Status, Trial};
 use crate::summary::JobSummary;
 use crate::time::Millis;
-
-/// The number of curve points kept in a summary.
-const CURVE_POINTS_KEPT: usize = 200;
 
 /// Returns the ruling that concludes the job of trial `number`; `None` while not all of the job is known.
 pub(crate) fn conclusion(
@@ -267,7 +264,8 @@ pub fn full_summary(definition: &Definition, key: JobKey, trial: &Trial, job: &J
     JobSummary { best_value: best, ..summary(key, trial, job) }
 }
 
-fn thinned(trial: &Trial) -> Vec<(Epochs, Option<f64>)> {
+/// Returns the points of the curve of a trial that its rows keep.
+pub(crate) fn thinned(trial: &Trial) -> Vec<(Epochs, Option<f64>)> {
     let step = trial.curve.len().div_ceil(CURVE_POINTS_KEPT).max(1);
     let last = trial.curve.last_key_value();
     let mut points: Vec<_> =

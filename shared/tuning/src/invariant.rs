@@ -8,6 +8,7 @@ use crate::ids::CohortId;
 use crate::money::MicroUsd;
 use crate::ruling::{Order, Ruling};
 use crate::state::{Arrival, State, Status};
+use crate::work::look;
 
 /// Returns a description of the first invariant that `state` breaks.
 pub fn broken(definition: &Definition, state: &State) -> Option<String> {
@@ -58,25 +59,28 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
         Ruling::TrialJudged { trial: number, resource, value, verdict, .. } if verdict.continues => {
             let may = state.trials.get(number).is_some_and(|trial| {
                 let level = definition.level(trial.bracket, trial.next_rung);
-                let rungs = state.rungs_at(definition, level);
-                let arrived: Vec<_> = rungs.flat_map(|rung| rung.arrivals.iter().copied()).collect();
-                let rank = better(definition, &arrived, (*number, *value));
-                let allowed = allowed(definition, arrived.len().saturating_add(1));
+                let arrived = || state.rungs_at(definition, level).map(|rung| &rung.arrivals);
+                let rank: usize =
+                    arrived().map(|arrived| better(definition, arrived, (*number, *value))).sum();
+                let seen = arrived().map(Vec::len).sum::<usize>().saturating_add(1);
+                let allowed = allowed(definition, seen);
                 let known = trial.curve.get(resource) == Some(value);
                 rank < allowed && index(verdict.rank) == rank && value.is_some() && known
             });
             (!may).then(|| format!("trial {number} must not continue"))
         }
         Ruling::TrialPromoted { trial: number, rung, value, verdict, .. } => {
-            let may =
-                state.waiting.get(number).filter(|trial| trial.next_rung == *rung).is_some_and(|trial| {
-                    let known = state.rung(trial.place());
-                    let arrived = known.map_or(&[][..], |rung| &rung.arrivals);
-                    let arrival = (*number, *value);
-                    let rank = better(definition, arrived, arrival);
-                    let right = index(verdict.rank) == rank && verdict.continues;
-                    rank < index(verdict.allowed) && right && value.is_some() && arrived.contains(&arrival)
-                });
+            let may = state.waiting.get(number).filter(|trial| trial.rung == *rung).is_some_and(|trial| {
+                let known = state.rung(trial.place());
+                let arrived = known.map_or(&[][..], |rung| &rung.arrivals);
+                let arrival = (*number, *value);
+                let rank = better(definition, arrived, arrival);
+                let right = index(verdict.rank) == rank && verdict.continues;
+                rank < index(verdict.allowed)
+                    && right
+                    && value.is_some()
+                    && arrived.get(rank) == Some(&arrival)
+            });
             (!may).then(|| format!("trial {number} must not be promoted"))
         }
         Ruling::Order(Order::Start { job, reservation, launch, .. }) => {
@@ -114,14 +118,14 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
 
 /// Counts the arrivals that are better than `arrival`: an equal value of a trial with a lower number is better, too.
 ///
-/// Counts one by one, unlike [`crate::state::Rung::rank`], which relies on the order of the list.
+/// Compares by itself, unlike [`crate::state::Rung::rank`]. Both rely on the order of the list.
 fn better(definition: &Definition, arrived: &[Arrival], arrival: Arrival) -> usize {
     let (number, Some(value)) = arrival else { return arrived.len() };
     let better = |a: f64, b: f64| improves(definition.direction(), a, b);
-    let is_better = |(other, known): &&Arrival| {
+    arrived.partition_point(|(other, known)| {
+        look();
         known.is_some_and(|known| better(known, value) || (!better(value, known) && *other < number))
-    };
-    arrived.iter().filter(is_better).count()
+    })
 }
 
 /// Returns how many of `seen` trials may continue.

@@ -45,3 +45,4 @@ pub mod state;
 pub mod step;
 pub mod summary;
 pub mod time;
+pub mod work;

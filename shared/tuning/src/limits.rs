@@ -22,8 +22,8 @@ pub const MAX_MESSAGE_CHARS: usize = 1_000;
 /// Maximum of training jobs of one tuning (AMT's limit for random search).
 pub const MAX_TRAINING_JOBS: u32 = 10_000;
 
-/// Maximum of training jobs that run at once (AMT's highest quota).
-pub const MAX_PARALLEL_JOBS: u32 = 100;
+/// Maximum of training jobs that run at once; AMT has 100. The state of a running job has a few kilobytes.
+pub const MAX_PARALLEL_JOBS: u32 = 1_000;
 
 /// Seconds that SageMaker gives a stopped container before it kills it; they are billed.
 pub const STOP_GRACE_SECONDS: u64 = 120;
@@ -110,6 +110,12 @@ pub const STEP_BYTES: usize = 250_000;
 
 /// A ruling that would make a step larger than this goes into the next step: the largest configurations take 100 KB.
 pub const STEP_BYTES_MAX: usize = 300_000;
+
+/// The rows of actions and jobs that a step writes beside itself have at most this size: a transaction has 4 MB.
+pub const STEP_ROWS_BYTES: usize = 3_500_000;
+
+/// The number of curve points kept in a summary.
+pub const CURVE_POINTS_KEPT: usize = 200;
 
 /// The levels of a cap for which a notice is published, in percent; the last means that no further job fits.
 pub const CAP_LEVELS: [u32; 3] = [50, 80, 100];

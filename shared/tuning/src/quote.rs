@@ -8,6 +8,7 @@ use crate::limits::CUT_LIMIT_FACTOR;
 use crate::money::MicroUsd;
 use crate::runtime::{Runtime, epochs_of, runtime};
 use crate::state::{State, Trial};
+use crate::time::Millis;
 
 /// What a job would get if it started now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,15 +56,16 @@ impl Quote {
         Self::affordable(definition, state, runtime(definition, state, epochs, None))
     }
 
-    /// Quotes the job of a trial that is promoted to `rung`, as the cap allows it; `None` if the cap does not.
+    /// Quotes the job of a trial that is promoted to a rung of a bracket and takes `own` for an epoch, as the cap allows
+    /// it; `None` if the cap does not.
     pub(crate) fn of_promoted(
         definition: &Definition,
         state: &State,
-        trial: &Trial,
-        rung: RungId,
+        (bracket, rung): (BracketId, RungId),
+        own: Option<Millis>,
     ) -> Option<Self> {
-        let epochs = epochs_of(definition, trial.bracket, rung);
-        Self::affordable(definition, state, runtime(definition, state, epochs, trial.epoch_ms))
+        let epochs = epochs_of(definition, bracket, rung);
+        Self::affordable(definition, state, runtime(definition, state, epochs, own))
     }
 
     /// Quotes a job with the usual running time or, if money is short, with the longest that the cap pays for.
@@ -84,7 +86,7 @@ impl Quote {
         // Only the first attempt at a rung gets a shorter limit: what failed once needs the usual one.
         let is_new = trial.attempts == trial.past_attempts && trial.refit.is_none();
         if is_new {
-            return Self::of_promoted(definition, state, trial, rung);
+            return Self::of_promoted(definition, state, (trial.bracket, rung), trial.epoch_ms);
         }
         let quote = Self::of_longest_attempt(definition, state, trial);
         refit::fits_cap(definition, state, quote.worst_case).then_some(quote)

@@ -112,9 +112,8 @@ impl Pace {
 
 /// Returns the 95th percentile by nearest rank; 0 for an empty list.
 fn p95(mut times: Vec<Millis>) -> Millis {
-    times.sort_unstable();
     let rank = times.len().saturating_mul(95).div_ceil(100).saturating_sub(1);
-    times.get(rank).copied().unwrap_or_default()
+    if times.is_empty() { Millis::ZERO } else { *times.select_nth_unstable(rank).1 }
 }
 
 /// Returns how many epochs the job of a trial of `bracket` trains for `rung`.

@@ -1,6 +1,10 @@
 //! The stored size of facts and rulings: upper estimates, so that a step always fits its row.
 
+use search::{Domain, Parameter};
+
+use crate::definition::Definition;
 use crate::fact::{Fact, Recorded};
+use crate::limits::{CURVE_POINTS_KEPT, MAX_MESSAGE_CHARS};
 use crate::ruling::{EndReason, Order, Ruling, TrialEnd};
 
 /// Bytes for names, numbers and punctuation of one fact or ruling.
@@ -9,6 +13,12 @@ const FRAME_BYTES: usize = 400;
 const KEPT_BYTES: usize = 50;
 /// Bytes for the key of a job and its billed seconds.
 const BILL_BYTES: usize = 100;
+/// Bytes for the names and numbers of a job's summary.
+const SUMMARY_BYTES: usize = 2_000;
+/// Bytes for an epoch and its value.
+const POINT_BYTES: usize = 45;
+/// Bytes for a number as text.
+const NUMBER_BYTES: usize = 30;
 /// The most bytes of JSON for one byte of text (an escaped control character).
 const ESCAPED: usize = 6;
 
@@ -91,6 +101,37 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
         ) => 0,
     };
     FRAME_BYTES.saturating_add(content)
+}
+
+/// Returns an upper bound of the JSON size of the row that a ruling writes beside its step: an action, or the summary of
+/// a job.
+pub(crate) fn row_bytes(definition: &Definition, ruling: &Ruling) -> usize {
+    match ruling {
+        Ruling::Order(_) => ruling_bytes(ruling),
+        Ruling::RungReached { .. }
+        | Ruling::BillBooked { .. }
+        | Ruling::PoolClosed { .. }
+        | Ruling::SettledInFull { .. }
+        | Ruling::AttemptAwaited { .. }
+        | Ruling::TrialFinished { .. } => summary_bytes(definition),
+        Ruling::TrialJudged { .. }
+        | Ruling::TrialPromoted { .. }
+        | Ruling::ResourceRepeated { .. }
+        | Ruling::TuningEnding { .. } => 0,
+    }
+}
+
+/// Returns an upper bound of the JSON size of a job's summary.
+fn summary_bytes(definition: &Definition) -> usize {
+    let value = |parameter: &Parameter| match &parameter.domain {
+        Domain::Categorical { values } => values.iter().map(|value| text(value)).max().unwrap_or(0),
+        Domain::Integer { .. } | Domain::Continuous { .. } => NUMBER_BYTES,
+    };
+    let parameters = definition.space.parameters().iter();
+    let configuration = parameters.map(|parameter| text(&parameter.name).saturating_add(value(parameter)));
+    let curve = CURVE_POINTS_KEPT.saturating_add(1).saturating_mul(POINT_BYTES);
+    let fixed = SUMMARY_BYTES.saturating_add(MAX_MESSAGE_CHARS.saturating_mul(ESCAPED)).saturating_add(curve);
+    configuration.fold(fixed, usize::saturating_add)
 }
 
 #[cfg(test)]

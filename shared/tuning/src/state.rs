@@ -9,6 +9,7 @@ mod cohort;
 mod job;
 mod rung;
 mod trial;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +33,7 @@ use crate::time::{Millis, Time};
 pub use cohort::Cohort;
 pub use job::{Bill, Job};
 pub use rung::{Arrival, Rung, judge};
+pub use waiting::{Parked, ParkedTrials, Waiting};
 
 /// The state of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,7 +64,10 @@ pub struct State {
     pub trials: BTreeMap<TrialId, Trial>,
     /// Trials that have reached the level of their rung and wait there to be promoted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub waiting: BTreeMap<TrialId, Trial>,
+    pub waiting: BTreeMap<TrialId, Waiting>,
+    /// Their configurations and curves, as far as they are at hand.
+    #[serde(skip)]
+    pub parked: ParkedTrials,
     /// Concluded jobs whose bill is not known or not confirmed yet, in the order of their conclusion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub billing: Vec<(JobKey, Job)>,
@@ -149,20 +154,20 @@ pub struct Trial {
     /// Set for the refit only: the epoch up to which it trains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refit: Option<Epochs>,
-    /// The first rung at which it was not judged. Where trials are promoted: the rung to which it trains or where it
-    /// waits.
+    /// The first rung at which it was not judged. Where trials are promoted: the rung to which it trains.
     pub next_rung: RungId,
     /// Why it is stopped; `None` while it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_why: Option<StopWhy>,
     /// The first value at each epoch, by epoch; `None` = not a number.
     pub curve: BTreeMap<Epochs, Option<f64>>,
     /// Its log streams, oldest first.
     pub streams: Vec<Stream>,
     /// How many streams it had when its stored log was last ordered to be read.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub read_ordered: u32,
     /// How many streams it had at the order of the last completed read.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub streams_read: u32,
     /// The latest line so far: time, ID and value.
     pub last_line: Option<(Time, String, Option<f64>)>,
@@ -171,10 +176,14 @@ pub struct Trial {
     pub last_line_attempt: u32,
     /// Attempts ordered so far.
     pub attempts: u32,
+    /// The rung of the last attempt: of its next rung, or of a lower one if that job trained past its level.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub last_attempt_rung: RungId,
     /// Attempts of rungs that it has passed: later facts about them change nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub past_attempts: u32,
     /// Retries at this rung after a failure of the service.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
     /// Switches to other instances since it last waited for capacity.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -192,6 +201,7 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// The earliest start of its next attempt; `None` while it has a job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Time>,
     /// The job that is not concluded.
     pub job: Option<Job>,
@@ -208,9 +218,10 @@ pub struct Stream {
     /// Epochs that the trial had before this stream began.
     pub offset: Epochs,
     /// Time and ID of the line that proved the offset.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<(Time, String)>,
     /// Time, ID and value of its lines, in order; kept only where the epoch is the rank of the line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<(Time, String, Option<f64>)>,
     /// Whether its offset is still unknown: its program resumed from a checkpoint and counts from there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -270,6 +281,11 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first(rung: &RungId) -> bool {
+    *rung == RungId(0)
+}
+
 impl State {
     /// Returns the state before the first fact.
     pub fn new(definition: &Definition) -> Self {
@@ -286,6 +302,7 @@ impl State {
             past: Vec::new(),
             trials: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            parked: ParkedTrials::default(),
             billing: Vec::new(),
             pools: Vec::new(),
             timings: Timings::default(),

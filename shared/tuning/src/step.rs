@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::conclude::full_summary;
 use crate::definition::Definition;
-use crate::fact::Recorded;
+use crate::fact::{JobKey, Recorded};
 use crate::invariant;
-use crate::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP, STEP_BYTES, STEP_BYTES_MAX, STEP_FACT_BYTES};
+use crate::limits::{
+    MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP, STEP_BYTES, STEP_BYTES_MAX, STEP_FACT_BYTES, STEP_ROWS_BYTES,
+};
 use crate::planted::{fold, next};
 use crate::ruling::{EndReason, Ruling};
-use crate::size::{fact_bytes, ruling_bytes};
+use crate::size::{fact_bytes, row_bytes, ruling_bytes};
 use crate::state::{State, Status};
 use crate::summary::JobSummary;
 use crate::time::Time;
@@ -39,6 +41,9 @@ pub struct Advance {
     pub taken: usize,
     /// Whether the step was full before all rulings were made: call [`advance`] again, even without facts.
     pub has_more: bool,
+    /// A job whose row has the configuration of a trial to promote. Drop the state and the step, and call [`advance`]
+    /// again with a state that [`State::bring`] has given that trial.
+    pub missing: Option<JobKey>,
 }
 
 /// Folds facts into `state` and decides, as step `n`. Takes at most as many facts as fit one step.
@@ -57,38 +62,53 @@ pub fn advance(definition: &Definition, state: &mut State, n: u64, facts: &[Reco
         }
     }
     let mut concluded = Vec::new();
-    let has_more = rule(definition, state, bytes, &mut step.rulings, &mut concluded);
+    let stopped = rule(definition, state, bytes, &mut step.rulings, &mut concluded);
     step.at = state.now;
     let empty = step.facts.is_empty() && step.rulings.is_empty();
-    Advance { step: (!empty).then_some(step), concluded, taken, has_more }
+    let missing = if let Some(Stopped::Missing(job)) = stopped { Some(job) } else { None };
+    Advance { step: (!empty).then_some(step), concluded, taken, has_more: stopped.is_some(), missing }
 }
 
-/// Makes rulings until none is left or the step is full; returns whether it was full.
+/// Why a step ended before all rulings were made.
+enum Stopped {
+    Full,
+    Missing(JobKey),
+}
+
+/// Makes rulings until none is left; returns why it stopped earlier.
 fn rule(
     definition: &Definition,
     state: &mut State,
     mut bytes: usize,
     rulings: &mut Vec<Ruling>,
     concluded: &mut Vec<JobSummary>,
-) -> bool {
+) -> Option<Stopped> {
     check(definition, state, rulings);
+    let mut rows = 0_usize;
     while let Some(ruling) = next(definition, state) {
         if rulings.len() >= MAX_RULINGS_PER_STEP || bytes >= STEP_BYTES {
-            return true;
+            return Some(Stopped::Full);
+        }
+        if let Some(job) = state.lacks(&ruling) {
+            return Some(Stopped::Missing(job));
         }
         let failed_already = matches!(state.status, Status::Ending(EndReason::Failed(_)));
         let ruling = match invariant::forbids(definition, state, &ruling) {
             // A tuning that is already failing for a broken promise decides nothing more.
-            Some(_) if failed_already => return false,
+            Some(_) if failed_already => return None,
             Some(message) => failed(&message),
             None => ruling,
         };
         let larger = bytes.saturating_add(ruling_bytes(&ruling));
         // A single ruling always fits: a following step without facts takes it.
         if bytes > 0 && larger > STEP_BYTES_MAX {
-            return true;
+            return Some(Stopped::Full);
         }
         bytes = larger;
+        rows = rows.saturating_add(row_bytes(definition, &ruling));
+        if !rulings.is_empty() && rows > STEP_ROWS_BYTES {
+            return Some(Stopped::Full);
+        }
         if let Some(key) = ruling.concludes()
             && let Some(trial) = state.trials.get(&key.trial)
             && let Some(job) = &trial.job
@@ -100,7 +120,7 @@ fn rule(
         rulings.push(ruling);
         check(definition, state, rulings);
     }
-    false
+    None
 }
 
 /// Fails the tuning if its state breaks an invariant, whether by a fact or by a ruling.
@@ -119,7 +139,13 @@ fn failed(message: &str) -> Ruling {
     }
 }
 
-/// Applies a recorded `step` to the state before it. Decides nothing.
+/// Returns the jobs whose rows have the trials that `step` promotes and `state`, the one before it, lacks.
+pub fn missing(state: &State, step: &Step) -> Vec<JobKey> {
+    step.rulings.iter().filter_map(|ruling| state.lacks(ruling)).collect()
+}
+
+/// Applies a recorded `step` to the state before it, which has all trials that the step promotes (see [`missing`]).
+/// Decides nothing.
 pub fn load(definition: &Definition, state: &mut State, step: &Step) {
     for recorded in &step.facts {
         fold(definition, state, recorded);

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tuning::decide::settled_by;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::ruling::{EndReason, Launch, Order, Ruling};
+use tuning::state::State;
 use tuning::step::{Advance, Step, advance};
 use tuning::summary::JobSummary;
 use wire::events::stream::{self, BadRecord, RecordKind, StreamRecord};
@@ -156,12 +157,20 @@ impl<T: Table> Decider<T> {
         let mut facts = facts.to_vec();
         let mut changes_folded = false;
         let mut races = 0;
+        let mut parked = Vec::new();
         'load: loop {
             let Some(mut loaded) = self.store.load(id).await? else { return Ok(()) };
+            for (trial, parked) in &parked {
+                Arc::make_mut(&mut loaded.state).bring(*trial, Arc::clone(parked));
+            }
             loop {
                 let n = loaded.head.step.saturating_add(1);
                 let state = Arc::make_mut(&mut loaded.state);
                 let advanced = advance(&loaded.tuning.definition, state, n, &facts);
+                if let Some(job) = advanced.missing {
+                    parked.push((job.trial, self.store.parked(id, job).await?));
+                    continue 'load;
+                }
                 if let Some(step) = &advanced.step {
                     if !changes_folded && ends_at_cap(step) {
                         changes_folded = true;
@@ -207,7 +216,7 @@ impl<T: Table> Decider<T> {
             let row = ActionRow::pending(order.clone()).row(&id);
             writes.push(Write::Put(row, Condition::NotExists));
         }
-        let summaries = self.summaries(&id, step, advanced).await?;
+        let summaries = self.summaries(&id, step, advanced, &loaded.state).await?;
         let rows: Vec<Item> = summaries.iter().map(|job| stored::job_row(&id, job)).collect();
         let token = token(&loaded.head, &id, step, &rows);
         writes.extend(rows.into_iter().map(|row| Write::Put(row, Condition::Always)));
@@ -229,8 +238,16 @@ impl<T: Table> Decider<T> {
         id: &str,
         step: &Step,
         advanced: &Advance,
+        state: &State,
     ) -> Result<Vec<JobSummary>, StoreError> {
         let mut summaries = advanced.concluded.clone();
+        for (job, parked) in step.rulings.iter().filter_map(|ruling| state.parked_late(ruling)) {
+            self.add_summary(id, job, &mut summaries).await?;
+            // Its row was made before the last lines of the trial arrived.
+            for summary in summaries.iter_mut().filter(|summary| summary.job == job) {
+                summary.curve = parked.curve.iter().map(|(epoch, value)| (*epoch, *value)).collect();
+            }
+        }
         for ruling in &step.rulings {
             let (Ruling::PoolClosed { job, .. }
             | Ruling::BillBooked { job, .. }
@@ -238,20 +255,32 @@ impl<T: Table> Decider<T> {
             else {
                 continue;
             };
-            if !summaries.iter().any(|summary| summary.job == *job) {
-                let Some(item) = self.store.table.get(&stored::job_key(id, *job)).await? else { continue };
-                match stored::job(&item) {
-                    Ok(summary) => summaries.push(summary),
-                    Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
-                    // The ledger has the amount. A damaged row must not block the tuning.
-                    Err(StoredError::Unreadable { .. }) => continue,
-                }
-            }
+            self.add_summary(id, *job, &mut summaries).await?;
             for summary in summaries.iter_mut().filter(|summary| summary.job == *job) {
                 summary.book(ruling);
             }
         }
         Ok(summaries)
+    }
+
+    /// Adds the stored summary of a job, unless `summaries` has the job.
+    async fn add_summary(
+        &self,
+        id: &str,
+        job: JobKey,
+        summaries: &mut Vec<JobSummary>,
+    ) -> Result<(), StoreError> {
+        if summaries.iter().any(|summary| summary.job == job) {
+            return Ok(());
+        }
+        let Some(item) = self.store.table.get(&stored::job_key(id, job)).await? else { return Ok(()) };
+        match stored::job(&item) {
+            Ok(summary) => summaries.push(summary),
+            Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
+            // The ledger has all amounts. A damaged row must not block the tuning.
+            Err(StoredError::Unreadable { .. }) => {}
+        }
+        Ok(())
     }
 
     /// Takes a snapshot when one is due. The head of the next step points to it. Until then the previous snapshot is

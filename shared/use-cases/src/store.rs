@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
 use tuning::definition::{Definition, RULES_VERSION};
-use tuning::state::State;
+use tuning::fact::JobKey;
+use tuning::state::{Parked, State};
 use wire::events::logs::MetricPattern;
 use wire::item::Item;
 use wire::request::Request;
@@ -23,8 +24,8 @@ use cache::Cache;
 const PAGE_ROWS: usize = 200;
 /// Number of cached definitions. IDs that do not belong to a tuning of this stack are cached too.
 const CACHED_TUNINGS_MAX: usize = 512;
-/// Number of cached states.
-const CACHED_STATES_MAX: usize = 16;
+/// Number of cached states: a sweep visits a hundred active tunings without reading them again.
+const CACHED_STATES_MAX: usize = 128;
 /// Estimated size of the cached states, in bytes: a quarter of a small function's memory, because a step clones the
 /// state that it changes.
 const CACHED_STATES_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -171,6 +172,10 @@ impl<T: Table> Store<T> {
                 if step.n > head.step {
                     break;
                 }
+                for job in tuning::step::missing(&state, &step) {
+                    let parked = self.parked(&tuning.id, job).await?;
+                    state.bring(job.trial, parked);
+                }
                 tuning::step::load(&tuning.definition, &mut state, &step);
                 loaded = step.n;
             }
@@ -180,6 +185,16 @@ impl<T: Table> Store<T> {
             }
         }
         if loaded == head.step { Ok(state) } else { Err(missing_step(tuning, loaded.saturating_add(1))) }
+    }
+
+    /// Returns what the row of the last job of a waiting trial has of that trial.
+    pub async fn parked(&self, id: &str, job: JobKey) -> Result<Arc<Parked>, StoreError> {
+        let key = stored::job_key(id, job);
+        let item = self.table.get(&key).await?.ok_or_else(|| StoredError::Unreadable {
+            key: format!("{}/{}", key.pk, key.sk),
+            reason: "the row of the job is missing".to_owned(),
+        })?;
+        Ok(Arc::new(Parked::from(&stored::job(&item)?)))
     }
 
     /// Returns all rows of a partition with a prefix.

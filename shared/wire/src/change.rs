@@ -133,8 +133,8 @@ mod tests {
     fn each_error_names_the_field_and_the_expectation() {
         assert!(refused("{}").contains("changes nothing"));
         assert!(refused("[]").contains("must be a JSON object"));
-        assert!(refused(r#"{"MaxParallelTrainingJobs": 101}"#).contains(
-            "101: expected a whole number from 1 to 100, for example 4 (at 'MaxParallelTrainingJobs')"
+        assert!(refused(r#"{"MaxParallelTrainingJobs": 1001}"#).contains(
+            "1001: expected a whole number from 1 to 1000, for example 4 (at 'MaxParallelTrainingJobs')"
         ));
         assert!(refused(r#"{"MaxCostUsd": 0}"#).contains("above 0"));
         assert!(refused(r#"{"MaxCostUsd": "5"}"#).contains("above 0"));

@@ -130,7 +130,9 @@ pub(super) fn lacks_money(definition: &Definition, state: &State) -> bool {
 fn fits(definition: &Definition, state: &State, promotion: &Ruling) -> bool {
     let Ruling::TrialPromoted { trial, rung, .. } = promotion else { return false };
     let waiting = state.waiting.get(trial);
-    waiting.is_some_and(|trial| Quote::of_promoted(definition, state, trial, rung.next()).is_some())
+    waiting.is_some_and(|trial| {
+        Quote::of_promoted(definition, state, (trial.bracket, rung.next()), trial.epoch_ms).is_some()
+    })
 }
 
 /// Returns the best waiting trial of each rung that can be promoted: the highest level first, then by bracket and

@@ -13,15 +13,17 @@ use crate::time::{Millis, Time};
 
 /// Orders a look at the next job that has been silent for too long.
 pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
+    let allowed = longest_silence(definition, state)?;
     state.jobs().find_map(|(key, trial, job)| {
-        let (since, _) = overdue(definition, state, trial, job)?;
+        let since = overdue(state, trial, job, allowed)?;
         (job.look_ordered < Some(since)).then_some(Ruling::Order(Order::Look { job: key, since }))
     })
 }
 
 /// Returns the stop reason of a job whose silence a look has confirmed.
 pub(super) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
-    let (since, allowed) = overdue(definition, state, trial, job)?;
+    let allowed = longest_silence(definition, state).filter(|_| job.silence_seen.is_some())?;
+    let since = overdue(state, trial, job, allowed)?;
     let seconds = allowed.seconds_rounded_up();
     (job.silence_seen >= Some(since)).then_some(StopWhy::NoObjective { seconds })
 }
@@ -38,11 +40,9 @@ pub fn open_look(job: &Job) -> Option<Time> {
     job.look_ordered.filter(|since| job.holds_slot() && job.silence_seen < Some(*since))
 }
 
-/// Returns the beginning of a silence that has lasted too long, and the longest silence allowed.
-fn overdue(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<(Time, Millis)> {
-    let allowed = longest_silence(definition, state)?;
-    let since = silent_since(trial, job)?;
-    (since + allowed <= state.clock).then_some((since, allowed))
+/// Returns the beginning of a silence that has lasted longer than `allowed`.
+fn overdue(state: &State, trial: &Trial, job: &Job, allowed: Millis) -> Option<Time> {
+    silent_since(trial, job).filter(|since| *since + allowed <= state.clock)
 }
 
 /// Returns when a running program last logged a value; `None` while it does not run, or is being stopped.

@@ -183,18 +183,13 @@ impl State {
 
     /// The trial has reached the level of its rung and waits there.
     fn rung_reached(&mut self, definition: &Definition, ruling: &Ruling) {
-        let Ruling::RungReached { job, trial: number, value, .. } = ruling else { return };
+        let Ruling::RungReached { job, trial: number, resource, value, .. } = ruling else { return };
         if let Some(key) = job {
             self.remove_job(definition, *key);
         }
-        let Some(mut trial) = self.trials.remove(number) else { return };
-        trial.retry_at = None;
-        // A job that was stopped for training past its level has done its work.
-        trial.stop_why = None;
-        trial.on_demand = false;
-        trial.settle_streams();
+        let Some(trial) = self.trials.remove(number) else { return };
         let place = trial.place();
-        self.waiting.insert(*number, trial);
+        self.park(*number, trial, *resource);
         self.with_rung(definition, place, |rung| {
             rung.arrive(definition.direction(), (*number, *value));
             rung.wait(definition.direction(), (*number, *value));
@@ -208,17 +203,13 @@ impl State {
     /// The trial is promoted and waits for its next job.
     fn promoted(&mut self, definition: &Definition, ruling: &Ruling) {
         let Ruling::TrialPromoted { trial: number, .. } = ruling else { return };
-        let Some(mut trial) = self.waiting.remove(number) else { return };
-        self.with_rung(definition, trial.place(), |rung| {
+        let Some(parked) = self.parked.remove(*number) else { return };
+        let Some(waiting) = self.waiting.remove(number) else { return };
+        self.with_rung(definition, waiting.place(), |rung| {
             rung.leave(*number);
             rung.add_continued(1);
         });
-        trial.next_rung = trial.next_rung.next();
-        trial.retry_at = Some(self.now);
-        trial.retries = 0;
-        trial.instance_switches = 0;
-        trial.cut_limit = None;
-        self.trials.insert(*number, trial);
+        self.trials.insert(*number, Trial::promoted(waiting, &parked, self.now));
     }
 
     fn start_ordered(&mut self, definition: &Definition, order: &Order) {
@@ -247,6 +238,7 @@ impl State {
             ..Trial::new(*bracket, *round, configuration)
         });
         trial.attempts = key.attempt;
+        trial.last_attempt_rung = key.rung;
         trial.retry_at = None;
         trial.job = Some(job);
         if key.trial >= self.next_trial {
@@ -343,11 +335,12 @@ impl State {
         if let Some(key) = job {
             self.remove_job(definition, key);
         }
-        if let Some(trial) = self.waiting.remove(&number) {
-            self.with_rung(definition, trial.place(), |rung| rung.leave(number));
-            self.close_cohort(definition, trial.cohort());
+        if let Some(waiting) = self.waiting.remove(&number) {
+            self.parked.remove(number);
+            self.with_rung(definition, waiting.place(), |rung| rung.leave(number));
+            self.close_cohort(definition, waiting.cohort());
             // The improvement was counted when the trial began to wait.
-            self.count_trial_without_value(&trial);
+            self.count_trial_without_value();
             return;
         }
         let Some(trial) = self.trials.remove(&number) else { return };
@@ -384,19 +377,19 @@ impl State {
         if !improved {
             self.since_improved = self.since_improved.saturating_add(1);
         }
-        self.count_trial_without_value(&trial);
+        self.count_trial_without_value();
     }
 
     /// Counts the trials that ended without a value while no trial ever had one.
-    fn count_trial_without_value(&mut self, trial: &Trial) {
-        let trials_without_value = trial.curve.values().all(Option::is_none) && self.incumbent.is_none();
+    fn count_trial_without_value(&mut self) {
+        // Any value is an incumbent.
         self.trials_without_value =
-            if trials_without_value { self.trials_without_value.saturating_add(1) } else { 0 };
+            if self.incumbent.is_none() { self.trials_without_value.saturating_add(1) } else { 0 };
     }
 }
 
 impl Trial {
-    fn new(bracket: BracketId, round: u32, configuration: &search::Configuration) -> Self {
+    pub(super) fn new(bracket: BracketId, round: u32, configuration: &search::Configuration) -> Self {
         Self {
             bracket,
             round,
@@ -411,6 +404,7 @@ impl Trial {
             last_line: None,
             last_line_attempt: 0,
             attempts: 0,
+            last_attempt_rung: RungId(0),
             past_attempts: 0,
             retries: 0,
             cut_limit: None,

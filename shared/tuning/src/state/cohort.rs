@@ -9,7 +9,7 @@ use hyperband::plan::BracketPlan;
 use hyperband::promotion::{Passage, allowed, jobs_needed};
 use serde::{Deserialize, Serialize};
 
-use super::{Rung, State, Trial};
+use super::{Rung, State};
 use crate::definition::{Definition, Scheduling};
 use crate::epochs::Epochs;
 use crate::ids::{BracketId, CohortId, Place, RungId, count};
@@ -147,8 +147,9 @@ impl State {
 
     /// Returns how many trials of a bracket wait at a rung.
     pub fn waiting_at(&self, bracket: BracketId, rung: RungId) -> u32 {
-        let there = |trial: &&Trial| trial.bracket == bracket && trial.next_rung == rung;
-        count(self.waiting.values().filter(there).count())
+        let of_bracket = self.cohorts.iter().filter(|cohort| cohort.id.bracket == bracket);
+        let waiting = of_bracket.filter_map(|cohort| cohort.rung(rung)).map(|rung| rung.waiting.len());
+        count(waiting.sum())
     }
 
     /// Removes the cohort of a full round whose trials are all finished, and adds its rungs to those of past rounds.
@@ -157,7 +158,8 @@ impl State {
         if definition.promotes() != Some(Scheduling::Synchronous) {
             return;
         }
-        let live = self.trials.values().chain(self.waiting.values()).any(|trial| trial.cohort() == id);
+        let live = self.trials.values().any(|trial| trial.cohort() == id)
+            || self.waiting.values().any(|trial| trial.cohort() == id);
         let full = |cohort: &Cohort| cohort.id == id && cohort.joined >= slots(definition, id.bracket);
         let Some(index) = self.cohorts.iter().position(full).filter(|_| !live) else { return };
         let over = self.cohorts.remove(index);

@@ -123,6 +123,7 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Interruptions so far.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
     pub interruptions: u32,
 }
 

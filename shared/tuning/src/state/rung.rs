@@ -5,6 +5,7 @@ use hyperband::rung::Verdict;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{TrialId, count};
+use crate::work::look;
 
 /// A trial and its value at a rung; `None` = it failed, or the value is not a number.
 pub type Arrival = (TrialId, Option<f64>);
@@ -49,7 +50,16 @@ impl Rung {
 
     /// Records that a trial no longer waits.
     pub(super) fn leave(&mut self, trial: TrialId) {
-        self.waiting.retain(|(other, _)| *other != trial);
+        let is_it = |(other, _): &Arrival| {
+            look();
+            *other == trial
+        };
+        // A trial that is promoted is the first, and one that is ruled out is the last.
+        let last = self.waiting.len().saturating_sub(1);
+        let index = self.waiting.last().filter(|entry| is_it(entry)).map(|_| last);
+        if let Some(index) = index.or_else(|| self.waiting.iter().position(is_it)) {
+            self.waiting.remove(index);
+        }
     }
 
     /// Records that `more` arrivals continue.
@@ -77,7 +87,10 @@ fn score(value: Option<f64>) -> Score {
 
 fn position(list: &[Arrival], direction: Direction, (trial, value): Arrival) -> usize {
     let new = (score(value), trial.0);
-    list.partition_point(|(other, value)| better_first(direction, (score(*value), other.0), new).is_lt())
+    list.partition_point(|(other, value)| {
+        look();
+        better_first(direction, (score(*value), other.0), new).is_lt()
+    })
 }
 
 fn insert(list: &mut Vec<Arrival>, direction: Direction, arrival: Arrival) {

@@ -26,14 +26,6 @@ impl Trial {
         self.refit.unwrap_or_else(|| definition.goal(self.bracket, self.next_rung))
     }
 
-    /// Settles what is known of its attempts when it arrives at a rung, and drops their log streams.
-    pub(super) fn settle_streams(&mut self) {
-        self.past_attempts = self.attempts;
-        self.streams.clear();
-        self.read_ordered = 0;
-        self.streams_read = 0;
-    }
-
     /// Returns the highest epoch it has reached.
     pub fn resource(&self) -> Epochs {
         let placed = self.curve.last_key_value().map_or(Epochs::ZERO, |(resource, _)| *resource);

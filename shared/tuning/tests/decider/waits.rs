@@ -434,8 +434,15 @@ fn an_earlier_stream_that_arrives_late_gets_its_epochs() {
     let rulings = run.take(&[described(50, on(0, 0), Completed, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text[0], "trial 0 waits at rung 0.0, epoch 4");
-    let curve: Vec<_> =
-        run.state.waiting[&TrialId(0)].curve.iter().map(|(epoch, value)| (epoch.0, value.unwrap())).collect();
+    let curve: Vec<_> = run
+        .state
+        .parked
+        .get(TrialId(0))
+        .unwrap()
+        .curve
+        .iter()
+        .map(|(epoch, value)| (epoch.0, value.unwrap()))
+        .collect();
     assert_eq!(curve, [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]);
 }
 

@@ -70,7 +70,7 @@ impl Trail<'_> {
         let definition = &self.tuning.definition;
         let waiting = state.waiting.get(&trial).filter(|_| trial == self.trial)?;
         let none = BTreeSet::new();
-        let went_on = self.promoted.get(&(waiting.bracket, waiting.next_rung)).unwrap_or(&none);
+        let went_on = self.promoted.get(&(waiting.bracket, waiting.rung)).unwrap_or(&none);
         let cost = self.jobs.cost_so_far(definition, state, trial);
         rung::waiting(state, definition, (trial, waiting), verdict, went_on, cost)
     }

@@ -7,7 +7,7 @@ use tuning::definition::Definition;
 use tuning::epochs::Epochs;
 use tuning::ids::{BracketId, TrialId};
 use tuning::ruling::{Ruling, Verdict};
-use tuning::state::{Arrival, Rung, State, Trial};
+use tuning::state::{Arrival, Rung, State, Waiting};
 use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar};
 use wire::request::{RungExecution, RungsWhy};
 
@@ -51,12 +51,12 @@ pub(super) fn comparison(
 pub(super) fn waiting(
     state: &State,
     definition: &Definition,
-    (number, trial): (TrialId, &Trial),
+    (number, trial): (TrialId, &Waiting),
     (allowed, goes_on): (u32, bool),
     went_on: &BTreeSet<TrialId>,
     cost: CostSoFar,
 ) -> Option<Comparison> {
-    let rung = trial.next_rung;
+    let (rung, epoch) = (trial.rung, trial.resource);
     let stored = state.rung(trial.place())?;
     let place = stored.arrivals.iter().position(|(other, _)| *other == number)?;
     let value = stored.arrivals.get(place)?.1;
@@ -67,12 +67,6 @@ pub(super) fn waiting(
         continues: goes_on,
     };
     let level = definition.level(trial.bracket, rung);
-    let epoch = trial
-        .curve
-        .range(level..)
-        .next()
-        .or(trial.curve.last_key_value())
-        .map_or(Epochs::ZERO, |(epoch, _)| *epoch);
     Some(Comparison {
         bracket: trial.bracket,
         rung,

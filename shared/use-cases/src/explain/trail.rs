@@ -262,7 +262,7 @@ impl<'a> Trail<'a> {
             entries: self.entries,
             now: trial.map(|trial| words::standing(definition, state, trial)).or_else(|| {
                 let waiting = state.waiting.get(&self.trial)?;
-                Some(format!("it waits at rung {} for a promotion", waiting.next_rung))
+                Some(format!("it waits at rung {} for a promotion", waiting.rung))
             }),
         }
     }

@@ -50,15 +50,22 @@ pub(super) fn bytes_of(state: &State) -> usize {
     const EPOCH: usize = 32;
     /// Of a trial, with its job and configuration.
     const TRIAL: usize = 4_096;
+    /// Of the place of a waiting trial, and of its configuration.
+    const WAITING: usize = 64;
+    const PARKED: usize = 1_024;
     let of = |trial: &Trial| {
         let streams = trial.streams.iter();
         let lines: usize = streams.map(|s| s.lines.len() * LINE + s.unplaced_lines.len() * EPOCH).sum();
         TRIAL + lines + trial.curve.len() * EPOCH
     };
-    let trials: usize = state.trials.values().chain(state.waiting.values()).map(of).sum();
+    let trials: usize = state.trials.values().map(of).sum();
+    let parked: usize = state.parked.values().map(|parked| PARKED + parked.curve.len() * EPOCH).sum();
     let open = state.cohorts.iter().flat_map(|cohort| &cohort.rungs);
-    let arrivals: usize = open.chain(state.past.iter().flatten()).map(|rung| rung.arrivals.len()).sum();
-    TRIAL + trials + arrivals * EPOCH
+    let rungs = open.chain(state.past.iter().flatten());
+    let arrivals: usize = rungs.map(|rung| rung.arrivals.len() + rung.waiting.len()).sum();
+    let waiting = state.waiting.len() * WAITING;
+    let billing = state.billing.len() * TRIAL;
+    TRIAL + trials + parked + waiting + billing + arrivals * EPOCH
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A tuning under test: its state, its steps, and the checks after every step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tuning::definition::Definition;
 use tuning::fact::{Fact, JobKey, Recorded};
@@ -10,7 +11,7 @@ use tuning::invariant;
 use tuning::ledger::Ledger;
 use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, Order, Ruling};
-use tuning::state::State;
+use tuning::state::{Parked, State};
 use tuning::step::{Step, advance, load, replay};
 use tuning::summary::JobSummary;
 use tuning::time::Time;
@@ -24,6 +25,8 @@ pub(crate) struct Run {
     pub(crate) concluded: Vec<JobSummary>,
     pub(crate) log: Vec<Step>,
     pub(crate) steps: u64,
+    /// The rows of the concluded jobs.
+    rows: BTreeMap<JobKey, JobSummary>,
     /// The size of the largest checked state, in bytes of JSON.
     pub(crate) largest: usize,
     pub(crate) actions: BTreeSet<String>,
@@ -44,6 +47,7 @@ impl Run {
             rulings: Vec::new(),
             concluded: Vec::new(),
             log: Vec::new(),
+            rows: BTreeMap::new(),
             steps: 0,
             largest: 0,
             actions: BTreeSet::new(),
@@ -72,13 +76,15 @@ impl Run {
             let before = self.steps.is_multiple_of(self.every).then(|| self.state.clone());
             let advanced = advance(&self.definition, &mut self.state, self.steps + 1, rest);
             rest = &rest[advanced.taken..];
-            self.concluded.extend(advanced.concluded);
+            self.concluded.extend(advanced.concluded.iter().cloned());
             if let Some(step) = advanced.step {
                 self.steps += 1;
                 self.check_step(&step);
                 if let Some(before) = before {
+                    self.check_cold(&before, &step);
                     self.check_log(before, &step);
                 }
+                self.write_rows(advanced.concluded, &step);
                 rulings.extend(step.rulings.iter().cloned());
                 self.log.push(step);
             } else if let Some(before) = before {
@@ -131,6 +137,34 @@ impl Run {
         // Money booked before the user lowered the cap, or above a reservation, stays booked.
         let stands = ledger.standing.is_some_and(|standing| total <= standing);
         assert!(stands || (within(ledger.cap) && within(ledger.granted)), "P1: {ledger:?}");
+    }
+
+    /// Writes the rows of the jobs of a step as the use case does.
+    fn write_rows(&mut self, concluded: Vec<JobSummary>, step: &Step) {
+        self.rows.extend(concluded.into_iter().map(|summary| (summary.job, summary)));
+        for (job, parked) in step.rulings.iter().filter_map(|ruling| self.state.parked_late(ruling)) {
+            let row = self.rows.get_mut(&job).expect("the last job has a row");
+            row.curve = parked.curve.iter().map(|(epoch, value)| (*epoch, *value)).collect();
+        }
+    }
+
+    /// Checks that a state from a snapshot, which lacks the configurations of waiting trials, comes to the same step with
+    /// the rows of their jobs.
+    #[track_caller]
+    fn check_cold(&self, before: &State, step: &Step) {
+        let mut cold: State = serde_json::from_str(&serde_json::to_string(before).unwrap()).unwrap();
+        loop {
+            let mut state = cold.clone();
+            let advanced = advance(&self.definition, &mut state, step.n, &step.facts);
+            let Some(job) = advanced.missing else {
+                let text = |step: &Step| serde_json::to_string(step).unwrap();
+                assert_eq!(advanced.step.as_ref().map(text), Some(text(step)), "a state from a snapshot");
+                assert!(state == self.state, "cold:\n{state:#?}\nlive:\n{:#?}", self.state);
+                return;
+            };
+            let row = self.rows.get(&job).unwrap_or_else(|| panic!("job {job} has no row"));
+            cold.bring(job.trial, Arc::new(Parked::from(row)));
+        }
     }
 
     /// Checks that the recorded step loads to the same state and replays to the same rulings.

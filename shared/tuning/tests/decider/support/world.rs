@@ -127,7 +127,7 @@ impl World {
 
     /// Plays one event, and returns whether there was an event.
     #[track_caller]
-    fn advance(&mut self) -> bool {
+    pub(crate) fn advance(&mut self) -> bool {
         let next = self.queue.first_key_value().map(|((at, _), _)| *at);
         let deadline = deadline(&self.run.definition, &self.run.state);
         let batch = self.rng.next_f64() < self.faults.batched && next.is_some();

@@ -85,7 +85,7 @@ fn an_invalid_change_is_refused_and_not_stored() {
         Err(ChangeError::Refused(error)) => error.message,
         other => panic!("{other:?}"),
     };
-    assert!(refused(&mut world, r#"{"MaxParallelTrainingJobs": 0}"#).contains("from 1 to 100"));
+    assert!(refused(&mut world, r#"{"MaxParallelTrainingJobs": 0}"#).contains("from 1 to 1000"));
     assert!(refused(&mut world, "{}").contains("changes nothing"));
     assert_eq!(world.state(), before);
     let unknown = now(change(&world.store, "other", br#"{"paused": true}"#, Time(0)));

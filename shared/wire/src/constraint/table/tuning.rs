@@ -31,7 +31,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
     structure("HyperParameterTuningJobConfig.ResourceLimits").required(),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs").range(1, 10_000)
         .rules(&["random_needs_jobs", "combinations", "refit"]),
-    integer("HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs").required().range(1, 100),
+    integer("HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs").required().range(1, 1_000),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxRuntimeInSeconds").range(120, 15_768_000),
     structure("HyperParameterTuningJobConfig.ParameterRanges")
         .rules(&["parameter_count", "ranges", "unique_names", "reserved_names", "combinations", "hyperparameter_count"]),
