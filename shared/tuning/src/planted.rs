@@ -162,6 +162,7 @@ mod list {
         OneMorePromoted "a rung promotes one more trial than it may",
         PromoteBeforeClosed "a synchronous rung promotes although trials are on their way to it",
         ForgetFailedPlace "a trial that failed does not keep its place at its rung",
+        ParkedLost "a promotion by a decider with a fresh memory has no configuration",
         WrongLevel "a promoted job is sent the level of the rung below",
         RepeatUnreported "a promoted job that did not resume its checkpoint is not reported",
         CheckpointPrefixOfAttempt "each job of a trial has checkpoints of its own",

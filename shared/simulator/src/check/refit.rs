@@ -105,13 +105,13 @@ impl World {
         if !readable || search.iter().any(unread) {
             return None;
         }
-        // A trial counts up to its last job that has not failed.
+        // A trial counts up to its last job that had instances and has not failed.
         let counts = |job: &&&Job| {
             search.iter().any(|other| {
-                let end = book.jobs.get(&other.key).and_then(|book| book.end);
+                let later = book.jobs.get(&other.key).filter(|later| !later.is_uncounted());
                 other.key.trial == job.key.trial
                     && other.key.attempt >= job.key.attempt
-                    && end.is_some_and(JobEnd::counts)
+                    && later.and_then(|later| later.end).is_some_and(JobEnd::counts)
             })
         };
         let bests =

@@ -67,7 +67,11 @@ pub struct Parked {
 
 impl From<&JobSummary> for Parked {
     fn from(last: &JobSummary) -> Self {
-        Self { configuration: last.configuration.clone(), curve: last.curve.iter().copied().collect() }
+        let mut configuration = last.configuration.clone();
+        if crate::planted!(ParkedLost) {
+            configuration = Configuration::default();
+        }
+        Self { configuration, curve: last.curve.iter().copied().collect() }
     }
 }
 
