@@ -83,7 +83,7 @@ mod tests {
             &["--max-cost", "-1"],
             &["--max-cost", "much"],
             &["--max-parallel", "0"],
-            &["--max-parallel", "101"],
+            &["--max-parallel", "1001"],
         ] {
             assert_eq!(parsed(wrong), None, "{wrong:?}");
         }

@@ -97,10 +97,14 @@ fn each_decision_on_a_trial_is_published_once() {
 fn the_stopping_status_of_a_tuning_is_published_once() {
     let mut case = Case::of("sim0", &Choices::plain());
     case.stop_at = Some(10 * MINUTE);
-    let history = Run { seed: 1, plan: Plan::calm(), cases: vec![case], trace: false }.history();
-    assert!(history.violations.is_empty(), "{:#?}", history.violations);
-    assert!(history.rulings["Stop TuningEnding"] > 1, "{:?}", history.rulings);
-    assert_eq!(history.decisions_published.get("Stopping"), Some(&1));
+    for seed in 0..20 {
+        let cases = vec![case.clone()];
+        let history = Run { seed, plan: Plan::calm(), cases, trace: false }.history();
+        assert!(history.violations.is_empty(), "{:#?}", history.violations);
+        assert!(history.rulings["Stop TuningEnding"] > 1, "{:?}", history.rulings);
+        // Also where the first job is being stopped at a rung.
+        assert_eq!(history.decisions_published.get("Stopping"), Some(&1), "seed {seed}");
+    }
 }
 
 /// P2: no decision is performed twice with effect, and none is lost. Every process that performs an action crashes

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tuning::fact::JobKey;
 use tuning::ids::{BracketId, RungId};
 use tuning::ruling::{Order, Ruling, StopWhy, Verdict};
+use tuning::state::Job;
 use tuning::step::Step;
 use wire::names::{parse_job_key, training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus};
@@ -154,8 +155,8 @@ where
         Ok(loaded.map(|loaded| state_change(&loaded, &self.place)))
     }
 
-    /// Returns `None` if the tuning ends by itself, or if another job is the first that still runs and triggers the
-    /// event.
+    /// Returns `None` if the tuning ends by itself, or if another job is the first that still runs and is stopped because
+    /// the tuning is ending: that one triggers the event.
     async fn stopping(&self, id: &str, stopped: JobKey) -> Result<Option<Value>, StoreError> {
         const STOPPING: &str = "Stopping";
         if self.store.head(id).await?.is_none_or(|head| head.status != STOPPING) {
@@ -163,7 +164,8 @@ where
         }
         let loaded = self.store.load(id).await?;
         let loaded = loaded.filter(|Loaded { head, state, .. }| {
-            let first = state.jobs().find(|(_, _, job)| job.holds_slot()).map(|(key, _, _)| key);
+            let ends = |job: &Job| job.holds_slot() && job.stop == Some(StopWhy::TuningEnding);
+            let first = state.jobs().find(|(_, _, job)| ends(job)).map(|(key, _, _)| key);
             head.status == STOPPING && first == Some(stopped)
         });
         Ok(loaded.map(|loaded| state_change(&loaded, &self.place)))
