@@ -200,7 +200,11 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
                 Choices { cap_jobs: Some(8.0), max_jobs: 30, max_runtime_seconds: 7_200, ..Choices::plain() };
             made(plan(&[(Kind::JobHangs, 0.3)]), &capped)
         }
-        Mutation::AttemptsWithoutLimit => made(plan(&[(Kind::JobServiceError, 0.9)]), &Choices::plain()),
+        // Few attempts are allowed, and the jobs suffice for more.
+        Mutation::AttemptsWithoutLimit => {
+            let impatient = Choices { max_interruptions: 1, max_jobs: 30, ..Choices::plain() };
+            made(plan(&[(Kind::JobServiceError, 0.9)]), &impatient)
+        }
         _ => Run::drawn(seed),
     }
 }
