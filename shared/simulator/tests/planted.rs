@@ -43,14 +43,15 @@ fn situation(mutation: Mutation, seed: u64) -> Run {
             made(plan(&faults), &capped)
         }
         Mutation::CancelAtOnce | Mutation::ExpiredClaimGood => {
-            let mut run = made(plan(&[(Kind::Freeze, 0.2)]), &Choices::plain());
+            let many = Choices { max_parallel: 8, max_jobs: 40, ..Choices::plain() };
+            let mut run = made(plan(&[(Kind::Freeze, 0.2)]), &many);
             run.cases[0].stop_at = Some(i64::try_from(seed % 12).expect("a small number") * 20_000);
             run
         }
         // Bills are stored during a stream outage; then all records arrive at once.
         Mutation::BillHourByFacts => {
             let stream_outage = Some((10 * MINUTE, 4 * HOUR));
-            let faults = [(Kind::TrainingThrottled, 0.6)];
+            let faults = [(Kind::TrainingThrottled, 0.75)];
             made(Plan { stream_outage, ..plan(&faults) }, &Choices::plain())
         }
         // Jobs wait longer than their running-time limit.
@@ -189,6 +190,8 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
                 Choices { hyperband: Some((30, 60, 3)), max_runtime_seconds: 21_600, ..Choices::plain() };
             made(Plan { safety_ms: 10 * MINUTE, epoch_ms: 120_000, ..plan }, &long)
         }
+        // Programs diverge in an epoch of a rung.
+        Mutation::PromoteDiverged => made(plan(&[(Kind::ProgramDiverges, 0.5)]), &Choices::plain()),
         // Programs hang, some of them after their last epoch.
         Mutation::GraceNeverEnds => {
             let long = Choices { max_runtime_seconds: 21_600, ..Choices::plain() };
