@@ -32,9 +32,10 @@ pub enum Ruling {
         rung: RungId,
         /// The level of the rung, in epochs.
         level: Epochs,
-        /// The epoch of the compared value: the level, the first epoch above it (late), or the last one (ended below).
+        /// The epoch of the compared value: that of the best value up to the level, up to the first epoch above it (late),
+        /// or up to the last one (ended below).
         resource: Epochs,
-        /// The value; `None` = not a number.
+        /// The value; `None` = that of the last of these epochs is not a number.
         value: Option<f64>,
         /// Rank and counts.
         verdict: Verdict,

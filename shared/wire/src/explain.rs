@@ -194,8 +194,8 @@ pub enum Compared {
     AtLevel,
     /// The first epoch above the level.
     Late,
-    /// The last epoch: the program ended before the level.
-    LastBeforeEnd,
+    /// An epoch before the level: that of the best value so far, or the last one of a program that ended there.
+    Earlier,
 }
 
 /// A trial at a rung.

@@ -1,6 +1,11 @@
 //! Judges running trials at rungs (stopping-type ASHA): compares a trial whose value at the level of its next rung is
 //! known with all trials that arrived at this level before, in whichever bracket. A value at a level means the same in
 //! all brackets, so a bracket with few trials needs no rivals of its own. (ASHA's rungs belong to one bracket each.)
+//!
+//! A trial competes with its best value so far, since that is what the tuning looks for: a curve that peaked and fell, or
+//! that is noisy, is not judged by one bad epoch.
+
+use hyperband::ranking::improves;
 
 use super::rest;
 use crate::definition::Definition;
@@ -25,7 +30,7 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         if level >= definition.largest_resource() {
             return None;
         }
-        let (resource, value) = value_at(definition, state, trial, level)?;
+        let (resource, value) = best_up_to(definition, trial, value_at(definition, state, trial, level)?);
         if log_is_unread(definition, state, trial) {
             return log_read(*number, trial);
         }
@@ -63,6 +68,23 @@ fn log_read(number: TrialId, trial: &Trial) -> Option<Ruling> {
 
 fn stream_count(trial: &Trial) -> u32 {
     count(trial.streams.len())
+}
+
+/// Returns the epoch and value of the best epoch up to the one that counts at a level. A trial without a value there has
+/// diverged, whatever it had before.
+fn best_up_to(
+    definition: &Definition,
+    trial: &Trial,
+    (resource, value): (Epochs, Option<f64>),
+) -> (Epochs, Option<f64>) {
+    let Some(last) = value else { return (resource, None) };
+    let earlier = trial.curve.range(..resource).rev();
+    let (epoch, best) = earlier.fold((resource, last), |best, (epoch, value)| match value {
+        // Of equal values the first counts.
+        Some(value) if !improves(definition.direction(), best.1, *value) => (*epoch, *value),
+        Some(_) | None => best,
+    });
+    (epoch, Some(best))
 }
 
 /// Returns the epoch and value that count at `level`: those of the level itself, else of the first epoch above it,

@@ -31,6 +31,8 @@ struct Model {
     brackets: BTreeMap<u32, u32>,
     /// The next rung of each trial (`u32::MAX` after it was stopped) and its last value.
     racing: BTreeMap<u32, (u32, Option<f64>)>,
+    /// The best value of each trial so far.
+    best: BTreeMap<u32, Option<f64>>,
     judged: Vec<Judged>,
 }
 
@@ -67,10 +69,17 @@ impl Model {
         match &fact.fact {
             Fact::MetricsLogged { job, lines, .. } => {
                 for line in lines {
-                    let racing = self.racing.entry(job.trial.0).or_insert((0, None));
-                    racing.1 = line.value;
+                    // A trial competes with its best value so far, and not at all if it has diverged.
+                    let best = self.best.entry(job.trial.0).or_default();
+                    *best = match (*best, line.value) {
+                        (Some(best), Some(value)) if self.minimize => Some(best.min(value)),
+                        (Some(best), Some(value)) => Some(best.max(value)),
+                        (best, value) => best.or(value),
+                    };
+                    let value = best.filter(|_| line.value.is_some());
+                    self.racing.entry(job.trial.0).or_insert((0, None)).1 = value;
                     let epoch = u32::try_from(line.index.unwrap()).unwrap();
-                    self.arrive(job.trial.0, epoch, line.value);
+                    self.arrive(job.trial.0, epoch, value);
                 }
             }
             // A completed trial competes at all remaining rungs with its last value.

@@ -179,6 +179,17 @@ fn arrange(
     arrange(programs, &going, &bracket[1..], eta, rng);
 }
 
+/// Raises the values at each level above those before it: the best value of a trial is then that of its last level.
+fn rise(programs: &mut [Program], trials: &[u32], bracket: &[(u32, u32)]) {
+    for trial in trials {
+        let values = &mut programs[usize::try_from(*trial).unwrap()].values;
+        for (height, (_, level)) in (1..).zip(bracket) {
+            let value = &mut values[usize::try_from(*level).unwrap() - 1];
+            *value = value.map(|value| value + 1_000 * height);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(cases(96))]
 
@@ -211,11 +222,12 @@ proptest! {
         let mut draw = |most: i32| to_i32(rng.next_f64() * f64::from(most));
         let epochs = usize::try_from(max).unwrap();
         let trials: usize = joined.iter().map(Vec::len).sum();
-        // Values between levels are random: they must not matter.
+        // Values between levels are random and below those at levels: they must not matter.
         let mut program = || Program { values: (0..epochs).map(|_| Some(draw(150))).collect(), fails: false };
         let mut programs: Vec<Program> = (0..trials).map(|_| program()).collect();
         for (trials, bracket) in joined.iter().zip(&table) {
             arrange(&mut programs, trials, bracket, usize::try_from(eta).unwrap(), &mut draw);
+            rise(&mut programs, trials, bracket);
         }
         let shown = |trial: u32, epoch: u32| {
             let program: &Program = &programs[usize::try_from(trial).unwrap()];

@@ -218,3 +218,29 @@ fn a_job_stopped_from_outside_is_not_retried() {
     let given = [submitted(), ended(60, job(0), Stopped)];
     check(&four(), &given, &[described(60, job(0), Stopped, 50)], &["trial 0 stopped outside"]);
 }
+
+/// A value that peaked and fell is judged by its best so far.
+#[test]
+fn a_trial_competes_with_its_best_value_up_to_the_level() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5), logged(11, job(2), 1, 0.4)];
+    let given = [&given[..], &[logged(12, job(0), 2, 0.9), logged(13, job(0), 3, 0.2)]].concat();
+    let run = check(
+        &four(),
+        &given,
+        &[logged(14, job(1), 3, 0.8)],
+        &["trial 1 is out at rung 1.0, epoch 3: 2 of 2", "stop 1-0-1: rung 0"],
+    );
+    let judged = run
+        .rulings
+        .iter()
+        .find(|ruling| matches!(ruling, Ruling::TrialJudged { trial: TrialId(0), level: Epochs(3), .. }));
+    let Some(Ruling::TrialJudged { resource, value, verdict, .. }) = judged else { panic!("{judged:?}") };
+    assert_eq!((*resource, *value, verdict.rank), (Epochs(2), Some(0.9), 0));
+}
+
+#[test]
+fn a_trial_that_diverges_at_its_level_is_out_whatever_it_had() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5), logged(11, job(0), 2, 0.9)];
+    let expect = ["trial 0 is out at rung 0.1, epoch 3: 1 of 1", "stop 0-0-1: rung 1"];
+    check(&four(), &given, &[logged_nan(12, job(0), 3)], &expect);
+}

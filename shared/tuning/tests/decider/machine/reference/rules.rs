@@ -65,7 +65,16 @@ impl Reference {
         let mut live = self.entries.iter().filter(|entry| entry.job.trial.0 == number && !entry.concluded);
         let completed = live.any(|entry| entry.is_closed() && entry.end == Some(JobEnd::Completed));
         let above = trial.curve.iter().find(|(epoch, _)| **epoch >= level);
-        above.or(trial.curve.iter().next_back().filter(|_| completed)).map(|(epoch, value)| (*epoch, *value))
+        let (last, value) = above.or(trial.curve.iter().next_back().filter(|_| completed))?;
+        // The best epoch up to then counts, the first of equal ones.
+        let up_to = trial.curve.iter().filter(|(epoch, _)| *epoch <= last);
+        let mut best = up_to.filter_map(|(epoch, value)| Some((*epoch, (*value)?))).collect::<Vec<_>>();
+        best.sort_by(|a, b| match self.definition.objective {
+            Objective::Maximize => b.1.total_cmp(&a.1),
+            Objective::Minimize => a.1.total_cmp(&b.1),
+        });
+        let best = best.first().filter(|_| value.is_some());
+        Some(best.map_or((*last, None), |(epoch, value)| (*epoch, Some(*value))))
     }
 
     /// Returns whether a job that a quota blocks must be cancelled. Only the first ordered job stays ordered.
