@@ -64,6 +64,7 @@ fn text(explained: &Explanation) -> String {
         let label = if index == 0 { "parameters" } else { "" };
         line(label, &format!("{}={}", clean(name), short(value, CHARACTERS)));
     }
+    line("drawn", &clean(&explained.drawn));
     line("objective", &format!("{}, {}", clean(&explained.metric_name), explained.direction));
     if let [rungs @ .., last] = explained.rungs.as_slice() {
         let levels: Vec<String> = rungs.iter().map(Epochs::to_string).collect();

@@ -9,6 +9,9 @@ use std::ops::Range;
 /// The largest resource of a plan, in epochs (the documented limit of AMT's `MaxResource`).
 pub const MAX_RESOURCE: u32 = 20_000;
 
+/// The most comparisons of [`Plan::highest`].
+const HIGHEST_COMPARISONS: u32 = 3;
+
 /// A rung of a bracket: trials that reach `resource` epochs are compared there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RungPlan {
@@ -141,6 +144,33 @@ impl Plan {
         let next = self.brackets.get(first.saturating_add(1)).filter(|next| comparisons(next) > 0);
         let end = first.saturating_add(if next.is_some() { 2 } else { 1 });
         self.part(first..end).unwrap_or_else(|| self.clone())
+    }
+
+    /// Returns the part of the plan for a sampler that learns: one bracket, whose rungs are the highest ones. It has at
+    /// most three comparisons, and not more than `jobs` trials can fill.
+    ///
+    /// The sampler explores, so brackets with lower first rungs are not needed. A low rung costs more than it saves: a
+    /// start-up takes longer than the epochs up to it, and the first epochs often rank trials in another order than the
+    /// last ones.
+    ///
+    /// ```
+    /// use hyperband::plan::Plan;
+    /// let plan = Plan::hyperband(1, 81, 2)?;
+    /// let levels = |jobs| {
+    ///     let part = plan.highest(jobs);
+    ///     part.brackets()[0].rungs().iter().map(|rung| rung.resource).collect::<Vec<_>>()
+    /// };
+    /// assert_eq!(levels(30), [10, 20, 40, 81]);
+    /// assert_eq!(levels(5), [20, 40, 81]);
+    /// # Ok::<(), hyperband::plan::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn highest(&self, jobs: u32) -> Self {
+        let most = jobs.max(1).checked_ilog(self.eta).unwrap_or(0).min(HIGHEST_COMPARISONS);
+        let most = usize::try_from(most).unwrap_or(0);
+        let fits = |bracket: &BracketPlan| bracket.rungs.len().saturating_sub(1) <= most;
+        let first = self.brackets.iter().position(fits).unwrap_or(0);
+        self.part(first..first.saturating_add(1)).unwrap_or_else(|| self.clone())
     }
 
     /// Returns the plan without early stopping: one bracket with one rung, at the end of a job, however late.

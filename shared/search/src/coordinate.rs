@@ -24,6 +24,22 @@ impl Domain {
         }
     }
 
+    /// Returns the center of the cell of a coordinate; the coordinate itself in a continuous range.
+    pub(crate) fn snapped(&self, u: f64) -> f64 {
+        let step = step_of(u);
+        let middle = |cells: u128| unit(center(cell_at(step, cells), cells));
+        match self {
+            Self::Integer { min, max, scaling: Scaling::Linear } => middle(integers(*min, *max)),
+            Self::Integer { min, max, scaling } => {
+                let (low, high) = log_bounds(*min, *max);
+                let value = nearest_float(integer_at(*min, *max, *scaling, step));
+                if high > low { ((libm::log(value) - low) / (high - low)).clamp(0.0, 1.0) } else { u }
+            }
+            Self::Continuous { .. } => u,
+            Self::Categorical { values } => middle(values.len() as u128),
+        }
+    }
+
     /// Returns a coordinate at which [`Self::value`] gives this text.
     pub(crate) fn coordinate(&self, text: &str) -> Result<f64, EncodeRule> {
         match self {

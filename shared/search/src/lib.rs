@@ -1,4 +1,4 @@
-//! Search spaces and samplers: from (space, seed, trial index) to a configuration of hyperparameters.
+//! Search spaces and samplers: from (space, seed, trial index, known trials) to a configuration of hyperparameters.
 //!
 //! Everything here is a pure function of its arguments. Numbers are the same on every machine: transcendental
 //! functions come from `libm`, sums have a fixed order, and no map with a random order is iterated.
@@ -6,6 +6,10 @@
 //! This crate does no I/O, reads no clock, and draws random numbers only from a given seed.
 #![warn(missing_docs)]
 
+pub mod history;
+mod linear;
+mod model;
+mod process;
 pub mod sampler;
 pub mod seed;
 pub mod sobol;
@@ -13,7 +17,9 @@ pub mod space;
 
 mod coordinate;
 mod number;
+mod target;
 
+pub use history::{History, Observation, Origin, Place, Suggestion, View};
 pub use sampler::{SamplerKind, suggest};
 pub use space::{
     Configuration, Domain, EncodeError, EncodeRule, Parameter, Scaling, ScalingType, Space, SpaceError,

@@ -1,13 +1,16 @@
 //! The samplers: they give the n-th trial its configuration.
 //!
-//! A suggestion is a function of (space, kind, seed, trial index) alone. It must not depend on which trials have
-//! ended, or in which order. Stored tunings rely on these numbers, so the tests pin them.
+//! A suggestion of [`SamplerKind::Random`] and [`SamplerKind::Sobol`] is a function of (space, kind, seed, trial index)
+//! alone, whichever trials have ended. One of [`SamplerKind::Model`] also depends on what is known of the other trials
+//! ([`View`]). Stored tunings rely on these numbers, so the tests pin them.
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::{Origin, Suggestion, View};
+use crate::model;
 use crate::seed::{Rng, child};
 use crate::sobol;
-use crate::space::{Configuration, Space};
+use crate::space::Space;
 
 /// How points are spread over a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,18 +20,30 @@ pub enum SamplerKind {
     /// The scrambled Sobol' sequence (see [`sobol`]): evenly spread, best for a number of trials that is a power of
     /// two. The seed of a dimension is `child(seed, "sobol", dimension)`.
     Sobol,
+    /// A model of the values so far (see [`crate::model`]). The seed of a trial is `child(seed, "model", trial)`; the
+    /// first trials are those of [`SamplerKind::Sobol`].
+    Model,
 }
 
-/// Returns the configuration of a trial, counted from 0.
+/// Returns the configuration of a trial, counted from 0, and how it was chosen.
 #[must_use]
-pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32) -> Configuration {
-    space.decode(&point(space.dimensions(), kind, seed, trial))
+pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &View<'_>) -> Suggestion {
+    let drawn = |origin| Suggestion {
+        configuration: space.decode(&point(space.dimensions(), kind, seed, trial)),
+        origin,
+    };
+    match kind {
+        SamplerKind::Random => drawn(Origin::Random),
+        SamplerKind::Sobol => drawn(Origin::Spread),
+        SamplerKind::Model => model::suggest(space, seed, trial, view),
+    }
 }
 
-/// Returns the point of a trial: `dimensions` coordinates in [0, 1), each a multiple of 2^-53.
+/// Returns the point of a trial that does not depend on others: `dimensions` coordinates in [0, 1), each a multiple of
+/// 2^-53. For [`SamplerKind::Model`] it is that of its first trials.
 ///
 /// # Panics
-/// If `kind` is [`SamplerKind::Sobol`] and `dimensions` is more than [`sobol::DIMENSIONS_MAX`].
+/// If `kind` is not [`SamplerKind::Random`] and `dimensions` is more than [`sobol::DIMENSIONS_MAX`].
 #[must_use]
 pub fn point(dimensions: usize, kind: SamplerKind, seed: u64, trial: u32) -> Vec<f64> {
     match kind {
@@ -36,7 +51,7 @@ pub fn point(dimensions: usize, kind: SamplerKind, seed: u64, trial: u32) -> Vec
             let mut rng = Rng::new(child(seed, "random", u64::from(trial)));
             (0..dimensions).map(|_| rng.next_f64()).collect()
         }
-        SamplerKind::Sobol => (0_u64..)
+        SamplerKind::Sobol | SamplerKind::Model => (0_u64..)
             .zip(0..dimensions)
             .map(|(index, dimension)| sobol::scrambled(trial, dimension, child(seed, "sobol", index)))
             .collect(),

@@ -11,6 +11,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::placed;
+
 /// The maximum of parameters in one space (`ParameterRanges` of SageMaker's `CreateHyperParameterTuningJob`).
 pub const PARAMETERS_MAX: usize = 30;
 /// The maximum of values of one categorical parameter (`CategoricalParameterRange.Values` of the same request).
@@ -139,6 +141,17 @@ impl Space {
     /// Returns the number of coordinates of a point: one for each parameter.
     pub fn dimensions(&self) -> usize {
         self.parameters.len()
+    }
+
+    /// Returns for each coordinate whether its values have no order.
+    pub(crate) fn categories(&self) -> Vec<bool> {
+        let is_category = |parameter: &Parameter| matches!(parameter.domain, Domain::Categorical { .. });
+        self.parameters.iter().map(is_category).collect()
+    }
+
+    /// Returns the place of the configuration at a point: equal for points with the same integers and categories.
+    pub(crate) fn snapped(&self, point: &[f64]) -> Vec<f64> {
+        placed(self.parameters.iter().zip(point).map(|(parameter, u)| parameter.domain.snapped(*u)))
     }
 
     /// Returns the number of configurations: `None` if a continuous range has different bounds, `u64::MAX` if there

@@ -3,12 +3,20 @@
 //! Where a test says "pinned", its numbers may change only with a new rules version.
 #![expect(clippy::unwrap_used, reason = "a test fails on an unexpected value")]
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use search::{
-    Configuration, Domain, EncodeRule, Parameter, SamplerKind, Scaling, ScalingType, Space, SpaceRule,
-    suggest,
+    Configuration, Domain, EncodeRule, History, Parameter, SamplerKind, Scaling, ScalingType, Space,
+    SpaceRule, View, suggest as suggest_after,
 };
+
+/// Returns the configuration of a trial of a sampler that does not learn.
+fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32) -> Configuration {
+    let (history, running) = (History::default(), BTreeMap::new());
+    suggest_after(space, kind, seed, trial, &View::new(&history, &running, true)).configuration
+}
 
 fn integer(min: i64, max: i64, scaling: Scaling) -> Domain {
     Domain::Integer { min, max, scaling }

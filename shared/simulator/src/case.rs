@@ -123,6 +123,9 @@ pub struct Choices {
     /// `MaxCapacityWaitSeconds`. `None` = not in the request.
     #[serde(default)]
     pub max_capacity_wait_seconds: Option<u64>,
+    /// Whether the sampler learns.
+    #[serde(default)]
+    pub model: bool,
 }
 
 /// Leaks the names that it reads, so that they are `'static`. A program reads only a few names.
@@ -161,6 +164,7 @@ impl Choices {
             keep_alive_seconds: 0,
             max_pending_seconds: None,
             max_capacity_wait_seconds: None,
+            model: false,
         }
     }
 
@@ -237,6 +241,7 @@ impl Choices {
         if capacity.chance(0.3) {
             self.max_capacity_wait_seconds = Some(capacity.pick(&[3_600, 14_400]));
         }
+        self.model = Dice::new(seed, "model", n).chance(0.3);
         // A refit needs one job to search and one job to train the best configuration again.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);
     }
@@ -385,7 +390,10 @@ fn request(case: &Case, choices: &Choices) -> Value {
         config["TuningJobCompletionCriteria"]["BestObjectiveNotImproving"]["MaxNumberOfTrainingJobsNotImproving"] =
             most;
     }
-    let mut controller = json!({"MaxInterruptions": choices.max_interruptions, "Sampler": "Sobol"});
+    let mut controller = json!({
+        "MaxInterruptions": choices.max_interruptions,
+        "Sampler": if choices.model { "Model" } else { "Sobol" },
+    });
     if let Some((min, max, eta)) = choices.hyperband {
         config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
         controller["ReductionFactor"] = json!(eta);

@@ -8,11 +8,11 @@ use std::sync::LazyLock;
 
 use hyperband::plan::{Plan, PlanError};
 use hyperband::ranking::Direction;
-use search::{Configuration, SamplerKind, Space};
+use search::{SamplerKind, Space};
 use serde::{Deserialize, Serialize};
 
 use crate::epochs::Epochs;
-use crate::ids::{BracketId, ChoiceId, RungId, TrialId};
+use crate::ids::{BracketId, ChoiceId, RungId};
 use crate::limits::{SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 use crate::money::{MicroUsd, Rate};
 use crate::time::Time;
@@ -345,11 +345,6 @@ impl Definition {
     /// Returns the epoch at which the job of a trial of `bracket`, started for `rung`, is done.
     pub fn goal(&self, bracket: BracketId, rung: RungId) -> Epochs {
         if self.promotes().is_some() { self.level(bracket, rung) } else { self.largest_resource() }
-    }
-
-    /// Returns the configuration of a new trial.
-    pub fn configuration(&self, trial: TrialId) -> Configuration {
-        search::suggest(&self.space, self.sampler, self.seed, trial.0)
     }
 
     /// Returns the limits to send with a job that may run `runtime_seconds`, at most the user's limit.

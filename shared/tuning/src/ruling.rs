@@ -7,7 +7,7 @@
 mod reasons;
 
 use hyperband::rung::Verdict as RungVerdict;
-use search::Configuration;
+use search::{Configuration, Origin};
 use serde::{Deserialize, Serialize};
 
 use crate::definition::JobLimits;
@@ -151,6 +151,9 @@ pub enum Order {
         bracket: BracketId,
         /// The hyperparameters.
         configuration: Configuration,
+        /// How they were chosen, if the sampler learns and the trial is new; else `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
         /// The limits to send.
         limits: JobLimits,
         /// The reserved worst case.

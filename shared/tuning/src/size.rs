@@ -11,6 +11,8 @@ use crate::ruling::{EndReason, Order, Ruling, TrialEnd};
 const FRAME_BYTES: usize = 400;
 /// Bytes for the keep-alive period of a job.
 const KEPT_BYTES: usize = 50;
+/// Bytes for the origin of a configuration.
+const ORIGIN_BYTES: usize = 200;
 /// Bytes for the key of a job and its billed seconds.
 const BILL_BYTES: usize = 100;
 /// Bytes for the names and numbers of a job's summary.
@@ -65,11 +67,12 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
 /// Returns an upper bound of the JSON size of a ruling, in bytes.
 pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
     let content = match ruling {
-        Ruling::Order(Order::Start { configuration, limits, .. }) => {
-            configuration.0.iter().fold(
-                if limits.keep_alive_seconds > 0 { KEPT_BYTES } else { 0 },
-                |sum: usize, (name, value)| sum.saturating_add(text(name)).saturating_add(text(value)),
-            )
+        Ruling::Order(Order::Start { configuration, origin, limits, .. }) => {
+            let kept = if limits.keep_alive_seconds > 0 { KEPT_BYTES } else { 0_usize };
+            let drawn = if origin.is_some() { ORIGIN_BYTES } else { 0 };
+            configuration.0.iter().fold(kept.saturating_add(drawn), |sum: usize, (name, value)| {
+                sum.saturating_add(text(name)).saturating_add(text(value))
+            })
         }
         Ruling::TrialFinished { how: TrialEnd::Failed(message), .. }
         | Ruling::TuningEnding { why: EndReason::Failed(message) }
@@ -215,6 +218,12 @@ mod tests {
                 job: JOB,
                 bracket: BracketId(u32::MAX),
                 configuration,
+                origin: Some(search::Origin::Model {
+                    near: u32::MAX,
+                    expected: -1.234_567_890_123e-300,
+                    low: -1.234_567_890_123e-300,
+                    high: -1.234_567_890_123e-300,
+                }),
                 limits,
                 reservation: crate::money::MicroUsd(u64::MAX),
                 round: u32::MAX,

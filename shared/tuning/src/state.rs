@@ -7,13 +7,14 @@ mod apply;
 mod billing;
 mod cohort;
 mod job;
+mod memory;
 mod rung;
 mod trial;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use search::Configuration;
+use search::{Configuration, History};
 use serde::{Deserialize, Serialize};
 
 use crate::changes::Changes;
@@ -68,6 +69,9 @@ pub struct State {
     /// Their configurations and curves, as far as they are at hand.
     #[serde(skip)]
     pub parked: ParkedTrials,
+    /// What the sampler knows of trials that have ended or wait; empty unless the sampler learns.
+    #[serde(default, skip_serializing_if = "History::is_empty")]
+    pub history: History,
     /// Concluded jobs whose bill is not known or not confirmed yet, in the order of their conclusion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub billing: Vec<(JobKey, Job)>,
@@ -148,6 +152,9 @@ pub struct Trial {
     pub bracket: BracketId,
     /// Its hyperparameters.
     pub configuration: Configuration,
+    /// Whether the model of the sampler drew them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_model: bool,
     /// The round of its bracket, where rungs close.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub round: u32,
@@ -303,6 +310,7 @@ impl State {
             trials: BTreeMap::new(),
             waiting: BTreeMap::new(),
             parked: ParkedTrials::default(),
+            history: History::default(),
             billing: Vec::new(),
             pools: Vec::new(),
             timings: Timings::default(),

@@ -28,6 +28,8 @@ pub struct Explanation {
     /// How rungs are executed, and why; absent without Hyperband.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rung_execution: Option<String>,
+    /// How its hyperparameters were chosen.
+    pub drawn: String,
     /// Tuned hyperparameters, by name.
     pub tuned_hyper_parameters: BTreeMap<String, String>,
     /// Name of the objective metric.
@@ -294,6 +296,7 @@ mod tests {
             bracket: BracketId(0),
             rungs: vec![Epochs(1), Epochs(3)],
             rung_execution: Some("Stop".to_owned()),
+            drawn: "at random".to_owned(),
             tuned_hyper_parameters: [("lr".to_owned(), "0.5".to_owned())].into(),
             metric_name: "auc".to_owned(),
             direction: "Maximize".to_owned(),
@@ -307,6 +310,7 @@ mod tests {
             "Bracket": 0,
             "Rungs": [1, 3],
             "RungExecution": "Stop",
+            "Drawn": "at random",
             "TunedHyperParameters": {"lr": "0.5"},
             "MetricName": "auc",
             "Type": "Maximize",

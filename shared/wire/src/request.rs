@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use hyperband::plan::{Plan, PlanError};
+use search::SamplerKind;
 use serde_json::{Map, Value};
 use tuning::definition::Objective;
 use tuning::limits::MAX_TRAINING_JOBS;
@@ -66,6 +67,10 @@ pub const RESOURCE_NAMES: &[&str] = &[
 
 const DEFINITION: &str = "TrainingJobDefinition";
 const DEFAULT_RUNTIME_SECONDS: u64 = 86_400;
+
+/// The training jobs from which [`Request::compares_late`] applies, and its reduction factor.
+const COMPARES_LATE_FROM: u32 = 50;
+const LATE_FACTOR: u32 = 2;
 
 /// A validated request.
 #[derive(Debug, Clone, PartialEq)]
@@ -192,6 +197,15 @@ impl Request {
         }
     }
 
+    /// Returns whether the controller chooses one bracket with a high first rung ([`Plan::highest`]). That is where the
+    /// sampler learns, the request sets no `ReductionFactor`, and the training jobs are enough for the model to choose
+    /// most of them. With fewer, the brackets of Hyperband save more.
+    pub fn compares_late(&self) -> bool {
+        self.sampler() == SamplerKind::Model
+            && self.fields.controller.reduction_factor.is_none()
+            && self.max_jobs() >= COMPARES_LATE_FROM
+    }
+
     /// Returns the name of the objective metric.
     pub fn objective_metric(&self) -> &str {
         self.fields.config.objective.metric_name.as_deref().unwrap_or_default()
@@ -249,7 +263,11 @@ impl Request {
     /// Returns the part of `plan` that the training jobs fill. The refit is not one of them.
     pub(crate) fn fitting(&self, plan: &Plan) -> Plan {
         let search = self.max_jobs().saturating_sub(u32::from(self.refits()));
-        plan.fitting(search, self.promotes())
+        let late = || Plan::hyperband(plan.min_resource(), plan.max_resource(), LATE_FACTOR).ok();
+        match late().filter(|_| self.compares_late()) {
+            Some(late) => late.highest(search),
+            None => plan.fitting(search, self.promotes()),
+        }
     }
 
     /// Returns `MaxNumberOfTrainingJobs` as the request sets it.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use tuning::definition::{Definition, JobLimits};
 use tuning::ruling::Launch;
+use tuning::state::State;
 use tuning::time::Time;
 use wire::constraint::MAX_VIOLATIONS;
 use wire::describe::RequestEcho;
@@ -93,9 +94,10 @@ fn check_definition(request: &Request, definition: &Definition) {
     if let (Some(cap), Some(least)) = (definition.cap, definition.least_cap()) {
         assert!(least <= cap, "a cap below the cost of one job was accepted");
     }
+    let state = State::new(definition);
     for trial in [0, 1, 2, 10_000].map(tuning::ids::TrialId) {
-        let configuration = definition.configuration(trial);
-        assert_eq!(configuration, definition.configuration(trial));
+        let configuration = state.draw(definition, trial).configuration;
+        assert_eq!(configuration, state.draw(definition, trial).configuration);
         let point = definition.space.encode(&configuration);
         assert!(point.is_ok(), "{configuration:?} is outside its space: {point:?}");
         assert_eq!(configuration.0.len(), definition.space.dimensions());

@@ -218,8 +218,16 @@ impl Book {
 
     /// Checks the order of a job.
     fn check_start(&mut self, ruling: &Ruling) -> Result<(), String> {
-        let Ruling::Order(Order::Start { job, bracket, configuration, limits, reservation, round, launch }) =
-            ruling
+        let Ruling::Order(Order::Start {
+            job,
+            bracket,
+            configuration,
+            limits,
+            reservation,
+            round,
+            launch,
+            ..
+        }) = ruling
         else {
             return Ok(());
         };

@@ -33,6 +33,7 @@ pub(super) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
         // The refit belongs to no bracket and is compared with no trial.
         bracket: BracketId::at(definition.plan().brackets().len()),
         configuration: best.configuration.clone(),
+        origin: None,
         limits,
         reservation,
         round: 0,

@@ -2,6 +2,8 @@
 //!
 //! Where money comes in grants, the grant for the next job is requested first.
 
+use search::{Configuration, SamplerKind};
+
 use super::{pool, promote, refit, spot};
 use crate::definition::Definition;
 use crate::fact::JobKey;
@@ -28,7 +30,20 @@ pub(super) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     {
         return super::grant::ask(definition, state, *reservation, state.refit.is_some());
     }
+    draw(definition, state, &mut next);
     Some(next)
+}
+
+/// Draws the configuration of a new trial. This is done last: a draw of the model takes a thousand times longer than the
+/// rest of a decision.
+fn draw(definition: &Definition, state: &State, next: &mut Ruling) {
+    if let Ruling::Order(Order::Start { job, configuration, origin, .. }) = next
+        && job.trial == state.next_trial
+    {
+        let suggestion = state.draw(definition, job.trial);
+        *configuration = suggestion.configuration;
+        *origin = (definition.sampler == SamplerKind::Model).then_some(suggestion.origin);
+    }
 }
 
 /// Returns whether the search has a further job that the cap allows, although starts may be held.
@@ -100,6 +115,7 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
             job: JobKey { trial: *number, rung, attempt: trial.attempts.saturating_add(1) },
             bracket: trial.bracket,
             configuration: trial.configuration.clone(),
+            origin: None,
             limits,
             reservation,
             round: trial.round,
@@ -114,7 +130,7 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
 }
 
 /// Orders the first job of a new trial, in the open bracket that has started the smallest share of its trials. When
-/// money is short, the job may get a shorter limit than usual.
+/// money is short, the job may get a shorter limit than usual. [`draw`] adds the configuration.
 fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     let trial = state.next_trial;
     // Trials that never started are not counted as jobs, but their numbers are used up.
@@ -127,7 +143,8 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     Some(Ruling::Order(Order::Start {
         job: JobKey { trial, rung: RungId(0), attempt: 1 },
         bracket,
-        configuration: definition.configuration(trial),
+        configuration: Configuration::default(),
+        origin: None,
         limits: quote.limits,
         reservation: quote.worst_case,
         round: state.next_cohort(definition, bracket).round,

@@ -2,6 +2,7 @@
 //! state.
 
 use hyperband::ranking::improves;
+use search::Origin;
 
 use crate::conclude;
 use crate::definition::Definition;
@@ -188,6 +189,7 @@ impl State {
             self.remove_job(definition, *key);
         }
         let Some(trial) = self.trials.remove(number) else { return };
+        self.remember(definition, *number, &trial);
         let place = trial.place();
         self.park(*number, trial, *resource);
         self.with_rung(definition, place, |rung| {
@@ -213,7 +215,8 @@ impl State {
     }
 
     fn start_ordered(&mut self, definition: &Definition, order: &Order) {
-        let Order::Start { job: key, bracket, configuration, limits, reservation, round, launch } = order
+        let Order::Start { job: key, bracket, configuration, origin, limits, reservation, round, launch } =
+            order
         else {
             return;
         };
@@ -235,6 +238,7 @@ impl State {
         let best = self.incumbent.as_ref().map_or(Epochs::ONE, |best| best.resource);
         let trial = self.trials.entry(key.trial).or_insert_with(|| Trial {
             refit: launch.refit.then(|| launch.resource.unwrap_or(best)),
+            by_model: matches!(origin, Some(Origin::Model { .. })),
             ..Trial::new(*bracket, *round, configuration)
         });
         trial.attempts = key.attempt;
@@ -373,6 +377,7 @@ impl State {
         if untried || trial.refit.is_some() {
             return;
         }
+        self.remember(definition, number, &trial);
         let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == number);
         if !improved {
             self.since_improved = self.since_improved.saturating_add(1);
@@ -395,6 +400,7 @@ impl Trial {
             round,
             refit: None,
             configuration: configuration.clone(),
+            by_model: false,
             next_rung: RungId(0),
             stop_why: None,
             curve: std::collections::BTreeMap::new(),

@@ -7,6 +7,7 @@ use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
 use tuning::fold::fold;
 use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy};
+use tuning::state::State;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -15,6 +16,11 @@ use crate::support::{check, check_next};
 
 fn refit(definition: Definition) -> Definition {
     Definition { refit: true, ..definition }
+}
+
+/// Returns the configuration of a trial.
+fn drawn(run: &Run, trial: u32) -> search::Configuration {
+    State::new(&run.definition).draw(&run.definition, TrialId(trial)).configuration
 }
 
 /// Returns a search with three jobs after two trials, of which the second is better, at epoch 5.
@@ -31,7 +37,7 @@ fn after_the_search_the_refit_trains_the_best_configuration_to_its_best_epoch() 
     let expect = ["trial 1 completed", "start 2-0-1 to 5 as refit"];
     check_next(&mut run, &[described(21, job(1), Completed, 10)], &expect);
     let Some(Ruling::Order(Order::Start { configuration, .. })) = run.rulings.last() else { panic!() };
-    assert_eq!(*configuration, run.definition.configuration(TrialId(1)));
+    assert_eq!(*configuration, drawn(&run, 1));
     // The refit is not judged, and not stopped at its last epoch.
     check_next(&mut run, &[logged(30, job(2), 1, 0.1), logged(31, job(2), 5, 0.81)], &[]);
     let expect = ["trial 2 completed", "ended: MaxJobs"];
@@ -47,7 +53,7 @@ fn regression_the_configuration_of_a_failed_job_is_not_trained_again() {
     let expect = ["trial 1 failed: exit code 1", "start 2-0-1 to 9 as refit"];
     check_next(&mut run, &[described(21, job(1), AlgorithmError, 10)], &expect);
     let Some(Ruling::Order(Order::Start { configuration, .. })) = run.rulings.last() else { panic!() };
-    assert_eq!(*configuration, run.definition.configuration(TrialId(0)));
+    assert_eq!(*configuration, drawn(&run, 0));
     // Its value stays the best seen.
     assert_eq!(run.state.incumbent.as_ref().map(|best| best.trial), Some(TrialId(1)));
 }

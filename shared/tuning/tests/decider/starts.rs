@@ -4,6 +4,7 @@ use std::slice::from_ref;
 
 use tuning::fact::JobEnd::Completed;
 use tuning::ruling::{Order, Ruling};
+use tuning::state::State;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -38,19 +39,16 @@ fn a_trial_has_the_configuration_of_its_number_and_the_seed() {
     let mut run = Run::new(&definition);
     for ruling in run.take(&[submitted()]) {
         let Ruling::Order(Order::Start { job, configuration, .. }) = ruling else { panic!("{ruling:?}") };
-        assert_eq!(configuration, definition.configuration(job.trial));
+        assert_eq!(configuration, State::new(&definition).draw(&definition, job.trial).configuration);
     }
 }
 
 #[test]
 fn the_sampler_draws_a_configuration_from_the_seed_and_the_trial() {
     let definition = jobs(2, 2);
-    for trial in 0..2 {
-        let drawn = search::suggest(&definition.space, definition.sampler, definition.seed, trial);
-        assert_eq!(definition.configuration(TrialId(trial)), drawn);
-    }
-    assert_ne!(definition.configuration(TrialId(0)), definition.configuration(TrialId(1)));
-    let names: Vec<String> = definition.configuration(TrialId(0)).0.into_keys().collect();
+    let configuration = |trial| State::new(&definition).draw(&definition, TrialId(trial)).configuration;
+    assert_ne!(configuration(0), configuration(1));
+    let names: Vec<String> = configuration(0).0.into_keys().collect();
     assert_eq!(names, ["depth", "rate"]);
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use search::Configuration;
+use search::{Configuration, Origin};
 use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::fold::fold;
@@ -40,8 +40,8 @@ impl NewEntry {
 pub(super) struct Trail<'a> {
     pub(super) tuning: &'a Tuning,
     pub(super) trial: TrialId,
-    /// Bracket and configuration of the trial, from the order of its first job.
-    drawn: Option<(BracketId, Configuration)>,
+    /// Bracket, configuration and origin of the trial, from the order of its first job.
+    drawn: Option<(BracketId, Configuration, Option<Origin>)>,
     entries: Vec<Entry>,
     pub(super) jobs: Jobs,
     /// Trials that continued, by level. The state keeps only their number.
@@ -201,8 +201,10 @@ impl<'a> Trail<'a> {
         let ours = |job: &JobKey| job.trial == self.trial;
         let entry = |kind, job: &JobKey, says| Some(NewEntry::new(kind, Some(*job), says));
         match order {
-            Order::Start { job, bracket, configuration, limits, reservation, .. } if ours(job) => {
-                self.drawn = Some((*bracket, configuration.clone()));
+            Order::Start { job, bracket, configuration, origin, limits, reservation, .. } if ours(job) => {
+                // The order of a later job has no origin.
+                let first = self.drawn.take().and_then(|(_, _, origin)| origin);
+                self.drawn = Some((*bracket, configuration.clone(), origin.or(first)));
                 let why = self.jobs.ordered(self.tuning, *job, state.now, *limits, *reservation);
                 entry(Kind::JobOrdered, job, words::ordered(definition, &why, *limits, *reservation))
             }
@@ -248,13 +250,14 @@ impl<'a> Trail<'a> {
             self.jobs.update_live(definition, state, key);
         }
         let trial = state.trials.get(&self.trial);
-        let (bracket, configuration) = self.drawn.unwrap_or_default();
+        let (bracket, configuration, origin) = self.drawn.unwrap_or_default();
         Explanation {
             tuning: definition.name.clone(),
             trial: self.trial,
             bracket,
             rungs: rung::levels(self.tuning, bracket),
             rung_execution: rung::execution(self.tuning),
+            drawn: words::drawn(definition.sampler, origin),
             tuned_hyper_parameters: configuration.0,
             metric_name: self.tuning.request.objective_metric().to_owned(),
             direction: words::direction(definition.objective).to_owned(),

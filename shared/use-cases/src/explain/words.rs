@@ -1,5 +1,6 @@
 //! The sentences of an explanation. Values of the objective are not part of them: the entries contain them as numbers.
 
+use search::{Origin, SamplerKind};
 use tuning::definition::{Definition, JobLimits, Objective};
 use tuning::epochs::Epochs;
 use tuning::fact::JobKey;
@@ -27,6 +28,19 @@ pub(super) fn direction(objective: Objective) -> &'static str {
     match objective {
         Objective::Maximize => "Maximize",
         Objective::Minimize => "Minimize",
+    }
+}
+
+/// Returns how the configuration of a trial was chosen. The origin is recorded where the sampler learns.
+pub(super) fn drawn(sampler: SamplerKind, origin: Option<Origin>) -> String {
+    match (origin, sampler) {
+        (Some(Origin::Model { near, expected, low, high }), _) => format!(
+            "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6})"
+        ),
+        (Some(Origin::Random), _) | (None, SamplerKind::Random) => "at random".to_owned(),
+        (Some(Origin::Spread), _) | (None, SamplerKind::Sobol | SamplerKind::Model) => {
+            "from the Sobol sequence, which spreads points evenly".to_owned()
+        }
     }
 }
 

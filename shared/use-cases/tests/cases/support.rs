@@ -297,6 +297,7 @@ pub(crate) fn start_of(job: JobKey) -> Order {
         job,
         bracket: tuning::ids::BracketId(0),
         configuration: search::Configuration::default(),
+        origin: None,
         limits: JobLimits { max_runtime_seconds: 600, max_wait_seconds: Some(900), keep_alive_seconds: 0 },
         reservation: MicroUsd(1),
         round: 0,

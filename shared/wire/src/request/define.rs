@@ -196,10 +196,10 @@ impl Request {
         Ok(definition::Strategy::Hyperband { plan: self.fitting(&plan), rungs })
     }
 
-    /// Returns `Sampler`. The default is Sobol for strategy Hyperband and Random for strategy Random.
-    fn sampler(&self) -> SamplerKind {
+    /// Returns `Sampler`. The default is Model for strategy Hyperband and Random for strategy Random.
+    pub(crate) fn sampler(&self) -> SamplerKind {
         self.fields.controller.sampler.unwrap_or(match self.strategy() {
-            Strategy::Hyperband => SamplerKind::Sobol,
+            Strategy::Hyperband => SamplerKind::Model,
             Strategy::Random => SamplerKind::Random,
         })
     }

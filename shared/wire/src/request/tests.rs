@@ -45,7 +45,7 @@ fn the_sample_request_is_converted_to_a_definition() {
         (made.name.as_str(), made.id().as_str(), made.created),
         ("hb1", "hb1-3fa1c2", Time(1_700_000_000_000))
     );
-    assert_eq!((made.seed, made.sampler, made.cap, made.max_interruptions), (7, SamplerKind::Sobol, None, 3));
+    assert_eq!((made.seed, made.sampler, made.cap, made.max_interruptions), (7, SamplerKind::Model, None, 3));
     // 30 jobs fill the two first of the brackets of 27, 12, 6 and 4 trials.
     let plan = Plan::hyperband(1, 30, 3).unwrap().part(0..2).unwrap();
     assert_eq!(made.strategy, Strategy::Hyperband { plan, rungs: tuning::definition::RungExecution::Stop });
@@ -234,6 +234,28 @@ fn random_runs_without_brackets() {
         (Strategy::Random, SamplerKind::Random, 30)
     );
     assert_eq!(random(json!({"Sampler": "Sobol"})).sampler, SamplerKind::Sobol);
+}
+
+#[test]
+fn with_enough_jobs_for_the_model_one_bracket_compares_late() {
+    let plan = |jobs: u32, controller: Value| {
+        let change = |body: &mut Value| {
+            body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(jobs);
+            body["Controller"] = controller;
+        };
+        definition(change, None).unwrap().plan().clone()
+    };
+    // 30 epochs, compared at an eighth, a quarter and half of them.
+    let late = Plan::hyperband(1, 30, 2).unwrap().highest(50);
+    assert_eq!(plan(50, json!({})), late);
+    assert_eq!(
+        late.brackets()[0].rungs().iter().map(|rung| rung.resource).collect::<Vec<_>>(),
+        [3, 7, 15, 30]
+    );
+    let usual = Plan::hyperband(1, 30, 3).unwrap();
+    assert_eq!(plan(49, json!({})), usual);
+    assert_eq!(plan(50, json!({"ReductionFactor": 3})), usual);
+    assert_eq!(plan(50, json!({"Sampler": "Sobol"})), usual);
 }
 
 #[test]

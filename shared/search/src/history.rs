@@ -1,0 +1,313 @@
+//! What a sampler may know: the trials so far, as plain data.
+//!
+//! [`History`] is the bounded memory of trials that have ended or wait. [`View`] adds the running trials to it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::{IsCategory, apart};
+use crate::seed::child;
+use crate::space::{Configuration, EncodeError, Space};
+
+/// The most trials that a history keeps.
+pub const OBSERVATIONS_MAX: usize = 256;
+/// The number of first epochs that an observation keeps: they show whether trials repeat each other.
+pub const EARLY_EPOCHS: usize = 3;
+/// The steps of a stored coordinate.
+const STEPS: f64 = 65_536.0;
+
+/// The minimum distance between points, as a share of the mean distance of evenly spread ones: at first, at least, and
+/// at most.
+const DISTANCE: f64 = 0.25;
+const DISTANCE_RANGE: (f64, f64) = (0.05, 0.45);
+/// The factors for a trial that repeats another one, and for one that does not.
+const REPEATED: f64 = 1.5;
+const NEW: f64 = 0.95;
+/// Values that differ by less than this share of their spread are the same.
+const SAME: f64 = 1e-3;
+/// A trial is compared with so many of its neighbors.
+const NEIGHBORS: usize = 8;
+
+/// A point of the unit cube in 16 bits for each coordinate: small enough for the stored state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Place(Vec<u16>);
+
+impl Place {
+    /// Returns the place of a configuration.
+    pub fn of(space: &Space, configuration: &Configuration) -> Result<Self, EncodeError> {
+        let steps = space.encode(configuration)?.into_iter().map(step);
+        Ok(Self(steps.collect()))
+    }
+
+    fn point(&self) -> Vec<f64> {
+        self.0.iter().map(|step| center(*step)).collect()
+    }
+}
+
+/// Returns the point that a place with these coordinates has.
+pub(crate) fn placed(coordinates: impl Iterator<Item = f64>) -> Vec<f64> {
+    coordinates.map(|coordinate| center(step(coordinate))).collect()
+}
+
+fn center(step: u16) -> f64 {
+    (f64::from(step) + 0.5) / STEPS
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the product is clamped to 0..=65535; the cast drops its fraction"
+)]
+fn step(coordinate: f64) -> u16 {
+    (coordinate * STEPS).clamp(0.0, STEPS - 1.0) as u16
+}
+
+/// What is known of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// Its place in the space.
+    pub place: Place,
+    /// Its best value at any epoch; `None` = no finite value.
+    pub best: Option<f64>,
+    /// Its first values, at most [`EARLY_EPOCHS`]. Fewer if one of them is not finite.
+    pub early: Vec<f64>,
+    /// Whether the model drew it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_model: bool,
+}
+
+/// The trials that have ended or wait, by number; at most [`OBSERVATIONS_MAX`].
+///
+/// Beyond that number it keeps the better half, and of the other trials a random sample: those with the greatest hash
+/// of their number. So it does not depend on the order in which trials end.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct History(BTreeMap<u32, Observation>);
+
+impl History {
+    /// Returns whether no trial is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the trials with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Observation)> {
+        self.0.iter().map(|(trial, observation)| (*trial, observation))
+    }
+
+    /// Returns what is known of a trial.
+    pub fn get(&self, trial: u32) -> Option<&Observation> {
+        self.0.get(&trial)
+    }
+
+    /// Records what is known of a trial, in place of what was known before.
+    pub fn record(&mut self, trial: u32, observation: Observation, maximize: bool) {
+        self.0.insert(trial, observation);
+        if self.0.len() > OBSERVATIONS_MAX {
+            let values: Vec<f64> =
+                self.0.values().map(|observation| oriented(observation.best, maximize)).collect();
+            let numbers: Vec<u32> = self.0.keys().copied().collect();
+            let kept = sample(&numbers, &values, OBSERVATIONS_MAX);
+            let kept: Vec<u32> = kept.into_iter().filter_map(|index| numbers.get(index).copied()).collect();
+            self.0.retain(|trial, _| kept.binary_search(trial).is_ok());
+        }
+    }
+}
+
+/// Returns a value for which more is better.
+fn oriented(value: Option<f64>, maximize: bool) -> f64 {
+    value.map_or(f64::NEG_INFINITY, |value| if maximize { value } else { -value })
+}
+
+/// Returns the indices of at most `most` trials, in order: those with the best values, and of the others those with the
+/// greatest hash of their number.
+fn sample(trials: &[u32], values: &[f64], most: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..trials.len().min(values.len())).collect();
+    if order.len() > most {
+        let value = |index: &usize| values.get(*index).copied().unwrap_or(f64::NEG_INFINITY);
+        order.sort_by(|a, b| value(b).total_cmp(&value(a)).then(a.cmp(b)));
+        let hash = |index: &usize| child(0, "kept", trials.get(*index).copied().map_or(0, u64::from));
+        let others = order.get_mut(most / 2..).unwrap_or_default();
+        others.sort_by_key(|index| (std::cmp::Reverse(hash(index)), *index));
+        order.truncate(most);
+        order.sort_unstable();
+    }
+    order
+}
+
+/// How a configuration was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// A point of an evenly spread sequence.
+    Spread,
+    /// A random point.
+    Random,
+    /// The model expected a good value there, or knew little.
+    Model {
+        /// The nearest known trial.
+        near: u32,
+        /// The expected best value of the trial.
+        expected: f64,
+        /// One standard deviation below and above, on the model's scale.
+        low: f64,
+        /// See `low`.
+        high: f64,
+    },
+}
+
+/// A configuration, and how it was chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suggestion {
+    /// The configuration.
+    pub configuration: Configuration,
+    /// How it was chosen.
+    pub origin: Origin,
+}
+
+/// A trial in a view.
+struct Seen<'a> {
+    trial: u32,
+    observation: &'a Observation,
+    point: Vec<f64>,
+}
+
+/// The trials that a suggestion may take into account.
+pub struct View<'a> {
+    maximize: bool,
+    /// Trials with a value, and those that ended without one, by number.
+    known: Vec<Seen<'a>>,
+    /// Running trials without a value, by number.
+    running: Vec<Seen<'a>>,
+}
+
+impl std::fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View")
+            .field("known", &self.known.len())
+            .field("running", &self.running.len())
+            .finish()
+    }
+}
+
+impl<'a> View<'a> {
+    /// Returns the view of a history and of the running trials with what is known of them so far.
+    pub fn new(history: &'a History, running: &'a BTreeMap<u32, Observation>, maximize: bool) -> Self {
+        let seen = |(trial, observation): (&u32, &'a Observation)| Seen {
+            trial: *trial,
+            observation,
+            point: observation.place.point(),
+        };
+        let ended = history.0.iter().filter(|(trial, _)| !running.contains_key(trial)).map(seen);
+        let (valued, waiting): (Vec<_>, Vec<_>) =
+            running.iter().map(seen).partition(|seen| seen.observation.best.is_some());
+        let mut known: Vec<Seen<'a>> = ended.chain(valued).collect();
+        known.sort_by_key(|seen| seen.trial);
+        Self { maximize, known, running: waiting }
+    }
+
+    /// Returns whether a greater value is better.
+    pub(crate) fn maximize(&self) -> bool {
+        self.maximize
+    }
+
+    /// Returns the places of the known trials.
+    pub(crate) fn known(&self) -> Vec<&[f64]> {
+        self.known.iter().map(|seen| seen.point.as_slice()).collect()
+    }
+
+    /// Returns the best value of each known trial.
+    pub(crate) fn values(&self) -> Vec<Option<f64>> {
+        self.known.iter().map(|seen| seen.observation.best).collect()
+    }
+
+    /// Returns the places of the running trials without a value.
+    pub(crate) fn running(&self) -> Vec<&[f64]> {
+        self.running.iter().map(|seen| seen.point.as_slice()).collect()
+    }
+
+    /// Returns the indices of at most `most` known trials, by the rule of [`History`].
+    pub(crate) fn sample(&self, values: &[f64], most: usize) -> Vec<usize> {
+        let trials: Vec<u32> = self.known.iter().map(|seen| seen.trial).collect();
+        sample(&trials, values, most)
+    }
+
+    /// Returns the known trial nearest to a point.
+    pub(crate) fn nearest(&self, point: &[f64]) -> Option<u32> {
+        let nearest = self.known.iter().min_by(|a, b| {
+            squared_distance(&a.point, point, &[]).total_cmp(&squared_distance(&b.point, point, &[]))
+        });
+        nearest.map(|seen| seen.trial)
+    }
+
+    /// Returns whether no trial is nearer to a point than `distance`.
+    pub(crate) fn is_distant(&self, point: &[f64], categories: &[IsCategory], distance: f64) -> bool {
+        let limit = distance * distance;
+        let mut tried = self.known.iter().chain(&self.running);
+        tried.all(|seen| squared_distance(&seen.point, point, categories) >= limit)
+    }
+
+    /// Returns the minimum distance of the next point from all others, after `trials` trials.
+    ///
+    /// It is a share of the mean distance of evenly spread points. The share grows with each trial of the model whose
+    /// first epochs repeat those of a neighbor, and shrinks with the others: on a plateau the search must move on, and
+    /// on a slope it may come close.
+    pub(crate) fn distance(&self, dimensions: usize, trials: u32) -> f64 {
+        let dimensions = u32::try_from(dimensions).map_or(f64::INFINITY, f64::from);
+        let same = [0, 1, 2].map(|epoch| self.spread(epoch) * SAME);
+        let drawn = self.known.iter().filter(|seen| seen.observation.by_model);
+        let share = drawn.fold(DISTANCE, |share, seen| {
+            let Some(values) = early(seen.observation) else { return share };
+            let factor = if self.repeats(seen, values, same) { REPEATED } else { NEW };
+            (share * factor).clamp(DISTANCE_RANGE.0, DISTANCE_RANGE.1)
+        });
+        share * dimensions.sqrt() * libm::pow(f64::from(trials) + 1.0, -1.0 / dimensions)
+    }
+
+    /// Returns whether the first epochs of a trial repeat those of an earlier trial among its neighbors. A curve that
+    /// has not moved yet proves nothing.
+    fn repeats(&self, seen: &Seen<'_>, values: &[f64; EARLY_EPOCHS], same: [f64; EARLY_EPOCHS]) -> bool {
+        if (values[2] - values[0]).abs() <= same[2] {
+            return false;
+        }
+        let is_same = |other: &[f64; EARLY_EPOCHS]| {
+            values.iter().zip(other).zip(same).all(|((a, b), same)| (a - b).abs() <= same)
+        };
+        let apart = |other: &Seen<'_>| squared_distance(&other.point, &seen.point, &[]);
+        let mut alike = self
+            .known
+            .iter()
+            .filter(|other| other.trial < seen.trial && early(other.observation).is_some_and(is_same));
+        alike.any(|other| {
+            let distance = apart(other);
+            let nearer =
+                self.known.iter().filter(|third| third.trial != seen.trial && apart(third) < distance);
+            nearer.take(NEIGHBORS).count() < NEIGHBORS
+        })
+    }
+
+    /// Returns the difference between the upper and the lower tenth of the values at one of the first epochs.
+    fn spread(&self, epoch: usize) -> f64 {
+        let values = self.known.iter().filter_map(|seen| seen.observation.early.get(epoch).copied());
+        let mut values: Vec<f64> = values.collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let at = |tenths: usize| values.get(values.len() * tenths / 10).copied().unwrap_or(0.0);
+        at(9) - at(1)
+    }
+}
+
+/// Returns the values of the first epochs, if all are known.
+fn early(observation: &Observation) -> Option<&[f64; EARLY_EPOCHS]> {
+    observation.early.first_chunk()
+}
+
+/// Returns the squared distance of two points; different categories are one range apart.
+fn squared_distance(a: &[f64], b: &[f64], categories: &[IsCategory]) -> f64 {
+    let is_category = categories.iter().copied().chain(std::iter::repeat(false));
+    a.iter().zip(b).zip(is_category).fold(0.0, |sum, ((a, b), is_category)| {
+        let apart = apart(*a, *b, is_category);
+        sum + apart * apart
+    })
+}

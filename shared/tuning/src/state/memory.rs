@@ -1,0 +1,59 @@
+//! What the sampler may know of the trials: the history of those that have ended or wait, and the running ones.
+//!
+//! Only [`SamplerKind::Model`] uses it, so the state keeps no history with other samplers.
+
+use std::collections::BTreeMap;
+
+use hyperband::ranking::{Direction, improves};
+use search::history::EARLY_EPOCHS;
+use search::{Observation, Place, SamplerKind, Suggestion, View};
+
+use super::{State, Trial};
+use crate::definition::Definition;
+use crate::ids::TrialId;
+
+impl State {
+    /// Returns the configuration of a new trial, and how it was chosen.
+    pub fn draw(&self, definition: &Definition, trial: TrialId) -> Suggestion {
+        let maximize = definition.direction() == Direction::Maximize;
+        let running =
+            if learns(definition) { self.running_observations(definition) } else { BTreeMap::new() };
+        let view = View::new(&self.history, &running, maximize);
+        search::suggest(&definition.space, definition.sampler, definition.seed, trial.0, &view)
+    }
+
+    fn running_observations(&self, definition: &Definition) -> BTreeMap<u32, Observation> {
+        let searching = self.trials.iter().filter(|(_, trial)| trial.refit.is_none());
+        searching
+            .filter_map(|(number, trial)| Some((number.0, self.observation(definition, *number, trial)?)))
+            .collect()
+    }
+
+    /// Returns what is known of a live trial; `None` if its configuration has no place in the space.
+    fn observation(&self, definition: &Definition, number: TrialId, trial: &Trial) -> Option<Observation> {
+        let place = Place::of(&definition.space, &trial.configuration).ok()?;
+        let known = self.history.get(number.0);
+        let values = trial.curve.values().copied().flatten().chain(known.and_then(|known| known.best));
+        let better = |best: f64, value: f64| {
+            if improves(definition.direction(), value, best) { value } else { best }
+        };
+        let early = trial.curve.values().map_while(|value| *value).take(EARLY_EPOCHS).collect();
+        let by_model = trial.by_model || known.is_some_and(|known| known.by_model);
+        Some(Observation { place, best: values.reduce(better), early, by_model })
+    }
+
+    /// Keeps what is known of a trial that ends or begins to wait.
+    pub(super) fn remember(&mut self, definition: &Definition, number: TrialId, trial: &Trial) {
+        if !learns(definition) {
+            return;
+        }
+        if let Some(observation) = self.observation(definition, number, trial) {
+            let maximize = definition.direction() == Direction::Maximize;
+            self.history.record(number.0, observation, maximize);
+        }
+    }
+}
+
+fn learns(definition: &Definition) -> bool {
+    definition.sampler == SamplerKind::Model
+}
