@@ -64,7 +64,7 @@ fn step(coordinate: f64) -> u16 {
     (coordinate * STEPS).clamp(0.0, STEPS - 1.0) as u16
 }
 
-/// What is known of a trial.
+/// The place and the values of a trial, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// Its place in the space.

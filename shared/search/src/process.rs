@@ -47,7 +47,7 @@ pub(crate) struct Process<'a> {
     weights: Vec<f64>,
 }
 
-/// What a process expects at a point.
+/// The expectation of a process at a point.
 #[derive(Debug, Clone)]
 pub(crate) struct Prediction {
     /// The mean.
