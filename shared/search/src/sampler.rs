@@ -20,7 +20,7 @@ pub enum SamplerKind {
     /// The scrambled Sobol' sequence (see [`sobol`]): evenly spread, best for a number of trials that is a power of
     /// two. The seed of a dimension is `child(seed, "sobol", dimension)`.
     Sobol,
-    /// A model of the values so far (see [`crate::model`]). The seed of a trial is `child(seed, "model", trial)`; the
+    /// A Gaussian process over the values so far. The seed of a trial is `child(seed, "model", trial)`; the
     /// first trials are those of [`SamplerKind::Sobol`].
     Model,
 }
