@@ -11,6 +11,8 @@ use crate::history::View;
 const OFFSET: f64 = 0.05;
 /// How many spreads below the median the worst target is.
 const WORST: f64 = 4.5;
+/// A spread or value times this is finite, or all targets are equal. So an expectation is finite, too: JSON has no NaN.
+const ROOM: f64 = 1e6;
 
 /// The scale of the target.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +38,8 @@ impl Target {
         // Most trials may have the best value.
         let spread = if best > median { best - median } else { best - worst };
         let flat = Self { sign, best, spread: 0.0, mean: 0.0, deviation: 1.0 };
-        if !(spread > 0.0 && spread.is_finite()) {
+        let has_room = (spread * ROOM).is_finite() && (best * ROOM).is_finite();
+        if !(spread > 0.0 && has_room) {
             return Some((flat, vec![0.0; values.len()]));
         }
         let least = best.min(median) - WORST * spread;

@@ -224,6 +224,20 @@ fn a_history_keeps_the_better_half_and_a_sample_in_any_order() {
     assert!((40..=90).contains(&low), "{low} of {} are in the lower half of the others", others.len());
 }
 
+/// JSON stores no NaN and no infinity: a step with one could not be read again.
+#[test]
+fn regression_an_expectation_is_finite_although_values_are_huge() {
+    let value = |configuration: &Configuration| match configuration.get("depth0") {
+        Some("2") => None,
+        Some("3") => Some(-5e307),
+        _ => Some(4e307),
+    };
+    for (suggestion, _) in search(&mixed(1), SamplerKind::Model, (1, 40, 4), value) {
+        let text = serde_json::to_string(&suggestion.origin).unwrap();
+        assert_eq!(serde_json::from_str::<Origin>(&text).unwrap(), suggestion.origin, "{text}");
+    }
+}
+
 /// Returns any value that a trial may have.
 fn any_value() -> impl Strategy<Value = Option<f64>> {
     prop_oneof![
@@ -262,6 +276,9 @@ proptest! {
         let view = View::new(&history, &live, maximize);
         let suggestion = suggest(&space, SamplerKind::Model, seed, next, &view);
         prop_assert!(space.encode(&suggestion.configuration).is_ok(), "{suggestion:?}");
+        if let Origin::Model { expected, low, high, .. } = suggestion.origin {
+            prop_assert!([expected, low, high].iter().all(|number| number.is_finite()), "{suggestion:?}");
+        }
         prop_assert_eq!(&suggestion, &suggest(&space, SamplerKind::Model, seed, next, &view));
     }
 }
