@@ -53,6 +53,8 @@ pub(super) fn bytes_of(state: &State) -> usize {
     /// Of the place of a waiting trial, and of its configuration.
     const WAITING: usize = 64;
     const PARKED: usize = 1_024;
+    /// Of what the sampler knows of a trial.
+    const OBSERVATION: usize = 256;
     let of = |trial: &Trial| {
         let streams = trial.streams.iter();
         let lines: usize = streams.map(|s| s.lines.len() * LINE + s.unplaced_lines.len() * EPOCH).sum();
@@ -65,7 +67,8 @@ pub(super) fn bytes_of(state: &State) -> usize {
     let arrivals: usize = rungs.map(|rung| rung.arrivals.len() + rung.waiting.len()).sum();
     let waiting = state.waiting.len() * WAITING;
     let billing = state.billing.len() * TRIAL;
-    TRIAL + trials + parked + waiting + billing + arrivals * EPOCH
+    let observations = state.history.iter().count() * OBSERVATION;
+    TRIAL + trials + parked + waiting + billing + arrivals * EPOCH + observations
 }
 
 #[cfg(test)]
