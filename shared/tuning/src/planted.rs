@@ -168,6 +168,7 @@ mod list {
         CheckpointPrefixOfAttempt "each job of a trial has checkpoints of its own",
         LinesPlacedAtZero "the lines of a promoted job whose count restarts are placed at the first epoch",
         PoolForgotten "the bill of a job also frees the money for its warm pool",
+        PoolClosedFirst "the cost of a warm pool is booked before the row of its job is written",
         RefitTwice "the refit is ordered twice",
         RefitMoneySpent "no money is reserved for the refit",
         RefitJobUsed "no job is reserved for the refit",

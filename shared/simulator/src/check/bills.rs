@@ -91,14 +91,16 @@ impl Checker {
         let rows = now(store.all(&stored::tuning_partition(id), "JOB#")).unwrap_or_default();
         let summaries = rows.iter().filter_map(|row| stored::job(row).ok());
         let wrong = summaries.filter_map(|summary| {
-            let booked = match book.jobs.get(&summary.job)?.money {
+            let spent = |money| match money {
                 Money::Spent(amount) => Some(amount),
                 Money::Reserved | Money::Released => None,
             };
-            let shown = summary.cost.map(|cost| cost.0);
+            let retained = book.pools.by_job.get(&summary.job).and_then(|pool| spent(pool.money));
+            let booked = (spent(book.jobs.get(&summary.job)?.money), retained);
+            let shown = (summary.cost.map(|cost| cost.0), summary.retained_cost.map(|cost| cost.0));
             (shown != booked).then(|| {
                 format!(
-                    "P1: the row of job {} of {id} has the cost {shown:?}, booked is {booked:?}",
+                    "P1: the row of job {} of {id} has the costs {shown:?}, booked are {booked:?}",
                     summary.job
                 )
             })

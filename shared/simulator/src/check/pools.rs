@@ -17,9 +17,9 @@ const SETTLED_MS: i64 = 3_600_000;
 
 /// The books of the instances kept after one job.
 #[derive(Debug)]
-struct PoolBook {
+pub(super) struct PoolBook {
     choice: ChoiceId,
-    money: Money,
+    pub(super) money: Money,
     reservation: u64,
     /// End of the keep-alive period with its allowance, in ms.
     until: i64,
@@ -31,7 +31,7 @@ struct PoolBook {
 /// The books of all kept instances of one tuning.
 #[derive(Debug, Default)]
 pub(super) struct Pools {
-    by_job: BTreeMap<JobKey, PoolBook>,
+    pub(super) by_job: BTreeMap<JobKey, PoolBook>,
     /// The latest time that the sweeper recorded, in ms.
     clock: i64,
 }

@@ -32,8 +32,12 @@ pub(super) fn keep_instances(definition: &Definition, state: &State, start: &mut
 }
 
 /// Settles the next pool: one whose end is known, or in full one whose end is still unknown an hour after its time.
+///
+/// The pool of a live job waits: the cost is added to the row of the job, which is written when the job is concluded.
 pub(super) fn settled(definition: &Definition, state: &State) -> Option<Ruling> {
-    state.pools.iter().find_map(|pool| {
+    let is_live =
+        |pool: &Pool| !crate::planted!(PoolClosedFirst) && state.jobs().any(|(key, _, _)| key == pool.job);
+    state.pools.iter().filter(|pool| !is_live(pool)).find_map(|pool| {
         let overdue = state.clock >= settle_at(pool);
         let (seconds, amount) =
             pool.bill(definition).or_else(|| overdue.then_some((None, pool.reservation)))?;

@@ -106,6 +106,21 @@ fn an_open_pool_is_read_again_when_a_job_starts_or_its_time_is_over() {
     check_next(&mut run, &[over(761, job(0), 600)], &["pool of 0-0-1: 600 s, 60000"]);
 }
 
+/// The row of a job takes the cost of its pool, and is written when the job is concluded.
+#[test]
+fn the_pool_of_a_job_whose_last_lines_are_missing_is_booked_after_its_conclusion() {
+    let mut definition = keeping(9);
+    definition.limits.max_parallel = 2;
+    let mut run = Run::new(&definition);
+    run.answers_reads = false;
+    run.take(&[submitted()]);
+    run.take(&[logged(90, job(0), 1, 0.5), described(100, job(0), Completed, 90)]);
+    check_next(&mut run, &[running(101, job(1))], &["read pool of 0-0-1: 1"]);
+    check_next(&mut run, &[over(102, job(0), 1)], &[]);
+    let rest_read = recorded(103, Fact::RestRead { job: job(0) });
+    check_next(&mut run, &[rest_read], &["trial 0 completed", "pool of 0-0-1: 1 s, 100"]);
+}
+
 #[test]
 fn a_pool_without_an_answer_is_booked_in_full_after_an_hour() {
     let mut definition = keeping(9);
