@@ -56,7 +56,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
     Some(match ruling {
         Ruling::TrialJudged { trial, rung, level, resource, value, verdict, .. } => {
             let place = words::place(*rung, *level, *resource);
-            let rule = words::rule(*verdict, value.is_some());
+            let rule = words::rule(definition.plan().rule(), *verdict, value.is_some());
             format!("trial {trial}: {place}: {}, {rule}", number(*value))
         }
         Ruling::RungReached { trial, rung, level, resource, value, .. } => {

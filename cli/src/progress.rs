@@ -29,7 +29,9 @@ impl Progress {
         let continuing = if since == Since::Now { "continuing; " } else { "" };
         progress.print(&format!(
             "{}: {continuing}up to {} training jobs, {} in parallel",
-            definition.name, definition.limits.max_jobs, definition.limits.max_parallel
+            definition.name,
+            definition.planned_jobs(),
+            definition.limits.max_parallel
         ));
         progress
     }

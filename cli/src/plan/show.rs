@@ -30,9 +30,10 @@ pub(super) fn text(outlook: &Outlook) -> String {
         None => {
             let _ = writeln!(
                 text,
-                "{name}: {:?} without brackets: each of the {} training jobs runs to its end",
-                outlook.request.strategy(),
-                outlook.request.max_jobs()
+                "{name}: {} without brackets: each of the {} training jobs runs to its end{}",
+                outlook.request.strategy().word(),
+                outlook.request.max_jobs(),
+                if outlook.request.stops_early() { ", unless the median rule stops it" } else { "" }
             );
         }
     }

@@ -115,7 +115,7 @@ fn waiting_text(by_level: &BTreeMap<u32, u32>) -> String {
 
 fn money_row(definition: &Definition, state: &State) -> String {
     let jobs =
-        format!("jobs {} of {}, {} running", state.launched, definition.limits.max_jobs, state.running());
+        format!("jobs {} of {}, {} running", state.launched, definition.planned_jobs(), state.running());
     let ledger = &state.ledger;
     // Without a price, costs are unknown, unless a stack reports them.
     if definition.job.rate.is_none() && ledger.cap.is_none() && ledger.spent.0 == 0 {

@@ -133,7 +133,7 @@ impl<'t> Measure<'t> {
             Strategy::Hyperband { plan, .. } => {
                 plan.brackets().iter().map(|bracket| bracket.rungs().len() < 2).collect()
             }
-            Strategy::Random => vec![true],
+            Strategy::Independent | Strategy::Median => vec![true],
         };
         let mut times: Vec<i64> = setting.checkpoints.iter().map(|at| milliseconds(*at)).collect();
         times.sort_unstable_by(|a, b| b.cmp(a));

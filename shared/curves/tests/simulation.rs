@@ -111,7 +111,7 @@ fn the_cap_is_kept_and_its_spent_share_shown() {
 /// Without verdicts every epoch is unopposed.
 #[test]
 fn a_tuning_without_rungs_trains_without_rivals() {
-    let random = Definition { strategy: Strategy::Random, ..definition(RungExecution::Stop, 5) };
+    let random = Definition { strategy: Strategy::Independent, ..definition(RungExecution::Stop, 5) };
     let outcome = simulate(&table(), &random, &Setting::default(), 0).unwrap();
     assert_eq!((outcome.epochs_unopposed, outcome.trials_at_max), (1.0, 5));
 }

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::rung::Rule;
+
 /// The largest resource of a plan, in epochs (the documented limit of AMT's `MaxResource`).
 pub const MAX_RESOURCE: u32 = 20_000;
 
@@ -50,6 +52,7 @@ pub struct Plan {
     min_resource: u32,
     max_resource: u32,
     eta: u32,
+    rule: Rule,
     /// The brackets of Algorithm 1 that it has, the one that explores most first.
     chosen: Range<usize>,
     brackets: Vec<BracketPlan>,
@@ -100,7 +103,8 @@ impl Plan {
         let ratio = max_resource.checked_div(min_resource).unwrap_or(0);
         let s_max = ratio.checked_ilog(eta).ok_or(PlanError::MaxBelowMin)?;
         let brackets: Vec<_> = (0..=s_max).rev().map(|s| bracket(s, s_max, max_resource, eta)).collect();
-        Ok(Self { min_resource, max_resource, eta, chosen: 0..brackets.len(), brackets })
+        let rule = Rule::TopShare { eta };
+        Ok(Self { min_resource, max_resource, eta, rule, chosen: 0..brackets.len(), brackets })
     }
 
     /// Returns the plan with a part of its brackets; `None` if it has not all of them, or if the part is empty.
@@ -180,14 +184,33 @@ impl Plan {
             min_resource: 1,
             max_resource: u32::MAX,
             eta: 2,
+            rule: Rule::TopShare { eta: 2 },
             chosen: 0..1,
             brackets: vec![BracketPlan { rungs: vec![rung] }],
         }
     }
 
+    /// Returns the plan of the median rule: one bracket, whose levels are 2, 4, 8, ... up to [`MAX_RESOURCE`] epochs. A
+    /// job that is never stopped runs to its own end.
+    ///
+    /// The levels are few, so that the state stays small, and close enough to stop a bad job before it has trained
+    /// twice as long as necessary.
+    pub fn median() -> Self {
+        let levels =
+            (1..).map_while(|exponent| 1_u32.checked_shl(exponent)).take_while(|at| *at <= MAX_RESOURCE);
+        let levels = levels.chain([u32::MAX]);
+        let rungs = levels.map(|resource| RungPlan { resource, slots: 1 }).collect();
+        Self { rule: Rule::Median, brackets: vec![BracketPlan { rungs }], ..Self::without_stopping() }
+    }
+
     /// Returns the smallest resource, in epochs.
     pub fn min_resource(&self) -> u32 {
         self.min_resource
+    }
+
+    /// Returns the rule by which running trials are compared at a level.
+    pub fn rule(&self) -> Rule {
+        self.rule
     }
 
     /// Returns the reduction factor.
@@ -382,6 +405,14 @@ mod tests {
         assert_eq!(plan.max_resource(), u32::MAX);
         assert_eq!(plan.brackets().len(), 1);
         assert_eq!(plan.brackets()[0].rungs(), [RungPlan { resource: u32::MAX, slots: 1 }]);
+    }
+
+    #[test]
+    fn the_plan_of_the_median_rule_compares_at_powers_of_two() {
+        let plan = Plan::median();
+        let levels: Vec<_> = plan.brackets()[0].rungs().iter().map(|rung| rung.resource).collect();
+        assert_eq!((&levels[..4], levels[13], levels[14]), (&[2, 4, 8, 16][..], 16_384, u32::MAX));
+        assert_eq!((levels.len(), plan.max_resource(), plan.rule()), (15, u32::MAX, Rule::Median));
     }
 
     #[test]

@@ -4,8 +4,40 @@
 //! A trial that arrives continues only if it is among the best `1/eta` of all trials that have arrived, itself
 //! included; at least one trial may always continue. A trial that failed or diverged never continues. Each trial gets
 //! one verdict, which is never revised. This module works on counts only; [`crate::ranking`] ranks the trials.
+//!
+//! The median rule ([`Rule::Median`]) is that of Vizier (Golovin et al., *Google Vizier: A Service for Black-Box
+//! Optimization*, KDD 2017, section 3.2.2), and of `TrainingJobEarlyStoppingType` `Auto` of SageMaker.
 
 use crate::ranking::Score;
+
+/// The rule by which the trials at a level are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// The best `1/eta` of the arrivals continue.
+    TopShare {
+        /// The reduction factor.
+        eta: u32,
+    },
+    /// A trial continues unless its best value is worse than the median of the running averages of those that arrived
+    /// before. The first [`MEDIAN_RIVALS`] arrivals continue.
+    Median,
+}
+
+/// The earlier arrivals that [`Rule::Median`] needs to stop a trial.
+pub const MEDIAN_RIVALS: u32 = 5;
+
+impl Rule {
+    /// Returns how many of `seen` arrivals may continue, where the last one is judged.
+    pub fn allowed(self, seen: u32) -> u32 {
+        let others = seen.saturating_sub(1);
+        match self {
+            Self::TopShare { eta } => seen.checked_div(eta).unwrap_or(0).max(1),
+            Self::Median if others < MEDIAN_RIVALS => seen,
+            // Worse than the median: more than half of the others are better.
+            Self::Median => (others / 2).saturating_add(1),
+        }
+    }
+}
 
 /// The verdict on one arrival, with the numbers it rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +46,7 @@ pub struct Verdict {
     pub rank: u32,
     /// Arrivals so far, this one included.
     pub seen: u32,
-    /// How many of them may continue: `max(1, seen / eta)`.
+    /// How many of them may continue (see [`Rule::allowed`]).
     pub allowed: u32,
     /// Whether this trial continues: `rank < allowed` and its value is a number.
     pub continues: bool,
@@ -24,16 +56,22 @@ impl Verdict {
     /// Returns the verdict on an arrival with `score`; `rank` of the `others` that arrived before are better.
     ///
     /// ```
-    /// use hyperband::{ranking::Score, rung::Verdict};
-    /// let of = |rank, others| Verdict::of(rank, others, 3, Score::Value(0.5));
+    /// use hyperband::{ranking::Score, rung::{Rule, Verdict}};
+    /// let third = Rule::TopShare { eta: 3 };
+    /// let of = |rank, others| Verdict::of(rank, others, third, Score::Value(0.5));
     /// assert!(of(0, 0).continues);     // the first may always continue
     /// assert!(!of(1, 4).continues);    // one of five
     /// assert!(of(1, 5).continues);     // two of six
-    /// assert!(!Verdict::of(0, 0, 3, Score::NotFinite).continues);
+    /// assert!(!Verdict::of(0, 0, third, Score::NotFinite).continues);
+    ///
+    /// let median = |rank, others| Verdict::of(rank, others, Rule::Median, Score::Value(0.5));
+    /// assert!(median(4, 4).continues);     // too few rivals
+    /// assert!(median(2, 5).continues);     // between the second and the third of five
+    /// assert!(!median(3, 5).continues);    // worse than the third of five
     /// ```
-    pub fn of(rank: u32, others: u32, eta: u32, score: Score) -> Self {
+    pub fn of(rank: u32, others: u32, rule: Rule, score: Score) -> Self {
         let seen = others.saturating_add(1);
-        let allowed = seen.checked_div(eta).unwrap_or(0).max(1);
+        let allowed = rule.allowed(seen);
         Self { rank, seen, allowed, continues: rank < allowed && score.can_continue() }
     }
 }

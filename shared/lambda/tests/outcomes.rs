@@ -70,6 +70,7 @@ fn rulings_are_counted_by_kind() {
         level: Epochs(1),
         resource: Epochs(1),
         value: Some(0.5),
+        average: None,
         verdict: verdict(goes_on),
     };
     let stopped = TrialEnd::Stopped(StopWhy::Rung { rung: RungId(0) });

@@ -145,6 +145,8 @@ pub enum Origin {
     Spread,
     /// A random point.
     Random,
+    /// The next combination of all values.
+    Grid,
     /// The model expected a good value there, or knew little.
     Model {
         /// The nearest known trial.

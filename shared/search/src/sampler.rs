@@ -1,7 +1,7 @@
 //! The samplers: they give the n-th trial its configuration.
 //!
-//! A suggestion of [`SamplerKind::Random`] and [`SamplerKind::Sobol`] is a function of (space, kind, seed, trial index)
-//! alone, whichever trials have ended. One of [`SamplerKind::Model`] also depends on what is known of the other trials
+//! A suggestion of [`SamplerKind::Random`], [`SamplerKind::Sobol`] and [`SamplerKind::Grid`] is a function of (space, kind,
+//! seed, trial index) alone, whichever trials have ended. One of [`SamplerKind::Model`] also depends on what is known of the other trials
 //! ([`View`]). Stored tunings rely on these numbers, so the tests pin them.
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ pub enum SamplerKind {
     /// A Gaussian process over the values so far. The seed of a trial is `child(seed, "model", trial)`; the
     /// first trials are those of [`SamplerKind::Sobol`].
     Model,
+    /// Every combination of a finite space once, in order (see [`Space::combination`]). Needs no seed.
+    Grid,
 }
 
 /// Returns the configuration of a trial, counted from 0, and how it was chosen.
@@ -36,11 +38,14 @@ pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &V
         SamplerKind::Random => drawn(Origin::Random),
         SamplerKind::Sobol => drawn(Origin::Spread),
         SamplerKind::Model => model::suggest(space, seed, trial, view),
+        SamplerKind::Grid => {
+            Suggestion { configuration: space.combination(u64::from(trial)), origin: Origin::Grid }
+        }
     }
 }
 
 /// Returns the point of a trial that does not depend on others: `dimensions` coordinates in [0, 1), each a multiple of
-/// 2^-53. For [`SamplerKind::Model`] it is that of its first trials.
+/// 2^-53. For [`SamplerKind::Model`] and [`SamplerKind::Grid`] it is that of [`SamplerKind::Sobol`].
 ///
 /// # Panics
 /// If `kind` is not [`SamplerKind::Random`] and `dimensions` is more than [`sobol::DIMENSIONS_MAX`].
@@ -51,7 +56,7 @@ pub fn point(dimensions: usize, kind: SamplerKind, seed: u64, trial: u32) -> Vec
             let mut rng = Rng::new(child(seed, "random", u64::from(trial)));
             (0..dimensions).map(|_| rng.next_f64()).collect()
         }
-        SamplerKind::Sobol | SamplerKind::Model => (0_u64..)
+        SamplerKind::Sobol | SamplerKind::Model | SamplerKind::Grid => (0_u64..)
             .zip(0..dimensions)
             .map(|(index, dimension)| sobol::scrambled(trial, dimension, child(seed, "sobol", index)))
             .collect(),

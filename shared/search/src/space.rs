@@ -168,6 +168,42 @@ impl Space {
         })
     }
 
+    /// Returns combination `index` of a space of categorical parameters, in which the values of the last parameter change
+    /// first. Beyond the last combination it starts again from the first. Of another parameter it takes the middle of
+    /// the range.
+    ///
+    /// ```
+    /// use search::{Domain, Parameter, Space};
+    /// let values = |values: &[&str]| Domain::Categorical { values: values.iter().map(|v| (*v).to_owned()).collect() };
+    /// let parameter = |name: &str, domain| Parameter { name: name.to_owned(), domain };
+    /// let space = Space::new(vec![
+    ///     parameter("optimizer", values(&["sgd", "adam"])),
+    ///     parameter("depth", values(&["2", "4", "8"])),
+    /// ])?;
+    /// assert_eq!(space.cardinality(), Some(6));
+    /// let of = |index| space.combination(index).iter().map(|(_, value)| value.to_owned()).collect::<Vec<_>>();
+    /// assert_eq!(of(0), ["2", "sgd"]);    // a configuration lists its names in alphabetical order
+    /// assert_eq!(of(1), ["4", "sgd"]);
+    /// assert_eq!(of(5), ["8", "adam"]);
+    /// # Ok::<(), search::SpaceError>(())
+    /// ```
+    pub fn combination(&self, index: u64) -> Configuration {
+        let mut rest = index;
+        let mut value = |domain: &Domain| match domain {
+            Domain::Categorical { values } => {
+                let count = u64::try_from(values.len()).unwrap_or(u64::MAX).max(1);
+                let value = usize::try_from(rest % count).ok().and_then(|here| values.get(here));
+                rest /= count;
+                value.cloned().unwrap_or_default()
+            }
+            Domain::Integer { .. } | Domain::Continuous { .. } => domain.value(0.5),
+        };
+        let last_first = self.parameters.iter().rev();
+        Configuration(
+            last_first.map(|parameter| (parameter.name.clone(), value(&parameter.domain))).collect(),
+        )
+    }
+
     /// Returns the configuration at a point of the unit cube.
     ///
     /// `point` has [`Self::dimensions`] coordinates, in order. Each is read to 53 bits and clipped into [0, 1]; NaN

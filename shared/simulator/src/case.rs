@@ -2,6 +2,7 @@
 
 mod changes;
 mod clusters;
+mod request;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use crate::plan::{HOUR, MINUTE};
 
 pub use changes::Change;
 pub(crate) use clusters::listed;
+use request::request;
 
 /// Name of the hyperparameter that sets the number of epochs.
 pub(crate) const RESOURCE: &str = "epochs";
@@ -126,6 +128,12 @@ pub struct Choices {
     /// Whether the sampler learns.
     #[serde(default)]
     pub model: bool,
+    /// Whether the median rule stops jobs. Only used without Hyperband.
+    #[serde(default)]
+    pub median: bool,
+    /// Whether each combination is one trial. Only used without Hyperband.
+    #[serde(default)]
+    pub grid: bool,
 }
 
 /// Leaks the names that it reads, so that they are `'static`. A program reads only a few names.
@@ -165,6 +173,8 @@ impl Choices {
             max_pending_seconds: None,
             max_capacity_wait_seconds: None,
             model: false,
+            median: false,
+            grid: false,
         }
     }
 
@@ -172,6 +182,16 @@ impl Choices {
     fn job_seconds_max(&self) -> i64 {
         let runs = self.max_wait_seconds.unwrap_or(self.max_runtime_seconds) + 600;
         runs + self.max_pending_seconds.unwrap_or(0)
+    }
+
+    /// Returns `Strategy`.
+    fn strategy(&self) -> &'static str {
+        match self.hyperband {
+            Some(_) => "Hyperband",
+            None if self.grid => "Grid",
+            None if self.model => "Bayesian",
+            None => "Random",
+        }
     }
 
     fn drawn(dice: &mut Dice) -> Self {
@@ -242,6 +262,9 @@ impl Choices {
             self.max_capacity_wait_seconds = Some(capacity.pick(&[3_600, 14_400]));
         }
         self.model = Dice::new(seed, "model", n).chance(0.3);
+        let mut independent = Dice::new(seed, "independent", n);
+        self.median = self.hyperband.is_none() && independent.chance(0.5);
+        self.grid = self.hyperband.is_none() && independent.chance(0.3);
         // A refit needs one job to search and one job to train the best configuration again.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);
     }
@@ -324,6 +347,12 @@ impl Case {
         case
     }
 
+    /// Returns a bound of the number of training jobs. Retries of a grid are not part of its number.
+    pub(crate) fn jobs_max(&self) -> u32 {
+        let attempts = if self.choices.grid { self.choices.max_interruptions + 2 } else { 1 };
+        self.max_jobs * attempts + 1
+    }
+
     /// Returns whether trials are promoted from rung to rung in a job each.
     pub(crate) fn promotes(&self) -> bool {
         self.choices.hyperband.is_some() && self.choices.rungs != Rungs::Stop
@@ -334,139 +363,4 @@ impl Case {
 fn scaled(amount: u64, factor: f64) -> u64 {
     let hundredths = (1..10_000_u32).take_while(|n| f64::from(*n) <= factor * 100.0).last().unwrap_or(100);
     amount.saturating_mul(u64::from(hundredths)).div_ceil(100)
-}
-
-/// Sets the instance prices, `SpotFallback` and `Refit`.
-fn set_prices_and_launch(controller: &mut Value, choices: &Choices) {
-    if choices.own_price {
-        for cluster in choices.clusters() {
-            let price = micro_dollars(cluster.instance_hour);
-            controller["InstancePricesUsdPerHour"][cluster.kind] = price;
-        }
-    }
-    if choices.spot_fallback {
-        controller["SpotFallback"] = json!("OnDemand");
-    }
-    if choices.refit {
-        controller["Refit"] = json!("Best");
-    }
-}
-
-/// Returns an amount in micro-dollars as a JSON number of dollars with two decimals.
-fn dollars(micro: u64) -> Value {
-    let text = format!("{}.{:02}", micro / 1_000_000, micro % 1_000_000 / 10_000);
-    serde_json::from_str(&text).unwrap_or_default()
-}
-
-/// Like [`dollars`], but exact to the micro-dollar.
-fn micro_dollars(micro: u64) -> Value {
-    let text = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
-    serde_json::from_str(text.trim_end_matches('0')).unwrap_or_default()
-}
-
-fn request(case: &Case, choices: &Choices) -> Value {
-    let extra =
-        |name: &str| choices.extra.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
-    let mut config = json!({
-        "Strategy": if choices.hyperband.is_some() { "Hyperband" } else { "Random" },
-        "HyperParameterTuningJobObjective": {
-            "Type": if choices.maximize { "Maximize" } else { "Minimize" }, "MetricName": "auc"
-        },
-        "ResourceLimits": {
-            "MaxNumberOfTrainingJobs": choices.max_jobs, "MaxParallelTrainingJobs": choices.max_parallel
-        },
-        "ParameterRanges": {
-            "ContinuousParameterRanges": [{"Name": "rate", "MinValue": "0.01", "MaxValue": "1"}],
-            "IntegerParameterRanges": [{"Name": "depth", "MinValue": "1", "MaxValue": "10"}],
-        },
-    });
-    if let Some(seconds) = extra("max_runtime") {
-        config["ResourceLimits"]["MaxRuntimeInSeconds"] = seconds;
-    }
-    if let Some(target) = extra("target") {
-        config["TuningJobCompletionCriteria"]["TargetObjectiveMetricValue"] = target;
-    }
-    if let Some(most) = extra("not_improving") {
-        config["TuningJobCompletionCriteria"]["BestObjectiveNotImproving"]["MaxNumberOfTrainingJobsNotImproving"] =
-            most;
-    }
-    let mut controller = json!({
-        "MaxInterruptions": choices.max_interruptions,
-        "Sampler": if choices.model { "Model" } else { "Sobol" },
-    });
-    if let Some((min, max, eta)) = choices.hyperband {
-        config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
-        controller["ReductionFactor"] = json!(eta);
-        controller["ResourceHyperParameter"] = json!(RESOURCE);
-        let (execution, scheduling) = match choices.rungs {
-            Rungs::Stop => ("Stop", "Asynchronous"),
-            Rungs::Asynchronous => ("Promote", "Asynchronous"),
-            Rungs::Synchronous => ("Promote", "Synchronous"),
-        };
-        controller["RungExecution"] = json!(execution);
-        controller["Scheduling"] = json!(scheduling);
-    }
-    if let Some(seconds) = extra("no_objective") {
-        controller["NoObjectiveSeconds"] = seconds;
-    }
-    if let Some(seconds) = choices.max_capacity_wait_seconds {
-        controller["MaxCapacityWaitSeconds"] = json!(seconds);
-    }
-    if let Some(most) = extra("max_instances") {
-        controller["MaxInstances"] = most;
-    }
-    if let Some(cap) = case.cap {
-        controller["MaxCostUsd"] = dollars(cap);
-    }
-    set_prices_and_launch(&mut controller, choices);
-    if case.epochs != Epochs::Ranked {
-        controller["EpochPattern"] = json!(r"\[epoch ([0-9]+)\]");
-        controller["EpochBase"] = json!(case.base);
-        let numbering = if case.epochs == Epochs::Absolute { "Absolute" } else { "PerAttempt" };
-        controller["EpochNumbering"] = json!(numbering);
-    }
-    json!({
-        "HyperParameterTuningJobName": case.name,
-        "HyperParameterTuningJobConfig": config,
-        "TrainingJobDefinition": job_definition(choices),
-        "Controller": controller,
-    })
-}
-
-fn job_definition(choices: &Choices) -> Value {
-    let mut stopping = json!({"MaxRuntimeInSeconds": choices.max_runtime_seconds});
-    if let Some(wait) = choices.max_wait_seconds {
-        stopping["MaxWaitTimeInSeconds"] = json!(wait);
-    }
-    if let Some(pending) = choices.max_pending_seconds {
-        stopping["MaxPendingTimeInSeconds"] = json!(pending);
-    }
-    let mut definition = json!({
-        "AlgorithmSpecification": {
-            "TrainingImage": "111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1",
-            "TrainingInputMode": "File",
-            "MetricDefinitions": [{"Name": "auc", "Regex": r"auc=(\S+);"}],
-        },
-        "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
-        "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
-        "StoppingCondition": stopping,
-        "EnableManagedSpotTraining": choices.max_wait_seconds.is_some(),
-        "CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"},
-    });
-    let resources = choices.clusters().map(
-        |cluster| json!({"InstanceType": cluster.kind, "InstanceCount": cluster.count, "VolumeSizeInGB": 30}),
-    );
-    let resources: Vec<Value> = resources.collect();
-    match resources.as_slice() {
-        [one] => {
-            definition["ResourceConfig"] = one.clone();
-            if choices.keep_alive_seconds > 0 {
-                definition["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(choices.keep_alive_seconds);
-            }
-        }
-        several => {
-            definition["HyperParameterTuningResourceConfig"] = json!({"InstanceConfigs": several});
-        }
-    }
-    definition
 }

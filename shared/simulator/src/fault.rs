@@ -180,6 +180,12 @@ impl Faults {
         self.rates[kind as usize]
     }
 
+    /// Returns whether a kind can strike in this history: by its rate, or at the focused site.
+    pub(crate) fn can_strike(&self, kind: Kind) -> bool {
+        let is_focused = || self.focus.is_some_and(|(site, _)| kind.sites().contains(&site));
+        self.rate(kind) > 0.0 || is_focused()
+    }
+
     pub(crate) fn count(&mut self, kind: Kind, site: Site) {
         *self.hits.entry((kind, site)).or_default() += 1;
     }

@@ -195,7 +195,7 @@ impl Runner {
             );
             first.extend(case.submit_again_at.map(|at| (start + at, Event::Submit(index))));
             // Enough time for all jobs one after another, each at its longest and with its back-off.
-            bound += i64::from(case.max_jobs + 1) * (case.job_ms_max + 90 * MINUTE) + case.paused_ms();
+            bound += i64::from(case.jobs_max()) * (case.job_ms_max + 90 * MINUTE) + case.paused_ms();
         }
         for (at, event) in first {
             world.queue.push(at, event);

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::epochs::Epochs;
 use crate::ids::{BracketId, ChoiceId, RungId};
-use crate::limits::{SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
+use crate::limits::{
+    MAX_TRAINING_JOBS, SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS,
+};
 use crate::money::{MicroUsd, Rate};
 use crate::time::Time;
 
@@ -96,8 +98,11 @@ pub enum Strategy {
         #[serde(default, skip_serializing_if = "RungExecution::is_stop")]
         rungs: RungExecution,
     },
-    /// Every trial runs to its own end.
-    Random,
+    /// Every trial runs to its own end: the strategies Bayesian, Random and Grid of a request.
+    #[serde(rename = "Random")]
+    Independent,
+    /// Like [`Self::Independent`], but the median rule stops trials ([`hyperband::rung::Rule::Median`]).
+    Median,
 }
 
 impl Strategy {
@@ -284,15 +289,33 @@ impl Definition {
     /// Returns the plan of brackets and rungs.
     pub fn plan(&self) -> &Plan {
         static WITHOUT_STOPPING: LazyLock<Plan> = LazyLock::new(Plan::without_stopping);
-        self.compared().unwrap_or(&WITHOUT_STOPPING)
+        static MEDIAN: LazyLock<Plan> = LazyLock::new(Plan::median);
+        match &self.strategy {
+            Strategy::Hyperband { plan, .. } => plan,
+            Strategy::Independent => &WITHOUT_STOPPING,
+            Strategy::Median => &MEDIAN,
+        }
     }
 
-    /// Returns the brackets in which trials are compared; `None` where each trial runs to its own end.
+    /// Returns the brackets of Hyperband; `None` with other strategies.
     pub fn compared(&self) -> Option<&Plan> {
         match &self.strategy {
             Strategy::Hyperband { plan, .. } => Some(plan),
-            Strategy::Random => None,
+            Strategy::Independent | Strategy::Median => None,
         }
+    }
+
+    /// Returns the most trials of the search: with a grid, one for each combination.
+    pub fn max_trials(&self) -> u32 {
+        // Trials that never started are not counted as jobs, but their numbers are used up.
+        const MOST: u32 = MAX_TRAINING_JOBS.saturating_mul(2);
+        let combinations = || self.space.cardinality().and_then(|all| u32::try_from(all).ok());
+        if self.sampler == SamplerKind::Grid { combinations().unwrap_or(MOST).min(MOST) } else { MOST }
+    }
+
+    /// Returns the most training jobs that a report shows: retries of a grid are not part of its number.
+    pub fn planned_jobs(&self) -> u32 {
+        self.limits.max_jobs.min(self.max_trials().saturating_add(u32::from(self.refit)))
     }
 
     /// Returns the epochs of a trial that is never stopped; `None` where each trial runs to its own end.
@@ -310,7 +333,9 @@ impl Definition {
     pub fn promotes(&self) -> Option<Scheduling> {
         match &self.strategy {
             Strategy::Hyperband { rungs: RungExecution::Promote(scheduling), .. } => Some(*scheduling),
-            Strategy::Hyperband { rungs: RungExecution::Stop, .. } | Strategy::Random => None,
+            Strategy::Hyperband { rungs: RungExecution::Stop, .. }
+            | Strategy::Independent
+            | Strategy::Median => None,
         }
     }
 

@@ -4,10 +4,10 @@
 use hyperband::ranking::improves;
 
 use crate::definition::Definition;
-use crate::ids::CohortId;
+use crate::ids::{CohortId, count};
 use crate::money::MicroUsd;
 use crate::ruling::{Order, Ruling};
-use crate::state::{Arrival, State, Status};
+use crate::state::{Arrival, State, Status, rival};
 use crate::work::look;
 
 /// Returns a description of the first invariant that `state` breaks.
@@ -59,11 +59,11 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
         Ruling::TrialJudged { trial: number, resource, value, verdict, .. } if verdict.continues => {
             let may = state.trials.get(number).is_some_and(|trial| {
                 let level = definition.level(trial.bracket, trial.next_rung);
+                let arrival = rival(definition.plan().rule(), (*number, *value));
                 let arrived = || state.rungs_at(definition, level).map(|rung| &rung.arrivals);
-                let rank: usize =
-                    arrived().map(|arrived| better(definition, arrived, (*number, *value))).sum();
+                let rank: usize = arrived().map(|arrived| better(definition, arrived, arrival)).sum();
                 let seen = arrived().map(Vec::len).sum::<usize>().saturating_add(1);
-                let allowed = allowed(definition, seen);
+                let allowed = index(definition.plan().rule().allowed(count(seen)));
                 let known = trial.curve.get(resource) == Some(value);
                 rank < allowed && index(verdict.rank) == rank && value.is_some() && known
             });
@@ -126,11 +126,6 @@ fn better(definition: &Definition, arrived: &[Arrival], arrival: Arrival) -> usi
         look();
         known.is_some_and(|known| better(known, value) || (!better(value, known) && *other < number))
     })
-}
-
-/// Returns how many of `seen` trials may continue.
-fn allowed(definition: &Definition, seen: usize) -> usize {
-    seen.checked_div(index(definition.plan().eta())).unwrap_or(0).max(1)
 }
 
 fn index(number: u32) -> usize {

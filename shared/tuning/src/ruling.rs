@@ -37,6 +37,9 @@ pub enum Ruling {
         resource: Epochs,
         /// The value; `None` = that of the last of these epochs is not a number.
         value: Option<f64>,
+        /// With the median rule: the mean of the values up to the level. Later trials are compared with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        average: Option<f64>,
         /// Rank and counts.
         verdict: Verdict,
     },

@@ -33,6 +33,7 @@ use crate::time::{Millis, Time};
 
 pub use cohort::Cohort;
 pub use job::{Bill, Job};
+pub(crate) use rung::rival;
 pub use rung::{Arrival, Rung, judge};
 pub use waiting::{Parked, ParkedTrials, Waiting};
 

@@ -176,11 +176,10 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
         failure_reason: state.failure().map(failure_reason),
         best_training_job: best,
         consumed_resources: ConsumedResources::of(&base),
-        tuning_job_completion_details: tuning
-            .definition
-            .limits
-            .not_improving
-            .map(|_| CompletionDetails { not_improving: state.since_improved }),
+        tuning_job_completion_details: tuning.definition.limits.not_improving.map(|_| CompletionDetails {
+            not_improving: state.since_improved,
+            converged_ms: base.ended_ms.filter(|_| has_converged(tuning, state)),
+        }),
         controller: TuningController {
             totals: totals(loaded),
             ending_reason: why.filter(|_| ended.is_none()).map(|why| why.word().to_owned()),
@@ -202,6 +201,13 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
 
 /// Returns why the next training job cannot start yet, or why the tuning has not ended, if it waits for something that it
 /// does not control.
+/// Returns whether the search has ended because so many results in a row did not improve the best value that it has
+/// converged.
+fn has_converged(tuning: &Tuning, state: &State) -> bool {
+    let enough = tuning.request.convergence_jobs().is_some_and(|jobs| state.since_improved >= jobs);
+    enough && end(state).0 == Some(&EndReason::NotImproving)
+}
+
 fn waiting_for(state: &State) -> Option<WaitingFor> {
     let since = state.billing.iter().map(|(_, job)| job.bill_ordered_at).min();
     if let Some(since) = since.filter(|_| state.trials.is_empty() && state.waiting.is_empty()) {

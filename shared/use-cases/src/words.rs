@@ -4,6 +4,7 @@
 
 use std::cmp::Ordering;
 
+use hyperband::rung::{MEDIAN_RIVALS, Rule};
 use tuning::definition::Definition;
 use tuning::epochs::Epochs;
 use tuning::ids::RungId;
@@ -20,10 +21,21 @@ pub const OVERRUN: &str =
 pub const CAPACITY_LACKING: &str = "no training job gets instances: the tuning waits for capacity";
 
 /// The rule of a rung, with its numbers.
-pub fn rule(verdict: Verdict, is_number: bool) -> String {
+pub fn rule(rule: Rule, verdict: Verdict, is_number: bool) -> String {
     let Verdict { rank, seen, allowed, continues } = verdict;
     let place = rank.saturating_add(1);
     let result = if continues { "so it continued" } else { "so it was stopped" };
+    if rule == Rule::Median && is_number {
+        let others = seen.saturating_sub(1);
+        let better = format!(
+            "the running averages of {rank} of {others} earlier trials are better than its best value"
+        );
+        return if others < MEDIAN_RIVALS {
+            format!("{better}; with fewer than {MEDIAN_RIVALS} all continue, {result}")
+        } else {
+            format!("{better}; at most {} may be, {result}", others / 2)
+        };
+    }
     let verb = if allowed == 1 { "continues" } else { "continue" };
     let share = format!("rank {place} of {seen} arrived trials; the best {allowed} of {seen} {verb}");
     if is_number {

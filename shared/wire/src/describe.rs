@@ -152,6 +152,14 @@ pub struct CompletionDetails {
     /// Number of training jobs since the last that improved the objective.
     #[serde(rename = "NumberOfTrainingJobsObjectiveNotImproving")]
     pub not_improving: u32,
+    /// Time of the end of a tuning job that has converged, in ms since the epoch.
+    #[serde(
+        rename = "ConvergenceDetectedTime",
+        with = "optional_seconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub converged_ms: Option<i64>,
 }
 
 /// `Controller` of the request with the state of the tuning job.

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use hyperband::plan::{Plan, PlanError};
-use search::SamplerKind;
+use search::{SamplerKind, Space};
 use serde_json::{Map, Value};
 use tuning::definition::Objective;
 use tuning::limits::MAX_TRAINING_JOBS;
@@ -32,7 +32,7 @@ use fields::{Distribution, Field, Fields, Instances, Refit};
 pub use define::{PriceAnswer, excess_lines};
 pub use error::{ErrorBody, ErrorCode, RequestError, Violation};
 pub use fields::Strategy;
-pub(crate) use fields::{Channel, EarlyStopping, SpotFallback, Tag};
+pub(crate) use fields::{Channel, SpotFallback, Tag};
 pub use job::TrainingJob;
 pub(crate) use lift::{Source, append_sources, is_controller_tag, violations as lift_violations};
 pub use local::default_regex;
@@ -185,7 +185,7 @@ impl Request {
     pub fn hyperband(&self) -> Option<Hyperband> {
         match self.strategy() {
             Strategy::Hyperband => Some(self.hyperband_settings()),
-            Strategy::Random => None,
+            Strategy::Bayesian | Strategy::Random | Strategy::Grid => None,
         }
     }
 
@@ -201,7 +201,8 @@ impl Request {
     /// sampler learns, the request sets no `ReductionFactor`, and the training jobs are enough for the model to choose
     /// most of them. With fewer, the brackets of Hyperband save more.
     pub fn compares_late(&self) -> bool {
-        self.sampler() == SamplerKind::Model
+        self.strategy().compares_trials()
+            && self.sampler() == SamplerKind::Model
             && self.fields.controller.reduction_factor.is_none()
             && self.max_jobs() >= COMPARES_LATE_FROM
     }
@@ -256,7 +257,7 @@ impl Request {
     pub fn whole_plan(&self) -> Option<Plan> {
         match self.strategy() {
             Strategy::Hyperband => self.hyperband_settings().plan()?.ok(),
-            Strategy::Random => Some(Plan::without_stopping()),
+            Strategy::Bayesian | Strategy::Random | Strategy::Grid => Some(Plan::without_stopping()),
         }
     }
 
@@ -276,11 +277,21 @@ impl Request {
     }
 
     /// Returns `MaxNumberOfTrainingJobs`. The default is the number of jobs of one full set of brackets, in which each
-    /// promotion is one job, plus one for the refit.
+    /// promotion is one job, or of combinations of a grid, plus one for the refit.
     pub fn max_jobs(&self) -> u32 {
         let set = |plan: Plan| if self.promotes() { plan.jobs() } else { plan.trials() };
-        let set = || self.whole_plan().map(set).map(|jobs| jobs.saturating_add(u32::from(self.refits())));
+        let set = || match self.strategy() {
+            Strategy::Grid => self.combinations().map(|all| u32::try_from(all).unwrap_or(u32::MAX)),
+            Strategy::Bayesian | Strategy::Random | Strategy::Hyperband => self.whole_plan().map(set),
+        };
+        let set = || set().map(|jobs| jobs.saturating_add(u32::from(self.refits())));
         self.given_max_jobs().or_else(set).unwrap_or(1).min(MAX_TRAINING_JOBS)
+    }
+
+    /// Returns the number of configurations of the ranges; `None` if it is unlimited or the ranges are invalid.
+    pub(crate) fn combinations(&self) -> Option<u64> {
+        let (parameters, wrong) = parameters(self);
+        Space::new(parameters).ok().filter(|_| wrong.is_empty())?.cardinality()
     }
 
     /// Returns `RandomSeed`.

@@ -53,7 +53,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
         0 => hyperband(1, 9, 3),
         1 => hyperband(1, 81, 2),
         2 => hyperband(3, 20_000, 20_000),
-        _ => Some(Strategy::Random),
+        _ => Some(Strategy::Independent),
     };
     let (captured, per_attempt) =
         [(true, false), (true, true), (false, true), (false, true)][usize::from(shape >> 2 & 3)];
@@ -66,7 +66,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
         incarnation: "3fa1c2".to_owned(),
         created: Time(CREATED),
         seed: 7,
-        strategy: strategy.unwrap_or(Strategy::Random),
+        strategy: strategy.unwrap_or(Strategy::Independent),
         objective: if shape & 0x10 == 0 { Objective::Maximize } else { Objective::Minimize },
         space: if dear { dear_space() } else { small_space() },
         sampler: if shape & 0x40 == 0 { SamplerKind::Sobol } else { SamplerKind::Random },

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Case, dollars};
+use super::Case;
+use super::request::dollars;
 use crate::dice::Dice;
 use crate::plan::{HOUR, MINUTE};
 

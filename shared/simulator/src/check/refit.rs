@@ -99,7 +99,7 @@ impl World {
         if !search.iter().any(|job| of_trial(job) == Some(configuration)) {
             return Some(format!("Refit: {id} refits {configuration:?}, which no trial has"));
         }
-        let readable = book.case.epochs == Epochs::Absolute && self.faults.rate(Kind::LogReadLag) == 0.0;
+        let readable = book.case.epochs == Epochs::Absolute && !self.faults.can_strike(Kind::LogReadLag);
         let unread =
             |job: &&Job| job.deleted || book.jobs.get(&job.key).is_none_or(|book| book.settled_in_full);
         if !readable || search.iter().any(unread) {

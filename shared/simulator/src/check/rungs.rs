@@ -9,19 +9,23 @@ use super::{Arrival, Book};
 impl Book {
     /// Checks a judgement and records the arrival.
     pub(super) fn check_judgement(&mut self, ruling: &Ruling) -> Result<(), String> {
-        let Ruling::TrialJudged { trial, bracket, rung, level, value, verdict, .. } = ruling else {
+        let Ruling::TrialJudged { trial, bracket, rung, level, value, average, verdict, .. } = ruling else {
             return Ok(());
         };
-        let plan = match &self.definition.strategy {
-            Strategy::Hyperband { plan, rungs: RungExecution::Stop } => plan,
+        let (eta, max_resource, due) = match &self.definition.strategy {
+            Strategy::Hyperband { plan, rungs: RungExecution::Stop } => {
+                let shape = Shape::of(&self.definition).filter(|shape| shape.has(*bracket));
+                let shape = shape.ok_or_else(|| format!("P6: the jobs do not fill bracket {bracket}"))?;
+                (Some(plan.eta()), plan.max_resource(), shape.level(*bracket, *rung))
+            }
             Strategy::Hyperband { rungs: RungExecution::Promote(_), .. } => {
                 return Err("P6: a trial was judged in a tuning with promotion".to_owned());
             }
-            Strategy::Random => return Err("P6: a trial was judged in a tuning without rungs".to_owned()),
+            Strategy::Independent => {
+                return Err("P6: a trial was judged in a tuning without rungs".to_owned());
+            }
+            Strategy::Median => (None, u32::MAX, 2_u32.pow(rung.0 + 1)),
         };
-        let shape = Shape::of(&self.definition).filter(|shape| shape.has(*bracket));
-        let shape = shape.ok_or_else(|| format!("P6: the jobs do not fill bracket {bracket}"))?;
-        let (max_resource, due) = (plan.max_resource(), shape.level(*bracket, *rung));
         let maximize = self.definition.objective == Objective::Maximize;
         let book = self.trials.get_mut(trial).ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         if book.finished || book.out {
@@ -43,10 +47,18 @@ impl Book {
         }
         // The trials of all brackets compete at a level.
         let arrivals = self.levels.entry(*level).or_default();
-        let rank = rank(maximize, arrivals, (*trial, *value));
-        arrivals.push((*trial, *value));
+        let (rank, allowed) = match eta {
+            Some(eta) => {
+                let allowed = (arrivals.len() + 1) / usize::try_from(eta).unwrap_or(1);
+                (rank(maximize, arrivals, (*trial, *value)), allowed.max(1))
+            }
+            None => median_rank(maximize, arrivals, *value),
+        };
+        if average.is_some() != (eta.is_none() && value.is_some()) {
+            return Err(format!("P6: trial {trial} has the running average {average:?}"));
+        }
+        arrivals.push((*trial, average.or(*value)));
         let seen = arrivals.len();
-        let allowed = (seen / usize::try_from(plan.eta()).unwrap_or(1)).max(1);
         let continues = rank < allowed && value.is_some();
         let claimed =
             [verdict.rank, verdict.seen, verdict.allowed].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
@@ -58,6 +70,19 @@ impl Book {
         }
         Ok(())
     }
+}
+
+/// Returns how many running averages are better than `value`, and how many trials would continue: all of up to six,
+/// else those that are not behind half of the others.
+fn median_rank(maximize: bool, averages: &[Arrival], value: Option<f64>) -> (usize, usize) {
+    let better = |average: f64| match value {
+        Some(value) if maximize => average > value,
+        Some(value) => average < value,
+        None => true,
+    };
+    let rank = averages.iter().filter(|(_, average)| average.is_some_and(better)).count();
+    let others = averages.len();
+    (rank, if others < 5 { others + 1 } else { others / 2 + 1 })
 }
 
 /// Returns how many of `arrivals` rank before `one`. Equal values rank in the order of their trials; missing values

@@ -148,7 +148,9 @@ impl Book {
             Ruling::BillBooked { job, seconds, amount } => self.check_bill_booked(*job, *seconds, amount.0),
             Ruling::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
             Ruling::Order(Order::ReadRest { job, .. }) => {
-                self.jobs.get_mut(job).into_iter().for_each(|job| job.rest_open = true);
+                if let Some(job) = self.jobs.get_mut(job) {
+                    (job.rest_open, job.rest_ordered) = (true, true);
+                }
                 self.check_ordered(*job)
             }
             Ruling::Order(Order::ReadLog { job, .. } | Order::Look { job, .. }) => self.check_ordered(*job),
@@ -462,6 +464,7 @@ impl JobBook {
             repeats_from: None,
             settled_in_full: false,
             rest_open: false,
+            rest_ordered: false,
             log_given_up: None,
             created: false,
             is_forgotten: false,

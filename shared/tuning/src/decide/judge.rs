@@ -4,8 +4,12 @@
 //!
 //! A trial competes with its best value so far, since that is what the tuning looks for: a curve that peaked and fell, or
 //! that is noisy, is not judged by one bad epoch.
+//!
+//! The median rule of the other strategies uses the same rungs. There the rivals are the running averages of the trials
+//! that arrived before ([`Rule::Median`]).
 
 use hyperband::ranking::improves;
+use hyperband::rung::Rule;
 
 use super::rest;
 use crate::definition::Definition;
@@ -30,12 +34,13 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         if level >= definition.largest_resource() {
             return None;
         }
-        let (resource, value) = best_up_to(definition, trial, value_at(definition, state, trial, level)?);
+        let at = value_at(definition, state, trial, level)?;
+        let (resource, value) = best_up_to(definition, trial, at);
         if log_is_unread(definition, state, trial) {
             return log_read(*number, trial);
         }
         let rungs = state.rungs_at(definition, level);
-        let verdict = judge(rungs, definition.direction(), plan.eta(), (*number, value));
+        let verdict = judge(rungs, definition.direction(), plan.rule(), (*number, value));
         Some(Ruling::TrialJudged {
             trial: *number,
             bracket: trial.bracket,
@@ -43,6 +48,7 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
             level,
             resource,
             value,
+            average: average_up_to(definition, trial, at),
             verdict: verdict.into(),
         })
     })
@@ -87,6 +93,20 @@ fn best_up_to(
     (epoch, Some(best))
 }
 
+/// Returns the running average at the epoch that counts at a level, with which the median rule compares later trials;
+/// `None` with other rules, or if the trial has diverged.
+#[expect(clippy::float_arithmetic, reason = "a sum in the order of the epochs is the same on every machine")]
+fn average_up_to(
+    definition: &Definition,
+    trial: &Trial,
+    (resource, value): (Epochs, Option<f64>),
+) -> Option<f64> {
+    value.filter(|_| definition.plan().rule() == Rule::Median)?;
+    let values = trial.curve.range(..=resource).filter_map(|(_, value)| *value);
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    Some(sum / count).filter(|average: &f64| average.is_finite()).or(value)
+}
+
 /// Returns the epoch and value that count at `level`: those of the level itself, else of the first epoch above it,
 /// else, if the program completed below the level, of its last epoch.
 fn value_at(
@@ -96,9 +116,11 @@ fn value_at(
     level: Epochs,
 ) -> Option<(Epochs, Option<f64>)> {
     let at_or_above = trial.curve.range(level..).next();
-    let ended_well = trial.job.as_ref().is_some_and(|job| {
-        job.end == Some(JobEnd::Completed) && rest::is_complete(definition, state, trial, job)
-    });
+    // The median rule compares no job that has ended: there is nothing to stop.
+    let ended_well = definition.plan().rule() != Rule::Median
+        && trial.job.as_ref().is_some_and(|job| {
+            job.end == Some(JobEnd::Completed) && rest::is_complete(definition, state, trial, job)
+        });
     let last = trial.curve.last_key_value().filter(|_| ended_well);
     at_or_above.or(last).map(|(resource, value)| (*resource, *value))
 }

@@ -18,7 +18,6 @@ use crate::definition::{Definition, Scheduling};
 use crate::epochs::Epochs;
 use crate::fact::JobEnd;
 use crate::ids::{BracketId, CohortId, Place, RungId, count};
-use crate::limits::MAX_TRAINING_JOBS;
 use crate::quote::Quote;
 use crate::ruling::{Ruling, StopWhy, TrialEnd, Verdict};
 use crate::state::{Cohort, Job, Rung, State, Status, Stream, Trial};
@@ -226,7 +225,7 @@ fn is_open_to_new_trials(definition: &Definition, state: &State, cohort: CohortI
 /// Returns whether a new trial can join a bracket: enough of the tuning's jobs are left for all promotions that the
 /// trials of the bracket then need.
 pub(super) fn can_join(definition: &Definition, state: &State, bracket: BracketId) -> bool {
-    if state.status != Status::Active || state.next_trial.0 >= MAX_TRAINING_JOBS.saturating_mul(2) {
+    if state.status != Status::Active || state.next_trial.0 >= definition.max_trials() {
         return false;
     }
     if definition.promotes().is_none() {

@@ -8,7 +8,6 @@ use super::{pool, promote, refit, spot};
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::ids::{BracketId, RungId};
-use crate::limits::MAX_TRAINING_JOBS;
 use crate::quote::Quote;
 use crate::ruling::{Launch, Order, Ruling};
 use crate::state::{State, Status};
@@ -133,10 +132,6 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
 /// money is short, the job may get a shorter limit than usual. [`draw`] adds the configuration.
 fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     let trial = state.next_trial;
-    // Trials that never started are not counted as jobs, but their numbers are used up.
-    if trial.0 >= MAX_TRAINING_JOBS.saturating_mul(2) {
-        return None;
-    }
     let open = |index: usize| promote::can_join(definition, state, BracketId::at(index));
     let bracket = BracketId::at(definition.plan().next_bracket_of(&state.joined, open)?);
     let quote = Quote::of_new_trial(definition, state, bracket)?;

@@ -160,7 +160,7 @@ impl State {
     }
 
     fn judged(&mut self, definition: &Definition, ruling: &Ruling) {
-        let Ruling::TrialJudged { trial: number, rung, value, verdict, .. } = ruling else { return };
+        let Ruling::TrialJudged { trial: number, rung, value, average, verdict, .. } = ruling else { return };
         let Some(trial) = self.trials.get_mut(number) else { return };
         let place = trial.place();
         trial.next_rung = rung.next();
@@ -168,7 +168,7 @@ impl State {
             trial.stop_why = Some(StopWhy::Rung { rung: *rung });
         }
         self.with_rung(definition, place, |rung| {
-            rung.arrive(definition.direction(), (*number, *value));
+            rung.arrive(definition.direction(), (*number, average.or(*value)));
             rung.add_continued(u32::from(verdict.continues));
         });
     }

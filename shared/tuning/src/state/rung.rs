@@ -1,7 +1,7 @@
 //! A rung: which trials arrived with which values, best first, and which of them wait or continued. Decides nothing.
 
 use hyperband::ranking::{Direction, Score, better_first};
-use hyperband::rung::Verdict;
+use hyperband::rung::{Rule, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{TrialId, count};
@@ -72,13 +72,23 @@ impl Rung {
 pub fn judge<'a>(
     rungs: impl IntoIterator<Item = &'a Rung>,
     direction: Direction,
-    eta: u32,
+    rule: Rule,
     arrival: Arrival,
 ) -> Verdict {
+    let arrival = rival(rule, arrival);
     let (rank, others) = rungs.into_iter().fold((0_u32, 0_u32), |(rank, others), rung| {
         (rank.saturating_add(rung.rank(direction, arrival)), others.saturating_add(rung.arrived()))
     });
-    Verdict::of(rank, others, eta, score(arrival.1))
+    Verdict::of(rank, others, rule, score(arrival.1))
+}
+
+/// Returns the arrival as the rule ranks it. Equal trials rank in the order of their numbers, except with the median
+/// rule: an equal average is not better.
+pub(crate) fn rival(rule: Rule, (trial, value): Arrival) -> Arrival {
+    match rule {
+        Rule::TopShare { .. } => (trial, value),
+        Rule::Median => (TrialId(0), value),
+    }
 }
 
 fn score(value: Option<f64>) -> Score {
@@ -107,7 +117,7 @@ mod tests {
     /// Judges and records the arrival of `trial`.
     fn arrive(rung: &mut Rung, direction: Direction, eta: u32, trial: u32, value: f64) -> Verdict {
         let arrival = (TrialId(trial), Some(value));
-        let verdict = judge([&*rung], direction, eta, arrival);
+        let verdict = judge([&*rung], direction, Rule::TopShare { eta }, arrival);
         rung.arrive(direction, arrival);
         verdict
     }
@@ -124,7 +134,9 @@ mod tests {
     fn a_diverged_trial_never_continues_even_alone() {
         let mut rung = Rung::default();
         assert!(!arrive(&mut rung, Direction::Minimize, 3, 0, f64::NAN).continues);
-        assert!(!judge([&rung], Direction::Minimize, 3, (TrialId(1), None)).continues);
+        assert!(
+            !judge([&rung], Direction::Minimize, Rule::TopShare { eta: 3 }, (TrialId(1), None)).continues
+        );
         rung.arrive(Direction::Minimize, (TrialId(1), None));
         assert!(arrive(&mut rung, Direction::Minimize, 3, 2, 9.0).continues);
     }
@@ -155,8 +167,18 @@ mod tests {
         let (mut low, mut high) = (Rung::default(), Rung::default());
         arrive(&mut low, Direction::Maximize, 3, 0, 0.5);
         arrive(&mut high, Direction::Maximize, 3, 1, 0.7);
-        let verdict = judge([&low, &high], Direction::Maximize, 3, (TrialId(2), Some(0.6)));
+        let verdict =
+            judge([&low, &high], Direction::Maximize, Rule::TopShare { eta: 3 }, (TrialId(2), Some(0.6)));
         assert_eq!(verdict, Verdict { rank: 1, seen: 3, allowed: 1, continues: false });
+    }
+
+    #[test]
+    fn an_equal_average_is_not_better() {
+        let mut rung = Rung::default();
+        (0..8).for_each(|trial| rung.arrive(Direction::Maximize, (TrialId(trial), Some(0.5))));
+        let of = |value| judge([&rung], Direction::Maximize, Rule::Median, (TrialId(8), Some(value)));
+        assert_eq!(of(0.5), Verdict { rank: 0, seen: 9, allowed: 5, continues: true });
+        assert_eq!(of(0.4), Verdict { rank: 8, seen: 9, allowed: 5, continues: false });
     }
 
     proptest! {

@@ -1,11 +1,14 @@
 //! The end of a tuning: by a criterion, by the user, at the cap, by failures.
 
+use search::{Domain, Parameter, SamplerKind, Space};
 use tuning::decide::deadline;
 use tuning::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
-use tuning::ruling::EndReason;
+use tuning::limits::MAX_TRAINING_JOBS;
+use tuning::ruling::{EndReason, Order, Ruling};
 use tuning::state::Status;
 
 use crate::support::build::*;
+use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 fn failure_message(status: &Status) -> String {
@@ -219,4 +222,25 @@ fn an_expired_hold_does_not_keep_a_tuning_open_at_its_cap() {
 fn a_tuning_without_further_jobs_waits_for_running_jobs() {
     let given = [submitted(), logged(1, job(0), 1, 0.5)];
     check(&random(2, 2), &given, &[described(60, job(0), Completed, 50)], &["trial 0 completed"]);
+}
+
+/// A retry of a grid does not replace a combination.
+#[test]
+fn a_grid_trains_each_combination_once_although_one_is_retried() {
+    let values =
+        |values: &[&str]| Domain::Categorical { values: values.iter().map(|v| (*v).to_owned()).collect() };
+    let parameter = Parameter { name: "depth".to_owned(), domain: values(&["2", "4"]) };
+    let mut definition = random(MAX_TRAINING_JOBS, 1);
+    (definition.space, definition.sampler) = (Space::new(vec![parameter]).unwrap(), SamplerKind::Grid);
+    let run = &mut Run::new(&definition);
+    run.take(&[submitted()]);
+    run.take(&[described(60, job(0), ServiceError, 0)]);
+    let completed = |seconds, job| [logged(seconds - 1, job, 1, 0.5), described(seconds, job, Completed, 50)];
+    check_next(run, &completed(200, job(1)), &["trial 1 completed", "start 0-0-2"]);
+    check_next(run, &completed(300, attempt(0, 2)), &["trial 0 completed", "ended: MaxJobs"]);
+    let depths = run.rulings.iter().filter_map(|ruling| match ruling {
+        Ruling::Order(Order::Start { configuration, .. }) => configuration.get("depth"),
+        _ => None,
+    });
+    assert_eq!(depths.collect::<Vec<_>>(), ["2", "4", "2"]);
 }

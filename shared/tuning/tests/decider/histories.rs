@@ -20,7 +20,8 @@ pub(crate) fn definitions() -> impl Strategy<Value = Definition> {
         4 => (1_u32..30, 2_u32..5).prop_map(|(max_resource, eta)| {
             comparing(1 + max_resource / 10, max_resource, eta)
         }),
-        1 => Just(Resources::Random),
+        1 => Just(Resources::Independent),
+        1 => Just(Resources::Median),
     ];
     let epochs = (any::<bool>(), 0_u32..2, any::<bool>())
         .prop_map(|(captured, base, per_attempt)| EpochRule { captured, base, per_attempt });

@@ -93,6 +93,7 @@ fn p6_a_trial_continues_only_by_its_rank_among_the_arrivals() {
         level: Epochs(1),
         resource: Epochs(1),
         value,
+        average: None,
         verdict: Verdict { rank, seen: 2, allowed: 1, continues },
     };
     let forbidden = |logged: Option<f64>, ruling: &Ruling| {

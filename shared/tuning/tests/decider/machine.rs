@@ -33,7 +33,8 @@ fn definitions() -> impl Strategy<Value = Definition> {
         5 => (1_u32..10, 2_u32..4).prop_map(|(max_resource, eta)| {
             comparing(1 + max_resource / 9, max_resource, eta)
         }),
-        1 => Just(Resources::Random),
+        1 => Just(Resources::Independent),
+        2 => Just(Resources::Median),
     ];
     let limits = (1_u32..10, 1_u32..5, prop::option::of(1_u64..8), 0_u32..3);
     let criteria = (

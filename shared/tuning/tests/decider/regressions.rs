@@ -174,10 +174,16 @@ fn regression_an_infinite_value_is_not_a_number() {
 #[test]
 fn regression_a_rung_ranks_an_arrival_as_a_sorted_list_does() {
     use hyperband::ranking::{Direction, Score, better_first};
+    use hyperband::rung::Rule;
     let mut rung = Rung::default();
     let mut sorted = Vec::new();
     for (trial, value) in (0..).zip([Some(0.5), None, Some(0.7), Some(0.5), None, Some(-1.0), Some(0.7)]) {
-        let verdict = tuning::state::judge([&rung], Direction::Minimize, 3, (TrialId(trial), value));
+        let verdict = tuning::state::judge(
+            [&rung],
+            Direction::Minimize,
+            Rule::TopShare { eta: 3 },
+            (TrialId(trial), value),
+        );
         sorted.push((value.map_or(Score::NotFinite, Score::of), trial));
         sorted.sort_by(|a, b| better_first(Direction::Minimize, *a, *b));
         let rank = sorted.iter().position(|(_, other)| *other == trial).unwrap();

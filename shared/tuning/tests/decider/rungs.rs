@@ -7,6 +7,7 @@ use tuning::fact::{Fact, Recorded};
 use tuning::ruling::Ruling;
 
 use crate::support::build::*;
+use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 /// Returns four trials: 0, 2 and 3 are in bracket 0 (rungs at 1, 3, 9), trial 1 is in bracket 1 (3, 9).
@@ -243,4 +244,46 @@ fn a_trial_that_diverges_at_its_level_is_out_whatever_it_had() {
     let given = [submitted(), logged(10, job(0), 1, 0.5), logged(11, job(0), 2, 0.9)];
     let expect = ["trial 0 is out at rung 0.1, epoch 3: 1 of 1", "stop 0-0-1: rung 1"];
     check(&four(), &given, &[logged_nan(12, job(0), 3)], &expect);
+}
+
+/// Returns the facts of the trials from `first` on that logged these values as their second epoch, after 0.0.
+fn second_epochs(first: u32, values: &[f64]) -> Vec<Recorded> {
+    let trials = (first..).zip(values);
+    trials
+        .flat_map(|(trial, value)| [logged(10, job(trial), 1, 0.0), logged(11, job(trial), 2, *value)])
+        .collect()
+}
+
+/// The running averages are half of the second values: 0.25, 0.3, 0.35, 0.4 and 0.45.
+#[test]
+fn the_median_rule_stops_a_trial_whose_best_value_is_worse_than_the_median_of_the_running_averages() {
+    let given = || {
+        let mut run = Run::new(&median(9, 9));
+        run.take(&[submitted()]);
+        run.take(&second_epochs(0, &[0.5, 0.6, 0.7, 0.8, 0.9]));
+        run
+    };
+    let expect = ["trial 5 continues at rung 0.0, epoch 2: 3 of 6"];
+    check_next(&mut given(), &second_epochs(5, &[0.36]), &expect);
+    let expect = ["trial 5 is out at rung 0.0, epoch 2: 4 of 6", "stop 5-0-1: rung 0"];
+    check_next(&mut given(), &second_epochs(5, &[0.34]), &expect);
+}
+
+#[test]
+fn the_median_rule_compares_no_trial_with_fewer_than_five_others() {
+    let mut run = Run::new(&median(9, 9));
+    run.take(&[submitted()]);
+    run.take(&second_epochs(0, &[0.9, 0.9, 0.9, 0.9]));
+    check_next(&mut run, &second_epochs(4, &[0.1]), &["trial 4 continues at rung 0.0, epoch 2: 5 of 5"]);
+}
+
+#[test]
+fn the_median_rule_stops_no_trial_of_a_flat_objective() {
+    let mut run = Run::new(&median(9, 9));
+    run.take(&[submitted()]);
+    let flat = |trial| [logged(10, job(trial), 1, 0.5), logged(11, job(trial), 2, 0.5)];
+    for trial in 0..8 {
+        run.take(&flat(trial));
+    }
+    check_next(&mut run, &flat(8), &["trial 8 continues at rung 0.0, epoch 1: 1 of 9"]);
 }

@@ -23,7 +23,7 @@ pub(super) fn comparison(
     went_on: &BTreeSet<TrialId>,
     cost: CostSoFar,
 ) -> Option<Comparison> {
-    let Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } = ruling else {
+    let Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict, .. } = ruling else {
         return None;
     };
     let mut all = Rung::default();
@@ -40,7 +40,7 @@ pub(super) fn comparison(
         arrived: verdict.seen,
         allowed: verdict.allowed,
         went_on: verdict.continues,
-        rule: words::rule(*verdict, value.is_some()),
+        rule: words::rule(definition.plan().rule(), *verdict, value.is_some()),
         arrivals: arrivals(&all.arrivals, went_on),
         cost,
     })

@@ -93,7 +93,7 @@ fn tuning(request: &Request, best: Option<TrainingJobSummary>) -> TuningJob {
         failure_reason: None,
         best_training_job: best,
         consumed_resources: ConsumedResources::of(&base()),
-        tuning_job_completion_details: Some(CompletionDetails { not_improving: 4 }),
+        tuning_job_completion_details: Some(CompletionDetails { not_improving: 4, converged_ms: None }),
         controller: TuningController {
             totals: totals(),
             trials_started: 30,

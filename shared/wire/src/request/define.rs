@@ -10,12 +10,11 @@ use sha2::{Digest, Sha256};
 use tuning::definition::{
     self, Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, Scheduling, Silence,
 };
-use tuning::limits::MAX_RANKED_LINES;
-use tuning::limits::{CAPACITY_WAIT_SECONDS, MAX_DIVERGED_EPOCHS};
+use tuning::limits::{CAPACITY_WAIT_SECONDS, MAX_DIVERGED_EPOCHS, MAX_RANKED_LINES, MAX_TRAINING_JOBS};
 use tuning::money::{MicroUsd, Rate};
 use tuning::time::Time;
 
-use super::fields::{EpochNumbering, SpotFallback};
+use super::fields::{CompleteOnConvergence, EarlyStopping, EpochNumbering, SpotFallback};
 use super::{
     InstanceChoice, Request, RequestError, RungExecution, Strategy, micro_usd_down, micro_usd_up, ranges,
 };
@@ -179,7 +178,13 @@ impl Request {
     fn defined_strategy(&self) -> Result<definition::Strategy, RequestError> {
         let hyperband = match self.strategy() {
             Strategy::Hyperband => self.hyperband_settings(),
-            Strategy::Random => return Ok(definition::Strategy::Random),
+            Strategy::Bayesian | Strategy::Random | Strategy::Grid => {
+                return Ok(if self.stops_early() {
+                    definition::Strategy::Median
+                } else {
+                    definition::Strategy::Independent
+                });
+            }
         };
         let path = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
         let plan = hyperband
@@ -196,11 +201,12 @@ impl Request {
         Ok(definition::Strategy::Hyperband { plan: self.fitting(&plan), rungs })
     }
 
-    /// Returns `Sampler`. The default is Model for strategy Hyperband and Random for strategy Random.
+    /// Returns `Sampler`. The default is Model for the strategies Hyperband and Bayesian, and Random for strategy Random.
     pub(crate) fn sampler(&self) -> SamplerKind {
         self.fields.controller.sampler.unwrap_or(match self.strategy() {
-            Strategy::Hyperband => SamplerKind::Model,
+            Strategy::Hyperband | Strategy::Bayesian => SamplerKind::Model,
             Strategy::Random => SamplerKind::Random,
+            Strategy::Grid => SamplerKind::Grid,
         })
     }
 
@@ -209,7 +215,7 @@ impl Request {
     fn silence(&self) -> Result<Silence, RequestError> {
         let epochs = match self.defined_strategy()? {
             definition::Strategy::Hyperband { plan, .. } => plan.max_resource(),
-            definition::Strategy::Random => 1,
+            definition::Strategy::Independent | definition::Strategy::Median => 1,
         };
         Ok(match self.fields.controller.no_objective_seconds {
             Some(0) => Silence::Never,
@@ -219,15 +225,34 @@ impl Request {
         })
     }
 
+    /// Returns whether the median rule stops training jobs: `TrainingJobEarlyStoppingType` `Auto`.
+    pub fn stops_early(&self) -> bool {
+        self.fields.config.early_stopping == Some(EarlyStopping::Auto)
+    }
+
+    /// Returns the results without a better value after which a tuning job with `CompleteOnConvergence` `Enabled` has
+    /// converged: 50, or ten for each range if that is more. `None` if the request does not enable it. AWS publishes no
+    /// rule. This one makes no assumption about the sampler, and a single number explains the end.
+    pub fn convergence_jobs(&self) -> Option<u32> {
+        let enabled =
+            self.fields.config.criteria.convergence.complete == Some(CompleteOnConvergence::Enabled);
+        let ranges = u32::try_from(self.ranges().count()).unwrap_or(u32::MAX);
+        enabled.then(|| ranges.saturating_mul(10).max(50))
+    }
+
     fn limits(&self) -> Limits {
         let config = &self.fields.config;
         Limits {
-            max_jobs: self.max_jobs(),
+            // Retries of a grid must not replace combinations: the number of trials ends it.
+            max_jobs: if self.strategy() == Strategy::Grid { MAX_TRAINING_JOBS } else { self.max_jobs() },
             max_parallel: self.max_parallel(),
             max_runtime_seconds: config.limits.runtime_seconds,
             max_instances: self.max_instances(),
             target: config.criteria.target,
-            not_improving: config.criteria.best_not_improving.max_jobs,
+            not_improving: [config.criteria.best_not_improving.max_jobs, self.convergence_jobs()]
+                .into_iter()
+                .flatten()
+                .min(),
         }
     }
 

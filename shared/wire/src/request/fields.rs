@@ -14,11 +14,15 @@ use super::rungs::GivenRungExecution;
 /// `Strategy`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Strategy {
-    /// Trials are compared at rungs.
-    Hyperband,
-    /// Each trial runs to its end.
+    /// Each trial runs to its end. The model chooses the configurations.
+    Bayesian,
+    /// Each trial runs to its end. The configurations are random points.
     #[default]
     Random,
+    /// Trials are compared at rungs.
+    Hyperband,
+    /// Each trial runs to its end. Each combination of categorical values is one trial.
+    Grid,
 }
 
 impl Strategy {
@@ -26,15 +30,17 @@ impl Strategy {
     pub fn compares_trials(self) -> bool {
         match self {
             Self::Hyperband => true,
-            Self::Random => false,
+            Self::Bayesian | Self::Random | Self::Grid => false,
         }
     }
 
     /// Returns the value of the member.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Hyperband => "Hyperband",
+            Self::Bayesian => "Bayesian",
             Self::Random => "Random",
+            Self::Hyperband => "Hyperband",
+            Self::Grid => "Grid",
         }
     }
 }
@@ -73,6 +79,15 @@ pub(crate) enum EarlyStopping {
     Off,
     /// The service stops jobs by its own rule.
     Auto,
+}
+
+/// `CompleteOnConvergence`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) enum CompleteOnConvergence {
+    /// The tuning job goes on although it no longer improves.
+    Disabled,
+    /// The tuning job ends when it no longer improves.
+    Enabled,
 }
 
 /// `S3DataDistributionType`.
@@ -184,10 +199,15 @@ fields! {
     CompletionCriteria {
         target: Option<f64> = "TargetObjectiveMetricValue",
         best_not_improving: BestNotImproving = "BestObjectiveNotImproving",
+        convergence: Convergence = "ConvergenceDetected",
     }
 
     BestNotImproving {
         max_jobs: Option<u32> = "MaxNumberOfTrainingJobsNotImproving",
+    }
+
+    Convergence {
+        complete: Option<CompleteOnConvergence> = "CompleteOnConvergence",
     }
 
     /// `TrainingJobDefinition`.

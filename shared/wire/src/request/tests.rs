@@ -3,6 +3,7 @@
 mod jobs;
 mod lifted;
 mod rungs;
+mod strategies;
 
 use hyperband::plan::Plan;
 use search::{Domain, SamplerKind, Scaling};
@@ -212,28 +213,6 @@ fn the_epochs_of_a_built_in_are_set_unless_the_request_sets_them() {
     let mut body = sample();
     body["Controller"] = json!({"RungExecution": "Promote"});
     assert_eq!(Request::from_stored(body).resource_hyperparameter(), Some("num_round"));
-}
-
-#[test]
-fn random_runs_without_brackets() {
-    let random = |controller: Value| {
-        definition(
-            |body| {
-                let config = body["HyperParameterTuningJobConfig"].as_object_mut().unwrap();
-                config.remove("StrategyConfig");
-                config["Strategy"] = json!("Random");
-                body["Controller"] = controller;
-            },
-            None,
-        )
-        .unwrap()
-    };
-    let made = random(json!({}));
-    assert_eq!(
-        (made.strategy, made.sampler, made.limits.max_jobs),
-        (Strategy::Random, SamplerKind::Random, 30)
-    );
-    assert_eq!(random(json!({"Sampler": "Sobol"})).sampler, SamplerKind::Sobol);
 }
 
 #[test]

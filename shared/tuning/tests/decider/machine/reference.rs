@@ -172,6 +172,9 @@ pub(crate) struct Reference {
     cap_published_percent: u32,
 }
 
+/// The epoch and the value that count at a rung, and the running average with the median rule.
+type Due = (u32, Option<f64>, Option<f64>);
+
 impl Reference {
     pub(crate) fn new(definition: &Definition) -> Self {
         let (table, eta, max_resource) = match &definition.strategy {
@@ -179,7 +182,11 @@ impl Reference {
                 let (min, max, eta) = (plan.min_resource(), plan.max_resource(), plan.eta());
                 (paper::table(min, max, eta), eta, max)
             }
-            Strategy::Random => (vec![vec![(1, u32::MAX)]], 2, u32::MAX),
+            Strategy::Independent => (vec![vec![(1, u32::MAX)]], 2, u32::MAX),
+            Strategy::Median => {
+                let levels = (1..=14).map(|n| (1, 2_u32.pow(n))).chain([(1, u32::MAX)]);
+                (vec![levels.collect()], 2, u32::MAX)
+            }
         };
         Self {
             definition: definition.clone(),
@@ -204,6 +211,17 @@ impl Reference {
             overrun_published: false,
             cap_published_percent: 0,
         }
+    }
+
+    fn is_median(&self) -> bool {
+        self.definition.strategy == Strategy::Median
+    }
+
+    /// Returns whether a job that a quota blocks must be cancelled. Only the first ordered job stays ordered.
+    fn must_cancel(&self, job: JobKey, now: i64) -> bool {
+        let entry = self.entries.iter().find(|entry| entry.job == job && !entry.concluded);
+        let blocked = entry.is_some_and(|entry| entry.quota_exceeded && !entry.exists);
+        blocked && self.is_held_long(now) && self.may_run().iter().any(|other| *other < job)
     }
 
     pub(crate) fn spent(&self) -> u64 {

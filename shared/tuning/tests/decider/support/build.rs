@@ -95,14 +95,19 @@ pub(crate) fn promoting(definition: Definition, scheduling: Scheduling) -> Defin
         Strategy::Hyperband { plan, .. } => {
             Strategy::Hyperband { plan, rungs: RungExecution::Promote(scheduling) }
         }
-        Strategy::Random => Strategy::Random,
+        other @ (Strategy::Independent | Strategy::Median) => other,
     };
     Definition { strategy, ..definition }
 }
 
 /// Like [`jobs`], without early stopping.
 pub(crate) fn random(max_jobs: u32, max_parallel: u32) -> Definition {
-    Definition { strategy: Strategy::Random, ..jobs(max_jobs, max_parallel) }
+    Definition { strategy: Strategy::Independent, ..jobs(max_jobs, max_parallel) }
+}
+
+/// Like [`random`], where the median rule stops trials.
+pub(crate) fn median(max_jobs: u32, max_parallel: u32) -> Definition {
+    Definition { strategy: Strategy::Median, ..jobs(max_jobs, max_parallel) }
 }
 
 /// Changes the definition to grants from a month's cap.

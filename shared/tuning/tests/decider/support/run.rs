@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tuning::definition::Definition;
+use tuning::definition::{Definition, Strategy};
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::fold::fold;
 use tuning::ids::TrialId;
@@ -193,7 +193,7 @@ impl Run {
             }
             Ruling::TrialJudged { value, verdict, .. } if verdict.continues => {
                 assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
-                assert!(verdict.rank < (verdict.seen / eta(&self.definition)).max(1), "P6: {ruling:?}");
+                assert!(verdict.rank < allowed(&self.definition, verdict.seen), "P6: {ruling:?}");
             }
             Ruling::TrialPromoted { value, verdict, .. } => {
                 assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
@@ -254,6 +254,11 @@ fn rest_read(job: JobKey, at: Time) -> Recorded {
     Recorded { key: format!("rest-read#{job}"), at, fact: Fact::RestRead { job } }
 }
 
-fn eta(definition: &Definition) -> u32 {
-    definition.plan().eta()
+/// Returns how many of `seen` arrivals may continue.
+fn allowed(definition: &Definition, seen: u32) -> u32 {
+    match definition.strategy {
+        Strategy::Median if seen <= 5 => seen,
+        Strategy::Median => (seen - 1) / 2 + 1,
+        Strategy::Hyperband { .. } | Strategy::Independent => (seen / definition.plan().eta()).max(1),
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use search::Space;
 use search::space::PARAMETERS_MAX;
+
+use tuning::limits::MAX_TRAINING_JOBS;
 
 use super::{violation, when};
 use crate::algorithm::StoppedModel;
-use crate::request::{OBJECTIVE_HYPERPARAMETER, Request, Violation, parameters, shortened};
+use crate::request::{OBJECTIVE_HYPERPARAMETER, Request, Strategy, Violation, parameters, shortened};
 
 const RANGES: &str = "HyperParameterTuningJobConfig.ParameterRanges";
 const STATICS: &str = "TrainingJobDefinition.StaticHyperParameters";
@@ -86,11 +87,10 @@ pub(super) fn reserved_names(request: &Request) -> Vec<Violation> {
 
 pub(super) fn combinations(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs";
-    let Some(jobs) = request.given_max_jobs() else { return Vec::new() };
-    let (parameters, wrong) = parameters(request);
-    let cardinality =
-        Space::new(parameters).ok().filter(|_| wrong.is_empty()).and_then(|space| space.cardinality());
-    match cardinality {
+    // A grid has exactly as many.
+    let given = request.given_max_jobs().filter(|_| request.strategy() != Strategy::Grid);
+    let Some(jobs) = given else { return Vec::new() };
+    match request.combinations() {
         Some(combinations) if combinations < u64::from(jobs) => {
             let message = format!(
                 "You don't have enough combinations of hyperparameter ranges. The number of combinations, \
@@ -101,6 +101,42 @@ pub(super) fn combinations(request: &Request) -> Vec<Violation> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Grid takes categorical ranges only, and its number of training jobs is that of their combinations.
+pub(super) fn grid(request: &Request) -> Vec<Violation> {
+    if request.strategy() != Strategy::Grid {
+        return Vec::new();
+    }
+    let numeric = request.ranges().filter(|(path, _, _)| !path.contains("CategoricalParameterRanges"));
+    let wrong: Vec<Violation> = numeric
+        .map(|(path, _, range)| {
+            let message = format!(
+                "Invalid range '{}': Strategy 'Grid' allows categorical ranges only; list its values in \
+                 CategoricalParameterRanges, for example \"Values\": [\"0.01\", \"0.1\"]",
+                shortened(range.name.as_deref().unwrap_or_default())
+            );
+            violation(&path, &message)
+        })
+        .collect();
+    let Some(combinations) = request.combinations().filter(|_| wrong.is_empty()) else { return wrong };
+    let jobs = combinations.saturating_add(u64::from(request.refits()));
+    if jobs > u64::from(MAX_TRAINING_JOBS) {
+        let message = format!(
+            "Invalid ParameterRanges: Strategy 'Grid' makes {combinations} combinations of them, but a tuning job has \
+             at most {MAX_TRAINING_JOBS} training jobs; list fewer values"
+        );
+        return vec![violation(RANGES, &message)];
+    }
+    let refit = if request.refits() { ", and one for the Refit" } else { "" };
+    let given = request.given_max_jobs();
+    let message = format!(
+        "Invalid MaxNumberOfTrainingJobs {}: expected {jobs}, the number of combinations of the categorical values{refit}; \
+         set it to {jobs} or remove it",
+        given.unwrap_or_default()
+    );
+    let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs";
+    when(given.is_some_and(|given| u64::from(given) != jobs), path, &message)
 }
 
 pub(super) fn hyperparameter_count(request: &Request) -> Vec<Violation> {

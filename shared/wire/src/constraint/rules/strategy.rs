@@ -1,13 +1,13 @@
 //! Rules for the strategy, its resource, the objective and the patterns that read the objective.
 
 use hyperband::plan::MAX_RESOURCE;
+use search::SamplerKind;
 use serde_json::json;
 use tuning::definition::Scheduling;
 
 use super::{violation, when};
 use crate::request::{
-    EarlyStopping, NUMBER_PATTERN, RESOURCE_NAMES, Request, RungExecution, Strategy, Violation,
-    compile_pattern, shortened,
+    NUMBER_PATTERN, RESOURCE_NAMES, Request, RungExecution, Strategy, Violation, compile_pattern, shortened,
 };
 
 const HYPERBAND: &str = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
@@ -48,7 +48,7 @@ pub(super) fn strategy_config(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.StrategyConfig";
     let has_settings = match request.strategy() {
         Strategy::Hyperband => true,
-        Strategy::Random => false,
+        Strategy::Bayesian | Strategy::Random | Strategy::Grid => false,
     };
     let message = format!(
         "Invalid StrategyConfig: expected none with Strategy '{}', because only Hyperband has one; remove \
@@ -128,32 +128,43 @@ pub(super) fn scheduling(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn early_stopping(request: &Request) -> Vec<Violation> {
-    let path = "HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType";
-    let message = match request.strategy() {
-        Strategy::Hyperband => {
-            "Invalid TrainingJobEarlyStoppingType 'Auto': expected 'Off' with Strategy 'Hyperband', which stops \
-             training jobs itself"
-        }
-        Strategy::Random => {
-            "Invalid TrainingJobEarlyStoppingType 'Auto': it is not supported yet; use 'Off', or Strategy 'Hyperband'"
-        }
-    };
-    when(request.fields().config.early_stopping == Some(EarlyStopping::Auto), path, message)
+    when(
+        request.stops_early() && request.strategy().compares_trials(),
+        "HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType",
+        "Invalid TrainingJobEarlyStoppingType 'Auto': expected 'Off' with Strategy 'Hyperband', which stops training \
+         jobs itself",
+    )
 }
 
-pub(super) fn random_needs_jobs(request: &Request) -> Vec<Violation> {
+pub(super) fn needs_jobs(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs";
     let needed = match request.strategy() {
-        Strategy::Random => true,
-        Strategy::Hyperband => false,
+        Strategy::Bayesian | Strategy::Random => true,
+        Strategy::Hyperband | Strategy::Grid => false,
     };
     let missing = needed && request.at(path).is_none();
-    when(
-        missing,
-        path,
-        "Missing MaxNumberOfTrainingJobs: it is required with Strategy 'Random', which has no brackets to derive it \
-         from; for example, 50",
-    )
+    let message = format!(
+        "Missing MaxNumberOfTrainingJobs: it is required with Strategy '{}', which has no brackets to derive it from; \
+         for example, 50",
+        request.strategy().word()
+    );
+    when(missing, path, &message)
+}
+
+pub(super) fn sampler(request: &Request) -> Vec<Violation> {
+    let own = match request.strategy() {
+        Strategy::Bayesian => SamplerKind::Model,
+        Strategy::Grid => SamplerKind::Grid,
+        Strategy::Random | Strategy::Hyperband => return Vec::new(),
+    };
+    let given = request.fields().controller.sampler.filter(|given| *given != own);
+    let message = format!(
+        "Invalid Sampler '{given:?}': expected none with Strategy '{0}', which chooses configurations itself; remove \
+         Sampler, or set Strategy to 'Random' or 'Hyperband'",
+        request.strategy().word(),
+        given = given.unwrap_or(own),
+    );
+    when(given.is_some(), "Controller.Sampler", &message)
 }
 
 pub(super) fn metric_patterns(request: &Request) -> Vec<Violation> {

@@ -13,7 +13,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     integer("Controller.ReductionFactor").range(2, 20_000).rules(&["resource_order"]),
     text("Controller.RungExecution").one_of(&["Auto", "Stop", "Promote"]).rules(&["promotion", "scheduling"]),
     text("Controller.Scheduling").one_of(&["Asynchronous", "Synchronous"]).rules(&["scheduling"]),
-    text("Controller.Sampler").one_of(&["Model", "Random", "Sobol"]),
+    text("Controller.Sampler").one_of(&["Model", "Random", "Sobol"]).rules(&["sampler"]),
     text("Controller.ResourceHyperParameter").range(1, 256)
         .rules(&["resource_hyperparameter", "max_resource", "resource_order", "reserved_names", "hyperparameter_count",
             "promotion"]),

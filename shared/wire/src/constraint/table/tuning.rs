@@ -7,16 +7,17 @@ const SCALING: &[&str] = &["Auto", "Linear", "Logarithmic", "ReverseLogarithmic"
 const TAG: &str = r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)";
 const LIST_ADVICE: &str = "use TrainingJobDefinition instead";
 const WARM_START_ADVICE: &str = "remove it: every tuning job starts without results of earlier ones";
-const AUTO_ADVICE: &str =
-    "set the ranges in IntegerParameterRanges, ContinuousParameterRanges or CategoricalParameterRanges";
+const AUTO_ADVICE: &str = "its ranges come from rules that AWS does not publish; set the ranges in IntegerParameterRanges, \
+    ContinuousParameterRanges or CategoricalParameterRanges";
+const AUTOTUNE_ADVICE: &str = "it completes a request by rules that AWS does not publish; set ranges, limits and strategy \
+    explicitly";
 
 #[rustfmt::skip]
 pub(in super::super) static TUNING: &[Constraint] = &[
     text("HyperParameterTuningJobName").required().range(1, 32).pattern(NAME),
     structure("HyperParameterTuningJobConfig").required(),
     text("HyperParameterTuningJobConfig.Strategy").required().one_of(&["Bayesian", "Random", "Hyperband", "Grid"])
-        .unsupported(&["Bayesian", "Grid"], "use Hyperband or Random")
-        .rules(&["strategy_config", "max_resource", "resource_order", "early_stopping", "random_needs_jobs", "promotion"]),
+        .rules(&["strategy_config", "max_resource", "resource_order", "early_stopping", "needs_jobs", "promotion", "sampler", "grid"]),
     structure("HyperParameterTuningJobConfig.StrategyConfig").rules(&["strategy_config"]),
     structure("HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig"),
     integer("HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig.MinResource").range(1, 20_000)
@@ -30,11 +31,11 @@ pub(in super::super) static TUNING: &[Constraint] = &[
         .pattern(".+").rules(&["objective_metric", "reserved_names"]),
     structure("HyperParameterTuningJobConfig.ResourceLimits").required(),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs").range(1, 10_000)
-        .rules(&["random_needs_jobs", "combinations", "refit"]),
+        .rules(&["needs_jobs", "combinations", "grid", "refit"]),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs").required().range(1, 1_000),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxRuntimeInSeconds").range(120, 15_768_000),
     structure("HyperParameterTuningJobConfig.ParameterRanges")
-        .rules(&["parameter_count", "ranges", "unique_names", "reserved_names", "combinations", "hyperparameter_count"]),
+        .rules(&["parameter_count", "ranges", "unique_names", "reserved_names", "combinations", "grid", "hyperparameter_count"]),
     list("HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges").max(30),
     structure("HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges[]"),
     text("HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges[].Name").required().range(1, 256),
@@ -65,7 +66,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
         .min(3),
     structure("HyperParameterTuningJobConfig.TuningJobCompletionCriteria.ConvergenceDetected"),
     text("HyperParameterTuningJobConfig.TuningJobCompletionCriteria.ConvergenceDetected.CompleteOnConvergence")
-        .one_of(&["Disabled", "Enabled"]).unsupported(&["Enabled"], "use BestObjectiveNotImproving instead"),
+        .one_of(&["Disabled", "Enabled"]),
     integer("HyperParameterTuningJobConfig.RandomSeed").min(0),
     list("TrainingJobDefinitions").range(1, 10).unsupported(&[], LIST_ADVICE).rules(&["one_definition"]),
     structure("TrainingJobDefinitions[]").like("TrainingJobDefinition"),
@@ -78,6 +79,6 @@ pub(in super::super) static TUNING: &[Constraint] = &[
     structure("Tags[]"),
     text("Tags[].Key").required().range(1, 128).pattern(TAG),
     text("Tags[].Value").required().max(256).pattern(TAG),
-    structure("Autotune").unsupported(&[], "set ranges, limits and strategy explicitly"),
+    structure("Autotune").unsupported(&[], AUTOTUNE_ADVICE),
     text("Autotune.Mode").required().one_of(&["Enabled"]),
 ];

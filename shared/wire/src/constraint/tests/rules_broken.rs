@@ -83,10 +83,12 @@ fn strategy_cases() -> Vec<Case> {
             "unless RungExecution is 'Promote'"),
         case("early_stopping", flat, json!({"/CONFIG/TrainingJobEarlyStoppingType": "Auto"}), early,
             "expected 'Off' with Strategy 'Hyperband'"),
-        case("early_stopping", configs, json!({"/CONFIG/TrainingJobEarlyStoppingType": "Auto"}), early,
-            "not supported yet"),
-        case("random_needs_jobs", configs, json!({"/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": null}), jobs,
-            "required"),
+        case("needs_jobs", configs, json!({"/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": null}), jobs,
+            "required with Strategy 'Random'"),
+        case("needs_jobs", configs, json!({"/CONFIG/Strategy": "Bayesian", "/Controller": {},
+            "/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": null}), jobs, "required with Strategy 'Bayesian'"),
+        case("sampler", configs, json!({"/CONFIG/Strategy": "Bayesian", "/Controller": {"Sampler": "Sobol"}}),
+            "Controller.Sampler", "Invalid Sampler 'Sobol': expected none with Strategy 'Bayesian'"),
         case("metric_patterns", flat, json!({regex_at: r"auc=[-+.\w]*\w"}), regex, "expected a group"),
         case("metric_patterns", flat, json!({regex_at: r"(?<=auc=)([-+.\w]*\w)"}), regex, "look-behind"),
         case("metric_patterns", flat, json!({regex_at: "((a{100}){100}){100}"}), regex, "larger than"),
@@ -110,6 +112,9 @@ fn parameter_cases() -> Vec<Case> {
     let many: Vec<Value> = (0..28).map(range).collect();
     let statics: Map<String, Value> = (0..95).map(|n| (format!("s{n}"), json!("1"))).collect();
     let metric = "_tuning_objective_metric";
+    let values = |name: &str, values: &[&str]| json!({"Name": name, "Values": values});
+    let one = json!({"IntegerParameterRanges": [range(0)]});
+    let grid = json!({"CategoricalParameterRanges": [values("a", &["1", "2"]), values("b", &["x", "y", "z"])]});
     vec![
         case("parameter_count", flat, json!({"/CONFIG/RANGES": {}}), "CONFIG.RANGES", "1 to 30"),
         case("parameter_count", flat, json!({"/CONFIG/RANGES": null}), "CONFIG.RANGES", "found 0"),
@@ -124,6 +129,9 @@ fn parameter_cases() -> Vec<Case> {
         case("ranges", flat, json!({low_at: "0"}), continuous, "logarithmic scaling"),
         case("ranges", flat, json!({"/CONFIG/RANGES/ContinuousParameterRanges/1/MaxValue": "1"}),
             "CONFIG.RANGES.ContinuousParameterRanges[1]", "0 <= x < 1"),
+        case("grid", configs, json!({"/CONFIG/Strategy": "Grid", "/Controller": {}, "/CONFIG/RANGES": one}), integer, "categorical ranges only"),
+        case("grid", configs, json!({"/CONFIG/Strategy": "Grid", "/Controller": {}, "/CONFIG/RANGES": grid}),
+            "CONFIG.ResourceLimits.MaxNumberOfTrainingJobs", "expected 6, the number of combinations"),
         case("unique_names", flat, json!({name_at: "eta"}), &format!("{continuous}.Name"), "another range has this name"),
         case("unique_names", flat, json!({"/JOB/StaticHyperParameters/eta": "1"}), &format!("{continuous}.Name"),
             "StaticHyperParameters also sets it"),

@@ -7,7 +7,7 @@ use tuning::definition::Objective;
 use tuning::fact::{JobEnd, JobKey};
 use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
 
-use super::{Entry, HOUR, Phase, Reference, SECOND, Trial};
+use super::{Due, Entry, HOUR, Phase, Reference, SECOND, Trial};
 
 impl Reference {
     fn can_start(&self, now: i64) -> bool {
@@ -22,7 +22,7 @@ impl Reference {
     }
 
     /// Returns whether starts were deferred for ten minutes while no job ran.
-    fn is_held_long(&self, now: i64) -> bool {
+    pub(super) fn is_held_long(&self, now: i64) -> bool {
         self.held.is_some_and(|since| since + 600_000 <= now)
     }
 
@@ -56,32 +56,29 @@ impl Reference {
     }
 
     /// Returns the epoch and value that count at the next rung of a trial, if a verdict is due.
-    fn due(&self, number: u32) -> Option<(u32, Option<f64>)> {
+    fn due(&self, number: u32) -> Option<Due> {
         let trial = &self.trials[usize::try_from(number).unwrap()];
         let (_, level) = *self.table[trial.bracket].get(trial.next_rung)?;
         if trial.finished || trial.out || level >= self.max_resource || self.phase != Phase::Active {
             return None;
         }
         let mut live = self.entries.iter().filter(|entry| entry.job.trial.0 == number && !entry.concluded);
-        let completed = live.any(|entry| entry.is_closed() && entry.end == Some(JobEnd::Completed));
+        let completed =
+            !self.is_median() && live.any(|entry| entry.is_closed() && entry.end == Some(JobEnd::Completed));
         let above = trial.curve.iter().find(|(epoch, _)| **epoch >= level);
         let (last, value) = above.or(trial.curve.iter().next_back().filter(|_| completed))?;
         // The best epoch up to then counts, the first of equal ones.
         let up_to = trial.curve.iter().filter(|(epoch, _)| *epoch <= last);
         let mut best = up_to.filter_map(|(epoch, value)| Some((*epoch, (*value)?))).collect::<Vec<_>>();
+        let sum = best.iter().fold(0.0, |sum, (_, value)| sum + value);
+        let average = sum / f64::from(u32::try_from(best.len()).unwrap());
         best.sort_by(|a, b| match self.definition.objective {
             Objective::Maximize => b.1.total_cmp(&a.1),
             Objective::Minimize => a.1.total_cmp(&b.1),
         });
         let best = best.first().filter(|_| value.is_some());
-        Some(best.map_or((*last, None), |(epoch, value)| (*epoch, Some(*value))))
-    }
-
-    /// Returns whether a job that a quota blocks must be cancelled. Only the first ordered job stays ordered.
-    fn must_cancel(&self, job: JobKey, now: i64) -> bool {
-        let entry = self.entries.iter().find(|entry| entry.job == job && !entry.concluded);
-        let blocked = entry.is_some_and(|entry| entry.quota_exceeded && !entry.exists);
-        blocked && self.is_held_long(now) && self.may_run().iter().any(|other| *other < job)
+        let average = Some(average).filter(|_| self.is_median());
+        Some(best.map_or((*last, None, None), |(epoch, value)| (*epoch, Some(*value), average)))
     }
 
     /// Returns whether a running job must be stopped.
@@ -206,11 +203,11 @@ impl Reference {
             Ruling::RungReached { .. } | Ruling::TrialPromoted { .. } | Ruling::ResourceRepeated { .. } => {
                 panic!("these tunings stop trials at rungs and promote none: {ruling:?}")
             }
-            Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict } => {
+            Ruling::TrialJudged { trial, bracket, rung, level, resource, value, average, verdict } => {
                 let place = (bracket.index(), rung.index());
-                assert_eq!(self.due(trial.0), Some((resource.0, *value)), "{ruling:?}");
+                assert_eq!(self.due(trial.0), Some((resource.0, *value, *average)), "{ruling:?}");
                 assert_eq!(self.table[place.0][place.1].1, level.0);
-                self.judged(trial.0, place, *value, *verdict);
+                self.judged(trial.0, place, (*value, *average), *verdict);
             }
             Ruling::Order(Order::Start { job, bracket, reservation, .. }) => {
                 assert!(self.can_start(now), "{ruling:?}");
@@ -319,27 +316,45 @@ impl Reference {
 
     /// "P6 a rung never promotes more than it may, and never a failure."
     #[track_caller]
-    fn judged(&mut self, number: u32, place: (usize, usize), value: Option<f64>, verdict: Verdict) {
+    fn judged(
+        &mut self,
+        number: u32,
+        place: (usize, usize),
+        (value, average): (Option<f64>, Option<f64>),
+        verdict: Verdict,
+    ) {
+        // An equal average is not better.
+        let tie = if self.is_median() { 0 } else { number };
         let minimize = self.definition.objective == Objective::Minimize;
         let level_of = |(bracket, rung): (usize, usize)| self.table[bracket][rung].1;
         let at_level = self.arrived.iter().filter(|(other, _)| level_of(**other) == level_of(place));
         let others: Vec<_> = at_level.flat_map(|(_, list)| list.iter().copied()).collect();
         let ahead = others.iter().filter(|(trial, other, _)| match (*other, value) {
-            (Some(other), Some(value)) if minimize => (other, *trial) < (value, number),
-            (Some(other), Some(value)) => (-other, *trial) < (-value, number),
+            (Some(other), Some(value)) if minimize => (other, *trial) < (value, tie),
+            (Some(other), Some(value)) => (-other, *trial) < (-value, tie),
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (None, None) => *trial < number,
+            (None, None) => *trial < tie,
         });
         let (rank, seen) = (ahead.count(), others.len() + 1);
-        let continues = rank < (seen / self.eta).max(1) && value.is_some();
+        let allowed = match seen - 1 {
+            others if self.is_median() => {
+                if others < 5 {
+                    seen
+                } else {
+                    others / 2 + 1
+                }
+            }
+            _ => (seen / self.eta).max(1),
+        };
+        let continues = rank < allowed && value.is_some();
         let actual = (
             usize::try_from(verdict.rank).unwrap(),
             usize::try_from(verdict.seen).unwrap(),
             verdict.continues,
         );
         assert_eq!(actual, (rank, seen, continues), "P6: trial {number} at {place:?}");
-        self.arrived.entry(place).or_default().push((number, value, continues));
+        self.arrived.entry(place).or_default().push((number, average.or(value), continues));
         let trial = &mut self.trials[usize::try_from(number).unwrap()];
         assert_eq!((trial.bracket, trial.next_rung), place, "each rung judges a trial once");
         trial.next_rung += 1;

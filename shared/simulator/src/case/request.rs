@@ -1,0 +1,157 @@
+//! The request of a tuning, from its choices.
+
+use serde_json::{Value, json};
+
+use super::{Case, Choices, Epochs, RESOURCE, Rungs};
+
+/// Sets the instance prices, `SpotFallback` and `Refit`.
+fn set_prices_and_launch(controller: &mut Value, choices: &Choices) {
+    if choices.own_price {
+        for cluster in choices.clusters() {
+            let price = micro_dollars(cluster.instance_hour);
+            controller["InstancePricesUsdPerHour"][cluster.kind] = price;
+        }
+    }
+    if choices.spot_fallback {
+        controller["SpotFallback"] = json!("OnDemand");
+    }
+    if choices.refit {
+        controller["Refit"] = json!("Best");
+    }
+}
+
+/// Returns an amount in micro-dollars as a JSON number of dollars with two decimals.
+pub(super) fn dollars(micro: u64) -> Value {
+    let text = format!("{}.{:02}", micro / 1_000_000, micro % 1_000_000 / 10_000);
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Like [`dollars`], but exact to the micro-dollar.
+fn micro_dollars(micro: u64) -> Value {
+    let text = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
+    serde_json::from_str(text.trim_end_matches('0')).unwrap_or_default()
+}
+
+/// Replaces the ranges of a grid: each of its jobs has a combination.
+fn set_grid(config: &mut Value, choices: &Choices) {
+    if !choices.grid {
+        return;
+    }
+    let depths: Vec<_> = (1..=choices.max_jobs).map(|depth| depth.to_string()).collect();
+    config["ParameterRanges"] = json!({"CategoricalParameterRanges": [
+        {"Name": "depth", "Values": depths}, {"Name": "rate", "Values": ["0.1"]},
+    ]});
+    if let Some(limits) = config["ResourceLimits"].as_object_mut() {
+        limits.remove("MaxNumberOfTrainingJobs");
+    }
+}
+
+/// Returns the request of a tuning.
+pub(super) fn request(case: &Case, choices: &Choices) -> Value {
+    let extra =
+        |name: &str| choices.extra.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
+    let mut config = json!({
+        "Strategy": choices.strategy(),
+        "TrainingJobEarlyStoppingType": if choices.median { "Auto" } else { "Off" },
+        "HyperParameterTuningJobObjective": {
+            "Type": if choices.maximize { "Maximize" } else { "Minimize" }, "MetricName": "auc"
+        },
+        "ResourceLimits": {
+            "MaxNumberOfTrainingJobs": choices.max_jobs, "MaxParallelTrainingJobs": choices.max_parallel
+        },
+        "ParameterRanges": {
+            "ContinuousParameterRanges": [{"Name": "rate", "MinValue": "0.01", "MaxValue": "1"}],
+            "IntegerParameterRanges": [{"Name": "depth", "MinValue": "1", "MaxValue": "10"}],
+        },
+    });
+    if let Some(seconds) = extra("max_runtime") {
+        config["ResourceLimits"]["MaxRuntimeInSeconds"] = seconds;
+    }
+    if let Some(target) = extra("target") {
+        config["TuningJobCompletionCriteria"]["TargetObjectiveMetricValue"] = target;
+    }
+    if let Some(most) = extra("not_improving") {
+        config["TuningJobCompletionCriteria"]["BestObjectiveNotImproving"]["MaxNumberOfTrainingJobsNotImproving"] =
+            most;
+    }
+    set_grid(&mut config, choices);
+    let mut controller = json!({"MaxInterruptions": choices.max_interruptions});
+    if choices.hyperband.is_some() || choices.strategy() == "Random" {
+        controller["Sampler"] = json!(if choices.model { "Model" } else { "Sobol" });
+    }
+    if let Some((min, max, eta)) = choices.hyperband {
+        config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
+        controller["ReductionFactor"] = json!(eta);
+        controller["ResourceHyperParameter"] = json!(RESOURCE);
+        let (execution, scheduling) = match choices.rungs {
+            Rungs::Stop => ("Stop", "Asynchronous"),
+            Rungs::Asynchronous => ("Promote", "Asynchronous"),
+            Rungs::Synchronous => ("Promote", "Synchronous"),
+        };
+        controller["RungExecution"] = json!(execution);
+        controller["Scheduling"] = json!(scheduling);
+    }
+    if let Some(seconds) = extra("no_objective") {
+        controller["NoObjectiveSeconds"] = seconds;
+    }
+    if let Some(seconds) = choices.max_capacity_wait_seconds {
+        controller["MaxCapacityWaitSeconds"] = json!(seconds);
+    }
+    if let Some(most) = extra("max_instances") {
+        controller["MaxInstances"] = most;
+    }
+    if let Some(cap) = case.cap {
+        controller["MaxCostUsd"] = dollars(cap);
+    }
+    set_prices_and_launch(&mut controller, choices);
+    if case.epochs != Epochs::Ranked {
+        controller["EpochPattern"] = json!(r"\[epoch ([0-9]+)\]");
+        controller["EpochBase"] = json!(case.base);
+        let numbering = if case.epochs == Epochs::Absolute { "Absolute" } else { "PerAttempt" };
+        controller["EpochNumbering"] = json!(numbering);
+    }
+    json!({
+        "HyperParameterTuningJobName": case.name,
+        "HyperParameterTuningJobConfig": config,
+        "TrainingJobDefinition": job_definition(choices),
+        "Controller": controller,
+    })
+}
+
+fn job_definition(choices: &Choices) -> Value {
+    let mut stopping = json!({"MaxRuntimeInSeconds": choices.max_runtime_seconds});
+    if let Some(wait) = choices.max_wait_seconds {
+        stopping["MaxWaitTimeInSeconds"] = json!(wait);
+    }
+    if let Some(pending) = choices.max_pending_seconds {
+        stopping["MaxPendingTimeInSeconds"] = json!(pending);
+    }
+    let mut definition = json!({
+        "AlgorithmSpecification": {
+            "TrainingImage": "111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1",
+            "TrainingInputMode": "File",
+            "MetricDefinitions": [{"Name": "auc", "Regex": r"auc=(\S+);"}],
+        },
+        "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
+        "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
+        "StoppingCondition": stopping,
+        "EnableManagedSpotTraining": choices.max_wait_seconds.is_some(),
+        "CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"},
+    });
+    let resources = choices.clusters().map(
+        |cluster| json!({"InstanceType": cluster.kind, "InstanceCount": cluster.count, "VolumeSizeInGB": 30}),
+    );
+    let resources: Vec<Value> = resources.collect();
+    match resources.as_slice() {
+        [one] => {
+            definition["ResourceConfig"] = one.clone();
+            if choices.keep_alive_seconds > 0 {
+                definition["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(choices.keep_alive_seconds);
+            }
+        }
+        several => {
+            definition["HyperParameterTuningResourceConfig"] = json!({"InstanceConfigs": several});
+        }
+    }
+    definition
+}
