@@ -9,5 +9,6 @@ mod simulation;
 mod table;
 
 pub use measure::{Best, Checkpoint, Outcome};
-pub use simulation::{Setting, simulate};
+pub use service::noise;
+pub use simulation::{Setting, milliseconds, seconds, simulate};
 pub use table::{Row, Table, TableError};

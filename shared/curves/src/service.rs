@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 
 use search::seed::{Rng, child};
 use tuning::fact::{JobEnd, JobKey};
-use tuning::ids::TrialId;
 
 use crate::simulation::Setting;
 
@@ -134,7 +133,6 @@ impl Job {
 /// The random draws of a simulation.
 #[derive(Debug)]
 pub(crate) struct Draws {
-    seed: u64,
     times: Rng,
     interruptions: Rng,
     jitter: f64,
@@ -144,7 +142,6 @@ pub(crate) struct Draws {
 impl Draws {
     pub(crate) fn new(seed: u64, setting: &Setting) -> Self {
         Self {
-            seed,
             times: Rng::new(child(seed, "times", 0)),
             interruptions: Rng::new(child(seed, "interruptions", 0)),
             jitter: setting.time_jitter,
@@ -162,12 +159,12 @@ impl Draws {
         let uniform = 1.0 - self.interruptions.next_f64();
         (self.rate > 0.0).then(|| -libm::log(uniform) * 3_600.0 / self.rate)
     }
+}
 
-    /// Returns a standard normal number for an epoch of a trial, the same in each of its jobs.
-    pub(crate) fn noise(&self, trial: TrialId, epoch: u32) -> f64 {
-        let index = u64::from(trial.0) << 32 | u64::from(epoch);
-        normal(&mut Rng::new(child(self.seed, "noise", index)))
-    }
+/// Returns the noise of an epoch of a trial, a standard normal number. It is the same in each job of the trial.
+pub fn noise(seed: u64, trial: u32, epoch: u32) -> f64 {
+    let index = u64::from(trial) << 32 | u64::from(epoch);
+    normal(&mut Rng::new(child(seed, "noise", index)))
 }
 
 /// Returns a standard normal number: G. Box, M. Muller, "A note on the generation of random normal deviates", 1958.

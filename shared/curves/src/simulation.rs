@@ -13,7 +13,7 @@ use tuning::step::advance;
 use tuning::time::{Millis, Time};
 
 use crate::measure::{Measure, Outcome};
-use crate::service::{Draws, Event, Job, Queue};
+use crate::service::{Draws, Event, Job, Queue, noise};
 use crate::table::{Table, TableError};
 
 /// The world around a simulated tuning.
@@ -312,7 +312,7 @@ impl Simulation<'_> {
         let index = usize::try_from(epoch).unwrap_or(usize::MAX).saturating_sub(1);
         let row = self.rows.get(&key.trial).and_then(|row| self.table.rows.get(*row));
         let Some(value) = row.and_then(|row| row.values.get(index).copied()) else { return };
-        let reported = value + self.noise * self.draws.noise(key.trial, epoch);
+        let reported = value + self.noise * noise(self.definition.seed, key.trial.0, epoch);
         let last = row.and_then(|row| row.values.last().copied()).unwrap_or(value);
         self.measure.trains(key, epoch, (value, reported), last);
         let rule = self.definition.epochs;
@@ -376,12 +376,12 @@ pub(crate) fn end_reason(state: &State) -> String {
 
 /// Returns a duration in whole milliseconds.
 #[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
-pub(crate) fn milliseconds(seconds: f64) -> i64 {
+pub fn milliseconds(seconds: f64) -> i64 {
     libm::round(seconds * 1_000.0) as i64
 }
 
 /// Returns a time of the simulation in seconds.
 #[expect(clippy::cast_precision_loss, reason = "a simulation lasts less than 2^53 ms")]
-pub(crate) fn seconds(milliseconds: i64) -> f64 {
+pub fn seconds(milliseconds: i64) -> f64 {
     milliseconds as f64 / 1_000.0
 }

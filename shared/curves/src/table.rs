@@ -134,8 +134,9 @@ impl Table {
         Ok(Self { parameters: space.parameters, maximize, max_resource: space.max_resource, rows })
     }
 
-    /// Returns the place of a configuration in the unit cube of the table.
-    pub(crate) fn point(&self, configuration: &Configuration) -> Result<Vec<f64>, TableError> {
+    /// Returns the place of a configuration in the unit cube of the table. A hyperparameter of the table that it lacks
+    /// is in the middle of its range.
+    pub fn point(&self, configuration: &Configuration) -> Result<Vec<f64>, TableError> {
         if let Some((name, _)) =
             configuration.iter().find(|(name, _)| self.parameters.iter().all(|p| p.name != *name))
         {
@@ -143,14 +144,14 @@ impl Table {
         }
         let coordinate = |parameter: &Parameter| {
             let value = configuration.get(&parameter.name).and_then(|text| text.parse().ok());
-            // A hyperparameter that is not tuned stays in the middle of its range.
             value.map_or(0.5, |value| parameter.coordinate(value))
         };
         Ok(self.parameters.iter().map(coordinate).collect())
     }
 
-    /// Returns the row nearest to `point` (Euclidean, the first on a tie) among those that `is_free` allows.
-    pub(crate) fn nearest(&self, point: &[f64], is_free: impl Fn(usize) -> bool) -> Option<usize> {
+    /// Returns the index of the row nearest to `point` (Euclidean, the first on a tie) among those that `is_free` allows;
+    /// `None` if it allows none.
+    pub fn nearest(&self, point: &[f64], is_free: impl Fn(usize) -> bool) -> Option<usize> {
         let distance = |row: &Row| {
             row.point
                 .iter()
@@ -169,7 +170,7 @@ impl Table {
     }
 
     /// Returns the difference between the best value of the best row and that of the median row.
-    pub(crate) fn spread(&self) -> f64 {
+    pub fn spread(&self) -> f64 {
         let best_of = |row: &Row| {
             let best = |a: f64, b: f64| if self.maximize { a.max(b) } else { a.min(b) };
             row.values.iter().copied().reduce(best).unwrap_or(0.0)
@@ -182,7 +183,7 @@ impl Table {
     }
 
     /// Returns the factor by which recorded times are multiplied so that the mean whole job lasts `seconds`.
-    pub(crate) fn time_scale(&self, seconds: f64) -> f64 {
+    pub fn time_scale(&self, seconds: f64) -> f64 {
         let epochs = f64::from(self.max_resource);
         let sum = self.rows.iter().fold(0.0, |sum, row| sum + row.seconds_per_epoch * epochs);
         let rows = u32::try_from(self.rows.len()).map_or(f64::INFINITY, f64::from);
