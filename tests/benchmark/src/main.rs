@@ -1,0 +1,106 @@
+//! `cargo run --release -p benchmark -- [OPTIONS]` plays tunings of the controller and of other methods in virtual time,
+//! and prints their regrets as tables in Markdown or as lines of JSON.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
+
+use std::ops::Range;
+use std::process::ExitCode;
+
+use benchmark::case::cases;
+use benchmark::error::BenchmarkError;
+use benchmark::peers::Peers;
+use benchmark::play::{Method, World, play_all};
+use benchmark::report::{overall, report};
+use benchmark::text;
+use clap::{Parser, ValueEnum};
+use serde_json::json;
+use tuning::limits::MAX_TRAINING_JOBS;
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo run --release -p benchmark
+  cargo run --release -p benchmark -- --seeds 0..20 --table digits-mlp --table branin --jobs 2
+  cargo run --release -p benchmark -- --method hyperband --method asha --noise 0.03 --unique-rows
+  cargo run --release -p benchmark -- --jobs-allowed 30 --output json";
+
+/// Plays tunings of the controller and of other methods in virtual time on tables of learning curves, and prints their
+/// regrets
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Options {
+    /// The seeds; each plays one tuning of each method on each table
+    #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = parse_seeds)]
+    seeds: Range<u64>,
+    /// A table to play; repeat it for more [default: all]
+    #[arg(long = "table", value_name = "NAME")]
+    tables: Vec<String>,
+    /// A method to play; repeat it for more [default: all]
+    #[arg(long = "method", value_name = "NAME")]
+    methods: Vec<Method>,
+    /// Standard deviation of the noise of each value, as a share of (best - median) of the table
+    #[arg(long, value_name = "F", default_value_t = 0.0, value_parser = parse_noise)]
+    noise: f64,
+    /// Each row of a table answers one trial of a tuning only
+    #[arg(long)]
+    unique_rows: bool,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+    /// Training jobs of a tuning, which ends after them; with 10000, it ends after 7,200 s
+    #[arg(long, value_name = "N", default_value_t = MAX_TRAINING_JOBS,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TRAINING_JOBS)))]
+    jobs_allowed: u32,
+    /// Tables in Markdown, or a line of JSON for each table and one for the geometric means
+    #[arg(long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+    let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    range
+        .filter(|range| !range.is_empty())
+        .ok_or_else(|| "expected A..B with A < B, for example 0..100".to_owned())
+}
+
+fn parse_noise(text: &str) -> Result<f64, String> {
+    let noise = text.parse().ok().filter(|noise: &f64| noise.is_finite() && *noise >= 0.0);
+    noise.ok_or_else(|| "expected a number of at least 0, for example 0.03".to_owned())
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), BenchmarkError> {
+    let (cases, peers) = (cases(&options.tables)?, Peers::read()?);
+    let methods = if options.methods.is_empty() { Method::value_variants() } else { &options.methods };
+    let world = World::new(options.jobs_allowed, options.noise, options.unique_rows);
+    let mut reports = Vec::new();
+    for case in &cases {
+        let runs = play_all(case, methods, &world, options.seeds.clone(), usize::from(options.jobs))?;
+        let report = report(case, methods, &runs, &world, &peers);
+        match options.output {
+            Output::Text => println!("{}", text::of_case(&report, &world)),
+            Output::Json => println!("{}", json!(report)),
+        }
+        reports.push(report);
+    }
+    let means = overall(&reports);
+    match options.output {
+        Output::Text if means.is_empty() => {}
+        Output::Text => print!("{}", text::of_overall(&means, &world)),
+        Output::Json => println!("{}", json!({"geometric_means": means})),
+    }
+    Ok(())
+}

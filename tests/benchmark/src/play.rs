@@ -1,0 +1,171 @@
+//! Plays methods on a case, one tuning for each seed, in several threads.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use clap::ValueEnum;
+use curves::{Checkpoint, Setting, TableError, simulate};
+use serde_json::{Value, json};
+use tuning::limits::MAX_TRAINING_JOBS;
+
+use crate::case::Case;
+use crate::error::BenchmarkError;
+use crate::rival::{self, Rival};
+
+/// Virtual times at which tunings are measured, in seconds. At the last one they end.
+pub const CHECKPOINTS: [f64; 4] = [600.0, 1_800.0, 3_600.0, 7_200.0];
+
+/// A method of search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// The controller with its defaults
+    Hyperband,
+    /// The controller with `Sampler` `Sobol` and `ReductionFactor` 3
+    SobolHyperband,
+    /// The controller with `Sampler` `Random` and `ReductionFactor` 3
+    RandomHyperband,
+    /// Random search, each job to its end
+    Random,
+    /// ASHA that stops trials, from epoch 1
+    Asha,
+    /// ASHA that stops trials, from epoch 9
+    AshaG9,
+}
+
+impl Method {
+    /// Returns the name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hyperband => "hyperband",
+            Self::SobolHyperband => "sobol-hyperband",
+            Self::RandomHyperband => "random-hyperband",
+            Self::Random => "random",
+            Self::Asha => "asha",
+            Self::AshaG9 => "asha-g9",
+        }
+    }
+
+    /// Returns the rival, or the controller's fields of the request.
+    fn player(self) -> Result<Rival, Value> {
+        match self {
+            Self::Hyperband => Err(json!({})),
+            Self::SobolHyperband => Err(json!({"Sampler": "Sobol", "ReductionFactor": 3})),
+            Self::RandomHyperband => Err(json!({"Sampler": "Random", "ReductionFactor": 3})),
+            Self::Random => Ok(Rival::Random),
+            Self::Asha => Ok(Rival::Asha { grace: 1 }),
+            Self::AshaG9 => Ok(Rival::Asha { grace: 9 }),
+        }
+    }
+
+    /// Returns whether the method is the controller.
+    pub fn is_controller(self) -> bool {
+        self.player().is_err()
+    }
+}
+
+/// The world of all tunings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct World {
+    /// Training jobs of a tuning.
+    pub max_jobs: u32,
+    /// Everything else.
+    pub setting: Setting,
+}
+
+impl World {
+    /// Returns a world whose tunings end after `max_jobs` training jobs. With the most that a tuning may have, they end
+    /// after the last of [`CHECKPOINTS`] instead.
+    pub fn new(max_jobs: u32, noise: f64, unique_rows: bool) -> Self {
+        let setting = Setting { noise, unique_rows, ..Setting::default() };
+        let is_timed = max_jobs >= MAX_TRAINING_JOBS;
+        let checkpoints = if is_timed { CHECKPOINTS.to_vec() } else { Vec::new() };
+        let until_seconds = CHECKPOINTS.last().copied().filter(|_| is_timed);
+        Self { max_jobs, setting: Setting { checkpoints, until_seconds, ..setting } }
+    }
+
+    /// Returns whether tunings end after a time.
+    pub fn is_timed(&self) -> bool {
+        self.setting.until_seconds.is_some()
+    }
+
+    /// Returns the share of billed training in that of [`Self::max_jobs`] jobs with all epochs; `None` if tunings end
+    /// after a time.
+    pub fn billed_share(&self, minutes: f64) -> Option<f64> {
+        let whole = f64::from(self.max_jobs) * self.setting.mean_job_seconds / 60.0;
+        (!self.is_timed()).then(|| minutes / whole)
+    }
+
+    /// Returns whether tables answer as those of the recorded peers did: without noise, each row any number of times.
+    pub fn is_plain(&self) -> bool {
+        self.setting.noise <= 0.0 && !self.setting.unique_rows
+    }
+}
+
+/// One tuning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Configurations that were started.
+    pub trials: u32,
+    /// The state at each of [`CHECKPOINTS`], or at the end.
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// Plays each method with each seed, in so many threads. Returns the runs of each method by seed.
+pub fn play_all(
+    case: &Case,
+    methods: &[Method],
+    world: &World,
+    seeds: Range<u64>,
+    threads: usize,
+) -> Result<Vec<Vec<Run>>, BenchmarkError> {
+    let units: Vec<(usize, Method, u64)> = (0..)
+        .zip(methods)
+        .flat_map(|(index, method)| seeds.clone().map(move |seed| (index, *method, seed)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((index, method, seed)) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push(((*index, *seed), play(case, *method, world, *seed)));
+        }
+        done
+    };
+    let mut done = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, Vec<_>>| {
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        workers.into_iter().flat_map(join).collect::<Vec<_>>()
+    });
+    done.sort_by_key(|(key, _)| *key);
+    let mut runs = vec![Vec::new(); methods.len()];
+    for ((index, _), run) in done {
+        if let Some(of_method) = runs.get_mut(index) {
+            of_method.push(run?);
+        }
+    }
+    Ok(runs)
+}
+
+fn play(case: &Case, method: Method, world: &World, seed: u64) -> Result<Run, BenchmarkError> {
+    let World { max_jobs, setting } = world;
+    let unusable = |why: TableError| BenchmarkError::Table { table: case.name.clone(), why };
+    match method.player() {
+        Ok(rival) => {
+            let space = case.definition(&json!({}), *max_jobs)?.space;
+            rival::play(rival, &case.table, &space, setting, *max_jobs, seed).map_err(unusable)
+        }
+        Err(controller) => {
+            let simulated =
+                |jobs| Ok(simulate(&case.table, &case.definition(&controller, jobs)?, setting, seed));
+            let rows = u32::try_from(case.table.rows.len()).unwrap_or(u32::MAX);
+            let outcome = match simulated(*max_jobs)? {
+                // All rows have answered: the same tuning with a job for each row.
+                Err(TableError::Empty) if rows < *max_jobs => simulated(rows)?,
+                outcome => outcome,
+            };
+            let outcome = outcome.map_err(unusable)?;
+            Ok(Run { trials: outcome.trials, checkpoints: outcome.checkpoints })
+        }
+    }
+}
