@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::{IsCategory, apart};
+use crate::linear::Metric;
 use crate::seed::child;
 use crate::space::{Configuration, EncodeError, Space};
 
@@ -237,18 +237,19 @@ impl<'a> View<'a> {
     }
 
     /// Returns the known trial nearest to a point.
-    pub(crate) fn nearest(&self, point: &[f64]) -> Option<u32> {
-        let nearest = self.known.iter().min_by(|a, b| {
-            squared_distance(&a.point, point, &[]).total_cmp(&squared_distance(&b.point, point, &[]))
-        });
+    pub(crate) fn nearest(&self, point: &[f64], metric: &Metric) -> Option<u32> {
+        let nearest = self
+            .known
+            .iter()
+            .min_by(|a, b| metric.square(&a.point, point).total_cmp(&metric.square(&b.point, point)));
         nearest.map(|seen| seen.trial)
     }
 
     /// Returns whether no trial is nearer to a point than `distance`.
-    pub(crate) fn is_distant(&self, point: &[f64], categories: &[IsCategory], distance: f64) -> bool {
+    pub(crate) fn is_distant(&self, point: &[f64], metric: &Metric, distance: f64) -> bool {
         let limit = distance * distance;
         let mut tried = self.known.iter().chain(&self.running);
-        tried.all(|seen| squared_distance(&seen.point, point, categories) >= limit)
+        tried.all(|seen| metric.square(&seen.point, point) >= limit)
     }
 
     /// Returns the minimum distance of the next point from all others, after `trials` trials.
@@ -256,13 +257,13 @@ impl<'a> View<'a> {
     /// It is a share of the mean distance of evenly spread points. The share grows with each trial of the model whose
     /// first epochs repeat those of a neighbor, and shrinks with the others: on a plateau the search must move on, and
     /// on a slope it may come close.
-    pub(crate) fn distance(&self, dimensions: usize, trials: u32) -> f64 {
-        let dimensions = u32::try_from(dimensions).map_or(f64::INFINITY, f64::from);
+    pub(crate) fn distance(&self, metric: &Metric, trials: u32) -> f64 {
+        let dimensions = u32::try_from(metric.dimensions()).map_or(f64::INFINITY, f64::from);
         let same = [0, 1, 2].map(|epoch| self.spread(epoch) * SAME);
         let drawn = self.known.iter().filter(|seen| seen.observation.by_model);
         let share = drawn.fold(DISTANCE, |share, seen| {
             let Some(values) = early(seen.observation) else { return share };
-            let factor = if self.repeats(seen, values, same) { REPEATED } else { NEW };
+            let factor = if self.repeats(metric, seen, values, same) { REPEATED } else { NEW };
             (share * factor).clamp(DISTANCE_RANGE.0, DISTANCE_RANGE.1)
         });
         share * dimensions.sqrt() * libm::pow(f64::from(trials) + 1.0, -1.0 / dimensions)
@@ -270,24 +271,26 @@ impl<'a> View<'a> {
 
     /// Returns whether the first epochs of a trial repeat those of an earlier trial among its neighbors. A curve that
     /// has not moved yet proves nothing.
-    fn repeats(&self, seen: &Seen<'_>, values: &[f64; EARLY_EPOCHS], same: [f64; EARLY_EPOCHS]) -> bool {
+    fn repeats(
+        &self,
+        metric: &Metric,
+        seen: &Seen<'_>,
+        values: &[f64; EARLY_EPOCHS],
+        same: [f64; EARLY_EPOCHS],
+    ) -> bool {
         if (values[2] - values[0]).abs() <= same[2] {
             return false;
         }
         let is_same = |other: &[f64; EARLY_EPOCHS]| {
             values.iter().zip(other).zip(same).all(|((a, b), same)| (a - b).abs() <= same)
         };
-        let apart = |other: &Seen<'_>| squared_distance(&other.point, &seen.point, &[]);
-        let mut alike = self
-            .known
-            .iter()
-            .filter(|other| other.trial < seen.trial && early(other.observation).is_some_and(is_same));
-        alike.any(|other| {
-            let distance = apart(other);
-            let nearer =
-                self.known.iter().filter(|third| third.trial != seen.trial && apart(third) < distance);
-            nearer.take(NEIGHBORS).count() < NEIGHBORS
-        })
+        let apart = |other: &Seen<'_>| metric.square(&other.point, &seen.point);
+        let is_alike =
+            |other: &&Seen<'_>| other.trial < seen.trial && early(other.observation).is_some_and(is_same);
+        let nearest = self.known.iter().filter(is_alike).map(apart).min_by(f64::total_cmp);
+        let Some(nearest) = nearest else { return false };
+        let others = self.known.iter().filter(|other| other.trial != seen.trial);
+        others.filter(|other| apart(other) < nearest).take(NEIGHBORS).count() < NEIGHBORS
     }
 
     /// Returns the difference between the upper and the lower tenth of the values at one of the first epochs.
@@ -303,13 +306,4 @@ impl<'a> View<'a> {
 /// Returns the values of the first epochs, if all are known.
 fn early(observation: &Observation) -> Option<&[f64; EARLY_EPOCHS]> {
     observation.early.first_chunk()
-}
-
-/// Returns the squared distance of two points; different categories are one range apart.
-fn squared_distance(a: &[f64], b: &[f64], categories: &[IsCategory]) -> f64 {
-    let is_category = categories.iter().copied().chain(std::iter::repeat(false));
-    a.iter().zip(b).zip(is_category).fold(0.0, |sum, ((a, b), is_category)| {
-        let apart = apart(*a, *b, is_category);
-        sum + apart * apart
-    })
 }

@@ -19,6 +19,110 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a_rest.iter().zip(b_rest).fold(blocks, |sum, (x, y)| sum + x * y)
 }
 
+/// Returns the square of the distance of two points, whose coordinates are multiplied by `scale` first.
+fn scaled_square(a: &[f64], b: &[f64], scale: &[f64]) -> f64 {
+    let (a_blocks, a_rest) = a.as_chunks::<8>();
+    let (b_blocks, b_rest) = b.as_chunks::<8>();
+    let (blocks, rest) = scale.as_chunks::<8>();
+    let square = |((a, b), scale): ((&f64, &f64), &f64)| {
+        let apart = (a - b) * scale;
+        apart * apart
+    };
+    let mut lanes = [0.0_f64; 8];
+    for ((a, b), scale) in a_blocks.iter().zip(b_blocks).zip(blocks) {
+        for (lane, of) in lanes.iter_mut().zip(a.iter().zip(b).zip(scale)) {
+            *lane += square(of);
+        }
+    }
+    let [a0, a1, a2, a3, a4, a5, a6, a7] = lanes;
+    let blocks = ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7));
+    a_rest.iter().zip(b_rest).zip(rest).map(square).fold(blocks, |sum, square| sum + square)
+}
+
+/// A dimension whose coordinates are only equal or not: those of a categorical parameter.
+pub(crate) type IsCategory = bool;
+
+/// A distance in which each dimension has a scale. Different categories are one range apart.
+#[derive(Debug, Clone)]
+pub(crate) struct Metric {
+    /// The scale of each number; 0 for a category.
+    numbers: Vec<f64>,
+    /// The dimension of each category, and the square of its scale.
+    categories: Vec<(usize, f64)>,
+}
+
+impl Metric {
+    /// Returns the distance with a scale for each dimension.
+    pub(crate) fn new(scales: &[f64], categories: &[IsCategory]) -> Self {
+        let dimensions = || scales.iter().zip(categories).enumerate();
+        let numbers = dimensions().map(|(_, (scale, is_category))| if *is_category { 0.0 } else { *scale });
+        let categories = dimensions().filter(|(_, (_, is_category))| **is_category);
+        Self {
+            numbers: numbers.collect(),
+            categories: categories.map(|(dimension, (scale, _))| (dimension, scale * scale)).collect(),
+        }
+    }
+
+    /// Returns the distance without scales.
+    pub(crate) fn plain(categories: &[IsCategory]) -> Self {
+        Self::new(&vec![1.0; categories.len()], categories)
+    }
+
+    pub(crate) fn dimensions(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Returns the square of the distance of two points.
+    pub(crate) fn square(&self, a: &[f64], b: &[f64]) -> f64 {
+        let bits =
+            |point: &[f64], dimension: usize| point.get(dimension).map(|coordinate| coordinate.to_bits());
+        let differ = |dimension: usize| bits(a, dimension) != bits(b, dimension);
+        let categories = self.categories.iter().filter(|(dimension, _)| differ(*dimension));
+        categories.fold(scaled_square(a, b, &self.numbers), |sum, (_, square)| sum + square)
+    }
+}
+
+/// Returns e to the power of `-x`, for `x` of at least 0, to 14 digits. It is three times as fast as `libm::exp`, which
+/// would be a third of a draw.
+///
+/// The argument is reduced to at most ln(2) / 16 in magnitude, eighths of a power of two are in a table, the series of
+/// Taylor has 8 terms, and a power of two is a shift of the exponent (Muller et al., Handbook of Floating-Point
+/// Arithmetic, 2018, chapter 10).
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the range of the argument is checked"
+)]
+pub(crate) fn exp_minus(x: f64) -> f64 {
+    const LN_2_HIGH: f64 = 0.693_147_180_369_123_8 / 8.0;
+    const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10 / 8.0;
+    /// 2 to the power of -j / 8.
+    const EIGHTHS: [f64; 8] = [
+        1.0,
+        0.917_004_043_204_671_2,
+        0.840_896_415_253_714_5,
+        0.771_105_412_703_970_4,
+        std::f64::consts::FRAC_1_SQRT_2,
+        0.648_419_777_325_504_8,
+        0.594_603_557_501_360_5,
+        0.545_253_866_332_628_8,
+    ];
+    // Beyond this the result is close to the smallest normal number. A NaN stays one.
+    if x > 700.0 {
+        return 0.0;
+    }
+    let steps = (x * (8.0 * std::f64::consts::LOG2_E) + 0.5) as u32;
+    let whole = f64::from(steps);
+    let r = whole * LN_2_LOW - (x - whole * LN_2_HIGH);
+    // The even and the odd terms are independent of each other.
+    let square = r * r;
+    let even = 1.0 + square * (1.0 / 2.0 + square * (1.0 / 24.0 + square * (1.0 / 720.0)));
+    let odd = 1.0 + square * (1.0 / 6.0 + square * (1.0 / 120.0 + square * (1.0 / 5_040.0)));
+    let eighths = EIGHTHS.get((steps % 8) as usize).copied().unwrap_or(1.0);
+    let power = f64::from_bits(u64::from(1_023_u32.saturating_sub(steps / 8)) << 52);
+    (even + r * odd) * eighths * power
+}
+
 /// The lower triangular factor L of a symmetric positive definite matrix A = L Lᵀ.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cholesky {
@@ -94,6 +198,33 @@ mod tests {
     use proptest::test_runner::RngSeed;
 
     use super::*;
+
+    #[test]
+    fn exp_minus_is_the_exponential_function() {
+        for n in 0..70_000_u32 {
+            let x = f64::from(n) / 100.0;
+            let (ours, exact) = (exp_minus(x), libm::exp(-x));
+            assert!((ours / exact - 1.0).abs() < 1e-14, "{x}: {ours:e} instead of {exact:e}");
+        }
+        assert_eq!(
+            [0.0, 701.0, f64::INFINITY].map(|x| exp_minus(x).to_bits()),
+            [1.0_f64, 0.0, 0.0].map(f64::to_bits)
+        );
+        assert!(exp_minus(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn a_distance_scales_numbers_and_compares_categories() {
+        let numbers = |factor: f64| (1..=19).map(|n| f64::from(n) * factor).collect::<Vec<_>>();
+        let (a, b, scales) = (numbers(1.0), numbers(0.5), numbers(0.25));
+        let mut categories = [false; 19];
+        (categories[3], categories[12]) = (true, true);
+        let part = |i: usize| if categories[i] { scales[i] } else { (a[i] - b[i]) * scales[i] };
+        let naive: f64 = (0..19).map(|i| part(i).powi(2)).sum();
+        let metric = Metric::new(&scales, &categories);
+        assert!((metric.square(&a, &b) / naive - 1.0).abs() < 1e-14);
+        assert!(metric.square(&a, &a) < 1e-300, "equal categories are not apart");
+    }
 
     #[test]
     fn a_known_matrix_has_its_known_factor() {

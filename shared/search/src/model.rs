@@ -15,7 +15,8 @@
 use std::f64::consts::{PI, SQRT_2};
 
 use crate::history::{Origin, Suggestion, View};
-use crate::process::{IsCategory, Prediction, Process, Shape};
+use crate::linear::{IsCategory, Metric};
+use crate::process::{Prediction, Process, Shape};
 use crate::sampler::{SamplerKind, point};
 use crate::seed::{Rng, child};
 use crate::space::Space;
@@ -27,20 +28,31 @@ const SPREAD_FIRST: u32 = 5;
 const RANDOM_FROM: u32 = 30;
 /// The share of trials that are drawn at random.
 const RANDOM_SHARE: f64 = 0.1;
-/// The most observations of the process, and of the fit of its shape: their cubes bound the time.
-const OBSERVATIONS_MAX: usize = 120;
-const FIT_MAX: usize = 48;
+/// The sizes that bound the time of a draw, and those of a space of many dimensions, where each step takes longer.
+const SIZES: Sizes = Sizes { observations: 120, fit: 48, anywhere: 150, near: 150 };
+const WIDE_SIZES: Sizes = Sizes { observations: 96, fit: 32, anywhere: 100, near: 100 };
+/// The dimensions from which a space is wide.
+const WIDE: usize = 13;
 /// The most running trials without a value that the process believes in.
 const BELIEVED_MAX: usize = 40;
-/// Candidates all over the space, and near good points.
-const CANDIDATES_ANYWHERE: usize = 150;
-const CANDIDATES_NEAR: usize = 150;
 /// Points around which candidates are drawn: those with the best expected values.
 const CENTERS: usize = 5;
 /// Candidates among which a drawn function decides.
 const DRAWN_MAX: usize = 100;
 /// So many candidates must keep the distance; with fewer, all count.
 const DISTANT_MIN: usize = 6;
+
+/// The sizes that bound the time of a draw.
+struct Sizes {
+    /// The most observations of the process.
+    observations: usize,
+    /// The most observations for the fit of the shape.
+    fit: usize,
+    /// Candidates all over the space.
+    anywhere: usize,
+    /// Candidates near good points.
+    near: usize,
+}
 
 /// Returns the configuration of a trial.
 pub(crate) fn suggest(space: &Space, seed: u64, trial: u32, view: &View<'_>) -> Suggestion {
@@ -62,6 +74,7 @@ pub(crate) fn suggest(space: &Space, seed: u64, trial: u32, view: &View<'_>) -> 
 /// Returns the suggestion of the model; `None` with fewer than two values.
 fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option<Suggestion> {
     let categories: Vec<IsCategory> = space.categories();
+    let metric = Metric::plain(&categories);
     let (target, values) = Target::of(view)?;
     let places = view.known();
     let chosen = |most: usize| -> (Vec<usize>, Vec<&[f64]>, Vec<f64>) {
@@ -70,12 +83,13 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
         let values = kept.iter().filter_map(|index| values.get(*index).copied()).collect();
         (kept, points, values)
     };
-    let (_, points, observed) = chosen(FIT_MAX);
+    let sizes = if space.dimensions() < WIDE { SIZES } else { WIDE_SIZES };
+    let (_, points, observed) = chosen(sizes.fit);
     let shape = Shape::fit(&categories, &points, &observed);
-    let (kept, mut points, observed) = chosen(OBSERVATIONS_MAX);
+    let (kept, mut points, observed) = chosen(sizes.observations);
     points.extend(view.running().into_iter().rev().take(BELIEVED_MAX));
     let tried = points.clone();
-    let process = Process::after(shape, &categories, points, &observed)?;
+    let process = Process::after(&shape, &categories, points, &observed)?;
 
     // The best expected values at observed points.
     let expected: Vec<f64> = tried.iter().map(|point| process.mean(point)).collect();
@@ -86,7 +100,7 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
     centers.truncate(CENTERS);
     let centers: Vec<&[f64]> = centers.iter().filter_map(|index| tried.get(*index).copied()).collect();
 
-    let candidates = candidates(space, &categories, trial, view, &centers, rng);
+    let candidates = candidates((space, &categories, &metric), &sizes, trial, view, &centers, rng);
     let predictions: Vec<Prediction> = candidates.iter().map(|point| process.predict(point)).collect();
     let draws = rng.next_f64() < 0.5;
     let pick = if draws { drawn(&process, &candidates, &predictions, rng) } else { None };
@@ -97,7 +111,7 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
     Some(Suggestion {
         configuration: space.decode(place),
         origin: Origin::Model {
-            near: view.nearest(place)?,
+            near: view.nearest(place, &metric)?,
             expected: value(0.0),
             low: one.min(other),
             high: one.max(other),
@@ -107,8 +121,8 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
 
 /// Returns the candidates that keep their distance from all tried points; all candidates if only a few do.
 fn candidates(
-    space: &Space,
-    categories: &[IsCategory],
+    (space, categories, metric): (&Space, &[IsCategory], &Metric),
+    sizes: &Sizes,
     trial: u32,
     view: &View<'_>,
     centers: &[&[f64]],
@@ -116,12 +130,12 @@ fn candidates(
 ) -> Vec<Vec<f64>> {
     let dimensions = space.dimensions();
     let mut all: Vec<Vec<f64>> =
-        (0..CANDIDATES_ANYWHERE).map(|_| space.snapped(&anywhere(dimensions, rng))).collect();
-    for center in centers.iter().cycle().take(CANDIDATES_NEAR) {
+        (0..sizes.anywhere).map(|_| space.snapped(&anywhere(dimensions, rng))).collect();
+    for center in centers.iter().cycle().take(sizes.near) {
         all.push(space.snapped(&near(center, categories, rng)));
     }
-    let distance = view.distance(dimensions, trial);
-    let distant: Vec<bool> = all.iter().map(|point| view.is_distant(point, categories, distance)).collect();
+    let distance = view.distance(metric, trial);
+    let distant: Vec<bool> = all.iter().map(|point| view.is_distant(point, metric, distance)).collect();
     if distant.iter().filter(|distant| **distant).count() < DISTANT_MIN {
         return all;
     }

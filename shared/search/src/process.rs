@@ -5,7 +5,7 @@
 //! Lengths and noise maximize the likelihood of the observations times a log-normal prior, by a bounded search along
 //! the coordinates. Everything is computed in a fixed order.
 
-use crate::linear::{Cholesky, dot};
+use crate::linear::{Cholesky, IsCategory, Metric, dot, exp_minus};
 
 /// Added to the diagonal so that repeated points leave the matrix positive definite.
 const JITTER: f64 = 1e-6;
@@ -34,14 +34,10 @@ pub(crate) struct Shape {
     pub(crate) noise: f64,
 }
 
-/// A dimension whose coordinates are only equal or not: those of a categorical parameter.
-pub(crate) type IsCategory = bool;
-
 /// A process with its observations.
 #[derive(Debug, Clone)]
 pub(crate) struct Process<'a> {
-    shape: Shape,
-    categories: &'a [IsCategory],
+    metric: Metric,
     points: Vec<&'a [f64]>,
     factor: Cholesky,
     weights: Vec<f64>,
@@ -126,40 +122,31 @@ impl Shape {
         let whitened = factor.solve_lower(values);
         Some(-0.5 * dot(&whitened, &whitened) - factor.half_log_determinant())
     }
+}
 
-    fn factor(
-        &self,
-        categories: &[IsCategory],
-        points: &[&[f64]],
-        noise: impl Fn(usize) -> f64,
-    ) -> Option<Cholesky> {
-        let row = |(i, point): (usize, &&[f64])| {
-            let mut row: Vec<f64> =
-                points.iter().take(i).map(|other| self.kernel(categories, point, other)).collect();
-            row.push(1.0 + noise(i) + JITTER);
-            row
-        };
-        Cholesky::of(points.iter().enumerate().map(row).collect())
-    }
+/// Returns the factor of the covariances of values at these points.
+fn factor(metric: &Metric, points: &[&[f64]], noise: impl Fn(usize) -> f64) -> Option<Cholesky> {
+    let row = |(i, point): (usize, &&[f64])| {
+        let mut row: Vec<f64> = points.iter().take(i).map(|other| kernel(metric, point, other)).collect();
+        row.push(1.0 + noise(i) + JITTER);
+        row
+    };
+    Cholesky::of(points.iter().enumerate().map(row).collect())
+}
 
-    /// Returns the covariance of the values at two points.
-    fn kernel(&self, categories: &[IsCategory], a: &[f64], b: &[f64]) -> f64 {
-        let dimensions = a.iter().zip(b).zip(&self.reciprocals).zip(categories);
-        matern(dimensions.fold(0.0, |sum, (((a, b), reciprocal), is_category)| {
-            let distance = apart(*a, *b, *is_category) * reciprocal;
-            sum + distance * distance
-        }))
-    }
+/// Returns the covariance of the values at two points.
+fn kernel(metric: &Metric, a: &[f64], b: &[f64]) -> f64 {
+    matern(metric.square(a, b))
 }
 
 /// Returns the Matérn 5/2 covariance at a squared distance.
 fn matern(squared: f64) -> f64 {
     let distance = (5.0 * squared).sqrt();
-    (1.0 + distance + distance * distance / 3.0) * libm::exp(-distance)
+    (1.0 + distance + distance * distance / 3.0) * exp_minus(distance)
 }
 
 /// Returns the difference of two coordinates; different categories are one range apart.
-pub(crate) fn apart(a: f64, b: f64, is_category: IsCategory) -> f64 {
+fn apart(a: f64, b: f64, is_category: IsCategory) -> f64 {
     if is_category { f64::from(u8::from(a.to_bits() != b.to_bits())) } else { a - b }
 }
 
@@ -179,24 +166,25 @@ impl<'a> Process<'a> {
     /// own expectation as an exact observation: a job runs there, and its value is not known (Ginsbourger, Le Riche and
     /// Carraro 2010, "Kriging is well-suited to parallelize optimization", the kriging believer).
     pub(crate) fn after(
-        shape: Shape,
-        categories: &'a [IsCategory],
+        shape: &Shape,
+        categories: &[IsCategory],
         points: Vec<&'a [f64]>,
         values: &[f64],
     ) -> Option<Self> {
         let known = values.len();
         let observed: Vec<&[f64]> = points.iter().copied().take(known).collect();
         let noise = shape.noise;
-        let factor = shape.factor(categories, &observed, |_| noise)?;
-        let weights = factor.solve_upper(&factor.solve_lower(values));
-        let process = Self { shape, categories, points: observed, factor, weights };
+        let metric = Metric::new(&shape.reciprocals, categories);
+        let of_observed = factor(&metric, &observed, |_| noise)?;
+        let weights = of_observed.solve_upper(&of_observed.solve_lower(values));
+        let process = Self { metric, points: observed, factor: of_observed, weights };
         if points.len() == known {
             return Some(process);
         }
         let believed = points.iter().skip(known).map(|point| process.mean(point));
         let values: Vec<f64> = values.iter().copied().chain(believed).collect();
         let noise_at = |index: usize| if index < known { noise } else { 0.0 };
-        let factor = process.shape.factor(categories, &points, noise_at)?;
+        let factor = factor(&process.metric, &points, noise_at)?;
         let weights = factor.solve_upper(&factor.solve_lower(&values));
         Some(Self { points, factor, weights, ..process })
     }
@@ -219,7 +207,7 @@ impl<'a> Process<'a> {
     pub(crate) fn sample(&self, at: &[(&[f64], &Prediction)], normals: &[f64]) -> Option<Vec<f64>> {
         let row = |(i, (point, prediction)): (usize, &(&[f64], &Prediction))| {
             let covariance = |(other, second): &(&[f64], &Prediction)| {
-                let prior = self.shape.kernel(self.categories, point, other);
+                let prior = kernel(&self.metric, point, other);
                 prior - dot(&prediction.projected, &second.projected)
             };
             let mut row: Vec<f64> = at.iter().take(i.saturating_add(1)).map(covariance).collect();
@@ -234,7 +222,7 @@ impl<'a> Process<'a> {
     }
 
     fn covariances(&self, point: &[f64]) -> Vec<f64> {
-        self.points.iter().map(|other| self.shape.kernel(self.categories, point, other)).collect()
+        self.points.iter().map(|other| kernel(&self.metric, point, other)).collect()
     }
 }
 
@@ -246,7 +234,7 @@ mod tests {
 
     fn observed<'a>(points: &'a [[f64; 1]], values: &[f64]) -> Process<'a> {
         let points = points.iter().map(<[f64; 1]>::as_slice).collect();
-        Process::after(Shape::usual(1), &NUMBERS, points, values).unwrap()
+        Process::after(&Shape::usual(1), &NUMBERS, points, values).unwrap()
     }
 
     #[test]
@@ -268,8 +256,8 @@ mod tests {
 
     #[test]
     fn categories_are_equal_or_not_whatever_their_order() {
-        let shape = Shape::usual(1);
-        let between = |a: f64, b: f64| shape.kernel(&[true], &[a], &[b]);
+        let metric = Metric::new(&Shape::usual(1).reciprocals, &[true]);
+        let between = |a: f64, b: f64| kernel(&metric, &[a], &[b]);
         assert!((between(0.1, 0.9) - between(0.1, 0.2)).abs() < 1e-15);
         assert!((between(0.5, 0.5) - 1.0).abs() < 1e-15);
     }
