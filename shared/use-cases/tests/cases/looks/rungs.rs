@@ -1,15 +1,20 @@
-//! The rungs in the description of a tuning.
+//! The rungs and the completion in the description of a tuning.
 
 use serde_json::{Value, json};
 use tuning::fact::{JobEnd, JobPhase};
+use tuning::ruling::EndReason;
+use tuning::state::Status;
 use use_cases::describe::{Place, describe};
 use use_cases::memory::MemoryTable;
 
 use super::world::{World, now, request};
 
+fn place() -> Place {
+    Place { partition: "aws".into(), region: "us-east-1".into(), account: "1".into() }
+}
+
 fn brackets(world: &World) -> Value {
-    let place = Place { partition: "aws".into(), region: "us-east-1".into(), account: "1".into() };
-    let shown = now(describe(&world.store, &place, &world.id)).unwrap().unwrap();
+    let shown = now(describe(&world.store, &place(), &world.id)).unwrap().unwrap();
     json!(shown.controller.brackets)
 }
 
@@ -43,4 +48,31 @@ fn with_promotion_the_last_rung_has_no_comparison_either() {
     let open = json!({"Resource": 1, "Arrived": 0, "WentOn": 0, "Waiting": 0});
     assert_eq!(shown[0]["Rungs"][0], open);
     assert_eq!(shown[0]["Rungs"][2], json!({"Resource": 9}));
+}
+
+/// `CompleteOnConvergence`: 50 results in a row did not improve the best value.
+#[test]
+fn a_tuning_that_converged_shows_when() {
+    let mut body = request("t", 60);
+    let config = &mut body["HyperParameterTuningJobConfig"];
+    config.as_object_mut().unwrap().remove("StrategyConfig");
+    config["Strategy"] = "Random".into();
+    config["ResourceLimits"]["MaxParallelTrainingJobs"] = 1.into();
+    config["TuningJobCompletionCriteria"] =
+        json!({"ConvergenceDetected": {"CompleteOnConvergence": "Enabled"}});
+    let mut world = World::of(MemoryTable::new(), &body);
+    let details = |world: &World| {
+        let shown = now(describe(&world.store, &place(), &world.id)).unwrap().unwrap();
+        shown.tuning_job_completion_details.map(|details| (details.not_improving, details.converged_ms))
+    };
+    for trial in 0..51 {
+        assert_eq!(details(&world), Some((u32::max(trial, 1) - 1, None)));
+        world.phase(trial, JobPhase::Training);
+        world.logged(trial, &[(1, 0.5)]);
+        world.billed(trial, JobEnd::Completed, 5);
+    }
+    let Status::Ended { why: EndReason::NotImproving, at } = world.state().status else {
+        panic!("{:?}", world.state().status)
+    };
+    assert_eq!(details(&world), Some((50, Some(at.0))));
 }
