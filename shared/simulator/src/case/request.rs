@@ -52,7 +52,6 @@ pub(super) fn request(case: &Case, choices: &Choices) -> Value {
         |name: &str| choices.extra.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
     let mut config = json!({
         "Strategy": choices.strategy(),
-        "TrainingJobEarlyStoppingType": if choices.median { "Auto" } else { "Off" },
         "HyperParameterTuningJobObjective": {
             "Type": if choices.maximize { "Maximize" } else { "Minimize" }, "MetricName": "auc"
         },
@@ -73,6 +72,9 @@ pub(super) fn request(case: &Case, choices: &Choices) -> Value {
     if let Some(most) = extra("not_improving") {
         config["TuningJobCompletionCriteria"]["BestObjectiveNotImproving"]["MaxNumberOfTrainingJobsNotImproving"] =
             most;
+    }
+    if choices.median {
+        config["TrainingJobEarlyStoppingType"] = json!("Auto");
     }
     set_grid(&mut config, choices);
     let mut controller = json!({"MaxInterruptions": choices.max_interruptions});
