@@ -16,7 +16,7 @@ use simulator::site::{Op, Site};
 const PARTS: usize = 10;
 const SEEDS_PER_PART: usize = 30;
 /// Up to this seed, further seeds are played if something was never hit, with faults at the missing site.
-const SEEDS_MAX: usize = 400;
+const SEEDS_MAX: usize = 600;
 
 /// Returns the report of part `n`.
 fn part(n: usize) -> &'static Report {
@@ -99,6 +99,10 @@ fn every_fault_strikes_everywhere_and_every_rule_is_used() {
         let mut run = site.map_or_else(|| Run::drawn(seed), |site| Run::focused(seed, site));
         if matches!(site, Some(Site::Call(_, Op::Release))) {
             run.cases = vec![keeping("sim0"), keeping("sim1")];
+        }
+        // The tags of a job are read where an earlier request may have created it.
+        if matches!(site, Some(Site::Call(_, Op::Tags))) {
+            run.plan = run.plan.with(Kind::TrainingLostAnswer, 0.3);
         }
         add(&mut report, &run);
     }
