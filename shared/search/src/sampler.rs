@@ -1,8 +1,8 @@
 //! The samplers: they give the n-th trial its configuration.
 //!
-//! A suggestion of [`SamplerKind::Random`], [`SamplerKind::Sobol`] and [`SamplerKind::Grid`] is a function of (space, kind,
-//! seed, trial index) alone, whichever trials have ended. One of [`SamplerKind::Model`] also depends on what is known of the other trials
-//! ([`View`]). Stored tunings rely on these numbers, so the tests pin them.
+//! A suggestion of [`SamplerKind::Random`], [`SamplerKind::Sobol`] and [`SamplerKind::Grid`] is a function of (space,
+//! kind, seed, trial index) alone, whichever trials have ended. One of [`SamplerKind::Model`] also depends on what is
+//! known of the other trials ([`View`]). Stored tunings rely on these numbers, so the tests pin them.
 
 use serde::{Deserialize, Serialize};
 

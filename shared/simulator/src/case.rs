@@ -347,10 +347,9 @@ impl Case {
         case
     }
 
-    /// Returns a bound of the number of training jobs. Retries of a grid are not part of its number.
+    /// Returns a bound of the number of training jobs. A grid has as many retries again, a refit included.
     pub(crate) fn jobs_max(&self) -> u32 {
-        let attempts = if self.choices.grid { self.choices.max_interruptions + 2 } else { 1 };
-        self.max_jobs * attempts + 1
+        (self.max_jobs + 1) * if self.choices.grid { 2 } else { 1 }
     }
 
     /// Returns whether trials are promoted from rung to rung in a job each.

@@ -240,11 +240,19 @@ impl Request {
         enabled.then(|| ranges.saturating_mul(10).max(50))
     }
 
+    /// Returns the most training jobs, retries included. Those of a grid must not replace combinations, so it has one
+    /// more job for each. Each retry costs money, so they are bounded like those of other strategies.
+    fn jobs_with_retries(&self) -> u32 {
+        match self.strategy() {
+            Strategy::Grid => self.max_jobs().saturating_mul(2).min(MAX_TRAINING_JOBS),
+            Strategy::Bayesian | Strategy::Random | Strategy::Hyperband => self.max_jobs(),
+        }
+    }
+
     fn limits(&self) -> Limits {
         let config = &self.fields.config;
         Limits {
-            // Retries of a grid must not replace combinations: the number of trials ends it.
-            max_jobs: if self.strategy() == Strategy::Grid { MAX_TRAINING_JOBS } else { self.max_jobs() },
+            max_jobs: self.jobs_with_retries(),
             max_parallel: self.max_parallel(),
             max_runtime_seconds: config.limits.runtime_seconds,
             max_instances: self.max_instances(),

@@ -98,6 +98,6 @@ fn a_grid_has_one_trial_for_each_combination() {
     let plain = made("None");
     assert_eq!((&plain.strategy, plain.sampler), (&Strategy::Independent, SamplerKind::Grid));
     assert_eq!((plain.max_trials(), plain.planned_jobs()), (6, 6));
-    assert_eq!(plain.limits.max_jobs, MAX_TRAINING_JOBS, "retries must not replace combinations");
+    assert_eq!(plain.limits.max_jobs, 12, "a retry for each combination, and not more");
     assert_eq!(made("Best").planned_jobs(), 7);
 }
