@@ -135,7 +135,13 @@ impl TrainingJobs for Port {
     }
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
         let made = Call { op: Op::Describe, on: name.to_owned() };
-        call(&self.world, made, |world| world.describe_job(name)).await.map_err(training_error)?
+        let described = call(&self.world, made, |world| (world.task, world.describe_job(name))).await;
+        let (task, described) = described.map_err(training_error)?;
+        // A lost answer shows no bill.
+        if let Ok(description) = &described {
+            lock(&self.world).begin_reading(task, description);
+        }
+        described
     }
 
     async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {

@@ -375,10 +375,15 @@ impl World {
         {
             seen.billable_seconds = Some(seconds);
         }
-        if let Some(seconds) = seen.billable_seconds {
-            self.training.readings.push((self.task, index, seconds));
-        }
         Ok(self.with_warm_pool(index, as_of, seen))
+    }
+
+    /// Records that process `task` has received this bill.
+    pub(crate) fn begin_reading(&mut self, task: u64, description: &Description) {
+        let index = self.training.find(&description.name, self.now);
+        if let (Ok(index), Some(seconds)) = (index, description.billable_seconds) {
+            self.training.readings.push((task, index, seconds));
+        }
     }
 
     /// Ends the readings of bills by process `task`. A process that crashed or failed may have stored none of them.
