@@ -5,7 +5,6 @@ use simulator::Run;
 use simulator::case::{Case, Choices, Rungs};
 use simulator::fault::Kind;
 use simulator::plan::Plan;
-use simulator::site::{Function, Op, Site};
 
 fn check(plan: &Plan, choices: &Choices, seeds: std::ops::Range<u64>) {
     for seed in seeds {
@@ -185,14 +184,4 @@ fn regression_an_earlier_job_may_have_logged_the_last_epoch() {
 fn regression_a_lost_line_may_hide_a_repeat() {
     let history = Run::drawn(1_796_100_003_020).history();
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
-}
-
-/// A checker expected the last value of a job although the focus of the history made reads of logs lag.
-#[test]
-fn regression_focused_reads_of_logs_may_lag() {
-    let site = Site::Call(Function::Actuator, Op::ReadLog);
-    for seed in 0..40 {
-        let history = Run::focused(seed, site).history();
-        assert!(history.violations.is_empty(), "{seed}: {:#?}", history.violations);
-    }
 }
