@@ -8,6 +8,9 @@ if ! cargo nextest --version > /dev/null 2>&1; then
   cargo install --locked cargo-nextest
 fi
 
+# Takes seconds and needs no build, so a broken link or a missing licence is found first.
+python3 -B tests/stack/test_pack.py
+
 profile=default
 [ -z "${CI:-}" ] || profile=ci
 # The first build is with the features of the whole workspace, as all later ones, so nothing is built twice.

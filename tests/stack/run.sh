@@ -27,7 +27,6 @@ trap 'rm -rf "$logs"' EXIT
 tunings=$!
 .work/emulator/bin/python -B test_samples.py > "$logs/samples" 2>&1 &
 samples=$!
-.work/emulator/bin/python -B test_pack.py
 .work/emulator/bin/python -B test_archive.py
 .work/emulator/bin/python -B test_stack.py
 .work/emulator/bin/python -B test_stages.py

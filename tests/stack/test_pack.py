@@ -1,6 +1,6 @@
 """Tests the content of a release's archive: licences of everything built into it, settings, documents with valid links.
 
-Run by `run.sh`; alone it needs only cargo and Python. The packed functions are placeholders of one word.
+Needs only cargo and Python. The packed functions are placeholders of one word.
 """
 
 import io
@@ -149,7 +149,7 @@ class Pack(unittest.TestCase):
                     continue
                 path, _, wanted = link.partition("#")
                 target = os.path.normpath(Path(file).parent / path) if path else file
-                self.assertIn(target, files, f"{file} links {link}")
+                self.assertTrue(target in files, f"{file} links {link}, which the archive does not have")
                 headings = re.findall(r"^#+ (.+)$", files[target].decode(), re.M)
                 self.assertTrue(not wanted or wanted in map(anchor, headings), f"{file} links {link}")
                 seen += 1
