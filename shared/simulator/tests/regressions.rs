@@ -185,3 +185,10 @@ fn regression_a_lost_line_may_hide_a_repeat() {
     let history = Run::drawn(1_796_100_003_020).history();
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
 }
+
+/// A checker expected two minutes for the model of a job, less ten seconds. The decider's clock was 20 seconds ahead.
+#[test]
+fn regression_a_fast_clock_shortens_the_time_to_save_a_model() {
+    let history = Run::drawn(1_796_500_009_494).history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}

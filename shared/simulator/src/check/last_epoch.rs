@@ -11,8 +11,8 @@ use crate::world::training::Job;
 
 use super::silence::signs_of_life;
 
-/// The shortest grace, in ms, reduced by the largest difference of clocks.
-const LEAST_GRACE_MS: i64 = 2 * MINUTE - 10_000;
+/// The shortest grace, in ms, by the clock of the decider.
+const LEAST_GRACE_MS: i64 = 2 * MINUTE;
 /// The longest grace while no epoch is timed, in ms.
 const GRACE_UNTIMED_MS: i64 = 10 * MINUTE;
 /// The longest grace otherwise: three epochs of the slowest program, which takes twice the usual time, and a margin.
@@ -45,7 +45,7 @@ impl World {
         }
         let beyond = jobs.iter().any(|job| job.logged.is_some_and(|(_, at)| at > last));
         let since = jobs.iter().map(|job| job.furthest_at).min().unwrap_or(self.now);
-        if !beyond && self.now - since < LEAST_GRACE_MS {
+        if !beyond && self.now - since < LEAST_GRACE_MS - self.plan.skew_ms_max {
             let message = format!(
                 "LastEpoch: job {key} of {id} was stopped ({why:?}) {} ms after its last epoch",
                 self.now - since
