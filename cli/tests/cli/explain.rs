@@ -1,6 +1,6 @@
 //! `hyperband explain`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::world::{ENDLESS, QUICK, World, ended, full_set, signal};
 
@@ -97,4 +97,29 @@ fn a_running_trial_is_explained_so_far() {
     assert!(shown.out.contains("\nnow: it is at epoch 1"), "{shown:?}");
     signal(&child, "INT");
     ended(child).with_code(130);
+}
+
+#[test]
+fn the_first_trials_have_the_initial_configurations() {
+    let world = World::new(QUICK);
+    let mut request = full_set("t");
+    request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(3);
+    request["Controller"]["InitialConfigurations"] = json!([{"x": 0.25}, {"x": "3e-1"}]);
+    world.write_request("request.json", &request);
+    world.run(&[]).with_code(0);
+    for (trial, value) in [("0", "0.25"), ("1", "0.3")] {
+        let shown = world.hyperband(&["explain", "t", trial]).with_code(0).out;
+        assert!(shown.contains(&format!("x={value}")), "{shown}");
+        assert!(shown.contains("by InitialConfigurations; a value that it lacks is drawn"), "{shown}");
+    }
+    let shown = world.hyperband(&["explain", "t", "2"]).with_code(0).out;
+    assert!(!shown.contains("InitialConfigurations"), "{shown}");
+    assert!(world.hyperband(&["replay", "t"]).with_code(0).out.contains("identical"));
+
+    request["Controller"]["InitialConfigurations"] = json!([{"x": 2}]);
+    world.write_request("request.json", &request);
+    let checked = world.hyperband(&["check", "request.json"]).with_code(2);
+    let said = "Invalid value '2' of 'x': expected a value in its range in ParameterRanges";
+    assert!(checked.err.contains(said), "{checked:?}");
+    assert!(checked.err.contains("Controller.InitialConfigurations[0].x"), "{checked:?}");
 }

@@ -38,6 +38,7 @@ fn definition(rungs: RungExecution, max_jobs: u32) -> Definition {
         objective: Objective::Maximize,
         space: Space::new(vec![Parameter { name: "rate".to_owned(), domain }]).unwrap(),
         sampler: SamplerKind::Random,
+        initial: Vec::new(),
         limits: Limits {
             max_jobs,
             max_parallel: 4,

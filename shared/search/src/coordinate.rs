@@ -40,6 +40,18 @@ impl Domain {
         }
     }
 
+    /// Returns the text of this value in the form of [`Self::value`].
+    pub(crate) fn normalized(&self, text: &str) -> Result<String, EncodeRule> {
+        self.coordinate(text)?;
+        match self {
+            Self::Integer { .. } => text.parse().ok().map(|value: i64| value.to_string()),
+            // Adding 0 removes the sign of a zero.
+            Self::Continuous { .. } => text.parse().ok().map(|value: f64| (value + 0.0).to_string()),
+            Self::Categorical { .. } => Some(text.to_owned()),
+        }
+        .ok_or(EncodeRule::NotANumber)
+    }
+
     /// Returns a coordinate at which [`Self::value`] gives this text.
     pub(crate) fn coordinate(&self, text: &str) -> Result<f64, EncodeRule> {
         match self {

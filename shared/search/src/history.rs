@@ -147,6 +147,8 @@ pub enum Origin {
     Random,
     /// The next combination of all values.
     Grid,
+    /// The user asked for it. Parameters that the user left open have the values that the sampler drew.
+    Initial,
     /// The model expected a good value there, or knew little.
     Model {
         /// The nearest known trial.
@@ -167,6 +169,16 @@ pub struct Suggestion {
     pub configuration: Configuration,
     /// How it was chosen.
     pub origin: Origin,
+}
+
+impl Suggestion {
+    /// Returns the suggestion with the values that the user gave for some parameters or all.
+    #[must_use]
+    pub fn with(mut self, given: &Configuration) -> Self {
+        let values = given.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.configuration.0.extend(values);
+        Self { origin: Origin::Initial, ..self }
+    }
 }
 
 /// A trial in a view.

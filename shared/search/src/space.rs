@@ -239,6 +239,31 @@ impl Space {
     }
 }
 
+impl Space {
+    /// Returns a configuration with values for some parameters or all in the form that [`Self::decode`] gives them.
+    ///
+    /// ```
+    /// use search::{Configuration, Domain, EncodeRule, Parameter, Scaling, Space};
+    /// let domain = Domain::Continuous { min: 0.0, max: 1.0, scaling: Scaling::Linear };
+    /// let space = Space::new(vec![Parameter { name: "rate".to_owned(), domain }])?;
+    /// let given = |value: &str| Configuration([("rate".to_owned(), value.to_owned())].into());
+    /// assert_eq!(space.normalized(&given("1e-3")), Ok(given("0.001")));
+    /// assert_eq!(space.normalized(&given("7")).unwrap_err().rule, EncodeRule::OutOfDomain);
+    /// assert_eq!(space.normalized(&Configuration::default()), Ok(Configuration::default()));
+    /// # Ok::<(), search::SpaceError>(())
+    /// ```
+    pub fn normalized(&self, given: &Configuration) -> Result<Configuration, EncodeError> {
+        let value = |(name, text): (&str, &str)| {
+            let error = |rule| EncodeError { parameter: name.to_owned(), rule };
+            let mut parameters = self.parameters.iter();
+            let parameter = parameters.find(|parameter| parameter.name == name);
+            let domain = &parameter.ok_or_else(|| error(EncodeRule::NotInSpace))?.domain;
+            domain.normalized(text).map(|text| (name.to_owned(), text)).map_err(error)
+        };
+        given.iter().map(value).collect::<Result<_, _>>().map(Configuration)
+    }
+}
+
 impl TryFrom<Vec<Parameter>> for Space {
     type Error = SpaceError;
 

@@ -173,7 +173,7 @@ fn the_model_says_where_it_looked_and_what_it_expected() {
                 assert!(usize::try_from(near).unwrap() < trial, "{near} is known");
                 assert!(low <= expected && expected <= high);
             }
-            Origin::Random | Origin::Grid => panic!("trial {trial} is not of the model"),
+            Origin::Random | Origin::Grid | Origin::Initial => panic!("trial {trial} is not of the model"),
         }
     }
     let last = trials.last().unwrap();

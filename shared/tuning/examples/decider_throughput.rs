@@ -39,6 +39,7 @@ fn definition(max_jobs: u32, max_parallel: u32, rungs: RungExecution) -> Definit
         objective: Objective::Maximize,
         space,
         sampler: SamplerKind::Random,
+        initial: Vec::new(),
         limits: Limits {
             max_jobs,
             max_parallel,

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use hyperband::plan::{Plan, PlanError};
 use hyperband::ranking::Direction;
-use search::{SamplerKind, Space};
+use search::{Configuration, SamplerKind, Space};
 use serde::{Deserialize, Serialize};
 
 use crate::epochs::Epochs;
@@ -43,6 +43,9 @@ pub struct Definition {
     pub space: Space,
     /// How configurations are drawn.
     pub sampler: SamplerKind,
+    /// The configurations of the first trials, in this order. The sampler draws the values that they lack.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub initial: Vec<Configuration>,
     /// Bounds and completion criteria.
     pub limits: Limits,
     /// What one training job runs on.

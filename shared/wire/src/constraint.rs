@@ -65,6 +65,8 @@ pub enum Kind {
     Dollars,
     /// `true` or `false`.
     Boolean,
+    /// The value of a hyperparameter: string or number.
+    Scalar,
 }
 
 /// Values that validation rejects because the controller does not support them yet.
@@ -227,6 +229,9 @@ const fn number(path: &'static str) -> Constraint {
 }
 const fn dollars(path: &'static str) -> Constraint {
     Constraint::new(path, Kind::Dollars)
+}
+const fn scalar(path: &'static str) -> Constraint {
+    Constraint::new(path, Kind::Scalar)
 }
 const fn boolean(path: &'static str) -> Constraint {
     Constraint::new(path, Kind::Boolean)

@@ -18,6 +18,7 @@ use crate::constraint;
 mod define;
 mod error;
 mod fields;
+mod initial;
 mod job;
 mod json;
 mod lift;

@@ -69,6 +69,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
         strategy: strategy.unwrap_or(Strategy::Independent),
         objective: if shape & 0x10 == 0 { Objective::Maximize } else { Objective::Minimize },
         space: if dear { dear_space() } else { small_space() },
+        initial: Vec::new(),
         sampler: if shape & 0x40 == 0 { SamplerKind::Sobol } else { SamplerKind::Random },
         limits: Limits {
             max_jobs: if bit(1) { 100 } else { 12 },

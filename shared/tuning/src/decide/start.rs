@@ -2,7 +2,7 @@
 //!
 //! Where money comes in grants, the grant for the next job is requested first.
 
-use search::{Configuration, SamplerKind};
+use search::{Configuration, Origin, SamplerKind};
 
 use super::{pool, promote, refit, spot};
 use crate::definition::Definition;
@@ -41,7 +41,8 @@ fn draw(definition: &Definition, state: &State, next: &mut Ruling) {
     {
         let suggestion = state.draw(definition, job.trial);
         *configuration = suggestion.configuration;
-        *origin = (definition.sampler == SamplerKind::Model).then_some(suggestion.origin);
+        let recorded = definition.sampler == SamplerKind::Model || suggestion.origin == Origin::Initial;
+        *origin = recorded.then_some(suggestion.origin);
     }
 }
 

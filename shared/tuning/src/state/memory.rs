@@ -19,7 +19,11 @@ impl State {
         let running =
             if learns(definition) { self.running_observations(definition) } else { BTreeMap::new() };
         let view = View::new(&self.history, &running, maximize);
-        search::suggest(&definition.space, definition.sampler, definition.seed, trial.0, &view)
+        let drawn = search::suggest(&definition.space, definition.sampler, definition.seed, trial.0, &view);
+        match definition.initial.get(trial.index()) {
+            Some(given) => drawn.with(given),
+            None => drawn,
+        }
     }
 
     fn running_observations(&self, definition: &Definition) -> BTreeMap<u32, Observation> {

@@ -2,7 +2,8 @@
 
 use std::slice::from_ref;
 
-use tuning::fact::JobEnd::Completed;
+use search::{Configuration, Origin, SamplerKind};
+use tuning::fact::JobEnd::{Completed, ServiceError};
 use tuning::ruling::{Order, Ruling};
 use tuning::state::State;
 
@@ -50,6 +51,56 @@ fn the_sampler_draws_a_configuration_from_the_seed_and_the_trial() {
     assert_ne!(configuration(0), configuration(1));
     let names: Vec<String> = configuration(0).0.into_keys().collect();
     assert_eq!(names, ["depth", "rate"]);
+}
+
+#[test]
+fn the_first_trials_have_the_initial_configurations_and_drawn_values_for_the_rest() {
+    let configuration = |values: &[(&str, &str)]| {
+        Configuration(values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    };
+    for sampler in [SamplerKind::Random, SamplerKind::Sobol, SamplerKind::Model] {
+        let mut definition = jobs(3, 3);
+        definition.sampler = sampler;
+        let drawn = |trial| State::new(&definition).draw(&definition, TrialId(trial));
+        let (second, third) = (drawn(1).configuration, drawn(2));
+        definition.initial =
+            vec![configuration(&[("depth", "3"), ("rate", "0.01")]), configuration(&[("depth", "7")])];
+        let mut run = Run::new(&definition);
+        let started: Vec<_> = run
+            .take(&[submitted()])
+            .into_iter()
+            .map(|ruling| {
+                let Ruling::Order(Order::Start { configuration, origin, .. }) = ruling else {
+                    panic!("{ruling:?}")
+                };
+                (configuration, origin)
+            })
+            .collect();
+        let rate = second.get("rate").unwrap();
+        let recorded = (sampler == SamplerKind::Model).then_some(third.origin);
+        assert_eq!(
+            started,
+            [
+                (configuration(&[("depth", "3"), ("rate", "0.01")]), Some(Origin::Initial)),
+                (configuration(&[("depth", "7"), ("rate", rate)]), Some(Origin::Initial)),
+                (third.configuration, recorded),
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_retried_trial_keeps_its_initial_configuration() {
+    let mut definition = jobs(9, 1);
+    definition.initial = vec![Configuration([("depth".to_owned(), "5".to_owned())].into())];
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    let first = run.state.trials[&TrialId(0)].configuration.clone();
+    assert_eq!(first.get("depth"), Some("5"));
+    run.take(&[described(60, job(0), ServiceError, 0)]);
+    run.take(&[time_passed(95), described(96, job(1), Completed, 9)]);
+    assert_eq!(run.state.trials[&TrialId(0)].attempts, 2, "the second attempt runs");
+    assert_eq!(run.state.trials[&TrialId(0)].configuration, first);
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(super) fn drawn(sampler: SamplerKind, origin: Option<Origin>) -> String {
         (Some(Origin::Model { near, expected, low, high }), _) => format!(
             "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6})"
         ),
+        (Some(Origin::Initial), _) => "by InitialConfigurations; a value that it lacks is drawn".to_owned(),
         (Some(Origin::Grid), _) | (None, SamplerKind::Grid) => "the next combination of the grid".to_owned(),
         (Some(Origin::Random), _) | (None, SamplerKind::Random) => "at random".to_owned(),
         (Some(Origin::Spread), _) | (None, SamplerKind::Sobol | SamplerKind::Model) => {

@@ -139,7 +139,7 @@ impl Walk {
             // The value is already rejected.
             _ if unsupported.is_some() => {}
             (Kind::Map, Value::Object(entries)) => self.entries(row, path, value, entries),
-            (Kind::Text, Value::String(text)) => self.text(row, path, value, text),
+            (Kind::Text | Kind::Scalar, Value::String(text)) => self.text(row, path, value, text),
             (Kind::Integer, Value::Number(_)) if value.as_i64().is_some() || value.as_u64().is_some() => {
                 self.bounds(row, path, value);
             }
@@ -147,7 +147,7 @@ impl Walk {
             (Kind::Dollars, Value::Number(_)) if value.as_f64().is_some_and(|number| number > 0.0) => {
                 self.bounds(row, path, value);
             }
-            (Kind::Boolean, Value::Bool(_)) => {}
+            (Kind::Boolean, Value::Bool(_)) | (Kind::Scalar, Value::Number(_)) => {}
             (kind, value) => self.fail(row, path, value, kind.requirement()),
         }
     }
@@ -226,6 +226,7 @@ impl Kind {
             Self::Number => "be a number, for example 0.5",
             Self::Dollars => "be a number greater than 0 (US dollars), for example 20",
             Self::Boolean => "be true or false",
+            Self::Scalar => "be a string or a number",
         }
     }
 }

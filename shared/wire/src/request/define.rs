@@ -67,6 +67,7 @@ impl Request {
             seed: self.seed(incarnation),
             strategy: self.defined_strategy()?,
             objective: self.objective(),
+            initial: self.initial_configurations(&space)?,
             space,
             sampler: self.sampler(),
             limits: self.limits(),

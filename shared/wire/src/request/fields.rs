@@ -300,5 +300,6 @@ fields! {
         no_objective_seconds: Option<u64> = "NoObjectiveSeconds",
         max_diverged_epochs: Option<u32> = "MaxDivergedEpochs",
         refit: Option<Refit> = "Refit",
+        initial: Option<Vec<Map<String, Value>>> = "InitialConfigurations",
     }
 }

@@ -140,7 +140,7 @@ impl Given<'_> {
             (Kind::Text, Source::Variable) if self.text.starts_with('"') => {
                 json::value(self.text.as_bytes()).ok().filter(Value::is_string).ok_or_else(invalid)
             }
-            (Kind::Text, _) => Ok(Value::String(self.text.to_owned())),
+            (Kind::Text | Kind::Scalar, _) => Ok(Value::String(self.text.to_owned())),
             (Kind::Integer | Kind::Number | Kind::Dollars, _) => {
                 json::value(self.text.as_bytes()).ok().filter(Value::is_number).ok_or_else(invalid)
             }

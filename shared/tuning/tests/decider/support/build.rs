@@ -36,6 +36,7 @@ pub(crate) fn hyperband() -> Definition {
         objective: Objective::Maximize,
         space: Space::new(vec![parameter("rate", rate), parameter("depth", depth)]).unwrap(),
         sampler: SamplerKind::Random,
+        initial: Vec::new(),
         limits: Limits {
             max_jobs: 100,
             max_parallel: 4,

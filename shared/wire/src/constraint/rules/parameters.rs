@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use search::Space;
 use search::space::PARAMETERS_MAX;
-
 use tuning::limits::MAX_TRAINING_JOBS;
 
 use super::{violation, when};
@@ -101,6 +101,30 @@ pub(super) fn combinations(request: &Request) -> Vec<Violation> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Each of `InitialConfigurations` is in the space, and becomes a trial.
+pub(super) fn initial(request: &Request) -> Vec<Violation> {
+    let path = "Controller.InitialConfigurations";
+    let (count, jobs) = (request.initial_count(), request.max_jobs());
+    if count > 0 && request.strategy() == Strategy::Grid {
+        let message = "Invalid InitialConfigurations: Strategy 'Grid' tries each combination once, in its own order; \
+                       remove InitialConfigurations, or choose another Strategy";
+        return vec![violation(path, message)];
+    }
+    let (found, wrong) = parameters(request);
+    // Other rules report invalid ranges.
+    let Some(space) = Space::new(found).ok().filter(|_| wrong.is_empty()) else { return Vec::new() };
+    let values = request.wrong_initial(&space);
+    let mut all: Vec<Violation> = values.iter().map(|(path, message)| violation(path, message)).collect();
+    if u32::try_from(count).is_ok_and(|count| count > jobs) {
+        let message = format!(
+            "Invalid InitialConfigurations: expected at most {jobs} configurations, the number of training jobs, but \
+             found {count}; remove some, or raise MaxNumberOfTrainingJobs"
+        );
+        all.push(violation(path, &message));
+    }
+    all
 }
 
 /// Grid takes categorical ranges only, and its number of training jobs is that of their combinations.

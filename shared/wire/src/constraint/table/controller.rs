@@ -1,6 +1,6 @@
 //! Rows of `Controller`, which holds the fields that AMT lacks.
 
-use super::super::{Constraint, dollars, integer, list, map, structure, text};
+use super::super::{Constraint, dollars, integer, list, map, scalar, structure, text};
 use super::INSTANCE_TYPE;
 
 #[rustfmt::skip]
@@ -27,6 +27,10 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     integer("Controller.MaxCapacityWaitSeconds").range(60, 2_592_000),
     integer("Controller.NoObjectiveSeconds").range(0, 2_592_000),
     integer("Controller.MaxDivergedEpochs").range(0, 1_000_000),
+    list("Controller.InitialConfigurations").max(100).rules(&["initial_configurations"]),
+    map("Controller.InitialConfigurations[]").range(1, 30),
+    text("Controller.InitialConfigurations[]{key}").range(1, 256),
+    scalar("Controller.InitialConfigurations[]{}").max(256),
     text("Controller.Refit").one_of(&["None", "Best"]).rules(&["refit"]),
     list("Controller.InstanceCounts").max(30).unsupported(&[], "set InstanceCount in the resource configuration instead"),
     integer("Controller.InstanceCounts[]").range(1, 10_000),

@@ -31,11 +31,12 @@ pub(in super::super) static TUNING: &[Constraint] = &[
         .pattern(".+").rules(&["objective_metric", "reserved_names"]),
     structure("HyperParameterTuningJobConfig.ResourceLimits").required(),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs").range(1, 10_000)
-        .rules(&["needs_jobs", "combinations", "grid", "refit"]),
+        .rules(&["needs_jobs", "combinations", "grid", "refit", "initial_configurations"]),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxParallelTrainingJobs").required().range(1, 1_000),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxRuntimeInSeconds").range(120, 15_768_000),
     structure("HyperParameterTuningJobConfig.ParameterRanges")
-        .rules(&["parameter_count", "ranges", "unique_names", "reserved_names", "combinations", "grid", "hyperparameter_count"]),
+        .rules(&["parameter_count", "ranges", "unique_names", "reserved_names", "combinations", "grid", "hyperparameter_count",
+            "initial_configurations"]),
     list("HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges").max(30),
     structure("HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges[]"),
     text("HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges[].Name").required().range(1, 256),

@@ -158,6 +158,7 @@ fn controller() -> Value {
         "NoObjectiveSeconds": 1_800,
         "MaxDivergedEpochs": 5,
         "Refit": "None",
+        "InitialConfigurations": [{"optimizer": "\"sgd\""}],
         "InstanceCounts": [],
         "ScaleWithInstances": [],
     })

@@ -14,10 +14,11 @@ fn place(body: &Value, row: &str) -> Option<(String, String)> {
         let bare = part.trim_end_matches("{key}").trim_end_matches("{}").trim_end_matches("[]");
         pointer = format!("{pointer}/{bare}");
         path = if path.is_empty() { bare.to_owned() } else { format!("{path}.{bare}") };
-        if part.ends_with("[]") {
+        if part.trim_start_matches(bare).starts_with("[]") {
             pointer.push_str("/0");
             path.push_str("[0]");
-        } else if part.ends_with("{}") {
+        }
+        if part.ends_with("{}") {
             let key = body.pointer(&pointer)?.as_object()?.keys().next()?;
             path = format!("{path}.{key}");
             pointer = format!("{pointer}/{key}");
@@ -49,6 +50,7 @@ fn bad_values(row: &Constraint, good: &Value) -> Vec<(&'static str, Value)> {
             bad.push(("max", json!(row.max.unwrap() + 1)));
         }
         Kind::Number => bad.push(("text", json!("1"))),
+        Kind::Scalar => bad.push(("max", json!("a".repeat(257)))),
         Kind::List => {
             let element = good.get(0).cloned().unwrap_or(Value::Null);
             bad.extend(row.min.filter(|min| *min > 0).map(|_| ("min", json!([]))));
@@ -205,6 +207,7 @@ fn values_at_their_bounds_are_valid() {
             Kind::Text => row.values.iter().map(|value| json!(value)).collect(),
             Kind::Dollars => vec![json!(row.max.unwrap()), json!(0.000_001)],
             Kind::Number => vec![json!(-1e300), json!(0)],
+            Kind::Scalar => vec![json!("a".repeat(256)), json!(0.5)],
             Kind::Boolean => vec![json!(true), json!(false)],
             Kind::Structure | Kind::List | Kind::Map => Vec::new(),
         };

@@ -102,6 +102,7 @@ fn strategy_cases() -> Vec<Case> {
 fn parameter_cases() -> Vec<Case> {
     let integer = "CONFIG.RANGES.IntegerParameterRanges[0]";
     let continuous = "CONFIG.RANGES.ContinuousParameterRanges[0]";
+    let initial = "Controller.InitialConfigurations";
     let min_at = "/CONFIG/RANGES/IntegerParameterRanges/0/MinValue";
     let max_at = "/CONFIG/RANGES/IntegerParameterRanges/0/MaxValue";
     let scaling_at = "/CONFIG/RANGES/IntegerParameterRanges/0/ScalingType";
@@ -129,6 +130,17 @@ fn parameter_cases() -> Vec<Case> {
         case("ranges", flat, json!({low_at: "0"}), continuous, "logarithmic scaling"),
         case("ranges", flat, json!({"/CONFIG/RANGES/ContinuousParameterRanges/1/MaxValue": "1"}),
             "CONFIG.RANGES.ContinuousParameterRanges[1]", "0 <= x < 1"),
+        case("initial_configurations", flat, json!({"/Controller/InitialConfigurations": [{"eta": 0.1}, {"eta": 2}]}),
+            &format!("{initial}[1].eta"), "Invalid value '2' of 'eta': expected a value in its range"),
+        case("initial_configurations", flat, json!({"/Controller/InitialConfigurations": [{"max_depth": 2.5}]}),
+            &format!("{initial}[0].max_depth"), "Invalid value '2.5' of 'max_depth': expected a number like those"),
+        case("initial_configurations", flat, json!({"/Controller/InitialConfigurations": [{"lambda": "1"}]}),
+            &format!("{initial}[0].lambda"), "'lambda' has no range in ParameterRanges"),
+        case("initial_configurations", configs, json!({"/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": 1,
+            "/Controller": {"InitialConfigurations": [{"eta": 0.1}, {"eta": 0.2}]}}), initial, "at most 1 configurations"),
+        case("initial_configurations", configs, json!({"/CONFIG/Strategy": "Grid", "/CONFIG/RANGES": grid,
+            "/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": 6,
+            "/Controller": {"InitialConfigurations": [{"a": "1"}]}}), initial, "tries each combination once"),
         case("grid", configs, json!({"/CONFIG/Strategy": "Grid", "/Controller": {}, "/CONFIG/RANGES": one}), integer, "categorical ranges only"),
         case("grid", configs, json!({"/CONFIG/Strategy": "Grid", "/Controller": {}, "/CONFIG/RANGES": grid}),
             "CONFIG.ResourceLimits.MaxNumberOfTrainingJobs", "expected 6, the number of combinations"),
