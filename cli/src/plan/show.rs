@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use tuning::money::MicroUsd;
-use wire::request::{RungExecution, RungsWhy};
+use wire::request::{COMPARES_LATE_FROM, RungExecution, RungsWhy};
 
 use super::{Brackets, Outcome, Outlook};
 use crate::text::{clean, duration, table, usd};
@@ -98,16 +98,26 @@ fn own(outlook: &Outlook) -> String {
         let sets = format!("at most {} training jobs; a full set has {full_set}", brackets.jobs);
         lines.push(("this request", sets));
         let used = brackets.plan.brackets().len();
-        let part = if used < all {
+        let late = outlook.request.compares_late();
+        let part = if late {
+            " in one bracket that compares late".to_owned()
+        } else if used < all {
             format!(" in the {used} of {all} brackets that they fill")
         } else {
             String::new()
         };
         lines.push(("brackets", format!("{} trials{part}", shares.join(" + "))));
+        if late {
+            lines.push(("", late_reason()));
+        }
         if brackets.why != RungsWhy::Given {
             lines.push(("rungs", format!("Auto: {:?}, because {}", brackets.execution, brackets.why)));
         }
         lines.push(("expected", expected(outlook, &brackets.own)));
+    }
+    let initial = outlook.request.initial_count();
+    if initial > 0 {
+        lines.push(("first trials", format!("{initial} of InitialConfigurations")));
     }
     let cap = outlook.cap.map_or_else(|| "no cap".to_owned(), |cap| format!("cap {}", usd(cap)));
     match outlook.worst {
@@ -125,6 +135,13 @@ fn own(outlook: &Outlook) -> String {
         let _ = writeln!(text, "{title:<13} {line}");
     }
     text
+}
+
+fn late_reason() -> String {
+    format!(
+        "because the model chooses most of {COMPARES_LATE_FROM} or more training jobs; set ReductionFactor for the \
+         brackets of Hyperband"
+    )
 }
 
 fn expected(outlook: &Outlook, outcome: &Outcome) -> String {
@@ -164,6 +181,7 @@ pub(super) fn json(outlook: &Outlook) -> Value {
         "WorstCaseJobUsd": outlook.worst.map(|(one, _)| dollars(one)),
         "WorstCaseKeptUsd": outlook.kept.map(dollars),
         "WorstCaseUsd": outlook.worst.map(|(_, all)| dollars(all)),
+        "InitialConfigurations": request.initial_count(),
         "Warnings": warning::json(&outlook.warnings),
     });
     if let Some(brackets) = &outlook.hyperband {
@@ -171,6 +189,7 @@ pub(super) fn json(outlook: &Outlook) -> Value {
         shown["MinResource"] = json!(brackets.min_resource);
         shown["MaxResource"] = json!(plan.max_resource());
         shown["ReductionFactor"] = json!(plan.eta());
+        shown["BracketsReason"] = json!(request.compares_late().then(late_reason));
         shown["RungExecution"] = json!(brackets.execution);
         shown["RungExecutionReason"] = json!(brackets.why.to_string());
         shown["MaxNumberOfTrainingJobs"] = json!(brackets.jobs);

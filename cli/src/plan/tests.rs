@@ -162,3 +162,25 @@ fn random_search_has_no_brackets() {
     let text = show::text(&outlook);
     assert!(text.starts_with("hello: Random without brackets: each of the 30 training jobs runs"), "{text}");
 }
+
+#[test]
+fn a_plan_says_why_it_compares_late_and_counts_the_initial_configurations() {
+    let many = outlook(|body| {
+        jobs(body, 50);
+        let controller = body["Controller"].as_object_mut().unwrap();
+        controller.remove("ReductionFactor");
+        controller.insert("InitialConfigurations".to_owned(), json!([{"learning_rate": 0.01}]));
+    });
+    let text = show::text(&many);
+    let said = "brackets      50 trials in one bracket that compares late\n              because the model chooses most of \
+                50 or more training jobs; set ReductionFactor for the brackets of Hyperband\n";
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains("\nfirst trials  1 of InitialConfigurations\n"), "{text}");
+    let json = show::json(&many);
+    assert!(json["BracketsReason"].as_str().unwrap().starts_with("because the model"), "{json}");
+    assert_eq!(json["InitialConfigurations"], json!(1));
+
+    let few = outlook(|body| jobs(body, 49));
+    assert!(!show::text(&few).contains("compares late"));
+    assert_eq!(show::json(&few)["BracketsReason"], Value::Null);
+}

@@ -69,8 +69,9 @@ pub const RESOURCE_NAMES: &[&str] = &[
 const DEFINITION: &str = "TrainingJobDefinition";
 const DEFAULT_RUNTIME_SECONDS: u64 = 86_400;
 
-/// The training jobs from which [`Request::compares_late`] applies, and its reduction factor.
-const COMPARES_LATE_FROM: u32 = 50;
+/// The training jobs from which [`Request::compares_late`] applies.
+pub const COMPARES_LATE_FROM: u32 = 50;
+/// The reduction factor of [`Request::compares_late`].
 const LATE_FACTOR: u32 = 2;
 
 /// A validated request.
