@@ -216,7 +216,8 @@ impl Simulation<'_> {
             let point = self.table.point(configuration)?;
             let taken =
                 |row: usize| self.setting.unique_rows && self.rows.values().any(|other| *other == row);
-            let row = self.table.nearest(&point, |row| !taken(row)).ok_or(TableError::Empty)?;
+            let row =
+                self.table.nearest(&point, |row| !taken(row)).ok_or(TableError::UsedUp(self.rows.len()))?;
             self.rows.insert(key.trial, row);
         }
         let outage = self.setting.capacity_outage.as_ref();

@@ -87,6 +87,12 @@ pub enum TableError {
     /// The table has no rows.
     #[error("the table has no rows: expected one JSON object a line")]
     Empty,
+    /// With unique rows, a tuning has more trials than the table has rows.
+    #[error(
+        "each of the {0} rows of the table has answered a trial: set MaxNumberOfTrainingJobs to at most {0}, or simulate \
+         without --unique-rows"
+    )]
+    UsedUp(usize),
     /// The request tunes other hyperparameters than the table has.
     #[error(
         "the table has no hyperparameter {0}: expected ParameterRanges with the names of its .space.json"

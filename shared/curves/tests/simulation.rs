@@ -137,7 +137,10 @@ fn interrupted_jobs_continue_from_their_last_epoch() {
 #[test]
 fn unique_rows_end_with_the_table() {
     let setting = Setting { unique_rows: true, ..Setting::default() };
-    assert!(simulate(&table(), &definition(RungExecution::Stop, 3), &setting, 0).is_err());
+    let error = simulate(&table(), &definition(RungExecution::Stop, 3), &setting, 0).unwrap_err();
+    let said =
+        "each of the 2 rows of the table has answered a trial: set MaxNumberOfTrainingJobs to at most 2";
+    assert!(error.to_string().starts_with(said), "{error}");
 }
 
 #[test]

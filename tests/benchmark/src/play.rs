@@ -161,7 +161,7 @@ fn play(case: &Case, method: Method, world: &World, seed: u64) -> Result<Run, Be
             let rows = u32::try_from(case.table.rows.len()).unwrap_or(u32::MAX);
             let outcome = match simulated(*max_jobs)? {
                 // All rows have answered: the same tuning with a job for each row.
-                Err(TableError::Empty) if rows < *max_jobs => simulated(rows)?,
+                Err(TableError::UsedUp(_)) if rows < *max_jobs => simulated(rows)?,
                 outcome => outcome,
             };
             let outcome = outcome.map_err(unusable)?;
