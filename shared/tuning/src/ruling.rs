@@ -154,7 +154,7 @@ pub enum Order {
         bracket: BracketId,
         /// The hyperparameters.
         configuration: Configuration,
-        /// How they were chosen, if the sampler learns and the trial is new; else `None`.
+        /// How they were chosen, if the trial is new, and the sampler learns or the user gave them; else `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         origin: Option<Origin>,
         /// The limits to send.

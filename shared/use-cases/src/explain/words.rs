@@ -31,7 +31,8 @@ pub(super) fn direction(objective: Objective) -> &'static str {
     }
 }
 
-/// Returns how the configuration of a trial was chosen. The origin is recorded where the sampler learns.
+/// Returns how the configuration of a trial was chosen. The origin is recorded where the sampler
+/// learns or the user gave values.
 pub(super) fn drawn(sampler: SamplerKind, origin: Option<Origin>) -> String {
     match (origin, sampler) {
         (Some(Origin::Model { near, expected, low, high }), _) => format!(

@@ -106,7 +106,9 @@ pub(super) fn combinations(request: &Request) -> Vec<Violation> {
 /// Each of `InitialConfigurations` is in the space, and becomes a trial.
 pub(super) fn initial(request: &Request) -> Vec<Violation> {
     let path = "Controller.InitialConfigurations";
-    let (count, jobs) = (request.initial_count(), request.max_jobs());
+    let count = request.initial_count();
+    // The refit is no trial of the search. The rule `refit` reports that no job is left for one.
+    let jobs = request.max_jobs().saturating_sub(u32::from(request.refits()));
     if count > 0 && request.strategy() == Strategy::Grid {
         let message = "Invalid InitialConfigurations: Strategy 'Grid' tries each combination once, in its own order; \
                        remove InitialConfigurations, or choose another Strategy";
@@ -117,10 +119,10 @@ pub(super) fn initial(request: &Request) -> Vec<Violation> {
     let Some(space) = Space::new(found).ok().filter(|_| wrong.is_empty()) else { return Vec::new() };
     let values = request.wrong_initial(&space);
     let mut all: Vec<Violation> = values.iter().map(|(path, message)| violation(path, message)).collect();
-    if u32::try_from(count).is_ok_and(|count| count > jobs) {
+    if jobs > 0 && u32::try_from(count).is_ok_and(|count| count > jobs) {
         let message = format!(
-            "Invalid InitialConfigurations: expected at most {jobs} configurations, the number of training jobs, but \
-             found {count}; remove some, or raise MaxNumberOfTrainingJobs"
+            "Invalid InitialConfigurations: expected at most {jobs} configurations, the number of training jobs without \
+             the Refit, but found {count}; remove some, or raise MaxNumberOfTrainingJobs"
         );
         all.push(violation(path, &message));
     }

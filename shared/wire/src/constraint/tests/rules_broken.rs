@@ -138,6 +138,8 @@ fn parameter_cases() -> Vec<Case> {
             &format!("{initial}[0].lambda"), "'lambda' has no range in ParameterRanges"),
         case("initial_configurations", configs, json!({"/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": 1,
             "/Controller": {"InitialConfigurations": [{"eta": 0.1}, {"eta": 0.2}]}}), initial, "at most 1 configurations"),
+        case("initial_configurations", configs, json!({"/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": 2,
+            "/Controller": {"Refit": "Best", "InitialConfigurations": [{"eta": 0.1}, {"eta": 0.2}]}}), initial, "at most 1 configurations"),
         case("initial_configurations", configs, json!({"/CONFIG/Strategy": "Grid", "/CONFIG/RANGES": grid,
             "/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": 6,
             "/Controller": {"InitialConfigurations": [{"a": "1"}]}}), initial, "tries each combination once"),
