@@ -48,7 +48,7 @@ def controller(options):
     return {
         "MaxCostUsd": options.cap,
         "InstancePricesUsdPerHour": {INSTANCE: USD_PER_HOUR},
-        "Sampler": "Sobol",
+        "Sampler": options.sampler,
         "EpochPattern": r"epoch (\d+):",
         # train.py counts epochs from 1 and continues to count after a restart.
         "EpochBase": 1,
@@ -114,7 +114,7 @@ def request(options):
     }
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder that prepare.py wrote")
     parser.add_argument("--name", default="dnn-parameter-server")
@@ -125,7 +125,12 @@ def main():
     parser.add_argument("--max-resource", type=int, default=27)
     parser.add_argument("--cap", type=float, default=3.0)
     parser.add_argument("--seed", type=int, default=7)
-    options = parser.parse_args()
+    parser.add_argument("--sampler", choices=("Model", "Sobol", "Random"), default="Model")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
     worst = worst_case_usd(options.instances)
     at_once = int(options.cap / worst)
     print(

@@ -16,6 +16,8 @@ usage: tune.sh [options]
   --jobs N                   training jobs (one full set of brackets)
   --parallel N               training jobs at a time (3)
   --instances N              instances of each job, which are processes here, at least 2 (4)
+  --seed N                   the tuning's RandomSeed (7)
+  --sampler NAME             Model, Sobol or Random (Model)
   --cap USD                  the tuning's cap (3)
   --spot-interruptions RATE  random interruptions per job and hour, like those of spot capacity (100)
   --seeds N                  jobs per row of the comparison, with the seeds 1 to N (3)
@@ -36,6 +38,7 @@ root=$(cd "$here/../.." && pwd)
 . "$root/examples/setup.sh"
 
 jobs='' seeds='' replicate=4 parallel=3 instances=4 cap=3 max_resource=27 spot=100 mode=promote
+seed=7 sampler=Model
 data_dir='' keep='' quick=''
 while (($#)); do
     option=$1
@@ -49,7 +52,7 @@ while (($#)); do
     value=$1
     shift
     case $option in
-    --jobs | --parallel | --instances | --seeds | --replicate)
+    --jobs | --parallel | --instances | --seeds | --replicate | --seed)
         [[ $value =~ ^[1-9][0-9]{0,5}$ ]] || fail "invalid $option '$value': expected a whole number of at least 1"
         ;;
     --cap | --spot-interruptions)
@@ -60,6 +63,8 @@ while (($#)); do
     --jobs) jobs=$value ;;
     --parallel) parallel=$value ;;
     --instances) instances=$value ;;
+    --seed) seed=$value ;;
+    --sampler) sampler=$value ;;
     --cap) cap=$value ;;
     --spot-interruptions) spot=$value ;;
     --mode) mode=$value ;;
@@ -71,6 +76,8 @@ while (($#)); do
 done
 [[ $mode == promote || $mode == stop ]] || fail "invalid --mode '$mode': expected promote or stop"
 ((instances > 1)) || fail "invalid --instances $instances: expected at least 2, because the comparison has one instance"
+
+[[ $sampler =~ ^(Model|Sobol|Random)$ ]] || fail "invalid --sampler '$sampler': expected Model, Sobol or Random"
 
 variant=''
 if [[ -n $quick ]]; then
@@ -85,7 +92,8 @@ prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$instances"
 
 find_hyperband
 "$python" "$here/make_request.py" --data "$prepared" --mode "$mode" ${jobs:+--jobs "$jobs"} \
-    --parallel "$parallel" --instances "$instances" --cap "$cap" --max-resource "$max_resource" >"$request.new"
+    --parallel "$parallel" --instances "$instances" --cap "$cap" --max-resource "$max_resource" \
+    --seed "$seed" --sampler "$sampler" >"$request.new"
 open_tuning
 
 # --- one instance, and several with its hyperparameters ----------------------------------------------------------

@@ -12,6 +12,8 @@ usage: tune.sh [options]
   --jobs N                   training jobs (30)
   --parallel N               training jobs at a time (4)
   --instances N              instances of each job, which are processes here (3)
+  --seed N                   the tuning's RandomSeed (7)
+  --sampler NAME             Model, Sobol or Random (Model)
   --cap USD                  the tuning's cap (5)
   --spot-interruptions RATE  random interruptions per job and hour, like those of spot capacity (0)
   --data FILE                CSV with a header and a target column y of yes and no, such as UCI's
@@ -34,7 +36,7 @@ root=$(cd "$here/../.." && pwd)
 . "$root/examples/setup.sh"
 
 jobs='' replicate='' parallel=4 instances=3 cap=5 max_resource=30
-spot=0 data='' drop='' data_dir='' keep='' quick=''
+seed=7 sampler=Model spot=0 data='' drop='' data_dir='' keep='' quick=''
 while (($#)); do
     option=$1
     shift
@@ -47,7 +49,7 @@ while (($#)); do
     value=$1
     shift
     case $option in
-    --jobs | --parallel | --instances | --replicate)
+    --jobs | --parallel | --instances | --replicate | --seed)
         [[ $value =~ ^[1-9][0-9]{0,5}$ ]] || fail "invalid $option '$value': expected a whole number of at least 1"
         ;;
     --cap | --spot-interruptions)
@@ -58,6 +60,8 @@ while (($#)); do
     --jobs) jobs=$value ;;
     --parallel) parallel=$value ;;
     --instances) instances=$value ;;
+    --seed) seed=$value ;;
+    --sampler) sampler=$value ;;
     --cap) cap=$value ;;
     --spot-interruptions) spot=$value ;;
     --data) data=$value ;;
@@ -68,6 +72,8 @@ while (($#)); do
     esac
 done
 [[ -z $drop || -n $data ]] || fail "--drop needs --data"
+
+[[ $sampler =~ ^(Model|Sobol|Random)$ ]] || fail "invalid --sampler '$sampler': expected Model, Sobol or Random"
 
 variant=''
 if [[ -n $quick ]]; then
@@ -83,7 +89,8 @@ prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$instances"
 
 find_hyperband
 "$python" "$here/make_request.py" --data "$prepared" --jobs "$jobs" --parallel "$parallel" \
-    --instances "$instances" --cap "$cap" --max-resource "$max_resource" >"$request.new"
+    --instances "$instances" --cap "$cap" --max-resource "$max_resource" \
+    --seed "$seed" --sampler "$sampler" >"$request.new"
 open_tuning
 
 # --- no tuning: one instance, and the instances of the tuning's jobs ---------------------------------------------

@@ -457,6 +457,10 @@ class Requests(unittest.TestCase):
             self.assertEqual(request["Controller"]["RungExecution"], controller)
             self.assertEqual(request["TrainingJobDefinition"]["StaticHyperParameters"].get("epochs"), static)
 
+    def test_the_sampler_is_the_model_unless_another_is_given(self):
+        samplers = [self.request(*options)["Controller"]["Sampler"] for options in ((), ("--sampler", "Sobol"))]
+        self.assertEqual(samplers, ["Model", "Sobol"])
+
     def test_the_cap_allows_all_parallel_jobs(self):
         request = self.request()
         parallel = request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"]

@@ -260,6 +260,9 @@ class Comparison(unittest.TestCase):
     def test_the_cap_allows_four_jobs_at_a_time(self):
         self.assertGreaterEqual(self.request["Controller"]["MaxCostUsd"], 4 * make_request.worst_case_usd(3))
 
+    def test_the_sampler_is_the_model(self):
+        self.assertEqual(self.request["Controller"]["Sampler"], "Model")
+
 
 if __name__ == "__main__":
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
