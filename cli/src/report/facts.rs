@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use search::Origin;
 use tuning::conclude::full_summary;
 use tuning::epochs::Epochs;
 use tuning::ids::TrialId;
@@ -30,6 +31,8 @@ pub(super) struct Facts {
     pub(super) decisions: BTreeMap<Option<TrialId>, Vec<(i64, String)>>,
     /// Values of the running trials by epoch.
     pub(super) live_curves: BTreeMap<TrialId, Vec<(Epochs, Option<f64>)>>,
+    /// How the configurations of trials were chosen, where the steps record it.
+    pub(super) origins: BTreeMap<TrialId, Origin>,
 }
 
 /// The ledger at a time.
@@ -52,6 +55,7 @@ impl Facts {
         let definition = &loaded.tuning.definition;
         let mut money: Vec<Money> = vec![Money { at: definition.created.0, spent: 0, reserved: 0 }];
         let mut decisions: BTreeMap<Option<TrialId>, Vec<(i64, String)>> = BTreeMap::new();
+        let mut origins = BTreeMap::new();
         follower
             .read(store, |state, events| {
                 let now =
@@ -60,6 +64,11 @@ impl Facts {
                     money.push(now);
                 }
                 for Event { at, what } in events {
+                    if let What::Ruled(Ruling::Order(Order::Start { job, origin: Some(origin), .. }), _) =
+                        &what
+                    {
+                        origins.insert(job.trial, *origin);
+                    }
                     if let Some(line) = event_text::event_line(definition, &what) {
                         decisions.entry(trial(&what)).or_default().push((at, line));
                     }
@@ -71,7 +80,7 @@ impl Facts {
             .jobs()
             .map(|(key, trial, job)| (key.trial, full_summary(definition, key, trial, job).curve));
         let live_curves = live.collect();
-        Ok(Self { page, loaded, jobs, money, decisions, live_curves })
+        Ok(Self { page, loaded, jobs, money, decisions, live_curves, origins })
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use tuning::summary::JobSummary;
 use use_cases::describe::state_of;
+use use_cases::words::drawn;
 
 use super::escape::text;
 use super::facts::Facts;
@@ -68,14 +69,14 @@ pub(super) fn jobs(facts: &Facts) -> String {
     if facts.loaded.tuning.definition.promotes().is_some() {
         head("to epoch");
     }
-    for title in ["epochs", "last", "best", "status", "reason", "billed s", "cost"] {
+    for title in ["epochs", "last", "best", "status", "reason", "billed s", "cost", "chosen"] {
         head(title);
     }
     html.push_str("</tr></thead><tbody>");
     let best = facts.loaded.state.best.as_ref().map(|best| best.job);
     for job in &facts.jobs {
         html.push_str(if Some(job.job) == best { "<tr class=\"best\">" } else { "<tr>" });
-        for cell in cells(job, &names, apart) {
+        for cell in cells(facts, job, &names, apart) {
             cell.write(&mut html);
         }
         html.push_str("</tr>");
@@ -84,7 +85,7 @@ pub(super) fn jobs(facts: &Facts) -> String {
     html
 }
 
-fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
+fn cells(facts: &Facts, job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
     let mut cells =
         vec![Cell::number(&job.job.trial), Cell::number(&job.job.attempt), Cell::number(&job.bracket)];
     if apart {
@@ -110,6 +111,10 @@ fn cells(job: &JobSummary, names: &BTreeSet<&str>, apart: bool) -> Vec<Cell> {
             job.billable_seconds,
         ),
         Cell::shown_as(&job.cost.map_or_else(|| "-".to_owned(), usd), job.cost.map(|cost| cost.0)),
+        Cell::text(&drawn(
+            facts.loaded.tuning.definition.sampler,
+            facts.origins.get(&job.job.trial).copied(),
+        )),
     ]);
     cells
 }

@@ -25,6 +25,9 @@ fn a_report_is_one_self_contained_file() {
         "<details><summary>trial 0 (",
         "class=\"step spent\"",
         "<td class=\"n\">",
+        // How configurations were chosen: the sixth is the first of the model.
+        "<td>from the Sobol sequence, which spreads points evenly</td>",
+        "<td>by the model, near trial ",
     ] {
         assert!(page.contains(part), "{part}");
     }

@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 
 use hyperband::rung::{MEDIAN_RIVALS, Rule};
+use search::{Origin, SamplerKind};
 use tuning::definition::Definition;
 use tuning::epochs::Epochs;
 use tuning::ids::RungId;
@@ -19,6 +20,22 @@ pub const OVERRUN: &str =
 
 /// No training job has got instances for long.
 pub const CAPACITY_LACKING: &str = "no training job gets instances: the tuning waits for capacity";
+
+/// Returns how the configuration of a trial was chosen. The origin is recorded where the sampler
+/// learns or the user gave values.
+pub fn drawn(sampler: SamplerKind, origin: Option<Origin>) -> String {
+    match (origin, sampler) {
+        (Some(Origin::Model { near, expected, low, high }), _) => format!(
+            "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6})"
+        ),
+        (Some(Origin::Initial), _) => "by InitialConfigurations; a value that it lacks is drawn".to_owned(),
+        (Some(Origin::Grid), _) | (None, SamplerKind::Grid) => "the next combination of the grid".to_owned(),
+        (Some(Origin::Random), _) | (None, SamplerKind::Random) => "at random".to_owned(),
+        (Some(Origin::Spread), _) | (None, SamplerKind::Sobol | SamplerKind::Model) => {
+            "from the Sobol sequence, which spreads points evenly".to_owned()
+        }
+    }
+}
 
 /// The rule of a rung, with its numbers.
 pub fn rule(rule: Rule, verdict: Verdict, is_number: bool) -> String {

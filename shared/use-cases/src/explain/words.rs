@@ -1,6 +1,5 @@
 //! The sentences of an explanation. Values of the objective are not part of them: the entries contain them as numbers.
 
-use search::{Origin, SamplerKind};
 use tuning::definition::{Definition, JobLimits, Objective};
 use tuning::epochs::Epochs;
 use tuning::fact::JobKey;
@@ -13,7 +12,7 @@ use wire::events::timestamp::format_utc;
 use wire::explain::{Comparison, EpochValue, ExplainedJob};
 
 use crate::words;
-pub(super) use crate::words::{booked, kept, promotion_rule, repeated, rule, settled};
+pub(super) use crate::words::{booked, drawn, kept, promotion_rule, repeated, rule, settled};
 
 pub(super) const BILL_ORDERED: &str = "the training job has ended: the controller reads its bill";
 pub(super) const RELEASED: &str =
@@ -28,22 +27,6 @@ pub(super) fn direction(objective: Objective) -> &'static str {
     match objective {
         Objective::Maximize => "Maximize",
         Objective::Minimize => "Minimize",
-    }
-}
-
-/// Returns how the configuration of a trial was chosen. The origin is recorded where the sampler
-/// learns or the user gave values.
-pub(super) fn drawn(sampler: SamplerKind, origin: Option<Origin>) -> String {
-    match (origin, sampler) {
-        (Some(Origin::Model { near, expected, low, high }), _) => format!(
-            "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6})"
-        ),
-        (Some(Origin::Initial), _) => "by InitialConfigurations; a value that it lacks is drawn".to_owned(),
-        (Some(Origin::Grid), _) | (None, SamplerKind::Grid) => "the next combination of the grid".to_owned(),
-        (Some(Origin::Random), _) | (None, SamplerKind::Random) => "at random".to_owned(),
-        (Some(Origin::Spread), _) | (None, SamplerKind::Sobol | SamplerKind::Model) => {
-            "from the Sobol sequence, which spreads points evenly".to_owned()
-        }
     }
 }
 
