@@ -274,11 +274,13 @@ class Tunings(unittest.TestCase):
 
     def test_1_a_tuning_completes_with_the_right_best_job_within_its_cap(self):
         file = Path(self.folder.name) / "first.json"
-        file.write_text(json.dumps(request("first")))
+        file.write_text(json.dumps(request("first", InitialConfigurations=[{"learning_rate": 0.02}])))
         shown = self.program("submit", str(file), "--watch", "--interval", "1")
         self.assertIn("first", shown)
         _, jobs, _ = self.check_completed("first")
         self.assertEqual(len(jobs), 12)
+        first = next(job for job in jobs if job["Controller"]["Trial"] == 0)
+        self.assertEqual(first["TunedHyperParameters"], {"learning_rate": "0.02"}, "the given configuration was first")
         stopped = [job for job in jobs if job["Controller"].get("StopReason", "").startswith("Rung")]
         self.assertTrue(stopped, "no training job was stopped at a rung: the decisions were too late")
         self.wait_for_notices("first", [(STATE_CHANGE, "InProgress"), (STATE_CHANGE, "Completed"),
@@ -326,8 +328,11 @@ class Tunings(unittest.TestCase):
     def training_jobs_running(self, name):
         return sum(job["TrainingJobStatus"] == "InProgress" for job in self.training_jobs(name))
 
-    def test_2c_a_tuning_ends_when_its_cap_cannot_pay_another_job(self):
+    def test_2c_a_bayesian_tuning_ends_when_its_cap_cannot_pay_another_job(self):
         body = request("cents", MaxCostUsd=0.0236)
+        config = body["HyperParameterTuningJobConfig"]
+        config |= {"Strategy": "Bayesian", "TrainingJobEarlyStoppingType": "Auto"}
+        del config["StrategyConfig"]
         # On demand, so that a job's worst case is nearly the whole cap.
         job = body["TrainingJobDefinition"]
         del job["EnableManagedSpotTraining"], job["StoppingCondition"]["MaxWaitTimeInSeconds"]
@@ -335,6 +340,8 @@ class Tunings(unittest.TestCase):
         described = self.ended("cents")
         self.assertEqual(
             (described["HyperParameterTuningJobStatus"], described["Controller"]["EndReason"]), ("Completed", "CostCap"))
+        config = described["HyperParameterTuningJobConfig"]
+        self.assertEqual((config["Strategy"], config["TrainingJobEarlyStoppingType"]), ("Bayesian", "Auto"))
         self.assertLess(len(self.training_jobs("cents")), 12)
         self.wait_for_notices("cents", [(COST_ALARM, "CapReached", 100), (STATE_CHANGE, "Completed")])
 
