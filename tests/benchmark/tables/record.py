@@ -17,8 +17,6 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-import gzip
-import json
 import math
 import sys
 import time
@@ -28,7 +26,6 @@ from pathlib import Path
 from typing import Callable
 
 import numpy as np
-from scipy.stats import qmc
 
 from data import few_noisy_digits, flipped_classes, friedman1_data, seven_uneven_classes, twelve_classes
 from learners import (
@@ -36,52 +33,9 @@ from learners import (
 )
 from networks import recurrent_net, small_cnn
 from scores import accuracy, log_loss, macro_f1
+from space import configurations, integer, integer_log, real, real_log, row, write
 
 ROWS = 400
-
-
-# --- Hyperparameters -----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Parameter:
-    name: str
-    kind: str
-    min: float
-    max: float
-    scaling: str
-
-    def value(self, unit):
-        """Returns the value at `unit`, a coordinate in [0, 1]."""
-        integer = self.kind == "Integer"
-        # Half a step more on either side gives both end values a full share.
-        low, high = (self.min - 0.5, self.max + 0.5) if integer else (self.min, self.max)
-        if self.scaling == "Logarithmic":
-            value = low * (high / low) ** unit
-        else:
-            value = low + (high - low) * unit
-        value = min(max(value, self.min), self.max)
-        return round(value) if integer else significant(value, 8)
-
-
-def real(name, low, high):
-    return Parameter(name, "Continuous", float(low), float(high), "Linear")
-
-
-def real_log(name, low, high):
-    return Parameter(name, "Continuous", float(low), float(high), "Logarithmic")
-
-
-def integer(name, low, high):
-    return Parameter(name, "Integer", low, high, "Linear")
-
-
-def integer_log(name, low, high):
-    return Parameter(name, "Integer", low, high, "Logarithmic")
-
-
-def significant(value, digits):
-    return float(f"{value:.{digits}g}")
 
 
 # --- Tables --------------------------------------------------------------------------
@@ -231,12 +185,6 @@ TABLES = {
 # --- Recording -----------------------------------------------------------------------
 
 
-def configurations(table, rows):
-    sobol = qmc.Sobol(len(table.parameters), scramble=True, rng=np.random.default_rng(table.seed))
-    for point in sobol.random_base2(math.ceil(math.log2(rows)))[:rows]:
-        yield {p.name: p.value(unit) for p, unit in zip(table.parameters, point)}
-
-
 def train(table, hp, seed):
     """Returns the 81 scores and the mean CPU seconds of an epoch."""
     scores, seconds = [], []
@@ -254,23 +202,16 @@ def train(table, hp, seed):
 
 def record(name, directory, rows):
     table, lines = TABLES[name], []
-    for index, hp in enumerate(configurations(table, rows)):
+    for index, hp in enumerate(configurations(table.parameters, table.seed, rows)):
         scores, seconds = train(table, hp, seed=1000 * table.seed + index)
-        lines.append(json.dumps({
-            "hyperparameters": hp,
-            "seconds_per_epoch": significant(seconds, 4),
-            "values": [significant(score, 6) for score in scores],
-        }))
+        lines.append(row(hp, seconds, scores))
     space = {
         "metric": table.metric,
         "type": table.type,
         "max_resource": EPOCHS,
         "parameters": [vars(p) for p in table.parameters],
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / f"{name}.space.json").write_text(json.dumps(space, indent=1) + "\n")
-    (directory / f"{name}.jsonl.gz").write_bytes(
-        gzip.compress("".join(line + "\n" for line in lines).encode(), mtime=0))
+    write(directory, name, space, lines)
 
 
 if __name__ == "__main__":

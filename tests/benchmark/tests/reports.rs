@@ -25,11 +25,11 @@ fn reported(name: &str, methods: &[Method], world: &World, seeds: u64, threads: 
 #[test]
 fn every_table_can_be_read_and_tuned() {
     let cases = cases(&[]).unwrap();
-    assert!(cases.iter().filter(|case| !case.is_analytic).count() >= 12);
+    assert!(cases.iter().filter(|case| !case.is_analytic).count() >= 14);
     assert_eq!(cases.iter().filter(|case| case.is_analytic).count(), 4);
     for case in &cases {
         let table = &case.table;
-        assert!(table.rows.len() >= 400 && table.max_resource == 81, "{}", case.name);
+        assert!(table.rows.len() >= 400 && (27..=81).contains(&table.max_resource), "{}", case.name);
         assert!(
             table.rows.iter().all(|row| row.values.iter().all(|value| value.is_finite())),
             "{}",
