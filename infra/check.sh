@@ -12,7 +12,7 @@ for template in template.yaml samples/*/template.yaml; do
   printf '%s\n' "$template"
   .work/check/bin/cfn-lint "$template"
   ../tests/stack/.work/sam/bin/sam validate --lint --template-file "$template" > /dev/null
-  .work/check/bin/checkov --framework cloudformation --skip-download --quiet --compact --file "$template"
+  .work/check/bin/checkov --config-file checkov.yaml --file "$template"
   .work/check/bin/python -B check_policies.py "$template"
 done
 # samconfig.toml sets only parameters and values of the template.

@@ -106,8 +106,8 @@ class Commands(unittest.TestCase):
         self.assertEqual(json.loads(described)["HyperParameterTuningJobStatus"], "InProgress")
 
     def test_name_of_and_table_return_physical_names(self):
-        self.assertEqual(self.run_tools("name_of DeciderFailures", 'echo "$TABLE"').split(),
-                         [self.ids["DeciderFailures"], self.ids["Table"]])
+        self.assertEqual(self.run_tools("name_of DeliveryFailures", 'echo "$TABLE"').split(),
+                         [self.ids["DeliveryFailures"], self.ids["Table"]])
 
     def test_call_reads_a_tuning_and_changes_its_cap(self):
         status = self.run_tools("call /tuning-jobs/first | jq -r .HyperParameterTuningJobStatus")
@@ -125,7 +125,7 @@ class Commands(unittest.TestCase):
         self.emulator.client("lambda").invoke(
             FunctionName=self.ids["JobEventsFunction"], InvocationType="Event", Payload=json.dumps(sample))
         kept = self.run_tools(
-            "for second in $(seq 60); do found=$(failures JobEventsFailures); [ -z \"$found\" ] || break; sleep 1; done",
+            "for second in $(seq 60); do found=$(failures); [ -z \"$found\" ] || break; sleep 1; done",
             'echo "$found"')
         self.assertEqual(json.loads(kept)["responsePayload"]["errorType"], "Unreadable")
         self.assertIn('"errorType":"Unreadable"', self.run_tools("errors job-events"))

@@ -224,7 +224,7 @@ class Lifecycle(unittest.TestCase):
             stack = Stack(emulator, stage(Path(folder) / "stage"), os.environ["SAM"])
             stack.deploy()
             table, names = stack.outputs()["TableName"], stack.physical()
-            queue, functions = names["DeciderFailures"], emulator.client("lambda")
+            queue, functions = names["DeliveryFailures"], emulator.client("lambda")
 
             def put(name, kind):
                 emulator.client("dynamodb").put_item(TableName=table, Item={

@@ -94,6 +94,7 @@ fn rulings_are_counted_by_kind() {
 #[test]
 fn tuning_events_are_logged_with_their_step() {
     let ended = |why| Ruling::Order(Order::TuningEnded { why });
+    let month_cap = |percent| Ruling::Order(Order::MonthCapReached { month: "2026-09".to_owned(), percent });
     for (rulings, level, message, counted) in [
         (vec![ended(EndReason::MaxJobs)], "INFO", "a tuning ended: MaxJobs", vec!["TuningsEnded"]),
         (
@@ -114,6 +115,13 @@ fn tuning_events_are_logged_with_their_step() {
             "80 % of the tuning's cap is spent",
             vec!["CapNotices"],
         ),
+        (vec![month_cap(50)], "WARN", "50 % of the stack's cap for 2026-09 is granted", vec!["CapNotices"]),
+        (
+            vec![month_cap(80)],
+            "WARN",
+            "80 % of the stack's cap for 2026-09 is granted",
+            vec!["CapNotices", "MonthCapNotices"],
+        ),
     ] {
         let mut report = Report::default();
         outcomes::decided(&decided(Progress::Done, vec![step(Vec::new(), rulings)]), Time(NOW), &mut report);
@@ -122,6 +130,8 @@ fn tuning_events_are_logged_with_their_step() {
         assert_eq!((&line["level"], &line["message"]), (&json!(level), &json!(message)));
         assert_eq!((&line["tuning"], &line["step"]), (&json!(ID), &json!(7)));
         assert!(counted.iter().all(|name| metrics[name] == 1), "{metrics}");
+        let alarms = ["MonthCapNotices", "TuningsFailed", "BudgetOverruns"];
+        assert!(alarms.iter().all(|name| counted.contains(name) || metrics[name].is_null()), "{metrics}");
         assert!(!json!(lines).to_string().contains("lr=0.1"), "a training program's own text");
     }
 }

@@ -68,8 +68,8 @@ impl Template {
     /// Returns the managed policies of a role with all options enabled. Panics if one is not in this template.
     pub fn managed(&self, role: &str) -> Vec<&str> {
         let arns = &self.properties(role)["ManagedPolicyArns"];
-        let arns = arns.get("Fn::If").map_or(arns, |choice| &choice[1]);
-        let named = list(arns).into_iter().filter(|arn| !arn.is_null());
+        let with_options = |arn| -> &Value { Value::get(arn, "Fn::If").map_or(arn, |choice| &choice[1]) };
+        let named = list(with_options(arns)).into_iter().map(with_options).filter(|arn| !arn.is_null());
         named.map(|arn| arn["Ref"].as_str().unwrap_or_else(|| panic!("{role} has {arn}"))).collect()
     }
 

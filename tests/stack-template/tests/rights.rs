@@ -75,7 +75,13 @@ fn every_function_may_use_the_owners_key_through_the_table_and_no_role_has_anoth
     let template = Template::read();
     for function in FUNCTIONS {
         let role = template.role(&logical(function)).to_owned();
-        let policies = json!({"Fn::If": ["HasKey", [{"Ref": "KeyPolicy"}], {"Ref": "AWS::NoValue"}]});
+        let of_the_key = |policy| json!({"Fn::If": ["HasKey", policy, {"Ref": "AWS::NoValue"}]});
+        let policies = match function {
+            Function::Actuator | Function::Sweeper => {
+                json!([{"Ref": "TrainingPolicy"}, of_the_key(json!({"Ref": "KeyPolicy"}))])
+            }
+            _ => of_the_key(json!([{"Ref": "KeyPolicy"}])),
+        };
         assert_eq!(template.properties(&role)["ManagedPolicyArns"], policies, "{role}");
         for action in OF_THE_KEY {
             let grant = grant(&template, function, action);
@@ -90,7 +96,10 @@ fn every_function_may_use_the_owners_key_through_the_table_and_no_role_has_anoth
         let boundary =
             json!({"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]});
         assert_eq!(template.properties(role)["PermissionsBoundary"], boundary, "{role}");
-        assert!(template.managed(role).iter().all(|policy| *policy == "KeyPolicy"), "{role}");
+        assert!(
+            template.managed(role).iter().all(|policy| ["KeyPolicy", "TrainingPolicy"].contains(policy)),
+            "{role}"
+        );
     }
 }
 

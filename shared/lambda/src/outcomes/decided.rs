@@ -1,8 +1,8 @@
 //! The decider's batch: the steps and their rulings.
 
 use crate::telemetry::metrics::{
-    BUDGET_OVERRUNS, CAP_NOTICES, CAPACITY_WAITS, DECIDE_FAILED, FACT_AGE_MS, STEPS_WRITTEN, TRIALS_PROMOTED,
-    TRIALS_STOPPED, TUNINGS_ENDED, TUNINGS_FAILED, TUNINGS_STARTED,
+    BUDGET_OVERRUNS, CAP_NOTICES, CAPACITY_WAITS, DECIDE_FAILED, FACT_AGE_MS, MONTH_CAP_NOTICES,
+    STEPS_WRITTEN, TRIALS_PROMOTED, TRIALS_STOPPED, TUNINGS_ENDED, TUNINGS_FAILED, TUNINGS_STARTED,
 };
 use crate::telemetry::{Entry, Report};
 use serde_json::Value;
@@ -53,6 +53,8 @@ fn report_step(step: &Step, id: &str, now: Time, report: &mut Report) {
             }
             Ruling::Order(Order::MonthCapReached { month, percent }) => {
                 report.add(CAP_NOTICES, 1_u64);
+                // Half of a month's money is granted in every ordinary month.
+                report.add(MONTH_CAP_NOTICES, u64::from(*percent > 50));
                 report.log(entry(Entry::warn(&words::month_cap_reached(month, *percent))));
             }
             Ruling::Order(Order::OverrunSeen) => {

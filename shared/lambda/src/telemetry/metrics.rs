@@ -103,6 +103,9 @@ pub const TUNINGS_FAILED: Metric = count("TuningsFailed", DECIDER, "tunings that
 /// Metric `CapNotices`.
 pub const CAP_NOTICES: Metric =
     count("CapNotices", DECIDER, "times that a tuning's or a month's cap reached 50 %, 80 % or 100 %");
+/// Metric `MonthCapNotices`.
+pub const MONTH_CAP_NOTICES: Metric =
+    count("MonthCapNotices", DECIDER, "times that the month's cap reached 80 % or 100 %");
 /// Metric `BudgetOverruns`.
 pub const BUDGET_OVERRUNS: Metric =
     count("BudgetOverruns", DECIDER, "tunings with a bill above its reservation");
@@ -152,7 +155,7 @@ pub const TRAINING_SERVICE_CALLS: Metric =
 pub const REQUESTS_REFUSED: Metric = count("RequestsRefused", API, "rejected requests");
 
 /// All metrics.
-pub const ALL: [Metric; 29] = [
+pub const ALL: [Metric; 30] = [
     FACTS_RECORDED,
     EVENTS_IGNORED,
     EVENTS_UNREADABLE,
@@ -166,6 +169,7 @@ pub const ALL: [Metric; 29] = [
     TUNINGS_ENDED,
     TUNINGS_FAILED,
     CAP_NOTICES,
+    MONTH_CAP_NOTICES,
     BUDGET_OVERRUNS,
     CAPACITY_WAITS,
     ACTIONS_PERFORMED,
