@@ -36,6 +36,12 @@ async fn an_event_of_another_stack_is_dropped_and_an_unreadable_one_is_an_error(
     let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &other).await;
     assert_eq!(invoked.answer, Ok(json!({"recorded": "NotOurs"})));
     assert_eq!(invoked.log_bytes, 0, "an ignored event writes nothing");
+    let mut foreign = event(&id);
+    foreign["detail"]["Tags"] = json!({});
+    foreign["detail"]["TrainingJobName"] = json!("pipelines-3x7-train-9f2c");
+    foreign["detail"]["TrainingJobStatus"] = Value::Null;
+    let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &foreign).await;
+    assert_eq!((invoked.answer, invoked.log_bytes), (Ok(json!({"recorded": "NotOurs"})), 0));
     let mut unreadable = event(&id);
     unreadable["detail"]["TrainingJobStatus"] = Value::Null;
     let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &unreadable).await;
@@ -43,6 +49,23 @@ async fn an_event_of_another_stack_is_dropped_and_an_unreadable_one_is_an_error(
     assert_eq!(invoked.lines()[0]["errorType"], "Unreadable");
     assert_eq!(invoked.answer.unwrap_err()["errorType"], "Unreadable");
     assert!(stage.rows(&format!("F#{id}"), "0-0-1#").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn regression_an_event_without_tags_is_recorded_if_its_tuning_is_known() {
+    let stage = Stage::open().await;
+    let id = stage.submit().await;
+    for tags in [json!({}), Value::Null, json!({"team": "search"})] {
+        let mut event = event(&id);
+        event["detail"]["Tags"] = tags;
+        let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &event).await;
+        assert_eq!(invoked.answer, Ok(json!({"recorded": "Stored"})));
+    }
+    assert_eq!(stage.rows(&format!("F#{id}"), "0-0-1#state#").await.len(), 1);
+    let mut unknown = event("hb1-3fa1c2");
+    unknown["detail"]["Tags"] = json!({});
+    let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &unknown).await;
+    assert_eq!(invoked.answer, Ok(json!({"recorded": "NotOurs"})));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,8 @@
 //! Records a state change of a training job, as delivered by EventBridge.
 //!
-//! An event belongs to this stack if it has the stack's tag, a job name of our form, and the ID of a known tuning. All
-//! other events are dropped.
+//! An event belongs to this stack if it has a job name of our form, the ID of a known tuning, and no tag of another stack
+//! or tuning. Its tags may be missing: AWS documents an event without any. All other events are dropped, and those with
+//! another name without a read of the table.
 
 use std::sync::Arc;
 
@@ -67,6 +68,11 @@ pub struct JobEvents<T, C> {
 impl<T: Table, C: Clock> JobEvents<T, C> {
     /// Processes one EventBridge event. Fills in `about` on the way.
     pub async fn handle(&self, event: &Value, about: &mut About) -> Result<Recorded, RecordError> {
+        // Before all else, so that an unreadable event of a foreign job raises no alarm.
+        let name = event.pointer("/detail/TrainingJobName").and_then(Value::as_str);
+        if name.is_some_and(|name| parse_training_job_name(name).is_none()) {
+            return Ok(Recorded::NotOurs);
+        }
         let change = match JobStateChange::parse(event) {
             Ok(change) => change,
             Err(EventError::NotOurs(_)) => return Ok(Recorded::NotOurs),
@@ -75,8 +81,8 @@ impl<T: Table, C: Clock> JobEvents<T, C> {
         let Some((id, job)) = parse_training_job_name(&change.training_job_name) else {
             return Ok(Recorded::NotOurs);
         };
-        let tag = |key: &str| change.tags.get(key).map(String::as_str);
-        if tag(TAG_STACK) != Some(self.stack.as_str()) || tag(TAG_TUNING) != Some(id.as_str()) {
+        let is_of_another = |key: &str, ours: &str| change.tags.get(key).is_some_and(|value| value != ours);
+        if is_of_another(TAG_STACK, &self.stack) || is_of_another(TAG_TUNING, &id) {
             return Ok(Recorded::NotOurs);
         }
         (about.tuning, about.job) = (Some(id.clone()), Some(job));

@@ -124,6 +124,8 @@ pub struct Swept {
     pub stuck: usize,
     /// Number of actions that were ordered a while ago and that no actuator had tried before this sweep.
     pub missed: usize,
+    /// Number of silent jobs in which this sweep found a state or values that no event and no log batch had brought.
+    pub deliveries_missed: usize,
     /// Bills that were booked before the whole log of the job could be read: tuning ID and action.
     pub logs_cut: Vec<(String, String)>,
     /// Number of orphans (running jobs without an action row) stopped.

@@ -2,7 +2,6 @@
 //!
 //! The resources come from the template; the work of the sweeper is counted. Free tiers are not considered.
 
-use serde_json::Value;
 use simulator::site::Function;
 use stack_template::Template;
 
@@ -30,19 +29,10 @@ fn charge(what: String, month: f64, off: &'static str) -> Charge {
     Charge { what, month, off }
 }
 
-/// Returns the number of metrics that an alarm watches.
-fn metrics_of(alarm: &Value) -> usize {
-    let metrics = alarm["Metrics"].as_array();
-    metrics.map_or(1, |metrics| metrics.iter().filter(|metric| metric.get("MetricStat").is_some()).count())
-}
-
 /// Returns all standing charges of an idle stack.
 pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
     let resources = |kind: &str| template.of_type(kind).len();
-    let (alarms, boards) =
-        (template.of_type("AWS::CloudWatch::Alarm"), resources("AWS::CloudWatch::Dashboard"));
-    // CloudWatch charges an alarm for each metric of its expression.
-    let watched: usize = alarms.values().map(|alarm| metrics_of(alarm)).sum();
+    let (alarms, boards) = (resources("AWS::CloudWatch::Alarm"), resources("AWS::CloudWatch::Dashboard"));
     let of = |count: usize, each: f64| number(u64::try_from(count).unwrap()) * each;
     let sweeps = counted.history.tally.idle[&Function::Sweeper];
     let bill = counted.bill_of(Function::Sweeper, sweeps);
@@ -51,11 +41,7 @@ pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
     let keys = price::MONTH_MINUTES / KEY_CACHED_MINUTES;
     vec![
         charge(format!("{boards} dashboard"), of(boards, price::DASHBOARD), "`CreateDashboard=false`"),
-        charge(
-            format!("{} alarms on {watched} metrics", alarms.len()),
-            of(watched, price::ALARM),
-            "`CreateAlarms=false`",
-        ),
+        charge(format!("{alarms} alarms"), of(alarms, price::ALARM), "`CreateAlarms=false`"),
         charge(
             format!("{} metrics of a sweep: `{}`", names.len(), names.join("`, `")),
             of(names.len(), price::METRIC),

@@ -145,6 +145,12 @@ pub const SWEEP_FAILED: Metric = count(
     SWEEPER,
     "tunings and listed jobs that a sweep failed to read or write, failed listings, failed sweeps",
 );
+/// Metric `DeliveriesMissed`.
+pub const DELIVERIES_MISSED: Metric = count(
+    "DeliveriesMissed",
+    SWEEPER,
+    "silent training jobs in which a sweep found a state or values that no event and no log batch had brought",
+);
 /// Metric `OrphansStopped`.
 pub const ORPHANS_STOPPED: Metric =
     count("OrphansStopped", SWEEPER, "running training jobs of this stack without a decision, stopped");
@@ -155,7 +161,7 @@ pub const TRAINING_SERVICE_CALLS: Metric =
 pub const REQUESTS_REFUSED: Metric = count("RequestsRefused", API, "rejected requests");
 
 /// All metrics.
-pub const ALL: [Metric; 30] = [
+pub const ALL: [Metric; 31] = [
     FACTS_RECORDED,
     EVENTS_IGNORED,
     EVENTS_UNREADABLE,
@@ -183,6 +189,7 @@ pub const ALL: [Metric; 30] = [
     TUNINGS_STUCK,
     ACTIONS_MISSED,
     SWEEP_FAILED,
+    DELIVERIES_MISSED,
     ORPHANS_STOPPED,
     TRAINING_SERVICE_CALLS,
     REQUESTS_REFUSED,

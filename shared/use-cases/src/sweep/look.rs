@@ -28,6 +28,15 @@ use crate::store::{Loaded, StoreError};
 /// Pages of a job's log read in one check. The lines found move the position from which the next check reads.
 const LOOK_PAGES: usize = 20;
 
+/// The result of a check.
+#[derive(Debug, Clone, Copy, Default)]
+struct Looked {
+    /// A fact was stored before, so the decider seems not to have received it.
+    known: bool,
+    /// The check found a state or values that no event and no log batch had brought.
+    missed: bool,
+}
+
 /// Returns whether a running job has shown no sign of life for `silence_ms`.
 pub(super) fn is_silent(trial: &Trial, job: &Job, now: Time, silence_ms: Millis) -> bool {
     let seen_at = job.seen_at.max(last_line(trial));
@@ -111,7 +120,10 @@ where
             }
             jobs.take_refused();
             match self.look_at(&mut loaded, *key).await {
-                Ok(known) => ring |= known,
+                Ok(looked) => {
+                    ring |= looked.known;
+                    run.swept.deliveries_missed += usize::from(looked.missed);
+                }
                 Err(error) => run.failed_for(id, error),
             }
             if jobs.take_refused() {
@@ -134,16 +146,15 @@ where
         room
     }
 
-    /// Checks a job: its state, and its log since its last line. Stores only facts that change the state. Returns
-    /// whether a fact was stored before, which means that the decider seems not to have received it.
-    async fn look_at(&self, loaded: &mut Loaded, key: JobKey) -> Result<bool, StoreError> {
+    /// Checks a job: its state, and its log since its last line. Stores only facts that change the state.
+    async fn look_at(&self, loaded: &mut Loaded, key: JobKey) -> Result<Looked, StoreError> {
         let Loaded { tuning, state, .. } = loaded;
-        let Some(trial) = state.trials.get(&key.trial) else { return Ok(false) };
-        let Some(job) = &trial.job else { return Ok(false) };
+        let Some(trial) = state.trials.get(&key.trial) else { return Ok(Looked::default()) };
+        let Some(job) = &trial.job else { return Ok(Looked::default()) };
         let name = training_job_name(&tuning.id, key);
         let jobs = &self.actuator.jobs;
         // Whatever the error, the next check describes the job again.
-        let Ok(description) = jobs.describe(&name).await else { return Ok(false) };
+        let Ok(description) = jobs.describe(&name).await else { return Ok(Looked::default()) };
         let from = last_line(trial).max(description.created);
         let phase_before = job.phase;
         let read = Log { jobs, tuning, name: &name, job: key }.since(from, LOOK_PAGES).await;
@@ -160,10 +171,12 @@ where
             let sign = state.job(key).and_then(|job| sign_of_life(key, job, self.now()));
             facts.extend(sign.filter(|fact| fold(&tuning.definition, state, fact)));
         }
-        let mut known = false;
+        let mut looked = Looked::default();
         for fact in &facts {
-            known |= self.put(&tuning.id, fact).await?;
+            let known = self.put(&tuning.id, fact).await?;
+            looked.known |= known;
+            looked.missed |= !known && !matches!(fact.fact, Fact::JobSeen { .. });
         }
-        Ok(known)
+        Ok(looked)
     }
 }

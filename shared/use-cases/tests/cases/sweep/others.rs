@@ -41,7 +41,7 @@ fn a_long_silent_training_is_not_reported_as_stuck() {
     for _ in 0..180 {
         world.pass(MINUTE);
         let swept = world.sweep(unpaced());
-        assert_eq!((swept.tunings, swept.stuck), (1, 0));
+        assert_eq!((swept.tunings, swept.stuck, swept.deliveries_missed), (1, 0, 0));
         world.decide(&id, &[]);
     }
 }
@@ -55,6 +55,21 @@ fn regression_actions_that_no_actuator_tried_are_reported_as_missed() {
     assert_eq!((swept.missed, swept.settled.starts), (3, 3));
     world.pass(MINUTE);
     assert_eq!(world.sweep(unpaced()).missed, 0);
+}
+
+#[test]
+fn ends_that_no_event_brought_are_reported_once_as_missed_deliveries() {
+    let world = World::new();
+    let id = world.running("one", 2);
+    for key in world.live(&id) {
+        world.lock().jobs.get_mut(&training_job_name(&id, key)).unwrap().status = "Completed";
+    }
+    let missed = || {
+        world.pass(MINUTE);
+        world.sweep(unpaced()).deliveries_missed
+    };
+    // The jobs are silent after two minutes. Later checks find the stored facts.
+    assert_eq!((0..5).map(|_| missed()).collect::<Vec<_>>(), [0, 2, 0, 0, 0]);
 }
 
 #[test]
