@@ -154,7 +154,7 @@ def environment(function, endpoint):
         "EVENT_BUS_NAME": "measure",
         "REQUIRE_COST_CAP": "false",
         "REQUIRE_VPC": "false",
-        "LISTED_PRICES_ONLY": "false",
+        "PRICES_IN_REQUESTS": "Any",
     }
 
 

@@ -51,6 +51,7 @@ class Stack:
     def deploy(self, **parameters):
         given = {
             "ExecutionRoleArns": TRAINING_ROLE,
+            "AlarmTopicArn": "arn:aws:sns:us-east-1:000000000000:alarms",
             "CreateTrainingLogGroup": "true",
             "TableDeletionProtection": "false",
             "Architecture": "arm64" if platform.machine() == "aarch64" else "x86_64",

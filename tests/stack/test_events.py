@@ -114,7 +114,7 @@ class Samples(unittest.TestCase):
             "EVENT_BUS_NAME": "default",
             "REQUIRE_COST_CAP": "false",
             "REQUIRE_VPC": "false",
-            "LISTED_PRICES_ONLY": "false",
+            "PRICES_IN_REQUESTS": "Any",
         })
 
     def invoke(self, function, file):

@@ -273,10 +273,10 @@ class Lifecycle(unittest.TestCase):
             table = stack.outputs()["TableName"]
             dynamodb = emulator.client("dynamodb")
             dynamodb.put_item(TableName=table, Item={"pk": {"S": "INDEX"}, "sk": {"S": "kept"}})
-            stack.deploy(MonthlyCapUsd="250", LogRetentionDays="90", AlarmEmail="operator@example.org")
+            stack.deploy(MonthlyCapUsd="250", LogRetentionDays="90", CreateDashboard="false")
             after = stack.physical()
-            self.assertEqual(set(after) - set(before), {"AlarmTopic"})
-            self.assertEqual({name: after[name] for name in before}, before)
+            self.assertEqual(set(before) - set(after), {"Dashboard"})
+            self.assertEqual({name: before[name] for name in after}, after)
             functions = emulator.client("lambda")
             for name in ["api", "actuator", "sweeper"]:
                 found = functions.get_function_configuration(FunctionName=after[LOGICAL[name]])

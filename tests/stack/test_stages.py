@@ -45,8 +45,7 @@ class Stages(unittest.TestCase):
         """Deploys a stage with the file alone. Returns the stack and the names of its resources."""
         stack = Stack(self.emulator, self.infra, os.environ["SAM"], f"hyperband-{stage_name}")
         environment = [] if stage_name == "dev" else ["--config-env", stage_name]
-        # The test cannot confirm the changes.
-        stack.run("deploy", *environment, "--no-confirm-changeset", "--no-progressbar")
+        stack.run("deploy", *environment, "--no-progressbar")
         return stack, stack.physical()
 
     def api_settings(self, ids):
@@ -61,10 +60,14 @@ class Stages(unittest.TestCase):
         # The log group exists if a training job has run in the account.
         self.client("logs").create_log_group(logGroupName=TRAINING_LOGS)
         settings(self.infra)
+        # The alarms of this stage have no target yet.
+        with self.assertRaisesRegex(RuntimeError, "Set AlarmEmail or AlarmTopicArn"):
+            self.deploy("prod")
+        settings(self.infra, parameters=["AlarmEmail=operator@example.org"])
         stack, ids = self.deploy("prod")
         found = self.api_settings(ids)
-        wanted = {"ALLOWED_ROLE_ARNS": TRAINING_ROLE, "LISTED_PRICES_ONLY": "true", "REQUIRE_COST_CAP": "true",
-                  "REQUIRE_VPC": "false", "MONTHLY_CAP_USD": "", "STACK_NAME": "hyperband-prod"}
+        wanted = {"ALLOWED_ROLE_ARNS": TRAINING_ROLE, "PRICES_IN_REQUESTS": "Refused", "MAX_TUNING_COST_USD": "200",
+                  "REQUIRE_COST_CAP": "true", "REQUIRE_VPC": "false", "MONTHLY_CAP_USD": "1000", "STACK_NAME": "hyperband-prod"}
         self.assertEqual({name: found[name] for name in wanted}, wanted)
         table = self.client("dynamodb").describe_table(TableName=ids["Table"])["Table"]
         self.assertTrue(table["DeletionProtectionEnabled"])
@@ -75,21 +78,23 @@ class Stages(unittest.TestCase):
 
         _, ids = self.deploy("dev")
         found = self.api_settings(ids)
-        wanted |= {"LISTED_PRICES_ONLY": "false", "STACK_NAME": "hyperband-dev"}
+        wanted |= {"PRICES_IN_REQUESTS": "NotBelowList", "MAX_TUNING_COST_USD": "", "MONTHLY_CAP_USD": "",
+                   "STACK_NAME": "hyperband-dev"}
         self.assertEqual({name: found[name] for name in wanted}, wanted, "dev also refuses tunings without a cap")
         self.assertEqual([name for name in ids if name.endswith("Alarm")], [])
 
     def test_every_optional_part_deploys(self):
         self.client("logs").create_log_group(logGroupName=TRAINING_LOGS)
         key = self.client("kms").create_key()["KeyMetadata"]["Arn"]
-        topic = self.client("sns").create_topic(Name="alarms")["TopicArn"]
+        topic, tickets = (self.client("sns").create_topic(Name=name)["TopicArn"] for name in ("alarms", "tickets"))
         boundary = self.client("iam").create_policy(
             PolicyName="boundary",
             PolicyDocument='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}',
         )["Policy"]["Arn"]
         settings(
-            self.infra, without=["CreateDashboard=true"],
+            self.infra, without=["CreateDashboard=true", "MonthlyCapUsd=1000"],
             parameters=[f"KmsKeyArn={key}", f"PermissionsBoundaryArn={boundary}", f"AlarmTopicArn={topic}",
+                        f"TicketTopicArn={tickets}",
                         "AlarmEmail=operator@example.org", "RequireVpc=true", "CreateDashboard=false",
                         "MonthlyCapUsd=99.5", "AllowedInstanceTypes=ml.m5.*,ml.g5.xlarge"])
         stack, ids = self.deploy("prod")
@@ -97,14 +102,19 @@ class Stages(unittest.TestCase):
         for logical in [name for name in ids if name.endswith("Role")]:
             with self.subTest(logical):
                 attached = iam.list_attached_role_policies(RoleName=ids[logical])["AttachedPolicies"]
-                wanted = [] if logical == "SweeperScheduleRole" else [ids["KeyPolicy"]]
-                self.assertEqual([policy["PolicyArn"] for policy in attached], wanted)
+                wanted = {
+                    "SweeperScheduleRole": set(),
+                    "ActuatorRole": {ids["KeyPolicy"], ids["TrainingPolicy"]},
+                    "SweeperRole": {ids["KeyPolicy"], ids["TrainingPolicy"]},
+                }.get(logical, {ids["KeyPolicy"]})
+                self.assertEqual({policy["PolicyArn"] for policy in attached}, wanted)
         groups = self.client("logs").describe_log_groups()["logGroups"]
         keys = {group["logGroupName"]: group.get("kmsKeyId") for group in groups}
         self.assertIsNone(keys.pop(TRAINING_LOGS))
         self.assertEqual((set(keys.values()), len(keys)), ({key}, len(FUNCTIONS) + 1))
         self.assertNotIn("AlarmTopic", ids, "an existing topic replaces the address")
-        self.assertEqual({tuple(alarm["AlarmActions"]) for alarm in self.alarms()}, {(topic,)})
+        targets = {(alarm["AlarmDescription"].split(":")[0], *alarm["AlarmActions"]) for alarm in self.alarms()}
+        self.assertEqual(targets, {("Page", topic), ("Ticket", tickets)})
         self.assertEqual(self.client("cloudwatch").list_dashboards()["DashboardEntries"], [])
         self.assertNotIn("DashboardUrl", stack.outputs())
         found = self.api_settings(ids)

@@ -58,7 +58,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
                 Ok(json!({}))
             }
             Operation::Change(_, body) => {
-                change::change_found(store, &found, body, now).await?;
+                change::change_found(store, &self.submit.guardrails, &found, body, now).await?;
                 Ok(json!({}))
             }
             Operation::ListJobs(name, query) => {

@@ -77,15 +77,18 @@ pub fn flag(variable: impl Fn(&str) -> Option<String>, name: &'static str) -> Re
 
 /// Returns `MONTHLY_CAP_USD`, such as `1000` or `99.5`; missing or empty = no cap.
 pub fn monthly_cap(variable: impl Fn(&str) -> Option<String>) -> Result<Option<MicroUsd>, SettingsError> {
-    let Some(text) = variable(MONTHLY_CAP).filter(|text| !text.is_empty()) else { return Ok(None) };
+    cap(variable, MONTHLY_CAP)
+}
+
+/// Reads a cap in US dollars. A missing or empty variable means no cap.
+pub fn cap(
+    variable: impl Fn(&str) -> Option<String>,
+    name: &'static str,
+) -> Result<Option<MicroUsd>, SettingsError> {
+    let Some(text) = variable(name).filter(|text| !text.is_empty()) else { return Ok(None) };
     let number: Option<Number> = text.parse().ok();
-    match number.as_ref().and_then(micro_usd_down) {
-        Some(cap) => Ok(Some(MicroUsd(cap))),
-        None => Err(SettingsError::Unreadable {
-            name: MONTHLY_CAP,
-            expected: "US dollars, for example 1000 or 99.5",
-        }),
-    }
+    let cap = number.as_ref().and_then(micro_usd_down).map(MicroUsd);
+    cap.map(Some).ok_or(SettingsError::Unreadable { name, expected: "US dollars, for example 1000 or 99.5" })
 }
 
 #[cfg(test)]

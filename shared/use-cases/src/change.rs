@@ -15,6 +15,7 @@ use crate::lookup::{LookupError, find};
 use crate::ports::table::Table;
 use crate::record;
 use crate::store::{Store, StoreError, Tuning};
+use crate::submit::Guardrails;
 
 /// Why limits could not be changed.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -33,25 +34,28 @@ impl From<StoreError> for ChangeError {
     }
 }
 
-/// Stores a request to change the limits of the tuning named `name`. Equal bodies at the same millisecond are one
-/// request.
+/// Stores a request to change the limits of the tuning named `name`, without guardrails. Equal bodies at the same
+/// millisecond are one request.
 pub async fn change<T: Table>(
     store: &Store<T>,
     name: &str,
     body: &[u8],
     now: Time,
 ) -> Result<(), ChangeError> {
-    change_found(store, &find(store, name).await?.id, body, now).await
+    change_found(store, &Guardrails::default(), &find(store, name).await?.id, body, now).await
 }
 
-/// Like [`change`], but for tuning `id`.
+/// Like [`change`], but for tuning `id`, and within the guardrails of the stack.
 pub async fn change_found<T: Table>(
     store: &Store<T>,
+    guardrails: &Guardrails,
     id: &str,
     body: &[u8],
     now: Time,
 ) -> Result<(), ChangeError> {
-    let LimitsChange { cap, max_parallel, paused } = LimitsChange::parse(body)?;
+    let asked = LimitsChange::parse(body)?;
+    guardrails.check_change(&asked)?;
+    let LimitsChange { cap, max_parallel, paused } = asked;
     let head = store.head(id).await?;
     let status = head.map_or_else(|| "InProgress".to_owned(), |head| head.status);
     if status != "InProgress" {

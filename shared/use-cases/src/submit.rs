@@ -18,7 +18,7 @@ use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::{Clock, Prices, PricesError};
 use crate::store::{Store, StoreError};
 
-pub use guardrails::{AllowList, Guardrails};
+pub use guardrails::{AllowList, Guardrails, RequestPrices};
 
 /// Largest request that is stored, in bytes of JSON. Together with the definition it must fit the table's row limit.
 pub const REQUEST_BYTES_MAX: usize = 200_000;
@@ -71,6 +71,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         }
         let now = self.clock.now();
         let incarnation = incarnation(format!("{}\n{now}\n{text}", request.name()).as_bytes());
+        self.check_given_prices(&request).await?;
         let mut definition = request.definition(now, &incarnation, &self.price(&request).await?)?;
         if let Some(cap) = self.monthly_cap {
             self.check_monthly_cap(&request, &definition, cap, now).await?;
@@ -128,6 +129,24 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
              to end, or ask the owner of the stack to raise the cap"
         );
         Err(SubmitError::MonthlyCap(message))
+    }
+
+    /// Refuses prices below those of the price list, if the stack does. Without an answer of the list it cannot know.
+    async fn check_given_prices(&self, request: &Request) -> Result<(), SubmitError> {
+        if self.guardrails.request_prices != RequestPrices::NotBelowList {
+            return Ok(());
+        }
+        let mut violations = Vec::new();
+        for choice in request.instance_choices() {
+            let Some(given) = request.given_price(choice.instance_type) else { continue };
+            match self.prices.instance_hour(choice.instance_type).await? {
+                Some(listed) if given < listed => {
+                    violations.push(guardrails::below_list(choice.instance_type, given, listed));
+                }
+                Some(_) | None => {}
+            }
+        }
+        if violations.is_empty() { Ok(()) } else { Err(RequestError::validation(violations).into()) }
     }
 
     /// Returns the prices of volumes and of the instances for which the request has none. Without a cap, an unavailable

@@ -241,11 +241,11 @@ fn every_alarm_has_a_class_and_the_queue_and_the_effects_of_failures_are_watched
     for (name, alarm) in &alarms {
         let described = alarm["AlarmDescription"].as_str().unwrap();
         // Alarms that can wait may have a target of their own.
-        let target = alarm["AlarmActions"]["Fn::If"][0].as_str().unwrap();
+        let target = alarm["AlarmActions"][0]["Fn::If"][0].as_str().unwrap();
         assert!(
             matches!(
                 (described.split(": ").next(), target),
-                (Some("Page"), "HasAlarmTarget") | (Some("Ticket"), "HasTickets")
+                (Some("Page"), "HasTopic") | (Some("Ticket"), "HasTickets")
             ),
             "{name}: {described}"
         );

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use http_api::{Answered, Api, ApiError, Cause, ROUTES};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, Recorded};
+use tuning::money::MicroUsd;
 use tuning::time::Time;
 use use_cases::decide::Decider;
 use use_cases::describe::Place;
@@ -16,7 +17,7 @@ use use_cases::memory::MemoryTable;
 use use_cases::ports::table::Table;
 use use_cases::ports::{Clock, Prices, PricesError};
 use use_cases::store::Store;
-use use_cases::submit::{AllowList, Guardrails, Submit};
+use use_cases::submit::{AllowList, Guardrails, RequestPrices, Submit};
 use wire::events::http::HttpRequest;
 use wire::sample::request;
 
@@ -264,11 +265,12 @@ async fn an_error_has_the_aws_code_and_the_path_of_the_field() {
 async fn a_request_outside_the_guardrails_is_refused_with_all_violations_and_not_stored() {
     let guardrails = Guardrails {
         require_cost_cap: true,
+        max_tuning_cost: None,
         instance_types: AllowList::read("ml.g5.*"),
         images: AllowList::read("image:2"),
         role_arns: AllowList::read("arn:aws:iam::111122223333:role/other"),
         require_vpc: true,
-        listed_prices_only: true,
+        request_prices: RequestPrices::Refused,
     };
     let api = api(Listed(Some("ml.m5.large")), guardrails);
     let mut body = request("hb1");
@@ -289,6 +291,66 @@ async fn a_request_outside_the_guardrails_is_refused_with_all_violations_and_not
     assert!(answer["message"].as_str().unwrap().contains("allowed are ml.g5.*"), "{answer}");
     assert!(answer["message"].as_str().unwrap().contains("the tag 'hyperband:MaxCostUsd'"), "{answer}");
     assert!(api.submit.store.all("INDEX", "").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn no_request_and_no_change_may_exceed_the_stacks_maximum_cost() {
+    let guardrails = Guardrails { max_tuning_cost: Some(MicroUsd(20_000_000)), ..Guardrails::default() };
+    let api = api(Listed(Some("ml.m5.large")), guardrails);
+    let capped = |name: &str, cap: Value| {
+        let mut body = request(name);
+        body["Controller"] = json!({"MaxCostUsd": cap});
+        body
+    };
+    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &capped("none", Value::Null)).await;
+    assert_eq!(
+        (status, &answer["Violations"][0]["Path"]),
+        (400, &json!("Controller.MaxCostUsd")),
+        "{answer}"
+    );
+    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &capped("high", json!(20.01))).await;
+    assert_eq!(status, 400);
+    let wanted = "this stack allows a MaxCostUsd of at most 20, not 20.01: lower it, or ask the owner";
+    assert!(answer["message"].as_str().unwrap().contains(wanted), "{answer}");
+    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &capped("fits", json!(20))).await;
+    assert_eq!(status, 201, "{answer}");
+    for (cap, wanted) in [(21, 400), (19, 200)] {
+        let change = json!({"MaxCostUsd": cap});
+        let (status, answer) = rest(&api, "PATCH", "/tuning-jobs/fits", &change).await;
+        assert_eq!(status, wanted, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_price_below_the_list_is_refused_unless_the_owner_allows_any() {
+    let priced = |instance_type: &str, price: f64| {
+        let mut body = request("hb1");
+        body["TrainingJobDefinition"]["ResourceConfig"]["InstanceType"] = json!(instance_type);
+        body["Controller"] = json!({"MaxCostUsd": 50, "InstancePricesUsdPerHour": {instance_type: price}});
+        body
+    };
+    let stack =
+        |list, request_prices| api(Listed(list), Guardrails { request_prices, ..Guardrails::default() });
+    let list = Some("ml.m5.large");
+    for (list, allowed, instance_type, price, wanted) in [
+        (list, RequestPrices::NotBelowList, "ml.m5.large", 0.114_999, 400),
+        (list, RequestPrices::NotBelowList, "ml.m5.large", 0.115, 201),
+        (list, RequestPrices::NotBelowList, "ml.m5.large", 0.2, 201),
+        // The list has no price.
+        (list, RequestPrices::NotBelowList, "ml.g5.xlarge", 0.01, 201),
+        // The list does not answer, so the price cannot be compared.
+        (None, RequestPrices::NotBelowList, "ml.m5.large", 0.2, 503),
+        (None, RequestPrices::Any, "ml.m5.large", 0.01, 201),
+        (list, RequestPrices::Any, "ml.m5.large", 0.01, 201),
+    ] {
+        let api = stack(list, allowed);
+        let (status, answer) = rest(&api, "POST", "/tuning-jobs", &priced(instance_type, price)).await;
+        assert_eq!(status, wanted, "{allowed:?} {instance_type} {price}: {answer}");
+        if status == 400 {
+            let wanted = "the price 0.114999 USD per hour of ml.m5.large is below the list price of 0.115";
+            assert!(answer["message"].as_str().unwrap().contains(wanted), "{answer}");
+        }
+    }
 }
 
 #[tokio::test]

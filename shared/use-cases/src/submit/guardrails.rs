@@ -4,7 +4,9 @@
 //! Assumes a validated request. Each refusal names the field, the requested value and the allowed values, so that a
 //! user need not ask the owner. A limited field that is missing or unreadable is refused.
 
-use wire::request::{Request, RequestError, Violation};
+use tuning::money::MicroUsd;
+use wire::change::LimitsChange;
+use wire::request::{Request, RequestError, Violation, usd};
 
 /// Most allowed values that a refusal lists.
 const LISTED_MAX: usize = 10;
@@ -14,6 +16,8 @@ const LISTED_MAX: usize = 10;
 pub struct Guardrails {
     /// Whether `Controller.MaxCostUsd` is required.
     pub require_cost_cap: bool,
+    /// The most that `MaxCostUsd` may be, now and after a change. With it, `MaxCostUsd` is required.
+    pub max_tuning_cost: Option<MicroUsd>,
     /// Instance types that training jobs may use.
     pub instance_types: AllowList,
     /// Training images or algorithm names that training jobs may use.
@@ -22,8 +26,20 @@ pub struct Guardrails {
     pub role_arns: AllowList,
     /// Whether `VpcConfig` is required.
     pub require_vpc: bool,
-    /// Whether prices in requests are refused. Then the price list alone counts, and no request can evade a cap.
-    pub listed_prices_only: bool,
+    /// Which prices requests may set themselves.
+    pub request_prices: RequestPrices,
+}
+
+/// Which prices (`InstancePricesUsdPerHour`) requests may set themselves. A price that is too low evades every cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RequestPrices {
+    /// Any.
+    #[default]
+    Any,
+    /// Prices that are not below the price list's, and any for an instance type without a listed price.
+    NotBelowList,
+    /// None: the price list alone counts.
+    Refused,
 }
 
 /// Allowed values. A `*` at the end of a value matches any rest. An empty list allows any value.
@@ -67,12 +83,17 @@ impl Guardrails {
         let mut refuse = |path: &str, message: String| {
             violations.push(Violation { path: path.to_owned(), message: format!("{message} (at '{path}')") });
         };
-        if self.require_cost_cap && !request.is_capped() {
+        let is_required = self.require_cost_cap || self.max_tuning_cost.is_some();
+        if is_required && !request.is_capped() {
             let message = "this stack requires MaxCostUsd: set Controller.MaxCostUsd or, if your client cannot \
                            send it, the tag 'hyperband:MaxCostUsd'";
             refuse("Controller.MaxCostUsd", message.to_owned());
         }
-        if self.listed_prices_only && request.given_prices().is_some() {
+        // An unreadable cap is refused later.
+        if let Some(message) = request.cap().ok().flatten().and_then(|cap| self.excess(cap)) {
+            refuse("Controller.MaxCostUsd", message);
+        }
+        if self.request_prices == RequestPrices::Refused && request.given_prices().is_some() {
             let message =
                 "this stack accepts prices from the price list only: remove InstancePricesUsdPerHour";
             refuse("Controller.InstancePricesUsdPerHour", message.to_owned());
@@ -97,6 +118,35 @@ impl Guardrails {
         }
         if violations.is_empty() { Ok(()) } else { Err(RequestError::validation(violations)) }
     }
+
+    /// Refuses a change of limits that violates the limits of the stack.
+    pub fn check_change(&self, change: &LimitsChange) -> Result<(), RequestError> {
+        let excess = change.cap.and_then(|cap| self.excess(cap));
+        excess.map_or(Ok(()), |message| Err(RequestError::field("MaxCostUsd", &message)))
+    }
+
+    /// Returns the refusal of a cap above the maximum.
+    fn excess(&self, cap: MicroUsd) -> Option<String> {
+        let most = self.max_tuning_cost.filter(|most| cap > *most)?;
+        Some(format!(
+            "this stack allows a MaxCostUsd of at most {}, not {}: lower it, or ask the owner of the stack to raise \
+             MaxTuningCostUsd",
+            usd(most),
+            usd(cap),
+        ))
+    }
+}
+
+/// Returns the refusal of a price below the listed one, both in micro-dollars per hour.
+pub(super) fn below_list(instance_type: &str, given: u64, listed: u64) -> Violation {
+    let path = "Controller.InstancePricesUsdPerHour";
+    let message = format!(
+        "the price {} USD per hour of {instance_type} is below the list price of {} USD: remove it, set at least the \
+         list price, or ask the owner of the stack to allow any price (PricesInRequests) (at '{path}')",
+        usd(MicroUsd(given)),
+        usd(MicroUsd(listed)),
+    );
+    Violation { path: path.to_owned(), message }
 }
 
 fn refused(what: &str, value: &str, allowed: &AllowList) -> String {
