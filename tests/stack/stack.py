@@ -54,6 +54,8 @@ class Stack:
             "AlarmTopicArn": "arn:aws:sns:us-east-1:000000000000:alarms",
             "CreateTrainingLogGroup": "true",
             "TableDeletionProtection": "false",
+            # Most tests have no price list.
+            "PricesInRequests": "Any",
             "Architecture": "arm64" if platform.machine() == "aarch64" else "x86_64",
         } | parameters
         self.run(

@@ -124,14 +124,15 @@ impl From<PricesError> for ApiError {
             PricesError::Unavailable(_) => (
                 "ServiceUnavailable",
                 503,
-                "the price list is unavailable, and a cost cap needs a price: retry the request, or set \
-                 Controller.InstancePricesUsdPerHour",
+                "the price list is unavailable, and a cost cap needs a price: retry the request. A stack with \
+                 PricesInRequests=Any accepts Controller.InstancePricesUsdPerHour without the list",
             ),
             PricesError::Refused(_) => (
                 "ValidationException",
                 400,
-                "the price list refused the call, and a cost cap needs a price: set \
-                 Controller.InstancePricesUsdPerHour, or allow pricing:GetProducts in the role of the API function",
+                "the price list refused the call, and a cost cap needs a price: allow pricing:GetProducts in the \
+                 role of the API function. A stack with PricesInRequests=Any accepts \
+                 Controller.InstancePricesUsdPerHour without the list",
             ),
         };
         Self::new(code, status, status, message).because(Cause::Prices(error))
