@@ -17,7 +17,8 @@ pub(crate) struct Settings {
     /// `MONTHLY_CAP_USD`; missing or empty = no cap.
     pub(crate) monthly_cap: Option<MicroUsd>,
     /// `REQUIRE_COST_CAP`, `REQUIRE_VPC` (true or false), `MAX_TUNING_COST_USD` (empty = no maximum),
-    /// `PRICES_IN_REQUESTS` (empty = not below the list), `ALLOWED_INSTANCE_TYPES`, `ALLOWED_IMAGES`, `ALLOWED_ROLE_ARNS` (separated by commas).
+    /// `PRICES_IN_REQUESTS` (empty = not below the list), `ALLOWED_INSTANCE_TYPES`, `ALLOWED_IMAGES`,
+    /// `ALLOWED_ROLE_ARNS` (separated by commas).
     pub(crate) guardrails: Guardrails,
 }
 
