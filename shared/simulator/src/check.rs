@@ -179,8 +179,8 @@ pub(crate) struct JobBook {
     pub(crate) settled_in_full: bool,
     /// Whether the rest of its log was ordered to be read and is not known to be read.
     rest_open: bool,
-    /// Whether the rest of its log was ordered to be read.
-    pub(crate) rest_ordered: bool,
+    /// Whether the rest of its log was read.
+    pub(crate) rest_read: bool,
     /// When it was concluded although its log could not be read for an hour, in ms.
     pub(crate) log_given_up: Option<i64>,
     pub(crate) created: bool,

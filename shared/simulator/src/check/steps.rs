@@ -72,7 +72,7 @@ impl Book {
                     bill = Some(*billable_seconds);
                 }
             }
-            Fact::RestRead { .. } => job.rest_open = false,
+            Fact::RestRead { .. } => (job.rest_open, job.rest_read) = (false, true),
             // Facts without effect are not recorded, so this job never started.
             Fact::StartRefused { .. } | Fact::JobNeverStarted { .. } if job.money == Money::Reserved => {
                 job.money = Money::Released;
@@ -149,7 +149,7 @@ impl Book {
             Ruling::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
             Ruling::Order(Order::ReadRest { job, .. }) => {
                 if let Some(job) = self.jobs.get_mut(job) {
-                    (job.rest_open, job.rest_ordered) = (true, true);
+                    job.rest_open = true;
                 }
                 self.check_ordered(*job)
             }
@@ -464,7 +464,7 @@ impl JobBook {
             repeats_from: None,
             settled_in_full: false,
             rest_open: false,
-            rest_ordered: false,
+            rest_read: false,
             log_given_up: None,
             created: false,
             is_forgotten: false,
