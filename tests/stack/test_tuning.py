@@ -451,11 +451,10 @@ class Tunings(unittest.TestCase):
         body["TrainingJobDefinition"]["StaticHyperParameters"]["seconds_per_epoch"] = "25"
         body["TrainingJobDefinition"]["StoppingCondition"] = {"MaxRuntimeInSeconds": 600, "MaxWaitTimeInSeconds": 700}
         self.create(body)
-        deadline = time.monotonic() + SECONDS
-        while not any(job["TrainingJobStatus"] == "InProgress" and "BestValue" in job["Controller"]
-                      for job in self.training_jobs("sixth")):
-            self.assertLess(time.monotonic(), deadline, self.logged_errors())
+        while "BestSeen" not in (described := self.ask("GET", "/tuning-jobs/sixth")[1])["Controller"]:
+            self.assertEqual(described["HyperParameterTuningJobStatus"], "InProgress", "no value arrived")
             time.sleep(1)
+        self.assertEqual(described["TrainingJobStatusCounters"]["InProgress"], 2, "the values arrived while the jobs ran")
         self.check_completed("sixth")
 
     def test_5_the_month_has_exactly_the_spent_money(self):
