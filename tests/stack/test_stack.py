@@ -72,7 +72,7 @@ class Deployed(unittest.TestCase):
 
     def event(self, source, stack):
         sample = json.loads((ROOT / "events/aws.sagemaker/training-job-state-change.completed.json").read_text())
-        sample["detail"]["Tags"] = {"hyperband:stack": stack} if stack else {}
+        sample["detail"]["Tags"] = {"hyperband:stack": stack} if stack else {"team": "search"}
         entry = {"Source": source, "DetailType": sample["detail-type"], "Detail": json.dumps(sample["detail"])}
         answer = self.client("events").put_events(Entries=[entry])
         self.assertEqual(answer["FailedEntryCount"], 0, answer)

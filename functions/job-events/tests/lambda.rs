@@ -62,6 +62,10 @@ async fn regression_an_event_without_tags_is_recorded_if_its_tuning_is_known() {
         assert_eq!(invoked.answer, Ok(json!({"recorded": "Stored"})));
     }
     assert_eq!(stage.rows(&format!("F#{id}"), "0-0-1#state#").await.len(), 1);
+    let mut other = event(&id);
+    other["detail"]["Tags"] = json!({"hyperband:tuning": "hb1-3fa1c2"});
+    let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &other).await;
+    assert_eq!(invoked.answer, Ok(json!({"recorded": "NotOurs"})), "a tag of another tuning");
     let mut unknown = event("hb1-3fa1c2");
     unknown["detail"]["Tags"] = json!({});
     let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &unknown).await;

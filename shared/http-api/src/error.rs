@@ -124,14 +124,14 @@ impl From<PricesError> for ApiError {
             PricesError::Unavailable(_) => (
                 "ServiceUnavailable",
                 503,
-                "the price list is unavailable, and a cost cap needs a price: retry the request. A stack with \
-                 PricesInRequests=Any accepts Controller.InstancePricesUsdPerHour without the list",
+                "the price list is unavailable, and a cost cap or a price of your own needs it: retry the request. \
+                 A stack with PricesInRequests=Any accepts Controller.InstancePricesUsdPerHour without the list",
             ),
             PricesError::Refused(_) => (
                 "ValidationException",
                 400,
-                "the price list refused the call, and a cost cap needs a price: allow pricing:GetProducts in the \
-                 role of the API function. A stack with PricesInRequests=Any accepts \
+                "the price list refused the call, and a cost cap or a price of your own needs it: allow \
+                 pricing:GetProducts in the role of the API function. A stack with PricesInRequests=Any accepts \
                  Controller.InstancePricesUsdPerHour without the list",
             ),
         };

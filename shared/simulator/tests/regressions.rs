@@ -179,7 +179,7 @@ fn regression_an_earlier_job_may_have_logged_the_last_epoch() {
 }
 
 /// A checker expected the report of a repeat whose only line was lost. All epochs of the trial were known, or became
-/// known after the read of the rest of the log was ordered, so the log of the job was not read.
+/// known after the read of the rest of the log was ordered. So the log of the job was not read.
 #[test]
 fn regression_a_lost_line_may_hide_a_repeat() {
     for seed in [1_796_100_003_020, 1_796_700_001_243] {

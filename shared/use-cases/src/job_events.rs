@@ -1,8 +1,8 @@
 //! Records a state change of a training job, as delivered by EventBridge.
 //!
-//! An event belongs to this stack if it has a job name of our form, the ID of a known tuning, and no tag of another
-//! stack or tuning. Its tags may be missing: AWS documents an event without any. All other events are dropped, and those
-//! with another name without a read of the table.
+//! An event belongs to this stack if its job's name has our form and its tuning is known. No tag may name another stack
+//! or tuning, but tags may be missing: AWS documents an event without any. All other events are dropped. Those with
+//! another name cost no read of the table.
 
 use std::sync::Arc;
 

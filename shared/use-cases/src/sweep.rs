@@ -124,7 +124,9 @@ pub struct Swept {
     pub stuck: usize,
     /// Number of actions that were ordered a while ago and that no actuator had tried before this sweep.
     pub missed: usize,
-    /// Number of silent jobs in which this sweep found a state or values that no event and no log batch had brought.
+    /// Number of silent jobs in which this sweep found a state, at least a minute old, that no event had brought.
+    pub events_missed: usize,
+    /// The same, with a state or with values that no log batch had brought.
     pub deliveries_missed: usize,
     /// Bills that were booked before the whole log of the job could be read: tuning ID and action.
     pub logs_cut: Vec<(String, String)>,

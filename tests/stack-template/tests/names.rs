@@ -175,6 +175,33 @@ fn the_rule_passes_the_state_changes_of_our_jobs() {
 }
 
 #[test]
+fn parameters_that_cannot_work_together_are_refused_before_anything_is_created() {
+    let template = Template::read();
+    let rules = template.0["Rules"].as_object().unwrap();
+    let is = |name: &str, value: &str| json!({"Fn::Equals": [{"Ref": name}, value]});
+    let not = |condition: Value| json!({"Fn::Not": [condition]});
+    let wanted = [
+        (
+            "AlarmsHaveATarget",
+            is("CreateAlarms", "true"),
+            not(json!({"Fn::And": [is("AlarmEmail", ""), is("AlarmTopicArn", "")]})),
+        ),
+        ("PatternsNeedASubscription", is("MetricsFrom", "Polling"), is("TrainingLogPattern", "")),
+        ("TicketsAreAlarms", not(is("TicketTopicArn", "")), is("CreateAlarms", "true")),
+    ];
+    assert_eq!(rules.len(), wanted.len());
+    for (name, when, assertion) in wanted {
+        assert_eq!(
+            (&rules[name]["RuleCondition"], &rules[name]["Assertions"][0]["Assert"]),
+            (&when, &assertion)
+        );
+    }
+    for name in ["TrainingLogSubscription", "JobLogsPermission"] {
+        assert_eq!(template.0["Resources"][name]["Condition"], "Subscribes");
+    }
+}
+
+#[test]
 fn the_log_group_is_the_one_that_the_code_reads() {
     let template = Template::read();
     let source = sources(&root().join("shared/sagemaker/src"));
@@ -216,10 +243,13 @@ fn charts_and_alarms_use_existing_metrics() {
     let alarms = template.of_type("AWS::CloudWatch::Alarm");
     let own = alarms.values().filter(|alarm| alarm["Namespace"] == "Hyperband");
     let watched: Vec<&str> = own
-        .map(|alarm| {
+        .flat_map(|alarm| {
             assert_eq!(alarm["Dimensions"], json!([{"Name": "Stack", "Value": {"Ref": "AWS::StackName"}}]));
-            alarm["MetricName"].as_str().unwrap()
+            // One alarm has another metric without a subscription.
+            let choices = alarm["MetricName"]["Fn::If"].as_array();
+            choices.map_or_else(|| vec![&alarm["MetricName"]], |choices| choices[1..].iter().collect())
         })
+        .map(|name| name.as_str().unwrap())
         .collect();
     for metric in &watched {
         assert!(shown.contains(metric), "{metric} has an alarm but no chart");
@@ -256,11 +286,13 @@ fn every_alarm_has_a_class_and_the_queue_and_the_effects_of_failures_are_watched
     assert_eq!(queue, &json!({"Fn::GetAtt": ["DeliveryFailures", "QueueName"]}));
     // Errors and throttles of a function have no alarm of their own: these metrics show their effects.
     let effects = [
-        ("DeliveriesMissedAlarm", "DeliveriesMissed"),
-        ("TuningsStuckAlarm", "TuningsStuck"),
-        ("ActionsMissedAlarm", "ActionsMissed"),
-        ("SweepFailedAlarm", "SweepFailed"),
-        ("ApiFaultsAlarm", "5xx"),
+        ("DeliveriesMissedAlarm", json!({"Fn::If": ["Subscribes", "DeliveriesMissed", "EventsMissed"]})),
+        ("TuningsStuckAlarm", json!("TuningsStuck")),
+        ("ActionsMissedAlarm", json!("ActionsMissed")),
+        ("SweepFailedAlarm", json!("SweepFailed")),
+        ("ApiFaultsAlarm", json!("5xx")),
+        // A sweeper that crashes writes no metric, and no other function sees it.
+        ("SweeperErrorsAlarm", json!("Errors")),
     ];
     for (name, metric) in effects {
         assert_eq!(alarms[name]["MetricName"], metric, "{name}");

@@ -1,9 +1,9 @@
 //! A sweep: what it did, left and failed to do. A sweep without work writes nothing.
 
 use crate::telemetry::metrics::{
-    ACTIONS_DEFERRED, ACTIONS_LEFT, ACTIONS_MISSED, ACTIONS_PERFORMED, DELIVERIES_MISSED, JOBS_STARTED,
-    JOBS_STOPPED, ORPHANS_STOPPED, SWEEP_FAILED, SWEEP_MS, TRAINING_SERVICE_CALLS, TUNINGS_ACTIVE,
-    TUNINGS_STUCK,
+    ACTIONS_DEFERRED, ACTIONS_LEFT, ACTIONS_MISSED, ACTIONS_PERFORMED, DELIVERIES_MISSED, EVENTS_MISSED,
+    JOBS_STARTED, JOBS_STOPPED, ORPHANS_STOPPED, SWEEP_FAILED, SWEEP_MS, TRAINING_SERVICE_CALLS,
+    TUNINGS_ACTIVE, TUNINGS_STUCK,
 };
 use crate::telemetry::{Entry, ErrorType, Report};
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ fn count(swept: &Swept, time: Millis, report: &mut Report) {
     report.add(ACTIONS_LEFT, swept.left);
     report.add(TUNINGS_STUCK, swept.stuck);
     report.add(ACTIONS_MISSED, swept.missed);
+    report.add(EVENTS_MISSED, swept.events_missed);
     report.add(DELIVERIES_MISSED, swept.deliveries_missed);
     report.add(ORPHANS_STOPPED, swept.orphans_stopped);
     report.add(SWEEP_FAILED, swept.failed + usize::from(swept.listing_error.is_some()));
@@ -110,6 +111,7 @@ fn answer(swept: &Swept) -> Value {
         "left": swept.left,
         "stuck": swept.stuck,
         "missed": swept.missed,
+        "eventsMissed": swept.events_missed,
         "deliveriesMissed": swept.deliveries_missed,
         "failed": swept.failed,
         "orphansStopped": swept.orphans_stopped,

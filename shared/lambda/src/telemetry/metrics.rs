@@ -145,11 +145,14 @@ pub const SWEEP_FAILED: Metric = count(
     SWEEPER,
     "tunings and listed jobs that a sweep failed to read or write, failed listings, failed sweeps",
 );
+/// Metric `EventsMissed`.
+pub const EVENTS_MISSED: Metric =
+    count("EventsMissed", SWEEPER, "silent training jobs with a state that no event had brought in a minute");
 /// Metric `DeliveriesMissed`.
 pub const DELIVERIES_MISSED: Metric = count(
     "DeliveriesMissed",
     SWEEPER,
-    "silent training jobs in which a sweep found a state or values that no event and no log batch had brought",
+    "the same, with a state or with values that no log batch had brought in a minute",
 );
 /// Metric `OrphansStopped`.
 pub const ORPHANS_STOPPED: Metric =
@@ -161,7 +164,7 @@ pub const TRAINING_SERVICE_CALLS: Metric =
 pub const REQUESTS_REFUSED: Metric = count("RequestsRefused", API, "rejected requests");
 
 /// All metrics.
-pub const ALL: [Metric; 31] = [
+pub const ALL: [Metric; 32] = [
     FACTS_RECORDED,
     EVENTS_IGNORED,
     EVENTS_UNREADABLE,
@@ -189,6 +192,7 @@ pub const ALL: [Metric; 31] = [
     TUNINGS_STUCK,
     ACTIONS_MISSED,
     SWEEP_FAILED,
+    EVENTS_MISSED,
     DELIVERIES_MISSED,
     ORPHANS_STOPPED,
     TRAINING_SERVICE_CALLS,

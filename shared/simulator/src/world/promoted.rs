@@ -151,8 +151,8 @@ impl World {
         let (first, _) = job.logged?;
         let absolute = self.cases[job.case].epochs == Epochs::Absolute;
         // A line at the epoch that it was promoted with can show the old value again.
-        // The log of a job is not read where all epochs of the trial are known, or become known before the read, so a
-        // lost line can hide the repeat.
+        // The log of a job is not read where all epochs of the trial are known, or become known before the read. There
+        // a lost line can hide the repeat.
         let shown = book.jobs.get(&key)?.rest_read || !self.faults.can_strike(Kind::LogLost);
         let due = absolute && first < had && reported.is_none() && shown && self.is_read(job);
         due.then(|| {

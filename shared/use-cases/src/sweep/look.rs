@@ -28,13 +28,18 @@ use crate::store::{Loaded, StoreError};
 /// Pages of a job's log read in one check. The lines found move the position from which the next check reads.
 const LOOK_PAGES: usize = 20;
 
+/// A delivery that is not older may still be on its way.
+const LATE: Millis = Millis::from_seconds(60);
+
 /// The result of a check.
 #[derive(Debug, Clone, Copy, Default)]
 struct Looked {
     /// A fact was stored before, so the decider seems not to have received it.
     known: bool,
-    /// The check found a state or values that no event and no log batch had brought.
-    missed: bool,
+    /// The check found a state that no event had brought in time.
+    event_missed: bool,
+    /// The check found values that no log batch had brought in time.
+    lines_missed: bool,
 }
 
 /// Returns whether a running job has shown no sign of life for `silence_ms`.
@@ -122,7 +127,8 @@ where
             match self.look_at(&mut loaded, *key).await {
                 Ok(looked) => {
                     ring |= looked.known;
-                    run.swept.deliveries_missed += usize::from(looked.missed);
+                    run.swept.events_missed += usize::from(looked.event_missed);
+                    run.swept.deliveries_missed += usize::from(looked.event_missed || looked.lines_missed);
                 }
                 Err(error) => run.failed_for(id, error),
             }
@@ -155,7 +161,8 @@ where
         let jobs = &self.actuator.jobs;
         // Whatever the error, the next check describes the job again.
         let Ok(description) = jobs.describe(&name).await else { return Ok(Looked::default()) };
-        let from = last_line(trial).max(description.created);
+        let known_line = last_line(trial);
+        let from = known_line.max(description.created);
         let phase_before = job.phase;
         let read = Log { jobs, tuning, name: &name, job: key }.since(from, LOOK_PAGES).await;
         let mut facts = read.map(|(facts, _)| facts).unwrap_or_default();
@@ -175,7 +182,16 @@ where
         for fact in &facts {
             let known = self.put(&tuning.id, fact).await?;
             looked.known |= known;
-            looked.missed |= !known && !matches!(fact.fact, Fact::JobSeen { .. });
+            let is_late = |at: Time| !known && self.now() - at >= LATE;
+            match &fact.fact {
+                Fact::JobStateChanged { .. } => looked.event_missed |= is_late(fact.at),
+                // The read begins with the last known line. The oldest of the others was due first.
+                Fact::MetricsLogged { lines, .. } => {
+                    let oldest = lines.iter().map(|line| line.at).find(|at| *at > known_line);
+                    looked.lines_missed |= oldest.is_some_and(is_late);
+                }
+                _ => {}
+            }
         }
         Ok(looked)
     }
