@@ -76,10 +76,19 @@ pub(crate) struct Job {
     pub(crate) status: &'static str,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) log_pages: usize,
+    /// The lines of its log: time and text.
+    pub(crate) lines: Vec<(i64, String)>,
     /// Whether its instances are kept after its end (`false`: no longer). `None` if they never were.
     pub(crate) kept: Option<bool>,
     /// Whether no call can describe it.
     pub(crate) is_unreadable: bool,
+}
+
+impl Job {
+    fn begun(created: i64, tags: BTreeMap<String, String>) -> Self {
+        let (status, lines) = ("InProgress", Vec::new());
+        Self { created, status, tags, log_pages: 1, lines, kept: None, is_unreadable: false }
+    }
 }
 
 /// A call of the training service.
@@ -266,14 +275,7 @@ impl World {
     pub(crate) fn create_job(&self, name: &str, stack: &str) {
         let mut inner = self.lock();
         let tags = [(TAG_STACK.to_owned(), stack.to_owned())].into();
-        let job = Job {
-            created: inner.now,
-            status: "InProgress",
-            tags,
-            log_pages: 1,
-            kept: None,
-            is_unreadable: false,
-        };
+        let job = Job::begun(inner.now, tags);
         inner.jobs.insert(name.to_owned(), job);
     }
 
@@ -363,14 +365,7 @@ impl TrainingJobs for World {
             }
             let tags = request["Tags"].as_array().into_iter().flatten();
             let tags = tags.map(|tag| (text(&tag["Key"]), text(&tag["Value"]))).collect();
-            let job = Job {
-                created: inner.now,
-                status: "InProgress",
-                tags,
-                log_pages: 1,
-                kept: None,
-                is_unreadable: false,
-            };
+            let job = Job::begun(inner.now, tags);
             inner.jobs.insert(name.to_owned(), job);
             Ok(())
         };
@@ -453,13 +448,23 @@ impl JobLogs for World {
         &self,
         name: &str,
         _host: &str,
-        _from: Time,
+        from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
         let n: usize = page.map_or(0, |page| page.parse().unwrap());
         let effect = |inner: &mut Inner| {
-            let pages = inner.jobs.get(name).map_or(0, |job| job.log_pages);
-            Ok(Paged { items: Vec::new(), next: (n + 1 < pages).then(|| (n + 1).to_string()) })
+            let Some(job) = inner.jobs.get(name) else { return Ok(Paged { items: Vec::new(), next: None }) };
+            let lines = job.lines.iter().filter(|(at, _)| n == 0 && *at >= from.0);
+            let line = |(at, text): &(i64, String)| LogLine {
+                stream: format!("{name}/algo-1-1"),
+                id: format!("{at:020}"),
+                timestamp: Time(*at),
+                message: text.clone(),
+            };
+            Ok(Paged {
+                items: lines.map(line).collect(),
+                next: (n + 1 < job.log_pages).then(|| (n + 1).to_string()),
+            })
         };
         self.called(CallKind::Log, name, effect).await
     }
