@@ -9,7 +9,6 @@ pub mod http;
 pub mod job_state;
 pub mod logs;
 pub mod metric;
-pub mod schedule;
 pub mod stream;
 pub mod timestamp;
 

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tuning::time::Time;
 use wire::events::http::HttpRequest;
 use wire::events::job_state::JobStateChange;
 use wire::events::logs::LogBatch;
-use wire::events::schedule::Tick;
 use wire::events::{EventError, payload, stream};
 
 /// A parser.
@@ -17,14 +15,13 @@ enum Reader {
     JobState,
     Logs,
     Stream,
-    Schedule,
     Http,
 }
 
-const READERS: [Reader; 5] = [Reader::JobState, Reader::Logs, Reader::Stream, Reader::Schedule, Reader::Http];
+const READERS: [Reader; 4] = [Reader::JobState, Reader::Logs, Reader::Stream, Reader::Http];
 
 /// The payloads that AWS delivers to functions, with their parsers.
-const INBOUND: [(&str, Reader); 25] = [
+const INBOUND: [(&str, Reader); 24] = [
     ("aws.apigateway/http-request.change-limits.json", Reader::Http),
     ("aws.apigateway/http-request.create.json", Reader::Http),
     ("aws.apigateway/http-request.create-invalid.json", Reader::Http),
@@ -37,7 +34,6 @@ const INBOUND: [(&str, Reader); 25] = [
     ("aws.logs/subscription.control-message.json", Reader::Logs),
     ("aws.logs/subscription.data-message.json", Reader::Logs),
     ("aws.dynamodb/stream-records.other-tables.json", Reader::Stream),
-    ("aws.events/scheduled-event.minute.json", Reader::Schedule),
     ("aws.sagemaker/training-job-state-change.completed.json", Reader::JobState),
     ("aws.sagemaker/training-job-state-change.string-times.json", Reader::JobState),
     ("aws.sagemaker/training-job-state-change.downloading.json", Reader::JobState),
@@ -53,7 +49,9 @@ const INBOUND: [(&str, Reader); 25] = [
 ];
 
 /// Published events, parts, responses and patterns, which are not the payload of any function.
-const OTHERS: [&str; 23] = [
+const OTHERS: [&str; 24] = [
+    // The sweeper takes any event as its tick.
+    "aws.events/scheduled-event.minute.json",
     "custom.hyperband/cost-alarm.cap-reached.json",
     "custom.hyperband/capacity-alarm.no-capacity.json",
     "custom.hyperband/tuning-trial-decision.stopped.json",
@@ -98,7 +96,6 @@ fn reads(reader: Reader, event: &Value) -> bool {
         Reader::JobState => JobStateChange::parse(event).is_ok(),
         Reader::Logs => LogBatch::parse(event).is_ok(),
         Reader::Stream => stream::parse(event).iter().all(Result::is_ok),
-        Reader::Schedule => Tick::parse(event).is_ok(),
         Reader::Http => HttpRequest::parse(event).is_ok(),
     }
 }
@@ -151,21 +148,6 @@ fn events_for_other_readers_are_dropped_without_an_error() {
     ] {
         assert!(matches!(JobStateChange::parse(&sample(file)), Err(EventError::NotOurs(_))), "{file}");
     }
-    let training = sample("aws.sagemaker/training-job-state-change.training.json");
-    assert!(matches!(Tick::parse(&training), Err(EventError::NotOurs(_))));
-}
-
-#[test]
-fn a_tick_has_its_time_and_an_encoded_tick_parses_to_itself() {
-    let tick = Tick::parse(&sample("aws.events/scheduled-event.minute.json")).unwrap();
-    assert_eq!(tick.time, Time(1_789_000_200_000));
-    assert_eq!(Tick::parse(&tick.encode()), Ok(tick));
-    let mut scheduler = tick.encode();
-    scheduler["source"] = "aws.scheduler".into();
-    scheduler["detail"] = "{}".into();
-    assert_eq!(Tick::parse(&scheduler), Ok(tick));
-    scheduler["time"] = "soon".into();
-    assert!(matches!(Tick::parse(&scheduler), Err(EventError::Unreadable(_))));
 }
 
 #[test]
