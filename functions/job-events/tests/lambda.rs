@@ -78,6 +78,11 @@ async fn an_unresponsive_table_is_logged_in_time_with_the_job() {
     let id = stage.submit().await;
     stage.time_ms = Some(3_000);
     stage.fall_silent();
+    // P8: the name of a foreign job costs no read of the table, so it gets its answer.
+    let mut foreign = event(&id);
+    foreign["detail"]["TrainingJobName"] = json!("pipelines-3x7-train-9f2c");
+    let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &foreign).await;
+    assert_eq!(invoked.answer, Ok(json!({"recorded": "NotOurs"})));
     let invoked = stage.watch(env!("CARGO_BIN_EXE_job-events"), &event(&id)).await;
     let [line] = invoked.lines()[..] else { panic!("{:?}", invoked.log) };
     assert_eq!((&line["errorType"], &line["tuning"]), (&json!("Timeout"), &json!(id)));
