@@ -297,6 +297,39 @@ class Lifecycle(unittest.TestCase):
             roles = [role["RoleName"] for role in emulator.client("iam").list_roles()["Roles"]]
             self.assertEqual([role for role in roles if role.startswith(NAME)], [])
 
+    def test_a_new_stack_adopts_the_table_of_a_deleted_stack(self):
+        with tempfile.TemporaryDirectory(prefix="hyperband-stack-") as folder, Emulator(folder) as emulator:
+            stack = Stack(emulator, stage(Path(folder) / "stage"), os.environ["SAM"])
+            stack.deploy()
+            table = stack.outputs()["TableName"]
+
+            def ask(method, path, body=None):
+                event = {"version": "2.0", "rawPath": path, "headers": {}, "body": json.dumps(body) if body else "",
+                         "isBase64Encoded": False, "requestContext": {"http": {"method": method}}}
+                answer = emulator.client("lambda").invoke(
+                    FunctionName=stack.physical()["ApiFunction"], Payload=json.dumps(event))
+                answer = json.loads(answer["Payload"].read())
+                return answer["statusCode"], json.loads(answer["body"])
+
+            def status():
+                return ask("GET", "/tuning-jobs/adopted")[1].get("HyperParameterTuningJobStatus")
+
+            body = json.loads((ROOT / "examples/hello/request.json").read_text())
+            body["HyperParameterTuningJobName"] = "adopted"
+            body["TrainingJobDefinition"]["RoleArn"] = TRAINING_ROLE
+            self.assertEqual(ask("POST", "/tuning-jobs", body)[0], 201)
+            stack.delete()
+            with self.assertRaisesRegex(RuntimeError, "TableName and TableStreamArn belong together"):
+                stack.deploy(TableName=table, CreateTrainingLogGroup="false")
+            stream = emulator.client("dynamodb").describe_table(TableName=table)["Table"]["LatestStreamArn"]
+            stack.deploy(TableName=table, TableStreamArn=stream, CreateTrainingLogGroup="false")
+            self.assertNotIn("Table", stack.physical())
+            self.assertEqual(stack.outputs()["TableName"], table)
+            self.assertEqual(status(), "InProgress")
+            # The decider reads the stream of the adopted table.
+            self.assertEqual(ask("POST", "/tuning-jobs/adopted/stop")[0], 200)
+            eventually(lambda: status() in ("Stopping", "Stopped"), "the decider stops the tuning")
+
 
 if __name__ == "__main__":
     unittest.main()

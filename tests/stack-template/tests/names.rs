@@ -103,6 +103,24 @@ fn the_table_has_the_keys_stream_and_expiry_of_the_code() {
 }
 
 #[test]
+fn an_adopted_table_replaces_the_stacks_table_everywhere() {
+    let template = Template::read();
+    let of = |adopted: &str, own: Value| json!({"Fn::If": ["AdoptsTable", {"Ref": adopted}, own]});
+    let name = of("TableName", json!({"Ref": "Table"}));
+    assert_eq!(template.0["Globals"]["Function"]["Environment"]["Variables"]["TABLE_NAME"], name);
+    assert_eq!(template.0["Outputs"]["TableName"]["Value"], name);
+    let stream = of("TableStreamArn", json!({"Fn::GetAtt": ["Table", "StreamArn"]}));
+    for mapping in template.of_type("AWS::Lambda::EventSourceMapping").values() {
+        assert_eq!(mapping["EventSourceArn"], stream);
+    }
+    assert_eq!(template.0["Resources"]["Table"]["Condition"], "CreatesTable");
+    // No other part of the template names the table, so none breaks with an adopted one.
+    let text = template.0.to_string();
+    assert_eq!(text.matches(r#"{"Ref":"Table"}"#).count(), 2);
+    assert_eq!(text.matches(r#""Fn::GetAtt":["Table","#).count(), 2);
+}
+
+#[test]
 fn regression_a_failed_first_deployment_does_not_block_the_next() {
     let template = Template::read();
     let mut kept = 0;
@@ -189,7 +207,12 @@ fn parameters_that_cannot_work_together_are_refused_before_anything_is_created()
         ("PatternsNeedASubscription", is("MetricsFrom", "Polling"), is("TrainingLogPattern", "")),
         ("TicketsAreAlarms", not(is("TicketTopicArn", "")), is("CreateAlarms", "true")),
     ];
-    assert_eq!(rules.len(), wanted.len());
+    let both = |name: fn(Value, Value) -> Value| name(is("TableName", ""), is("TableStreamArn", ""));
+    let and = both(|one, other| json!({"Fn::And": [one, other]}));
+    let or = both(|one, other| json!({"Fn::Or": [one, other]}));
+    let together = json!({"Fn::Or": [and, not(or)]});
+    assert_eq!(rules["AdoptedTablesHaveAStream"]["Assertions"][0]["Assert"], together);
+    assert_eq!(rules.len(), wanted.len() + 1);
     for (name, when, assertion) in wanted {
         assert_eq!(
             (&rules[name]["RuleCondition"], &rules[name]["Assertions"][0]["Assert"]),
