@@ -107,6 +107,7 @@ impl Place {
                         Ok(OrderOutcome::AlreadyEnded(status))
                     }
                     Err(ChangeError::Refused(error)) => Err(ask::invalid_request(&error)),
+                    Err(error @ ChangeError::Raise(_)) => Err(Failure::usage(error.to_string())),
                     Err(ChangeError::Lookup(error)) => Err(error.into()),
                 }
             }

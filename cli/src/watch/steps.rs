@@ -89,7 +89,7 @@ fn tuning(described: &TuningJob) -> Result<Tuning, RequestError> {
     // The incarnation only determines the seed, which is not used here.
     let created = described.base.created_ms;
     let definition = without_cap(described).definition(Time(created), "000000", &PriceAnswer::default())?;
-    Ok(Tuning { id: definition.id(), definition, request, pattern: None })
+    Ok(Tuning { id: definition.id(), definition, request, pattern: None, submitter: None })
 }
 
 /// Returns the request without its cap. A definition with a cap requires a price.

@@ -13,23 +13,24 @@ use aws::prices::PriceList;
 use http_api::{Answered, Api, ApiError};
 use lambda::{Call, Program, SystemClock};
 use settings::Settings;
-use use_cases::prices::KeptPrices;
+use use_cases::prices::{KeptPrices, WithOwnerPrices};
 use use_cases::store::Store;
 use use_cases::submit::Submit;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let program = Program::named("api");
-    let Settings { table: named, place, monthly_cap, guardrails } =
+    let Settings { table: named, place, monthly_cap, guardrails, access, owner_prices: owner } =
         match Settings::read(|name| std::env::var(name).ok()) {
             Ok(settings) => settings,
             Err(error) => return program.cannot_start(&error),
         };
     let account = account().await;
     let table = Arc::new(dynamodb::aws::table_of(&account, &named.table_name, named.fact_days));
-    let prices = KeptPrices { table: Arc::clone(&table), list: PriceList::new(&account), clock: SystemClock };
+    let list = KeptPrices { table: Arc::clone(&table), list: PriceList::new(&account), clock: SystemClock };
+    let prices = WithOwnerPrices { owner, list };
     let store = Arc::new(Store::new(table));
-    let api = Api { submit: Submit { store, prices, clock: SystemClock, monthly_cap, guardrails } };
+    let api = Api { submit: Submit { store, prices, clock: SystemClock, monthly_cap, guardrails }, access };
     let handle = async |call: &mut Call| {
         let answered = call.deadline.within(api.answer(&call.event, &place)).await;
         let answered = answered.unwrap_or_else(|| Answered::error(ApiError::timed_out()));

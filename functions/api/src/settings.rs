@@ -2,9 +2,11 @@
 //!
 //! All are read at start-up. A function with an invalid limit does not start.
 
+use http_api::{Access, Principals};
 use lambda::settings::{SettingsError, TableSettings, cap, flag, monthly_cap, setting};
 use tuning::money::MicroUsd;
 use use_cases::describe::Place;
+use use_cases::prices::OwnerPrices;
 use use_cases::submit::{AllowList, Guardrails, RequestPrices};
 
 /// The settings.
@@ -20,12 +22,18 @@ pub(crate) struct Settings {
     /// `PRICES_IN_REQUESTS` (empty = not below the list), `ALLOWED_INSTANCE_TYPES`, `ALLOWED_IMAGES`,
     /// `ALLOWED_ROLE_ARNS` (separated by commas).
     pub(crate) guardrails: Guardrails,
+    /// `ALLOWED_PRINCIPALS`, `READ_ONLY_PRINCIPALS`, `OWNER_PRINCIPALS` (separated by commas), `OWN_TUNINGS_ONLY`.
+    pub(crate) access: Access,
+    /// `INSTANCE_PRICES`, `PRICE_FACTOR`.
+    pub(crate) owner_prices: OwnerPrices,
 }
 
 impl Settings {
     /// Reads the settings; `variable` gives the value of an environment variable.
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
-        let list = |name: &str| AllowList::read(&variable(name).unwrap_or_default());
+        let text = |name: &str| variable(name).unwrap_or_default();
+        let list = |name: &str| AllowList::read(&text(name));
+        let principals = |name: &str| Principals::read(&text(name));
         Ok(Self {
             table: TableSettings::read(&variable)?,
             place: Place::of_arn(&setting(&variable, "STACK_ARN")?),
@@ -37,8 +45,20 @@ impl Settings {
                 role_arns: list("ALLOWED_ROLE_ARNS"),
                 require_vpc: flag(&variable, "REQUIRE_VPC")?,
                 max_tuning_cost: cap(&variable, "MAX_TUNING_COST_USD")?,
-                request_prices: request_prices(&variable("PRICES_IN_REQUESTS").unwrap_or_default())?,
+                request_prices: request_prices(&text("PRICES_IN_REQUESTS"))?,
             },
+            access: Access {
+                users: principals("ALLOWED_PRINCIPALS"),
+                readers: principals("READ_ONLY_PRINCIPALS"),
+                owners: principals("OWNER_PRINCIPALS"),
+                own_tunings_only: flag(&variable, "OWN_TUNINGS_ONLY")?,
+            },
+            owner_prices: OwnerPrices::read(&text("INSTANCE_PRICES"), &text("PRICE_FACTOR")).ok_or(
+                SettingsError::Unreadable {
+                    name: "INSTANCE_PRICES or PRICE_FACTOR",
+                    expected: "prices in USD such as ml.m5.xlarge=0.23,volume=0.14, and a factor such as 0.72",
+                },
+            )?,
         })
     }
 }
@@ -78,9 +98,14 @@ mod tests {
     fn an_invalid_limit_prevents_the_start() {
         let error = read(&[("REQUIRE_COST_CAP", "True")]).unwrap_err().to_string();
         assert_eq!(error, "invalid environment variable REQUIRE_COST_CAP: expected true or false");
-        for (name, value) in
-            [("MONTHLY_CAP_USD", "a lot"), ("MAX_TUNING_COST_USD", "-1"), ("PRICES_IN_REQUESTS", "true")]
-        {
+        for (name, value) in [
+            ("MONTHLY_CAP_USD", "a lot"),
+            ("MAX_TUNING_COST_USD", "-1"),
+            ("PRICES_IN_REQUESTS", "true"),
+            ("OWN_TUNINGS_ONLY", "yes"),
+            ("INSTANCE_PRICES", "ml.m5.large"),
+            ("PRICE_FACTOR", "72 %"),
+        ] {
             assert!(read(&[(name, value)]).is_err(), "{name}");
         }
     }
@@ -92,8 +117,12 @@ mod tests {
             ("ALLOWED_INSTANCE_TYPES", "ml.m5.*"),
             ("MAX_TUNING_COST_USD", "99.5"),
             ("PRICES_IN_REQUESTS", "Refused"),
+            ("OWNER_PRINCIPALS", "arn:aws:iam::111122223333:role/platform"),
+            ("INSTANCE_PRICES", "ml.m5.large=0.1"),
         ];
-        let guardrails = read(&given).unwrap().guardrails;
+        let Settings { guardrails, access, owner_prices, .. } = read(&given).unwrap();
+        assert!(access.owners.has("arn:aws:sts::111122223333:assumed-role/platform/olga"));
+        assert_eq!(Some(owner_prices), OwnerPrices::read("ml.m5.large=0.1", ""));
         assert!(guardrails.require_cost_cap && !guardrails.require_vpc);
         assert_eq!(guardrails.max_tuning_cost, Some(MicroUsd(99_500_000)));
         assert_eq!(guardrails.request_prices, RequestPrices::Refused);

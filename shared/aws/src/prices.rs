@@ -12,6 +12,7 @@ use aws_sdk_pricing::Client;
 use aws_sdk_pricing::config::{Builder, Region};
 use aws_sdk_pricing::types::{Filter, FilterType};
 use use_cases::ports::{Prices, PricesError};
+use use_cases::prices::kilo_gib_hour;
 
 /// Maximum attempts to query a price.
 const TRIES: u32 = 3;
@@ -19,8 +20,6 @@ const TRIES: u32 = 3;
 const ROWS: i32 = 100;
 /// The service code of SageMaker in the price list.
 const SERVICE: &str = "AmazonSageMaker";
-/// Hours of the shortest month, so that a monthly price is never converted to too low an hourly price.
-const LEAST_HOURS_OF_A_MONTH: u64 = 28 * 24;
 
 /// The price list of one Region.
 #[derive(Debug, Clone)]
@@ -77,6 +76,6 @@ impl Prices for PriceList {
 
     async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
         let month = self.price("Train:VolumeUsage.gp2", product::Unit::GigabyteMonth).await?;
-        Ok(month.map(|month| month.saturating_mul(1_000).div_ceil(LEAST_HOURS_OF_A_MONTH)))
+        Ok(month.map(kilo_gib_hour))
     }
 }

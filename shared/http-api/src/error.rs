@@ -52,6 +52,11 @@ impl ApiError {
         Self { code, status, rest_status, message: message.into(), violations: Vec::new(), cause: None }
     }
 
+    /// Returns the error for a caller without the right to an operation.
+    pub(crate) fn access_denied(message: impl Into<String>) -> Self {
+        Self::new("AccessDeniedException", 400, 403, message)
+    }
+
     /// Returns the error for a missing tuning job.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new("ResourceNotFound", 400, 404, message)
@@ -153,6 +158,7 @@ impl From<ChangeError> for ApiError {
     fn from(error: ChangeError) -> Self {
         match error {
             ChangeError::Refused(error) => error.into(),
+            ChangeError::Raise(_) => Self::access_denied(error.to_string()),
             ChangeError::Lookup(error) => error.into(),
         }
     }

@@ -5,6 +5,7 @@
 //! authenticates the caller. Must never call a training service or decide about trials.
 #![warn(missing_docs)]
 
+mod access;
 mod amz;
 mod answer;
 mod error;
@@ -22,6 +23,7 @@ use use_cases::ports::{Clock, Prices};
 use use_cases::submit::Submit;
 use wire::events::http::{HttpRequest, HttpResponse};
 
+pub use access::{Access, Principals};
 pub use error::{ApiError, Cause};
 pub use operation::Operation;
 pub use rest::ROUTES;
@@ -31,6 +33,8 @@ pub use rest::ROUTES;
 pub struct Api<T, P, C> {
     /// Accepts requests. The other operations use its store and its clock.
     pub submit: Submit<T, P, C>,
+    /// Who may use it.
+    pub access: Access,
 }
 
 /// A response, with details for the log.
@@ -80,7 +84,12 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
             Ok(operation) => {
                 let (name, tuning) = (operation.name(), operation.tuning().map(str::to_owned));
                 // Boxed, because the future of all operations is too deep for the compiler.
-                (name, tuning, Box::pin(self.perform(&operation, place, &mut id)).await)
+                let caller = self.access.caller(request.caller.as_deref());
+                let outcome = match caller.and_then(|caller| caller.check(&operation).map(|()| caller)) {
+                    Ok(caller) => Box::pin(self.perform(&operation, &caller, place, &mut id)).await,
+                    Err(error) => Err(error),
+                };
+                (name, tuning, outcome)
             }
         };
         let (response, error) = match outcome {

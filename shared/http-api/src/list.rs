@@ -185,6 +185,10 @@ pub struct TuningsQuery {
     pub modified: (Option<Time>, Option<Time>),
     /// Status filter.
     pub status: Option<&'static str>,
+    /// Filter by the principal that submitted the tuning job.
+    pub submitter: Option<String>,
+    /// The only principal whose tuning jobs the caller may see.
+    pub of_caller: Option<String>,
     /// Last position of the previous page.
     pub after: Option<String>,
     /// Maximum number of entries.
@@ -204,6 +208,7 @@ impl TuningsQuery {
             "LastModifiedTimeAfter",
             "LastModifiedTimeBefore",
             "StatusEquals",
+            "Submitter",
         ])?;
         let orders = [
             ("Name", TuningOrder::Name),
@@ -217,6 +222,8 @@ impl TuningsQuery {
             created: (members.time("CreationTimeAfter")?, members.time("CreationTimeBefore")?),
             modified: (members.time("LastModifiedTimeAfter")?, members.time("LastModifiedTimeBefore")?),
             status: members.choice("StatusEquals", &TUNING_STATUSES.map(|status| (status, status)))?,
+            submitter: members.text("Submitter")?.map(str::to_owned),
+            of_caller: None,
             after: None,
             limit: limit(members)?,
         };
@@ -233,10 +240,14 @@ impl TuningsQuery {
         matches!(self.status, Some("InProgress" | "Stopping"))
     }
 
-    /// Returns whether the name and the submission time of a tuning job match.
+    /// Returns whether the name, the submitter and the submission time of a tuning job match.
     pub(crate) fn fits(&self, row: &IndexRow) -> bool {
         let named = self.name_contains.as_ref().is_none_or(|part| row.name.contains(part.as_str()));
-        named && within(row.created, self.created)
+        let submitted_by = |wanted: &Option<String>| wanted.is_none() || row.submitter == *wanted;
+        named
+            && submitted_by(&self.submitter)
+            && submitted_by(&self.of_caller)
+            && within(row.created, self.created)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The operations of the API.
 
+use crate::access::Right;
 use crate::list::{JobsQuery, TuningsQuery};
 
 /// An operation on tuning jobs.
@@ -42,6 +43,14 @@ impl Operation {
             Self::Change(..) => "ChangeLimits",
             Self::ListJobs(..) => "ListTrainingJobsForHyperParameterTuningJob",
             Self::Decisions { .. } => "ListDecisions",
+        }
+    }
+
+    /// Returns the right that the operation needs. To raise a cap needs more, which only the tuning shows.
+    pub(crate) fn right(&self) -> Right {
+        match self {
+            Self::Describe(_) | Self::List(_) | Self::ListJobs(..) | Self::Decisions { .. } => Right::Read,
+            Self::Create(_) | Self::Stop(_) | Self::Change(..) => Right::Use,
         }
     }
 

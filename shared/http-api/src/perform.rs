@@ -14,6 +14,7 @@ use wire::describe::{CreatedTuning, DecisionPage, TuningBase, TuningPage};
 use wire::stored::{self, Head, IndexRow};
 
 use crate::Api;
+use crate::access::{Caller, Right};
 use crate::error::ApiError;
 use crate::jobs;
 use crate::list::{TuningsQuery, token, unknown, within};
@@ -32,6 +33,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     pub(crate) async fn perform(
         &self,
         operation: &Operation,
+        caller: &Caller,
         place: &Place,
         id: &mut Option<String>,
     ) -> Result<Value, ApiError> {
@@ -39,12 +41,19 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         let now = self.submit.clock.now();
         let found = match operation.tuning() {
             None => String::new(),
-            Some(name) => lookup::find(store, name).await?.id,
+            Some(name) => {
+                let row = lookup::find(store, name).await?;
+                // The same error as for a missing tuning: whether it exists is the secret.
+                if !caller.sees(row.submitter.as_deref()) {
+                    return Err(unknown(name));
+                }
+                row.id
+            }
         };
         *id = Some(found.clone()).filter(|found| !found.is_empty());
         match operation {
             Operation::Create(body) => {
-                let definition = self.submit.submit(body).await?;
+                let definition = self.submit.submit_as(body, caller.principal.as_deref()).await?;
                 *id = Some(definition.id());
                 Ok(json!(CreatedTuning { arn: place.tuning_arn(&definition.name) }))
             }
@@ -52,13 +61,18 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
                 let job = describe::describe(store, place, &found).await?.ok_or_else(|| unknown(name))?;
                 Ok(json!(job))
             }
-            Operation::List(query) => Ok(json!(self.list(query, place).await?)),
+            Operation::List(query) => {
+                let own = caller.sees_own_only.then(|| caller.principal.clone()).flatten();
+                let query = TuningsQuery { of_caller: own, ..query.clone() };
+                Ok(json!(self.list(&query, place).await?))
+            }
             Operation::Stop(_) => {
                 lookup::stop_found(store, &found, now).await?;
                 Ok(json!({}))
             }
             Operation::Change(_, body) => {
-                change::change_found(store, &self.submit.guardrails, &found, body, now).await?;
+                let may_raise = caller.right >= Right::Own;
+                change::change_found(store, &self.submit.guardrails, may_raise, &found, body, now).await?;
                 Ok(json!({}))
             }
             Operation::ListJobs(name, query) => {

@@ -5,10 +5,11 @@
 use thiserror::Error;
 use tuning::fact::{Fact, Recorded};
 use tuning::limits::MAX_RANKED_LINES;
+use tuning::money::MicroUsd;
 use tuning::time::Time;
 use wire::change::LimitsChange;
 use wire::names::digest;
-use wire::request::{RequestError, excess_lines};
+use wire::request::{RequestError, excess_lines, usd};
 
 use crate::active::name_in;
 use crate::lookup::{LookupError, find};
@@ -23,6 +24,13 @@ pub enum ChangeError {
     /// 400: the body is invalid, or the tuning does not allow the change.
     #[error(transparent)]
     Refused(#[from] RequestError),
+    /// 403: the change raises the cap, and the caller may not.
+    #[error(
+        "this caller may not raise MaxCostUsd above {} USD: lower it, or ask an owner of the stack (OwnerPrincipals) to \
+         raise it",
+        usd(*.0)
+    )]
+    Raise(MicroUsd),
     /// The tuning does not exist or has ended.
     #[error(transparent)]
     Lookup(#[from] LookupError),
@@ -42,13 +50,15 @@ pub async fn change<T: Table>(
     body: &[u8],
     now: Time,
 ) -> Result<(), ChangeError> {
-    change_found(store, &Guardrails::default(), &find(store, name).await?.id, body, now).await
+    change_found(store, &Guardrails::default(), true, &find(store, name).await?.id, body, now).await
 }
 
-/// Like [`change`], but for tuning `id`, and within the guardrails of the stack.
+/// Like [`change`], but for tuning `id`, and within the guardrails of the stack. Unless `may_raise`, refuses a cap above
+/// the present one.
 pub async fn change_found<T: Table>(
     store: &Store<T>,
     guardrails: &Guardrails,
+    may_raise: bool,
     id: &str,
     body: &[u8],
     now: Time,
@@ -63,8 +73,15 @@ pub async fn change_found<T: Table>(
     }
     let missing = || LookupError::NotFound(name_in(id).to_owned());
     let tuning = store.tuning(id).await?.ok_or_else(missing)?;
-    if cap.is_some() {
+    if let Some(cap) = cap {
         priced(&tuning)?;
+        if !may_raise {
+            let loaded = store.load(id).await?.ok_or_else(missing)?;
+            // A tuning without a cap accepts any.
+            if let Some(present) = loaded.state.ledger.cap.filter(|present| cap > *present) {
+                return Err(ChangeError::Raise(present));
+            }
+        }
     }
     if let Some(most) = max_parallel {
         countable(&tuning, most)?;

@@ -140,6 +140,7 @@ fn totals(Loaded { tuning, state, .. }: &Loaded) -> Totals {
     let (why, ended) = end(state);
     let best = state.incumbent.as_ref();
     Totals {
+        submitter: tuning.submitter.clone(),
         spent_usd: state.ledger.spent,
         reserved_usd: state.ledger.reserved,
         granted_usd: state.ledger.granted,

@@ -64,6 +64,8 @@ pub struct Tuning {
     pub request: Request,
     /// Finds the objective in log lines. `None` if the stored pattern no longer compiles.
     pub pattern: Option<MetricPattern>,
+    /// ARN of the principal that submitted the tuning; `None` = unknown.
+    pub submitter: Option<String>,
 }
 
 /// A tuning as of its last step.
@@ -234,5 +236,6 @@ fn read_tuning(id: &str, item: &Item) -> Result<Tuning, StoredError> {
     let request = Request::from_stored(body);
     let pattern =
         request.metric_regex().and_then(|regex| MetricPattern::new(&regex, request.epoch_pattern()).ok());
-    Ok(Tuning { id: id.to_owned(), definition, request, pattern })
+    let submitter = stored::submitter(item);
+    Ok(Tuning { id: id.to_owned(), definition, request, pattern, submitter })
 }

@@ -62,6 +62,11 @@ pub enum SubmitError {
 impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
     /// Submits the request in `body`. Returns the definition of the new tuning.
     pub async fn submit(&self, body: &[u8]) -> Result<Definition, SubmitError> {
+        self.submit_as(body, None).await
+    }
+
+    /// Like [`Self::submit`], for the principal `submitter`, an ARN.
+    pub async fn submit_as(&self, body: &[u8], submitter: Option<&str>) -> Result<Definition, SubmitError> {
         let request = Request::parse(body)?;
         self.guardrails.check(&request)?;
         let text = request.body().to_string();
@@ -79,8 +84,10 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         }
         let id = definition.id();
         let submitted = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
-        let index = IndexRow { name: definition.name.clone(), id: id.clone(), created: now };
-        let meta = stored::meta_row(&definition, &text);
+        let submitter = submitter.map(str::to_owned);
+        let name = definition.name.clone();
+        let index = IndexRow { name, id: id.clone(), created: now, submitter: submitter.clone() };
+        let meta = stored::with_submitter(stored::meta_row(&definition, &text), submitter.as_deref());
         if meta.size_bytes() > MAX_ITEM_BYTES {
             return Err(RequestError::field(
                 "",

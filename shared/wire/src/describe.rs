@@ -223,6 +223,9 @@ pub struct WaitingFor {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Totals {
+    /// ARN of the principal that submitted the tuning job; `None` = unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitter: Option<String>,
     /// Sum of the booked bills.
     #[serde(with = "dollars")]
     pub spent_usd: MicroUsd,

@@ -231,6 +231,19 @@ pub fn meta_row(definition: &Definition, request: &str) -> Item {
     row(meta_key(&definition.id()), "tuning").with("definition", json(definition)).with("request", request)
 }
 
+/// Returns the row with the ARN of the principal that submitted the tuning.
+pub fn with_submitter(row: Item, submitter: Option<&str>) -> Item {
+    match submitter {
+        Some(submitter) => row.with("submitter", submitter),
+        None => row,
+    }
+}
+
+/// Returns the ARN of the principal in a row of the index or with a definition.
+pub fn submitter(row: &Item) -> Option<String> {
+    row.text("submitter").map(str::to_owned)
+}
+
 /// Reads the definition and the request (JSON text) in a row.
 pub fn meta(item: &Item) -> Result<(Definition, String), StoredError> {
     let item = checked(item, "tuning")?;

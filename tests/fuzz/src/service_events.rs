@@ -87,7 +87,8 @@ impl World {
         let table = MemoryTable::recording();
         let id = definition.id();
         let submitted = Recorded { key: "submitted".to_owned(), at: CREATED, fact: Fact::TuningSubmitted };
-        let index = IndexRow { name: definition.name.clone(), id: id.clone(), created: CREATED };
+        let index =
+            IndexRow { name: definition.name.clone(), id: id.clone(), created: CREATED, submitter: None };
         for row in [
             index.row(),
             stored::meta_row(definition, request),

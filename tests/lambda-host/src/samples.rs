@@ -54,7 +54,8 @@ async fn stage(service: &Service, function: &str, file: &str) -> Stage {
     let id = definition.id();
     let submitted =
         Recorded { key: "submitted".to_owned(), at: Time(SUBMITTED), fact: Fact::TuningSubmitted };
-    let index = IndexRow { name: definition.name.clone(), id: id.clone(), created: Time(SUBMITTED) };
+    let index =
+        IndexRow { name: definition.name.clone(), id: id.clone(), created: Time(SUBMITTED), submitter: None };
     for row in [
         index.row(),
         stored::meta_row(&definition, &request.body().to_string()),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use http_api::Api;
+use http_api::{Access, Api};
 use loopback::{Request, Response, serve};
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -53,7 +53,8 @@ impl Stack {
             monthly_cap: None,
             guardrails: Guardrails::default(),
         };
-        let (api, runtime, kept) = (Api { submit }, Runtime::new().unwrap(), Arc::clone(&requests));
+        let (api, runtime, kept) =
+            (Api { submit, access: Access::default() }, Runtime::new().unwrap(), Arc::clone(&requests));
         serve(listener, move |request| {
             kept.lock().unwrap().push(request.clone());
             rule(request, &|| answer(&api, &runtime, request))

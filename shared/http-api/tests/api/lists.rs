@@ -241,7 +241,7 @@ async fn regression_ten_thousand_tuning_jobs_are_listed_in_order_of_time() {
     // A tuning job that has only an index row is not listed.
     for number in 0..10_100 {
         let name = format!("n-{number:05}");
-        let row = IndexRow { id: format!("{name}-abc123"), name, created: Time(number) };
+        let row = IndexRow { id: format!("{name}-abc123"), name, created: Time(number), submitter: None };
         write(&api, Write::Put(row.row(), Condition::Always)).await;
     }
     submitted(&api, "last").await;

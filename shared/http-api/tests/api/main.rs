@@ -1,12 +1,13 @@
 //! The API on the in-memory table: both protocols, lists and their pages, errors in AWS's format.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+mod access;
 mod lists;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use http_api::{Answered, Api, ApiError, Cause, ROUTES};
+use http_api::{Access, Answered, Api, ApiError, Cause, ROUTES};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
@@ -49,7 +50,8 @@ type TestApi = Api<MemoryTable, Listed, Ticking>;
 
 fn api(prices: Listed, guardrails: Guardrails) -> TestApi {
     let store = Arc::new(Store::new(Arc::new(MemoryTable::default())));
-    Api { submit: Submit { store, prices, clock: Ticking::default(), monthly_cap: None, guardrails } }
+    let submit = Submit { store, prices, clock: Ticking::default(), monthly_cap: None, guardrails };
+    Api { submit, access: Access::default() }
 }
 
 fn open() -> TestApi {

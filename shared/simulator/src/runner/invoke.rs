@@ -139,7 +139,7 @@ fn user_change(process: Process, case: usize, n: usize, resumes: bool) -> Runnin
         let now = process.port.now();
         let outcome = match change::change(&process.store, &name, body.as_bytes(), now).await {
             Ok(()) | Err(ChangeError::Lookup(LookupError::AlreadyEnded(_))) => Outcome::Done,
-            Err(ChangeError::Refused(error)) => {
+            Err(error @ (ChangeError::Refused(_) | ChangeError::Raise(_))) => {
                 let mut world = lock(&process.port.world);
                 let now = world.now;
                 world.check.violation(now, &format!("the valid change {body} was refused: {error}"));

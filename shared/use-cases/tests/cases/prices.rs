@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use use_cases::memory::MemoryTable;
 use use_cases::ports::{Prices, PricesError};
-use use_cases::prices::{FRESH, KeptPrices, STALE};
+use use_cases::prices::{FRESH, KeptPrices, OwnerPrices, STALE, WithOwnerPrices};
 
 use crate::support::{TestClock, now};
 
@@ -90,4 +90,38 @@ fn an_unknown_price_is_looked_up_again() {
     list.says(Ok(None));
     clock.pass(FRESH.0);
     assert_eq!(now(prices.instance_hour("ml.m9.large")), Ok(None));
+}
+
+#[test]
+fn the_owners_prices_replace_listed_ones_and_the_factor_applies_to_the_others() {
+    let list = List::default();
+    list.says(Ok(Some(100_001)));
+    let owner = OwnerPrices::read("ml.m5.large=0.08,volume=0.14", "0.72").unwrap();
+    let prices = WithOwnerPrices { owner, list: list.clone() };
+    assert_eq!(now(prices.instance_hour("ml.m5.large")), Ok(Some(80_000)));
+    assert_eq!(now(prices.volume_kilo_gib_hour()), Ok(Some(208_334)));
+    assert_eq!(list.asked(), 0, "the owner's prices need no price list");
+    // Rounded up, so that no reservation is below the price.
+    assert_eq!(now(prices.instance_hour("ml.g5.xlarge")), Ok(Some(72_001)));
+    list.says(Ok(None));
+    assert_eq!(now(prices.instance_hour("ml.g5.xlarge")), Ok(None));
+    list.says(unavailable());
+    assert_eq!(now(prices.instance_hour("ml.g5.xlarge")), unavailable());
+}
+
+#[test]
+fn invalid_owner_prices_are_refused() {
+    for (prices, factor) in [
+        ("ml.m5.large", ""),
+        ("ml.m5.large=", ""),
+        ("ml.m5.large=0", ""),
+        ("ml.m5.large=-1", ""),
+        ("m5.large=1", ""),
+        ("", "0"),
+        ("", "-1"),
+        ("", "10.000001"),
+        ("", "half"),
+    ] {
+        assert_eq!(OwnerPrices::read(prices, factor), None, "{prices:?} {factor:?}");
+    }
 }

@@ -77,6 +77,8 @@ pub struct IndexRow {
     pub id: String,
     /// Time of submission, in ms since the epoch.
     pub created: Time,
+    /// ARN of the principal that submitted the tuning; `None` = unknown.
+    pub submitter: Option<String>,
 }
 
 impl IndexRow {
@@ -87,10 +89,11 @@ impl IndexRow {
 
     /// Returns the stored row.
     pub fn row(&self) -> Item {
-        row(Self::key(&self.name), "index")
+        let row = row(Self::key(&self.name), "index")
             .with("name", self.name.as_str())
             .with("id", self.id.as_str())
-            .with("created", self.created)
+            .with("created", self.created);
+        super::with_submitter(row, self.submitter.as_deref())
     }
 
     /// Reads the index entry in a row.
@@ -101,6 +104,7 @@ impl IndexRow {
             name: item.text("name").ok_or_else(|| missing("name"))?.to_owned(),
             id: item.text("id").ok_or_else(|| missing("id"))?.to_owned(),
             created: item.time("created").ok_or_else(|| missing("created"))?,
+            submitter: super::submitter(item),
         })
     }
 }

@@ -1,0 +1,126 @@
+//! Who may do what: readers, users and owners, and tunings of others.
+
+use serde_json::{Value, json};
+use use_cases::submit::Guardrails;
+use wire::events::http::HttpRequest;
+
+use super::{Listed, TestApi, api, decided, request, send};
+use http_api::{Access, Principals};
+
+const OWNER: &str = "arn:aws:sts::111122223333:assumed-role/platform/olga";
+const USER: &str = "arn:aws:sts::111122223333:assumed-role/science/uma";
+const OTHER: &str = "arn:aws:sts::111122223333:assumed-role/science/ugo";
+const READER: &str = "arn:aws:sts::111122223333:assumed-role/audit/rob";
+const STRANGER: &str = "arn:aws:iam::111122223333:user/eve";
+
+fn restricted(own_tunings_only: bool) -> TestApi {
+    let role = |name: &str| Principals::read(&format!("arn:aws:iam::111122223333:role/{name}"));
+    let access =
+        Access { users: role("science"), readers: role("audit"), owners: role("platform"), own_tunings_only };
+    TestApi { access, ..api(Listed(Some("ml.m5.large")), Guardrails::default()) }
+}
+
+/// Sends a REST request as `caller`. Returns the status and the body.
+async fn ask(api: &TestApi, caller: &str, method: &str, path: &str, body: Value) -> (u16, Value) {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let request = HttpRequest {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        body: if body.is_null() { Vec::new() } else { body.to_string().into_bytes() },
+        caller: Some(caller.to_owned()),
+        ..HttpRequest::default()
+    };
+    let (status, body, _) = send(api, request).await;
+    (status, body)
+}
+
+fn capped(name: &str) -> Value {
+    let mut body = request(name);
+    body["Controller"] = json!({"MaxCostUsd": 20});
+    body
+}
+
+async fn names(api: &TestApi, caller: &str, query: &str) -> Vec<String> {
+    let (status, body) = ask(api, caller, "GET", &format!("/tuning-jobs{query}"), Value::Null).await;
+    assert_eq!(status, 200, "{body}");
+    let jobs = body["HyperParameterTuningJobSummaries"].as_array().unwrap();
+    jobs.iter().map(|job| job["HyperParameterTuningJobName"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_reader_reads_and_changes_nothing_and_a_stranger_does_neither() {
+    let api = restricted(false);
+    assert_eq!(ask(&api, USER, "POST", "/tuning-jobs", capped("hb1")).await.0, 201);
+    assert_eq!(ask(&api, READER, "GET", "/tuning-jobs/hb1", Value::Null).await.0, 200);
+    for (method, path, body) in [
+        ("POST", "/tuning-jobs", capped("hb2")),
+        ("POST", "/tuning-jobs/hb1/stop", Value::Null),
+        ("PATCH", "/tuning-jobs/hb1", json!({"MaxParallelTrainingJobs": 1})),
+    ] {
+        let (status, answer) = ask(&api, READER, method, path, body.clone()).await;
+        assert_eq!((status, &answer["__type"]), (403, &json!("AccessDeniedException")), "{answer}");
+        assert!(answer["message"].as_str().unwrap().contains("AllowedPrincipals"), "{answer}");
+        assert_eq!(ask(&api, STRANGER, method, path, body).await.0, 403);
+    }
+    assert_eq!(ask(&api, STRANGER, "GET", "/tuning-jobs", Value::Null).await.0, 403);
+    assert_eq!(names(&api, READER, "").await, ["hb1"]);
+}
+
+#[tokio::test]
+async fn only_an_owner_raises_a_cap_and_a_user_may_lower_it() {
+    let api = restricted(false);
+    assert_eq!(ask(&api, USER, "POST", "/tuning-jobs", capped("hb1")).await.0, 201);
+    let id = use_cases::lookup::find(&api.submit.store, "hb1").await.unwrap().id;
+    decided(&api, &id).await;
+    let (status, answer) = ask(&api, USER, "PATCH", "/tuning-jobs/hb1", json!({"MaxCostUsd": 20.01})).await;
+    assert_eq!((status, &answer["__type"]), (403, &json!("AccessDeniedException")), "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("above 20 USD"), "{answer}");
+    for (caller, cap) in [(USER, 20), (USER, 15), (OWNER, 30)] {
+        let (status, answer) =
+            ask(&api, caller, "PATCH", "/tuning-jobs/hb1", json!({"MaxCostUsd": cap})).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_tuning_has_its_submitter_in_describe_in_lists_and_as_a_filter() {
+    let api = restricted(false);
+    for (caller, name) in [(USER, "uma-1"), (OTHER, "ugo-1")] {
+        assert_eq!(ask(&api, caller, "POST", "/tuning-jobs", capped(name)).await.0, 201);
+    }
+    let (_, described) = ask(&api, OTHER, "GET", "/tuning-jobs/uma-1", Value::Null).await;
+    assert_eq!(described["Controller"]["Submitter"], USER);
+    let (_, listed) = ask(&api, READER, "GET", "/tuning-jobs", Value::Null).await;
+    assert_eq!(listed["HyperParameterTuningJobSummaries"][0]["Controller"]["Submitter"], OTHER);
+    assert_eq!(names(&api, READER, &format!("?Submitter={USER}")).await, ["uma-1"]);
+    assert_eq!(names(&api, READER, "").await, ["ugo-1", "uma-1"]);
+}
+
+#[tokio::test]
+async fn where_users_see_their_own_tunings_only_those_of_others_do_not_exist_for_them() {
+    let api = restricted(true);
+    for (caller, name) in [(USER, "uma-1"), (OTHER, "ugo-1")] {
+        assert_eq!(ask(&api, caller, "POST", "/tuning-jobs", capped(name)).await.0, 201);
+    }
+    let missing = ask(&api, USER, "GET", "/tuning-jobs/nothing", Value::Null).await;
+    for (method, path, body) in [
+        ("GET", "", Value::Null),
+        ("GET", "/training-jobs", Value::Null),
+        ("GET", "/decisions", Value::Null),
+        ("POST", "/stop", Value::Null),
+        ("PATCH", "", json!({"MaxCostUsd": 1})),
+    ] {
+        let (status, answer) = ask(&api, USER, method, &format!("/tuning-jobs/ugo-1{path}"), body).await;
+        assert_eq!(status, 404, "{method} {path}");
+        let text = missing.1.to_string().replace("nothing", "ugo-1");
+        assert_eq!(answer.to_string(), text, "the answer does not show that the tuning exists");
+    }
+    assert_eq!(names(&api, USER, "").await, ["uma-1"]);
+    assert_eq!(names(&api, USER, &format!("?Submitter={OTHER}")).await, [""; 0]);
+    for all in [OWNER, READER] {
+        assert_eq!(names(&api, all, "").await, ["ugo-1", "uma-1"]);
+    }
+    assert_eq!(ask(&api, OWNER, "POST", "/tuning-jobs/ugo-1/stop", Value::Null).await.0, 200);
+}
