@@ -19,8 +19,8 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use examples::{
-    CHANGE_EXAMPLES, CHECK_EXAMPLES, COST_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES,
-    EXPLAIN_EXAMPLES, LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES,
+    CHANGE_EXAMPLES, CHECK_EXAMPLES, COST_EXAMPLES, DELETE_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES,
+    EXAMPLES, EXPLAIN_EXAMPLES, LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES,
     SIMULATE_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES, WATCH_EXAMPLES,
 };
 
@@ -85,6 +85,9 @@ pub(crate) enum Command {
     /// Stop a tuning, or all tunings
     #[command(after_help = STOP_EXAMPLES)]
     Stop(Stop),
+    /// Delete an ended tuning; its models and checkpoints stay
+    #[command(after_help = DELETE_EXAMPLES)]
+    Delete(Delete),
     /// Repeat all decisions from the recorded facts and compare them with the recorded decisions
     #[command(after_help = REPLAY_EXAMPLES)]
     Replay(Named<Place>),
@@ -249,6 +252,21 @@ pub(crate) struct Stop {
     pub(crate) all: bool,
     /// Skip the confirmation; required with --all outside a terminal
     #[arg(long, requires = "all", conflicts_with = "name")]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) place: Source,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `delete`.
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// Name of the tuning
+    pub(crate) name: String,
+    /// Skip the confirmation; required outside a terminal
+    #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) place: Source,

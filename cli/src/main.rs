@@ -10,6 +10,7 @@ mod closest;
 mod cost;
 mod cut;
 mod data;
+mod delete;
 mod describe;
 mod doctor;
 mod event_text;
@@ -104,6 +105,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Cost(options) => cost::cost(options).await,
         Command::Change(options) => change::change(options).await,
         Command::Stop(options) => stop::stop(options).await,
+        Command::Delete(options) => delete::delete(options).await,
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,
         Command::Doctor(options) => doctor::doctor(options).await,

@@ -1,13 +1,17 @@
-//! Sends stops and changes of limits to a data directory or an endpoint. In a data directory, its `run` performs them.
+//! Sends stops, changes of limits and deletions to a data directory or an endpoint. In a data directory, its `run` performs them.
 
 use api_client::ClientError;
 use local::host::SystemClock;
 use use_cases::active::active;
 use use_cases::change::{ChangeError, change};
+use use_cases::delete::{DeleteError, delete_found, purge};
 use use_cases::lookup::{self, LookupError};
 use use_cases::ports::Clock;
+use use_cases::ports::table::{Condition, Table, Write};
+use use_cases::store::StoreError;
 use wire::change::LimitsChange;
 use wire::describe::TuningSummary;
+use wire::stored;
 
 use crate::arguments::Where;
 use crate::data::Data;
@@ -93,6 +97,33 @@ impl Place {
                 Err(error) => Err(error.into()),
             },
             Self::Endpoint(remote) => order_outcome(remote, name, remote.client.stop(name).await).await,
+        }
+    }
+
+    /// Deletes the ended tuning.
+    pub(crate) async fn delete(&self, name: &str) -> Result<(), Failure> {
+        match self {
+            Self::Folder(data) => {
+                let id = data.find(name).await?.id;
+                let mut deleted = delete_found(&data.store, &id, SystemClock.now()).await;
+                if deleted == Err(DeleteError::Unsettled) && !data.is_running() {
+                    // The `run` ended before its sweeper removed the row. Nothing else settles the tuning.
+                    let active = Write::Delete(stored::active_row(&id).key, Condition::Always);
+                    data.store.table.write(active).await.map_err(StoreError::from)?;
+                    deleted = delete_found(&data.store, &id, SystemClock.now()).await;
+                }
+                match deleted {
+                    Ok(()) => {}
+                    Err(DeleteError::Lookup(error)) => return Err(error.into()),
+                    Err(error) => return Err(Failure::usage(error.to_string())),
+                }
+                purge(&*data.store.table, &id, || true).await.map_err(StoreError::from)?;
+                Ok(())
+            }
+            Self::Endpoint(remote) => match remote.client.delete(name).await {
+                Ok(()) => Ok(()),
+                Err(error) => Err(remote.tuning_failure(error, name).await),
+            },
         }
     }
 

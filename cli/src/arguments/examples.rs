@@ -85,6 +85,13 @@ Examples:
   hyperband describe xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
   hyperband describe xgb-1 --output json | jq .BestTrainingJob.TunedHyperParameters";
 
+pub(super) const DELETE_EXAMPLES: &str = "\
+The name is free again at once. A stack removes the rest of the rows within an hour or two.
+
+Examples:
+  hyperband delete xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
+  hyperband delete xgb-1 --yes --output json";
+
 pub(super) const CHANGE_EXAMPLES: &str = "\
 Other limits stay unchanged. Running training jobs continue, even if a new limit is lower. If the new cap is below the \
 spent and reserved amount, no more training jobs start. A pause does not stop the clock of MaxRuntimeInSeconds.

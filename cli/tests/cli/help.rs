@@ -22,6 +22,7 @@ fn help_equals_the_snapshots() {
         "cost",
         "change",
         "stop",
+        "delete",
         "replay",
         "report",
         "doctor",

@@ -6,6 +6,7 @@ mod after;
 mod change;
 mod check;
 mod cost;
+mod delete;
 mod disk;
 mod doctor;
 mod errors;

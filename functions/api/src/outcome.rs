@@ -13,7 +13,10 @@ pub(crate) fn answered(answered: &Answered, report: &mut Report) {
         // Reads are in API Gateway's access log.
         if matches!(
             answered.operation,
-            "CreateHyperParameterTuningJob" | "StopHyperParameterTuningJob" | "ChangeLimits"
+            "CreateHyperParameterTuningJob"
+                | "StopHyperParameterTuningJob"
+                | "DeleteHyperParameterTuningJob"
+                | "ChangeLimits"
         ) {
             report.log(about(answered, Entry::info(answered.operation)));
         }

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use lambda::settings::{SettingsError, setting};
+use lambda::settings::{SettingsError, days, setting};
 use lambda::{Call, Program, now, outcomes};
 use sagemaker::actuator::{Settings, actuator};
 use use_cases::sweep::{Limits, Sweeper};
@@ -13,11 +13,11 @@ use use_cases::sweep::{Limits, Sweeper};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let program = Program::named("sweeper");
-    let (settings, owner) = match settings() {
+    let (settings, limits, owner) = match settings() {
         Ok(settings) => settings,
         Err(error) => return program.cannot_start(&error),
     };
-    let sweeper = Sweeper::new(actuator(&settings).await, Limits::CLOUD, owner);
+    let sweeper = Sweeper::new(actuator(&settings).await, limits, owner);
     let handle = async |call: &mut Call| {
         let begun = now();
         let swept = call.deadline.within(sweeper.sweep()).await;
@@ -26,8 +26,10 @@ async fn main() -> ExitCode {
     program.run(&settings.table.stack_name, handle).await
 }
 
-/// Returns the settings, and the owner of the sweep lease: one for each Lambda sandbox, which runs one sweep at a time.
-fn settings() -> Result<(Settings, String), SettingsError> {
+/// Returns the settings, the limits of a sweep, and the owner of the sweep lease: one for each Lambda sandbox,
+/// which runs one sweep at a time.
+fn settings() -> Result<(Settings, Limits, String), SettingsError> {
     let variable = |name: &str| std::env::var(name).ok();
-    Ok((Settings::read(variable)?, setting(variable, "AWS_LAMBDA_LOG_STREAM_NAME")?))
+    let limits = Limits { retention: days(variable, "TUNING_DAYS")?, ..Limits::CLOUD };
+    Ok((Settings::read(variable)?, limits, setting(variable, "AWS_LAMBDA_LOG_STREAM_NAME")?))
 }

@@ -125,6 +125,11 @@ impl Client {
         self.ask(Ask { method: "POST", path: &tuning_path(name, "/stop"), body: b"" }).await.map(drop)
     }
 
+    /// Deletes an ended tuning job. After a lost answer, a repetition reports the tuning job as missing.
+    pub async fn delete(&self, name: &str) -> Result<(), ClientError> {
+        self.ask(Ask { method: "DELETE", path: &tuning_path(name, ""), body: b"" }).await.map(drop)
+    }
+
     /// Changes limits of a running tuning job. Idempotent.
     pub async fn change(&self, name: &str, change: &LimitsChange) -> Result<(), ClientError> {
         let body = change.body().to_string();

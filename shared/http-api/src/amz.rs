@@ -44,6 +44,7 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
     match name {
         "DescribeHyperParameterTuningJob" => Ok(Operation::Describe(only_name(&body()?)?)),
         "StopHyperParameterTuningJob" => Ok(Operation::Stop(only_name(&body()?)?)),
+        "DeleteHyperParameterTuningJob" => Ok(Operation::Delete(only_name(&body()?)?)),
         "ListHyperParameterTuningJobs" => Ok(Operation::List(TuningsQuery::read(&Members::Json(&body()?))?)),
         "ListTrainingJobsForHyperParameterTuningJob" => {
             let mut body = body()?;

@@ -4,6 +4,7 @@
 
 use thiserror::Error;
 use use_cases::change::ChangeError;
+use use_cases::delete::DeleteError;
 use use_cases::lookup::LookupError;
 use use_cases::ports::PricesError;
 use use_cases::ports::table::TableError;
@@ -160,6 +161,16 @@ impl From<ChangeError> for ApiError {
             ChangeError::Refused(error) => error.into(),
             ChangeError::Raise(_) => Self::access_denied(error.to_string()),
             ChangeError::Lookup(error) => error.into(),
+        }
+    }
+}
+
+impl From<DeleteError> for ApiError {
+    fn from(error: DeleteError) -> Self {
+        match error {
+            DeleteError::NotEnded(_) | DeleteError::Unsettled => Self::validation(error.to_string()),
+            DeleteError::Changed => Self::new("ResourceInUse", 400, 409, error.to_string()),
+            DeleteError::Lookup(error) => error.into(),
         }
     }
 }

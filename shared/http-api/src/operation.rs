@@ -14,6 +14,8 @@ pub enum Operation {
     List(TuningsQuery),
     /// Stops a tuning job and its training jobs.
     Stop(String),
+    /// Deletes an ended tuning job.
+    Delete(String),
     /// Changes limits of a running tuning job; contains its name and the body.
     Change(String, Vec<u8>),
     /// Lists the training jobs of a tuning job.
@@ -40,6 +42,7 @@ impl Operation {
             Self::Describe(_) => "DescribeHyperParameterTuningJob",
             Self::List(_) => "ListHyperParameterTuningJobs",
             Self::Stop(_) => "StopHyperParameterTuningJob",
+            Self::Delete(_) => "DeleteHyperParameterTuningJob",
             Self::Change(..) => "ChangeLimits",
             Self::ListJobs(..) => "ListTrainingJobsForHyperParameterTuningJob",
             Self::Decisions { .. } => "ListDecisions",
@@ -51,6 +54,7 @@ impl Operation {
         match self {
             Self::Describe(_) | Self::List(_) | Self::ListJobs(..) | Self::Decisions { .. } => Right::Read,
             Self::Create(_) | Self::Stop(_) | Self::Change(..) => Right::Use,
+            Self::Delete(_) => Right::Own,
         }
     }
 
@@ -60,6 +64,7 @@ impl Operation {
             Self::Create(_) | Self::List(_) => None,
             Self::Describe(name)
             | Self::Stop(name)
+            | Self::Delete(name)
             | Self::Change(name, _)
             | Self::ListJobs(name, _)
             | Self::Decisions { tuning: name, .. } => Some(name),

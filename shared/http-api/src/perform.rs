@@ -9,7 +9,7 @@ use use_cases::describe::{self, Place};
 use use_cases::ports::table::{Query, Table};
 use use_cases::ports::{Clock, Prices};
 use use_cases::store::StoreError;
-use use_cases::{change, lookup};
+use use_cases::{change, delete, lookup};
 use wire::describe::{CreatedTuning, DecisionPage, TuningBase, TuningPage};
 use wire::stored::{self, Head, IndexRow};
 
@@ -68,6 +68,10 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
             }
             Operation::Stop(_) => {
                 lookup::stop_found(store, &found, now).await?;
+                Ok(json!({}))
+            }
+            Operation::Delete(_) => {
+                delete::delete_found(store, &found, now).await?;
                 Ok(json!({}))
             }
             Operation::Change(_, body) => {

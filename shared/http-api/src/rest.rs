@@ -7,11 +7,12 @@ use crate::list::{JobsQuery, Members, TuningsQuery};
 use crate::operation::Operation;
 
 /// The routes in API Gateway's format, as in the stack's template. The last is for AWS JSON.
-pub const ROUTES: [&str; 8] = [
+pub const ROUTES: [&str; 9] = [
     "POST /tuning-jobs",
     "GET /tuning-jobs",
     "GET /tuning-jobs/{name}",
     "PATCH /tuning-jobs/{name}",
+    "DELETE /tuning-jobs/{name}",
     "POST /tuning-jobs/{name}/stop",
     "GET /tuning-jobs/{name}/training-jobs",
     "GET /tuning-jobs/{name}/decisions",
@@ -32,6 +33,7 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
         ("GET", ["tuning-jobs"]) => Ok(Operation::List(TuningsQuery::read(&query)?)),
         ("GET", ["tuning-jobs", name]) => Ok(Operation::Describe(named(name)?)),
         ("PATCH", ["tuning-jobs", name]) => Ok(Operation::Change(named(name)?, body())),
+        ("DELETE", ["tuning-jobs", name]) => Ok(Operation::Delete(named(name)?)),
         ("POST", ["tuning-jobs", name, "stop"]) => Ok(Operation::Stop(named(name)?)),
         ("GET", ["tuning-jobs", name, "training-jobs"]) => {
             Ok(Operation::ListJobs(named(name)?, JobsQuery::read(&query)?))

@@ -5,6 +5,7 @@
 use serde_json::Number;
 use thiserror::Error;
 use tuning::money::MicroUsd;
+use tuning::time::Millis;
 use wire::request::micro_usd_down;
 
 /// The stack's monthly cap.
@@ -80,6 +81,17 @@ pub fn monthly_cap(variable: impl Fn(&str) -> Option<String>) -> Result<Option<M
     cap(variable, MONTHLY_CAP)
 }
 
+/// Reads a number of days from 1 to 9,999. A missing or empty variable means no limit.
+pub fn days(
+    variable: impl Fn(&str) -> Option<String>,
+    name: &'static str,
+) -> Result<Option<Millis>, SettingsError> {
+    let Some(text) = variable(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let days: Option<u64> = text.parse().ok().filter(|days| (1..=9_999).contains(days));
+    let span = days.map(|days| Millis::from_seconds(days.saturating_mul(86_400)));
+    span.map(Some).ok_or(SettingsError::Unreadable { name, expected: "a number of days from 1 to 9999" })
+}
+
 /// Reads a cap in US dollars. A missing or empty variable means no cap.
 pub fn cap(
     variable: impl Fn(&str) -> Option<String>,
@@ -103,6 +115,15 @@ mod tests {
         let text = |name: &str| (name != FACT_DAYS).then(|| name.to_lowercase());
         let settings = TableSettings::read(text).unwrap();
         assert_eq!((settings.stack_name.as_str(), settings.fact_days), ("stack_name", None));
+    }
+
+    #[test]
+    fn days_are_read_and_missing_days_mean_no_limit() {
+        let read = |value: &str| days(|_| Some(value.to_owned()), "TUNING_DAYS");
+        assert_eq!((read(""), read("1")), (Ok(None), Ok(Some(Millis::from_seconds(86_400)))));
+        for wrong in ["0", "10000", "a week", "-1", "1.5"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -63,6 +63,7 @@ const SWEEP: Limits = Limits {
     time_ms: Millis::from_seconds(55),
     lease_ms: Millis::from_seconds(60),
     silence_ms: Millis::from_seconds(60),
+    retention: None,
 };
 const UNPACED: Rate = Rate { per_sweep: 10_000, every_ms: Millis::ZERO };
 

@@ -246,7 +246,7 @@ fn jobs_without_a_row_are_stopped_in_time() {
     assert!(hits(&histories, Kind::ForeignJob) > 0);
 }
 
-/// P8: without an active tuning the stack makes one query a minute and one listing an hour.
+/// P8: without an active tuning the stack makes one query a minute, and one listing with a query an hour.
 #[test]
 fn an_idle_stack_makes_one_query_a_minute() {
     for history in check(&Plan::calm(), 0..1) {

@@ -10,6 +10,7 @@ pub mod change;
 pub mod contract;
 pub mod cost;
 pub mod decide;
+pub mod delete;
 pub mod describe;
 pub mod explain;
 pub mod job_events;

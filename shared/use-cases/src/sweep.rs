@@ -5,7 +5,7 @@
 //! silent jobs, and reads booked bills once more. Calls of the training service are counted and paced (see [`Limits`]).
 //! Work that does not fit is left to the next sweep, which continues where this one ended. A lease ensures that one
 //! sweeper runs at a time. Without an active tuning a sweep makes one query, because the lease and the cursors are in
-//! the partition of the active tunings, and one listing an hour. An unreadable tuning must never keep the others from
+//! the partition of the active tunings, and once an hour a listing and a look for deleted tunings. An unreadable tuning must never keep the others from
 //! their turn.
 
 mod bills;
@@ -16,6 +16,7 @@ mod meter;
 mod orphans;
 mod round;
 mod run;
+mod tidy;
 mod tuning;
 
 use std::sync::Arc;
@@ -132,6 +133,8 @@ pub struct Swept {
     pub logs_cut: Vec<(String, String)>,
     /// Number of orphans (running jobs without an action row) stopped.
     pub orphans_stopped: usize,
+    /// Number of tunings deleted because they ended longer ago than the retention.
+    pub retired: usize,
     /// Why running jobs could not be listed or an orphan could not be stopped.
     pub listing_error: Option<TrainingJobsError>,
 }
@@ -207,6 +210,7 @@ where
         self.make_starts(&mut run).await;
         self.look(&mut run).await;
         self.confirm_bills(&mut run).await;
+        self.tidy(&mut run).await;
         self.publish(&mut run).await;
         Ok(self.end(run).await)
     }

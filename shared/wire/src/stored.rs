@@ -9,6 +9,7 @@
 //! | names of all tunings | `INDEX` | `<name in lower case>` |
 //! | active tunings | `ACTIVE` | `<id>` |
 //! | grants from a month's cap | `BUDGET` | `<year>-<month>` |
+//! | deleted tunings whose rows are not all removed yet | `DELETED` | `<id>` |
 //! | prices from the price list | `PRICE` | `<instance type>`, `volume` |
 //! | the sweeper's lease and cursors | `ACTIVE` | `#SWEEP`, which sorts before every id |
 //!
@@ -48,6 +49,8 @@ pub const ROW_VERSION: i64 = 1;
 pub const INDEX: &str = "INDEX";
 /// Partition of active tunings and of the sweeper's row.
 pub const ACTIVE: &str = "ACTIVE";
+/// Partition of deleted tunings whose rows are not all removed yet.
+pub const DELETED: &str = "DELETED";
 /// Prefix of fact partitions. Stream filters depend on it.
 pub const FACT_PREFIX: &str = "F#";
 /// Prefix of ring partitions. Stream filters depend on it.
@@ -259,6 +262,21 @@ pub fn ring_row(id: &str, now: Time) -> Item {
 /// Returns the row that marks a tuning as active.
 pub fn active_row(id: &str) -> Item {
     row(Key::new(ACTIVE, id), "active")
+}
+
+/// Returns the key of the row that orders the removal of all rows of a deleted tuning.
+pub fn deleted_key(id: &str) -> Key {
+    Key::new(DELETED, id)
+}
+
+/// Returns the row that orders the removal of all rows of a deleted tuning.
+pub fn deleted_row(id: &str, now: Time) -> Item {
+    row(deleted_key(id), "deleted").with("at", now)
+}
+
+/// Returns the tuning ID in a row of partition [`DELETED`].
+pub fn deleted_id(item: &Item) -> &str {
+    &item.key.sk
 }
 
 /// Returns the tuning ID in a row of partition [`ACTIVE`]; `None` for the sweeper's row, which is in the same

@@ -133,15 +133,34 @@ fn seen() -> Accesses {
     (0..SEEDS).flat_map(|seed| Run::drawn(seed).history().accesses).chain(beside()).collect()
 }
 
-/// Returns accesses that histories lack: lists of all and of active tunings, and rows with listed prices.
+/// Returns accesses that histories lack: lists of all and of active tunings, rows with listed prices, and deletions.
 fn beside() -> Vec<(Function, Right, String)> {
-    let api = |right, kind: &str| (Function::Api, right, kind.to_owned());
-    vec![
-        api(Right::Query, "INDEX"),
-        api(Right::Query, "ACTIVE"),
-        api(Right::GetItem, "PRICE"),
-        api(Right::PutItem, "PRICE"),
-    ]
+    let api = [
+        (Right::Query, "INDEX"),
+        (Right::Query, "ACTIVE"),
+        (Right::GetItem, "PRICE"),
+        (Right::PutItem, "PRICE"),
+    ];
+    // The first part of a deletion.
+    let deletion = [
+        (Right::GetItem, "ACTIVE"),
+        (Right::DeleteItem, "INDEX"),
+        (Right::DeleteItem, "T#"),
+        (Right::PutItem, "DELETED"),
+    ];
+    let sweeper = [
+        (Right::Query, "INDEX"),
+        (Right::DeleteItem, "INDEX"),
+        (Right::PutItem, "DELETED"),
+        (Right::DeleteItem, "DELETED"),
+    ];
+    let purged = ["T#", "A#", "F#", "R#"].map(|kind| [(Right::Query, kind), (Right::DeleteItem, kind)]);
+    let of = |function, accesses: Vec<(Right, &str)>| -> Vec<(Function, Right, String)> {
+        accesses.into_iter().map(|(right, kind)| (function, right, kind.to_owned())).collect()
+    };
+    let mut beside = of(Function::Api, api.into_iter().chain(deletion).collect());
+    beside.extend(of(Function::Sweeper, sweeper.into_iter().chain(purged.into_iter().flatten()).collect()));
+    beside
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Who may do what: readers, users and owners, and tunings of others.
 
 use serde_json::{Value, json};
+use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::submit::Guardrails;
 use wire::events::http::HttpRequest;
+use wire::stored;
 
 use super::{Listed, TestApi, api, decided, request, send};
 use http_api::{Access, Principals};
@@ -123,4 +125,29 @@ async fn where_users_see_their_own_tunings_only_those_of_others_do_not_exist_for
         assert_eq!(names(&api, all, "").await, ["ugo-1", "uma-1"]);
     }
     assert_eq!(ask(&api, OWNER, "POST", "/tuning-jobs/ugo-1/stop", Value::Null).await.0, 200);
+}
+
+#[tokio::test]
+async fn only_an_owner_deletes_a_tuning_and_only_one_that_has_ended() {
+    let api = restricted(false);
+    assert_eq!(ask(&api, USER, "POST", "/tuning-jobs", capped("hb1")).await.0, 201);
+    let (status, answer) = ask(&api, USER, "DELETE", "/tuning-jobs/hb1", Value::Null).await;
+    assert_eq!((status, &answer["__type"]), (403, &json!("AccessDeniedException")), "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("OwnerPrincipals"), "{answer}");
+    let (status, answer) = ask(&api, OWNER, "DELETE", "/tuning-jobs/hb1", Value::Null).await;
+    assert_eq!((status, &answer["__type"]), (400, &json!("ValidationException")), "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("in status InProgress: stop it first"), "{answer}");
+    // The table as it is after the end of the tuning.
+    let id = use_cases::lookup::find(&api.submit.store, "hb1").await.unwrap().id;
+    let mut head = api.submit.store.head(&id).await.unwrap().unwrap();
+    head.status = "Stopped".to_owned();
+    let table = &api.submit.store.table;
+    table.write(Write::Put(head.row(&id), Condition::Always)).await.unwrap();
+    table.write(Write::Delete(stored::active_row(&id).key, Condition::Always)).await.unwrap();
+    assert_eq!(ask(&api, OWNER, "DELETE", "/tuning-jobs/HB1", Value::Null).await, (200, json!({})));
+    for path in ["/tuning-jobs/hb1", "/tuning-jobs/hb1/training-jobs", "/tuning-jobs/hb1/decisions"] {
+        assert_eq!(ask(&api, OWNER, "GET", path, Value::Null).await.0, 404, "{path}");
+    }
+    assert_eq!(ask(&api, OWNER, "DELETE", "/tuning-jobs/hb1", Value::Null).await.0, 404);
+    assert_eq!(ask(&api, USER, "POST", "/tuning-jobs", capped("hb1")).await.0, 201, "the name is free");
 }

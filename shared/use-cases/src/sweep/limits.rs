@@ -74,6 +74,8 @@ pub struct Limits {
     pub lease_ms: Millis,
     /// A job without a sign of life for this long is checked.
     pub silence_ms: Millis,
+    /// How long ended tunings are kept; `None` = until a user deletes them.
+    pub retention: Option<Millis>,
 }
 
 impl Limits {
@@ -90,5 +92,6 @@ impl Limits {
         time_ms: Millis::from_seconds(60),
         lease_ms: Millis::from_seconds(120),
         silence_ms: Millis::from_seconds(120),
+        retention: None,
     };
 }

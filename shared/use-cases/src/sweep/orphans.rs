@@ -93,6 +93,7 @@ where
         listing.from = pass.upto;
         listing.again = listing.again.into_iter().chain(pass.again).min();
         listing.gaps |= pass.first_gap.is_some();
+        run.listed_all = pass.whole;
         let cursor = &mut run.swept.cursor;
         cursor.listing = (!pass.whole).then_some(listing);
         if pass.whole {

@@ -33,6 +33,8 @@ pub(super) struct Run {
     pub(super) booked: Vec<BookedBill>,
     /// Due starts. At most as many as the sweep may make.
     pub(super) starts: Vec<DueAction>,
+    /// Whether this sweep completed the hourly listing of all running jobs.
+    pub(super) listed_all: bool,
     /// Whether the sweep has visited all active tunings.
     pub(super) whole: bool,
     /// Number of silent jobs seen.
@@ -66,6 +68,7 @@ impl Run {
             bills: Vec::new(),
             booked: Vec::new(),
             starts: Vec::new(),
+            listed_all: false,
             whole: false,
             silent: 0,
             left_after: None,

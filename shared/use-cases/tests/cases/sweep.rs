@@ -9,4 +9,5 @@ mod orphans;
 mod others;
 mod pools;
 mod signs;
+mod tidy;
 mod world;

@@ -43,6 +43,8 @@ pub struct SweepCursor {
     pub listing: Option<FullListing>,
     /// Due time of the next listing, in ms since the epoch.
     pub listing_due: Time,
+    /// The pass over tunings that ended long ago continues after this name; `None` = with the first.
+    pub retired: Option<String>,
 }
 
 /// The silent job that the sweeper checked last.

@@ -1,0 +1,84 @@
+//! Deletes what is no longer kept: the rows of deleted tunings, and tunings that ended longer ago than the retention.
+//!
+//! Runs once an hour, after the listing of all running jobs, with the rest of the sweep's time. An incomplete pass
+//! continues an hour later.
+
+use tuning::time::Millis;
+use wire::stored::{self, DELETED};
+
+use super::run::Run;
+use super::{Sweeper, WHOLE};
+use crate::delete::{DeleteError, delete_found, purge};
+use crate::lookup::{self, LookupError};
+use crate::ports::table::{Query, Table};
+use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
+use crate::ports::{Bus, Timer};
+use crate::store::StoreError;
+
+/// Names of tunings that one pass reads.
+const NAMES_PER_PASS: usize = 100;
+/// Deleted tunings that one pass reads.
+const DELETED_PER_PASS: usize = 100;
+
+impl<T, J, B, C> Sweeper<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs + TrainingJobListing,
+    B: Bus,
+    C: Timer + Clone,
+{
+    /// Deletes what is no longer kept, if this sweep has completed the hourly listing.
+    pub(super) async fn tidy(&self, run: &mut Run) {
+        if !run.listed_all {
+            return;
+        }
+        if let Some(retention) = self.limits.retention
+            && let Err(error) = self.retire(run, retention).await
+        {
+            run.failed(error);
+        }
+        if let Err(error) = self.purge_deleted(run).await {
+            run.failed(error);
+        }
+    }
+
+    /// Deletes tunings that ended longer ago than `retention`.
+    async fn retire(&self, run: &mut Run, retention: Millis) -> Result<(), StoreError> {
+        let after = run.swept.cursor.retired.take();
+        let (rows, next) = lookup::list(&self.store, after, NAMES_PER_PASS).await?;
+        run.swept.cursor.retired = next;
+        let before = self.now() - retention;
+        for row in rows.into_iter().filter(|row| row.created < before) {
+            if !self.has_time(run, WHOLE) {
+                return Ok(());
+            }
+            // A tuning's last step ended it. Later steps book late bills, and begin its retention again.
+            let ended = self.store.head(&row.id).await?.is_some_and(|head| head.at < before);
+            if !ended {
+                continue;
+            }
+            match delete_found(&self.store, &row.id, self.now()).await {
+                Ok(()) => run.swept.retired += 1,
+                Err(DeleteError::Lookup(LookupError::Store(error))) => run.failed_for(&row.id, error),
+                // It runs, or it changed. A later pass looks again.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the rows of deleted tunings.
+    async fn purge_deleted(&self, run: &mut Run) -> Result<(), StoreError> {
+        let page = self.store.table.query(&Query::prefix(DELETED, "", DELETED_PER_PASS)).await?;
+        for item in page.items {
+            let id = stored::deleted_id(&item).to_owned();
+            let has_time = || self.has_time(run, WHOLE);
+            match purge(&*self.store.table, &id, has_time).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => run.failed_for(&id, error.into()),
+            }
+        }
+        Ok(())
+    }
+}
