@@ -15,5 +15,9 @@ for template in template.yaml samples/*/template.yaml; do
   .work/check/bin/checkov --config-file checkov.yaml --file "$template"
   .work/check/bin/python -B check_policies.py "$template"
 done
+# The template without SAM, as in a release. It has the same roles and resources, so only its form can be wrong.
+environment .work/release release-requirements.txt
+.work/release/bin/python -B translate.py arm64 > .work/template-translated.yaml
+.work/check/bin/cfn-lint .work/template-translated.yaml
 # samconfig.toml sets only parameters and values of the template.
 .work/check/bin/python -B check_policies.py --settings samconfig.toml template.yaml

@@ -5,11 +5,12 @@
 archives have the build time. Every archive has the licences of its programs. Needs cargo and Python 3.11+. Must never build
 anything.
 
-    pack.py functions ARCHITECTURE FOLDER OUTPUT [fast]   packs FOLDER/<function>/bootstrap.zip, or bootstrap there, with the
-                                                          template; `fast` compresses less, for tests
-    pack.py program ARCHITECTURE FILE OUTPUT              packs the command-line program
-    pack.py sums FOLDER                                   writes FOLDER/SHA256SUMS
-    pack.py version | names                               prints the workspace's version or the names of the functions
+    pack.py functions ARCHITECTURE FOLDER TRANSLATED OUTPUT [fast]
+                                                  packs FOLDER/<function>/bootstrap.zip, or bootstrap there, with the template
+                                                  and its translation; `fast` compresses less, for tests
+    pack.py program ARCHITECTURE FILE OUTPUT      packs the command-line program
+    pack.py sums FOLDER                           writes FOLDER/SHA256SUMS
+    pack.py version | names                       prints the workspace's version or the names of the functions
 """
 
 import hashlib
@@ -78,14 +79,14 @@ def program(architecture, file, top):
     return pack([(f"{top}/{path}", content, path == "hyperband") for path, content in files.items()])
 
 
-def functions(architecture, folder, level):
+def functions(architecture, folder, translated, level):
     names = {"VERSION": version(), "ARCHITECTURE": architecture}
     readme = (ROOT / "infra" / "archive.md").read_text()
     for name, value in names.items():
         readme = readme.replace(name, value)
     files = {"README.md": readme.encode(), **licences(architecture, FUNCTIONS)}
     files |= {name: (ROOT / name).read_bytes() for name in ["infra/template.yaml", "examples/first.json"]}
-    files["infra/samconfig.toml"] = settings(architecture)
+    files |= {"infra/samconfig.toml": settings(architecture), "infra/template-translated.yaml": translated.read_bytes()}
     files |= {f"docs/{path.name}": path.read_bytes() for path in (ROOT / "docs").glob("*.md")}
     for function in FUNCTIONS:
         files[f"target/lambda/{function}/bootstrap.zip"] = pack([("bootstrap", built(folder, function), True)], level)
@@ -101,8 +102,8 @@ def sums(folder):
 
 def main():
     match sys.argv[1:]:
-        case ["functions", architecture, folder, output, *fast] if fast in ([], ["fast"]):
-            Path(output).write_bytes(functions(architecture, Path(folder), 1 if fast else 9))
+        case ["functions", architecture, folder, translated, output, *fast] if fast in ([], ["fast"]):
+            Path(output).write_bytes(functions(architecture, Path(folder), Path(translated), 1 if fast else 9))
         case ["program", architecture, file, output]:
             Path(output).write_bytes(program(architecture, Path(file), Path(output).stem))
         case ["sums", folder]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a release in target/dist: hyperband-<version>-<arch>.zip for arm64 and x86_64, the command-line program for this machine,
-# and SHA256SUMS. The archives deploy with the SAM CLI alone. The version is that of Cargo.toml. The same programs and documents
-# give the same bytes.
+# and SHA256SUMS. The archives deploy with the SAM CLI alone, or without it by their translated template. The version is that of
+# Cargo.toml. The same programs and documents give the same bytes. Installs the translator from PyPI into infra/.work.
 #
 #   infra/release.sh                     both architectures, and the program
 #   infra/release.sh arm64               one architecture, and the program
@@ -31,6 +31,14 @@ here=$(uname -m)
 version=$(python3 -B infra/pack.py version)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+. tests/stack/environment.sh
+
+# pack_functions ARCHITECTURE FOLDER [fast]: packs the functions in FOLDER with the template and its translation.
+pack_functions() {
+  environment infra/.work/release infra/release-requirements.txt
+  infra/.work/release/bin/python -B infra/translate.py "$1" > "$work/translated.yaml"
+  python3 -B infra/pack.py functions "$1" "$2" "$work/translated.yaml" "$output/hyperband-$version-$1.zip" "${@:3}"
+}
 
 if [ "$profile" = dev ]; then
   [ "${architectures[*]:-$here}" = "$here" ] || { echo "infra/release.sh: --profile dev is for $here only" >&2; exit 2; }
@@ -40,7 +48,7 @@ if [ "$profile" = dev ]; then
     mkdir "$work/$function"
     strip -o "$work/$function/bootstrap" "$target/debug/$function"
   done
-  python3 -B infra/pack.py functions "$here" "$work" "$output/hyperband-$version-$here.zip" fast
+  pack_functions "$here" "$work" fast
 else
   output=${output:-$target/dist}
   mkdir -p "$output"
@@ -48,7 +56,7 @@ else
   for architecture in "${architectures[@]}"; do
     infra/build.sh "$architecture" --profile "$profile"
     tests/measure_functions.py --sizes
-    python3 -B infra/pack.py functions "$architecture" target/lambda "$output/hyperband-$version-$architecture.zip"
+    pack_functions "$architecture" target/lambda
   done
   if $program; then
     # An existing program may be out of date.

@@ -9,6 +9,7 @@ environment .work/emulator requirements.txt
 environment .work/sam requirements-sam.txt
 environment .work/aws requirements-aws.txt
 environment ../../infra/.work/build ../../infra/build-requirements.txt
+environment ../../infra/.work/release ../../infra/release-requirements.txt
 
 # The same features as the tests' build, so that cargo reuses it.
 cargo build --locked --quiet --workspace --bins --tests

@@ -1,4 +1,4 @@
-"""Deploys a release's archive with the commands in its README and the SAM CLI.
+"""Deploys a release's archive with the commands in its README and the SAM CLI, and once more without SAM.
 
 Run by `run.sh`. Uses the archive in HYPERBAND_ARCHIVE, or packs the functions of `cargo build`.
 """
@@ -14,10 +14,14 @@ import unittest
 import zipfile
 from pathlib import Path
 
-from emulator import Emulator
+from botocore.exceptions import ClientError
+
+from emulator import REGION, Emulator
 from stack import FUNCTIONS, ROOT, TRAINING_ROLE
 
 STACK = "hyperband-dev"
+# The translated template as a stack. StackSets names its stacks like this.
+TRANSLATED = "StackSet-hyperband-0d1b2c3e-4f5a-6789-abcd-ef0123456789"
 SECONDS = 180
 ARCHITECTURE = "arm64" if platform.machine() == "aarch64" else "x86_64"
 
@@ -57,7 +61,7 @@ class Archive(unittest.TestCase):
         sums = [hashlib.sha256(archive.read_bytes()).hexdigest() for archive in (self.archive, again)]
         self.assertEqual(sums[0], sums[1])
 
-    def test_the_archive_deploys_with_its_own_commands(self):
+    def test_the_archive_deploys_with_its_own_commands_and_without_sam(self):
         unpack(self.archive, self.folder / "unpacked")
         [root] = (self.folder / "unpacked").iterdir()
         self.assertEqual(root.name, self.archive.stem)
@@ -80,13 +84,70 @@ class Archive(unittest.TestCase):
                 check=False,
             )
             self.assertEqual(done.returncode, 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
-            self.check_functions(emulator)
+            deployed = self.resources(emulator, STACK)
+            self.check_functions(emulator, deployed)
+            self.deploy_translated(emulator, root)
+            translated = self.resources(emulator, TRANSLATED)
+            self.check_functions(emulator, translated)
+            self.assertEqual({name: kind for name, (kind, _) in translated.items()},
+                             {name: kind for name, (kind, _) in deployed.items()})
+            for logical, (kind, physical) in deployed.items():
+                if kind == "AWS::Lambda::Function":
+                    with self.subTest(logical):
+                        self.assertEqual(self.settings(emulator, translated[logical][1], TRANSLATED),
+                                         self.settings(emulator, physical, STACK))
 
-    def check_functions(self, emulator):
-        client, resources = emulator.client("lambda"), emulator.client("cloudformation")
-        pages = resources.get_paginator("list_stack_resources").paginate(StackName=STACK)
+    def deploy_translated(self, emulator, root):
+        """Uploads the archive with the commands of DEPLOY.md, and deploys its translated template without any transform."""
+        text = (root / "infra/template-translated.yaml").read_text()
+        for word in ["Transform", "Fn::ForEach", "AWS::Serverless"]:
+            self.assertNotIn(word, text)
+        blocks = re.findall(r"```sh\n(.*?)```", (root / "docs/DEPLOY.md").read_text(), re.S)
+        [commands] = [block for block in blocks if "put-bucket-policy" in block]
+        commands, count = re.subn("in eu-west-1 us-east-1;", f"in {REGION};", commands)
+        self.assertEqual(count, 1)
+        environment = emulator.environment()
+        environment["PATH"] = f"{Path(os.environ['AWS']).parent}:{environment['PATH']}"
+        subprocess.run(["bash", "-euc", commands], cwd=root, env=environment, check=True, capture_output=True, timeout=SECONDS)
+        client = emulator.client("cloudformation")
+        parameters = {"CodeBucketPrefix": "example-hyperband", "ExecutionRoleArns": TRAINING_ROLE}
+        given = {"StackName": TRANSLATED, "Capabilities": ["CAPABILITY_IAM"],
+                 "TemplateURL": f"{emulator.url}/example-hyperband-{REGION}/{root.name}/template.yaml"}
+        # The rules of the template survive the translation: alarms have no target yet.
+        with self.assertRaisesRegex(ClientError, "Set AlarmEmail or AlarmTopicArn"):
+            client.create_stack(**given, Parameters=self.parameters(parameters))
+        # As stage dev of samconfig.toml.
+        parameters |= {"CreateAlarms": "false", "LogRetentionDays": "7", "TableDeletionProtection": "false"}
+        client.create_stack(**given, Parameters=self.parameters(parameters))
+        client.get_waiter("stack_create_complete").wait(StackName=TRANSLATED, WaiterConfig={"Delay": 1, "MaxAttempts": SECONDS})
+
+    @staticmethod
+    def parameters(values):
+        return [{"ParameterKey": name, "ParameterValue": value} for name, value in values.items()]
+
+    @staticmethod
+    def resources(emulator, stack):
+        """Returns type and physical name of each resource by logical ID."""
+        pages = emulator.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack)
         found = [resource for page in pages for resource in page["StackResourceSummaries"]]
-        names = [one["PhysicalResourceId"] for one in found if one["ResourceType"] == "AWS::Lambda::Function"]
+        return {one["LogicalResourceId"]: (one["ResourceType"], one["PhysicalResourceId"]) for one in found}
+
+    @staticmethod
+    def settings(emulator, function, stack):
+        """Returns the settings of a function that do not name its stack or its resources."""
+        found = emulator.client("lambda").get_function(FunctionName=function)
+        kept = {name: found["Configuration"][name] for name in
+                ["Runtime", "Handler", "Timeout", "MemorySize", "Architectures", "CodeSha256", "Description"]}
+        kept["Log"] = found["Configuration"]["LoggingConfig"]["LogGroup"].replace(stack, "STACK")
+        variables = found["Configuration"]["Environment"]["Variables"]
+        # A physical name and the stack's ARN differ. Their variables must exist.
+        kept["Variables"] = {name: None if name in ("TABLE_NAME", "STACK_ARN") else value.replace(stack, "STACK")
+                             for name, value in variables.items()}
+        return kept | {"Tags": {tag: value for tag, value in found.get("Tags", {}).items() if tag.startswith("lambda:")}}
+
+    def check_functions(self, emulator, resources):
+        client = emulator.client("lambda")
+        names = [physical for kind, physical in resources.values() if kind == "AWS::Lambda::Function"]
         self.assertEqual(len(names), len(FUNCTIONS))
         for name in names:
             self.assertEqual(client.get_function_configuration(FunctionName=name)["Architectures"], [ARCHITECTURE])

@@ -45,9 +45,10 @@ class Pack(unittest.TestCase):
             (cls.folder / function).mkdir()
             (cls.folder / function / "bootstrap").write_text(function)
         (cls.folder / "hyperband").write_text("program")
+        (cls.folder / "translated.yaml").write_text("translated")
 
     def functions(self):
-        return self.unpacked(pack.functions("arm64", self.folder, 1))
+        return self.unpacked(pack.functions("arm64", self.folder, self.folder / "translated.yaml", 1))
 
     def program(self):
         return self.unpacked(pack.program("arm64", self.folder / "hyperband", "top"))
