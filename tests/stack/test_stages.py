@@ -74,7 +74,11 @@ class Stages(unittest.TestCase):
         group = self.client("logs").describe_log_groups(logGroupNamePrefix="/aws/lambda/hyperband-prod-api")
         self.assertEqual(group["logGroups"][0]["retentionInDays"], 90)
         self.assertEqual(len(self.alarms()), sum(name.endswith("Alarm") for name in ids))
-        self.assertIn("DashboardUrl", stack.outputs())
+        outputs = stack.outputs()
+        self.assertIn("DashboardUrl", outputs)
+        pages = self.client("ssm").get_paginator("get_parameters_by_path").paginate(Path="/hyperband-prod")
+        parameters = {one["Name"]: one["Value"] for page in pages for one in page["Parameters"]}
+        self.assertEqual(parameters, {f"/hyperband-prod/{name}": outputs[name] for name in ["ApiUrl", "TableName", "EventBusArn"]})
 
         _, ids = self.deploy("dev")
         found = self.api_settings(ids)

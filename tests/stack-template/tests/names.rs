@@ -109,6 +109,7 @@ fn an_adopted_table_replaces_the_stacks_table_everywhere() {
     let name = of("TableName", json!({"Ref": "Table"}));
     assert_eq!(template.0["Globals"]["Function"]["Environment"]["Variables"]["TABLE_NAME"], name);
     assert_eq!(template.0["Outputs"]["TableName"]["Value"], name);
+    assert_eq!(template.properties("TableNameParameter")["Value"], name);
     let stream = of("TableStreamArn", json!({"Fn::GetAtt": ["Table", "StreamArn"]}));
     for mapping in template.of_type("AWS::Lambda::EventSourceMapping").values() {
         assert_eq!(mapping["EventSourceArn"], stream);
@@ -116,7 +117,7 @@ fn an_adopted_table_replaces_the_stacks_table_everywhere() {
     assert_eq!(template.0["Resources"]["Table"]["Condition"], "CreatesTable");
     // No other part of the template names the table, so none breaks with an adopted one.
     let text = template.0.to_string();
-    assert_eq!(text.matches(r#"{"Ref":"Table"}"#).count(), 2);
+    assert_eq!(text.matches(r#"{"Ref":"Table"}"#).count(), 3);
     assert_eq!(text.matches(r#""Fn::GetAtt":["Table","#).count(), 2);
 }
 
