@@ -19,5 +19,7 @@ done
 environment .work/release release-requirements.txt
 .work/release/bin/python -B translate.py arm64 > .work/template-translated.yaml
 .work/check/bin/cfn-lint .work/template-translated.yaml
+# deploy-policy.json has the permissions of a deployment of the template.
+.work/check/bin/python -B ../tests/stack/test_deploy_policy.py
 # samconfig.toml sets only parameters and values of the template.
 .work/check/bin/python -B check_policies.py --settings samconfig.toml template.yaml

@@ -85,8 +85,9 @@ def functions(architecture, folder, translated, level):
     for name, value in names.items():
         readme = readme.replace(name, value)
     files = {"README.md": readme.encode(), **licences(architecture, FUNCTIONS)}
-    files |= {name: (ROOT / name).read_bytes() for name in ["infra/template.yaml", "examples/first.json"]}
     files |= {"infra/samconfig.toml": settings(architecture), "infra/template-translated.yaml": translated.read_bytes()}
+    unchanged = ["infra/template.yaml", "infra/deploy_policy.py", "infra/deploy-policy.json", "examples/first.json"]
+    files |= {name: (ROOT / name).read_bytes() for name in unchanged}
     files |= {f"docs/{path.name}": path.read_bytes() for path in (ROOT / "docs").glob("*.md")}
     for function in FUNCTIONS:
         files[f"target/lambda/{function}/bootstrap.zip"] = pack([("bootstrap", built(folder, function), True)], level)
