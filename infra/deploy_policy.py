@@ -4,7 +4,8 @@
     deploy_policy.py --stack-name hyperband-prod --account 111122223333 --region eu-west-1
 
 Replaces the placeholders of deploy-policy.json, which lies beside this script. Writes deploy-STACK-1.json and so on: a managed
-policy has at most 6,144 characters. The names must not begin with the stack's name, since the role may change such policies. Needs only Python 3.11+.
+policy has at most 6,144 characters. Their names must not begin with the stack's name, since the role may change such policies.
+Needs only Python 3.11+.
 """
 
 import argparse
@@ -78,6 +79,8 @@ def parse(arguments):
     parser.add_argument("--permissions-boundary", type=of_form(r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/.+",
                                                                "arn:aws:iam::111122223333:policy/boundary"),
                         help="ARN that every role of the stack must have as its boundary (PermissionsBoundaryArn)")
+    parser.add_argument("--role-path", default="/", type=of_form(r"/([\w+=,.@-]+/)*", "/teams/ml/"),
+                        help="path of the stack's roles and managed policies (RolePath)")
     parser.add_argument("--kms-key", type=of_form(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[\w-]+",
                                                   "arn:aws:kms:eu-west-1:111122223333:key/1111"),
                         help="ARN of your key (KmsKeyArn)")
@@ -93,8 +96,8 @@ def main(arguments):
         sys.exit(f"invalid --stack-name {options.stack_name!r}: expected at most {longest} characters, because CloudFormation "
                  "shortens longer names in the names of the stack's resources")
     values = {"StackName": options.stack_name, "Account": options.account, "Region": options.region,
-              "Partition": options.partition, "Bucket": options.bucket, "PermissionsBoundary": options.permissions_boundary,
-              "KmsKey": options.kms_key}
+              "Partition": options.partition, "Bucket": options.bucket, "RolePath": options.role_path,
+              "PermissionsBoundary": options.permissions_boundary, "KmsKey": options.kms_key}
     for number, document in enumerate(documents(source["Statement"], values), 1):
         path = options.output / f"deploy-{options.stack_name}-{number}.json"
         path.write_text(json.dumps(document, indent=2) + "\n")

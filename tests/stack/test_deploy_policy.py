@@ -145,7 +145,8 @@ class DeployPolicy(unittest.TestCase):
 
     def test_the_longest_names_fit_two_managed_policies(self):
         longest = "h" * json.loads(generator.RESULT.read_text())["LongestStackName"]
-        policies = written("--stack-name", longest, *NAMES, *OPTIONS, "--partition", "aws-us-gov", "--bucket", "b" * 63)
+        policies = written("--stack-name", longest, *NAMES, *OPTIONS, "--partition", "aws-us-gov", "--bucket", "b" * 63,
+                           "--role-path", "/teams/machine-learning/")
         self.assertEqual(len(policies), 2)
         for policy in policies:
             self.assertLessEqual(len("".join(json.dumps(policy, separators=(",", ":")).split())), 6144)
@@ -185,6 +186,12 @@ class DeployPolicy(unittest.TestCase):
         for action in ["logs:DeleteLogGroup", "logs:PutRetentionPolicy"]:
             for statement in granted(policies, action):
                 self.assertNotIn("TrainingJobs", json.dumps(statement))
+
+    def test_a_path_bounds_roles_and_managed_policies(self):
+        policies = written("--stack-name", "hyperband-prod", *NAMES, "--role-path", "/teams/ml/")
+        for action, kind in [("iam:CreateRole", "role"), ("iam:PassRole", "role"), ("iam:CreatePolicy", "policy")]:
+            [statement] = granted(policies, action)
+            self.assertEqual(statement["Resource"], [f"arn:aws:iam::111122223333:{kind}/teams/ml/hyperband-prod-*"])
 
     def test_a_deployment_cannot_change_its_own_policies(self):
         policies = written("--stack-name", "hyperband-prod", *NAMES)

@@ -101,10 +101,14 @@ fn every_function_may_use_the_owners_key_through_the_table_and_no_role_has_anoth
         let boundary =
             json!({"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]});
         assert_eq!(template.properties(role)["PermissionsBoundary"], boundary, "{role}");
+        assert_eq!(template.properties(role)["Path"], json!({"Ref": "RolePath"}), "{role}");
         assert!(
             template.managed(role).iter().all(|policy| ["KeyPolicy", "TrainingPolicy"].contains(policy)),
             "{role}"
         );
+    }
+    for (name, policy) in template.of_type("AWS::IAM::ManagedPolicy") {
+        assert_eq!(policy["Path"], json!({"Ref": "RolePath"}), "{name}");
     }
 }
 
