@@ -30,6 +30,7 @@ VALUES = {
 }
 # (finding, part of its detail) -> why it is acceptable.
 ACCEPTED = {
+    ("RESOURCE_STAR", "ec2:CreateNetworkInterface"): "for calls of Lambda itself, as in AWSLambdaVPCAccessExecutionRole",
     ("RESOURCE_MISMATCH", "dynamodb:ListStreams"): "the streams of the table are enough, as in AWS SAM's policy for stream readers",
 }
 

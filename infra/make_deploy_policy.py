@@ -91,8 +91,11 @@ DROPPED = {
 NOT_NEEDED = {action for actions in DROPPED.values() for action in actions}
 
 # Actions of other services. The handlers list more: for properties that the template does not set, for SAM's bucket (statement
-# Artifacts), and iam:PassRole (statement PassRole). API Gateway requires the deliveries for access logs.
+# Artifacts), and iam:PassRole (statement PassRole). API Gateway requires the deliveries for access logs. Lambda checks VpcSubnetIds.
 ADDED = {
+    "AWS::Lambda::Function": [
+        "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs",
+    ],
     "AWS::ApiGatewayV2::Stage": [
         "logs:CreateLogDelivery", "logs:DeleteLogDelivery", "logs:DescribeLogGroups", "logs:DescribeResourcePolicies",
         "logs:GetLogDelivery", "logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:UpdateLogDelivery",

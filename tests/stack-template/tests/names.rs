@@ -208,12 +208,18 @@ fn parameters_that_cannot_work_together_are_refused_before_anything_is_created()
         ("PatternsNeedASubscription", is("MetricsFrom", "Polling"), is("TrainingLogPattern", "")),
         ("TicketsAreAlarms", not(is("TicketTopicArn", "")), is("CreateAlarms", "true")),
     ];
-    let both = |name: fn(Value, Value) -> Value| name(is("TableName", ""), is("TableStreamArn", ""));
-    let and = both(|one, other| json!({"Fn::And": [one, other]}));
-    let or = both(|one, other| json!({"Fn::Or": [one, other]}));
-    let together = json!({"Fn::Or": [and, not(or)]});
-    assert_eq!(rules["AdoptedTablesHaveAStream"]["Assertions"][0]["Assert"], together);
-    assert_eq!(rules.len(), wanted.len() + 1);
+    let both_or_neither = |one: &str, other: &str| {
+        let (one, other) = (is(one, ""), is(other, ""));
+        json!({"Fn::Or": [{"Fn::And": [one, other]}, not(json!({"Fn::Or": [one, other]}))]})
+    };
+    let together = [
+        ("AdoptedTablesHaveAStream", both_or_neither("TableName", "TableStreamArn")),
+        ("SubnetsHaveSecurityGroups", both_or_neither("VpcSubnetIds", "VpcSecurityGroupIds")),
+    ];
+    for (name, assertion) in &together {
+        assert_eq!(&rules[*name]["Assertions"][0]["Assert"], assertion, "{name}");
+    }
+    assert_eq!(rules.len(), wanted.len() + together.len());
     for (name, when, assertion) in wanted {
         assert_eq!(
             (&rules[name]["RuleCondition"], &rules[name]["Assertions"][0]["Assert"]),

@@ -62,7 +62,7 @@ fn of_lambda(template: &Template, function: &str) -> BTreeSet<String> {
     if mappings.into_iter().chain(of("AWS::Lambda::EventInvokeConfig")).count() > 0 {
         actions.push("sqs:SendMessage");
     }
-    actions.into_iter().chain(OF_THE_KEY).map(str::to_owned).collect()
+    actions.into_iter().chain(OF_THE_KEY).chain(OF_THE_NETWORK).map(str::to_owned).collect()
 }
 
 /// Actions that DynamoDB performs with the owner's KMS key on behalf of a role that reads or writes the table.
@@ -75,19 +75,44 @@ const OF_THE_KEY: [&str; 6] = [
     "kms:ReEncryptTo",
 ];
 
+/// Actions of Lambda for a function in a VPC.
+const OF_THE_NETWORK: [&str; 6] = [
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+];
+
+#[test]
+fn only_lambda_may_manage_network_interfaces_and_only_in_a_vpc() {
+    let template = Template::read();
+    assert_eq!(template.0["Resources"]["NetworkPolicy"]["Condition"], "HasVpc");
+    for function in FUNCTIONS {
+        for action in OF_THE_NETWORK {
+            let condition = json!({"Null": {"lambda:SourceFunctionArn": "true"}});
+            assert_eq!(grant(&template, function, action).condition, condition, "{function:?} {action}");
+        }
+    }
+    let lists = ["SubnetIds", "SecurityGroupIds"]
+        .map(|name| (name.to_owned(), json!({"Fn::Split": [",", {"Ref": format!("Vpc{name}")}]})));
+    let config = json!({"Fn::If": ["HasVpc", Value::from_iter(lists), {"Ref": "AWS::NoValue"}]});
+    assert_eq!(template.0["Globals"]["Function"]["VpcConfig"], config);
+}
+
 #[test]
 fn every_function_may_use_the_owners_key_through_the_table_and_no_role_has_another_managed_policy() {
     let template = Template::read();
     for function in FUNCTIONS {
         let role = template.role(&logical(function)).to_owned();
-        let of_the_key = |policy| json!({"Fn::If": ["HasKey", policy, {"Ref": "AWS::NoValue"}]});
-        let policies = match function {
-            Function::Actuator | Function::Sweeper => {
-                json!([{"Ref": "TrainingPolicy"}, of_the_key(json!({"Ref": "KeyPolicy"}))])
-            }
-            _ => of_the_key(json!([{"Ref": "KeyPolicy"}])),
-        };
-        assert_eq!(template.properties(&role)["ManagedPolicyArns"], policies, "{role}");
+        let when =
+            |condition, policy| json!({"Fn::If": [condition, {"Ref": policy}, {"Ref": "AWS::NoValue"}]});
+        let mut policies = vec![when("HasKey", "KeyPolicy"), when("HasVpc", "NetworkPolicy")];
+        if matches!(function, Function::Actuator | Function::Sweeper) {
+            policies.insert(0, json!({"Ref": "TrainingPolicy"}));
+        }
+        assert_eq!(template.properties(&role)["ManagedPolicyArns"], json!(policies), "{role}");
         for action in OF_THE_KEY {
             let grant = grant(&template, function, action);
             assert_eq!(grant.resource, json!({"Ref": "KmsKeyArn"}));
@@ -102,10 +127,8 @@ fn every_function_may_use_the_owners_key_through_the_table_and_no_role_has_anoth
             json!({"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]});
         assert_eq!(template.properties(role)["PermissionsBoundary"], boundary, "{role}");
         assert_eq!(template.properties(role)["Path"], json!({"Ref": "RolePath"}), "{role}");
-        assert!(
-            template.managed(role).iter().all(|policy| ["KeyPolicy", "TrainingPolicy"].contains(policy)),
-            "{role}"
-        );
+        let known = ["KeyPolicy", "NetworkPolicy", "TrainingPolicy"];
+        assert!(template.managed(role).iter().all(|policy| known.contains(policy)), "{role}");
     }
     for (name, policy) in template.of_type("AWS::IAM::ManagedPolicy") {
         assert_eq!(policy["Path"], json!({"Ref": "RolePath"}), "{name}");
@@ -323,14 +346,16 @@ fn a_role_cannot_change_training_jobs_of_others() {
 }
 
 #[test]
-fn only_actions_without_resources_are_granted_on_all_resources() {
+fn only_actions_without_resources_and_those_on_network_interfaces_are_granted_on_all_resources() {
     let template = Template::read();
     let of_all = |function: Function| {
         let grants = template.grants(&logical(function)).into_iter();
         let wide = grants.filter(|grant| grant.resource == "*").map(move |grant| (function, grant.action));
         wide.collect::<Vec<_>>()
     };
-    let wide: Vec<(Function, String)> = FUNCTIONS.into_iter().flat_map(of_all).collect();
+    let wide = FUNCTIONS.into_iter().flat_map(of_all);
+    let wide: Vec<(Function, String)> =
+        wide.filter(|(_, action)| !OF_THE_NETWORK.contains(&action.as_str())).collect();
     let known = [(Function::Api, "pricing:GetProducts"), (Function::Sweeper, "sagemaker:ListTrainingJobs")];
     assert_eq!(wide, known.map(|(function, action)| (function, action.to_owned())));
     for function in FUNCTIONS {
