@@ -65,7 +65,7 @@ fn of_lambda(template: &Template, function: &str) -> BTreeSet<String> {
     actions.into_iter().chain(OF_THE_KEY).chain(OF_THE_NETWORK).map(str::to_owned).collect()
 }
 
-/// Actions that DynamoDB performs with the owner's KMS key on behalf of a role that reads or writes the table.
+/// Actions that DynamoDB, SQS and Lambda perform with the owner's KMS key on behalf of a role.
 const OF_THE_KEY: [&str; 6] = [
     "kms:Decrypt",
     "kms:DescribeKey",
@@ -102,7 +102,7 @@ fn only_lambda_may_manage_network_interfaces_and_only_in_a_vpc() {
 }
 
 #[test]
-fn every_function_may_use_the_owners_key_through_the_table_and_no_role_has_another_managed_policy() {
+fn every_function_may_use_the_owners_key_through_services_and_no_role_has_another_managed_policy() {
     let template = Template::read();
     for function in FUNCTIONS {
         let role = template.role(&logical(function)).to_owned();
@@ -116,12 +116,23 @@ fn every_function_may_use_the_owners_key_through_the_table_and_no_role_has_anoth
         for action in OF_THE_KEY {
             let grant = grant(&template, function, action);
             assert_eq!(grant.resource, json!({"Ref": "KmsKeyArn"}));
-            let service = json!({"Fn::Sub": "dynamodb.${AWS::Region}.amazonaws.com"});
-            assert_eq!(grant.condition, json!({"StringEquals": {"kms:ViaService": service}}));
+            let services = ["dynamodb", "sqs", "lambda"]
+                .map(|name| json!({"Fn::Sub": format!("{name}.${{AWS::Region}}.amazonaws.com")}));
+            assert_eq!(grant.condition, json!({"StringEquals": {"kms:ViaService": services}}));
         }
     }
     let key = json!({"Fn::If": ["HasKey", {"Ref": "KmsKeyArn"}, {"Ref": "AWS::NoValue"}]});
     assert_eq!(template.properties("Table")["SSESpecification"]["KMSMasterKeyId"], key);
+    assert_eq!(template.properties("DeliveryFailures")["KmsMasterKeyId"], key);
+    assert_eq!(
+        template.properties("DeliveryFailures")["SqsManagedSseEnabled"],
+        json!({"Fn::If": ["HasKey", false, true]})
+    );
+    assert_eq!(template.properties("AlarmTopic")["KmsMasterKeyId"], key);
+    assert_eq!(template.properties("EventBus")["KmsKeyIdentifier"], key);
+    assert_eq!(template.0["Globals"]["Function"]["KmsKeyArn"], key);
+    // The schedule sends its failures to the encrypted queue.
+    assert_eq!(template.managed("SweeperScheduleRole"), ["KeyPolicy"]);
     for role in template.of_type("AWS::IAM::Role").keys() {
         let boundary =
             json!({"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]});
