@@ -95,9 +95,14 @@ class Stages(unittest.TestCase):
             PolicyName="boundary",
             PolicyDocument='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}',
         )["Policy"]["Arn"]
+        vpc = self.client("ec2").create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        subnet = self.client("ec2").create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+        group = self.client("ec2").create_security_group(VpcId=vpc, GroupName="g", Description="g")["GroupId"]
         settings(
             self.infra, without=["CreateDashboard=true", "MonthlyCapUsd=1000"],
-            parameters=[f"KmsKeyArn={key}", f"PermissionsBoundaryArn={boundary}", f"AlarmTopicArn={topic}",
+            parameters=[f"VpcSubnetIds={subnet}", f"VpcSecurityGroupIds={group}", f"AllowedSubnets={subnet}",
+                        "RolePath=/teams/ml/", "JobTags=team=ml,stage=prod", "RequiredTags=owner",
+                        f"KmsKeyArn={key}", f"PermissionsBoundaryArn={boundary}", f"AlarmTopicArn={topic}",
                         f"TicketTopicArn={tickets}",
                         "AlarmEmail=operator@example.org", "RequireVpc=true", "CreateDashboard=false",
                         "MonthlyCapUsd=99.5", "AllowedInstanceTypes=ml.m5.*,ml.g5.xlarge"])
@@ -106,12 +111,18 @@ class Stages(unittest.TestCase):
         for logical in [name for name in ids if name.endswith("Role")]:
             with self.subTest(logical):
                 attached = iam.list_attached_role_policies(RoleName=ids[logical])["AttachedPolicies"]
+                of_all = {ids["KeyPolicy"], ids["NetworkPolicy"]}
                 wanted = {
-                    "SweeperScheduleRole": set(),
-                    "ActuatorRole": {ids["KeyPolicy"], ids["TrainingPolicy"]},
-                    "SweeperRole": {ids["KeyPolicy"], ids["TrainingPolicy"]},
-                }.get(logical, {ids["KeyPolicy"]})
+                    "SweeperScheduleRole": {ids["KeyPolicy"]},
+                    "ActuatorRole": of_all | {ids["TrainingPolicy"]},
+                    "SweeperRole": of_all | {ids["TrainingPolicy"]},
+                }.get(logical, of_all)
                 self.assertEqual({policy["PolicyArn"] for policy in attached}, wanted)
+                self.assertEqual(iam.get_role(RoleName=ids[logical])["Role"]["Path"], "/teams/ml/")
+        function = self.client("lambda").get_function_configuration(FunctionName=ids["ApiFunction"])
+        self.assertEqual((function["VpcConfig"]["SubnetIds"], function["VpcConfig"]["SecurityGroupIds"]), ([subnet], [group]))
+        queue = self.client("sqs").get_queue_attributes(QueueUrl=ids["DeliveryFailures"], AttributeNames=["KmsMasterKeyId"])
+        self.assertEqual(queue["Attributes"], {"KmsMasterKeyId": key})
         groups = self.client("logs").describe_log_groups()["logGroups"]
         keys = {group["logGroupName"]: group.get("kmsKeyId") for group in groups}
         self.assertIsNone(keys.pop(TRAINING_LOGS))
@@ -122,7 +133,8 @@ class Stages(unittest.TestCase):
         self.assertEqual(self.client("cloudwatch").list_dashboards()["DashboardEntries"], [])
         self.assertNotIn("DashboardUrl", stack.outputs())
         found = self.api_settings(ids)
-        wanted = {"REQUIRE_VPC": "true", "MONTHLY_CAP_USD": "99.5", "ALLOWED_INSTANCE_TYPES": "ml.m5.*,ml.g5.xlarge"}
+        wanted = {"REQUIRE_VPC": "true", "MONTHLY_CAP_USD": "99.5", "ALLOWED_INSTANCE_TYPES": "ml.m5.*,ml.g5.xlarge",
+                  "ALLOWED_SUBNETS": subnet, "JOB_TAGS": "team=ml,stage=prod", "REQUIRED_TAGS": "owner"}
         self.assertEqual({name: found[name] for name in wanted}, wanted)
 
     def test_regression_a_failed_first_deployment_does_not_block_the_next(self):

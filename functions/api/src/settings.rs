@@ -7,7 +7,7 @@ use lambda::settings::{SettingsError, TableSettings, cap, flag, monthly_cap, set
 use tuning::money::MicroUsd;
 use use_cases::describe::Place;
 use use_cases::prices::OwnerPrices;
-use use_cases::submit::{AllowList, Guardrails, RequestPrices};
+use use_cases::submit::{AllowList, DefaultTags, Guardrails, RequestPrices};
 
 /// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub(crate) struct Settings {
     pub(crate) monthly_cap: Option<MicroUsd>,
     /// `REQUIRE_COST_CAP`, `REQUIRE_VPC` (true or false), `MAX_TUNING_COST_USD` (empty = no maximum),
     /// `PRICES_IN_REQUESTS` (empty = not below the list), `ALLOWED_INSTANCE_TYPES`, `ALLOWED_IMAGES`,
-    /// `ALLOWED_ROLE_ARNS` (separated by commas).
+    /// `ALLOWED_ROLE_ARNS`, `ALLOWED_SUBNETS`, `ALLOWED_SECURITY_GROUPS`, `REQUIRED_TAGS` (separated by commas),
+    /// `JOB_TAGS` (`key=value`, separated by commas).
     pub(crate) guardrails: Guardrails,
     /// `ALLOWED_PRINCIPALS`, `READ_ONLY_PRINCIPALS`, `OWNER_PRINCIPALS` (separated by commas), `OWN_TUNINGS_ONLY`.
     pub(crate) access: Access,
@@ -44,6 +45,10 @@ impl Settings {
                 images: list("ALLOWED_IMAGES"),
                 role_arns: list("ALLOWED_ROLE_ARNS"),
                 require_vpc: flag(&variable, "REQUIRE_VPC")?,
+                subnets: list("ALLOWED_SUBNETS"),
+                security_groups: list("ALLOWED_SECURITY_GROUPS"),
+                job_tags: job_tags(&variable("JOB_TAGS").unwrap_or_default())?,
+                required_tags: keys(&variable("REQUIRED_TAGS").unwrap_or_default()),
                 max_tuning_cost: cap(&variable, "MAX_TUNING_COST_USD")?,
                 request_prices: request_prices(&text("PRICES_IN_REQUESTS"))?,
             },
@@ -61,6 +66,16 @@ impl Settings {
             )?,
         })
     }
+}
+
+fn job_tags(text: &str) -> Result<DefaultTags, SettingsError> {
+    let expected =
+        "tags such as team=ml,stage=prod, whose keys are unique and begin with neither aws: nor hyperband:";
+    DefaultTags::read(text).ok_or(SettingsError::Unreadable { name: "JOB_TAGS", expected })
+}
+
+fn keys(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|key| !key.is_empty()).map(str::to_owned).collect()
 }
 
 fn request_prices(text: &str) -> Result<RequestPrices, SettingsError> {
@@ -105,6 +120,7 @@ mod tests {
             ("OWN_TUNINGS_ONLY", "yes"),
             ("INSTANCE_PRICES", "ml.m5.large"),
             ("PRICE_FACTOR", "72 %"),
+            ("JOB_TAGS", "team"),
         ] {
             assert!(read(&[(name, value)]).is_err(), "{name}");
         }
@@ -119,6 +135,9 @@ mod tests {
             ("PRICES_IN_REQUESTS", "Refused"),
             ("OWNER_PRINCIPALS", "arn:aws:iam::111122223333:role/platform"),
             ("INSTANCE_PRICES", "ml.m5.large=0.1"),
+            ("ALLOWED_SUBNETS", "subnet-1,subnet-2"),
+            ("JOB_TAGS", "team=ml"),
+            ("REQUIRED_TAGS", "team, owner,"),
         ];
         let Settings { guardrails, access, owner_prices, .. } = read(&given).unwrap();
         assert!(access.owners.has("arn:aws:sts::111122223333:assumed-role/platform/olga"));
@@ -127,5 +146,9 @@ mod tests {
         assert_eq!(guardrails.max_tuning_cost, Some(MicroUsd(99_500_000)));
         assert_eq!(guardrails.request_prices, RequestPrices::Refused);
         assert!(!guardrails.instance_types.allows("ml.p4d.24xlarge"));
+        assert!(guardrails.subnets.allows("subnet-2") && !guardrails.subnets.allows("subnet-3"));
+        assert!(guardrails.security_groups.allows("any"));
+        assert_eq!(Some(guardrails.job_tags), DefaultTags::read("team=ml"));
+        assert_eq!(guardrails.required_tags, ["team", "owner"]);
     }
 }

@@ -19,6 +19,7 @@ use crate::ports::{Clock, Prices, PricesError};
 use crate::store::{Store, StoreError};
 
 pub use guardrails::{AllowList, Guardrails, RequestPrices};
+pub use wire::request::DefaultTags;
 
 /// Largest request that is stored, in bytes of JSON. Together with the definition it must fit the table's row limit.
 pub const REQUEST_BYTES_MAX: usize = 200_000;
@@ -67,7 +68,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
 
     /// Like [`Self::submit`], for the principal `submitter`, an ARN.
     pub async fn submit_as(&self, body: &[u8], submitter: Option<&str>) -> Result<Definition, SubmitError> {
-        let request = Request::parse(body)?;
+        let request = Request::parse_with(body, &self.guardrails.job_tags)?;
         self.guardrails.check(&request)?;
         let text = request.body().to_string();
         if text.len() > REQUEST_BYTES_MAX {

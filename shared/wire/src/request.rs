@@ -15,6 +15,7 @@ use tuning::limits::MAX_TRAINING_JOBS;
 
 use crate::constraint;
 
+mod defaults;
 mod define;
 mod error;
 mod fields;
@@ -30,6 +31,8 @@ mod usd;
 
 use fields::{Distribution, Field, Fields, Instances, Refit};
 
+pub use defaults::DefaultTags;
+pub(crate) use defaults::TAGS_MAX;
 pub use define::{PriceAnswer, excess_lines};
 pub use error::{ErrorBody, ErrorCode, RequestError, Violation};
 pub use fields::Strategy;
@@ -129,7 +132,13 @@ pub(crate) fn read_body(body: &[u8]) -> Result<Value, RequestError> {
 impl Request {
     /// Reads and validates a request.
     pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
-        let body = json::read(body).map_err(RequestError::serialization)?;
+        Self::parse_with(body, &DefaultTags::default())
+    }
+
+    /// Like [`Request::parse`], with the tags that the owner of the stack adds.
+    pub fn parse_with(body: &[u8], tags: &DefaultTags) -> Result<Self, RequestError> {
+        let mut body = read_body(body)?;
+        tags.add_to(&mut body);
         Self::check(body)
     }
 
@@ -421,6 +430,16 @@ impl Request {
         !self.fields.job.vpc.subnets.is_empty()
     }
 
+    /// Returns `VpcConfig.Subnets`.
+    pub fn subnets(&self) -> impl Iterator<Item = &str> {
+        self.fields.job.vpc.subnets.iter().flatten().map(String::as_str)
+    }
+
+    /// Returns `VpcConfig.SecurityGroupIds`.
+    pub fn security_groups(&self) -> impl Iterator<Item = &str> {
+        self.fields.job.vpc.security_groups.iter().flatten().map(String::as_str)
+    }
+
     /// Returns the names of the channels that SageMaker splits among several hosts.
     pub fn sharded_channels(&self) -> Vec<&str> {
         if self.instance_count() <= 1 {
@@ -463,7 +482,7 @@ impl Request {
     }
 
     /// Returns the keys and values of the user's tags that training jobs get.
-    pub(crate) fn job_tags(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn job_tags(&self) -> impl Iterator<Item = (&str, &str)> {
         let all =
             self.fields.tags.iter().filter_map(|tag| Some((tag.key.as_deref()?, tag.value.as_deref()?)));
         all.filter(|(key, _)| !is_controller_tag(key))

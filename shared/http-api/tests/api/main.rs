@@ -18,7 +18,7 @@ use use_cases::memory::MemoryTable;
 use use_cases::ports::table::Table;
 use use_cases::ports::{Clock, Prices, PricesError};
 use use_cases::store::Store;
-use use_cases::submit::{AllowList, Guardrails, RequestPrices, Submit};
+use use_cases::submit::{AllowList, DefaultTags, Guardrails, RequestPrices, Submit};
 use wire::events::http::HttpRequest;
 use wire::sample::request;
 
@@ -272,6 +272,10 @@ async fn a_request_outside_the_guardrails_is_refused_with_all_violations_and_not
         images: AllowList::read("image:2"),
         role_arns: AllowList::read("arn:aws:iam::111122223333:role/other"),
         require_vpc: true,
+        subnets: AllowList::default(),
+        security_groups: AllowList::default(),
+        job_tags: DefaultTags::default(),
+        required_tags: vec!["team".to_owned()],
         request_prices: RequestPrices::Refused,
     };
     let api = api(Listed(Some("ml.m5.large")), guardrails);
@@ -288,11 +292,64 @@ async fn a_request_outside_the_guardrails_is_refused_with_all_violations_and_not
         "TrainingJobDefinition.AlgorithmSpecification.TrainingImage",
         "TrainingJobDefinition.RoleArn",
         "TrainingJobDefinition.VpcConfig",
+        "Tags",
     ];
     assert_eq!(paths, expected);
     assert!(answer["message"].as_str().unwrap().contains("allowed are ml.g5.*"), "{answer}");
     assert!(answer["message"].as_str().unwrap().contains("the tag 'hyperband:MaxCostUsd'"), "{answer}");
     assert!(api.submit.store.all("INDEX", "").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn subnets_and_security_groups_must_be_allowed() {
+    let guardrails = Guardrails {
+        subnets: AllowList::read("subnet-1,subnet-2"),
+        security_groups: AllowList::read("sg-1"),
+        ..Guardrails::default()
+    };
+    let api = api(Listed(Some("ml.m5.large")), guardrails);
+    let within = |name: &str, vpc: Value| {
+        let mut body = request(name);
+        body["TrainingJobDefinition"]["VpcConfig"] = vpc;
+        body
+    };
+    let wrong = json!({"Subnets": ["subnet-1", "subnet-3"], "SecurityGroupIds": ["sg-2"]});
+    let path = "TrainingJobDefinition.VpcConfig";
+    for (vpc, paths) in [
+        (wrong, vec![format!("{path}.Subnets[1]"), format!("{path}.SecurityGroupIds[0]")]),
+        (Value::Null, vec![path.to_owned()]),
+    ] {
+        let (status, answer) = rest(&api, "POST", "/tuning-jobs", &within("bad", vpc)).await;
+        let found: Vec<&str> = answer["Violations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["Path"].as_str().unwrap())
+            .collect();
+        assert_eq!((status, found), (400, paths.iter().map(String::as_str).collect()), "{answer}");
+    }
+    let allowed = json!({"Subnets": ["subnet-2"], "SecurityGroupIds": ["sg-1"]});
+    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &within("good", allowed)).await;
+    assert_eq!(status, 201, "{answer}");
+}
+
+#[tokio::test]
+async fn default_tags_count_as_required_tags_and_are_stored() {
+    let guardrails = Guardrails {
+        job_tags: DefaultTags::read("team=ml").unwrap(),
+        required_tags: vec!["team".to_owned(), "owner".to_owned()],
+        ..Guardrails::default()
+    };
+    let api = api(Listed(Some("ml.m5.large")), guardrails);
+    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &request("none")).await;
+    assert_eq!(status, 400);
+    let wanted = "this stack requires the tag 'owner': add it to Tags";
+    assert!(answer["message"].as_str().unwrap().contains(wanted), "{answer}");
+    let mut body = request("good");
+    body["Tags"] = json!([{"Key": "owner", "Value": "kim"}]);
+    let id = api.submit.submit(body.to_string().as_bytes()).await.unwrap().id();
+    let tuning = api.submit.store.tuning(&id).await.unwrap().unwrap();
+    assert_eq!(tuning.request.tags().get("team").map(String::as_str), Some("ml"));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 
 use tuning::money::MicroUsd;
 use wire::change::LimitsChange;
-use wire::request::{Request, RequestError, Violation, usd};
+use wire::request::{DefaultTags, Request, RequestError, Violation, usd};
 
 /// Most allowed values that a refusal lists.
 const LISTED_MAX: usize = 10;
@@ -26,6 +26,14 @@ pub struct Guardrails {
     pub role_arns: AllowList,
     /// Whether `VpcConfig` is required.
     pub require_vpc: bool,
+    /// Subnets that training jobs may use. With a value, `VpcConfig` is required.
+    pub subnets: AllowList,
+    /// Security groups that training jobs may use. With a value, `VpcConfig` is required.
+    pub security_groups: AllowList,
+    /// Tags that every training job gets, unless the request has the key. No limit, but the request gets them first.
+    pub job_tags: DefaultTags,
+    /// Keys of the tags that every training job must have.
+    pub required_tags: Vec<String>,
     /// Which prices requests may set themselves.
     pub request_prices: RequestPrices,
 }
@@ -67,6 +75,10 @@ impl AllowList {
             None => value == allowed,
         };
         self.0.is_empty() || self.0.iter().any(matches)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     fn listed(&self) -> String {
@@ -112,11 +124,35 @@ impl Guardrails {
         if !self.role_arns.allows(role) {
             refuse("TrainingJobDefinition.RoleArn", refused("execution role", role, &self.role_arns));
         }
-        if self.require_vpc && !request.is_in_vpc() {
+        self.check_network(request, &mut refuse);
+        for key in &self.required_tags {
+            if !request.job_tags().any(|(given, _)| given == key) {
+                refuse("Tags", format!("this stack requires the tag '{key}': add it to Tags"));
+            }
+        }
+        if violations.is_empty() { Ok(()) } else { Err(RequestError::validation(violations)) }
+    }
+
+    fn check_network(&self, request: &Request, refuse: &mut impl FnMut(&str, String)) {
+        let required = self.require_vpc || !self.subnets.is_empty() || !self.security_groups.is_empty();
+        if required && !request.is_in_vpc() {
             let message = "this stack requires training jobs in a VPC: set VpcConfig";
             refuse("TrainingJobDefinition.VpcConfig", message.to_owned());
         }
-        if violations.is_empty() { Ok(()) } else { Err(RequestError::validation(violations)) }
+        let path = |field: &str, index: usize| format!("TrainingJobDefinition.VpcConfig.{field}[{index}]");
+        for (index, subnet) in request.subnets().enumerate() {
+            if !self.subnets.allows(subnet) {
+                refuse(&path("Subnets", index), refused("subnet", subnet, &self.subnets));
+            }
+        }
+        for (index, group) in request.security_groups().enumerate() {
+            if !self.security_groups.allows(group) {
+                refuse(
+                    &path("SecurityGroupIds", index),
+                    refused("security group", group, &self.security_groups),
+                );
+            }
+        }
     }
 
     /// Refuses a change of limits that violates the limits of the stack.

@@ -252,6 +252,7 @@ fields! {
 
     VpcConfig {
         subnets: Vec<Option<String>> = "Subnets",
+        security_groups: Vec<Option<String>> = "SecurityGroupIds",
     }
 
     Instances {

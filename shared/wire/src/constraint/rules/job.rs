@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{violation, when};
 use crate::request::{
-    Channel, OWN_TAGS, Request, Source, SpotFallback, Tag, Violation, is_controller_tag, lift_violations,
-    shortened,
+    Channel, OWN_TAGS, Request, Source, SpotFallback, TAGS_MAX, Tag, Violation, is_controller_tag,
+    lift_violations, shortened,
 };
 
 const JOB: &str = "TrainingJobDefinition";
@@ -17,7 +17,6 @@ const TUNING: &str = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
 /// Required fields of the flat resource forms, each with an example value as JSON.
 const INSTANCE_FIELDS: [(&str, &str); 3] =
     [("InstanceType", "\"ml.m5.large\""), ("InstanceCount", "1"), ("VolumeSizeInGB", "30")];
-const TAGS_MAX: usize = 50;
 /// Longest checkpoint prefix: 1,024 characters less `/<tuning>-<incarnation>/<trial>/`.
 const CHECKPOINT_MAX: usize = 1_024 - 48;
 
