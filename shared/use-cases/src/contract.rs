@@ -1,31 +1,60 @@
 //! The contract of every [`Table`], as a test suite for any implementation. That of training services is in
 //! [`training`].
 //!
-//! Each case is an async function of a table and an unused prefix for partition keys. It panics if the table violates
-//! the contract. [`all`] runs every case. Cases assume nothing about other rows of the table, and never wait for time
-//! to pass.
+//! Each case is an async function of a table and an unused partition key, and may use keys that begin with it. It panics
+//! if the table violates the contract. [`all`] runs every case; [`cases`] lists them, for a test that runs them one by
+//! one. Cases assume nothing about other rows of the table, and never wait for time to pass.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 
 use wire::item::{Item, Key};
 
 use crate::ports::table::{Condition, Page, Query, Table, TableError, Write};
+
+/// Returns the named functions as cases.
+macro_rules! cases {
+    ($($case:ident),+ $(,)?) => {
+        vec![$($crate::contract::Case { name: stringify!($case), run: |table, pk| Box::pin($case(table, pk)) }),+]
+    };
+}
 
 mod queries;
 pub mod training;
 mod transactions;
 mod writes;
 
-pub use queries::queries;
-pub use transactions::transactions;
-pub use writes::single_writes;
+/// One case of the contract.
+pub struct Case<T> {
+    /// The name: the behavior as a sentence in snake case.
+    pub name: &'static str,
+    /// The test. Its second argument is a partition key: it and every key that begins with it must be unused.
+    pub run: for<'a> fn(&'a T, &'a str) -> Run<'a>,
+}
+
+/// A running case. It panics if the table violates the contract.
+pub type Run<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+impl<T> fmt::Debug for Case<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Case").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Returns every case.
+pub fn cases<T: Table>() -> Vec<Case<T>> {
+    [writes::cases(), transactions::cases(), queries::cases()].into_iter().flatten().collect()
+}
 
 /// Runs every case under the prefix `fresh`, which must be unused.
 ///
 /// # Panics
 /// If the table violates the contract.
 pub async fn all<T: Table>(table: &T, fresh: &str) {
-    Box::pin(single_writes(table, fresh)).await;
-    Box::pin(transactions(table, fresh)).await;
-    Box::pin(queries(table, fresh)).await;
+    for case in cases::<T>() {
+        (case.run)(table, &format!("{fresh}#{}", case.name)).await;
+    }
 }
 
 async fn put<T: Table>(table: &T, item: Item, condition: Condition) -> Result<(), TableError> {

@@ -1,23 +1,21 @@
 //! The contract of queries: order, prefix, paging.
 //!
-//! Assumes an unused partition prefix. Never waits for time to pass.
+//! Assumes an unused partition key. Never waits for time to pass.
 
 use wire::item::{Item, Key, MAX_ITEM_BYTES};
 
-use super::{assert_refused, page, put, sized};
+use super::{Case, assert_refused, page, put, sized};
 use crate::ports::table::{Condition, Page, Query, Table};
 
-/// Runs the cases of queries.
-///
-/// If the table violates the contract.
-/// Where the table breaks the contract.
-pub async fn queries<T: Table>(table: &T, fresh: &str) {
-    let pk = |case: &str| format!("{fresh}#q-{case}");
-    a_query_reads_a_prefix_in_either_order(table, &pk("order")).await;
-    a_query_continues_after_a_key(table, &pk("after")).await;
-    a_prefix_has_no_wildcards(table, &pk("literal")).await;
-    a_large_result_is_split_into_pages(table, &pk("pages")).await;
-    a_bad_query_is_refused(table, &pk("bad")).await;
+/// Returns the cases of queries.
+pub(super) fn cases<T: Table>() -> Vec<Case<T>> {
+    cases![
+        a_query_reads_a_prefix_in_either_order,
+        a_query_continues_after_a_key,
+        a_prefix_has_no_wildcards,
+        a_large_result_is_split_into_pages,
+        a_bad_query_is_refused,
+    ]
 }
 
 async fn a_query_reads_a_prefix_in_either_order<T: Table>(table: &T, pk: &str) {
@@ -95,18 +93,24 @@ async fn a_large_result_is_split_into_pages<T: Table>(table: &T, pk: &str) {
     for row in &rows {
         put(table, row.clone(), Condition::Always).await.expect("put");
     }
-    let (mut read, mut pages, mut query) = (Vec::new(), 0, Query::prefix(pk, "R", 100));
-    loop {
-        let page = page(table, &query).await;
-        pages += 1;
-        assert!(!page.items.is_empty() || page.next.is_none(), "an empty page with a next page");
-        assert!(page.items.len() < rows.len(), "1.8 MB in one page");
-        read.extend(page.items);
-        let Some(next) = page.next else { break };
-        query.after = Some(next);
+    for descending in [false, true] {
+        let mut query = Query { descending, ..Query::prefix(pk, "R", 100) };
+        let (mut read, mut pages) = (Vec::new(), 0);
+        loop {
+            let page = page(table, &query).await;
+            pages += 1;
+            assert!(!page.items.is_empty() || page.next.is_none(), "an empty page with a next page");
+            assert!(page.items.len() < rows.len(), "1.8 MB in one page");
+            read.extend(page.items);
+            let Some(next) = page.next else { break };
+            query.after = Some(next);
+        }
+        assert!(pages > 1);
+        if descending {
+            read.reverse();
+        }
+        assert!(read == rows, "every row exactly once, in order, descending {descending}");
     }
-    assert!(pages > 1);
-    assert!(read == rows, "every row exactly once, in order");
 }
 
 async fn a_bad_query_is_refused<T: Table>(table: &T, pk: &str) {

@@ -1,22 +1,21 @@
 //! The contract of transactions: whole or not at all, once per token, within limits.
 //!
-//! Assumes an unused partition prefix. Never waits for time to pass.
+//! Assumes an unused partition key. Never waits for time to pass.
 
 use wire::item::{Item, Key, MAX_ITEM_BYTES};
 
-use super::{assert_refused, conflict, page, put, sized, token};
+use super::{Case, assert_refused, conflict, page, put, sized, token};
 use crate::ports::table::{Condition, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_WRITES, Query, Table, Write};
 
-/// Runs the cases of transactions.
-///
-/// # Panics
-/// If the table violates the contract.
-pub async fn transactions<T: Table>(table: &T, fresh: &str) {
-    let pk = |case: &str| format!("{fresh}#t-{case}");
-    a_transaction_performs_all_writes_or_none(table, &pk("whole")).await;
-    a_token_identifies_a_transaction(table, &pk("token")).await;
-    a_failed_transaction_can_be_retried(table, &pk("again")).await;
-    a_transaction_beyond_the_limits_is_refused(table, &pk("limits")).await;
+/// Returns the cases of transactions.
+pub(super) fn cases<T: Table>() -> Vec<Case<T>> {
+    cases![
+        a_transaction_performs_all_writes_or_none,
+        a_token_identifies_a_transaction,
+        a_failed_transaction_can_be_retried,
+        a_transaction_without_writes_is_refused,
+        a_transaction_beyond_the_limits_is_refused,
+    ]
 }
 
 async fn a_transaction_performs_all_writes_or_none<T: Table>(table: &T, pk: &str) {
@@ -77,12 +76,17 @@ async fn a_failed_transaction_can_be_retried<T: Table>(table: &T, pk: &str) {
     assert_eq!(table.transact(writes(), &token(pk)).await, Ok(()));
 }
 
+async fn a_transaction_without_writes_is_refused<T: Table>(table: &T, pk: &str) {
+    let check = vec![Write::Check(Key::new(pk, "row"), Condition::NotExists)];
+    assert_eq!(table.transact(check, &format!("1{}", token(pk))).await, Ok(()), "one check");
+    assert_refused(&table.transact(Vec::new(), &format!("2{}", token(pk))).await, "no write");
+}
+
 async fn a_transaction_beyond_the_limits_is_refused<T: Table>(table: &T, pk: &str) {
     let puts = |count: usize| -> Vec<Write> {
         let key = |n: usize| Key::new(pk, format!("{n:03}"));
         (0..count).map(|n| Write::Put(Item::new(key(n)).with("n", 1), Condition::NotExists)).collect()
     };
-    assert_refused(&table.transact(Vec::new(), &format!("0{}", token(pk))).await, "no write");
     assert_refused(&table.transact(puts(MAX_TRANSACTION_WRITES + 1), &token(pk)).await, "101 writes");
     assert_eq!(page(table, &Query::prefix(pk, "", 1)).await.items, Vec::new());
     assert_eq!(table.transact(puts(MAX_TRANSACTION_WRITES), &format!("1{}", token(pk))).await, Ok(()));
