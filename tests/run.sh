@@ -29,6 +29,8 @@ trap 'kill -- "-$stack" 2> /dev/null || true; rm -f "$log"' EXIT
 
 cargo nextest run --locked --workspace --profile "$profile"
 cargo test --locked --workspace --doc --quiet
+# The table's contract on other implementations of DynamoDB, while the tests of the stack wait for the sweeper.
+tests/dynamodb/run.sh
 
 # The examples: their tests, and a small tuning of each with the program built above.
 export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"

@@ -3,10 +3,15 @@
 
 # environment FOLDER REQUIREMENTS: each list has its own environment, because the lists pin different versions of a package.
 environment() {
-  if ! cmp -s "$2" "$1/installed.txt"; then
-    rm -rf "$1"
-    python3 -m venv "$1"
-    "$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"
-    cp "$2" "$1/installed.txt"
-  fi
+  mkdir -p "$(dirname "$1")"
+  (
+    # Scripts that use the same environment may run at the same time.
+    flock 9
+    if ! cmp -s "$2" "$1/installed.txt"; then
+      rm -rf "$1"
+      python3 -m venv "$1"
+      "$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"
+      cp "$2" "$1/installed.txt"
+    fi
+  ) 9> "$1.lock"
 }
