@@ -10,6 +10,7 @@ pub mod events;
 pub mod explain;
 pub mod item;
 pub mod names;
+pub mod price_list;
 pub mod request;
 pub mod sample;
 mod shape;

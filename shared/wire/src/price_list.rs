@@ -1,11 +1,25 @@
-//! The prefixes of usage types in each Region, and the endpoint of the price list for a Region.
+//! AWS's price list: its endpoint for a Region, the usage types of a bill, and its rows.
 //!
-//! AWS publishes no list of the prefixes; these are from its bills. A Region that is missing here has no prices, so its
+//! AWS publishes no list of the prefixes of usage types; these are from its bills. A Region that is missing here has no prices, so its
 //! users set them in the request. AWS `GovCloud` (US) has none either: the price list exists only in the commercial
 //! partition, where `GovCloud` credentials are invalid.
 
+mod row;
+
+pub use row::{RowError, Unit, price};
+
+/// The service code of SageMaker.
+pub const SERVICE: &str = "AmazonSageMaker";
+/// The usage type of a volume, without its prefix.
+pub const VOLUME: &str = "Train:VolumeUsage.gp2";
+
+/// Returns the usage type of an instance type, without its prefix.
+pub fn instance(instance_type: &str) -> String {
+    format!("Train:{instance_type}")
+}
+
 /// Returns the Region of the price list's endpoint. The price list has endpoints in a few Regions only.
-pub(crate) fn endpoint(region: &str) -> &'static str {
+pub fn endpoint(region: &str) -> &'static str {
     match region {
         _ if region.starts_with("cn-") => "cn-northwest-1",
         _ if region.starts_with("eu-") => "eu-central-1",
@@ -15,7 +29,7 @@ pub(crate) fn endpoint(region: &str) -> &'static str {
 }
 
 /// Returns the prefixes of a Region's usage types, the most likely first.
-pub(crate) fn prefixes(region: &str) -> Option<&'static [&'static str]> {
+pub fn prefixes(region: &str) -> Option<&'static [&'static str]> {
     Some(match region {
         "us-east-1" => &["USE1-", ""],
         "us-east-2" => &["USE2-"],

@@ -3,12 +3,21 @@
 //! Only on-demand terms and prices of the requested unit count. An unreadable row is an error, never a price of zero.
 
 use serde_json::{Number, Value};
-use use_cases::ports::PricesError;
-use wire::request::micro_usd_up;
+use thiserror::Error;
+
+use crate::request::micro_usd_up;
+
+/// An unreadable row.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("unreadable row of {usage} in the price list: {problem}")]
+pub struct RowError {
+    usage: String,
+    problem: String,
+}
 
 /// The unit of a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// One hour of an instance.
     Hour,
     /// One gigabyte of a volume for a month.
@@ -26,9 +35,8 @@ impl Unit {
 
 /// Returns the highest on-demand price of a row, in micro-dollars a unit, rounded up; `None` if the row is of another usage
 /// type or has no on-demand price.
-pub(crate) fn price(row: &str, usage: &str, unit: Unit) -> Result<Option<u64>, PricesError> {
-    let unreadable =
-        |what: &str| PricesError::Unavailable(format!("unreadable row of {usage} in the price list: {what}"));
+pub fn price(row: &str, usage: &str, unit: Unit) -> Result<Option<u64>, RowError> {
+    let unreadable = |problem: &str| RowError { usage: usage.to_owned(), problem: problem.to_owned() };
     let row: Value = serde_json::from_str(row).map_err(|error| unreadable(&error.to_string()))?;
     if row["product"]["attributes"]["usagetype"] != usage {
         return Ok(None);
