@@ -44,11 +44,11 @@ impl Client {
                 Err(error) => error,
             };
             lost |= error.is_lost();
-            if !is_transient(&error) || done >= self.retry.tries {
+            if !is_transient(&error) || done >= self.caller.retry.tries {
                 let error = error.after(done);
                 return if lost { self.resolve_lost(request, began, error).await } else { Err(error) };
             }
-            self.pause(done).await;
+            self.caller.pause(done).await;
             done = done.saturating_add(1);
         }
     }

@@ -1,5 +1,5 @@
 //! A client of the HTTP API, on a deployed stack (signed) or on this machine. It can also call AWS services in the
-//! stack's account.
+//! stack's account, or, without a stack, in the account of the credentials.
 //!
 //! Every call ends: the number of attempts is limited, and each attempt has a time-out. Retried requests are
 //! idempotent; [`create`](Client::create) explains how for a submission. Must never print, or reveal a secret.
@@ -8,9 +8,11 @@
 //! providers, TLS and HTTP crates is compiled.
 #![warn(missing_docs)]
 
+mod caller;
 mod create;
 mod endpoint;
 mod error;
+mod query;
 mod retry;
 mod send;
 mod service;
@@ -26,6 +28,7 @@ use wire::describe::{
     DecisionPage, TrainingJobPage, TrainingJobSummary, TuningJob, TuningPage, TuningSummary,
 };
 
+pub use caller::Caller;
 pub use create::Created;
 pub use endpoint::{Endpoint, EndpointError};
 pub use error::{ClientError, Denial, Refusal, Unreached};
@@ -33,7 +36,6 @@ pub use retry::Retry;
 pub use service::{Service, ServiceError, Target};
 
 use send::Ask;
-use transport::Transport;
 
 const TUNINGS: &str = "/tuning-jobs";
 /// Entries per page, the API's maximum.
@@ -44,21 +46,20 @@ const NEWEST_FIRST: &str = "SortBy=CreationTime&SortOrder=Descending";
 #[derive(Debug)]
 pub struct Client {
     endpoint: Endpoint,
-    transport: Transport,
-    retry: Retry,
+    caller: Caller,
 }
 
 impl Client {
     /// Creates a client with the credentials and the proxy of the environment.
     pub async fn connect(endpoint: Endpoint) -> Result<Self, ClientError> {
-        let transport = Transport::connect(&endpoint).await?;
-        Ok(Self { endpoint, transport, retry: Retry::default() })
+        let caller = Caller::connect(endpoint.region(), endpoint.is_loopback()).await?;
+        Ok(Self { endpoint, caller })
     }
 
     /// Creates a client that signs with the credentials and Region in `signed` (`None` = unsigned), and uses no proxy.
     #[cfg(feature = "aws")]
     pub fn new(endpoint: Endpoint, signed: Option<(Credentials, &str)>, retry: Retry) -> Self {
-        Self { endpoint, transport: Transport::new(signed), retry }
+        Self { endpoint, caller: Caller::new(signed, retry) }
     }
 
     /// Returns the endpoint.
@@ -68,7 +69,7 @@ impl Client {
 
     /// Returns whether the client has credentials. An endpoint on this machine needs none.
     pub async fn is_signed(&self) -> Result<bool, ClientError> {
-        self.transport.is_signed().await
+        self.caller.is_signed().await
     }
 
     /// Returns the description of a tuning job.

@@ -1,6 +1,7 @@
 //! Replaces the transport in a build without the feature `aws`. No value of [`Transport`] exists.
 
-use crate::endpoint::Endpoint;
+use serde_json::Value;
+
 use crate::error::ClientError;
 use crate::send::{Answer, Unsigned};
 
@@ -10,7 +11,7 @@ pub(crate) enum Transport {}
 
 #[expect(clippy::unused_async, reason = "the same signatures as those of the real transport")]
 impl Transport {
-    pub(crate) async fn connect(_: &Endpoint) -> Result<Self, ClientError> {
+    pub(crate) async fn connect(_: Option<&str>, _: bool) -> Result<Self, ClientError> {
         Err(ClientError::NoTransport)
     }
 
@@ -22,7 +23,17 @@ impl Transport {
         match *self {}
     }
 
-    pub(crate) async fn exchange(&self, _: Unsigned<'_>, _: &str) -> Result<Answer, ClientError> {
+    pub(crate) async fn exchange(
+        &self,
+        _: Unsigned<'_>,
+        _: &str,
+        _: Option<&str>,
+    ) -> Result<Answer, ClientError> {
         match *self {}
     }
+}
+
+/// Returns nothing: no response exists.
+pub(crate) fn xml_value(_: &[u8]) -> Option<Value> {
+    None
 }

@@ -4,7 +4,6 @@
 //! unknown). The caller decides which requests are safe to retry.
 
 use serde_json::Value;
-use tokio::time::sleep;
 use wire::request::ErrorBody;
 
 use crate::Client;
@@ -52,17 +51,12 @@ impl Client {
                 Err(error) if is_transient(&error) => error,
                 answered => return answered,
             };
-            if done >= self.retry.tries {
+            if done >= self.caller.retry.tries {
                 return Err(error.after(done));
             }
-            self.pause(done).await;
+            self.caller.pause(done).await;
             done = done.saturating_add(1);
         }
-    }
-
-    /// Waits before the next attempt.
-    pub(crate) async fn pause(&self, done: u32) {
-        sleep(self.retry.pause(done, fastrand::f64())).await;
     }
 
     /// Sends a request once.
@@ -73,7 +67,7 @@ impl Client {
         }
         let url = self.endpoint.url(ask.path);
         let request = Unsigned { method: ask.method, url: &url, headers: &headers, body: ask.body };
-        let answer = self.transport.exchange(request, API).await?;
+        let answer = self.caller.transport.exchange(request, API, None).await?;
         understood(answer.status, answer.code.as_deref(), &answer.body, answer.identity)
     }
 }

@@ -1,19 +1,26 @@
-//! Other services of the stack's account, called by the same user: the JSON protocol of SageMaker and CloudWatch Logs.
+//! Other services of AWS, called by the same user: the JSON protocol, the Query protocol, and reads of Lambda.
 //!
-//! Returns responses and refusals unchanged, because callers inspect their codes and messages. Sends a request that
-//! changes something only once. Must never send a signature except to AWS or to the caller's endpoint.
+//! Returns responses and refusals unchanged, because callers inspect their codes and messages; XML becomes JSON. Sends a
+//! request that changes something only once. Must never send a signature except to AWS or to the caller's endpoint.
 
 use serde_json::Value;
 use thiserror::Error;
+use wire::price_list;
+use wire::request::ErrorBody;
 
+use crate::caller::Caller;
 use crate::error::{ClientError, code_and_message, shown};
-use crate::send::Unsigned;
+use crate::query;
+use crate::send::{Answer, Unsigned};
+use crate::transport::xml_value;
 use crate::{Client, Endpoint};
 
 /// AWS JSON 1.1.
-const CONTENT: &str = "application/x-amz-json-1.1";
+const JSON: &str = "application/x-amz-json-1.1";
+const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
 /// Error codes of throttling.
-const THROTTLED: [&str; 3] = ["ThrottlingException", "Throttling", "TooManyRequestsException"];
+const THROTTLED: [&str; 4] =
+    ["ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded"];
 
 /// An AWS service that the client can call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,33 +29,85 @@ pub enum Target {
     SageMaker,
     /// CloudWatch Logs.
     Logs,
+    /// The price list, which has endpoints in a few Regions only.
+    Pricing,
+    /// Service Quotas.
+    ServiceQuotas,
+    /// Lambda. It supports only [`Service::get`].
+    Lambda,
+    /// IAM, which has one endpoint a partition.
+    Iam,
+    /// STS.
+    Sts,
+    /// EC2.
+    Ec2,
+}
+
+/// How a service reads an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    /// The prefix of operation names in `X-Amz-Target`.
+    Json(&'static str),
+    /// The version of the API, and the text between the name of a list and the number of its element.
+    Query(&'static str, &'static str),
+    /// Method and path.
+    Rest,
 }
 
 impl Target {
-    /// Returns the service name in the signature.
-    fn signed(self) -> &'static str {
+    /// Returns the service name in the signature and in IAM actions.
+    pub fn name(self) -> &'static str {
         match self {
             Self::SageMaker => "sagemaker",
             Self::Logs => "logs",
+            Self::Pricing => "pricing",
+            Self::ServiceQuotas => "servicequotas",
+            Self::Lambda => "lambda",
+            Self::Iam => "iam",
+            Self::Sts => "sts",
+            Self::Ec2 => "ec2",
         }
     }
 
-    /// Returns the prefix of operation names in `X-Amz-Target`.
-    fn prefix(self) -> &'static str {
+    fn protocol(self) -> Protocol {
         match self {
-            Self::SageMaker => "SageMaker",
-            Self::Logs => "Logs_20140328",
+            Self::SageMaker => Protocol::Json("SageMaker"),
+            Self::Logs => Protocol::Json("Logs_20140328"),
+            Self::Pricing => Protocol::Json("AWSPriceListService"),
+            Self::ServiceQuotas => Protocol::Json("ServiceQuotasV20190624"),
+            Self::Iam => Protocol::Query("2010-05-08", "member."),
+            Self::Sts => Protocol::Query("2011-06-15", "member."),
+            Self::Ec2 => Protocol::Query("2016-11-15", ""),
+            Self::Lambda => Protocol::Rest,
         }
     }
 
-    /// Returns the URL of the service.
+    /// Returns the Region of the service's endpoint for a caller in `region`.
+    fn region(self, region: &str) -> &str {
+        match self {
+            Self::Pricing => price_list::endpoint(region),
+            Self::Iam if region.starts_with("cn-") => "cn-north-1",
+            Self::Iam if region.starts_with("us-gov-") => "us-gov-west-1",
+            Self::Iam => "us-east-1",
+            Self::SageMaker | Self::Logs | Self::ServiceQuotas | Self::Lambda | Self::Sts | Self::Ec2 => {
+                region
+            }
+        }
+    }
+
+    /// Returns the URL of the service for a caller in `region`.
     fn address(self, region: &str) -> String {
-        let host = match self {
-            Self::SageMaker => "api.sagemaker",
-            Self::Logs => "logs",
-        };
         let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
-        format!("https://{host}.{region}.amazonaws.com{suffix}")
+        let region = self.region(region);
+        let host = match self {
+            Self::Iam if region == "us-east-1" => "iam".to_owned(),
+            Self::Iam if region == "us-gov-west-1" => "iam.us-gov".to_owned(),
+            Self::SageMaker | Self::Pricing => format!("api.{}.{region}", self.name()),
+            Self::Logs | Self::ServiceQuotas | Self::Lambda | Self::Iam | Self::Sts | Self::Ec2 => {
+                format!("{}.{region}", self.name())
+            }
+        };
+        format!("https://{host}.amazonaws.com{suffix}")
     }
 }
 
@@ -75,12 +134,17 @@ impl ServiceError {
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code.starts_with("AccessDenied") || code == "UnauthorizedOperation")
     }
+
+    /// Returns whether the service refused the call with `code`.
+    pub fn is(&self, code: &str) -> bool {
+        matches!(self, Self::Refused { code: own, .. } if own == code)
+    }
 }
 
-/// A service of the endpoint's account and Region.
+/// A service in the account and Region of a caller.
 #[derive(Debug)]
 pub struct Service<'a> {
-    client: &'a Client,
+    caller: &'a Caller,
     target: Target,
     endpoint: Endpoint,
 }
@@ -88,12 +152,19 @@ pub struct Service<'a> {
 impl Client {
     /// Returns `target` at `endpoint`, or in the Region of this client.
     pub fn service(&self, target: Target, endpoint: Option<Endpoint>) -> Result<Service<'_>, ClientError> {
-        let endpoint = match (endpoint, self.transport.region()) {
+        self.caller.service(target, endpoint)
+    }
+}
+
+impl Caller {
+    /// Returns `target` at `endpoint`, or in the Region of the caller.
+    pub fn service(&self, target: Target, endpoint: Option<Endpoint>) -> Result<Service<'_>, ClientError> {
+        let endpoint = match (endpoint, self.region()) {
             (Some(endpoint), _) => endpoint,
             (None, Some(region)) => target.address(region).parse()?,
             (None, None) => return Err(ClientError::NoRegion),
         };
-        Ok(Service { client: self, target, endpoint })
+        Ok(Service { caller: self, target, endpoint })
     }
 }
 
@@ -103,38 +174,78 @@ impl Service<'_> {
         &self.endpoint
     }
 
+    /// Returns the IAM action of an operation.
+    pub fn action(&self, operation: &str) -> String {
+        format!("{}:{operation}", self.target.name())
+    }
+
     /// Calls an operation that changes nothing, and retries transient errors.
     pub async fn read(&self, operation: &str, members: &Value) -> Result<Value, ServiceError> {
-        let mut done = 1;
-        loop {
-            match self.once(operation, members).await {
-                Err(error) if done < self.client.retry.tries && is_retryable(&error) => {}
-                answered => return answered,
-            }
-            self.client.pause(done).await;
-            done = done.saturating_add(1);
-        }
+        self.retried(|| self.once(operation, members)).await
+    }
+
+    /// Reads a path of a REST service, and retries transient errors.
+    pub async fn get(&self, path: &str) -> Result<Value, ServiceError> {
+        self.retried(|| self.send("GET", path, &[], "")).await
     }
 
     /// Calls an operation once. After any error except [`ServiceError::Refused`], the call may have taken effect.
     pub async fn once(&self, operation: &str, members: &Value) -> Result<Value, ServiceError> {
-        let body = members.to_string();
-        let headers = [
-            ("host", self.endpoint.authority().to_owned()),
-            ("content-type", CONTENT.to_owned()),
-            ("x-amz-target", format!("{}.{operation}", self.target.prefix())),
-        ];
-        let url = self.endpoint.url("/");
-        let unsigned = Unsigned { method: "POST", url: &url, headers: &headers, body: body.as_bytes() };
-        let answer = self.client.transport.exchange(unsigned, self.target.signed()).await?;
-        understood(answer.status, answer.code.as_deref(), &answer.body)
+        match self.target.protocol() {
+            Protocol::Query(version, infix) => {
+                let body = query::form(operation, version, infix, members);
+                self.send("POST", "/", &[("content-type", FORM.to_owned())], &body).await
+            }
+            Protocol::Json(prefix) => {
+                let target = ("x-amz-target", format!("{prefix}.{operation}"));
+                let headers = [("content-type", JSON.to_owned()), target];
+                self.send("POST", "/", &headers, &members.to_string()).await
+            }
+            Protocol::Rest => Err(ClientError::Foreign(format!("{operation} needs a path")).into()),
+        }
+    }
+
+    async fn retried<F: Future<Output = Result<Value, ServiceError>>>(
+        &self,
+        call: impl Fn() -> F,
+    ) -> Result<Value, ServiceError> {
+        let mut done = 1;
+        loop {
+            match call().await {
+                Err(error) if done < self.caller.retry.tries && is_retryable(&error) => {}
+                answered => return answered,
+            }
+            self.caller.pause(done).await;
+            done = done.saturating_add(1);
+        }
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        more: &[(&str, String)],
+        body: &str,
+    ) -> Result<Value, ServiceError> {
+        let mut headers = vec![("host", self.endpoint.authority().to_owned())];
+        headers.extend_from_slice(more);
+        let url = self.endpoint.url(path);
+        let unsigned = Unsigned { method, url: &url, headers: &headers, body: body.as_bytes() };
+        let region = self.caller.region().map(|region| self.target.region(region));
+        let answer = self.caller.transport.exchange(unsigned, self.target.name(), region).await?;
+        understood(self.target.protocol(), &answer)
     }
 }
 
 /// Converts a response to its body or an error. Some operations return an empty body.
-fn understood(status: u16, header: Option<&str>, bytes: &[u8]) -> Result<Value, ServiceError> {
-    let body: Option<Value> =
-        if bytes.is_empty() { Some(Value::Null) } else { serde_json::from_slice(bytes).ok() };
+fn understood(protocol: Protocol, answer: &Answer) -> Result<Value, ServiceError> {
+    let (status, bytes) = (answer.status, answer.body.as_slice());
+    let is_xml = matches!(protocol, Protocol::Query(..));
+    let body: Option<Value> = match bytes {
+        [] => Some(Value::Null),
+        bytes if is_xml => xml_value(bytes),
+        bytes => serde_json::from_slice(bytes).ok(),
+    };
     let foreign = || {
         let text = shown(&String::from_utf8_lossy(bytes));
         ServiceError::Failed(ClientError::Foreign(format!("status {status}: {text}")))
@@ -143,7 +254,9 @@ fn understood(status: u16, header: Option<&str>, bytes: &[u8]) -> Result<Value, 
     if (200..300).contains(&status) {
         return Ok(body);
     }
-    let (code, message) = code_and_message(&serde_json::from_value(body).unwrap_or_default(), header);
+    let error: ErrorBody =
+        if is_xml { query::error(&body) } else { serde_json::from_value(body).unwrap_or_default() };
+    let (code, message) = code_and_message(&error, answer.code.as_deref());
     if code.is_empty() {
         return Err(foreign());
     }
@@ -173,25 +286,59 @@ mod tests {
             (Target::SageMaker, "eu-west-1", "https://api.sagemaker.eu-west-1.amazonaws.com"),
             (Target::Logs, "us-gov-west-1", "https://logs.us-gov-west-1.amazonaws.com"),
             (Target::SageMaker, "cn-north-1", "https://api.sagemaker.cn-north-1.amazonaws.com.cn"),
+            (Target::Sts, "eu-west-1", "https://sts.eu-west-1.amazonaws.com"),
+            (Target::Iam, "eu-west-1", "https://iam.amazonaws.com"),
+            (Target::Iam, "us-gov-east-1", "https://iam.us-gov.amazonaws.com"),
+            (Target::Iam, "cn-northwest-1", "https://iam.cn-north-1.amazonaws.com.cn"),
+            (Target::Pricing, "eu-west-1", "https://api.pricing.eu-central-1.amazonaws.com"),
+            (Target::Pricing, "cn-north-1", "https://api.pricing.cn-northwest-1.amazonaws.com.cn"),
+            (Target::ServiceQuotas, "us-east-1", "https://servicequotas.us-east-1.amazonaws.com"),
+            (Target::Lambda, "us-east-1", "https://lambda.us-east-1.amazonaws.com"),
+            (Target::Ec2, "us-east-1", "https://ec2.us-east-1.amazonaws.com"),
         ] {
             assert_eq!(target.address(region), expected);
         }
     }
 
+    fn read(protocol: Protocol, status: u16, code: Option<&str>, body: &[u8]) -> Result<Value, ServiceError> {
+        let code = code.map(str::to_owned);
+        understood(protocol, &Answer { status, code, body: body.to_vec(), identity: None })
+    }
+
     #[test]
     fn responses_and_refusals_are_returned_unchanged() {
-        assert_eq!(understood(200, None, b""), Ok(Value::Null));
-        assert_eq!(understood(200, None, b"{\"a\":1}"), Ok(json!({"a": 1})));
+        let json = Target::SageMaker.protocol();
+        assert_eq!(read(json, 200, None, b""), Ok(Value::Null));
+        assert_eq!(read(json, 200, None, b"{\"a\":1}"), Ok(json!({"a": 1})));
         let namespaced = br#"{"__type":"com.amazon#ResourceInUse","Message":"taken"}"#;
-        assert_eq!(understood(400, None, namespaced), Err(refused(400, "ResourceInUse", "taken")));
+        assert_eq!(read(json, 400, None, namespaced), Err(refused(400, "ResourceInUse", "taken")));
         let bare = br#"{"message":"no"}"#;
         assert_eq!(
-            understood(400, Some("ValidationException:http://x"), bare),
+            read(json, 400, Some("ValidationException:http://x"), bare),
             Err(refused(400, "ValidationException", "no"))
         );
         for (status, body) in [(200, &b"<html>"[..]), (400, b"<html>"), (404, b"{\"message\":\"Not Found\"}")]
         {
-            let error = understood(status, None, body).unwrap_err();
+            let error = read(json, status, None, body).unwrap_err();
+            assert!(matches!(error, ServiceError::Failed(ClientError::Foreign(_))), "{error}");
+        }
+    }
+
+    #[cfg(feature = "aws")]
+    #[test]
+    fn responses_in_xml_are_read_like_json() {
+        let iam = Target::Iam.protocol();
+        let role =
+            b"<GetRoleResponse><GetRoleResult><Role><Arn>a</Arn></Role></GetRoleResult></GetRoleResponse>";
+        assert_eq!(read(iam, 200, None, role), Ok(json!({"GetRoleResult": {"Role": {"Arn": "a"}}})));
+        let denied = b"<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>";
+        let error = read(iam, 403, None, denied).unwrap_err();
+        assert_eq!(error, refused(403, "AccessDenied", "no"));
+        assert!(error.is_denied() && error.is("AccessDenied"));
+        let denied = b"<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors></Response>";
+        assert!(read(Target::Ec2.protocol(), 403, None, denied).unwrap_err().is_denied());
+        for (status, body) in [(200, "<html>"), (502, "<html><body>Bad Gateway</body></html>"), (200, "{}")] {
+            let error = read(iam, status, None, body.as_bytes()).unwrap_err();
             assert!(matches!(error, ServiceError::Failed(ClientError::Foreign(_))), "{error}");
         }
     }

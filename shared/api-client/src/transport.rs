@@ -3,6 +3,7 @@
 mod identity;
 mod proxy;
 mod sign;
+mod xml;
 
 use std::time::{Duration, SystemTime};
 
@@ -19,11 +20,11 @@ use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use tokio::time::timeout;
 
-use crate::endpoint::Endpoint;
 use crate::error::{ClientError, Unreached, shown};
 use crate::send::{Answer, Unsigned};
 use identity::Signatory;
 use sign::sign;
+pub(crate) use xml::value as xml_value;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// API Gateway times out after 30 seconds.
@@ -39,10 +40,11 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Uses the credentials and the proxy of the environment.
-    pub(crate) async fn connect(endpoint: &Endpoint) -> Result<Self, ClientError> {
+    /// Uses the credentials and the proxy of the environment. Signs for `region`, else for the Region of the environment.
+    pub(crate) async fn connect(region: Option<&str>, loopback: bool) -> Result<Self, ClientError> {
         let proxy = proxy::from_environment()?;
-        let signatory = Some(Signatory::find(endpoint, proxy::credentials_client(proxy.clone())).await?);
+        let https = proxy::credentials_client(proxy.clone());
+        let signatory = Some(Signatory::find(region, loopback, https).await?);
         Ok(Self { signatory, connector: connector(proxy) })
     }
 
@@ -65,16 +67,19 @@ impl Transport {
         }
     }
 
-    /// Signs a request for `service`, sends it once and reads the response, with any status.
+    /// Signs a request for `service` in `region`, or in the Region of this transport. Sends it once and reads the
+    /// response, with any status.
     pub(crate) async fn exchange(
         &self,
         unsigned: Unsigned<'_>,
         service: &str,
+        region: Option<&str>,
     ) -> Result<Answer, ClientError> {
         let now = SystemTime::now();
         let credentials = match &self.signatory {
             Some(signatory) => {
-                signatory.credentials(now).await?.map(|found| (found, signatory.region.as_str()))
+                let region = region.unwrap_or(&signatory.region);
+                signatory.credentials(now).await?.map(|found| (found, region))
             }
             None => None,
         };

@@ -18,7 +18,6 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tokio::sync::Mutex;
 
 use super::because;
-use crate::endpoint::Endpoint;
 use crate::error::ClientError;
 
 /// Credentials are renewed this long before they expire.
@@ -36,11 +35,15 @@ pub(super) struct Signatory {
 }
 
 impl Signatory {
-    /// Returns the credential chain for `endpoint`.
-    pub(super) async fn find(endpoint: &Endpoint, https: SharedHttpClient) -> Result<Self, ClientError> {
+    /// Returns the credential chain for an endpoint in `region`. On this machine (`loopback`) credentials are optional.
+    pub(super) async fn find(
+        region: Option<&str>,
+        loopback: bool,
+        https: SharedHttpClient,
+    ) -> Result<Self, ClientError> {
         let (region, provider) =
-            if endpoint.is_loopback() { local(https).await } else { chain(endpoint, https).await? };
-        Ok(Self { region, provider, optional: endpoint.is_loopback(), kept: Mutex::default() })
+            if loopback { local(region, https).await } else { chain(region, https).await? };
+        Ok(Self { region, provider, optional: loopback, kept: Mutex::default() })
     }
 
     /// Uses these credentials and ignores the environment.
@@ -71,9 +74,13 @@ pub(super) fn key_suffix(credentials: &Credentials) -> String {
 }
 
 /// Returns the chain without the instance role: environment and profiles.
-async fn local(https: SharedHttpClient) -> (String, SharedCredentialsProvider) {
+async fn local(region: Option<&str>, https: SharedHttpClient) -> (String, SharedCredentialsProvider) {
     let config = ProviderConfig::without_region().with_http_client(https);
-    let region = match EnvironmentVariableRegionProvider::new().region().await {
+    let named = match region {
+        Some(region) => Some(Region::new(region.to_owned())),
+        None => EnvironmentVariableRegionProvider::new().region().await,
+    };
+    let region = match named {
         Some(region) => Some(region),
         None => ProfileFileRegionProvider::builder().configure(&config).build().region().await,
     };
@@ -87,11 +94,11 @@ async fn local(https: SharedHttpClient) -> (String, SharedCredentialsProvider) {
 
 /// Returns the whole chain: environment, profiles, SSO, web identity, container, instance.
 async fn chain(
-    endpoint: &Endpoint,
+    region: Option<&str>,
     https: SharedHttpClient,
 ) -> Result<(String, SharedCredentialsProvider), ClientError> {
     let loader = aws_config::defaults(BehaviorVersion::latest()).http_client(https);
-    let loader = match endpoint.region() {
+    let loader = match region {
         Some(region) => loader.region(Region::new(region.to_owned())),
         None => loader,
     };

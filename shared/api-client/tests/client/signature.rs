@@ -67,6 +67,43 @@ async fn a_call_to_another_service_is_signed_for_that_service() {
 }
 
 #[tokio::test]
+async fn a_call_of_the_query_protocol_is_a_signed_form_for_the_region_of_its_service() {
+    for (target, scope, body) in [
+        (Target::Iam, "us-east-1/iam", "Action=Describe&Version=2010-05-08&Names.member.1=a%20b"),
+        (Target::Sts, "eu-west-1/sts", "Action=Describe&Version=2011-06-15&Names.member.1=a%20b"),
+        (Target::Ec2, "eu-west-1/ec2", "Action=Describe&Version=2016-11-15&Names.1=a%20b"),
+    ] {
+        let service = Service::start(|_| Answer::text(200, "<DescribeResponse><A>1</A></DescribeResponse>"));
+        let stack = Stack::start(MemoryTable::default());
+        let client = client(&stack);
+        let asked = client.service(target, Some(service.endpoint.parse().unwrap())).unwrap();
+        assert_eq!(asked.read("Describe", &json!({"Names": ["a b"]})).await.unwrap(), json!({"A": "1"}));
+        let requests = service.requests();
+        assert_eq!(String::from_utf8_lossy(&requests[0].body), body);
+        assert!(is_signed(&requests[0], SECRET), "{requests:?}");
+        assert!(
+            field(&requests[0], "Credential").ends_with(&format!("/{scope}/aws4_request")),
+            "{requests:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_path_of_a_rest_service_is_read_with_a_signature() {
+    let service = Service::start(|_| Answer::done(&json!({"a": 1})));
+    let stack = Stack::start(MemoryTable::default());
+    let client = client(&stack);
+    let asked = client.service(Target::Lambda, Some(service.endpoint.parse().unwrap())).unwrap();
+    assert_eq!(asked.get("/2016-08-19/account-settings").await.unwrap(), json!({"a": 1}));
+    assert!(matches!(asked.read("GetAccountSettings", &json!({})).await, Err(ServiceError::Failed(_))));
+    let requests = service.requests();
+    assert_eq!((requests.len(), requests[0].method.as_str()), (1, "GET"));
+    assert_eq!(requests[0].path, "/2016-08-19/account-settings");
+    assert!(is_signed(&requests[0], SECRET), "{requests:?}");
+    assert!(field(&requests[0], "Credential").ends_with("/eu-west-1/lambda/aws4_request"), "{requests:?}");
+}
+
+#[tokio::test]
 async fn only_reads_of_a_service_are_retried() {
     let rule = |_: &Call| Answer::error(503, "ServiceUnavailable", "not now");
     let (stack, service) = (Stack::start(MemoryTable::default()), Service::start(rule));
