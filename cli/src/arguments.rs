@@ -96,7 +96,7 @@ pub(crate) enum Command {
     Report(Report),
     /// Test the assumptions about AWS in a real account
     #[command(after_help = DOCTOR_EXAMPLES)]
-    Doctor(Doctor),
+    Doctor(Box<Doctor>),
     /// Serve SageMaker's training-job API on this machine; training jobs are local processes
     #[cfg(feature = "aws")]
     #[command(after_help = training_service::EXAMPLES)]

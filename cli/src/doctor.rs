@@ -1,10 +1,12 @@
-//! `hyperband doctor`: tests the assumptions about AWS in a real account, and prints yes, no or not tried for each.
+//! `hyperband doctor`: tests the assumptions about AWS in a real account, and prints yes, no or not tried for each. With
+//! `--before` it checks the account before the deployment instead.
 //!
 //! Submits one tuning of two short jobs to the stack, and reads what SageMaker and CloudWatch Logs report about them
 //! with the credentials of the caller. A check without permission is "not tried". Must never start anything without
 //! confirmation, and must never leave a job of its own running.
 
 mod account;
+mod before;
 mod checks;
 mod jobs;
 mod money;
@@ -32,21 +34,30 @@ use seen::now;
 use visit::Visit;
 
 /// Performs `hyperband doctor`.
-pub(crate) async fn doctor(options: Doctor) -> Result<Exit, Failure> {
+pub(crate) async fn doctor(options: &Doctor) -> Result<Exit, Failure> {
+    if options.before {
+        return before::before(options).await;
+    }
+    if let Some(option) = options.misplaced() {
+        return Err(Failure::usage(format!("{option} works only with --before"))
+            .hint("add --before to check an account before the deployment, or remove the option"));
+    }
     let name = options.name.clone().unwrap_or_else(fresh_name);
-    let request = request::request(&options, &name).map_err(|error| ask::invalid_request(&error))?;
+    let instance_type = options.instance_type().map_err(Failure::usage)?;
+    let request =
+        request::request(options, instance_type, &name).map_err(|error| ask::invalid_request(&error))?;
     let endpoint = options.place.place().map_err(Failure::usage)?.ok_or_else(|| {
         Failure::usage("the endpoint of the stack is missing")
             .hint(format!("set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl"))
     })?;
     let remote = Remote::connect(endpoint).await?;
     let account = Account::of(&remote.client)?;
-    if !options.yes && !confirmed(&options, &name, &remote)? {
+    if !options.yes && !confirmed(options, &name, &remote)? {
         print_err("nothing was started\n");
         return Ok(Exit::Done);
     }
     let mut signals = Signals::listen()?;
-    let mut visit = Visit::new(&remote, &account, &request, &options);
+    let mut visit = Visit::new(&remote, &account, &request, options);
     let made = examine(&mut visit, &mut signals).await;
     if matches!(made, Ok(Exit::Interrupted)) {
         print_err("stopping the tuning (press Ctrl-C again to exit at once)\n");
@@ -100,7 +111,7 @@ fn confirmed(options: &Doctor, name: &str, remote: &Remote) -> Result<bool, Fail
         "this starts the tuning {name} at {}: two training jobs on {}, one after the other, at most {} s each; the \
          stack enforces a cost cap of ${}",
         remote.client.endpoint(),
-        options.instance_type,
+        options.instance_types.join(", "),
         request::MAX_RUNTIME_SECONDS,
         options.max_cost.typed,
     );

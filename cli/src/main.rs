@@ -108,7 +108,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Delete(options) => delete::delete(options).await,
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,
-        Command::Doctor(options) => doctor::doctor(options).await,
+        Command::Doctor(options) => doctor::doctor(&options).await,
         #[cfg(feature = "aws")]
         Command::TrainingService(options) => training_service::serve(options).await,
         // `main` performs these without a runtime.

@@ -166,9 +166,25 @@ and iam:PassRole for the check name-taken. Without them, these checks are incomp
 AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_SAGEMAKER and AWS_ENDPOINT_URL_CLOUDWATCH_LOGS set the endpoints of the AWS \
 services. A stack that requires a VPC (RequireVpc) needs --subnet and --security-group.
 
+With --before, checks the account before there is a stack: credentials, quotas, the log group of training jobs, the \
+price list, the execution role, VPC endpoints, and denials by policies. It only reads, starts nothing, costs nothing \
+and asks nothing. It ends with the parameters for infra/samconfig.toml. A check without permission is \"not tried\". A \
+warning prevents nothing.
+
+Permissions with --before: lambda:GetAccountSettings, logs:DescribeLogGroups, logs:DescribeSubscriptionFilters, \
+pricing:GetProducts, iam:GetRole, iam:SimulatePrincipalPolicy, servicequotas:ListServiceQuotas, \
+servicequotas:ListAWSDefaultServiceQuotas; with --vpc or --subnet also ec2:DescribeSubnets, \
+ec2:DescribeVpcEndpoints and ec2:DescribeRouteTables. IAM's simulation does not know session policies and policies of \
+resources, and only some conditions: a denial is certain only where no condition matters.
+
 Exit code 0 if no check says no, 1 if one does, 3 if the endpoint fails.
 
 Examples:
+  hyperband doctor --before --role arn:aws:iam::111122223333:role/training --region eu-west-1
+  hyperband doctor --before --role ARN --instance-type ml.g5.xlarge --instance-type ml.m5.large \\
+      --spot --subnet subnet-1 --subnet subnet-2
+  hyperband doctor --before --role ARN --principal arn:aws:iam::111122223333:role/deployer
+  hyperband doctor --before --output json | jq .Parameters
   hyperband doctor --role arn:aws:iam::111122223333:role/training \\
       --s3-output s3://example-bucket/doctor \\
       --image 683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1 \\

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::remote::failed;
 
-const ALL_SERVICES: &str = "AWS_ENDPOINT_URL";
+pub(super) const ALL_SERVICES: &str = "AWS_ENDPOINT_URL";
 const LOG_GROUP: &str = "/aws/sagemaker/TrainingJobs";
 /// Maximum pages to read of a listing, which can contain jobs of other users, and of a log.
 const PAGES_MAX: usize = 10;
@@ -116,7 +116,7 @@ impl<'a> Account<'a> {
 }
 
 /// Returns the endpoint from the variable `own`, else from the variable of all services.
-fn endpoint_variable(own: &str) -> Result<Option<Endpoint>, Failure> {
+pub(super) fn endpoint_variable(own: &str) -> Result<Option<Endpoint>, Failure> {
     for name in [own, ALL_SERVICES] {
         let address = std::env::var(name).unwrap_or_default();
         if !address.is_empty() {

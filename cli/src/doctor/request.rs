@@ -19,7 +19,7 @@ const NUMBER: &str = "([0-9]+)";
 const VOLUME_GIB: u64 = 10;
 
 /// Returns the request of the tuning `name`.
-pub(super) fn request(options: &Doctor, name: &str) -> Result<Request, RequestError> {
+pub(super) fn request(options: &Doctor, instance_type: &str, name: &str) -> Result<Request, RequestError> {
     let statics: Map<String, Value> =
         options.hyperparameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     let mut body = json!({
@@ -44,7 +44,7 @@ pub(super) fn request(options: &Doctor, name: &str) -> Result<Request, RequestEr
             "OutputDataConfig": {"S3OutputPath": options.s3_output},
             "ResourceConfig": {
                 "InstanceCount": 1,
-                "InstanceType": options.instance_type,
+                "InstanceType": instance_type,
                 "VolumeSizeInGB": VOLUME_GIB,
             },
             "StoppingCondition": {"MaxRuntimeInSeconds": MAX_RUNTIME_SECONDS},
@@ -106,7 +106,7 @@ mod tests {
         let parsed =
             Arguments::try_parse_from(fixed.iter().chain(more)).map_err(|error| error.to_string())?;
         match parsed.command {
-            Command::Doctor(options) => Ok(options),
+            Command::Doctor(options) => Ok(*options),
             other => Err(format!("{other:?}")),
         }
     }
@@ -114,11 +114,11 @@ mod tests {
     #[test]
     fn regression_jobs_run_in_a_vpc_if_the_stack_requires_one() {
         let given = ["--subnet", "subnet-1", "--subnet", "subnet-2", "--security-group", "sg-1"];
-        let request = request(&options(&given).unwrap(), "doctor-a").unwrap();
+        let request = request(&options(&given).unwrap(), "ml.m5.large", "doctor-a").unwrap();
         let vpc = json!({"Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]});
         assert_eq!(request.body()["TrainingJobDefinition"]["VpcConfig"], vpc);
         assert_eq!(duplicate_job(&request, "x")["VpcConfig"], vpc);
-        let without = super::request(&options(&[]).unwrap(), "doctor-a").unwrap();
+        let without = super::request(&options(&[]).unwrap(), "ml.m5.large", "doctor-a").unwrap();
         assert!(without.body()["TrainingJobDefinition"].get("VpcConfig").is_none());
         for alone in [["--subnet", "subnet-1"], ["--security-group", "sg-1"]] {
             assert!(options(&alone).is_err(), "{alone:?}");

@@ -15,7 +15,7 @@ use crate::text::{clean, usd};
 /// The document about the assumptions.
 const DOCUMENT: &str = "docs/UNVERIFIED.md";
 /// Width of the longest verdict.
-const WORD_WIDTH: usize = 9;
+pub(super) const WORD_WIDTH: usize = 9;
 
 /// Prints the verdict of each check and returns the exit code.
 pub(super) fn show(seen: &Seen, name: &str, output: Output) -> Exit {
@@ -65,15 +65,16 @@ fn as_text(verdicts: &[Verdict], seen: &Seen, name: &str) -> String {
     lines.join("\n")
 }
 
-fn colour(verdict: &Verdict) -> Style {
+/// Returns the style of a verdict's word.
+pub(super) fn colour(verdict: &Verdict) -> Style {
     match verdict {
         Verdict::Yes(_) => Style::new().green(),
         Verdict::No(_) => Style::new().red().bold(),
-        Verdict::NotTried(_) => Style::new().yellow(),
+        Verdict::Warning(_) | Verdict::NotTried(_) => Style::new().yellow(),
     }
 }
 
 /// Returns text from outside the program on one line.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     clean(text).replace('\n', " ")
 }

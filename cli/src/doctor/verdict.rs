@@ -11,6 +11,8 @@ use super::account::Answer;
 pub(super) enum Verdict {
     /// The assumption holds.
     Yes(String),
+    /// The assumption holds, with a drawback.
+    Warning(String),
     /// The assumption is wrong.
     No(String),
     /// The result is unknown.
@@ -32,6 +34,7 @@ impl Verdict {
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Yes(_) => "yes",
+            Self::Warning(_) => "warning",
             Self::No(_) => "no",
             Self::NotTried(_) => "not tried",
         }
@@ -40,7 +43,7 @@ impl Verdict {
     /// Returns the observation, or why there is none.
     pub(super) fn evidence(&self) -> &str {
         match self {
-            Self::Yes(text) | Self::No(text) | Self::NotTried(text) => text,
+            Self::Yes(text) | Self::Warning(text) | Self::No(text) | Self::NotTried(text) => text,
         }
     }
 }

@@ -68,7 +68,8 @@ impl<'a> Visit<'a> {
         request: &'a Request,
         options: &Doctor,
     ) -> Self {
-        let seen = Seen { spot: options.spot, image: options.image.clone(), ..Seen::default() };
+        let seen =
+            Seen { spot: options.spot, image: options.image.clone().unwrap_or_default(), ..Seen::default() };
         Self {
             remote,
             account,
