@@ -8,7 +8,8 @@ anything.
     pack.py functions ARCHITECTURE FOLDER TRANSLATED OUTPUT [fast]
                                                   packs FOLDER/<function>/bootstrap.zip, or bootstrap there, with the template
                                                   and its translation; `fast` compresses less, for tests
-    pack.py program ARCHITECTURE FILE OUTPUT      packs the command-line program
+    pack.py program ARCHITECTURE FILE OUTPUT [fast]
+                                                  packs the command-line program
     pack.py sums FOLDER                           writes FOLDER/SHA256SUMS
     pack.py version | names                       prints the workspace's version or the names of the functions
 """
@@ -20,11 +21,14 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+from sbom import sbom
 from third_party import third_party
 
 ROOT = Path(__file__).resolve().parents[1]
 FUNCTIONS = ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"]
 TARGETS = {"arm64": "aarch64-unknown-linux-gnu", "x86_64": "x86_64-unknown-linux-gnu"}
+# The command-line program is static, so that it runs on any Linux.
+PROGRAMS = {"arm64": "aarch64-unknown-linux-musl", "x86_64": "x86_64-unknown-linux-musl"}
 # The earliest time that a zip can hold.
 TIME = (1980, 1, 1, 0, 0, 0)
 UNIX, FILE = 3, 0o100000
@@ -59,10 +63,11 @@ def built(folder, function):
     sys.exit(f"{archive} does not exist: run infra/build.sh first")
 
 
-def licences(architecture, packages):
-    """Returns the licences and the changelog, which every archive has."""
+def licences(target, name, packages):
+    """Returns the licences, the bill of materials and the changelog, which every archive has."""
     files = {name: (ROOT / name).read_bytes() for name in ["LICENSE", "CHANGELOG.md"]}
-    return files | {"THIRD-PARTY.txt": third_party(TARGETS[architecture], packages).encode()}
+    texts = {"THIRD-PARTY.txt": third_party(target, packages), "sbom.cdx.json": sbom(target, name, packages)}
+    return files | {file: text.encode() for file, text in texts.items()}
 
 
 def settings(architecture):
@@ -74,9 +79,9 @@ def settings(architecture):
     return text.replace(lists, f'{lists}  "Architecture={architecture}",\n').encode()
 
 
-def program(architecture, file, top):
-    files = {"hyperband": file.read_bytes(), **licences(architecture, ["cli"])}
-    return pack([(f"{top}/{path}", content, path == "hyperband") for path, content in files.items()])
+def program(architecture, file, top, level):
+    files = {"hyperband": file.read_bytes(), **licences(PROGRAMS[architecture], "hyperband", ["cli"])}
+    return pack([(f"{top}/{path}", content, path == "hyperband") for path, content in files.items()], level)
 
 
 def functions(architecture, folder, translated, level):
@@ -84,7 +89,7 @@ def functions(architecture, folder, translated, level):
     readme = (ROOT / "infra" / "archive.md").read_text()
     for name, value in names.items():
         readme = readme.replace(name, value)
-    files = {"README.md": readme.encode(), **licences(architecture, FUNCTIONS)}
+    files = {"README.md": readme.encode(), **licences(TARGETS[architecture], "hyperband-functions", FUNCTIONS)}
     files |= {"infra/samconfig.toml": settings(architecture), "infra/template-translated.yaml": translated.read_bytes()}
     unchanged = ["infra/template.yaml", "infra/deploy_policy.py", "infra/deploy-policy.json", "examples/first.json"]
     files |= {name: (ROOT / name).read_bytes() for name in unchanged}
@@ -96,7 +101,7 @@ def functions(architecture, folder, translated, level):
 
 
 def sums(folder):
-    files = sorted(folder.glob(f"hyperband-{version()}-*.zip"))
+    files = sorted([*folder.glob(f"hyperband-{version()}-*.zip"), *folder.glob(f"hyperband_controller-{version()}-*.whl")])
     lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
     (folder / "SHA256SUMS").write_text("".join(lines))
 
@@ -105,8 +110,8 @@ def main():
     match sys.argv[1:]:
         case ["functions", architecture, folder, translated, output, *fast] if fast in ([], ["fast"]):
             Path(output).write_bytes(functions(architecture, Path(folder), Path(translated), 1 if fast else 9))
-        case ["program", architecture, file, output]:
-            Path(output).write_bytes(program(architecture, Path(file), Path(output).stem))
+        case ["program", architecture, file, output, *fast] if fast in ([], ["fast"]):
+            Path(output).write_bytes(program(architecture, Path(file), Path(output).stem, 1 if fast else 9))
         case ["sums", folder]:
             sums(Path(folder))
         case ["version"]:

@@ -8,7 +8,9 @@ The list has the normal dependencies of `cargo tree`, with the licence files of 
 licence file is listed with the licence of its manifest.
 """
 
+import functools
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +22,7 @@ The programs of this archive include {count} packages besides their own code, wh
 packages is followed by their licences. The programs also include the Rust standard library, under MIT or Apache-2.0,
 © The Rust Project Developers.
 """
+MUSL = "musl as a whole is licensed under the following licence (MIT).\n\nCopyright © 2005-2020 Rich Felker, et al.\n\n"
 # For a package under this licence without a licence file.
 MIT = """\
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the
@@ -39,12 +42,31 @@ def cargo(*arguments):
     return subprocess.run(["cargo", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
+def linked(target):
+    """Returns the libraries that the linker adds, with their licences: the standard library, and the C library of static programs."""
+    return {"rust-std": "MIT OR Apache-2.0"} | ({"musl": "MIT"} if target.endswith("-musl") else {})
+
+
+@functools.cache
+def edges(target, packages):
+    """Returns the packages built into `packages`, each with its direct dependencies: names and versions."""
+    tree = ["tree", "--locked", "--edges", "normal", "--prefix", "depth", "--format", "{p}", "--target", target]
+    lines = cargo(*tree, *(f"--package={package}" for package in packages)).splitlines()
+    found, path = {}, []
+    for line in filter(None, lines):
+        # A line is `3name v1.2.3`, with more words if the package is not from the registry, or if its dependencies stand above.
+        depth, name, version = re.match(r"(\d+)(\S+) v(\S+)", line).groups()
+        path[int(depth):] = [(name, version)]
+        found.setdefault(path[-1], set())
+        if len(path) > 1:
+            found[path[-2]].add(path[-1])
+    return found
+
+
+@functools.cache
 def used(target, packages):
     """Returns cargo's metadata of each package built into `packages`, ordered by name and version."""
-    tree = ["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}", "--target", target]
-    lines = cargo(*tree, *(f"--package={package}" for package in packages)).splitlines()
-    # A line is `name v1.2.3`, with more words if the package is not from the registry.
-    names = {(name, version.removeprefix("v")) for name, version, *_ in (line.split() for line in lines if line)}
+    names = set(edges(target, packages))
     known = json.loads(cargo("metadata", "--locked", "--format-version", "1", "--filter-platform", target))["packages"]
     found = [package for package in known if (package["name"], package["version"]) in names]
     missing = names - {(package["name"], package["version"]) for package in found}
@@ -73,7 +95,7 @@ def texts(package):
 def third_party(target, packages):
     """Returns the whole text: the list of packages, then each licence once, with its packages."""
     listed, whose = [], {}
-    for package in used(target, packages):
+    for package in used(target, tuple(packages)):
         name = f"{package['name']} {package['version']}"
         found = texts(package)
         if package["source"] is not None:
@@ -81,6 +103,8 @@ def third_party(target, packages):
         for text in found:
             clean = "\n".join(line.rstrip() for line in text.strip().splitlines())
             whose.setdefault(clean, []).append(name)
+    if "musl" in linked(target):
+        whose[MUSL + MIT] = ["musl"]
     parts = [HEAD.format(count=len(listed)), "\n".join(listed) + "\n"]
     for text, names in whose.items():
         parts.append(f"{'=' * 100}\n{', '.join(dict.fromkeys(names))}\n{'=' * 100}\n\n{text}\n")

@@ -1,15 +1,16 @@
-"""Deploys a release's archive with the commands in its README and the SAM CLI, and once more without SAM.
+"""Deploys a release's archive with the commands in its README and the SAM CLI, and once more without SAM. Installs its wheel.
 
-Run by `run.sh`. Uses the archive in HYPERBAND_ARCHIVE, or packs the functions of `cargo build`.
+Run by `run.sh`. Uses the archive in HYPERBAND_ARCHIVE and the wheel beside it, or packs the programs of `cargo build`.
 """
 
-import hashlib
 import json
 import os
 import platform
 import re
 import subprocess
+import sys
 import tempfile
+import tomllib
 import unittest
 import zipfile
 from pathlib import Path
@@ -27,11 +28,11 @@ ARCHITECTURE = "arm64" if platform.machine() == "aarch64" else "x86_64"
 
 
 def pack(folder):
-    """Runs `infra/release.sh` and returns the archive, after checking its checksum."""
+    """Runs `infra/release.sh` and returns the archive of the functions, after checking all checksums."""
     release = [ROOT / "infra" / "release.sh", "--profile", "dev", "--output", folder]
     subprocess.run(release, check=True, capture_output=True, timeout=SECONDS)
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, check=True, capture_output=True)
-    [archive] = folder.glob("hyperband-*.zip")
+    [archive] = folder.glob(f"hyperband-[0-9]*[0-9]-{ARCHITECTURE}.zip")
     return archive
 
 
@@ -57,9 +58,32 @@ class Archive(unittest.TestCase):
         if "HYPERBAND_ARCHIVE" in os.environ:
             self.skipTest("an archive is given")
         again = pack(self.folder / "second")
-        self.assertEqual(self.archive.name, again.name)
-        sums = [hashlib.sha256(archive.read_bytes()).hexdigest() for archive in (self.archive, again)]
+        sums = [(archive.parent / "SHA256SUMS").read_text() for archive in (self.archive, again)]
         self.assertEqual(sums[0], sums[1])
+        # The functions, the program, the wheel.
+        self.assertEqual(len(sums[0].splitlines()), 3)
+
+    def test_the_wheel_installs_and_uninstalls_the_program(self):
+        [wheel] = self.archive.parent.glob(f"hyperband_controller-*_{platform.machine()}.whl")
+        environment = self.folder / "environment"
+        subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=SECONDS)
+
+        def run(*command):
+            return subprocess.run(
+                [environment / "bin" / command[0], *command[1:]], check=True, capture_output=True, text=True, timeout=SECONDS).stdout
+
+        def files():
+            return {path.relative_to(environment) for path in environment.rglob("*") if "__pycache__" not in path.parts}
+
+        before = files()
+        run("pip", "install", "--no-index", "--disable-pip-version-check", wheel)
+        version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+        self.assertEqual(run("hyperband", "--version"), f"hyperband {version}\n")
+        run("pip", "check", "--disable-pip-version-check")
+        shown = json.loads(run("pip", "list", "--format", "json", "--disable-pip-version-check"))
+        self.assertIn({"name": "hyperband-controller", "version": version}, shown)
+        run("pip", "uninstall", "--yes", "hyperband-controller")
+        self.assertEqual(files() - before, set())
 
     def test_the_archive_deploys_with_its_own_commands_and_without_sam(self):
         unpack(self.archive, self.folder / "unpacked")

@@ -1,4 +1,4 @@
-"""Tests the content of a release's archive: licences of everything built into it, settings, documents with valid links.
+"""Tests the content of a release: licences and bills of everything built into it, settings, documents with valid links, the wheel.
 
 Needs only cargo and Python. The packed functions are placeholders of one word.
 """
@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -18,13 +19,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "infra"))
 import pack  # noqa: E402
+import sbom  # noqa: E402
+import wheel  # noqa: E402
 
-TARGET = pack.TARGETS["arm64"]
+TARGET, PROGRAM = pack.TARGETS["arm64"], pack.PROGRAMS["arm64"]
 
 
-def built(packages):
+def elf(machine, header):
+    """Returns the start of a 64-bit ELF file with one program header of this kind."""
+    head = b"\x7fELF\x02\x01".ljust(18, b"\0") + struct.pack("<H", machine)
+    head = head.ljust(32, b"\0") + struct.pack("<Q", 64)
+    return head.ljust(54, b"\0") + struct.pack("<HH", 56, 1) + bytes(6) + struct.pack("<I", header).ljust(56, b"\0")
+
+
+def built(packages, target=TARGET):
     """Returns the registry packages that these are built from: name and version."""
-    command = ["cargo", "tree", "--locked", "--edges", "normal", "--prefix", "none", "--target", TARGET]
+    command = ["cargo", "tree", "--locked", "--edges", "normal", "--prefix", "none", "--target", target]
     command += [f"--package={package}" for package in packages]
     lines = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
     found = {tuple(line.split()[:2]) for line in lines if line and str(ROOT) not in line}
@@ -51,7 +61,7 @@ class Pack(unittest.TestCase):
         return self.unpacked(pack.functions("arm64", self.folder, self.folder / "translated.yaml", 1))
 
     def program(self):
-        return self.unpacked(pack.program("arm64", self.folder / "hyperband", "top"))
+        return self.unpacked(pack.program("arm64", self.folder / "hyperband", "top", 1))
 
     def unpacked(self, packed):
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
@@ -61,17 +71,71 @@ class Pack(unittest.TestCase):
             return {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
 
     def test_each_archive_has_the_licences_of_everything_built_into_it(self):
-        for files, packages in [(self.functions(), pack.FUNCTIONS), (self.program(), ["cli"])]:
+        for files, packages, target in [(self.functions(), pack.FUNCTIONS, TARGET), (self.program(), ["cli"], PROGRAM)]:
             text = files["THIRD-PARTY.txt"].decode()
             listed = set(re.findall(r"^([\w-]+ \d[^ :]*): ", text, re.M))
-            self.assertEqual(listed, built(packages))
+            self.assertEqual(listed, built(packages, target))
             # Binary distributions must include the licence of the Sobol' sequence's direction numbers.
             self.assertIn("Copyright (c) 2008, Frances Y. Kuo and Stephen Joe", text)
             self.assertIn("Apache License", files["LICENSE"].decode())
             # The heading of each text names its packages. Every package has a text.
             headed = {name for line in re.findall(r"^={100}\n(.+)\n={100}$", text, re.M) for name in line.split(", ")}
             self.assertLessEqual(listed, headed)
+            # Only the program is static, so it includes the C library.
+            self.assertEqual("musl" in headed, target == PROGRAM)
             self.assertNotIn(str(ROOT), text)
+
+    def test_each_archive_has_a_bill_of_everything_built_into_it(self):
+        for files, packages, target, libraries in [
+                (self.functions(), pack.FUNCTIONS, TARGET, {"rust-std"}),
+                (self.program(), ["cli"], PROGRAM, {"rust-std", "musl"})]:
+            bill = json.loads(files["sbom.cdx.json"])
+            components = {one["bom-ref"]: one for one in bill["components"]}
+            self.assertEqual(len(components), len(bill["components"]))
+            named = {f"{one['name']} {one['version']}" for one in components.values() if "purl" in one}
+            self.assertEqual(named, built(packages, target))
+            self.assertEqual({ref for ref in components if not ref.startswith(("pkg:", "workspace/"))}, libraries)
+            for ref, one in components.items():
+                if "purl" in one:
+                    self.assertRegex(one["hashes"][0]["content"], "^[0-9a-f]{64}$", ref)
+                for word in re.split(r"[()\s]+|WITH \S+", one["licenses"][0]["expression"]):
+                    self.assertRegex(word, r"^([A-Za-z0-9.-]+)?$", ref)
+            # Everything hangs on the application.
+            needs = {one["ref"]: one["dependsOn"] for one in bill["dependencies"]}
+            reached, ahead = set(), [bill["metadata"]["component"]["bom-ref"]]
+            while ahead:
+                ref = ahead.pop()
+                if ref not in reached:
+                    reached.add(ref)
+                    ahead += needs.get(ref, [])
+            self.assertEqual(reached - set(components), {bill["metadata"]["component"]["bom-ref"]})
+            self.assertLessEqual(set(components), reached)
+
+    def test_an_expression_requires_every_licence(self):
+        self.assertEqual(sbom.expression(["MIT/Apache-2.0", "ISC", "MIT OR Apache-2.0"]), "ISC AND (MIT OR Apache-2.0)")
+        self.assertEqual(sbom.expression(["MIT / Zlib"]), "MIT OR Zlib")
+
+    def test_a_wheel_declares_only_platforms_that_its_program_supports(self):
+        static, dynamic = elf(183, 1), elf(183, wheel.LOADER)
+        name, packed = wheel.wheel(static)
+        stem = f"hyperband_controller-{pack.version()}"
+        self.assertEqual(name, f"{stem}-py3-none-manylinux_2_17_aarch64.musllinux_1_1_aarch64.whl")
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            self.assertEqual(archive.read(f"{stem}.data/scripts/hyperband"), static)
+            tags = re.findall(r"^Tag: (.*)$", archive.read(f"{stem}.dist-info/WHEEL").decode(), re.M)
+            self.assertEqual(tags, ["py3-none-manylinux_2_17_aarch64", "py3-none-musllinux_1_1_aarch64"])
+            text = archive.read(f"{stem}.dist-info/METADATA").decode()
+            # The licences of the program and of everything built into it.
+            [licence] = re.findall("^License-Expression: (.*)$", text, re.M)
+            self.assertLessEqual({"Apache-2.0", "BSD-3-Clause", "MIT", "Unicode-3.0"}, set(licence.split(" AND ")))
+            self.assertIn("never to an AWS\naccount", text)
+        with self.assertRaisesRegex(SystemExit, "not static: build it for the target aarch64-unknown-linux-musl"):
+            wheel.wheel(dynamic)
+        name, _ = wheel.wheel(dynamic, fast=True)
+        self.assertEqual(name, f"{stem}-py3-none-linux_aarch64.whl")
+        for other in [b"#!/bin/sh\n", elf(3, 1)]:
+            with self.assertRaisesRegex(SystemExit, "not an ELF file"):
+                wheel.wheel(other)
 
     def test_the_program_is_executable(self):
         self.assertEqual(self.program()["hyperband"], b"program")
