@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the templates without an account: their form, known mistakes, and every policy. Needs Python 3.11+. The script installs
-# its tools into .work folders and then needs no network. tests/stack-template compares the template with the code.
+# Checks the templates without an account: their form, known mistakes, and every policy. Checks the form of the example pipeline.
+# Needs Python 3.11+. The script installs its tools into .work folders and then needs no network. tests/stack-template compares the template with the code.
 set -euo pipefail
 cd "$(dirname "$0")"
 . ../tests/stack/environment.sh
@@ -21,5 +21,7 @@ environment .work/release release-requirements.txt
 .work/check/bin/cfn-lint .work/template-translated.yaml
 # deploy-policy.json has the permissions of a deployment of the template.
 .work/check/bin/python -B ../tests/stack/test_deploy_policy.py
+# The example pipeline, by the schema of its format that the checker includes.
+.work/check/bin/check-jsonschema --builtin-schema vendor.github-workflows ../examples/ci/github-actions.yml
 # samconfig.toml sets only parameters and values of the template.
 .work/check/bin/python -B check_policies.py --settings samconfig.toml template.yaml

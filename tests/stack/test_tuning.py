@@ -21,6 +21,7 @@ import urllib.request
 from pathlib import Path
 
 import boto3
+import yaml
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
@@ -131,6 +132,18 @@ class Tunings(unittest.TestCase):
         )
         self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}{self.logged_errors()}")
         return done.stdout
+
+    def canary(self, folder, name):
+        """Runs the canary of the example pipeline: its own commands, with canary.json in `folder`."""
+        steps = yaml.safe_load((ROOT / "examples/ci/github-actions.yml").read_text())["jobs"]["deploy"]["steps"]
+        [commands] = [step["run"] for step in steps if step.get("name") == "Run the canary"]
+        built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
+        environment = self.emulator.environment() | {
+            "HYPERBAND_ENDPOINT": self.api, "CANARY": name, "PATH": f"{built}:{os.environ['PATH']}"}
+        done = subprocess.run(
+            ["bash", "-e", "-c", commands], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=SECONDS, check=False)
+        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}{self.logged_errors()}")
 
     def create(self, body):
         status, answer = self.ask("POST", "/tuning-jobs", body)
@@ -269,10 +282,9 @@ class Tunings(unittest.TestCase):
     # ---- Tests ----
 
     def test_1_a_tuning_completes_with_the_right_best_job_within_its_cap(self):
-        file = Path(self.folder.name) / "first.json"
-        file.write_text(json.dumps(request("first", InitialConfigurations=[{"learning_rate": 0.02}])))
-        shown = self.program("submit", str(file), "--watch", "--interval", "1")
-        self.assertIn("first", shown)
+        file = Path(self.folder.name) / "canary.json"
+        file.write_text(json.dumps(request("canary", InitialConfigurations=[{"learning_rate": 0.02}])))
+        self.canary(self.folder.name, "first")
         _, jobs, _ = self.check_completed("first")
         self.assertEqual(len(jobs), 12)
         first = next(job for job in jobs if job["Controller"]["Trial"] == 0)
