@@ -57,6 +57,7 @@ ROWS = {
     "AWS::SNS::Topic": ["arn:${Partition}:sns:${Region}:${Account}:${StackName}-*"],
     "AWS::SQS::Queue": QUEUES,
     "AWS::SQS::QueuePolicy": QUEUES,
+    "AWS::SSM::Parameter": ["arn:${Partition}:ssm:${Region}:${Account}:parameter/${StackName}/*"],
     "AWS::Scheduler::Schedule": ["arn:${Partition}:scheduler:${Region}:${Account}:schedule/default/${StackName}-*"],
 }
 

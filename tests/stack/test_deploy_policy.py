@@ -43,6 +43,7 @@ FORMS = {
     "Logs::LogGroup": (f"arn:aws:logs:{PLACE}:log-group:NAME", "LogGroupName"),
     "SNS::Topic": (f"arn:aws:sns:{PLACE}:NAME", "TopicName"),
     "SQS::Queue": (f"arn:aws:sqs:{PLACE}:NAME", "QueueName"),
+    "SSM::Parameter": (f"arn:aws:ssm:{PLACE}:parameterNAME", "Name"),
     "Scheduler::Schedule": (f"arn:aws:scheduler:{PLACE}:schedule/default/NAME", "Name"),
 }
 # Types that belong to a resource of another type.
@@ -55,7 +56,7 @@ CREATE = {
     "Table": "dynamodb:CreateTable", "EventBus": "events:CreateEventBus", "Rule": "events:PutRule",
     "ManagedPolicy": "iam:CreatePolicy", "Role": "iam:CreateRole", "Function": "lambda:CreateFunction",
     "LogGroup": "logs:CreateLogGroup", "Topic": "sns:CreateTopic", "Queue": "sqs:CreateQueue",
-    "Schedule": "scheduler:CreateSchedule",
+    "Schedule": "scheduler:CreateSchedule", "Parameter": "ssm:PutParameter",
 }
 
 
