@@ -84,7 +84,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
             definition.grants = true;
         }
         let id = definition.id();
-        let submitted = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
+        let fact = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
         let submitter = submitter.map(str::to_owned);
         let name = definition.name.clone();
         let index = IndexRow { name, id: id.clone(), created: now, submitter: submitter.clone() };
@@ -101,7 +101,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
             Write::Put(meta, Condition::NotExists),
             Write::Put(Head::first(now).row(&id), Condition::NotExists),
             Write::Put(stored::active_row(&id), Condition::Always),
-            Write::Put(stored::fact_row(&id, &submitted), Condition::NotExists),
+            Write::Put(stored::fact_row(&id, &fact), Condition::NotExists),
         ];
         match self.store.table.transact(writes, &format!("submit-{incarnation}-{now}")).await {
             Ok(()) => {}

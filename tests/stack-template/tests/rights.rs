@@ -19,7 +19,7 @@ use wire::names::TAG_STACK;
 /// Number of histories, enough to exercise every grant.
 const SEEDS: u64 = 60;
 
-/// ARN of the stack's tables. CloudFormation generates names with this prefix, and an adopted table must have it. A
+/// ARN of the stack's tables. `CloudFormation` generates names with this prefix, and an adopted table must have it. A
 /// reference would be circular, since the policy of the table names the roles.
 const TABLE: &str =
     "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${AWS::StackName}-Table-*";
@@ -243,7 +243,7 @@ fn the_table_refuses_writes_of_all_but_the_functions_and_a_break_glass_principal
     let writes = "BatchWriteItem DeleteItem PartiQLDelete PartiQLInsert PartiQLUpdate PutItem UpdateItem";
     let writes: Vec<String> = writes.split(' ').map(|action| format!("dynamodb:{action}")).collect();
     assert_eq!(denied, writes.iter().map(String::as_str).collect());
-    let mut writers: BTreeSet<String> = FUNCTIONS
+    let mut allowed_writers: BTreeSet<String> = FUNCTIONS
         .into_iter()
         .filter(|function| {
             let grants = template.grants(&logical(*function));
@@ -251,11 +251,11 @@ fn the_table_refuses_writes_of_all_but_the_functions_and_a_break_glass_principal
         })
         .map(|function| json!({"Fn::GetAtt": [template.role(&logical(function)), "Arn"]}).to_string())
         .collect();
-    writers.insert(
+    allowed_writers.insert(
         json!({"Fn::If": ["HasBreakGlass", {"Ref": "BreakGlassArn"}, {"Ref": "AWS::NoValue"}]}).to_string(),
     );
     let allowed = list(&statement["Condition"]["ArnNotEquals"]["aws:PrincipalArn"]);
-    assert_eq!(allowed.into_iter().map(Value::to_string).collect::<BTreeSet<_>>(), writers);
+    assert_eq!(allowed.into_iter().map(Value::to_string).collect::<BTreeSet<_>>(), allowed_writers);
 }
 
 /// Returns the AWS operations that the sources below `folder` call, on any client. Asserts that each `send()` belongs

@@ -185,6 +185,11 @@ pub(super) const GROUPS: &[Group] = &[
         &["sqs:CreateQueue", "sqs:GetQueueAttributes", "sqs:SetQueueAttributes", "sqs:TagQueue"],
     ),
     group(
+        &["AWS::SSM::Parameter"],
+        "arn:{partition}:ssm:{region}:{account}:parameter/{stack}/ApiUrl",
+        &["ssm:AddTagsToResource", "ssm:GetParameters", "ssm:PutParameter"],
+    ),
+    group(
         &["AWS::Logs::LogGroup"],
         "arn:{partition}:logs:{region}:{account}:log-group:/aws/lambda/{stack}-api:*",
         &["logs:CreateLogGroup", "logs:DescribeLogGroups", "logs:PutRetentionPolicy", "logs:TagResource"],
