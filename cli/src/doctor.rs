@@ -1,5 +1,5 @@
-//! `hyperband doctor`: tests the assumptions about AWS in a real account, and prints yes, no or not tried for each. With
-//! `--before` it checks the account before the deployment instead.
+//! `hyperband doctor`: tests the assumptions about AWS in a real account, and prints yes, no or not tried for each.
+//! With `--before` it checks the account before the deployment instead.
 //!
 //! Submits one tuning of two short jobs to the stack, and reads what SageMaker and CloudWatch Logs report about them
 //! with the credentials of the caller. A check without permission is "not tried". Must never start anything without

@@ -1,4 +1,5 @@
-//! Sends stops, changes of limits and deletions to a data directory or an endpoint. In a data directory, its `run` performs them.
+//! Sends stops, changes of limits and deletions to a data directory or an endpoint. In a data directory, its `run`
+//! performs them.
 
 use api_client::ClientError;
 use local::host::SystemClock;

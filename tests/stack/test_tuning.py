@@ -5,6 +5,7 @@ sends state changes to the emulator's EventBridge and lines to its CloudWatch Lo
 logs and from the training service's bills, never from the controller's own results.
 """
 
+import contextlib
 import copy
 import json
 import os
@@ -474,6 +475,45 @@ class Tunings(unittest.TestCase):
         spent = sum(tuning["Controller"]["SpentUsd"] for tuning in described)
         self.assertGreater(spent, 0)
         self.assertAlmostEqual(self.granted_usd(), spent, places=6)
+
+    def test_5b_the_rows_of_deleted_and_of_old_tunings_are_removed(self):
+        self.stack.deploy(MetricsFrom="Polling", MonthlyCapUsd="1", TuningDays="1")
+        dynamodb, table = self.emulator.client("dynamodb"), self.stack.outputs()["TableName"]
+
+        def item(pk, sk):
+            return dynamodb.get_item(TableName=table, Key={"pk": {"S": pk}, "sk": {"S": sk}}, ConsistentRead=True).get("Item")
+
+        def rows(pk):
+            return dynamodb.query(TableName=table, KeyConditionExpression="pk = :p", ConsistentRead=True,
+                                  ExpressionAttributeValues={":p": {"S": pk}})["Items"]
+
+        ids = {name: item("INDEX", name)["id"]["S"] for name in ("first", "second", "fourth")}
+        self.program("delete", "first", "--yes")
+        self.assertEqual(self.ask("GET", "/tuning-jobs/first")[0], 404)
+        # The second tuning ended two days ago.
+        old = {"N": str(int((time.time() - 2 * 86_400) * 1_000))}
+        for row, attribute in [(item("INDEX", "second"), "created"), (item(f"T#{ids['second']}", "HEAD"), "at")]:
+            dynamodb.put_item(TableName=table, Item=row | {attribute: old})
+
+        def left():
+            # The listing, which the removal follows, is due now, and not only once an hour.
+            sweep = item("ACTIVE", "#SWEEP")
+            cursor = json.loads(sweep["data"]["S"]) | {"listing_due": 0}
+            with contextlib.suppress(dynamodb.exceptions.ConditionalCheckFailedException):
+                dynamodb.update_item(
+                    TableName=table, Key={"pk": {"S": "ACTIVE"}, "sk": {"S": "#SWEEP"}}, UpdateExpression="SET #d = :d",
+                    ConditionExpression="fence = :f", ExpressionAttributeNames={"#d": "data"},
+                    ExpressionAttributeValues={":d": {"S": json.dumps(cursor)}, ":f": sweep["fence"]})
+            removed = [ids["first"], ids["second"]]
+            return rows("DELETED") + [row for id in removed for kind in "TAFR" for row in rows(f"{kind}#{id}")]
+
+        deadline = time.monotonic() + SECONDS
+        while remaining := left():
+            self.assertLess(time.monotonic(), deadline, [row["pk"] for row in remaining])
+            time.sleep(5)
+        self.assertEqual(self.ask("GET", "/tuning-jobs/second")[0], 404)
+        self.assertGreater(len(rows(f"T#{ids['fourth']}")), 3)
+        self.assertEqual(self.ask("GET", "/tuning-jobs/fourth")[0], 200)
 
     def test_6_deletion_keeps_the_table(self):
         table = self.stack.outputs()["TableName"]

@@ -86,7 +86,7 @@ Examples:
   hyperband describe xgb-1 --output json | jq .BestTrainingJob.TunedHyperParameters";
 
 pub(super) const DELETE_EXAMPLES: &str = "\
-The name is free again at once. A stack removes the rest of the rows within an hour or two.
+The name is free again at once. A stack removes the other rows over the next hours.
 
 Examples:
   hyperband delete xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com

@@ -1,5 +1,5 @@
-//! `doctor --before` against fake services in the protocols of AWS: an account in which all is well, one in which nothing
-//! is, and one that denies every call.
+//! `doctor --before` against fake services in the protocols of AWS: an account in which all is well, one in which
+//! nothing is, and one that denies every call.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};

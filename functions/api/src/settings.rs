@@ -34,7 +34,10 @@ impl Settings {
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let text = |name: &str| variable(name).unwrap_or_default();
         let list = |name: &str| AllowList::read(&text(name));
-        let principals = |name: &str| Principals::read(&text(name));
+        let principals = |name: &'static str| {
+            let expected = "ARNs of roles or users separated by commas, a role's name not only *";
+            Principals::read(&text(name)).ok_or(SettingsError::Unreadable { name, expected })
+        };
         Ok(Self {
             table: TableSettings::read(&variable)?,
             place: Place::of_arn(&setting(&variable, "STACK_ARN")?),
@@ -53,9 +56,9 @@ impl Settings {
                 request_prices: request_prices(&text("PRICES_IN_REQUESTS"))?,
             },
             access: Access {
-                users: principals("ALLOWED_PRINCIPALS"),
-                readers: principals("READ_ONLY_PRINCIPALS"),
-                owners: principals("OWNER_PRINCIPALS"),
+                users: principals("ALLOWED_PRINCIPALS")?,
+                readers: principals("READ_ONLY_PRINCIPALS")?,
+                owners: principals("OWNER_PRINCIPALS")?,
                 own_tunings_only: flag(&variable, "OWN_TUNINGS_ONLY")?,
             },
             owner_prices: OwnerPrices::read(&text("INSTANCE_PRICES"), &text("PRICE_FACTOR")).ok_or(
@@ -118,6 +121,7 @@ mod tests {
             ("MAX_TUNING_COST_USD", "-1"),
             ("PRICES_IN_REQUESTS", "true"),
             ("OWN_TUNINGS_ONLY", "yes"),
+            ("OWNER_PRINCIPALS", "arn:aws:iam::111122223333:role/teams/*"),
             ("INSTANCE_PRICES", "ml.m5.large"),
             ("PRICE_FACTOR", "72 %"),
             ("JOB_TAGS", "team"),

@@ -90,18 +90,25 @@ pub struct Principals(Vec<String>);
 
 impl Principals {
     /// Reads ARNs separated by commas. A `*` at the end of an ARN matches any rest. The ARN of a role matches every
-    /// session of the role.
+    /// session of the role. A session's ARN has no path, so a pattern of a path alone would match all roles: then the
+    /// result is `None`.
     ///
     /// ```
     /// use http_api::Principals;
-    /// let team = Principals::read("arn:aws:iam::111122223333:role/teams/search, arn:aws:iam::111122223333:user/ci");
+    /// let team = "arn:aws:iam::111122223333:role/teams/search, arn:aws:iam::111122223333:user/ci";
+    /// let team = Principals::read(team).unwrap();
+    /// assert_eq!(Principals::read("arn:aws:iam::111122223333:role/teams/*"), None);
     /// assert!(team.has("arn:aws:sts::111122223333:assumed-role/search/alice"));
     /// assert!(team.has("arn:aws:iam::111122223333:user/ci"));
     /// assert!(!team.has("arn:aws:sts::111122223333:assumed-role/search-admin/alice"));
     /// ```
-    pub fn read(text: &str) -> Self {
+    pub fn read(text: &str) -> Option<Self> {
         let arns = text.split(',').map(str::trim).filter(|arn| !arn.is_empty());
-        Self(arns.map(|arn| sessions(arn).unwrap_or_else(|| arn.to_owned())).collect())
+        let read = arns.map(|arn| match arn.split_once(":role/") {
+            Some((account, path)) => sessions(account, path),
+            None => Some(arn.to_owned()).filter(|arn| !arn.ends_with("/*")),
+        });
+        read.collect::<Option<_>>().map(Self)
     }
 
     /// Returns whether the list has `arn`, the ARN of a user, of a role's session, or of an account's root.
@@ -117,10 +124,10 @@ impl Principals {
     }
 }
 
-/// Returns the pattern of the sessions of a role. Their ARNs have the role's name but not its path.
-fn sessions(role: &str) -> Option<String> {
-    let (account, path) = role.split_once(":role/")?;
-    let name = path.rsplit('/').next().unwrap_or(path);
+/// Returns the pattern of the sessions of a role. Their ARNs have the role's name but not its path. `None` = the pattern
+/// names no role.
+fn sessions(account: &str, path: &str) -> Option<String> {
+    let name = path.rsplit('/').next().filter(|name| !["", "*"].contains(name))?;
     let account = account.replacen(":iam:", ":sts:", 1);
     // A pattern of roles, such as `role/team-*`, matches sessions of all of them.
     let rest = if name.ends_with('*') { "" } else { "/*" };
@@ -137,7 +144,7 @@ mod tests {
     const OTHER: &str = "arn:aws:iam::111122223333:user/eve";
 
     fn role(name: &str) -> Principals {
-        Principals::read(&format!("arn:aws:iam::111122223333:role/{name}"))
+        Principals::read(&format!("arn:aws:iam::111122223333:role/{name}")).unwrap()
     }
 
     fn right(access: &Access, principal: &str) -> Option<Right> {
@@ -196,5 +203,17 @@ mod tests {
         assert!(!team.has("arn:aws:sts::111122223333:assumed-role/science-2/uma"));
         assert!(!team.has("arn:aws:sts::444455556666:assumed-role/science/uma"));
         assert!(role("sci*").has(USER));
+    }
+
+    /// A session's ARN lacks the path of its role, so such a pattern would admit every role of the account.
+    #[test]
+    fn regression_a_pattern_of_a_path_alone_is_refused() {
+        let account = "arn:aws:iam::111122223333";
+        for pattern in
+            ["role/teams/*", "role/*", "role/aws-reserved/sso.amazonaws.com/*", "user/*", "role/teams/"]
+        {
+            assert_eq!(Principals::read(&format!("{account}:{pattern}")), None, "{pattern}");
+        }
+        assert!(Principals::read(&format!("{account}:role/aws-reserved/AWSReservedSSO_science_*")).is_some());
     }
 }

@@ -10,6 +10,7 @@ use tuning::time::Time;
 use wire::change::LimitsChange;
 use wire::names::digest;
 use wire::request::{RequestError, excess_lines, usd};
+use wire::stored;
 
 use crate::active::name_in;
 use crate::lookup::{LookupError, find};
@@ -17,6 +18,9 @@ use crate::ports::table::Table;
 use crate::record;
 use crate::store::{Store, StoreError, Tuning};
 use crate::submit::Guardrails;
+
+/// Beginning of the keys of changes.
+const CHANGE: &str = "change#";
 
 /// Why limits could not be changed.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -76,9 +80,9 @@ pub async fn change_found<T: Table>(
     if let Some(cap) = cap {
         priced(&tuning)?;
         if !may_raise {
-            let loaded = store.load(id).await?.ok_or_else(missing)?;
+            let present = present_cap(store, id).await?.ok_or_else(missing)?;
             // A tuning without a cap accepts any.
-            if let Some(present) = loaded.state.ledger.cap.filter(|present| cap > *present) {
+            if let Some(present) = present.filter(|present| cap > *present) {
                 return Err(ChangeError::Raise(present));
             }
         }
@@ -87,10 +91,27 @@ pub async fn change_found<T: Table>(
         countable(&tuning, most)?;
     }
     let fact = Fact::LimitsChanged { cap, max_parallel, paused };
-    let key = format!("change#{now}#{}", digest(format!("{fact:?}").as_bytes()));
+    let key = format!("{CHANGE}{now}#{}", digest(format!("{fact:?}").as_bytes()));
     let recorded = Recorded { key, at: now, fact };
     record::deliver(&*store.table, id, &[recorded], now).await.map_err(StoreError::from)?;
     Ok(())
+}
+
+/// Returns the cap of a tuning with its stored changes, also those that no step contains yet; `None` = the tuning does
+/// not exist.
+async fn present_cap<T: Table>(store: &Store<T>, id: &str) -> Result<Option<Option<MicroUsd>>, StoreError> {
+    let Some(loaded) = store.load(id).await? else { return Ok(None) };
+    let prefix = format!("{}{CHANGE}", stored::fact_prefix(None));
+    let rows = store.all(&stored::fact_partition(id), &prefix).await?;
+    let facts = rows.iter().map(stored::fact).collect::<Result<Vec<_>, _>>()?;
+    let changes = facts.into_iter().filter_map(|recorded| match recorded.fact {
+        Fact::LimitsChanged { cap: Some(cap), .. } => Some((recorded.at, recorded.key, cap)),
+        _ => None,
+    });
+    // Facts expire, the oldest first. So the newest stored change is the newest of all.
+    let newest =
+        changes.max_by(|(at, key, _), (other_at, other_key, _)| (at, key).cmp(&(other_at, other_key)));
+    Ok(Some(newest.map_or(loaded.state.ledger.cap, |(_, _, cap)| Some(cap))))
 }
 
 /// Rejects a cap for a tuning without a price.

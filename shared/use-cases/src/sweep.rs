@@ -5,8 +5,8 @@
 //! silent jobs, and reads booked bills once more. Calls of the training service are counted and paced (see [`Limits`]).
 //! Work that does not fit is left to the next sweep, which continues where this one ended. A lease ensures that one
 //! sweeper runs at a time. Without an active tuning a sweep makes one query, because the lease and the cursors are in
-//! the partition of the active tunings, and once an hour a listing and a look for deleted tunings. An unreadable tuning must never keep the others from
-//! their turn.
+//! the partition of the active tunings, and once an hour a listing and a look for deleted tunings. An unreadable tuning
+//! must never keep the others from their turn.
 
 mod bills;
 mod lease;

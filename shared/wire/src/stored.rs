@@ -193,12 +193,16 @@ fn data<T: DeserializeOwned>(item: &Item, attribute: &str) -> Result<T, StoredEr
 /// Returns the row of a fact of tuning `id`. Put it only if it does not exist.
 pub fn fact_row(id: &str, recorded: &Recorded) -> Item {
     let sk = format!("{}{}", fact_prefix(recorded.fact.job()), recorded.key);
-    let expires_at = (recorded.at - Time::EPOCH).as_seconds().saturating_add(FACT_DAYS * 86_400);
     row(Key::new(fact_partition(id), sk), "fact")
         .with("key", recorded.key.as_str())
         .with("at", recorded.at)
         .with(DATA, json(&recorded.fact))
-        .with(EXPIRES_AT, expires_at)
+        .with(EXPIRES_AT, expiry(recorded.at))
+}
+
+/// Returns when a row of `at` expires, in seconds since the epoch.
+fn expiry(at: Time) -> i64 {
+    (at - Time::EPOCH).as_seconds().saturating_add(FACT_DAYS * 86_400)
 }
 
 /// Reads the fact in a row.
@@ -254,9 +258,10 @@ pub fn meta(item: &Item) -> Result<(Definition, String), StoredError> {
     Ok((data(item, "definition")?, request.to_owned()))
 }
 
-/// Returns the row of a ring. A new time makes each ring a change of the row, and so a stream record.
+/// Returns the row of a ring. A new time makes each ring a change of the row, and so a stream record. It expires, since a
+/// late delivery may ring for a tuning whose other rows are deleted.
 pub fn ring_row(id: &str, now: Time) -> Item {
-    row(ring_key(id), "ring").with("nonce", now)
+    row(ring_key(id), "ring").with("nonce", now).with(EXPIRES_AT, expiry(now))
 }
 
 /// Returns the row that marks a tuning as active.

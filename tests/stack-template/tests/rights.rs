@@ -171,11 +171,13 @@ fn seen() -> Accesses {
     (0..SEEDS).flat_map(|seed| Run::drawn(seed).history().accesses).chain(beside()).collect()
 }
 
-/// Returns accesses that histories lack: lists of all and of active tunings, rows with listed prices, and deletions.
+/// Returns accesses that histories lack: lists of all and of active tunings, rows with listed prices, stored changes
+/// of limits, and deletions. A test on the emulated stack performs the deletions with the roles.
 fn beside() -> Vec<(Function, Right, String)> {
     let api = [
         (Right::Query, "INDEX"),
         (Right::Query, "ACTIVE"),
+        (Right::Query, "F#"),
         (Right::GetItem, "PRICE"),
         (Right::PutItem, "PRICE"),
     ];
@@ -187,6 +189,7 @@ fn beside() -> Vec<(Function, Right, String)> {
         (Right::PutItem, "DELETED"),
     ];
     let sweeper = [
+        (Right::GetItem, "ACTIVE"),
         (Right::Query, "INDEX"),
         (Right::DeleteItem, "INDEX"),
         (Right::PutItem, "DELETED"),
@@ -254,6 +257,8 @@ fn the_table_refuses_writes_of_all_but_the_functions_and_a_break_glass_principal
     allowed_writers.insert(
         json!({"Fn::If": ["HasBreakGlass", {"Ref": "BreakGlassArn"}, {"Ref": "AWS::NoValue"}]}).to_string(),
     );
+    // Both must hold for a denial. Without a principal's ARN the first alone would deny calls of AWS.
+    assert_eq!(statement["Condition"]["Bool"], json!({"aws:PrincipalIsAWSService": "false"}));
     let allowed = list(&statement["Condition"]["ArnNotEquals"]["aws:PrincipalArn"]);
     assert_eq!(allowed.into_iter().map(Value::to_string).collect::<BTreeSet<_>>(), allowed_writers);
 }

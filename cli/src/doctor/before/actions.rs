@@ -121,6 +121,8 @@ pub(super) const GROUPS: &[Group] = &[
             "dynamodb:DescribeContinuousBackups",
             "dynamodb:DescribeTable",
             "dynamodb:DescribeTimeToLive",
+            "dynamodb:GetResourcePolicy",
+            "dynamodb:PutResourcePolicy",
             "dynamodb:TagResource",
             "dynamodb:UpdateContinuousBackups",
             "dynamodb:UpdateTimeToLive",

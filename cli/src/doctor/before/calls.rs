@@ -1,7 +1,7 @@
 //! The calls of the checks. All of them only read.
 //!
-//! `AWS_ENDPOINT_URL` and the variables of the services set the endpoints, as in every AWS SDK. If one of them is on this
-//! machine, all must be set: the credentials of an emulator must never reach AWS.
+//! `AWS_ENDPOINT_URL` and the variables of the services set the endpoints, as in every AWS SDK. If one of them is on
+//! this machine, all must be set: the credentials of an emulator must never reach AWS.
 
 use api_client::{Caller, ClientError, Endpoint, Service, Target};
 use serde_json::json;

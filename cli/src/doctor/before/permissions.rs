@@ -1,8 +1,8 @@
 //! The permissions of the principal that deploys, and the policies of its organization, by IAM's policy simulator.
 //!
-//! The simulator reads the policies and performs nothing. It does not know session policies and policies of resources, and
-//! only some context keys. In some organizations it denies everything, so actions that the caller just performed serve as
-//! a control.
+//! The simulator reads the policies and performs nothing. It does not know session policies and policies of resources,
+//! and only some context keys. In some organizations it denies everything, so actions that the caller just performed
+//! serve as a control.
 
 use api_client::ServiceError;
 use serde_json::{Value, json};

@@ -16,7 +16,7 @@ const READER: &str = "arn:aws:sts::111122223333:assumed-role/audit/rob";
 const STRANGER: &str = "arn:aws:iam::111122223333:user/eve";
 
 fn restricted(own_tunings_only: bool) -> TestApi {
-    let role = |name: &str| Principals::read(&format!("arn:aws:iam::111122223333:role/{name}"));
+    let role = |name: &str| Principals::read(&format!("arn:aws:iam::111122223333:role/{name}")).unwrap();
     let access =
         Access { users: role("science"), readers: role("audit"), owners: role("platform"), own_tunings_only };
     TestApi { access, ..api(Listed(Some("ml.m5.large")), Guardrails::default()) }
@@ -83,6 +83,22 @@ async fn only_an_owner_raises_a_cap_and_a_user_may_lower_it() {
         let (status, answer) =
             ask(&api, caller, "PATCH", "/tuning-jobs/hb1", json!({"MaxCostUsd": cap})).await;
         assert_eq!(status, 200, "{answer}");
+    }
+}
+
+/// The decider has not folded the owner's change yet.
+#[tokio::test]
+async fn regression_a_user_cannot_undo_a_lowered_cap_before_the_decider_applies_it() {
+    let api = restricted(false);
+    assert_eq!(ask(&api, USER, "POST", "/tuning-jobs", capped("hb1")).await.0, 201);
+    let id = use_cases::lookup::find(&api.submit.store, "hb1").await.unwrap().id;
+    decided(&api, &id).await;
+    for (caller, cap, wanted) in
+        [(OWNER, 30, 200), (OWNER, 5, 200), (USER, 20, 403), (USER, 6, 403), (USER, 5, 200)]
+    {
+        let (status, answer) =
+            ask(&api, caller, "PATCH", "/tuning-jobs/hb1", json!({"MaxCostUsd": cap})).await;
+        assert_eq!(status, wanted, "{cap} {answer}");
     }
 }
 

@@ -3,13 +3,14 @@
 //! Runs once an hour, after the listing of all running jobs, with the rest of the sweep's time. An incomplete pass
 //! continues an hour later.
 
-use tuning::time::Millis;
-use wire::stored::{self, DELETED};
+use tuning::time::{Millis, Time};
+use wire::item::Item;
+use wire::stored::{self, DELETED, INDEX, IndexRow};
 
 use super::run::Run;
 use super::{Sweeper, WHOLE};
 use crate::delete::{DeleteError, delete_found, purge};
-use crate::lookup::{self, LookupError};
+use crate::lookup::LookupError;
 use crate::ports::table::{Query, Table};
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
 use crate::ports::{Bus, Timer};
@@ -44,25 +45,38 @@ where
 
     /// Deletes tunings that ended longer ago than `retention`.
     async fn retire(&self, run: &mut Run, retention: Millis) -> Result<(), StoreError> {
-        let after = run.swept.cursor.retired.take();
-        let (rows, next) = lookup::list(&self.store, after, NAMES_PER_PASS).await?;
-        run.swept.cursor.retired = next;
+        let after = run.swept.cursor.retired.clone();
+        let query = Query { after, ..Query::prefix(INDEX, "", NAMES_PER_PASS) };
+        let page = self.store.table.query(&query).await?;
         let before = self.now() - retention;
-        for row in rows.into_iter().filter(|row| row.created < before) {
+        for item in page.items {
             if !self.has_time(run, WHOLE) {
                 return Ok(());
             }
-            // A tuning's last step ended it. Later steps book late bills, and begin its retention again.
-            let ended = self.store.head(&row.id).await?.is_some_and(|head| head.at < before);
-            if !ended {
-                continue;
+            if let Err(error) = self.retire_one(run, &item, before).await {
+                run.failed_for(&item.key.sk, error);
             }
-            match delete_found(&self.store, &row.id, self.now()).await {
-                Ok(()) => run.swept.retired += 1,
-                Err(DeleteError::Lookup(LookupError::Store(error))) => run.failed_for(&row.id, error),
-                // It runs, or it changed. A later pass looks again.
-                Err(_) => {}
-            }
+            run.swept.cursor.retired = Some(item.key.sk);
+        }
+        run.swept.cursor.retired = page.next;
+        Ok(())
+    }
+
+    /// Deletes the tuning of an index row if it ended before a time.
+    async fn retire_one(&self, run: &mut Run, item: &Item, before: Time) -> Result<(), StoreError> {
+        let row = IndexRow::read(item)?;
+        if row.created >= before {
+            return Ok(());
+        }
+        // A tuning's last step ended it. Later steps book late bills, and begin its retention again.
+        if self.store.head(&row.id).await?.is_none_or(|head| head.at >= before) {
+            return Ok(());
+        }
+        match delete_found(&self.store, &row.id, self.now()).await {
+            Ok(()) => run.swept.retired += 1,
+            Err(DeleteError::Lookup(LookupError::Store(error))) => return Err(error),
+            // It runs, or it changed. A later pass looks again.
+            Err(_) => {}
         }
         Ok(())
     }

@@ -140,3 +140,24 @@ fn p8_a_retention_costs_one_query_an_hour() {
     let Usage { queries, reads, transactions, .. } = world.lock().table.usage();
     assert_eq!((queries, reads, transactions), (24 * 60 + 2 * 24, 0, 0));
 }
+
+#[test]
+fn an_unreadable_tuning_does_not_keep_the_others_from_their_retention() {
+    let world = World::new();
+    let damaged = ended(&world, "a-damaged");
+    let id = ended(&world, "one");
+    let index = world.lock().table.rows().into_iter().find(|row| row.key.sk == "a-damaged").unwrap();
+    now(world.write(Write::Put(index.clone().with("type", "nonsense"), Condition::Always))).unwrap();
+    let head = now(world.get(&stored::head_key(&damaged))).unwrap().unwrap();
+    let limits = Limits { retention: Some(Millis(24 * HOUR)), ..unpaced() };
+    let failed: usize = sweep_for(&world, 28 * 60, limits).iter().map(|swept| swept.failed).sum();
+    assert!(failed > 0);
+    assert_eq!(rows_of(&world, &id), [""; 0]);
+    // The same with an unreadable head.
+    now(world.write(Write::Put(index, Condition::Always))).unwrap();
+    now(world.write(Write::Put(head.with("type", "nonsense"), Condition::Always))).unwrap();
+    let id = ended(&world, "one");
+    sweep_for(&world, 28 * 60, limits);
+    assert_eq!(rows_of(&world, &id), [""; 0]);
+    assert!(rows_of(&world, &damaged).len() > 3);
+}
