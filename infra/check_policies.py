@@ -26,6 +26,7 @@ FORMS = {
 PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "111122223333", "AWS::StackName": "stack"}
 VALUES = {
     "ExecutionRoleArns": ["arn:aws:iam::111122223333:role/training"],
+    "CentralBusArn": "arn:aws:events:us-east-1:111122223333:event-bus/b",
     "KmsKeyArn": "arn:aws:kms:us-east-1:111122223333:key/11111111-2222-3333-4444-555555555555",
 }
 # (finding, part of its detail) -> why it is acceptable.
@@ -79,6 +80,8 @@ def policies(template):
             yield f"{logical}.{policy['PolicyName']}", filled.value(policy["PolicyDocument"])
         if resource["Type"] == "AWS::IAM::ManagedPolicy":
             yield logical, filled.value(properties["PolicyDocument"])
+        if resource["Type"] == "AWS::Events::EventBus" and "Policy" in properties:
+            yield logical, filled.value(properties["Policy"])
 
 
 def findings(name, document):

@@ -151,6 +151,7 @@ def environment(function, endpoint):
         "TABLE_NAME": "measure",
         "STACK_NAME": STACK,
         "STACK_ARN": "arn:aws:cloudformation:us-east-1:111122223333:stack/measure/1",
+        "CALLS_FROM": "ApiGateway",
         "EVENT_BUS_NAME": "measure",
         "REQUIRE_COST_CAP": "false",
         "REQUIRE_VPC": "false",

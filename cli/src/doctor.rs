@@ -110,7 +110,7 @@ fn confirmed(options: &Doctor, name: &str, remote: &Remote) -> Result<bool, Fail
     let plan = format!(
         "this starts the tuning {name} at {}: two training jobs on {}, one after the other, at most {} s each; the \
          stack enforces a cost cap of ${}",
-        remote.client.endpoint(),
+        remote.client.address(),
         options.instance_types.join(", "),
         request::MAX_RUNTIME_SECONDS,
         options.max_cost.typed,

@@ -1,6 +1,6 @@
-//! Tunings at an endpoint: a deployed stack or another server of its API. Converts its errors to [`Failure`]s.
+//! Tunings at an endpoint: a deployed stack, by HTTP or by its function, or another server of its API. Converts its errors to [`Failure`]s.
 
-use api_client::{Client, ClientError, Endpoint};
+use api_client::{Address, Client, ClientError};
 use wire::describe::{TuningJob, TuningPage};
 use wire::request::RequestError;
 
@@ -19,9 +19,9 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Connects to the stack at `endpoint` with the credentials of the environment.
-    pub(crate) async fn connect(endpoint: Endpoint) -> Result<Self, Failure> {
-        let client = Client::connect(endpoint).await.map_err(failed)?;
+    /// Connects to the stack at `address` with the credentials of the environment.
+    pub(crate) async fn connect(address: Address) -> Result<Self, Failure> {
+        let client = Client::connect(address).await.map_err(failed)?;
         Ok(Self { client })
     }
 
@@ -55,7 +55,7 @@ impl Remote {
             [] => "`hyperband list` shows all tunings".to_owned(),
             near => format!("did you mean {}?", near.join(" or ")),
         };
-        let place = self.client.endpoint();
+        let place = self.client.address();
         Failure::usage(format!("there is no tuning '{name}' at {place}")).hint(hint)
     }
 }

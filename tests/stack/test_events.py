@@ -112,6 +112,7 @@ class Samples(unittest.TestCase):
             "STACK_NAME": STACK,
             "STACK_ARN": f"arn:aws:cloudformation:us-east-1:111122223333:stack/{STACK}/1",
             "EVENT_BUS_NAME": "default",
+            "CALLS_FROM": "ApiGateway",
             "REQUIRE_COST_CAP": "false",
             "REQUIRE_VPC": "false",
             "PRICES_IN_REQUESTS": "Any",

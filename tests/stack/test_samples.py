@@ -1,4 +1,4 @@
-"""Tests the sample workflow of `infra/samples/step-functions`: it runs tunings of a stack from start to end.
+"""Tests the samples in `infra/samples`, and the state machine of docs/STACK.md, with tunings of a stack.
 
 Run by `run.sh`. The emulator runs the state machines of the template and enforces their rights on the API. Training jobs are real
 processes. The emulator does not enforce a state machine's rights on DynamoDB and Step Functions, so a test assumes the roles.
@@ -20,7 +20,7 @@ from prices import PriceList
 from stack import NAME, ROOT, TRAINING_ROLE, Stack, stage
 from training import TrainingService
 
-SAMPLE = ROOT / "infra/samples/step-functions"
+SAMPLES = ROOT / "infra/samples"
 SECONDS = 300
 DEPLOY_SECONDS = 180
 
@@ -38,7 +38,7 @@ def request(name, **job):
     return body
 
 
-class Workflow(unittest.TestCase):
+class Samples(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         temporary = tempfile.TemporaryDirectory(prefix="hyperband-workflow-")
@@ -58,16 +58,37 @@ class Workflow(unittest.TestCase):
         training = TrainingService(folder / "training", port, cls.emulator)
         cls.addClassCleanup(training.stop)
         training.start()
-        cls.deploy_sample()
+        [workflow] = cls.commands("step-functions")
+        cls.ids, outputs = cls.deploy(workflow)
+        cls.machine = outputs["StateMachineArn"]
         cls.workflows = cls.emulator.client("stepfunctions")
+        central, forward = cls.commands("central-bus")
+        _, outputs = cls.deploy(central)
+        cls.central_bus = outputs["CentralBusArn"]
+        cls.central_events = cls.queue_of(cls.central_bus.split("/")[1])
+        cls.ids |= cls.deploy(forward, CentralBusArn=cls.central_bus)[0]
 
     @classmethod
-    def deploy_sample(cls):
-        """Runs the command of the sample's README."""
+    def commands(cls, sample):
+        """Returns the commands of a sample's README that deploy it."""
+        return re.findall(r"^sam deploy (?:.*\\\n)+.*$", (SAMPLES / sample / "README.md").read_text(), re.M)
+
+    @classmethod
+    def queue_of(cls, bus):
+        """Creates a queue that receives every event of the bus with this name. Returns its URL."""
+        sqs, events = cls.emulator.client("sqs"), cls.emulator.client("events")
+        url = sqs.create_queue(QueueName="central-events")["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        events.put_rule(Name="all", EventBusName=bus, EventPattern=json.dumps({"source": [{"prefix": ""}]}))
+        events.put_targets(Rule="all", EventBusName=bus, Targets=[{"Id": "queue", "Arn": arn}])
+        return url
+
+    @classmethod
+    def deploy(cls, command, **values):
+        """Runs the command of a README with values of the stack. Returns the physical names of its resources, and its outputs."""
         outputs = cls.stack.outputs()
-        [command] = re.findall(r"^sam deploy (?:.*\\\n)+.*$", (SAMPLE / "README.md").read_text(), re.M)
-        command = re.sub(r"ApiUrl=\S+", f"ApiUrl={outputs['ApiUrl']}", command)
-        command = re.sub(r"EventBusName=\S+", f"EventBusName={outputs['EventBusName']}", command)
+        for name, value in ({name: outputs[name] for name in ["ApiUrl", "EventBusName"]} | values).items():
+            command = re.sub(rf"{name}=\S+", f"{name}={value}", command)
         environment = cls.emulator.environment()
         environment["PATH"] = f"{Path(os.environ['SAM']).parent}:{environment['PATH']}"
         done = subprocess.run(
@@ -79,9 +100,9 @@ class Workflow(unittest.TestCase):
         name = re.search(r"--stack-name (\S+)", command)[1]
         client = cls.emulator.client("cloudformation")
         resources = client.list_stack_resources(StackName=name)["StackResourceSummaries"]
-        cls.ids = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
-        [output] = client.describe_stacks(StackName=name)["Stacks"][0]["Outputs"]
-        cls.machine = output["OutputValue"]
+        found = client.describe_stacks(StackName=name)["Stacks"][0].get("Outputs", [])
+        return ({resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources},
+                {output["OutputKey"]: output["OutputValue"] for output in found})
 
     def start(self, body, machine=None):
         return self.workflows.start_execution(stateMachineArn=machine or self.machine, input=json.dumps(body))["executionArn"]
@@ -157,6 +178,56 @@ class Workflow(unittest.TestCase):
             with self.assertRaises(Exception) as refused:
                 denied()
             self.assertIn("AccessDenied", str(refused.exception))
+
+    def test_4_the_events_of_tunings_reach_the_central_bus_and_decisions_do_not(self):
+        events, bus = self.emulator.client("events"), self.stack.outputs()["EventBusName"]
+        for file in ["tuning-trial-decision.stopped", "cost-alarm.overrun", "hyperparameter-tuning-job-state-change.completed"]:
+            event = json.loads((ROOT / f"events/custom.hyperband/{file}.json").read_text())
+            for source in ["another.source", event["source"]]:
+                entry = {"Source": source, "DetailType": event["detail-type"], "Detail": json.dumps(event["detail"])}
+                put = events.put_events(Entries=[entry | {"EventBusName": bus}])
+                self.assertEqual(put["FailedEntryCount"], 0, put)
+        sqs, found = self.emulator.client("sqs"), []
+        # The events above arrive last.
+        while not any(event["detail"].get("HyperParameterTuningJobName") == "hb1" and "State Change" in event["detail-type"]
+                      for event in found):
+            received = sqs.receive_message(QueueUrl=self.central_events, MaxNumberOfMessages=10, WaitTimeSeconds=20)
+            self.assertIn("Messages", received, found)
+            found += [json.loads(message["Body"]) for message in received["Messages"]]
+            for message in received["Messages"]:
+                sqs.delete_message(QueueUrl=self.central_events, ReceiptHandle=message["ReceiptHandle"])
+        self.assertEqual({event["source"] for event in found}, {"custom.hyperband"})
+        self.assertEqual({event["detail-type"] for event in found},
+                         {"SageMaker HyperParameter Tuning Job State Change", "Hyperband Tuning Job Cost Alarm"})
+        ended = [event["detail"]["HyperParameterTuningJobName"] for event in found
+                 if event["detail"].get("HyperParameterTuningJobStatus") == "Completed"]
+        self.assertLessEqual({"first", "second"}, set(ended), "the real tunings of the first test")
+        forward = self.assume("ForwardRole")("events")
+        entry = {"Source": "custom.hyperband", "DetailType": "x", "Detail": "{}"}
+        forward.put_events(Entries=[entry | {"EventBusName": self.central_bus}])
+        with self.assertRaises(Exception) as refused:
+            forward.put_events(Entries=[entry | {"EventBusName": bus}])
+        self.assertIn("AccessDenied", str(refused.exception))
+
+    def test_5_the_state_machine_of_the_documents_submits_by_a_direct_call(self):
+        arn = self.stack.outputs()["InvokeFunctionArn"]
+        [definition] = [text for text in re.findall(r"```json\n(.*?)```", (ROOT / "docs/STACK.md").read_text(), re.S)
+                        if "INVOKE_FUNCTION_ARN" in text]
+        iam = self.emulator.client("iam")
+        trust = {"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"Service": "states.amazonaws.com"}, "Action": "sts:AssumeRole"}]}
+        right = {"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": arn}]}
+        role = iam.create_role(RoleName="direct", AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
+        iam.put_role_policy(RoleName="direct", PolicyName="invoke", PolicyDocument=json.dumps(right))
+        machine = self.workflows.create_state_machine(
+            name="direct", definition=definition.replace("INVOKE_FUNCTION_ARN", arn), roleArn=role)["stateMachineArn"]
+        accepted = self.ended(self.start(request("direct"), machine))
+        self.assertEqual(accepted["status"], "SUCCEEDED", accepted)
+        self.assertTrue(json.loads(accepted["output"]).endswith(":hyper-parameter-tuning-job/direct"), accepted)
+        refused = self.ended(self.start(request("direct"), machine))
+        self.assertEqual((refused["status"], refused["error"]), ("FAILED", "TuningRefused"), refused)
+        self.assertIn("already exists", refused["cause"])
 
     def assume(self, logical):
         arn = self.emulator.client("iam").get_role(RoleName=self.ids[logical])["Role"]["Arn"]

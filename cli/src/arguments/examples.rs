@@ -53,7 +53,8 @@ The stack runs the tuning; this machine can be switched off. The command validat
 `hyperband check` does.
 
 Requests are signed with AWS credentials from the environment, a profile, SSO, a container or an instance. The \
-credentials need execute-api:Invoke. The policy in the stack's output TuningUsersPolicyArn grants it.
+credentials need execute-api:Invoke. The policy in the stack's output TuningUsersPolicyArn grants it. An endpoint \
+lambda:FUNCTION needs lambda:InvokeFunction on the function instead.
 
 The command retries a submission whose response was lost. A name is used at most once, so a retry cannot start a \
 second tuning.
@@ -77,7 +78,8 @@ pub(super) const LIST_EXAMPLES: &str = "\
 Examples:
   hyperband list
   hyperband list --data-dir /tmp/tuning --output json
-  hyperband list --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com";
+  hyperband list --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
+  hyperband list --endpoint lambda:hyperband-prod-InvokeFunction-a1B2c3D4e5F6";
 
 pub(super) const DESCRIBE_EXAMPLES: &str = "\
 Examples:

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use api_client::Endpoint;
+use api_client::Address;
 use clap::{Args, ValueHint};
 
 use super::{DATA_DIR, folder_parser};
@@ -30,9 +30,10 @@ pub(crate) struct Source {
 /// Option for the endpoint of a deployed stack.
 #[derive(Debug, Args)]
 pub(crate) struct RemotePlace {
-    /// HTTP API of a deployed stack (its output ApiUrl) or of a local server [env: HYPERBAND_ENDPOINT]
+    /// Deployed stack: the URL of its HTTP API (output ApiUrl), or lambda:FUNCTION (output InvokeFunctionName). Or the URL of
+    /// a local server [env: HYPERBAND_ENDPOINT]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
-    endpoint: Option<Endpoint>,
+    endpoint: Option<Address>,
 }
 
 /// Location of tunings.
@@ -40,8 +41,8 @@ pub(crate) struct RemotePlace {
 pub(crate) enum Where {
     /// A data directory.
     Folder(PathBuf),
-    /// The HTTP API of a stack.
-    Endpoint(Endpoint),
+    /// A stack.
+    Endpoint(Address),
 }
 
 impl Source {
@@ -57,7 +58,7 @@ impl Source {
 
 impl RemotePlace {
     /// Returns the endpoint from the option, else from the environment. `None` if neither is set.
-    pub(crate) fn place(&self) -> Result<Option<Endpoint>, String> {
+    pub(crate) fn place(&self) -> Result<Option<Address>, String> {
         if self.endpoint.is_some() {
             return Ok(self.endpoint.clone());
         }

@@ -14,7 +14,7 @@ use super::account::Answer;
 /// All observations.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Whether the requests to the API were signed.
+    /// Whether the requests were signed for the HTTP API.
     pub(super) signed: bool,
     /// Whether the jobs use spot instances.
     pub(super) spot: bool,

@@ -111,7 +111,7 @@ pub(super) fn log_delivery(seen: &Seen) -> Verdict {
 pub(super) fn signature(seen: &Seen) -> Verdict {
     match (seen.signed, seen.submitted) {
         (true, Some(_)) => Verdict::Yes("the submission was accepted".to_owned()),
-        (false, _) => Verdict::not_tried("there are no credentials to sign with"),
+        (false, _) => Verdict::not_tried("no request was signed for execute-api"),
         (true, None) => Verdict::not_tried("nothing was submitted"),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use api_client::ClientError;
+use api_client::{Address, ClientError};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::sleep;
@@ -87,7 +87,9 @@ impl<'a> Visit<'a> {
 
     /// Makes the observations that need no tuning.
     pub(super) async fn prepare(&mut self) -> Result<(), Failure> {
-        self.seen.signed = self.remote.client.is_signed().await.map_err(failed)?;
+        let client = &self.remote.client;
+        let is_http = matches!(client.address(), Address::Http(_));
+        self.seen.signed = is_http && client.is_signed().await.map_err(failed)?;
         self.seen.absent =
             Some((self.account.describe(UNKNOWN_JOB).await, self.account.stop(UNKNOWN_JOB).await));
         Ok(())

@@ -12,6 +12,8 @@ use use_cases::memory::MemoryTable;
 
 use crate::world::{ENDLESS, Ended, QUICK, World, ended, request, signal, until};
 
+/// Address of a stack's function for direct calls.
+const FUNCTION: &str = "lambda:arn:aws:lambda:eu-west-2:111122223333:function:tune";
 const ARN: &str = "arn:aws:sagemaker:eu-west-1:111122223333:hyper-parameter-tuning-job/t";
 
 impl World {
@@ -177,6 +179,39 @@ fn the_endpoint_of_the_environment_is_used_unless_a_folder_is_given() {
     assert_eq!(with("", &["list"]).with_code(0).out, "no tuning was run in .hyperband\n");
     let wrong = with("nowhere", &["list"]).with_code(2);
     assert!(wrong.err.starts_with("error: HYPERBAND_ENDPOINT: invalid URL 'nowhere'"), "{wrong:?}");
+}
+
+#[test]
+fn a_function_replaces_the_http_api_for_every_command() {
+    let world = World::new(QUICK);
+    let stack = Stack::start(MemoryTable::default());
+    let at = |variable: &str, address: &str, arguments: &[&str]| {
+        ended(
+            world
+                .command(arguments)
+                .env(variable, address)
+                .env("HYPERBAND_ENDPOINT", FUNCTION)
+                .spawn()
+                .unwrap(),
+        )
+    };
+    let run = |arguments: &[&str]| at("AWS_ENDPOINT_URL_LAMBDA", &stack.endpoint, arguments);
+    run(&["submit", "request.json"]).with_code(0);
+    let listed = run(&["list", "--output", "json"]).with_code(0).json();
+    assert_eq!(listed["HyperParameterTuningJobSummaries"].as_array().unwrap().len(), 1);
+    let unknown = run(&["describe", "tt"]).with_code(2);
+    assert_eq!(unknown.err, format!("error: there is no tuning 'tt' at {FUNCTION}\nhint: did you mean t?\n"));
+    run(&["change", "t", "--max-parallel", "1"]).with_code(0);
+    let watch = format!("  hyperband watch t --endpoint {FUNCTION}");
+    let submitted = run(&["submit", "request.json", "--name", "t2", "--endpoint", FUNCTION]).with_code(0);
+    assert!(submitted.out.contains(&watch.replace("watch t", "watch t2")), "{submitted:?}");
+    // The variable of all services counts too.
+    at("AWS_ENDPOINT_URL", &stack.endpoint, &["stop", "t"]).with_code(0);
+    assert!(stack.requests().iter().all(|request| request.path.starts_with("/2015-03-31/functions/")));
+    let wrong = at("AWS_ENDPOINT_URL_LAMBDA", "nowhere", &["list"]).with_code(2);
+    assert!(wrong.err.starts_with("error: AWS_ENDPOINT_URL_LAMBDA: invalid URL 'nowhere'"), "{wrong:?}");
+    let wrong = world.hyperband(&["list", "--endpoint", "lambda:a/b"]).with_code(2);
+    assert!(wrong.err.contains("invalid function 'a/b': expected lambda:NAME"), "{wrong:?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! The api function: handles the requests that API Gateway forwards.
+//! The api function: handles the requests that API Gateway forwards, or those of direct invocations.
 //!
-//! Wiring only; the API is `http_api`. API Gateway has authenticated the caller by IAM.
+//! Wiring only; the API is `http_api`. API Gateway or Lambda has authenticated the caller by IAM.
 
+mod calls;
 mod outcome;
 mod settings;
 
@@ -20,7 +21,7 @@ use use_cases::submit::Submit;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let program = Program::named("api");
-    let Settings { table: named, place, monthly_cap, guardrails, access, owner_prices: owner } =
+    let Settings { table: named, calls, place, monthly_cap, guardrails, access, owner_prices: owner } =
         match Settings::read(|name| std::env::var(name).ok()) {
             Ok(settings) => settings,
             Err(error) => return program.cannot_start(&error),
@@ -32,10 +33,15 @@ async fn main() -> ExitCode {
     let store = Arc::new(Store::new(table));
     let api = Api { submit: Submit { store, prices, clock: SystemClock, monthly_cap, guardrails }, access };
     let handle = async |call: &mut Call| {
-        let answered = call.deadline.within(api.answer(&call.event, &place)).await;
-        let answered = answered.unwrap_or_else(|| Answered::error(ApiError::timed_out()));
-        outcome::answered(&answered, &mut call.report);
-        Ok(answered.response.encode())
+        let answered = match calls.request(&call.event) {
+            Ok(request) => {
+                let answered = call.deadline.within(api.handle(&request, &place)).await;
+                answered.unwrap_or_else(|| Answered::error(ApiError::timed_out()))
+            }
+            Err(error) => Answered::error(error.into()),
+        };
+        outcome::answered(&answered, calls, &mut call.report);
+        Ok(calls.result(&answered.response))
     };
     program.run(&named.stack_name, handle).await
 }

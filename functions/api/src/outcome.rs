@@ -7,17 +7,21 @@ use lambda::outcomes::type_of;
 use lambda::telemetry::metrics::REQUESTS_REFUSED;
 use lambda::telemetry::{Entry, ErrorType, Report};
 
+use crate::calls::Calls;
+
 /// Reports a response.
-pub(crate) fn answered(answered: &Answered, report: &mut Report) {
+pub(crate) fn answered(answered: &Answered, calls: Calls, report: &mut Report) {
     let Some(error) = &answered.error else {
-        // Reads are in API Gateway's access log.
-        if matches!(
-            answered.operation,
-            "CreateHyperParameterTuningJob"
-                | "StopHyperParameterTuningJob"
-                | "DeleteHyperParameterTuningJob"
-                | "ChangeLimits"
-        ) {
+        // Reads through API Gateway are in its access log.
+        let is_logged = calls == Calls::Invoke
+            || matches!(
+                answered.operation,
+                "CreateHyperParameterTuningJob"
+                    | "StopHyperParameterTuningJob"
+                    | "DeleteHyperParameterTuningJob"
+                    | "ChangeLimits"
+            );
+        if is_logged {
             report.log(about(answered, Entry::info(answered.operation)));
         }
         return;

@@ -9,11 +9,15 @@ use use_cases::describe::Place;
 use use_cases::prices::OwnerPrices;
 use use_cases::submit::{AllowList, DefaultTags, Guardrails, RequestPrices};
 
+use crate::calls::Calls;
+
 /// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// `TABLE_NAME` and `STACK_NAME`.
     pub(crate) table: TableSettings,
+    /// `CALLS_FROM`.
+    pub(crate) calls: Calls,
     /// The account and Region, from `STACK_ARN`.
     pub(crate) place: Place,
     /// `MONTHLY_CAP_USD`; missing or empty = no cap.
@@ -23,7 +27,8 @@ pub(crate) struct Settings {
     /// `ALLOWED_ROLE_ARNS`, `ALLOWED_SUBNETS`, `ALLOWED_SECURITY_GROUPS`, `REQUIRED_TAGS` (separated by commas),
     /// `JOB_TAGS` (`key=value`, separated by commas).
     pub(crate) guardrails: Guardrails,
-    /// `ALLOWED_PRINCIPALS`, `READ_ONLY_PRINCIPALS`, `OWNER_PRINCIPALS` (separated by commas), `OWN_TUNINGS_ONLY`.
+    /// `ALLOWED_PRINCIPALS`, `READ_ONLY_PRINCIPALS`, `OWNER_PRINCIPALS` (separated by commas), `OWN_TUNINGS_ONLY`. Direct
+    /// calls have no principal, so the lists do not apply to them.
     pub(crate) access: Access,
     /// `INSTANCE_PRICES`, `PRICE_FACTOR`.
     pub(crate) owner_prices: OwnerPrices,
@@ -38,8 +43,20 @@ impl Settings {
             let expected = "ARNs of roles or users separated by commas, a role's name not only *";
             Principals::read(&text(name)).ok_or(SettingsError::Unreadable { name, expected })
         };
+        let calls = Calls::read(&variable)?;
+        let own_tunings_only = flag(&variable, "OWN_TUNINGS_ONLY")?;
+        let access = match calls {
+            Calls::Invoke => Access::of_direct_calls(own_tunings_only),
+            Calls::ApiGateway => Access {
+                users: principals("ALLOWED_PRINCIPALS")?,
+                readers: principals("READ_ONLY_PRINCIPALS")?,
+                owners: principals("OWNER_PRINCIPALS")?,
+                own_tunings_only,
+            },
+        };
         Ok(Self {
             table: TableSettings::read(&variable)?,
+            calls,
             place: Place::of_arn(&setting(&variable, "STACK_ARN")?),
             monthly_cap: monthly_cap(&variable)?,
             guardrails: Guardrails {
@@ -55,12 +72,7 @@ impl Settings {
                 max_tuning_cost: cap(&variable, "MAX_TUNING_COST_USD")?,
                 request_prices: request_prices(&text("PRICES_IN_REQUESTS"))?,
             },
-            access: Access {
-                users: principals("ALLOWED_PRINCIPALS")?,
-                readers: principals("READ_ONLY_PRINCIPALS")?,
-                owners: principals("OWNER_PRINCIPALS")?,
-                own_tunings_only: flag(&variable, "OWN_TUNINGS_ONLY")?,
-            },
+            access,
             owner_prices: OwnerPrices::read(&text("INSTANCE_PRICES"), &text("PRICE_FACTOR")).ok_or(
                 SettingsError::Unreadable {
                     name: "INSTANCE_PRICES or PRICE_FACTOR",
@@ -98,7 +110,8 @@ mod tests {
     use super::*;
 
     fn read(given: &[(&str, &str)]) -> Result<Settings, SettingsError> {
-        let table = [("TABLE_NAME", "t"), ("STACK_NAME", "s"), ("STACK_ARN", "arn")];
+        let table =
+            [("TABLE_NAME", "t"), ("STACK_NAME", "s"), ("STACK_ARN", "arn"), ("CALLS_FROM", "ApiGateway")];
         let variables: Vec<(&str, &str)> = given.iter().chain(&table).copied().collect();
         Settings::read(|name| {
             variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
@@ -128,6 +141,15 @@ mod tests {
         ] {
             assert!(read(&[(name, value)]).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn the_lists_of_principals_do_not_apply_to_direct_calls() {
+        let lists = [("CALLS_FROM", "Invoke"), ("OWNER_PRINCIPALS", "*"), ("READ_ONLY_PRINCIPALS", "*")];
+        let settings = read(&lists).unwrap();
+        assert_eq!((settings.calls, settings.access), (Calls::Invoke, Access::of_direct_calls(false)));
+        let own_only = read(&[("CALLS_FROM", "Invoke"), ("OWN_TUNINGS_ONLY", "true")]).unwrap();
+        assert_eq!(own_only.access, Access::of_direct_calls(true));
     }
 
     #[test]

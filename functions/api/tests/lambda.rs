@@ -84,6 +84,76 @@ async fn a_payload_that_is_not_from_api_gateway_gets_a_response() {
     assert_eq!((status, &body["__type"]), (400, &json!("SerializationException")));
 }
 
+/// Returns a stage whose function serves direct calls, in a stack where only the principal of the sample is an owner.
+async fn direct_stage() -> Stage {
+    let mut stage = Stage::open().await;
+    stage.set_variable("CALLS_FROM", "Invoke");
+    stage.set_variable("OWNER_PRINCIPALS", "arn:aws:iam::111122223333:role/ds");
+    stage.set_variable("ALLOWED_PRINCIPALS", "arn:aws:iam::111122223333:role/ds");
+    stage
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_direct_call_is_answered_with_a_status_and_a_json_body_and_logged() {
+    let mut stage = direct_stage().await;
+    let prices = prices();
+    stage.set_variable("AWS_ENDPOINT_URL_PRICING", &prices.endpoint);
+    let body: Value =
+        serde_json::from_slice(&STANDARD.decode(sample()["body"].as_str().unwrap()).unwrap()).unwrap();
+    let call = json!({"method": "POST", "path": "/tuning-jobs", "body": body});
+    let created = stage.invoke(PROGRAM, &call).await.unwrap();
+    let arn = "arn:aws:sagemaker:us-east-1:000000000000:hyper-parameter-tuning-job/hb1";
+    assert_eq!(created, json!({"status": 201, "body": {"HyperParameterTuningJobArn": arn}}));
+    let described = stage.watch(PROGRAM, &json!({"method": "GET", "path": "/tuning-jobs/hb1"})).await;
+    let answer = described.answer.as_ref().unwrap();
+    assert_eq!(
+        (&answer["status"], &answer["body"]["Controller"]["Submitter"]),
+        (&json!(200), &json!("lambda:invoke"))
+    );
+    // Direct calls have no access log.
+    assert_eq!(described.lines()[0]["action"], "DescribeHyperParameterTuningJob");
+    let taken = stage.invoke(PROGRAM, &call).await.unwrap();
+    assert_eq!((&taken["status"], &taken["body"]["__type"]), (&json!(409), &json!("ResourceInUse")));
+    let invalid =
+        stage.invoke(PROGRAM, &json!({"method": "POST", "path": "/tuning-jobs", "body": [1]})).await.unwrap();
+    assert_eq!(
+        (&invalid["status"], &invalid["body"]["__type"]),
+        (&json!(400), &json!("SerializationException"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_direct_caller_cannot_claim_to_be_another_principal() {
+    let stage = direct_stage().await;
+    // The whole payload of API Gateway for an owner.
+    let refused = stage.invoke(PROGRAM, &sample()).await.unwrap();
+    assert_eq!(
+        (&refused["status"], &refused["body"]["__type"]),
+        (&json!(400), &json!("SerializationException"))
+    );
+    let body: Value =
+        serde_json::from_slice(&STANDARD.decode(sample()["body"].as_str().unwrap()).unwrap()).unwrap();
+    let mut call = json!({"method": "POST", "path": "/tuning-jobs", "body": body});
+    call["body"]["Controller"] = json!({"InstancePricesUsdPerHour": {"ml.m5.2xlarge": 1}, "MaxCostUsd": 500});
+    call["requestContext"] = sample()["requestContext"].clone();
+    let mut stage = stage;
+    stage.set_variable("PRICES_IN_REQUESTS", "Any");
+    assert_eq!(stage.invoke(PROGRAM, &call).await.unwrap()["status"], 201);
+    call["method"] = json!("PATCH");
+    call["path"] = json!("/tuning-jobs/hb1");
+    call["body"] = json!({"MaxCostUsd": 501});
+    let refused = stage.invoke(PROGRAM, &call).await.unwrap();
+    assert_eq!(
+        (&refused["status"], &refused["body"]["__type"]),
+        (&json!(403), &json!("AccessDeniedException"))
+    );
+    assert_eq!(
+        stage.invoke(PROGRAM, &json!({"method": "GET", "path": "/tuning-jobs/hb1"})).await.unwrap()["body"]["Controller"]
+            ["Submitter"],
+        "lambda:invoke"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_sample_event_has_its_documented_result() {
     lambda_host::samples::check("api", env!("CARGO_BIN_EXE_api")).await;

@@ -16,6 +16,17 @@ pub enum ClientError {
     /// The address of the endpoint is invalid.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    /// The environment variable has an invalid address.
+    #[error("{name}: {error}")]
+    Variable {
+        /// The variable.
+        name: &'static str,
+        /// The error of its value.
+        error: EndpointError,
+    },
+    /// The function for direct calls does not exist.
+    #[error("the function does not exist: {0}")]
+    NoFunction(String),
     /// The Region of the endpoint is unknown.
     #[error("unknown AWS Region: not in the endpoint's host name, AWS_REGION or the profile")]
     NoRegion,
@@ -95,6 +106,8 @@ pub struct Refusal {
 pub enum Denial {
     /// The identity lacks the permission.
     Permission,
+    /// The identity may not invoke the function.
+    Invocation,
     /// The session token has expired.
     Expired,
     /// The clock of this machine is wrong.
@@ -122,7 +135,11 @@ impl ClientError {
     /// Returns how to fix the error.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Endpoint(_) | Self::Refused(_) | Self::Proxy(_) => return None,
+            Self::Endpoint(_) | Self::Variable { .. } | Self::Refused(_) | Self::Proxy(_) => return None,
+            Self::NoFunction(_) => {
+                "use the stack's output InvokeFunctionName, and set AWS_REGION to the stack's Region; from another account \
+                 use the function's ARN"
+            }
             Self::NoTransport => "build it with its default features: cargo build --release -p cli",
             Self::NoRegion => "set AWS_REGION to the stack's Region",
             Self::Credentials(_) => {
@@ -140,7 +157,8 @@ impl ClientError {
                 ));
             }
             Self::Foreign(_) => {
-                "use the stack's output ApiUrl as the endpoint, with the stage as its path if it has one"
+                "use the stack's output ApiUrl as the endpoint, with the stage as its path if it has one, or lambda: and \
+                 the output InvokeFunctionName"
             }
         };
         Some(hint.to_owned())
@@ -149,7 +167,12 @@ impl ClientError {
     /// Returns whether the user must change the request or the address, as opposed to a failure of the endpoint.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Endpoint(_) | Self::NoRegion | Self::Proxy(_) | Self::NoTransport => true,
+            Self::Endpoint(_)
+            | Self::Variable { .. }
+            | Self::NoFunction(_)
+            | Self::NoRegion
+            | Self::Proxy(_)
+            | Self::NoTransport => true,
             Self::Refused(refusal) => (400..500).contains(&refusal.status),
             Self::Credentials(_)
             | Self::Denied { .. }
@@ -166,6 +189,8 @@ impl ClientError {
             Self::Busy { lost, .. } | Self::Unreachable { lost, .. } => *lost,
             Self::Uncertain { .. } => true,
             Self::Endpoint(_)
+            | Self::Variable { .. }
+            | Self::NoFunction(_)
             | Self::NoRegion
             | Self::Proxy(_)
             | Self::Credentials(_)
@@ -219,6 +244,11 @@ impl Denial {
                 "this identity needs execute-api:Invoke on the API: attach the managed policy in the stack's output \
                  TuningUsersPolicyArn, or use another AWS_PROFILE; `aws sts get-caller-identity` shows your identity. \
                  A wrong endpoint or a wrong Region gives the same error"
+            }
+            Self::Invocation => {
+                "this identity needs lambda:InvokeFunction on the function; from another account, the function's own \
+                 policy must allow it too (`aws lambda add-permission`); `aws sts get-caller-identity` shows your \
+                 identity. A wrong name or a wrong Region gives the same error"
             }
             Self::Expired => "sign in again (`aws sso login`), or renew the session's credentials",
             Self::Clock => "set the clock of this machine: a signature is valid for five minutes",

@@ -12,6 +12,7 @@ mod caller;
 mod create;
 mod endpoint;
 mod error;
+mod function;
 mod query;
 mod retry;
 mod send;
@@ -30,8 +31,9 @@ use wire::describe::{
 
 pub use caller::Caller;
 pub use create::Created;
-pub use endpoint::{Endpoint, EndpointError};
+pub use endpoint::{Address, Endpoint, EndpointError};
 pub use error::{ClientError, Denial, Refusal, Unreached};
+pub use function::Function;
 pub use retry::Retry;
 pub use service::{Service, ServiceError, Target};
 
@@ -42,27 +44,54 @@ const TUNINGS: &str = "/tuning-jobs";
 const PAGE: usize = 100;
 const NEWEST_FIRST: &str = "SortBy=CreationTime&SortOrder=Descending";
 
-/// A client of one endpoint.
+/// A client of one stack.
 #[derive(Debug)]
 pub struct Client {
+    address: Address,
+    /// The URL of the HTTP API, or of Lambda.
     endpoint: Endpoint,
     caller: Caller,
 }
 
 impl Client {
     /// Creates a client with the credentials and the proxy of the environment.
-    pub async fn connect(endpoint: Endpoint) -> Result<Self, ClientError> {
-        let caller = Caller::connect(endpoint.region(), endpoint.is_loopback()).await?;
-        Ok(Self { endpoint, caller })
+    pub async fn connect(address: Address) -> Result<Self, ClientError> {
+        let (endpoint, region) = match &address {
+            Address::Http(endpoint) => (Some(endpoint.clone()), endpoint.region()),
+            Address::Function(function) => (function::endpoint_in_environment()?, function.region()),
+        };
+        let is_local = endpoint.as_ref().is_some_and(Endpoint::is_loopback);
+        let caller = Caller::connect(region, is_local).await?;
+        // Only a function may have no endpoint yet: that of Lambda in its Region.
+        let endpoint = caller.service(Target::Lambda, endpoint)?.endpoint().clone();
+        Ok(Self { address, endpoint, caller })
     }
 
     /// Creates a client that signs with the credentials and Region in `signed` (`None` = unsigned), and uses no proxy.
     #[cfg(feature = "aws")]
     pub fn new(endpoint: Endpoint, signed: Option<(Credentials, &str)>, retry: Retry) -> Self {
-        Self { endpoint, caller: Caller::new(signed, retry) }
+        let address = Address::Http(endpoint.clone());
+        Self { address, endpoint, caller: Caller::new(signed, retry) }
     }
 
-    /// Returns the endpoint.
+    /// Like [`Self::new`], but invokes `function` at `endpoint`, the URL of Lambda.
+    #[cfg(feature = "aws")]
+    pub fn invoking(
+        function: Function,
+        endpoint: Endpoint,
+        signed: Option<(Credentials, &str)>,
+        retry: Retry,
+    ) -> Self {
+        let address = Address::Function(function);
+        Self { address, endpoint, caller: Caller::new(signed, retry) }
+    }
+
+    /// Returns the address of the stack.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Returns the URL that requests go to.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }

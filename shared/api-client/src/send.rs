@@ -7,6 +7,7 @@ use serde_json::Value;
 use wire::request::ErrorBody;
 
 use crate::Client;
+use crate::endpoint::Address;
 use crate::error::{ClientError, Denial, Refusal, Unreached, code_and_message, shown};
 
 /// The service name in the signatures for the API.
@@ -37,6 +38,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The error code in the headers.
     pub(crate) code: Option<String>,
+    /// Whether Lambda reports that the invoked function failed.
+    pub(crate) is_function_error: bool,
     pub(crate) body: Vec<u8>,
     /// The end of the access key's ID that signed the request.
     pub(crate) identity: Option<String>,
@@ -61,6 +64,9 @@ impl Client {
 
     /// Sends a request once.
     pub(crate) async fn once(&self, ask: Ask<'_>) -> Result<Value, ClientError> {
+        if let Address::Function(function) = &self.address {
+            return self.invoke(function, ask).await;
+        }
         let mut headers = vec![("host", self.endpoint.authority().to_owned())];
         if !ask.body.is_empty() {
             headers.push(("content-type", "application/json".to_owned()));
@@ -79,6 +85,8 @@ pub(crate) fn is_transient(error: &ClientError) -> bool {
         // A retry gets the same certificate.
         ClientError::Unreachable { how, .. } => *how != Unreached::Tls,
         ClientError::Endpoint(_)
+        | ClientError::Variable { .. }
+        | ClientError::NoFunction(_)
         | ClientError::NoRegion
         | ClientError::Proxy(_)
         | ClientError::Credentials(_)
@@ -91,7 +99,7 @@ pub(crate) fn is_transient(error: &ClientError) -> bool {
 }
 
 /// Converts a response to its body or an error.
-fn understood(
+pub(crate) fn understood(
     status: u16,
     code: Option<&str>,
     bytes: &[u8],
@@ -105,8 +113,10 @@ fn understood(
     let body: ErrorBody = serde_json::from_slice(bytes).unwrap_or_default();
     let (code, message) = code_and_message(&body, code);
     let text = message.clone().unwrap_or_else(|| format!("status {status}"));
+    // API Gateway's refusals of a signature have no code in their body, those of the API do.
+    let is_of_api = body.code.is_some();
     match status {
-        401 | 403 => {
+        401 | 403 if !is_of_api => {
             let why = Denial::of(&code, &text, identity.is_some());
             Err(ClientError::Denied { message: shown(&text), identity, why })
         }

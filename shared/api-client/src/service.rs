@@ -302,7 +302,10 @@ mod tests {
 
     fn read(protocol: Protocol, status: u16, code: Option<&str>, body: &[u8]) -> Result<Value, ServiceError> {
         let code = code.map(str::to_owned);
-        understood(protocol, &Answer { status, code, body: body.to_vec(), identity: None })
+        understood(
+            protocol,
+            &Answer { status, code, is_function_error: false, body: body.to_vec(), identity: None },
+        )
     }
 
     #[test]

@@ -110,21 +110,22 @@ impl Transport {
             Err(ClientError::Unreachable { cause, how: Unreached::Time, tries: 1, lost: true })
         };
         let answered = timeout(TRY_TIMEOUT, answer).await.unwrap_or_else(late);
-        let (status, code, body) = answered.map_err(|mut error| {
+        let answered = answered.map_err(|mut error| {
             if let ClientError::Unreachable { lost, .. } = &mut error {
                 // Without a connection nothing was sent.
                 *lost = connection.get().is_some();
             }
             error
         })?;
-        Ok(Answer { status, code, body, identity })
+        Ok(Answer { identity, ..answered })
     }
 }
 
-/// Reads the status, the error code in the headers, and the body.
-async fn read(response: HttpResponse) -> Result<(u16, Option<String>, Vec<u8>), ClientError> {
+/// Reads a response.
+async fn read(response: HttpResponse) -> Result<Answer, ClientError> {
     let status = response.status().as_u16();
     let code = response.headers().get("x-amzn-errortype").map(ToOwned::to_owned);
+    let is_function_error = response.headers().contains_key("x-amz-function-error");
     let mut stream = ByteStream::new(response.into_body());
     let mut body = Vec::new();
     while let Some(chunk) = stream.next().await {
@@ -141,7 +142,7 @@ async fn read(response: HttpResponse) -> Result<(u16, Option<String>, Vec<u8>), 
         }
         body.extend_from_slice(&chunk);
     }
-    Ok((status, code, body))
+    Ok(Answer { status, code, is_function_error, body, identity: None })
 }
 
 fn unreached(error: &ConnectorError) -> ClientError {

@@ -3,6 +3,8 @@
 //! IAM admits a caller to the API. It sees neither the operation behind `POST /` nor the body of a `PATCH`, so the API
 //! itself distinguishes readers, users and owners, by the principal that IAM authenticated.
 
+use wire::events::direct;
+
 use crate::error::ApiError;
 use crate::operation::Operation;
 
@@ -41,6 +43,17 @@ pub(crate) struct Caller {
 }
 
 impl Access {
+    /// Returns the rights of direct invocations, whose callers only Lambda's permissions distinguish. All of them together
+    /// are one user, and never an owner.
+    pub fn of_direct_calls(own_tunings_only: bool) -> Self {
+        Self {
+            users: Principals(vec![direct::CALLER.to_owned()]),
+            readers: Principals::default(),
+            owners: Principals::none(),
+            own_tunings_only,
+        }
+    }
+
     /// Returns the rights of `principal`, an ARN from IAM. Refuses a principal that no list admits.
     pub(crate) fn caller(&self, principal: Option<&str>) -> Result<Caller, ApiError> {
         let listed = |list: &Principals| principal.is_some_and(|arn| list.has(arn));
@@ -119,6 +132,11 @@ impl Principals {
         })
     }
 
+    /// Returns a list that has no principal. An empty list would admit everyone.
+    fn none() -> Self {
+        Self(vec!["no ARN".to_owned()])
+    }
+
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -178,6 +196,21 @@ mod tests {
         let owners = Access { owners: role("platform"), ..Access::default() };
         assert_eq!((right(&owners, OWNER), right(&owners, OTHER)), (Some(Right::Own), Some(Right::Use)));
         assert!(owners.caller(None).is_err());
+    }
+
+    #[test]
+    fn a_direct_caller_is_a_user_and_never_an_owner() {
+        let access = Access::of_direct_calls(false);
+        assert_eq!(right(&access, direct::CALLER), Some(Right::Use));
+        assert_eq!(
+            [OWNER, USER, "", "lambda:invoke-2"].map(|principal| right(&access, principal)),
+            [None; 4]
+        );
+        assert!(access.caller(None).is_err());
+        let own_only = Access::of_direct_calls(true).caller(Some(direct::CALLER)).unwrap();
+        assert!(own_only.sees(Some(direct::CALLER)) && !own_only.sees(Some(USER)));
+        // No pattern of ARNs in a list for API Gateway has the direct caller.
+        assert!(!Principals::read("arn:*").unwrap().has(direct::CALLER));
     }
 
     #[test]

@@ -16,7 +16,6 @@ mod operation;
 mod perform;
 mod rest;
 
-use serde_json::Value;
 use use_cases::describe::Place;
 use use_cases::ports::table::Table;
 use use_cases::ports::{Clock, Prices};
@@ -66,14 +65,6 @@ impl Answered {
 }
 
 impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
-    /// Handles the payload of an invocation, see [`Self::handle`].
-    pub async fn answer(&self, payload: &Value, place: &Place) -> Answered {
-        match HttpRequest::parse(payload) {
-            Ok(request) => self.handle(&request, place).await,
-            Err(error) => Answered::error(error.into()),
-        }
-    }
-
     /// Handles a request; `place` has the account and Region for ARNs.
     pub async fn handle(&self, request: &HttpRequest, place: &Place) -> Answered {
         let is_amz = request.path == "/" && request.method == "POST";

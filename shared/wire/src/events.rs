@@ -4,6 +4,7 @@
 //! memory and time, and never panics. The local host and the simulator use the encoders of this module to feed the same
 //! parsers. This module does not decide what an event means for a tuning.
 
+pub mod direct;
 mod field;
 pub mod http;
 pub mod job_state;

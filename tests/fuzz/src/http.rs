@@ -1,7 +1,7 @@
-//! Target `http`: requests of API Gateway, and the controller's responses as hosts read them.
+//! Target `http`: requests of API Gateway and of direct callers, and the controller's responses as hosts read them.
 
 use wire::events::http::{HttpRequest, HttpResponse, MAX_BODY_BYTES};
-use wire::events::payload;
+use wire::events::{direct, payload};
 
 use crate::check_error_text;
 
@@ -24,6 +24,15 @@ pub(crate) fn run(input: &[u8]) {
                 Ok(&request),
                 "the request reads back the same"
             );
+        }
+        Err(error) => check_error_text(&error),
+    }
+    match direct::parse(&event) {
+        Ok(request) => {
+            assert!(request.body.len() <= MAX_BODY_BYTES);
+            assert_eq!(request.caller.as_deref(), Some(direct::CALLER), "no payload names its caller");
+            let again = direct::parse(&direct::encode(&request));
+            assert_eq!(again.map(|read| (read.path, read.query)), Ok((request.path, request.query)));
         }
         Err(error) => check_error_text(&error),
     }

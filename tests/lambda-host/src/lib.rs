@@ -206,6 +206,7 @@ impl Stage {
             .envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")])
             .env("AWS_ENDPOINT_URL_DYNAMODB", &self.endpoint)
             .envs([("TABLE_NAME", TABLE_NAME), ("STACK_NAME", STACK), ("STACK_ARN", STACK_ARN)])
+            .env("CALLS_FROM", "ApiGateway")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -1,4 +1,5 @@
-//! An emulated HTTP API of a deployed stack, on loopback: the real API on any table, behind a small server.
+//! An emulated stack, on loopback: the real API on any table, behind a small server. Serves HTTP, and Lambda's Invoke of any
+//! function.
 //!
 //! For tests only. Accepts every caller, because API Gateway authorizes callers. A test's rule can emulate a denial.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a failing helper fails its test")]
@@ -17,6 +18,7 @@ use use_cases::ports::table::Table;
 use use_cases::ports::{Clock, Millis, Prices, PricesError, Time};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};
+use wire::events::direct;
 use wire::events::http::HttpRequest;
 
 /// A running stack.
@@ -79,9 +81,10 @@ pub fn response(status: u16, body: &Value) -> Response {
 }
 
 fn answer<T: Table>(api: &Api<T, OnePrice, Behind>, runtime: &Runtime, request: &Request) -> Response {
+    let is_invocation = request.path.starts_with("/2015-03-31/functions/");
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let asked = HttpRequest {
+    let forwarded = HttpRequest {
         method: request.method.clone(),
         path: path.to_owned(),
         query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -94,7 +97,12 @@ fn answer<T: Table>(api: &Api<T, OnePrice, Behind>, runtime: &Runtime, request: 
         region: "eu-west-1".to_owned(),
         account: "111122223333".to_owned(),
     };
+    let payload: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+    let asked = if is_invocation { direct::parse(&payload).unwrap() } else { forwarded };
     let answered = runtime.block_on(api.handle(&asked, &place)).response;
+    if is_invocation {
+        return response(200, &direct::encode_result(&answered));
+    }
     let headers = answered.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
     Response {
         status: answered.status,

@@ -356,6 +356,30 @@ fn regression_a_sweeper_without_invocations_raises_an_alarm() {
 }
 
 #[test]
+fn the_function_for_direct_calls_differs_from_the_api_only_in_its_callers() {
+    let template = Template::read();
+    let of = |function: &str| {
+        let mut properties = template.properties(function).clone();
+        let calls = properties["Environment"]["Variables"]["CALLS_FROM"].take();
+        let names = ["Description", "Role", "LoggingConfig"].map(|name| properties[name].take());
+        (properties, calls, names)
+    };
+    let (direct, api) = (of("InvokeFunction"), of("ApiFunction"));
+    assert_eq!(direct.0, api.0);
+    assert_eq!((direct.1, api.1), (json!("Invoke"), json!("ApiGateway")));
+    assert_ne!(direct.2, api.2);
+    // The payload of API Gateway names its caller, so no other service may send one. The owner of the stack permits direct
+    // callers.
+    let permissions = template.of_type("AWS::Lambda::Permission");
+    let invoking = |function: &str| -> Vec<&Value> {
+        let of = permissions.values().filter(|found| found["FunctionName"] == json!({ "Ref": function }));
+        of.map(|permission| &permission["Principal"]).collect()
+    };
+    assert_eq!(invoking("ApiFunction"), [&json!("apigateway.amazonaws.com")]);
+    assert!(invoking("InvokeFunction").is_empty());
+}
+
+#[test]
 fn the_routes_are_those_of_the_api_and_require_a_signature() {
     let template = Template::read();
     let routes = template.of_type("AWS::ApiGatewayV2::Route");

@@ -24,6 +24,9 @@ const SEEDS: u64 = 60;
 const TABLE: &str =
     "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${AWS::StackName}-Table-*";
 
+/// The function for direct calls: the program of `Function::Api`.
+const DIRECT: &str = "InvokeFunction";
+
 /// Returns the logical ID of a function in the template.
 fn logical(function: Function) -> String {
     format!("{function:?}Function")
@@ -153,6 +156,23 @@ fn is_of_rows(action: &str) -> bool {
 }
 
 #[test]
+fn the_function_for_direct_calls_has_the_rights_of_the_api_and_its_own_log() {
+    let template = Template::read();
+    let rights = |function: &str, log: &str| -> Vec<String> {
+        let grants = template.grants(function).into_iter();
+        let texts = grants.map(|grant| json!([grant.action, grant.resource, grant.condition]).to_string());
+        texts.map(|text| text.replace(log, "its log")).collect()
+    };
+    let api = logical(Function::Api);
+    assert_eq!(rights(DIRECT, "InvokeLogs"), rights(&api, "ApiLogs"));
+    assert_ne!(template.role(DIRECT), template.role(&api));
+    for property in ["ManagedPolicyArns", "PermissionsBoundary", "AssumeRolePolicyDocument", "Path"] {
+        let of = |function: &str| &template.properties(template.role(function))[property];
+        assert_eq!(of(DIRECT), of(&api), "{property}");
+    }
+}
+
+#[test]
 fn a_role_grants_exactly_the_calls_of_its_function() {
     let template = Template::read();
     for function in FUNCTIONS {
@@ -254,6 +274,7 @@ fn the_table_refuses_writes_of_all_but_the_functions_and_a_break_glass_principal
         })
         .map(|function| json!({"Fn::GetAtt": [template.role(&logical(function)), "Arn"]}).to_string())
         .collect();
+    allowed_writers.insert(json!({"Fn::GetAtt": [template.role(DIRECT), "Arn"]}).to_string());
     allowed_writers.insert(
         json!({"Fn::If": ["HasBreakGlass", {"Ref": "BreakGlassArn"}, {"Ref": "AWS::NoValue"}]}).to_string(),
     );

@@ -82,6 +82,15 @@ async fn a_denial_has_its_reason_and_the_end_of_the_key_and_no_secret() {
 }
 
 #[tokio::test]
+async fn regression_a_refusal_of_the_api_itself_is_not_about_the_signature() {
+    let body = json!({"__type": "AccessDeniedException", "message": "this caller may not raise MaxCostUsd"});
+    let error = client(&always(403, body)).list().await.unwrap_err();
+    assert!(matches!(&error, ClientError::Refused(refusal) if refusal.status == 403), "{error:?}");
+    assert_eq!(error.to_string(), "this caller may not raise MaxCostUsd");
+    assert!(error.is_usage() && error.hint().is_none());
+}
+
+#[tokio::test]
 async fn a_foreign_response_is_an_error() {
     let page = |_: &loopback::Request, _: stack_api::Pass<'_>| Response {
         status: 200,

@@ -4,6 +4,7 @@
 
 mod answers;
 mod create;
+mod function;
 mod lists;
 mod signature;
 mod world;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::submit::Guardrails;
+use wire::events::direct::CALLER;
 use wire::events::http::HttpRequest;
 use wire::stored;
 
@@ -100,6 +101,23 @@ async fn regression_a_user_cannot_undo_a_lowered_cap_before_the_decider_applies_
             ask(&api, caller, "PATCH", "/tuning-jobs/hb1", json!({"MaxCostUsd": cap})).await;
         assert_eq!(status, wanted, "{cap} {answer}");
     }
+}
+
+#[tokio::test]
+async fn a_direct_caller_uses_the_api_and_never_raises_a_cap_or_deletes() {
+    // Without lists, every principal of API Gateway may do both.
+    let access = Access::of_direct_calls(false);
+    let api = TestApi { access, ..api(Listed(Some("ml.m5.large")), Guardrails::default()) };
+    assert_eq!(ask(&api, CALLER, "POST", "/tuning-jobs", capped("hb1")).await.0, 201);
+    let id = use_cases::lookup::find(&api.submit.store, "hb1").await.unwrap().id;
+    decided(&api, &id).await;
+    for (cap, status) in [(21, 403), (19, 200)] {
+        let answer = ask(&api, CALLER, "PATCH", "/tuning-jobs/hb1", json!({"MaxCostUsd": cap})).await;
+        assert_eq!(answer.0, status, "{}", answer.1);
+    }
+    assert_eq!(ask(&api, CALLER, "DELETE", "/tuning-jobs/hb1", Value::Null).await.0, 403);
+    assert_eq!(names(&api, CALLER, &format!("?Submitter={CALLER}")).await, ["hb1"]);
+    assert_eq!(ask(&api, OWNER, "GET", "/tuning-jobs", Value::Null).await.0, 403);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wire::events::http::{HttpRequest, HttpResponse};
 use wire::events::job_state::{JobStateChange, classify};
 use wire::events::logs::{LogBatch, MetricPattern};
-use wire::events::{payload, stream};
+use wire::events::{direct, payload, stream};
 use wire::names::parse_training_job_name;
 
 use crate::logs::log_event;
@@ -37,6 +37,11 @@ fn parse_with_all(event: &Value) {
         let _ = stream::encode_record(1, record.kind, &record.key, record.new.as_ref());
     }
     let _ = HttpResponse::parse(event);
+    let _ = direct::parse_result(event);
+    if let Ok(request) = direct::parse(event) {
+        let read = direct::parse(&direct::encode(&request)).expect("its own payload");
+        assert_eq!((read.path, read.query), (request.path, request.query));
+    }
     if let Ok(request) = HttpRequest::parse(event) {
         assert_eq!(HttpRequest::parse(&request.encode()).map(|read| read.body), Ok(request.body));
     }
