@@ -40,7 +40,8 @@ impl Settings {
         let text = |name: &str| variable(name).unwrap_or_default();
         let list = |name: &str| AllowList::read(&text(name));
         let principals = |name: &'static str| {
-            let expected = "ARNs of roles or users separated by commas, a role's name not only *";
+            let expected = "ARNs of roles or users separated by commas, with a part of the name before a *, such as \
+                            arn:aws:iam::111122223333:role/team-*";
             Principals::read(&text(name)).ok_or(SettingsError::Unreadable { name, expected })
         };
         let calls = Calls::read(&variable)?;
@@ -67,8 +68,8 @@ impl Settings {
                 require_vpc: flag(&variable, "REQUIRE_VPC")?,
                 subnets: list("ALLOWED_SUBNETS"),
                 security_groups: list("ALLOWED_SECURITY_GROUPS"),
-                job_tags: job_tags(&variable("JOB_TAGS").unwrap_or_default())?,
-                required_tags: keys(&variable("REQUIRED_TAGS").unwrap_or_default()),
+                job_tags: job_tags(&text("JOB_TAGS"))?,
+                required_tags: keys(&text("REQUIRED_TAGS")),
                 max_tuning_cost: cap(&variable, "MAX_TUNING_COST_USD")?,
                 request_prices: request_prices(&text("PRICES_IN_REQUESTS"))?,
             },

@@ -23,8 +23,14 @@ fn restricted(own_tunings_only: bool) -> TestApi {
     TestApi { access, ..api(Listed(Some("ml.m5.large")), Guardrails::default()) }
 }
 
-/// Sends a REST request as `caller`. Returns the status and the body.
-async fn ask(api: &TestApi, caller: &str, method: &str, path: &str, body: Value) -> (u16, Value) {
+/// Sends a REST request of `caller`; `None` = IAM authenticated no caller. Returns the status and the body.
+pub(super) async fn rest_as(
+    api: &TestApi,
+    caller: Option<&str>,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> (u16, Value) {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let request = HttpRequest {
@@ -32,11 +38,15 @@ async fn ask(api: &TestApi, caller: &str, method: &str, path: &str, body: Value)
         path: path.to_owned(),
         query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         body: if body.is_null() { Vec::new() } else { body.to_string().into_bytes() },
-        caller: Some(caller.to_owned()),
+        caller: caller.map(str::to_owned),
         ..HttpRequest::default()
     };
     let (status, body, _) = send(api, request).await;
     (status, body)
+}
+
+async fn ask(api: &TestApi, caller: &str, method: &str, path: &str, body: Value) -> (u16, Value) {
+    rest_as(api, Some(caller), method, path, &body).await
 }
 
 fn capped(name: &str) -> Value {

@@ -71,17 +71,7 @@ async fn send(api: &TestApi, request: HttpRequest) -> (u16, Value, Answered) {
 
 /// Sends a REST request. The path may have a query.
 async fn rest(api: &TestApi, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let request = HttpRequest {
-        method: method.to_owned(),
-        path: path.to_owned(),
-        query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        body: if body.is_null() { Vec::new() } else { body.to_string().into_bytes() },
-        ..HttpRequest::default()
-    };
-    let (status, body, _) = send(api, request).await;
-    (status, body)
+    access::rest_as(api, None, method, path, body).await
 }
 
 async fn get(api: &TestApi, path: &str) -> (u16, Value) {
