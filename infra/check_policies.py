@@ -25,7 +25,7 @@ FORMS = {
 }
 PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "111122223333", "AWS::StackName": "stack"}
 VALUES = {
-    "ExecutionRoleArns": ["arn:aws:iam::111122223333:role/training"],
+    "ExecutionRoleArns": "arn:aws:iam::111122223333:role/training",
     "CentralBusArn": "arn:aws:events:us-east-1:111122223333:event-bus/b",
     "KmsKeyArn": "arn:aws:kms:us-east-1:111122223333:key/11111111-2222-3333-4444-555555555555",
 }
@@ -58,6 +58,8 @@ class Filled:
                 return re.sub(r"\$\{([^}]+)\}", lambda found: str(self.named(found[1])), text)
             if key == "Fn::If":
                 return self.value(argument[1])
+            if key == "Fn::Split":
+                return self.value(argument[1]).split(argument[0])
         return {key: self.value(part) for key, part in node.items()}
 
     def named(self, name):

@@ -91,14 +91,14 @@ def functions(architecture, folder, translated, level):
         readme = readme.replace(name, value)
     files = {"README.md": readme.encode(), **licences(TARGETS[architecture], "hyperband-functions", FUNCTIONS)}
     files |= {"infra/samconfig.toml": settings(architecture), "infra/template-translated.yaml": translated.read_bytes()}
-    unchanged = ["infra/template.yaml", "infra/deploy_policy.py", "infra/deploy-policy.json", "examples/first.json",
+    unchanged = ["infra/template.yaml", "infra/deploy.sh", "infra/deploy_policy.py", "infra/deploy-policy.json", "examples/first.json",
                  "examples/ci/github-actions.yml"]
     files |= {name: (ROOT / name).read_bytes() for name in unchanged}
     files |= {f"docs/{path.name}": path.read_bytes() for path in (ROOT / "docs").glob("*.md")}
     for function in FUNCTIONS:
         files[f"target/lambda/{function}/bootstrap.zip"] = pack([("bootstrap", built(folder, function), True)], level)
     top = f"hyperband-{version()}-{architecture}"
-    return pack([(f"{top}/{path}", content, False) for path, content in files.items()])
+    return pack([(f"{top}/{path}", content, path.endswith(".sh")) for path, content in files.items()])
 
 
 def sums(folder):

@@ -24,6 +24,7 @@ STACK = "hyperband-dev"
 # The translated template as a stack. StackSets names its stacks like this.
 TRANSLATED = "StackSet-hyperband-0d1b2c3e-4f5a-6789-abcd-ef0123456789"
 SECONDS = 180
+TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 ARCHITECTURE = "arm64" if platform.machine() == "aarch64" else "x86_64"
 
 
@@ -99,15 +100,22 @@ class Archive(unittest.TestCase):
         self.assertIn("111122223333:role/training", commands)
         commands = commands.replace("arn:aws:iam::111122223333:role/training", TRAINING_ROLE)
         with Emulator(self.folder / "emulator", {"AWS_ENDPOINT_URL_SAGEMAKER": "http://127.0.0.1:9"}) as emulator:
-            # The log group exists if a training job has run in the account.
-            emulator.client("logs").create_log_group(logGroupName="/aws/sagemaker/TrainingJobs")
             environment = emulator.environment()
-            environment["PATH"] = f"{Path(os.environ['SAM']).parent}:{environment['PATH']}"
-            done = subprocess.run(
-                ["bash", "-euc", commands], cwd=root, env=environment, capture_output=True, text=True, timeout=SECONDS,
-                check=False,
-            )
-            self.assertEqual(done.returncode, 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+            environment["PATH"] = os.pathsep.join([*(str(Path(os.environ[tool]).parent) for tool in ("SAM", "AWS")), environment["PATH"]])
+
+            def deploy(text):
+                done = subprocess.run(
+                    ["bash", "-euc", text], cwd=root, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+                self.assertEqual(done.returncode, 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+                return done.stdout
+
+            # No training job has run in this account, so it has no log group. The script creates it, and leaves an existing one alone.
+            logs = emulator.client("logs")
+            self.assertIn("Created the log group", deploy(commands))
+            logs.put_retention_policy(logGroupName=TRAINING_LOGS, retentionInDays=14)
+            self.assertNotIn("log group", deploy("infra/deploy.sh").split("Successfully packaged")[0])
+            [group] = logs.describe_log_groups(logGroupNamePrefix=TRAINING_LOGS)["logGroups"]
+            self.assertEqual(group["retentionInDays"], 14)
             deployed = self.resources(emulator, STACK)
             self.check_functions(emulator, deployed)
             self.deploy_translated(emulator, root)
@@ -165,7 +173,7 @@ class Archive(unittest.TestCase):
         kept["Log"] = found["Configuration"]["LoggingConfig"]["LogGroup"].replace(stack, "STACK")
         variables = found["Configuration"]["Environment"]["Variables"]
         # A physical name and the stack's ARN differ. Their variables must exist.
-        kept["Variables"] = {name: None if name in ("TABLE_NAME", "STACK_ARN") else value.replace(stack, "STACK")
+        kept["Variables"] = {name: None if name in ("TABLE_NAME",) else value.replace(stack, "STACK")
                              for name, value in variables.items()}
         return kept | {"Tags": {tag: value for tag, value in found.get("Tags", {}).items() if tag.startswith("lambda:")}}
 

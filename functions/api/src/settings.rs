@@ -18,7 +18,7 @@ pub(crate) struct Settings {
     pub(crate) table: TableSettings,
     /// `CALLS_FROM`.
     pub(crate) calls: Calls,
-    /// The account and Region, from `STACK_ARN`.
+    /// The account and Region, from `ACCOUNT_ARN`.
     pub(crate) place: Place,
     /// `MONTHLY_CAP_USD`; missing or empty = no cap.
     pub(crate) monthly_cap: Option<MicroUsd>,
@@ -58,7 +58,7 @@ impl Settings {
         Ok(Self {
             table: TableSettings::read(&variable)?,
             calls,
-            place: Place::of_arn(&setting(&variable, "STACK_ARN")?),
+            place: Place::of_arn(&setting(&variable, "ACCOUNT_ARN")?),
             monthly_cap: monthly_cap(&variable)?,
             guardrails: Guardrails {
                 require_cost_cap: flag(&variable, "REQUIRE_COST_CAP")?,
@@ -112,7 +112,7 @@ mod tests {
 
     fn read(given: &[(&str, &str)]) -> Result<Settings, SettingsError> {
         let table =
-            [("TABLE_NAME", "t"), ("STACK_NAME", "s"), ("STACK_ARN", "arn"), ("CALLS_FROM", "ApiGateway")];
+            [("TABLE_NAME", "t"), ("STACK_NAME", "s"), ("ACCOUNT_ARN", "arn"), ("CALLS_FROM", "ApiGateway")];
         let variables: Vec<(&str, &str)> = given.iter().chain(&table).copied().collect();
         Settings::read(|name| {
             variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())

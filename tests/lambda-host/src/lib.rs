@@ -31,7 +31,7 @@ pub const SUBMITTED: i64 = 1_789_000_000_000;
 /// Stack name in the functions' environment.
 pub const STACK: &str = "test-stack";
 /// Stack ARN in the functions' environment.
-const STACK_ARN: &str = "arn:aws:cloudformation:us-east-1:000000000000:stack/test-stack/1";
+const ACCOUNT_ARN: &str = "arn:aws:cloudformation:us-east-1:000000000000:stack/test-stack/1";
 /// Time-out of a function.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -205,7 +205,7 @@ impl Stage {
             .envs([("AWS_LAMBDA_LOG_STREAM_NAME", "stream"), ("AWS_REGION", "us-east-1")])
             .envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")])
             .env("AWS_ENDPOINT_URL_DYNAMODB", &self.endpoint)
-            .envs([("TABLE_NAME", TABLE_NAME), ("STACK_NAME", STACK), ("STACK_ARN", STACK_ARN)])
+            .envs([("TABLE_NAME", TABLE_NAME), ("STACK_NAME", STACK), ("ACCOUNT_ARN", ACCOUNT_ARN)])
             .env("CALLS_FROM", "ApiGateway")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())

@@ -368,13 +368,13 @@ fn a_role_cannot_change_training_jobs_of_others() {
         let equals = |action: &str| grant(&template, function, action).condition["StringEquals"].clone();
         let request = format!("aws:RequestTag/{TAG_STACK}");
         assert_eq!(equals("sagemaker:CreateTrainingJob"), json!({ &request: stack }));
-        let tags = json!({ &request: stack, "sagemaker:TaggingAction": "CreateTrainingJob" });
-        assert_eq!(equals("sagemaker:AddTags"), tags);
+        // The statement of CreateTrainingJob compares the tags. This one allows tags in that call only.
+        assert_eq!(equals("sagemaker:AddTags"), json!({"sagemaker:TaggingAction": "CreateTrainingJob"}));
         for action in ["sagemaker:StopTrainingJob", "sagemaker:UpdateTrainingJob"] {
             assert_eq!(equals(action), json!({ format!("aws:ResourceTag/{TAG_STACK}"): stack }));
         }
         let pass = grant(&template, function, "iam:PassRole");
-        assert_eq!(pass.resource, json!({"Ref": "ExecutionRoleArns"}));
+        assert_eq!(pass.resource, json!({"Fn::Split": [",", {"Ref": "ExecutionRoleArns"}]}));
         assert_eq!(
             pass.condition,
             json!({"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}})

@@ -13,7 +13,7 @@ pub struct Settings {
     pub table: TableSettings,
     /// `EVENT_BUS_NAME`.
     pub event_bus_name: String,
-    /// The account and Region, from `STACK_ARN`.
+    /// The account and Region, from `ACCOUNT_ARN`.
     pub place: Place,
     /// `MONTHLY_CAP_USD`, such as `1000` or `99.5`; missing or empty = no cap.
     pub monthly_cap: Option<MicroUsd>,
@@ -25,7 +25,7 @@ impl Settings {
         Ok(Self {
             table: TableSettings::read(&variable)?,
             event_bus_name: setting(&variable, "EVENT_BUS_NAME")?,
-            place: Place::of_arn(&setting(&variable, "STACK_ARN")?),
+            place: Place::of_arn(&setting(&variable, "ACCOUNT_ARN")?),
             monthly_cap: monthly_cap(&variable)?,
         })
     }
