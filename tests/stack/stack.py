@@ -18,15 +18,17 @@ TRAINING_ROLE = "arn:aws:iam::000000000000:role/training"
 DEPLOY_SECONDS = 180
 
 
-def stage(folder, marker=None):
+def stage(folder, marker=None, release=None):
     """Writes the template and the functions into `folder` for `sam deploy`. Returns the folder of the template.
 
-    A `marker` in the packages changes their digests, so the stack sees new code.
+    A `marker` in the packages changes their digests, so the stack sees new code. `release` is the checkout of another release, with
+    its built functions in `target/debug`.
     """
-    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
+    source = release or ROOT
+    built = source / "target" / "debug" if release else Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
     infra = Path(folder) / "infra"
     infra.mkdir(parents=True, exist_ok=True)
-    shutil.copy(ROOT / "infra" / "template.yaml", infra)
+    shutil.copy(source / "infra" / "template.yaml", infra)
     for name in FUNCTIONS:
         target = Path(folder) / "target" / "lambda" / name
         target.mkdir(parents=True, exist_ok=True)

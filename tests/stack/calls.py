@@ -1,0 +1,183 @@
+"""Calls of a deployed stack, and checks of its tunings, for the tests that run tunings.
+
+The expected values come from the logs and from the training service's bills, never from the controller's own results.
+"""
+
+import copy
+import json
+import os
+import re
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from emulator import REGION
+from stack import NAME, ROOT, TRAINING_ROLE
+
+TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
+PRICE_USD = 0.115
+# The price of a gigabyte per month.
+VOLUME_USD = 0.14
+CAP_USD = 0.5
+HOSTS = 2
+# Covers the slowest recovery: the claim of a killed actuator expires after three minutes, and the sweeps take more minutes.
+SECONDS = 600
+# Lines that a stopped job can log in its last seconds.
+LAST_LINES = 3
+
+REQUEST = json.loads((ROOT / "examples/hello/request.json").read_text())
+
+
+def request(name, **controller):
+    body = copy.deepcopy(REQUEST)
+    body["HyperParameterTuningJobName"] = name
+    config, job = body["HyperParameterTuningJobConfig"], body["TrainingJobDefinition"]
+    config["StrategyConfig"]["HyperbandStrategyConfig"]["MaxResource"] = 9
+    config["ResourceLimits"] = {"MaxNumberOfTrainingJobs": 12, "MaxParallelTrainingJobs": 4}
+    job["StaticHyperParameters"] = {"epochs": "9", "seconds_per_epoch": "0.7"}
+    job["ResourceConfig"]["InstanceCount"] = HOSTS
+    job["RoleArn"] = TRAINING_ROLE
+    body["Controller"] = {"MaxCostUsd": CAP_USD, "EpochPattern": "epoch (\\d+)"} | controller
+    body["Tags"] = [{"Key": "team", "Value": "example"}]
+    return body
+
+
+class Calls:
+    """A part of a test case whose class has the deployed stack: `emulator`, `api`, `training`."""
+
+    def ask(self, method, path, body=None, key="test"):
+        """Sends a signed request to the API. Returns the status and the body."""
+        data = None if body is None else json.dumps(body) if not isinstance(body, (bytes, str)) else body
+        plain = AWSRequest(method, f"{self.api}{path}", data=data, headers={"content-type": "application/json"})
+        SigV4Auth(Credentials(key, key), "execute-api", REGION).add_auth(plain)
+        signed = urllib.request.Request(
+            plain.url, method=method, headers=dict(plain.headers),
+            data=data.encode() if isinstance(data, str) else data,
+        )
+        try:
+            with urllib.request.urlopen(signed, timeout=60) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read()
+                try:
+                    return error.code, json.loads(text)
+                except ValueError:
+                    return error.code, text
+
+    def program(self, *arguments):
+        """Runs `hyperband` with the stack, like a user. Returns its output."""
+        built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "hyperband"
+        done = subprocess.run(
+            [built, *arguments], env=self.emulator.environment() | {"HYPERBAND_ENDPOINT": self.api},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
+        )
+        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}{self.logged_errors()}")
+        return done.stdout
+
+    def create(self, body):
+        status, answer = self.ask("POST", "/tuning-jobs", body)
+        self.assertEqual(status, 201, answer)
+
+    def ended(self, name):
+        """Waits until a tuning has ended. Returns its description."""
+        deadline = time.monotonic() + SECONDS
+        described = None
+        while time.monotonic() < deadline:
+            status, answer = self.ask("GET", f"/tuning-jobs/{name}")
+            # The killer may have killed the API's process.
+            if status == 200:
+                described = answer
+                self.within_the_cap(described)
+                if described["HyperParameterTuningJobStatus"] not in ("InProgress", "Stopping"):
+                    return described
+            time.sleep(0.5)
+        raise AssertionError(f"{name} did not end within {SECONDS} s: {json.dumps(described)}{self.logged_errors()}")
+
+    def within_the_cap(self, described):
+        money = described["Controller"]
+        self.assertLessEqual(money["SpentUsd"] + money["ReservedUsd"], money["CapUsd"] + 1e-9, described)
+
+    def training_jobs(self, name):
+        jobs, token = [], ""
+        while token is not None:
+            status, page = self.ask("GET", f"/tuning-jobs/{name}/training-jobs?MaxResults=5{token}")
+            self.assertEqual(status, 200, page)
+            jobs += page["TrainingJobSummaries"]
+            token = f"&NextToken={page['NextToken']}" if "NextToken" in page else None
+        return jobs
+
+    def logged_errors(self):
+        """Returns the latest errors in the functions' logs, for the message of a failed test."""
+        found = []
+        for name in ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"]:
+            events = self.emulator.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{NAME}-{name}")["events"]
+            lines = [event["message"].strip() for event in events if "rror" in event["message"]]
+            found += [f"\n{name}: {line[:500]}" for line in lines[-5:]]
+        return "".join(found) + "\n" + self.training.log.read_text()[-2000:]
+
+    # ---- Checks of an ended tuning ----
+
+    def check_completed(self, name):
+        described = self.ended(name)
+        self.assertEqual(described["HyperParameterTuningJobStatus"], "Completed", described)
+        jobs = self.training_jobs(name)
+        best = self.check_best(described, jobs)
+        self.check_money(described, jobs)
+        self.assertEqual(described["Controller"]["ReservedUsd"], 0)
+        counters = described["TrainingJobStatusCounters"]
+        self.assertEqual(counters["InProgress"], 0)
+        self.assertEqual(sum(counters.values()), len(jobs))
+        return described, jobs, best
+
+    def check_best(self, described, jobs):
+        """Checks that each job has the best value in the log of its first host, and the best job the best of all. Returns its name.
+
+        A stopped job may miss its last lines: nothing waits for those of its last seconds.
+        """
+        values = {}
+        logs = self.emulator.client("logs")
+        for job in jobs:
+            names = logs.describe_log_streams(
+                logGroupName=TRAINING_LOGS, logStreamNamePrefix=f"{job['TrainingJobName']}/algo-1-")["logStreams"]
+            for stream in names:
+                events = logs.get_log_events(
+                    logGroupName=TRAINING_LOGS, logStreamName=stream["logStreamName"], startFromHead=True)["events"]
+                for event in events:
+                    if found := re.search(r"accuracy=([-+.\w]*\w)", event["message"]):
+                        values.setdefault(job["TrainingJobName"], []).append(float(found[1]))
+        shown = {job["TrainingJobName"]: job["Controller"].get("BestValue") for job in jobs}
+        stopped = {job["TrainingJobName"] for job in jobs if "StopReason" in job["Controller"]}
+        for job, numbers in values.items():
+            fewest = max(1, len(numbers) - LAST_LINES) if job in stopped else len(numbers)
+            self.assertIn(shown[job], {max(numbers[:count]) for count in range(fewest, len(numbers) + 1)}, f"{job}: {numbers}")
+        best = described["BestTrainingJob"]["TrainingJobName"]
+        self.assertEqual(shown[best], max(shown[job] for job in values), shown)
+        return best
+
+    def check_money(self, described, jobs):
+        """Checks that the booked costs equal the training service's bills and are within the cap."""
+        sagemaker = self.training.client()
+        billed = 0.0
+        for job in jobs:
+            bill = sagemaker.describe_training_job(TrainingJobName=job["TrainingJobName"])
+            self.assertEqual(bill["ResourceConfig"]["InstanceCount"], HOSTS)
+            tags = sagemaker.list_tags(ResourceArn=bill["TrainingJobArn"])["Tags"]
+            tags = {tag["Key"]: tag["Value"] for tag in tags}
+            self.assertEqual((tags["hyperband:stack"], tags["team"]), (NAME, "example"))
+            # The highest price of a volume per hour: that of the shortest month.
+            an_hour = PRICE_USD + bill["ResourceConfig"]["VolumeSizeInGB"] * VOLUME_USD / (28 * 24)
+            cost = bill["BillableTimeInSeconds"] * HOSTS * an_hour / 3600
+            self.assertAlmostEqual(job["Controller"]["CostUsd"], cost, delta=3e-6)
+            billed += job["Controller"]["CostUsd"]
+        self.assertAlmostEqual(described["Controller"]["SpentUsd"], billed, places=6)
+        self.assertLessEqual(described["Controller"]["SpentUsd"], CAP_USD)
+
+    def training_jobs_running(self, name):
+        return sum(job["TrainingJobStatus"] == "InProgress" for job in self.training_jobs(name))
