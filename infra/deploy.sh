@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Deploys the stack: `sam deploy` with the same arguments, after it has created a missing log group of training jobs. Needs the AWS
-# CLI and the SAM CLI.
+# Deploys the stack: creates a missing log group of training jobs, then runs `sam deploy` with the same arguments. Needs the AWS CLI
+# and the SAM CLI.
 #
 #   infra/deploy.sh                       stage dev of samconfig.toml
 #   infra/deploy.sh --config-env prod
@@ -11,37 +11,38 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 group=/aws/sagemaker/TrainingJobs
+stage=default region='' profile='' previous=''
+for argument in "$@"; do
+  case $previous in
+    --config-env) stage=$argument ;;
+    --region) region=$argument ;;
+    --profile) profile=$argument ;;
+  esac
+  case $argument in
+    --config-env=*) stage=${argument#*=} ;;
+    --region=*) region=${argument#*=} ;;
+    --profile=*) profile=${argument#*=} ;;
+  esac
+  previous=$argument
+done
 
-# Prints the value of option $1, or else of its key in the stage's settings. The AWS CLI must use the account and the Region that
-# the SAM CLI deploys to.
-option() {
-  local name=$1 value='' stage=default i
-  for ((i = 0; i < ${#arguments[@]}; i++)); do
-    case ${arguments[i]} in
-      --config-env) stage=${arguments[i + 1]-} ;;
-      --config-env=*) stage=${arguments[i]#*=} ;;
-      "--$name") value=${arguments[i + 1]-} ;;
-      "--$name="*) value=${arguments[i]#*=} ;;
-    esac
-  done
-  if [ -z "$value" ]; then
-    value=$(awk -F'"' -v stage="$stage" -v key="$name" '
-      /^\[/ { inside = index($0, "[" stage ".deploy.") == 1 || index($0, "[" stage ".global.") == 1 }
-      inside && $0 ~ "^" key " *=" { print $2; exit }' samconfig.toml)
-  fi
-  echo "$value"
-}
+# The lines of the stage, without comments. Another stage may belong to another account.
+settings=$(awk -v stage="$stage" '
+  /^\[/ { inside = index($0, "[" stage ".deploy.") == 1 || index($0, "[" stage ".global.") == 1 }
+  inside && !/^ *#/' samconfig.toml)
+# The AWS CLI must use the account and the Region that the SAM CLI deploys to.
+setting() { awk -F'"' -v name="$1" '$0 ~ "^" name " *=" { print $2; exit }' <<< "$settings"; }
+region=${region:-$(setting region)} profile=${profile:-$(setting profile)}
 
-arguments=("$@")
-region=$(option region) profile=$(option profile)
-call=(aws logs create-log-group --log-group-name "$group" ${region:+--region "$region"} ${profile:+--profile "$profile"})
-if grep -Eq '^[^#]*CreateTrainingLogGroup=true' samconfig.toml || [[ " $* " == *CreateTrainingLogGroup=true* ]]; then
+if [[ "$settings $*" == *CreateTrainingLogGroup=true* ]]; then
   echo "The stack creates the log group $group (CreateTrainingLogGroup=true)."
-elif message=$("${call[@]}" 2>&1); then
+elif message=$(aws logs create-log-group --log-group-name "$group" \
+  ${region:+--region "$region"} ${profile:+--profile "$profile"} 2>&1); then
   echo "Created the log group $group: no training job has run in this account and Region."
 elif [[ $message != *ResourceAlreadyExistsException* ]]; then
   # A user without the permission can still deploy where the log group exists.
-  echo "Warning: cannot create the log group $group. The deployment fails if it does not exist. $message" >&2
+  echo "Warning: cannot create the log group $group: $message" >&2
+  echo "The deployment fails if the log group does not exist. Then let an administrator create it." >&2
 fi
 
 exec sam deploy "$@"

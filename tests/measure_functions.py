@@ -150,7 +150,7 @@ def environment(function, endpoint):
         "AWS_LAMBDA_LOG_STREAM_NAME": "measure",
         "TABLE_NAME": "measure",
         "STACK_NAME": STACK,
-        "ACCOUNT_ARN": "arn:aws:cloudformation:us-east-1:111122223333:stack/measure/1",
+        "ACCOUNT_ARN": "arn:aws:sagemaker:us-east-1:111122223333:*",
         "CALLS_FROM": "ApiGateway",
         "EVENT_BUS_NAME": "measure",
         "REQUIRE_COST_CAP": "false",

@@ -110,7 +110,7 @@ class Samples(unittest.TestCase):
             "AWS_ENDPOINT_URL_PRICING": cls.prices.url,
             "TABLE_NAME": TABLE,
             "STACK_NAME": STACK,
-            "ACCOUNT_ARN": f"arn:aws:cloudformation:us-east-1:111122223333:stack/{STACK}/1",
+            "ACCOUNT_ARN": "arn:aws:sagemaker:us-east-1:111122223333:*",
             "EVENT_BUS_NAME": "default",
             "CALLS_FROM": "ApiGateway",
             "REQUIRE_COST_CAP": "false",

@@ -56,7 +56,7 @@ class Rollback(Calls, unittest.TestCase):
 
     def test_a_stop_works_after_a_rollback_and_tunings_end_after_the_next_update(self):
         older = Path(os.environ["HYPERBAND_OLDER"]).resolve()
-        self.assertNotEqual(older, ROOT)
+        self.assertNotEqual(older, ROOT, "HYPERBAND_OLDER names another checkout")
         for name in ["stopped", "continued"]:
             self.start(name)
         stage(self.infra.parent, release=older)
@@ -64,7 +64,7 @@ class Rollback(Calls, unittest.TestCase):
         self.program("stop", "stopped")
         self.assertEqual(self.ended("stopped")["HyperParameterTuningJobStatus"], "Stopped")
         self.assertEqual(self.service_runs("stopped"), [])
-        # The older release starts jobs of the newer one's tuning, and also stops those.
+        # The next update must also stop a tuning that the older release accepted.
         self.start("older")
 
         stage(self.infra.parent)

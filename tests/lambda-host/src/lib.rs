@@ -31,7 +31,7 @@ pub const SUBMITTED: i64 = 1_789_000_000_000;
 /// Stack name in the functions' environment.
 pub const STACK: &str = "test-stack";
 /// Stack ARN in the functions' environment.
-const ACCOUNT_ARN: &str = "arn:aws:cloudformation:us-east-1:000000000000:stack/test-stack/1";
+const ACCOUNT_ARN: &str = "arn:aws:sagemaker:us-east-1:000000000000:*";
 /// Time-out of a function.
 const PATIENCE: Duration = Duration::from_secs(30);
 
