@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -17,8 +18,10 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from emulator import REGION
-from stack import NAME, ROOT, TRAINING_ROLE
+from emulator import REGION, Emulator, free_port
+from prices import PriceList
+from stack import NAME, ROOT, TRAINING_ROLE, Stack, stage
+from training import TrainingService
 
 TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 PRICE_USD = 0.115
@@ -49,7 +52,34 @@ def request(name, **controller):
 
 
 class Calls:
-    """A part of a test case whose class has the deployed stack: `emulator`, `api`, `training`."""
+    """A part of a test case whose class has a deployed stack."""
+
+    @classmethod
+    def start_stack(cls, **parameters):
+        """Starts an emulator that enforces the functions' roles, a price list and a training service, and deploys the stack.
+
+        Sets `folder`, `prices`, `emulator`, `infra`, `stack`, `ids`, `api` and `training` of the class.
+        """
+        folder = tempfile.TemporaryDirectory(prefix="hyperband-stack-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.prices = PriceList({"USE1-Train:ml.m5.large": PRICE_USD, "USE1-Train:VolumeUsage.gp2": VOLUME_USD})
+        cls.addClassCleanup(cls.prices.stop)
+        port = free_port()
+        cls.emulator = Emulator(cls.folder, {
+            "AWS_ENDPOINT_URL_SAGEMAKER": f"http://127.0.0.1:{port}",
+            "AWS_ENDPOINT_URL_PRICING": cls.prices.url,
+        }, enforce_roles=True)
+        cls.addClassCleanup(cls.emulator.stop)
+        cls.emulator.start()
+        cls.infra = stage(cls.folder / "stage")
+        cls.stack = Stack(cls.emulator, cls.infra, os.environ["SAM"])
+        cls.stack.deploy(**parameters)
+        cls.ids = cls.stack.physical()
+        cls.api = f"{cls.emulator.url}/_aws/execute-api/{cls.ids['Api']}/$default"
+        cls.training = TrainingService(cls.folder / "training", port, cls.emulator)
+        cls.addClassCleanup(cls.training.stop)
+        cls.training.start()
 
     def ask(self, method, path, body=None, key="test"):
         """Sends a signed request to the API. Returns the status and the body."""
@@ -164,20 +194,27 @@ class Calls:
     def check_money(self, described, jobs):
         """Checks that the booked costs equal the training service's bills and are within the cap."""
         sagemaker = self.training.client()
+        hosts = described["TrainingJobDefinition"]["ResourceConfig"]["InstanceCount"]
         billed = 0.0
         for job in jobs:
             bill = sagemaker.describe_training_job(TrainingJobName=job["TrainingJobName"])
-            self.assertEqual(bill["ResourceConfig"]["InstanceCount"], HOSTS)
+            self.assertEqual(bill["ResourceConfig"]["InstanceCount"], hosts)
             tags = sagemaker.list_tags(ResourceArn=bill["TrainingJobArn"])["Tags"]
             tags = {tag["Key"]: tag["Value"] for tag in tags}
             self.assertEqual((tags["hyperband:stack"], tags["team"]), (NAME, "example"))
             # The highest price of a volume per hour: that of the shortest month.
             an_hour = PRICE_USD + bill["ResourceConfig"]["VolumeSizeInGB"] * VOLUME_USD / (28 * 24)
-            cost = bill["BillableTimeInSeconds"] * HOSTS * an_hour / 3600
+            cost = bill["BillableTimeInSeconds"] * hosts * an_hour / 3600
             self.assertAlmostEqual(job["Controller"]["CostUsd"], cost, delta=3e-6)
             billed += job["Controller"]["CostUsd"]
         self.assertAlmostEqual(described["Controller"]["SpentUsd"], billed, places=6)
         self.assertLessEqual(described["Controller"]["SpentUsd"], CAP_USD)
+
+    def failures(self):
+        """Returns the number of messages in the queue of failed deliveries."""
+        count, queue = "ApproximateNumberOfMessages", self.ids["DeliveryFailures"]
+        found = self.emulator.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=[count])
+        return int(found["Attributes"][count])
 
     def training_jobs_running(self, name):
         return sum(job["TrainingJobStatus"] == "InProgress" for job in self.training_jobs(name))

@@ -7,42 +7,19 @@ on request, since the older release takes as long to build as this one.
 """
 
 import os
-import tempfile
 import time
 import unittest
 from pathlib import Path
 
-from calls import PRICE_USD, SECONDS, VOLUME_USD, Calls, request
-from emulator import Emulator, free_port
-from prices import PriceList
-from stack import ROOT, Stack, stage
-from training import TrainingService
+from calls import SECONDS, Calls, request
+from stack import ROOT, stage
 
 
 class Rollback(Calls, unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="hyperband-rollback-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = Path(folder.name)
-        cls.prices = PriceList({"USE1-Train:ml.m5.large": PRICE_USD, "USE1-Train:VolumeUsage.gp2": VOLUME_USD})
-        cls.addClassCleanup(cls.prices.stop)
-        port = free_port()
-        cls.emulator = Emulator(cls.folder, {
-            "AWS_ENDPOINT_URL_SAGEMAKER": f"http://127.0.0.1:{port}",
-            "AWS_ENDPOINT_URL_PRICING": cls.prices.url,
-        }, enforce_roles=True)
-        cls.addClassCleanup(cls.emulator.stop)
-        cls.emulator.start()
-        cls.infra = stage(cls.folder / "stage")
-        cls.stack = Stack(cls.emulator, cls.infra, os.environ["SAM"])
         # Settings that the older release does not know leave their marks in the rows.
-        cls.stack.deploy(JobTags="owner=tests", OwnTuningsOnly="true", TuningDays="30")
-        cls.ids = cls.stack.physical()
-        cls.api = f"{cls.emulator.url}/_aws/execute-api/{cls.ids['Api']}/$default"
-        cls.training = TrainingService(cls.folder / "training", port, cls.emulator)
-        cls.addClassCleanup(cls.training.stop)
-        cls.training.start()
+        cls.start_stack(JobTags="owner=tests", OwnTuningsOnly="true", TuningDays="30")
 
     def start(self, name):
         """Starts a tuning of long jobs, and waits until two of them run."""

@@ -12,7 +12,6 @@ import os
 import random
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
@@ -21,11 +20,9 @@ from pathlib import Path
 import boto3
 import yaml
 
-from calls import PRICE_USD, SECONDS, TRAINING_LOGS, VOLUME_USD, Calls, request
-from emulator import REGION, Emulator, free_port
-from prices import PriceList
-from stack import NAME, ROOT, Stack, stage
-from training import TrainingService
+from calls import PRICE_USD, SECONDS, TRAINING_LOGS, Calls, request
+from emulator import REGION
+from stack import NAME, ROOT, stage
 
 # The cap of the month. A tuning needs slightly more than half of it, so two concurrent tunings use it up.
 MONTHLY_CAP_USD = 0.2
@@ -38,26 +35,7 @@ class Tunings(Calls, unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="hyperband-tuning-")
-        cls.addClassCleanup(cls.folder.cleanup)
-        folder = Path(cls.folder.name)
-        cls.prices = PriceList({"USE1-Train:ml.m5.large": PRICE_USD, "USE1-Train:VolumeUsage.gp2": VOLUME_USD})
-        cls.addClassCleanup(cls.prices.stop)
-        port = free_port()
-        cls.emulator = Emulator(folder, {
-            "AWS_ENDPOINT_URL_SAGEMAKER": f"http://127.0.0.1:{port}",
-            "AWS_ENDPOINT_URL_PRICING": cls.prices.url,
-        }, enforce_roles=True)
-        cls.addClassCleanup(cls.emulator.stop)
-        cls.emulator.start()
-        cls.infra = stage(folder / "stage")
-        cls.stack = Stack(cls.emulator, cls.infra, os.environ["SAM"])
-        cls.stack.deploy(PricesInRequests="NotBelowList", MonthlyCapUsd=str(MONTHLY_CAP_USD))
-        cls.ids = cls.stack.physical()
-        cls.api = f"{cls.emulator.url}/_aws/execute-api/{cls.ids['Api']}/$default"
-        cls.training = TrainingService(folder / "training", port, cls.emulator)
-        cls.addClassCleanup(cls.training.stop)
-        cls.training.start()
+        cls.start_stack(PricesInRequests="NotBelowList", MonthlyCapUsd=str(MONTHLY_CAP_USD))
         cls.notices, cls.received = cls.subscribe_to_the_bus(), []
 
     @classmethod
@@ -113,18 +91,12 @@ class Tunings(Calls, unittest.TestCase):
             ExpressionAttributeValues={":pk": {"S": "BUDGET"}})["Items"]
         return sum(int(row["granted"]["N"]) for row in rows) / 1e6
 
-    def failures(self):
-        """Returns the number of messages in the queue of failed deliveries."""
-        count, queue = "ApproximateNumberOfMessages", self.ids["DeliveryFailures"]
-        found = self.emulator.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=[count])
-        return int(found["Attributes"][count])
-
     # ---- Tests ----
 
     def test_1_a_tuning_completes_with_the_right_best_job_within_its_cap(self):
-        file = Path(self.folder.name) / "canary.json"
+        file = self.folder / "canary.json"
         file.write_text(json.dumps(request("canary", InitialConfigurations=[{"learning_rate": 0.02}])))
-        self.canary(self.folder.name, "first")
+        self.canary(self.folder, "first")
         _, jobs, _ = self.check_completed("first")
         self.assertEqual(len(jobs), 12)
         first = next(job for job in jobs if job["Controller"]["Trial"] == 0)
