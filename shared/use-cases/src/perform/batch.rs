@@ -1,5 +1,5 @@
-//! Performs a batch of new action rows from the stream: stops first, then starts, then bills, several at a time, then
-//! all other actions.
+//! Performs a batch of new action rows from the stream: stops first, several at a time, then starts, then bills, several
+//! at a time, then all other actions.
 //!
 //! The stops of the next batch wait for this one, so reading logs, which can take long, is bounded here. The sweeper
 //! reads the rest. In whatever order the start and the stop of a job are performed, the job ends stopped or never
@@ -19,6 +19,10 @@ use crate::ports::{Bus, Clock};
 
 /// Most pages read of one log.
 const LOG_PAGES: usize = 10;
+/// Number of stops sent at once. A job that waits for its stop costs money, and the stops of a rung come together.
+const STOPS_AT_ONCE: usize = 5;
+/// The position of starts in the order of a batch.
+const STARTS: u32 = 1;
 /// Number of bills read at once. With 200 ms for each, this is fewer than ten a second.
 const BILLS_AT_ONCE: usize = 2;
 /// The position of bills in the order of a batch.
@@ -52,14 +56,15 @@ where
     pub async fn handle(&self, event: &Value, has_time: impl Fn() -> bool + Send + Sync, acts: &mut Acts) {
         sort(event, acts);
         let bills = first(&acts.parts, BILLS)..first(&acts.parts, BILLS + 1);
+        let starts = first(&acts.parts, STARTS);
         let (urgent, others) = acts.parts.split_at_mut(bills.start);
         let (bills, others) = others.split_at_mut(bills.len());
-        for part in urgent {
+        let (stops, starts) = urgent.split_at_mut(starts);
+        self.act_several(&has_time, stops, STOPS_AT_ONCE).await;
+        for part in starts {
             self.act_while(&has_time, part).await;
         }
-        for several in bills.chunks_mut(BILLS_AT_ONCE) {
-            join_all(several.iter_mut().map(|part| self.act_while(&has_time, part))).await;
-        }
+        self.act_several(&has_time, bills, BILLS_AT_ONCE).await;
         let reads_until = self.clock.now() + READS;
         for part in others {
             if has_time() && reads(&part.done.action) && self.clock.now() >= reads_until {
@@ -79,6 +84,18 @@ where
                 Err("no time left".to_owned())
             };
             done.unpublished = published.err();
+        }
+    }
+
+    /// Performs the actions, `at_once` at a time.
+    async fn act_several(
+        &self,
+        has_time: &(impl Fn() -> bool + Send + Sync),
+        parts: &mut [Part<Act>],
+        at_once: usize,
+    ) {
+        for several in parts.chunks_mut(at_once) {
+            join_all(several.iter_mut().map(|part| self.act_while(has_time, part))).await;
         }
     }
 
@@ -125,7 +142,7 @@ fn sort(event: &Value, acts: &mut Acts) {
 fn position(action: &str) -> u32 {
     match action.split('-').next().unwrap_or_default() {
         "stop" => 0,
-        "start" => 1,
+        "start" => STARTS,
         "grant" | "return" | "release" | "pool" => 2,
         "bill" => BILLS,
         _ if !reads(action) => 4,

@@ -1,7 +1,9 @@
 //! The order of a batch, and actions that meet a quota, an ended job, a long log or a late bill.
 
+use std::pin::pin;
 use std::sync::Arc;
 
+use serde_json::Value;
 use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::ruling::{Order, StopWhy};
 use tuning::time::{Millis, Time};
@@ -14,7 +16,7 @@ use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::stored::{ActionRow, ActionStatus};
 
 use crate::support::{
-    Script, Service, TestBus, TestClock, action_row, actuator, description, not_found, now, order,
+    Script, Service, TestBus, TestClock, action_row, actuator, description, not_found, now, order, poll,
     table_with_tuning,
 };
 
@@ -93,14 +95,18 @@ impl Stack {
 
     /// Performs a batch of new rows of these actions. Returns the results in the order of execution.
     fn handle(&self, actions: &[&str]) -> Vec<(String, Performed)> {
+        let mut acts = Acts::default();
+        now(self.actuator.handle(&self.event(actions), || true, &mut acts));
+        acts.parts.into_iter().map(|part| (part.done.action, part.done.performed.unwrap())).collect()
+    }
+
+    /// Returns the event of new rows of these actions.
+    fn event(&self, actions: &[&str]) -> Value {
         let record = |(n, action): (u64, &&str)| {
             let row = self.row(action).row(&self.id);
             encode_record(n, RecordKind::Insert, &row.key, Some(&row))
         };
-        let event = encode_payload((1..).zip(actions).map(record));
-        let mut acts = Acts::default();
-        now(self.actuator.handle(&event, || true, &mut acts));
-        acts.parts.into_iter().map(|part| (part.done.action, part.done.performed.unwrap())).collect()
+        encode_payload((1..).zip(actions).map(record))
     }
 
     /// Returns whether a fact with this key is stored.
@@ -154,6 +160,19 @@ fn regression_stops_and_starts_do_not_wait_for_logs() {
     stack.service.time.pass(1_000);
     assert_eq!(stack.perform(&rest), Performed::Done(Effect::Other));
     assert!(stack.knows("rest-read#7-0-1"));
+}
+
+#[test]
+fn a_slow_stop_does_not_delay_the_other_stops_of_its_batch() {
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    stack.service.lock().stop_hangs = true;
+    let stops: Vec<String> = (1..=3).map(|trial| stack.order(stop_of(trial))).collect();
+    let event = stack.event(&["start-0-0-1", &stops[0], &stops[1], &stops[2]]);
+    let mut acts = Acts::default();
+    assert!(poll(pin!(stack.actuator.handle(&event, || true, &mut acts))).is_none());
+    let calls = stack.service.calls();
+    assert_eq!(calls.iter().map(|(call, _)| *call).collect::<Vec<_>>(), ["stop", "stop", "stop"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Doubles of the ports, and the actuator and the rows that tests of actions begin with.
 
 use std::collections::BTreeMap;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -124,6 +124,8 @@ pub(crate) struct Script {
     pub(crate) pages_left: Option<usize>,
     /// How long a log page takes, in ms.
     pub(crate) page_ms: i64,
+    /// Whether a stop is never answered.
+    pub(crate) stop_hangs: bool,
     /// How long the caller of a stop is frozen after its answer, in ms.
     pub(crate) stop_ms: i64,
     /// Operation and training job of each call.
@@ -172,6 +174,9 @@ impl TrainingJobs for Service {
     async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
         let answer = self.answer("stop", name, |script| &script.stop);
         self.time.pass(self.lock().stop_ms);
+        if self.lock().stop_hangs {
+            pending::<()>().await;
+        }
         answer
     }
 
