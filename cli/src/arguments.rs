@@ -20,13 +20,13 @@ use clap_complete::Shell;
 
 use examples::{
     CHANGE_EXAMPLES, CHECK_EXAMPLES, COST_EXAMPLES, DELETE_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES,
-    EXAMPLES, EXPLAIN_EXAMPLES, LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES,
-    SIMULATE_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES, WATCH_EXAMPLES,
+    EXAMPLES, EXPLAIN_EXAMPLES, LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES,
+    RESUME_EXAMPLES, RUN_EXAMPLES, SIMULATE_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES, WATCH_EXAMPLES,
 };
 
 pub(crate) use change::Change;
 pub(crate) use doctor::Doctor;
-pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where};
+pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where, folder_option};
 pub(crate) use simulate::Simulate;
 #[cfg(feature = "aws")]
 pub(crate) use training_service::TrainingService;
@@ -50,8 +50,11 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a tuning on this machine
-    #[command(after_help = RUN_EXAMPLES)]
+    #[command(after_help = RUN_EXAMPLES, override_usage = "hyperband run [OPTIONS] <REQUEST> -- <COMMAND>...")]
     Run(Run),
+    /// Continue an interrupted tuning of this machine with its recorded command line
+    #[command(after_help = RESUME_EXAMPLES)]
+    Resume(Resume),
     /// Show the brackets, training jobs, cost and time of a request; starts nothing
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(Plan),
@@ -161,19 +164,37 @@ pub(crate) struct Run {
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) request: PathBuf,
     /// Training program and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
     #[command(flatten)]
     pub(crate) place: Place,
     /// Name of the tuning; replaces HyperParameterTuningJobName of the request
     #[arg(long)]
     pub(crate) name: Option<String>,
+    /// Delete the tuning of this name first; an interrupted one is stopped before. Its models and checkpoints stay
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Continue an interrupted tuning although COMMAND, or its folder, is another one
+    #[arg(long)]
+    pub(crate) command_changed: bool,
     /// Interrupt spot jobs at random, RATE times per job and hour on average, to test checkpoints
     #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = parse_rate)]
     pub(crate) spot_interruptions: f64,
     /// Seconds between SIGTERM and SIGKILL of a training process
     #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
     pub(crate) grace_seconds: Duration,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `resume`.
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// Name of the tuning
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,

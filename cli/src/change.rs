@@ -32,8 +32,8 @@ pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
             let when = if running {
                 "running jobs continue"
             } else {
-                "no `hyperband run` is active, so the change takes effect when you repeat the command line of the \
-                 tuning"
+                "no `hyperband run` is active, so the change takes effect when you continue the tuning with \
+                 `hyperband resume`"
             };
             print_out(&format!("changed {name}: {}; {when}\n", limits_text(&limits)));
         }

@@ -8,8 +8,10 @@ use local::host::{table_path, training_path};
 use local::training::JobRecords;
 use use_cases::lookup::{self, LookupError};
 use use_cases::store::Store;
+use wire::describe::TuningBase;
 use wire::stored::IndexRow;
 
+use crate::arguments::folder_option;
 use crate::closest::closest;
 use crate::failure::{Exit, Failure};
 
@@ -77,6 +79,21 @@ impl Data {
         file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
+    /// Returns whether the tuning has not ended and no `run` continues it.
+    pub(crate) fn is_interrupted(&self, tuning: &TuningBase) -> bool {
+        !tuning.is_ended() && !self.is_running()
+    }
+
+    /// Returns the option that a suggested command needs to reach this folder.
+    pub(crate) fn location_options(&self) -> String {
+        folder_option(&self.folder)
+    }
+
+    /// Returns the data directory.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Returns the training jobs of this folder's training service.
     pub(crate) fn training_jobs(&self) -> JobRecords {
         JobRecords::at(&training_path(&self.folder))
@@ -87,7 +104,7 @@ impl Data {
         let near = closest(name, rows.iter().map(|row| row.name.as_str()));
         let hint = match near.as_slice() {
             [] if rows.is_empty() => "there are no tunings: start one with `hyperband run`".to_owned(),
-            [] => "`hyperband list` shows all tunings".to_owned(),
+            [] => format!("`hyperband list{}` shows all tunings", self.location_options()),
             near => format!("did you mean {}?", near.join(" or ")),
         };
         let place = self.folder.display();

@@ -22,9 +22,9 @@ pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
         (Where::Folder(folder), output) => {
             let data = Data::existing(&folder).await?;
             let row = data.find(name).await?;
-            let page = Page::read(&data.store, &row.id).await?;
+            let page = Page::of(&data, &row.id).await?;
             match output {
-                Output::Json => print_json(&json!(page.described)),
+                Output::Json => print_json(&page.json()),
                 Output::Text => print_out(&page.whole()),
             }
         }

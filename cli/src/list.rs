@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use local::host::place;
-use serde_json::json;
+use serde_json::{Value, json};
 use tuning::money::MicroUsd;
 use use_cases::describe;
 use wire::describe::TuningSummary;
@@ -17,29 +17,39 @@ use crate::text::{clean, maybe, table, usd, utc};
 
 /// Performs `hyperband list`.
 pub(crate) async fn list(options: List) -> Result<Exit, Failure> {
-    let summaries = match options.place.place().map_err(Failure::usage)? {
-        Where::Endpoint(endpoint) => Remote::connect(endpoint).await?.client.list().await.map_err(failed)?,
+    let (summaries, interrupted) = match options.place.place().map_err(Failure::usage)? {
+        Where::Endpoint(endpoint) => {
+            (Remote::connect(endpoint).await?.client.list().await.map_err(failed)?, false)
+        }
         Where::Folder(folder) => match of_folder(&folder).await? {
             None if options.output == Output::Text => {
                 print_out(&format!("no tuning was run in {}\n", folder.display()));
                 return Ok(Exit::Done);
             }
-            summaries => summaries.unwrap_or_default(),
+            found => found.unwrap_or_default(),
         },
     };
     match options.output {
-        Output::Json => print_json(&json!({"HyperParameterTuningJobSummaries": summaries})),
+        Output::Json => {
+            let mut shown: Vec<Value> = summaries.iter().map(|summary| json!(summary)).collect();
+            for (summary, shown) in summaries.iter().zip(&mut shown) {
+                if interrupted && !summary.base.is_ended() {
+                    shown["Controller"]["Interrupted"] = json!(true);
+                }
+            }
+            print_json(&json!({"HyperParameterTuningJobSummaries": shown}));
+        }
         Output::Text => {
             let head = ["NAME", "STATUS", "JOBS", "RUNNING", "BEST", "SPENT", "CAP", "SUBMITTED"];
-            let rows: Vec<Vec<String>> = summaries.iter().map(row).collect();
+            let rows: Vec<Vec<String>> = summaries.iter().map(|summary| row(summary, interrupted)).collect();
             print_out(&table(&head, &rows, &[2, 3, 4, 5, 6]));
         }
     }
     Ok(Exit::Done)
 }
 
-/// Returns the tunings of a data directory. `None` if no tuning was ever run there.
-async fn of_folder(folder: &Path) -> Result<Option<Vec<TuningSummary>>, Failure> {
+/// Returns the tunings of a data directory, and whether no `run` is active there. `None` if no tuning was ever run there.
+async fn of_folder(folder: &Path) -> Result<Option<(Vec<TuningSummary>, bool)>, Failure> {
     let Some(data) = Data::open(folder).await? else { return Ok(None) };
     let mut names = data.names().await?;
     names.sort_by_key(|row| std::cmp::Reverse(row.created));
@@ -47,16 +57,23 @@ async fn of_folder(folder: &Path) -> Result<Option<Vec<TuningSummary>>, Failure>
     for name in &names {
         summaries.extend(describe::listed(&data.store, &place(), name).await?);
     }
-    Ok(Some(summaries))
+    Ok(Some((summaries, !data.is_running())))
 }
 
-fn row(summary: &TuningSummary) -> Vec<String> {
+fn row(summary: &TuningSummary, interrupted: bool) -> Vec<String> {
     let (base, totals) = (&summary.base, summary.totals());
+    let status =
+        match (interrupted && !base.is_ended(), base.is_stopping(), totals.is_some_and(|all| all.paused)) {
+            (true, true, _) => "Stopping, interrupted".to_owned(),
+            (true, false, _) => "Interrupted".to_owned(),
+            (false, false, true) if !base.is_ended() => "Paused".to_owned(),
+            (false, ..) => clean(&base.status),
+        };
     let count = |count: Option<u32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let money = |amount: Option<MicroUsd>| amount.map_or_else(|| "-".to_owned(), usd);
     vec![
         clean(&base.name),
-        clean(&base.status),
+        status,
         count(totals.map(|totals| totals.training_jobs_launched)),
         count(base.counters.map(|counters| counters.in_progress)),
         maybe(totals.and_then(|totals| totals.best_seen).map(|best| best.value)),

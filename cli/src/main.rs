@@ -40,6 +40,7 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
@@ -55,9 +56,15 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|first| first == "__host") {
         return local::training::shim::shim_main(arguments.split_off(2));
     }
-    let parsed = match Arguments::try_parse_from(arguments) {
+    let parsed = match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
+            if let Some(ContextValue::String(unexpected)) = error.get(ContextKind::InvalidArg)
+                && let Some(failure) = run::command::without_dashes(&arguments, unexpected)
+            {
+                failure.print();
+                return failure.exit.into();
+            }
             // A closed pipe is not an error.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
@@ -97,6 +104,7 @@ fn on_runtime(command: Command) -> Result<Exit, Failure> {
 async fn perform(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Run(options) => run::run(options).await,
+        Command::Resume(options) => run::resume(options).await,
         Command::Submit(options) => submit::submit(options).await,
         Command::List(options) => list::list(options).await,
         Command::Describe(options) => describe::describe(options).await,

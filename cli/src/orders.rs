@@ -18,7 +18,7 @@ use crate::arguments::Where;
 use crate::data::Data;
 use crate::failure::Failure;
 use crate::remote::{Remote, failed};
-use crate::run::ask;
+use crate::run::{RunRecord, ask};
 
 /// An open data directory or a connected endpoint.
 #[derive(Debug)]
@@ -119,6 +119,7 @@ impl Place {
                     Err(error) => return Err(Failure::usage(error.to_string())),
                 }
                 purge(&*data.store.table, &id, || true).await.map_err(StoreError::from)?;
+                RunRecord::remove(data.folder(), &id);
                 Ok(())
             }
             Self::Endpoint(remote) => match remote.client.delete(name).await {

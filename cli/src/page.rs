@@ -10,15 +10,17 @@ use std::fmt::Write;
 use std::path::Path;
 
 use local::host::place;
+use serde_json::{Value, json};
 use use_cases::describe;
 use use_cases::ports::table::Table;
 use use_cases::store::Store;
 use wire::describe::{Bracket, Rung, TrainingJobSummary, TuningJob, request_from_description};
 
-use crate::arguments::DATA_DIR;
+use crate::arguments::folder_option;
+use crate::data::Data;
 use crate::event_text::{end_words, parameters, rounded};
 use crate::failure::{Exit, Failure};
-use crate::text::{clean, duration, maybe, quoted, short, table, usd, utc, value};
+use crate::text::{clean, duration, maybe, short, table, usd, utc, value};
 use job::{configuration, is_billed, is_over, is_whole, last_value, was_stopped, why};
 
 /// A tuning with its jobs.
@@ -28,6 +30,8 @@ pub(crate) struct Page {
     pub(crate) described: TuningJob,
     /// Its training jobs, ordered by trial and attempt.
     pub(crate) jobs: Vec<TrainingJobSummary>,
+    /// The command that continues the tuning, if no `run` is active in its data directory.
+    pub(crate) interrupted: Option<String>,
 }
 
 /// Returns the error for a deleted tuning.
@@ -40,7 +44,39 @@ impl Page {
     pub(crate) async fn read<T: Table>(store: &Store<T>, id: &str) -> Result<Self, Failure> {
         let described = describe::describe(store, &place(), id).await?.ok_or_else(|| gone(id))?;
         let jobs = describe::jobs(store, &place(), id).await?.ok_or_else(|| gone(id))?;
-        Ok(Self { described, jobs })
+        Ok(Self { described, jobs, interrupted: None })
+    }
+
+    /// Reads tuning `id` of a data directory, and whether it was interrupted.
+    pub(crate) async fn of(data: &Data, id: &str) -> Result<Self, Failure> {
+        let page = Self::read(&data.store, id).await?;
+        let resume = data.is_interrupted(&page.described.base);
+        let resume = resume.then(|| format!("hyperband resume {}{}", page.name(), data.location_options()));
+        Ok(Self { interrupted: resume, ..page })
+    }
+
+    /// Returns the response of `DescribeHyperParameterTuningJob`, marked if the tuning was interrupted.
+    pub(crate) fn json(&self) -> Value {
+        let mut shown = json!(self.described);
+        if self.interrupted.is_some() {
+            shown["Controller"]["Interrupted"] = json!(true);
+        }
+        shown
+    }
+
+    /// Returns the status, why the tuning does not train although it has not ended, and the command that continues it.
+    fn status_text(&self) -> String {
+        let mut text = clean(self.status());
+        if let Some(why) = self.why() {
+            let _ = write!(text, ", {}", clean(&why));
+        }
+        if let Some(since) = self.described.controller.totals.paused_since_ms {
+            let _ = write!(text, ", paused by the user since {}", utc(since));
+        }
+        if let Some(resume) = &self.interrupted {
+            let _ = write!(text, ", interrupted\n  to continue it: {resume}");
+        }
+        text
     }
 
     /// Returns the name of the tuning.
@@ -101,7 +137,7 @@ impl Page {
         let count = |is: fn(&TrainingJobSummary) -> bool| self.jobs.iter().filter(|job| is(job)).count();
         let mut parts = Vec::new();
         for (count, word) in [
-            (count(|job| !is_over(job)), "running"),
+            (count(|job| !is_over(job)), if self.interrupted.is_some() { "interrupted" } else { "running" }),
             (count(|job| is_billed(job) && is_whole(job)), "ran to the end"),
             (count(|job| is_billed(job) && !is_whole(job) && was_stopped(job)), "stopped early"),
             (count(|job| is_billed(job) && !is_whole(job) && !was_stopped(job)), "failed or cut short"),
@@ -157,11 +193,7 @@ impl Page {
 
     /// Returns the summary of the tuning.
     pub(crate) fn summary(&self) -> String {
-        let mut text = format!("{}: {}", clean(self.name()), clean(self.status()));
-        if let Some(why) = self.why() {
-            let _ = write!(text, ", {}", clean(&why));
-        }
-        text.push_str("\n\n");
+        let mut text = format!("{}: {}\n\n", clean(self.name()), self.status_text());
         let mut line = |label: &str, content: &str| {
             let _ = writeln!(text, "  {label:<11}{content}");
         };
@@ -198,12 +230,7 @@ impl Page {
 
     /// Returns commands to inspect the tuning further.
     pub(crate) fn see_more(&self, data_dir: &Path) -> String {
-        let name = self.name();
-        let place = if data_dir == Path::new(DATA_DIR) {
-            String::new()
-        } else {
-            format!(" --data-dir {}", quoted(&data_dir.to_string_lossy()))
-        };
+        let (name, place) = (self.name(), folder_option(data_dir));
         format!("\n  hyperband describe {name}{place}\n  hyperband report {name}{place} -o {name}.html\n")
     }
 
@@ -226,6 +253,11 @@ impl Page {
         }
     }
 
+    fn state(&self, job: &TrainingJobSummary) -> String {
+        let interrupted = self.interrupted.is_some() && !is_over(job) && !is_billed(job);
+        if interrupted { "Interrupted".to_owned() } else { clean(&job.controller.state) }
+    }
+
     fn job_table(&self) -> String {
         let row = |job: &TrainingJobSummary| {
             let own = &job.controller;
@@ -235,7 +267,7 @@ impl Page {
                 own.trial.to_string(),
                 own.attempt.to_string(),
                 own.bracket.to_string(),
-                clean(&own.state),
+                self.state(job),
                 format!("{}{epochs}", own.resource),
                 maybe(last_value(job)),
                 maybe(own.best_value),

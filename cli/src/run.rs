@@ -6,10 +6,14 @@
 
 pub(crate) mod ask;
 pub(crate) mod command;
+mod fresh;
+mod record;
 mod session;
 pub(crate) mod signals;
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use dynamodb::DynamoTable;
 use local::host::{Host, HostConfig, HostError};
@@ -22,17 +26,35 @@ use wire::describe::difference;
 use wire::request::Request;
 use wire::stored::{ACTIVE, active_id};
 
-use crate::arguments::{Output, Run};
+use crate::arguments::{Output, Place, Resume, Run, folder_option};
 use crate::cut;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::follow::Since;
 use crate::output::{print_err, print_json, print_out};
-use crate::page::Page;
+use crate::page::{Page, gone};
 use crate::warning;
 use session::Outcome;
 
+pub(crate) use record::RunRecord;
 pub(crate) use signals::Signals;
+
+/// What a command line asks to run.
+#[derive(Debug)]
+struct Session {
+    request: Request,
+    /// The training program and its arguments, as typed.
+    command: Vec<OsString>,
+    data_dir: PathBuf,
+    grace: Duration,
+    /// Simulated spot interruptions per job and hour.
+    spot_interruptions: f64,
+    /// Whether to delete the tuning of this name first.
+    fresh: bool,
+    /// Whether the command may differ from the recorded one.
+    command_changed: bool,
+    output: Output,
+}
 
 /// The tuning in the data directory that has the requested name and the same request.
 enum Existing {
@@ -46,63 +68,165 @@ enum Existing {
 
 /// Performs `hyperband run`.
 pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
-    let request = ask::read_local(&options.request, options.name.as_deref())?;
-    let program = command::resolve(&options.command)?;
-    let data_dir = options.place.data_dir.clone();
-    if let Some(data) = Data::open(&data_dir).await? {
-        if let Existing::Ended(id) = existing(&data.store, &request).await? {
-            print_err(&format!("{} has already ended; this is its result:\n", request.name()));
-            return print_result(&data.store, &id, &options).await;
-        }
-        reject_other_active(&data.store, request.name()).await?;
-    }
-    let mut signals = Signals::listen()?;
-    let config = HostConfig {
-        command: program,
-        seed: request.random_seed().unwrap_or(0),
-        ..session::config(&options)?
+    command::require(&options)?;
+    let session = Session {
+        request: ask::read_local(&options.request, options.name.as_deref())?,
+        command: options.command,
+        data_dir: options.place.data_dir,
+        grace: options.grace_seconds,
+        spot_interruptions: options.spot_interruptions,
+        fresh: options.fresh,
+        command_changed: options.command_changed,
+        output: options.output,
     };
-    let host = tokio::select! {
-        host = Host::open(config) => host.map_err(|error| open_failure(error, &data_dir))?,
-        () = signals.next() => return Ok(Exit::Interrupted),
-    };
-    let outcome = tune(&host, &request, &mut signals).await;
-    let shown = match &outcome {
-        Ok(Outcome::Ended(id)) => Some(print_result(host.store(), id, &options).await),
-        Ok(Outcome::Interrupted) | Err(_) => None,
-    };
-    if matches!(outcome, Ok(Outcome::Interrupted)) {
-        print_err("interrupted: stopping the training processes (press Ctrl-C again to exit at once)\n");
-    }
-    tokio::select! {
-        () = host.shutdown() => {}
-        // The training processes end with this process in any case.
-        () = signals.next() => {}
-    }
-    match (outcome?, shown) {
-        (Outcome::Ended(_), Some(shown)) => shown,
-        (Outcome::Ended(_) | Outcome::Interrupted, _) => {
-            print_err(&format!("{} has not ended; to continue it, repeat the command:\n", request.name()));
-            print_err(&format!("  {}\n", command::line()));
-            Ok(Exit::Interrupted)
-        }
-    }
+    session.run().await
 }
 
-/// Submits or continues the tuning, and follows it until it ends.
-async fn tune(host: &Host, request: &Request, signals: &mut Signals) -> Result<Outcome, Failure> {
-    match existing(host.store(), request).await? {
-        Existing::Ended(id) => Ok(Outcome::Ended(id)),
-        Existing::Active(id) => {
-            warn(request);
-            session::follow(host, &id, Since::Now, signals).await
+/// Performs `hyperband resume`.
+pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
+    let Resume { name, place: Place { data_dir }, output } = options;
+    let data = Data::existing(&data_dir).await?;
+    let row = data.find(&name).await?;
+    let tuning = data.store.tuning(&row.id).await?.ok_or_else(|| gone(&row.id))?;
+    let record = RunRecord::read(&data_dir, &row.id)?.ok_or_else(|| {
+        Failure::usage(format!(
+            "the command line of '{}' is not recorded in {}",
+            row.name,
+            data_dir.display()
+        ))
+        .hint("repeat the `hyperband run` command line that started it")
+    })?;
+    // The default data directory is relative to the folder of the caller, and the program to that of the run.
+    let data_dir = std::path::absolute(&data_dir)?;
+    std::env::set_current_dir(&record.directory).map_err(|error| {
+        Failure::usage(error.to_string()).context(format!(
+            "cannot work in the folder of the training program {}",
+            record.directory.display()
+        ))
+    })?;
+    drop(data);
+    let session = Session {
+        request: tuning.request.clone(),
+        command: record.words(),
+        data_dir,
+        grace: record.grace(),
+        spot_interruptions: record.spot_interruptions,
+        fresh: false,
+        command_changed: false,
+        output,
+    };
+    session.run().await
+}
+
+impl Session {
+    async fn run(self) -> Result<Exit, Failure> {
+        let program = command::resolve(&self.command)?;
+        let mut signals = Signals::listen()?;
+        let config = HostConfig {
+            data_dir: self.data_dir.clone(),
+            command: program,
+            shim: command::shim()?,
+            grace: self.grace,
+            spot_interruptions_per_hour: self.spot_interruptions,
+            seed: self.request.random_seed().unwrap_or(0),
+            sweep_every: session::SWEEP_EVERY,
+        };
+        if let Some(data) = Data::open(&self.data_dir).await? {
+            if self.fresh {
+                fresh::remove(data, &config, self.request.name(), &mut signals).await?;
+            } else if let Some(exit) = self.ended(&data).await? {
+                return Ok(exit);
+            }
         }
-        Existing::Missing => {
-            let body = request.body().to_string();
-            let id = host.submit(body.as_bytes()).await.map_err(submit_failure)?.id();
-            warn(request);
-            session::follow(host, &id, Since::Submission, signals).await
+        let host = tokio::select! {
+            host = Host::open(config) => host.map_err(|error| open_failure(error, &self.data_dir))?,
+            () = signals.next() => return Ok(Exit::Interrupted),
+        };
+        let outcome = self.tune(&host, &mut signals).await;
+        let shown = match &outcome {
+            Ok(Outcome::Ended(id)) => Some(self.print_result(host.store(), id).await),
+            Ok(Outcome::Interrupted) | Err(_) => None,
+        };
+        if matches!(outcome, Ok(Outcome::Interrupted)) {
+            print_err("interrupted: stopping the training processes (press Ctrl-C again to exit at once)\n");
         }
+        tokio::select! {
+            () = host.shutdown() => {}
+            // The training processes end with this process in any case.
+            () = signals.next() => {}
+        }
+        match (outcome?, shown) {
+            (Outcome::Ended(_), Some(shown)) => shown,
+            (Outcome::Ended(_) | Outcome::Interrupted, _) => {
+                let (name, place) = (self.request.name(), folder_option(&self.data_dir));
+                print_err(&format!(
+                    "{name} has not ended; to continue it:\n  hyperband resume {name}{place}\n"
+                ));
+                Ok(Exit::Interrupted)
+            }
+        }
+    }
+
+    /// Prints the result if the tuning has ended. Fails if this command line must not continue it.
+    async fn ended(&self, data: &Data) -> Result<Option<Exit>, Failure> {
+        let name = self.request.name();
+        match existing(&data.store, &self.request).await? {
+            Existing::Ended(id) => {
+                print_err(&format!(
+                    "{name} has already ended; this is its result (to run it again, add --fresh, or --name for \
+                     another name):\n"
+                ));
+                return self.print_result(&data.store, &id).await.map(Some);
+            }
+            Existing::Active(id) => self.reject_other_command(&id)?,
+            Existing::Missing => {}
+        }
+        reject_other_active(data, name).await?;
+        Ok(None)
+    }
+
+    /// Fails if the tuning's trials ran another program.
+    fn reject_other_command(&self, id: &str) -> Result<(), Failure> {
+        if self.command_changed {
+            return Ok(());
+        }
+        let recorded = RunRecord::read(&self.data_dir, id)?;
+        let difference = recorded.zip(RunRecord::of(self)).and_then(|(then, now)| then.difference(&now));
+        let Some(difference) = difference else { return Ok(()) };
+        let (name, place) = (self.request.name(), folder_option(&self.data_dir));
+        Err(Failure::usage(format!("the tuning '{name}' was started {difference}")).hint(format!(
+            "`hyperband resume {name}{place}` continues it as it was; --command-changed continues it with the new \
+             command"
+        )))
+    }
+
+    /// Submits or continues the tuning, and follows it until it ends.
+    async fn tune(&self, host: &Host, signals: &mut Signals) -> Result<Outcome, Failure> {
+        let (id, since) = match existing(host.store(), &self.request).await? {
+            Existing::Ended(id) => return Ok(Outcome::Ended(id)),
+            Existing::Active(id) => (id, Since::Now),
+            Existing::Missing => {
+                let body = self.request.body().to_string();
+                (host.submit(body.as_bytes()).await.map_err(submit_failure)?.id(), Since::Submission)
+            }
+        };
+        if let Some(record) = RunRecord::of(self) {
+            record.write(&self.data_dir, &id)?;
+        }
+        warn(&self.request);
+        session::follow(host, &id, since, signals).await
+    }
+
+    /// Prints the result of a tuning that has ended, and returns the exit code.
+    async fn print_result(&self, store: &Store<DynamoTable>, id: &str) -> Result<Exit, Failure> {
+        let page = Page::read(store, id).await?;
+        match self.output {
+            Output::Json => {
+                print_json(&json!({"TuningJob": page.described, "TrainingJobs": page.jobs}));
+            }
+            Output::Text => print_out(&format!("{}{}", page.summary(), page.see_more(&self.data_dir))),
+        }
+        Ok(page.exit())
     }
 }
 
@@ -129,16 +253,19 @@ async fn existing(store: &Store<DynamoTable>, request: &Request) -> Result<Exist
         return Err(Failure::usage(format!(
             "the tuning '{name}' already exists with a different request{first}"
         ))
-        .hint(format!(
-            "use another --name or --data-dir, or end the existing tuning with `hyperband stop {name}`"
-        )));
+        .hint(if loaded.state.is_ended() {
+            "add --fresh to delete it and run the new request, or use another --name"
+        } else {
+            "add --fresh to stop it, delete it and run the new request, or use another --name or --data-dir"
+        }));
     }
     Ok(if loaded.state.is_ended() { Existing::Ended(row.id) } else { Existing::Active(row.id) })
 }
 
 /// Fails if the folder has another tuning that has not ended, unless it is stopping. Otherwise the host would run it
 /// with this command line's training program.
-async fn reject_other_active(store: &Store<DynamoTable>, name: &str) -> Result<(), Failure> {
+async fn reject_other_active(data: &Data, name: &str) -> Result<(), Failure> {
+    let (store, place) = (&data.store, data.location_options());
     for row in store.all(ACTIVE, "").await? {
         let Some(id) = active_id(&row) else { continue };
         let Some(loaded) = store.load(id).await? else { continue };
@@ -151,8 +278,8 @@ async fn reject_other_active(store: &Store<DynamoTable>, name: &str) -> Result<(
                 "the data directory has another tuning that has not ended: '{other}'"
             ))
             .hint(format!(
-                "repeat the command line of '{other}' to finish it, stop it with `hyperband stop {other}`, or use \
-                 another --data-dir"
+                "finish it with `hyperband resume {other}{place}`, stop it with `hyperband stop {other}{place}`, or \
+                 use another --data-dir"
             )));
         }
     }
@@ -162,20 +289,6 @@ async fn reject_other_active(store: &Store<DynamoTable>, name: &str) -> Result<(
 async fn is_stopping(store: &Store<DynamoTable>, id: &str) -> Result<bool, Failure> {
     let described = describe::summary(store, &local::host::place(), id).await?;
     Ok(described.is_none_or(|tuning| tuning.base.is_stopping()))
-}
-
-/// Prints the result of a tuning that has ended, and returns the exit code.
-async fn print_result(store: &Store<DynamoTable>, id: &str, options: &Run) -> Result<Exit, Failure> {
-    let page = Page::read(store, id).await?;
-    match options.output {
-        Output::Json => {
-            print_json(&json!({"TuningJob": page.described, "TrainingJobs": page.jobs}));
-        }
-        Output::Text => {
-            print_out(&format!("{}{}", page.summary(), page.see_more(&options.place.data_dir)));
-        }
-    }
-    Ok(page.exit())
 }
 
 fn submit_failure(error: SubmitError) -> Failure {

@@ -30,8 +30,9 @@ pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
             print_out(&format!("stopping {name}: no more jobs start, and running jobs are stopped\n"));
         }
         Output::Text => print_out(&format!(
-            "stop of {name} requested; no `hyperband run` is active, so the stop takes effect when you repeat the \
-             command line of the tuning\n"
+            "stop of {name} requested; no `hyperband run` is active, so the stop takes effect when you continue the \
+             tuning:\n  hyperband resume {name}{}\n",
+            options.place.location_options()
         )),
     }
     Ok(Exit::Done)

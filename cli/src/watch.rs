@@ -124,14 +124,19 @@ async fn local(
         }
         if !warned && !data.is_running() {
             warned = true;
-            progress
-                .note("no `hyperband run` is active: the tuning continues when you repeat its command line");
+            progress.note(&format!(
+                "interrupted: no `hyperband run` is active; to continue it: hyperband resume {name}{location_options}"
+            ));
         }
         tokio::select! {
             () = sleep(interval) => {}
             () = signals.next() => {
                 progress.end();
-                return Ok(print_interrupted(name, location_options));
+                if data.is_running() {
+                    return Ok(print_interrupted(name, location_options));
+                }
+                print_err(&format!("\nstopped watching; to continue {name}:\n  hyperband resume {name}{location_options}\n"));
+                return Ok(Exit::Interrupted);
             }
         }
     }

@@ -21,13 +21,22 @@ SageMaker container:
 The output of the process is the log of the training job. The metric definitions of the request find the objective \
 there.
 
-If the run is interrupted, even by kill -9, repeat the same command line to continue it.
+If the run is interrupted, even by kill -9, repeat the same command line to continue it, or use `hyperband resume NAME`.
 
 Examples:
   hyperband run request.json -- python3 train.py
   hyperband run request.json --name second-try --data-dir /tmp/tuning -- ./train.sh --quick
+  hyperband run request.json --fresh -- python3 train.py
   hyperband run request.json --spot-interruptions 6 -- python3 train.py
   hyperband run - --output json -- python3 train.py < request.json > result.json";
+
+pub(super) const RESUME_EXAMPLES: &str = "\
+Starts the training program of the latest `hyperband run` of the tuning, in the folder of that run, with its options. \
+Running it twice does no harm: the second one reports that the first uses the data directory.
+
+Examples:
+  hyperband resume xgb-1
+  hyperband resume xgb-1 --data-dir /tmp/tuning";
 
 pub(super) const PLAN_EXAMPLES: &str = "\
 Starts nothing. The expected time and cost come from a simulation in which all trials are equally likely to be the \

@@ -5,7 +5,7 @@
 
 #![expect(clippy::doc_markdown, reason = "clap prints these docs as help, with the backticks")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use api_client::Address;
 use clap::{Args, ValueHint};
@@ -34,6 +34,15 @@ pub(crate) struct RemotePlace {
     /// a local server [env: HYPERBAND_ENDPOINT]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     endpoint: Option<Address>,
+}
+
+/// Returns the option that a suggested command needs to reach the data directory `folder`.
+pub(crate) fn folder_option(folder: &Path) -> String {
+    if folder == Path::new(DATA_DIR) {
+        String::new()
+    } else {
+        format!(" --data-dir {}", quoted(&folder.to_string_lossy()))
+    }
 }
 
 /// Location of tunings.
@@ -80,8 +89,6 @@ impl RemotePlace {
 impl Source {
     /// Returns the options that a suggested command needs to reach the same location.
     pub(crate) fn location_options(&self) -> String {
-        let folder =
-            self.data_dir.as_ref().map(|folder| format!(" --data-dir {}", quoted(&folder.to_string_lossy())));
-        folder.unwrap_or_else(|| self.remote.location_options())
+        self.data_dir.as_ref().map_or_else(|| self.remote.location_options(), |folder| folder_option(folder))
     }
 }

@@ -2,25 +2,33 @@
 
 use console::Term;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use local::host::SystemClock;
+use search::Configuration;
+use tuning::ids::TrialId;
+use tuning::state::State;
+use use_cases::ports::Clock;
 
-use super::rows::rows;
+use super::rows::{View, rows};
 use crate::follow::Follower;
 
 /// Maximum redraws per second.
 const DRAWINGS_PER_SECOND: u8 = 5;
-const COLUMNS_DEFAULT: u16 = 80;
+/// Lines and columns of a terminal of unknown size.
+const SIZE_DEFAULT: (u16, u16) = (24, 80);
 
 /// Rows that are redrawn in place.
 #[derive(Debug)]
 pub(super) struct Bars {
     area: MultiProgress,
     rows: Vec<ProgressBar>,
+    /// The trial with the best value, and its configuration. The state forgets trials that have ended.
+    best: Option<(TrialId, Configuration)>,
 }
 
 impl Bars {
     pub(super) fn new() -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND);
-        Self { area: MultiProgress::with_draw_target(target), rows: Vec::new() }
+        Self { area: MultiProgress::with_draw_target(target), rows: Vec::new(), best: None }
     }
 
     /// Prints a line above the rows.
@@ -31,8 +39,16 @@ impl Bars {
 
     /// Draws the current state.
     pub(super) fn draw(&mut self, follower: &Follower) {
-        let width = Term::stderr().size_checked().map_or(COLUMNS_DEFAULT, |(_, columns)| columns);
-        let lines = rows(&follower.tuning.definition, &follower.state, usize::from(width));
+        let (lines, columns) = Term::stderr().size_checked().unwrap_or(SIZE_DEFAULT);
+        let Follower { tuning, state, .. } = follower;
+        self.remember_best(state);
+        let view = View {
+            definition: &tuning.definition,
+            state,
+            best: self.best.as_ref().map(|(_, configuration)| configuration),
+            elapsed_ms: (SystemClock.now() - tuning.definition.created).0,
+        };
+        let lines = rows(&view, usize::from(columns), usize::from(lines));
         while self.rows.len() > lines.len() {
             if let Some(row) = self.rows.pop() {
                 self.area.remove(&row);
@@ -48,6 +64,17 @@ impl Bars {
                 row.set_message(line);
             }
         }
+    }
+
+    fn remember_best(&mut self, state: &State) {
+        let Some(trial) = state.incumbent.as_ref().map(|best| best.trial) else { return };
+        if self.best.as_ref().is_some_and(|(known, _)| *known == trial) {
+            return;
+        }
+        let live = state.trials.get(&trial).map(|trial| &trial.configuration);
+        let concluded = state.best.as_deref().filter(|best| best.job.trial == trial);
+        let found = live.or(concluded.map(|best| &best.configuration));
+        self.best = found.map(|configuration| (trial, configuration.clone()));
     }
 
     /// Removes the rows.

@@ -1,37 +1,124 @@
-//! The text of the rows: one per running job, then cost and the best value.
+//! The text of the rows: totals and the best value, why no job starts, then the jobs with the best values.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use console::style;
-use tuning::definition::Definition;
+use search::Configuration;
+use tuning::definition::{Definition, Objective, Scheduling};
 use tuning::fact::JobPhase;
 use tuning::ids::TrialId;
-use tuning::state::{Job, State, Trial};
+use tuning::money::MicroUsd;
+use tuning::state::{Job, State, Status, Trial};
 
-use crate::text::{maybe, usd, value};
+use crate::event_text::rounded;
+use crate::text::{duration, maybe, usd, value};
 
 /// Columns of a row without its bar.
 const BESIDE_BAR: usize = 58;
-const BAR_MIN: usize = 10;
+/// The same on a narrow terminal, whose rows have no last value.
+const BESIDE_BAR_NARROW: usize = 42;
+/// Terminals with fewer columns are narrow.
+const NARROW: usize = 90;
+const BAR_MIN: usize = 8;
 const BAR_MAX: usize = 45;
 /// Maximum number of job rows. Further jobs are counted in one row.
 const JOBS_MAX: usize = 16;
+/// Maximum share of the terminal's lines. The other lines show events.
+const LINES_SHARE: usize = 4;
+/// Concluded jobs before a remaining time is shown.
+const CONCLUDED_MIN: u32 = 3;
 
-/// Returns the rows for a terminal of `width` columns.
-pub(super) fn rows(definition: &Definition, state: &State, width: usize) -> Vec<String> {
-    let jobs: Vec<_> = state.jobs().filter(|(_, _, job)| job.holds_slot()).collect();
-    let mut rows: Vec<String> = jobs
-        .iter()
-        .take(JOBS_MAX)
-        .map(|(key, trial, job)| job_row(definition, key.trial, trial, job, width))
-        .collect();
-    if let Some(more) = jobs.len().checked_sub(JOBS_MAX).filter(|more| *more > 0) {
-        rows.push(format!("and {more} more"));
-    }
+/// What the rows show.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    pub(super) definition: &'a Definition,
+    pub(super) state: &'a State,
+    /// The configuration of the best trial, if it is known.
+    pub(super) best: Option<&'a Configuration>,
+    /// Milliseconds since the submission.
+    pub(super) elapsed_ms: i64,
+}
+
+/// Returns the rows for a terminal of `width` columns and `height` lines: at most `height` - 1, since a full terminal
+/// scrolls.
+pub(super) fn rows(view: &View<'_>, width: usize, height: usize) -> Vec<String> {
+    let View { definition, state, .. } = view;
+    let most = height.saturating_sub(height.div_ceil(LINES_SHARE)).max(1);
+    let mut rows = vec![totals_row(view), best_row(view)];
+    rows.extend(standstill(definition, state).map(|reason| format!("no further job starts: {reason}")));
     rows.extend(waiting_row(definition, state));
-    rows.push(money_row(definition, state));
-    rows.push(best_row(state));
+    rows.truncate(most);
+    let jobs: Vec<_> = state.jobs().filter(|(_, _, job)| job.holds_slot()).collect();
+    let space = most.saturating_sub(rows.len());
+    let shown =
+        if jobs.len() <= space.min(JOBS_MAX) { jobs.len() } else { space.saturating_sub(1).min(JOBS_MAX) };
+    let more = jobs.len().saturating_sub(shown);
+    for (number, trial, job) in most_interesting(definition, jobs, shown) {
+        rows.push(job_row(definition, number, trial, job, width));
+    }
+    if more > 0 && space > 0 {
+        rows.push(format!("+{more} more"));
+    }
     rows.iter().map(|row| console::truncate_str(row, width.saturating_sub(1), "…").into_owned()).collect()
+}
+
+/// Returns the `count` jobs with the best values, ordered by trial, so that a row rarely moves.
+fn most_interesting<'a>(
+    definition: &Definition,
+    jobs: Vec<(tuning::fact::JobKey, &'a Trial, &'a Job)>,
+    count: usize,
+) -> Vec<(TrialId, &'a Trial, &'a Job)> {
+    let mut ranked: Vec<_> = jobs
+        .into_iter()
+        .map(|(key, trial, job)| (best_of(definition, trial), (key.trial, trial, job)))
+        .collect();
+    let better = |a: f64, b: f64| match definition.objective {
+        Objective::Maximize => b.total_cmp(&a),
+        Objective::Minimize => a.total_cmp(&b),
+    };
+    ranked.sort_by(|(one, _), (other, _)| match (one, other) {
+        (Some(one), Some(other)) => better(*one, *other),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    });
+    let mut kept: Vec<_> = ranked.into_iter().take(count).map(|(_, job)| job).collect();
+    kept.sort_by_key(|(number, ..)| *number);
+    kept
+}
+
+/// Returns why no further job starts although jobs are left and slots are free.
+fn standstill(definition: &Definition, state: &State) -> Option<String> {
+    let free = state.running() < state.max_parallel(definition) && state.jobs_left(definition) > 0;
+    match &state.status {
+        Status::Active if state.is_paused() => {
+            return Some(format!("paused by the user (hyperband change {} --resume)", definition.name));
+        }
+        Status::Ending(_) => return Some("the tuning is ending".to_owned()),
+        Status::Active if free => {}
+        Status::Active | Status::Ended { .. } => return None,
+    }
+    if let Some(lack) = &state.lack {
+        let wait = duration((lack.until - state.now).0);
+        return Some(format!("no instances are available; next attempt in {wait}"));
+    }
+    if let Some(until) = state.hold_starts_until.filter(|until| *until > state.now) {
+        return Some(format!(
+            "the training service deferred a start; next attempt in {}",
+            duration((until - state.now).0)
+        ));
+    }
+    let limit = definition.limits.max_instances;
+    if let Some(limit) = limit.filter(|limit| state.instances(definition) >= *limit) {
+        return Some(format!("MaxInstances {limit} are in use"));
+    }
+    let ledger = &state.ledger;
+    let cap = ledger.cap.filter(|_| state.launched > 0)?;
+    let left = cap.0.saturating_sub(ledger.spent.0).saturating_sub(ledger.reserved.0);
+    // A synchronous bracket waits for its rung, whatever the cap.
+    let synchronous = definition.promotes() == Some(Scheduling::Synchronous);
+    (!synchronous).then(|| format!("the cost cap leaves {}, less than a job can cost", usd(MicroUsd(left))))
 }
 
 fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, width: usize) -> String {
@@ -43,16 +130,21 @@ fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, w
     let rungs = bracket.map(hyperband::plan::BracketPlan::rungs).unwrap_or_default();
     let levels: Vec<u32> = rungs.iter().map(|rung| rung.resource).collect();
     let max = plan.max_resource();
+    let narrow = width < NARROW;
     let bar = if max == u32::MAX {
         format!("epoch {resource}")
     } else {
-        let cells = width.saturating_sub(BESIDE_BAR).clamp(BAR_MIN, BAR_MAX);
+        let beside = if narrow { BESIDE_BAR_NARROW } else { BESIDE_BAR };
+        let cells = width.saturating_sub(beside).clamp(BAR_MIN, BAR_MAX);
         // With promotion, a job trains only to its rung. The bar shows all epochs of the trial.
         let goal = job.level.map_or(max, |level| level.0);
         let columns = max.to_string().len();
-        format!("{} {resource:>4}/{goal:<columns$}", bar(resource, max, &levels, cells))
+        format!("{} {resource:>columns$}/{goal:<columns$}", bar(resource, max, &levels, cells))
     };
     let phase = phase(job).unwrap_or_default();
+    if narrow {
+        return format!("{number:>4}  {bar}  best {:<9} {phase}", maybe(best));
+    }
     format!("trial {number:>4}  {bar}  last {:<10} best {:<10} {phase}", maybe(last), maybe(best))
 }
 
@@ -75,8 +167,8 @@ fn bar(resource: u32, max: u32, levels: &[u32], cells: usize) -> String {
 fn best_of(definition: &Definition, trial: &Trial) -> Option<f64> {
     let values = trial.curve.values().flatten().copied();
     let better = |a: f64, b: f64| match definition.objective {
-        tuning::definition::Objective::Maximize => a.max(b),
-        tuning::definition::Objective::Minimize => a.min(b),
+        Objective::Maximize => a.max(b),
+        Objective::Minimize => a.min(b),
     };
     values.reduce(better)
 }
@@ -113,31 +205,108 @@ fn waiting_text(by_level: &BTreeMap<u32, u32>) -> String {
     format!("waiting for promotion: {all}")
 }
 
-fn money_row(definition: &Definition, state: &State) -> String {
-    let jobs =
-        format!("jobs {} of {}, {} running", state.launched, definition.planned_jobs(), state.running());
+/// Returns the row of jobs, money and time.
+fn totals_row(view: &View<'_>) -> String {
+    let View { definition, state, elapsed_ms, .. } = view;
+    let planned = definition.planned_jobs();
+    let mut parts = vec![format!("jobs {} of {planned}, {} running", state.launched, state.running())];
     let ledger = &state.ledger;
     // Without a price, costs are unknown, unless a stack reports them.
-    if definition.job.rate.is_none() && ledger.cap.is_none() && ledger.spent.0 == 0 {
-        return jobs;
+    if definition.job.rate.is_some() || ledger.cap.is_some() || ledger.spent.0 != 0 {
+        let cap = ledger.cap.map_or_else(String::new, |cap| format!(" of {}", usd(cap)));
+        parts.push(format!("spent {} + reserved {}{cap}", usd(ledger.spent), usd(ledger.reserved)));
     }
-    let cap = ledger.cap.map_or_else(|| "(no cap)".to_owned(), |cap| format!("of {}", usd(cap)));
-    format!("spent {} + reserved {} {cap}   {jobs}", usd(ledger.spent), usd(ledger.reserved))
+    let left = remaining_ms(state.launched, state.running(), planned, *elapsed_ms);
+    let left = left.map_or_else(String::new, |left| format!(", about {} left", duration(left)));
+    parts.push(format!("{}{left}", duration(*elapsed_ms)));
+    parts.join("   ")
 }
 
-fn best_row(state: &State) -> String {
-    state.incumbent.as_ref().map_or_else(
-        || "best so far: none yet".to_owned(),
-        |best| {
-            let number = style(value(best.value)).for_stderr().bold();
-            format!("best so far: {number} (trial {}, epoch {})", best.trial, best.resource)
-        },
-    )
+/// Returns the remaining time if jobs end as often as they did so far. `None` while too few jobs have ended.
+fn remaining_ms(launched: u32, running: u32, planned: u32, elapsed_ms: i64) -> Option<i64> {
+    let concluded = launched.saturating_sub(running);
+    let left = planned.checked_sub(concluded).filter(|left| *left > 0 && concluded >= CONCLUDED_MIN)?;
+    elapsed_ms.checked_mul(i64::from(left))?.checked_div(i64::from(concluded))
+}
+
+fn best_row(view: &View<'_>) -> String {
+    let Some(best) = &view.state.incumbent else { return "best: none yet".to_owned() };
+    let number = style(value(best.value)).for_stderr().bold();
+    let configuration = view.best.map_or_else(String::new, |best| format!(": {}", rounded(best)));
+    format!("best {number} (trial {}, epoch {}){configuration}", best.trial, best.resource)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+    use tuning::fact::{Fact, Recorded};
+    use tuning::step::advance;
+    use tuning::time::Time;
+    use wire::request::{PriceAnswer, Request};
+    use wire::sample;
+
     use super::*;
+
+    /// Returns a tuning with `parallel` running jobs.
+    fn running(parallel: u32, controller: &Value) -> (Definition, State) {
+        let limits = json!({"MaxNumberOfTrainingJobs": 100, "MaxParallelTrainingJobs": parallel});
+        let changes =
+            json!({"HyperParameterTuningJobConfig": {"ResourceLimits": limits}, "Controller": controller});
+        let body = sample::with(sample::local_request("wide"), changes);
+        let request = Request::check_local(body).unwrap();
+        let definition = request.definition(Time(0), "3fa1c2", &PriceAnswer::default()).unwrap();
+        let mut state = State::new(&definition);
+        let fact = Recorded { key: "submitted".to_owned(), at: Time(0), fact: Fact::TuningSubmitted };
+        advance(&definition, &mut state, 1, &[fact]);
+        (definition, state)
+    }
+
+    #[test]
+    fn rows_fit_every_terminal_and_begin_with_the_totals() {
+        console::set_colors_enabled_stderr(false);
+        let (definition, state) = running(40, &json!({}));
+        assert_eq!(state.running(), 40);
+        let view = View { definition: &definition, state: &state, best: None, elapsed_ms: 65_000 };
+        for (width, height, jobs) in [(60, 14, 7), (100, 15, 8), (200, 50, 16), (60, 4, 0), (60, 1, 0)] {
+            let rows = rows(&view, width, height);
+            let size = format!("{width}x{height}: {rows:#?}");
+            assert!(rows.len() < height.max(2), "{size}");
+            assert!(rows.iter().all(|row| row.chars().count() < width), "{size}");
+            assert!(rows[0].starts_with("jobs 40 of 100, 40 running"), "{size}");
+            let shown = rows.iter().filter(|row| row.contains("─")).count();
+            assert_eq!(shown, jobs, "{size}");
+            if height > 4 {
+                assert_eq!(rows.last().unwrap(), &format!("+{} more", 40 - jobs), "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_standstill_names_its_reason() {
+        let (definition, mut state) = running(2, &json!({}));
+        assert_eq!(standstill(&definition, &state), None, "all slots are used");
+        let change = |cap, paused| Recorded {
+            key: format!("{cap:?}{paused:?}"),
+            at: Time(1),
+            fact: Fact::LimitsChanged { cap, max_parallel: None, paused },
+        };
+        advance(&definition, &mut state, 2, &[change(None, Some(true))]);
+        let paused = standstill(&definition, &state).unwrap();
+        assert_eq!(paused, "paused by the user (hyperband change wide --resume)");
+
+        let cap = json!({"MaxCostUsd": 0.1, "InstancePricesUsdPerHour": {"ml.m5.large": 0.1}});
+        let (definition, state) = running(40, &cap);
+        assert!(state.running() < 40, "the cap pays only some jobs");
+        let capped = standstill(&definition, &state).unwrap();
+        assert!(capped.starts_with("the cost cap leaves $0.0"), "{capped}");
+    }
+
+    #[test]
+    fn the_remaining_time_follows_the_rate_of_ended_jobs() {
+        assert_eq!(remaining_ms(4, 2, 10, 60_000), None, "too few jobs have ended");
+        assert_eq!(remaining_ms(6, 2, 10, 60_000), Some(90_000));
+        assert_eq!(remaining_ms(10, 0, 10, 60_000), None);
+    }
 
     #[test]
     fn waiting_trials_are_counted_by_epoch() {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::arguments::Run;
 use crate::failure::Failure;
 use crate::text::quoted;
 
@@ -44,9 +45,34 @@ pub(crate) fn shim() -> Result<Vec<OsString>, Failure> {
     Ok(vec![program.into_os_string(), "__host".into()])
 }
 
-/// Returns the command line of this process, quoted for a shell.
-pub(super) fn line() -> String {
-    env::args().map(|argument| quoted(&argument)).collect::<Vec<_>>().join(" ")
+/// Fails if the command line has no training command after `--`.
+pub(super) fn require(options: &Run) -> Result<(), Failure> {
+    if options.command.is_empty() {
+        let request = quoted(&options.request.to_string_lossy());
+        return Err(Failure::usage("the training command is missing")
+            .hint(format!("give it after --: hyperband run {request} -- python3 train.py")));
+    }
+    Ok(())
+}
+
+/// Returns the error for a `run` whose training command has no `--` before it. `unexpected` is the first word that the
+/// parser rejected.
+pub(crate) fn without_dashes(arguments: &[OsString], unexpected: &str) -> Option<Failure> {
+    let words = arguments.get(1..)?;
+    let is_run = words.first().is_some_and(|word| word == "run") && !words.contains(&OsString::from("--"));
+    let at = words
+        .iter()
+        .position(|word| word == unexpected)
+        .filter(|_| is_run && !unexpected.starts_with('-'))?;
+    let (before, command) = words.split_at(at);
+    let line = |words: &[OsString]| {
+        words.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+    };
+    Some(Failure::usage(format!("unexpected argument '{unexpected}'")).hint(format!(
+        "give the training command after --: hyperband {} -- {}",
+        line(before),
+        line(command)
+    )))
 }
 
 #[cfg(test)]

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use local::host::{Host, HostConfig};
+use local::host::Host;
 use tokio::time::{Instant, sleep, timeout};
 use use_cases::ports::table::Table;
 use wire::stored::{self, ActionRow, ActionStatus};
 
-use super::command;
 use super::signals::Signals;
-use crate::arguments::Run;
 use crate::cut;
 use crate::failure::Failure;
 use crate::follow::{Follower, Since};
@@ -23,7 +21,7 @@ const DRAW_EVERY: Duration = Duration::from_secs(1);
 /// Maximum wait for the event about the end of the tuning.
 const NOTICE_WAIT: Duration = Duration::from_secs(2);
 /// Time between two sweeps. A sweep reads a few rows, enforces deadlines and repairs lost work.
-const SWEEP_EVERY: Duration = Duration::from_secs(10);
+pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// The outcome of a session.
 #[derive(Debug)]
@@ -32,19 +30,6 @@ pub(super) enum Outcome {
     Ended(String),
     /// A signal interrupted the session.
     Interrupted,
-}
-
-/// Returns the configuration of the host.
-pub(super) fn config(options: &Run) -> Result<HostConfig, Failure> {
-    Ok(HostConfig {
-        data_dir: options.place.data_dir.clone(),
-        command: options.command.clone(),
-        shim: command::shim()?,
-        grace: options.grace_seconds,
-        spot_interruptions_per_hour: options.spot_interruptions,
-        seed: 0,
-        sweep_every: SWEEP_EVERY,
-    })
 }
 
 /// Follows the tuning `id` until it ends or a signal arrives.

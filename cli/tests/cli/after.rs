@@ -35,7 +35,10 @@ fn an_ended_tuning_can_be_listed_described_and_replayed() {
     // The same command line shows the same result and starts nothing.
     let again = world.run(&[]).with_code(0);
     assert_eq!(again.out, first.out);
-    assert_eq!(again.err, "t has already ended; this is its result:\n");
+    assert_eq!(
+        again.err,
+        "t has already ended; this is its result (to run it again, add --fresh, or --name for another name):\n"
+    );
 }
 
 #[test]
@@ -49,7 +52,7 @@ fn a_name_in_use_is_rejected_for_a_different_request() {
     let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs";
     let expected = format!("already exists with a different request (first difference: {path})");
     assert!(refused.err.contains(&expected), "{refused:?}");
-    for way in ["--name", "--data-dir", "hyperband stop t"] {
+    for way in ["--fresh", "--name"] {
         assert!(refused.err.contains(way), "{way} in {refused:?}");
     }
     world.run(&["--name", "t2"]).with_code(0);

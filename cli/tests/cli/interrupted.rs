@@ -36,8 +36,7 @@ fn ctrl_c_stops_the_processes_and_shows_how_to_continue() {
         signal(&child, name);
         let ended = ended(child).with_code(130);
         assert!(ended.err.contains("interrupted: stopping the training processes"), "{ended:?}");
-        assert!(ended.err.contains("to continue it, repeat the command"), "{ended:?}");
-        assert!(ended.err.contains("run request.json --grace-seconds 1 -- sh train.sh\n"), "{ended:?}");
+        assert!(ended.err.contains("t has not ended; to continue it:\n  hyperband resume t\n"), "{ended:?}");
         assert_eq!(ended.out, "");
         assert_eq!(world.processes(), Vec::<String>::new());
     }
@@ -94,9 +93,10 @@ fn a_stop_without_an_active_run_takes_effect_at_the_next_run() {
         "{refused:?}"
     );
     assert!(refused.err.contains("hyperband stop t"), "{refused:?}");
+    assert!(refused.err.contains("hyperband resume t"), "{refused:?}");
 
     let stopped = world.hyperband(&["stop", "t"]).with_code(0);
-    assert!(stopped.out.contains("takes effect when you repeat the command line"), "{stopped:?}");
+    assert!(stopped.out.contains("takes effect when you continue the tuning"), "{stopped:?}");
     let ended = world.run(&[]).with_code(0);
     assert!(ended.out.starts_with("t: Stopped, it was stopped\n"), "{ended:?}");
 }

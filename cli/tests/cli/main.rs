@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail with their test")]
 
 mod after;
+mod again;
 mod before;
 mod change;
 mod check;

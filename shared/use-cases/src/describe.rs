@@ -150,8 +150,16 @@ fn totals(Loaded { tuning, state, .. }: &Loaded) -> Totals {
         best_seen: best.and_then(|best| {
             Some(BestSeen { value: finite(best.value)?, trial: best.trial.0, resource: best.resource.0 })
         }),
+        paused: state.is_paused(),
+        paused_since_ms: paused_since(state).map(|since| since.0),
         end_reason: why.filter(|_| ended.is_some()).map(|why| why.word().to_owned()),
     }
+}
+
+/// Returns since when the user has paused the start of training jobs.
+fn paused_since(state: &State) -> Option<Time> {
+    let pause = state.changes.paused.as_ref().filter(|change| change.value && !state.is_ended());
+    pause.map(|change| change.made.0)
 }
 
 fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
@@ -185,7 +193,6 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
             totals: totals(loaded),
             ending_reason: why.filter(|_| ended.is_none()).map(|why| why.word().to_owned()),
             max_parallel_training_jobs: state.changes.max_parallel.as_ref().map(|change| change.value),
-            paused: state.is_paused(),
             waiting_for: waiting_for(state),
             refit_training_job_name: state.refit.map(|job| training_job_name(&tuning.id, job)),
             trials_started: state.next_trial.0.saturating_sub(u32::from(state.refit.is_some())),

@@ -175,9 +175,6 @@ pub struct TuningController {
     /// `MaxParallelTrainingJobs` if the user changed it while the tuning job runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_parallel_training_jobs: Option<u32>,
-    /// Whether the user paused the start of further training jobs.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub paused: bool,
     /// What the next training job or the end waits for; `None` if they wait for nothing outside the tuning job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
@@ -246,6 +243,17 @@ pub struct Totals {
     /// The best value of the objective at any epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_seen: Option<BestSeen>,
+    /// Whether the user paused the start of further training jobs.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub paused: bool,
+    /// Since when it is paused, in ms since the epoch.
+    #[serde(
+        rename = "PausedSince",
+        with = "optional_seconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub paused_since_ms: Option<i64>,
     /// Reason of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_reason: Option<String>,

@@ -299,12 +299,13 @@ fn a_describe_response_is_compared_with_its_request() {
                 granted_usd: Some(MicroUsd(1)),
                 price_unknown: true,
                 best_seen: Some(seen),
+                paused: true,
+                paused_since_ms: Some(1_000),
                 ..totals()
             },
             ending_reason: Some("MaxJobs".to_owned()),
             trials_training: Some(1),
             max_parallel_training_jobs: Some(2),
-            paused: true,
             refit_training_job_name: Some("x".to_owned()),
             ..job.controller
         };

@@ -137,7 +137,10 @@ fn describe_shows_the_changed_limits() {
         account: "1".into(),
     };
     let shown = now(use_cases::describe::describe(&world.store, &place, &world.id)).unwrap().unwrap();
-    assert_eq!((shown.controller.paused, shown.controller.max_parallel_training_jobs), (true, Some(7)));
+    assert_eq!(
+        (shown.controller.totals.paused, shown.controller.max_parallel_training_jobs),
+        (true, Some(7))
+    );
 }
 
 #[test]
