@@ -51,7 +51,7 @@ pub(crate) struct Event {
 pub(crate) enum What {
     /// A decision, and the job that it concludes.
     Ruled(Ruling, Option<Box<JobSummary>>),
-    /// The best value improved.
+    /// Another trial has the best value.
     Improved(Incumbent),
     /// SageMaker reclaimed the spot instances of a job.
     Interrupted(JobKey),
@@ -116,14 +116,15 @@ impl Follower {
     /// Applies the next step and returns its events.
     pub(crate) fn take(&mut self, step: &Step) -> Vec<Event> {
         let definition = &self.tuning.definition;
-        let best_before = self.state.incumbent.as_ref().map(|best| best.value.to_bits());
+        let best_before = self.state.incumbent.as_ref().map(|best| best.trial);
         let mut whats = Vec::new();
         for recorded in &step.facts {
             fold(definition, &mut self.state, recorded);
             whats.extend(fact_event(&recorded.fact));
         }
         let best = self.state.incumbent.as_ref();
-        let improved = best.filter(|best| Some(best.value.to_bits()) != best_before);
+        // The same trial improves nearly every epoch.
+        let improved = best.filter(|best| Some(best.trial) != best_before);
         whats.extend(improved.cloned().map(What::Improved));
         for ruling in &step.rulings {
             let job = ruling.concludes().and_then(|key| {

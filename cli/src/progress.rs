@@ -101,9 +101,9 @@ fn is_seen_in_bars(what: &What) -> bool {
             job.attempt == 1 || launch.resource.is_some()
         }
         What::Ruled(Ruling::TrialJudged { verdict, .. }, _) => verdict.continues,
+        What::Improved(_) => true,
         What::Ruled(Ruling::Order(Order::Stop { .. }) | Ruling::RungReached { .. }, _) => true,
         What::Ruled(..)
-        | What::Improved(_)
         | What::Interrupted(_)
         | What::Deferred(..)
         | What::LimitsChanged { .. }

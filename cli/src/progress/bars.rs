@@ -1,7 +1,9 @@
-//! The bars: rows at the bottom of a terminal, redrawn several times a second.
+//! The bars: rows at the bottom of a terminal, redrawn after every change.
+//!
+//! All rows are one message of one bar, so that no row is older than another.
 
 use console::Term;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use local::host::SystemClock;
 use search::Configuration;
 use tuning::ids::TrialId;
@@ -11,16 +13,15 @@ use use_cases::ports::Clock;
 use super::rows::{View, rows};
 use crate::follow::Follower;
 
-/// Maximum redraws per second.
-const DRAWINGS_PER_SECOND: u8 = 5;
+/// Maximum redraws per second: more than there are updates, since a skipped redraw shows old rows until the next one.
+const DRAWINGS_PER_SECOND: u8 = 30;
 /// Lines and columns of a terminal of unknown size.
 const SIZE_DEFAULT: (u16, u16) = (24, 80);
 
 /// Rows that are redrawn in place.
 #[derive(Debug)]
 pub(super) struct Bars {
-    area: MultiProgress,
-    rows: Vec<ProgressBar>,
+    area: ProgressBar,
     /// The trial with the best value, and its configuration. The state forgets trials that have ended.
     best: Option<(TrialId, Configuration)>,
 }
@@ -28,13 +29,14 @@ pub(super) struct Bars {
 impl Bars {
     pub(super) fn new() -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND);
-        Self { area: MultiProgress::with_draw_target(target), rows: Vec::new(), best: None }
+        let area = ProgressBar::with_draw_target(None, target);
+        let style = ProgressStyle::with_template("{msg}");
+        Self { area: area.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())), best: None }
     }
 
     /// Prints a line above the rows.
     pub(super) fn print(&self, text: &str) {
-        // A closed terminal is not an error.
-        let _ = self.area.println(text);
+        self.area.println(text);
     }
 
     /// Draws the current state.
@@ -49,21 +51,7 @@ impl Bars {
             elapsed_ms: (SystemClock.now() - tuning.definition.created).0,
         };
         let lines = rows(&view, usize::from(columns), usize::from(lines));
-        while self.rows.len() > lines.len() {
-            if let Some(row) = self.rows.pop() {
-                self.area.remove(&row);
-            }
-        }
-        while self.rows.len() < lines.len() {
-            let row = self.area.add(ProgressBar::no_length());
-            let style = ProgressStyle::with_template("{msg}");
-            self.rows.push(row.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())));
-        }
-        for (row, line) in self.rows.iter().zip(lines) {
-            if row.message() != line {
-                row.set_message(line);
-            }
-        }
+        self.area.set_message(lines.join("\n"));
     }
 
     fn remember_best(&mut self, state: &State) {
@@ -79,6 +67,6 @@ impl Bars {
 
     /// Removes the rows.
     pub(super) fn clear(self) {
-        let _ = self.area.clear();
+        self.area.finish_and_clear();
     }
 }

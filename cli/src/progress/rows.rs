@@ -45,7 +45,7 @@ pub(super) struct View<'a> {
 pub(super) fn rows(view: &View<'_>, width: usize, height: usize) -> Vec<String> {
     let View { definition, state, .. } = view;
     let most = height.saturating_sub(height.div_ceil(LINES_SHARE)).max(1);
-    let mut rows = vec![totals_row(view), best_row(view)];
+    let mut rows = vec![totals_row(view, width < NARROW), best_row(view)];
     rows.extend(standstill(definition, state).map(|reason| format!("no further job starts: {reason}")));
     rows.extend(waiting_row(definition, state));
     rows.truncate(most);
@@ -205,8 +205,8 @@ fn waiting_text(by_level: &BTreeMap<u32, u32>) -> String {
     format!("waiting for promotion: {all}")
 }
 
-/// Returns the row of jobs, money and time.
-fn totals_row(view: &View<'_>) -> String {
+/// Returns the row of jobs, money and time. Without the reservations and the elapsed time on a narrow terminal.
+fn totals_row(view: &View<'_>, narrow: bool) -> String {
     let View { definition, state, elapsed_ms, .. } = view;
     let planned = definition.planned_jobs();
     let mut parts = vec![format!("jobs {} of {planned}, {} running", state.launched, state.running())];
@@ -214,12 +214,19 @@ fn totals_row(view: &View<'_>) -> String {
     // Without a price, costs are unknown, unless a stack reports them.
     if definition.job.rate.is_some() || ledger.cap.is_some() || ledger.spent.0 != 0 {
         let cap = ledger.cap.map_or_else(String::new, |cap| format!(" of {}", usd(cap)));
-        parts.push(format!("spent {} + reserved {}{cap}", usd(ledger.spent), usd(ledger.reserved)));
+        parts.push(if narrow {
+            format!("{}{cap}", usd(ledger.spent))
+        } else {
+            format!("spent {} + reserved {}{cap}", usd(ledger.spent), usd(ledger.reserved))
+        });
     }
-    let left = remaining_ms(state.launched, state.running(), planned, *elapsed_ms);
-    let left = left.map_or_else(String::new, |left| format!(", about {} left", duration(left)));
-    parts.push(format!("{}{left}", duration(*elapsed_ms)));
-    parts.join("   ")
+    let elapsed = duration(*elapsed_ms);
+    parts.push(match remaining_ms(state.launched, state.running(), planned, *elapsed_ms) {
+        Some(left) if narrow => format!("~{} left", duration(left)),
+        Some(left) => format!("{elapsed}, about {} left", duration(left)),
+        None => elapsed,
+    });
+    parts.join(if narrow { "  " } else { "   " })
 }
 
 /// Returns the remaining time if jobs end as often as they did so far. `None` while too few jobs have ended.
