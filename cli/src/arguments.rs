@@ -20,8 +20,9 @@ use clap_complete::Shell;
 
 use examples::{
     CHANGE_EXAMPLES, CHECK_EXAMPLES, COST_EXAMPLES, DELETE_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES,
-    EXAMPLES, EXPLAIN_EXAMPLES, LIST_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, REPORT_EXAMPLES,
-    RESUME_EXAMPLES, RUN_EXAMPLES, SIMULATE_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES, WATCH_EXAMPLES,
+    EXAMPLES, EXPLAIN_EXAMPLES, LIST_EXAMPLES, MODEL_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES,
+    REPORT_EXAMPLES, RESUME_EXAMPLES, RUN_EXAMPLES, SIMULATE_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES,
+    WATCH_EXAMPLES,
 };
 
 pub(crate) use change::Change;
@@ -76,6 +77,9 @@ pub(crate) enum Command {
     /// Follow a tuning until it ends
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(Watch),
+    /// Show where the best model is, or copy it
+    #[command(after_help = MODEL_EXAMPLES)]
+    Model(Model),
     /// Explain every decision about a trial
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
@@ -253,6 +257,21 @@ pub(crate) struct Named<P: Args> {
     pub(crate) output: Output,
 }
 
+/// `model`.
+#[derive(Debug, Args)]
+pub(crate) struct Model {
+    /// Name of the tuning
+    pub(crate) name: String,
+    /// New folder to copy the model to
+    #[arg(short = 'o', long = "to", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: Source,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
 /// `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
@@ -301,11 +320,14 @@ pub(crate) struct Delete {
 pub(crate) struct Report {
     /// Name of the tuning
     pub(crate) name: String,
-    /// File to write, or `-` for standard output
-    #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
+    /// File to write, or `-` for standard output [default: NAME.html]
+    #[arg(short = 'o', long = "file", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) place: Place,
+    /// Output format of the result line
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
 }
 
 /// The output format.

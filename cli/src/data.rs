@@ -8,7 +8,6 @@ use local::host::{table_path, training_path};
 use local::training::JobRecords;
 use use_cases::lookup::{self, LookupError};
 use use_cases::store::Store;
-use wire::describe::TuningBase;
 use wire::stored::IndexRow;
 
 use crate::arguments::folder_option;
@@ -23,6 +22,13 @@ const NAMES_PER_PAGE: usize = 200;
 pub(crate) struct Data {
     pub(crate) store: Store<DynamoTable>,
     folder: PathBuf,
+}
+
+/// Returns whether a `run` is active in the data directory `folder`.
+pub(crate) fn is_running(folder: &Path) -> bool {
+    // An active `run` holds this lock. A starting `run` waits for it, so this test disturbs no one.
+    let file = File::open(training_path(folder).join("lock"));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl Data {
@@ -74,14 +80,7 @@ impl Data {
 
     /// Returns whether a `run` is active in this folder.
     pub(crate) fn is_running(&self) -> bool {
-        // An active `run` holds this lock. A starting `run` waits for it, so this test disturbs no one.
-        let file = File::open(training_path(&self.folder).join("lock"));
-        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
-    }
-
-    /// Returns whether the tuning has not ended and no `run` continues it.
-    pub(crate) fn is_interrupted(&self, tuning: &TuningBase) -> bool {
-        !tuning.is_ended() && !self.is_running()
+        is_running(&self.folder)
     }
 
     /// Returns the option that a suggested command needs to reach this folder.

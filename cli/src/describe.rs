@@ -1,7 +1,5 @@
 //! `hyperband describe`: shows one tuning.
 
-use serde_json::json;
-
 use crate::arguments::{Named, Output, Source, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
@@ -14,7 +12,15 @@ pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
     let name = &options.name;
     match (options.place.place().map_err(Failure::usage)?, options.output) {
         (Where::Endpoint(endpoint), Output::Json) => {
-            print_json(&json!(Remote::connect(endpoint).await?.describe(name).await?));
+            let remote = Remote::connect(endpoint).await?;
+            let described = remote.describe(name).await?;
+            // Only the list of jobs says whether a refit has completed, and it can be long.
+            let page = if described.controller.refit_training_job_name.is_some() {
+                remote.page(name).await?
+            } else {
+                Page::of_stack(described, Vec::new())
+            };
+            print_json(&page.json());
         }
         (Where::Endpoint(endpoint), Output::Text) => {
             print_out(&Remote::connect(endpoint).await?.page(name).await?.whole());
@@ -22,7 +28,7 @@ pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
         (Where::Folder(folder), output) => {
             let data = Data::existing(&folder).await?;
             let row = data.find(name).await?;
-            let page = Page::of(&data, &row.id).await?;
+            let page = Page::of(&data.store, &folder, &row.id).await?;
             match output {
                 Output::Json => print_json(&page.json()),
                 Output::Text => print_out(&page.whole()),

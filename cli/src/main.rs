@@ -18,6 +18,7 @@ mod explain;
 mod failure;
 mod follow;
 mod list;
+mod model;
 mod orders;
 mod output;
 mod page;
@@ -109,6 +110,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::List(options) => list::list(options).await,
         Command::Describe(options) => describe::describe(options).await,
         Command::Watch(options) => watch::watch(options).await,
+        Command::Model(options) => model::model(options).await,
         Command::Explain(options) => explain::explain(options).await,
         Command::Cost(options) => cost::cost(options).await,
         Command::Change(options) => change::change(options).await,

@@ -7,9 +7,10 @@ mod job;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use local::host::place;
+use local::host::{place, training_path};
+use local::training::JobRecords;
 use serde_json::{Value, json};
 use use_cases::describe;
 use use_cases::ports::table::Table;
@@ -17,11 +18,13 @@ use use_cases::store::Store;
 use wire::describe::{Bracket, Rung, TrainingJobSummary, TuningJob, request_from_description};
 
 use crate::arguments::folder_option;
-use crate::data::Data;
+use crate::data::is_running;
 use crate::event_text::{end_words, parameters, rounded};
 use crate::failure::{Exit, Failure};
+use crate::model::Location;
 use crate::text::{clean, duration, maybe, short, table, usd, utc, value};
-use job::{configuration, is_billed, is_over, is_whole, last_value, was_stopped, why};
+pub(crate) use job::configuration;
+use job::{is_billed, is_over, is_whole, last_value, was_stopped, why};
 
 /// A tuning with its jobs.
 #[derive(Debug)]
@@ -30,8 +33,16 @@ pub(crate) struct Page {
     pub(crate) described: TuningJob,
     /// Its training jobs, ordered by trial and attempt.
     pub(crate) jobs: Vec<TrainingJobSummary>,
-    /// The command that continues the tuning, if no `run` is active in its data directory.
-    pub(crate) interrupted: Option<String>,
+    /// Its data directory; `None` at a stack.
+    folder: Option<Folder>,
+}
+
+/// What only the data directory of a tuning knows.
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    /// The command that continues the tuning, if no `run` is active.
+    interrupted: Option<String>,
 }
 
 /// Returns the error for a deleted tuning.
@@ -40,28 +51,54 @@ pub(crate) fn gone(id: &str) -> Failure {
 }
 
 impl Page {
-    /// Reads tuning `id`.
-    pub(crate) async fn read<T: Table>(store: &Store<T>, id: &str) -> Result<Self, Failure> {
+    /// Reads tuning `id` of a data directory.
+    pub(crate) async fn of<T: Table>(store: &Store<T>, folder: &Path, id: &str) -> Result<Self, Failure> {
         let described = describe::describe(store, &place(), id).await?.ok_or_else(|| gone(id))?;
         let jobs = describe::jobs(store, &place(), id).await?.ok_or_else(|| gone(id))?;
-        Ok(Self { described, jobs, interrupted: None })
+        let interrupted = !described.base.is_ended() && !is_running(folder);
+        let resume = format!("hyperband resume {}{}", described.base.name, folder_option(folder));
+        let folder = Folder { path: folder.to_owned(), interrupted: interrupted.then_some(resume) };
+        Ok(Self { described, jobs, folder: Some(folder) })
     }
 
-    /// Reads tuning `id` of a data directory, and whether it was interrupted.
-    pub(crate) async fn of(data: &Data, id: &str) -> Result<Self, Failure> {
-        let page = Self::read(&data.store, id).await?;
-        let resume = data.is_interrupted(&page.described.base);
-        let resume = resume.then(|| format!("hyperband resume {}{}", page.name(), data.location_options()));
-        Ok(Self { interrupted: resume, ..page })
+    /// Returns a tuning of a stack.
+    pub(crate) fn of_stack(described: TuningJob, jobs: Vec<TrainingJobSummary>) -> Self {
+        Self { described, jobs, folder: None }
     }
 
-    /// Returns the response of `DescribeHyperParameterTuningJob`, marked if the tuning was interrupted.
+    /// Returns the response of `DescribeHyperParameterTuningJob`, with the best model, and marked if the tuning was
+    /// interrupted.
     pub(crate) fn json(&self) -> Value {
         let mut shown = json!(self.described);
-        if self.interrupted.is_some() {
+        if self.interrupted().is_some() {
             shown["Controller"]["Interrupted"] = json!(true);
         }
+        if let Some((job, location)) = self.best_model() {
+            let model = json!({"TrainingJobName": job.name, "Location": location.path()});
+            shown["Controller"]["BestModel"] = model;
+        }
         shown
+    }
+
+    fn interrupted(&self) -> Option<&str> {
+        self.folder.as_ref()?.interrupted.as_deref()
+    }
+
+    /// Returns the job with the best model, and the place of the model: that of the completed refit, else that of the best
+    /// training job.
+    pub(crate) fn best_model(&self) -> Option<(&TrainingJobSummary, Location)> {
+        let refit = self.described.controller.refit_training_job_name.as_ref();
+        let refit =
+            self.jobs.iter().find(|job| Some(&job.name) == refit && job.controller.state == "Completed");
+        let job = refit.or(self.described.best_training_job.as_ref())?;
+        let location = if let Some(folder) = &self.folder {
+            let jobs = JobRecords::at(&training_path(&folder.path));
+            Location::of_folder(jobs.model_folder(&job.name))
+        } else {
+            let request = request_from_description(&self.described);
+            Location::of_output(&request.body()["TrainingJobDefinition"]["OutputDataConfig"], &job.name)
+        };
+        Some((job, location))
     }
 
     /// Returns the status, why the tuning does not train although it has not ended, and the command that continues it.
@@ -73,7 +110,7 @@ impl Page {
         if let Some(since) = self.described.controller.totals.paused_since_ms {
             let _ = write!(text, ", paused by the user since {}", utc(since));
         }
-        if let Some(resume) = &self.interrupted {
+        if let Some(resume) = self.interrupted() {
             let _ = write!(text, ", interrupted\n  to continue it: {resume}");
         }
         text
@@ -137,7 +174,10 @@ impl Page {
         let count = |is: fn(&TrainingJobSummary) -> bool| self.jobs.iter().filter(|job| is(job)).count();
         let mut parts = Vec::new();
         for (count, word) in [
-            (count(|job| !is_over(job)), if self.interrupted.is_some() { "interrupted" } else { "running" }),
+            (
+                count(|job| !is_over(job)),
+                if self.interrupted().is_some() { "interrupted" } else { "running" },
+            ),
             (count(|job| is_billed(job) && is_whole(job)), "ran to the end"),
             (count(|job| is_billed(job) && !is_whole(job) && was_stopped(job)), "stopped early"),
             (count(|job| is_billed(job) && !is_whole(job) && !was_stopped(job)), "failed or cut short"),
@@ -207,6 +247,12 @@ impl Page {
             }
             None => line("best job", "none yet"),
         }
+        if let Some((job, location)) = self.best_model() {
+            let best = self.described.best_training_job.as_ref().map(|best| &best.name);
+            let refit = if best == Some(&job.name) { "" } else { "refit " };
+            let of = if refit.is_empty() { String::new() } else { format!(" ({refit}{})", clean(&job.name)) };
+            line("best model", &format!("{}{of}", clean(&location.text())));
+        }
         if let Some(seen) = self.better_on_the_way() {
             line("best seen", &seen);
         }
@@ -254,7 +300,7 @@ impl Page {
     }
 
     fn state(&self, job: &TrainingJobSummary) -> String {
-        let interrupted = self.interrupted.is_some() && !is_over(job) && !is_billed(job);
+        let interrupted = self.interrupted().is_some() && !is_over(job) && !is_billed(job);
         if interrupted { "Interrupted".to_owned() } else { clean(&job.controller.state) }
     }
 

@@ -101,8 +101,8 @@ fn is_seen_in_bars(what: &What) -> bool {
             job.attempt == 1 || launch.resource.is_some()
         }
         What::Ruled(Ruling::TrialJudged { verdict, .. }, _) => verdict.continues,
-        What::Improved(_) => true,
-        What::Ruled(Ruling::Order(Order::Stop { .. }) | Ruling::RungReached { .. }, _) => true,
+        What::Improved(_)
+        | What::Ruled(Ruling::Order(Order::Stop { .. }) | Ruling::RungReached { .. }, _) => true,
         What::Ruled(..)
         | What::Interrupted(_)
         | What::Deferred(..)

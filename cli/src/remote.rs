@@ -37,7 +37,7 @@ impl Remote {
     pub(crate) async fn page(&self, name: &str) -> Result<Page, Failure> {
         let described = self.describe(name).await?;
         let jobs = self.client.training_jobs(name).await.map_err(failed)?;
-        Ok(Page { described, jobs, interrupted: None })
+        Ok(Page::of_stack(described, jobs))
     }
 
     /// Converts the error of a call about the tuning `name`.

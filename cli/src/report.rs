@@ -11,28 +11,38 @@ mod money;
 mod tables;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::arguments::Report;
+use serde_json::json;
+
+use crate::arguments::{Output, Report};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
-use crate::output::{print_err, print_out_raw};
+use crate::output::{print_err, print_json, print_out_raw};
 use facts::Facts;
 
 /// Performs `hyperband report`.
 pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
     let data = Data::existing(&options.place.data_dir).await?;
     let row = data.find(&options.name).await?;
-    let facts = Facts::read(&data.store, &row.id).await?;
+    let file = options.file.unwrap_or_else(|| PathBuf::from(format!("{}.html", row.name)));
+    if file == Path::new("-") && options.output == Output::Json {
+        return Err(Failure::usage("standard output cannot have both the report and its JSON result")
+            .hint("leave out --output json, or write the report to a file"));
+    }
+    let facts = Facts::read(&data.store, data.folder(), &row.id).await?;
     let page = html::page(&facts);
-    if options.file == Path::new("-") {
+    if file == Path::new("-") {
         print_out_raw(&page);
         return Ok(Exit::Done);
     }
-    write(&options.file, &page).map_err(|error| {
-        Failure::usage(error.to_string()).context(format!("cannot write {}", options.file.display()))
+    write(&file, &page).map_err(|error| {
+        Failure::usage(error.to_string()).context(format!("cannot write {}", file.display()))
     })?;
-    print_err(&format!("wrote {} ({} KB)\n", options.file.display(), page.len().div_ceil(1024)));
+    match options.output {
+        Output::Json => print_json(&json!({"File": file, "Bytes": page.len()})),
+        Output::Text => print_err(&format!("wrote {} ({} KB)\n", file.display(), page.len().div_ceil(1024))),
+    }
     Ok(Exit::Done)
 }
 

@@ -219,10 +219,10 @@ impl Session {
 
     /// Prints the result of a tuning that has ended, and returns the exit code.
     async fn print_result(&self, store: &Store<DynamoTable>, id: &str) -> Result<Exit, Failure> {
-        let page = Page::read(store, id).await?;
+        let page = Page::of(store, &self.data_dir, id).await?;
         match self.output {
             Output::Json => {
-                print_json(&json!({"TuningJob": page.described, "TrainingJobs": page.jobs}));
+                print_json(&json!({"TuningJob": page.json(), "TrainingJobs": page.jobs}));
             }
             Output::Text => print_out(&format!("{}{}", page.summary(), page.see_more(&self.data_dir))),
         }

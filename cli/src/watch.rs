@@ -141,7 +141,7 @@ async fn local(
         }
     }
     progress.end();
-    let page = Page::read(&data.store, &row.id).await?;
+    let page = Page::of(&data.store, data.folder(), &row.id).await?;
     Ok(print_result(&page, location_options, output))
 }
 
@@ -156,7 +156,7 @@ fn print_interrupted(name: &str, location_options: &str) -> Exit {
 /// Prints the result like `run`, and returns the exit code.
 fn print_result(page: &Page, location_options: &str, output: Output) -> Exit {
     match output {
-        Output::Json => print_json(&json!({"TuningJob": page.described, "TrainingJobs": page.jobs})),
+        Output::Json => print_json(&json!({"TuningJob": page.json(), "TrainingJobs": page.jobs})),
         Output::Text => {
             let name = page.name();
             print_out(&format!("{}\n  hyperband describe {name}{location_options}\n", page.summary()));

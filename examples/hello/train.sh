@@ -20,5 +20,7 @@ while [ "$epoch" -lt "$SM_HP_EPOCHS" ]; do
   new="$checkpoint.new-$SM_CURRENT_HOST"
   echo "$epoch" > "$new"
   mv "$new" "$checkpoint"
+  # A stopped job keeps the model that it saved last.
+  printf '{"learning_rate": %s, "epoch": %d}\n' "$SM_HP_LEARNING_RATE" "$epoch" > "$SM_MODEL_DIR/model.json"
   sleep "${SM_HP_SECONDS_PER_EPOCH:-0.1}"
 done

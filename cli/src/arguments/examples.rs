@@ -38,6 +38,15 @@ Examples:
   hyperband resume xgb-1
   hyperband resume xgb-1 --data-dir /tmp/tuning";
 
+pub(super) const MODEL_EXAMPLES: &str = "\
+The best model is that of the refit, if the request has Controller.Refit and it completed, else that of the best training \
+job. Standard output has the place of the model, standard error its training job. A model of a stack is in S3.
+
+Examples:
+  hyperband model xgb-1
+  hyperband model xgb-1 -o best-model
+  aws s3 cp $(hyperband model xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com) .";
+
 pub(super) const PLAN_EXAMPLES: &str = "\
 Starts nothing. The expected time and cost come from a simulation in which all trials are equally likely to be the \
 best. Start-up time counts as billed. Prices come from the request (Controller.InstancePricesUsdPerHour).

@@ -9,7 +9,8 @@ pub(super) fn last_value(job: &TrainingJobSummary) -> Option<f64> {
     job.final_objective.as_ref().map(|last| last.value)
 }
 
-pub(super) fn configuration(job: &TrainingJobSummary) -> Configuration {
+/// Returns its hyperparameters.
+pub(crate) fn configuration(job: &TrainingJobSummary) -> Configuration {
     Configuration(job.tuned.clone())
 }
 

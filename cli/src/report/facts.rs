@@ -2,6 +2,7 @@
 //! decisions by trial.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use search::Origin;
 use tuning::conclude::full_summary;
@@ -48,8 +49,8 @@ pub(super) struct Money {
 
 impl Facts {
     /// Reads the tuning `id`.
-    pub(super) async fn read<T: Table>(store: &Store<T>, id: &str) -> Result<Self, Failure> {
-        let page = Page::read(store, id).await?;
+    pub(super) async fn read<T: Table>(store: &Store<T>, folder: &Path, id: &str) -> Result<Self, Failure> {
+        let page = Page::of(store, folder, id).await?;
         let (loaded, jobs) = describe::summaries(store, id).await?.ok_or_else(|| page::gone(id))?;
         let mut follower = Follower::from_start(loaded.tuning.clone());
         let definition = &loaded.tuning.definition;

@@ -94,6 +94,9 @@ fn summary(facts: &Facts) -> String {
         }
         None => row("best job", "none yet"),
     }
+    if let Some((_, location)) = page.best_model() {
+        row("best model", &format!("<code>{}</code>", text(&location.text())));
+    }
     if let Some(seen) = &loaded.state.incumbent {
         row(
             "best value seen",

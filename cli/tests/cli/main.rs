@@ -16,6 +16,7 @@ mod explain;
 mod help;
 mod interrupted;
 mod metrics;
+mod model;
 mod plan;
 mod promote;
 mod proxy;

@@ -3,7 +3,7 @@
 //! Takes no lock and changes nothing. Records are replaced atomically, so every read is consistent.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -24,6 +24,11 @@ impl JobRecords {
     /// Returns the jobs in the folder `root` of a service. The folder may be missing.
     pub fn at(root: &Path) -> Self {
         Self { layout: Layout::at(root) }
+    }
+
+    /// Returns the folder in which the program of job `name` saves its model. It may be missing or empty.
+    pub fn model_folder(&self, name: &str) -> PathBuf {
+        self.layout.model(name)
     }
 
     async fn find(&self, name: &str) -> Result<Found, TrainingJobsError> {

@@ -1,0 +1,160 @@
+//! `hyperband model`: finds the best model of a tuning, and copies it from a data directory.
+//!
+//! The best model is that of the refit, if it completed, else that of the best training job.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use wire::describe::TrainingJobSummary;
+
+use crate::arguments::{Model, Output, Where};
+use crate::data::Data;
+use crate::event_text::rounded;
+use crate::failure::{Exit, Failure};
+use crate::output::{print_err, print_json, print_out};
+use crate::page::{Page, configuration};
+use crate::remote::Remote;
+use crate::text::{clean, maybe};
+
+/// Where the model of a training job is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// A folder of this machine.
+    Folder(PathBuf),
+    /// An object in S3, which exists if the job left a model.
+    Object(String),
+    /// The job left no model.
+    Missing,
+}
+
+impl Location {
+    /// Returns the location of a local job's model.
+    pub(crate) fn of_folder(folder: PathBuf) -> Self {
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let has_files = fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
+        if has_files { Self::Folder(folder) } else { Self::Missing }
+    }
+
+    /// Returns the location of the model of `job` on SageMaker. `output` is the request's `OutputDataConfig`.
+    pub(crate) fn of_output(output: &Value, job: &str) -> Self {
+        let Some(path) = output["S3OutputPath"].as_str() else { return Self::Missing };
+        let file = if output["CompressionType"] == "NONE" { "output/model/" } else { "output/model.tar.gz" };
+        Self::Object(format!("{}/{job}/{file}", path.trim_end_matches('/')))
+    }
+
+    /// Returns the location as text.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Folder(folder) => folder.display().to_string(),
+            Self::Object(uri) => uri.clone(),
+            Self::Missing => "none: the job was stopped before its program saved one".to_owned(),
+        }
+    }
+
+    /// Returns the location for JSON: `None` if there is no model.
+    pub(crate) fn path(&self) -> Option<String> {
+        (*self != Self::Missing).then(|| self.text())
+    }
+}
+
+/// Performs `hyperband model`.
+pub(crate) async fn model(options: Model) -> Result<Exit, Failure> {
+    let page = match options.place.place().map_err(Failure::usage)? {
+        Where::Endpoint(endpoint) => Remote::connect(endpoint).await?.page(&options.name).await?,
+        Where::Folder(folder) => {
+            let data = Data::existing(&folder).await?;
+            let row = data.find(&options.name).await?;
+            Page::of(&data.store, &folder, &row.id).await?
+        }
+    };
+    let name = clean(page.name());
+    let Some((job, location)) = page.best_model() else {
+        return Err(Failure::usage(format!("the tuning {name} has no best training job yet")));
+    };
+    let copied = match (&location, &options.to) {
+        (Location::Missing, _) => return Err(missing(&name, job)),
+        (Location::Object(uri), Some(to)) => {
+            return Err(Failure::usage(format!("the model of {name} is in S3: {uri}"))
+                .hint(format!("copy it with the AWS CLI: aws s3 cp --recursive {uri} {}", to.display())));
+        }
+        (Location::Folder(folder), Some(to)) => {
+            copy_new(folder, to)?;
+            Some(to)
+        }
+        (Location::Folder(_) | Location::Object(_), None) => None,
+    };
+    match options.output {
+        Output::Json => print_json(&json!({
+            "HyperParameterTuningJobName": page.name(),
+            "TrainingJobName": job.name,
+            "Trial": job.controller.trial,
+            "TunedHyperParameters": job.tuned,
+            "FinalValue": job.final_objective.as_ref().map(|last| last.value),
+            "Model": location.path(),
+            "CopiedTo": copied,
+        })),
+        Output::Text => {
+            let value = maybe(job.final_objective.as_ref().map(|last| last.value));
+            let (metric, parameters) = (clean(&page.metric()), rounded(&configuration(job)));
+            print_err(&format!(
+                "{} (trial {}): {metric} = {value}, {parameters}\n",
+                job.name, job.controller.trial
+            ));
+            print_out(&format!(
+                "{}\n",
+                copied.map_or_else(|| location.text(), |to| to.display().to_string())
+            ));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn missing(name: &str, job: &TrainingJobSummary) -> Failure {
+    Failure::usage(format!("the best training job of {name}, {}, left no model", clean(&job.name))).hint(
+        "let the training program save its model to $SM_MODEL_DIR after every epoch, or set Controller.Refit to \
+         \"Best\": the best configuration is then trained to its end",
+    )
+}
+
+/// Copies a folder to `to`, which must be missing or empty. A failed copy leaves nothing at `to`.
+fn copy_new(from: &Path, to: &Path) -> Result<(), Failure> {
+    let failed = |error: io::Error| {
+        Failure::endpoint(error).context(format!("cannot copy {} to {}", from.display(), to.display()))
+    };
+    match fs::read_dir(to).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => {}
+        Ok(false) => {
+            return Err(Failure::usage(format!("{} is not empty", to.display()))
+                .hint("give a new folder, so that no file of an earlier model stays"));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let to_absolute = std::path::absolute(to).map_err(failed)?;
+    let mut name = to_absolute.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = to_absolute.with_file_name(name);
+    let copied = copy(from, &new).and_then(|()| fs::rename(&new, &to_absolute));
+    if copied.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_dir_all(&new);
+    }
+    copied.map_err(failed)
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        // Follows symbolic links: a copy must not depend on the data directory.
+        if fs::metadata(entry.path())?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

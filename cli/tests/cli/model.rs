@@ -1,0 +1,86 @@
+//! The best model: where it is, and its copy.
+
+use serde_json::json;
+
+use crate::world::{QUICK, World, exists};
+
+/// Saves the configuration as the model after every epoch.
+const SAVING: &str = r#"
+i=0
+while [ $i -lt 9 ]; do
+  printf '[%d]\tvalidation-auc:0.%d%s\n' $i $((i + 1)) "${SM_HP_X#0.}"
+  mkdir -p "$SM_MODEL_DIR/layers"
+  echo "$SM_HP_X" > "$SM_MODEL_DIR/layers/weights"
+  ln -sf layers/weights "$SM_MODEL_DIR/link"
+  sleep 0.02
+  i=$((i + 1))
+done
+"#;
+
+#[test]
+fn the_best_model_is_shown_and_copied() {
+    let world = World::new(SAVING);
+    let ran = world.run(&[]).with_code(0);
+    let described = world.hyperband(&["describe", "t", "--output", "json"]).json();
+    let best = &described["BestTrainingJob"];
+    let job = best["TrainingJobName"].as_str().unwrap();
+    let folder = world.path(&format!(".hyperband/training/jobs/{job}/hosts/algo-1/model"));
+    assert_eq!(described["Controller"]["BestModel"]["TrainingJobName"], job);
+    let place = described["Controller"]["BestModel"]["Location"].as_str().unwrap();
+    assert_eq!(std::path::Path::new(place), folder);
+    assert!(ran.out.contains(&format!("  best model {place}\n")), "{ran:?}");
+
+    let shown = world.hyperband(&["model", "t"]).with_code(0);
+    assert_eq!(shown.out, format!("{place}\n"));
+    assert!(shown.err.starts_with(&format!("{job} (trial ")), "{shown:?}");
+
+    let copied = world.hyperband(&["model", "t", "-o", "out/best", "--output", "json"]).with_code(0).json();
+    assert_eq!((&copied["TrainingJobName"], &copied["CopiedTo"]), (&json!(job), &json!("out/best")));
+    let x = best["TunedHyperParameters"]["x"].as_str().unwrap();
+    for file in ["layers/weights", "link"] {
+        assert_eq!(world.read(&format!("out/best/{file}")), format!("{x}\n"), "{file}");
+    }
+    assert!(!world.path("out/best/link").is_symlink());
+    let again = world.hyperband(&["model", "t", "-o", "out/best"]).with_code(2);
+    assert!(again.err.contains("error: out/best is not empty"), "{again:?}");
+}
+
+#[test]
+fn a_job_without_a_model_is_an_error_with_the_fix() {
+    let world = World::new(QUICK);
+    let ran = world.run(&[]).with_code(0);
+    assert!(ran.out.contains("  best model none: "), "{ran:?}");
+    let missing = world.hyperband(&["model", "t", "-o", "best"]).with_code(2);
+    assert!(missing.err.contains("left no model"), "{missing:?}");
+    assert!(
+        missing.err.contains("hint: let the training program save its model to $SM_MODEL_DIR"),
+        "{missing:?}"
+    );
+    assert!(!exists(&world.path("best")));
+}
+
+#[test]
+fn a_refit_has_the_best_model() {
+    let world = World::new(SAVING);
+    let mut request = crate::world::request("t");
+    request["Controller"]["Refit"] = json!("Best");
+    world.write_request("request.json", &request);
+    let ran = world.run(&[]).with_code(0);
+    let described = world.hyperband(&["describe", "t", "--output", "json"]).json();
+    let refit = described["Controller"]["RefitTrainingJobName"].as_str().unwrap();
+    assert_eq!(described["Controller"]["BestModel"]["TrainingJobName"], refit);
+    assert!(ran.out.contains(&format!("{refit}/hosts/algo-1/model")), "{ran:?}");
+}
+
+/// The report was written to a file `json`.
+#[test]
+fn regression_report_has_a_result_in_json() {
+    let world = World::new(QUICK);
+    world.run(&[]).with_code(0);
+    let written = world.hyperband(&["report", "t", "--output", "json"]).with_code(0).json();
+    assert_eq!(written["File"], "t.html");
+    assert_eq!(written["Bytes"], world.read("t.html").len());
+    assert!(!exists(&world.path("json")));
+    let both = world.hyperband(&["report", "t", "-o", "-", "--output", "json"]).with_code(2);
+    assert!(both.err.contains("hint: leave out --output json"), "{both:?}");
+}
