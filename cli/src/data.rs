@@ -22,6 +22,8 @@ const NAMES_PER_PAGE: usize = 200;
 pub(crate) struct Data {
     pub(crate) store: Store<DynamoTable>,
     folder: PathBuf,
+    /// Whether this user may only read the folder, so that `store` is a copy.
+    read_only: bool,
 }
 
 /// Returns whether a `run` is active in the data directory `folder`.
@@ -38,13 +40,16 @@ impl Data {
         if !path.exists() {
             return Ok(None);
         }
-        let table = match Embedded::attach(&path).await {
+        let (table, read_only) = match Embedded::attach(&path).await {
             // A `run` that has just started is creating it.
             Err(OpenError::NoTable { .. }) => return Ok(None),
-            attached => attached?,
+            Err(OpenError::Access { .. }) if File::open(&path).is_ok() => {
+                (Embedded::snapshot(&path).await?, true)
+            }
+            attached => (attached?, false),
         };
         let store = Store::new(table.table().into());
-        Ok(Some(Self { store, folder: folder.to_owned() }))
+        Ok(Some(Self { store, folder: folder.to_owned(), read_only }))
     }
 
     /// Like [`Data::open`], but fails if no tuning was ever run there.
@@ -54,6 +59,15 @@ impl Data {
             Failure::usage(format!("no tuning was run in {}", folder.display()))
                 .hint("set --data-dir to the data directory of a `hyperband run`")
         })
+    }
+
+    /// Fails if this user may only read the folder.
+    pub(crate) fn require_writable(&self) -> Result<(), Failure> {
+        if !self.read_only {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("{} is read-only for this user", self.folder.display()))
+            .hint("run the command as the owner of the folder, or get write permission for it and its files"))
     }
 
     /// Returns the tuning `name`. The error for an unknown name suggests similar names.

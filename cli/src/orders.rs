@@ -46,7 +46,11 @@ pub(crate) enum OrderOutcome {
 impl Place {
     pub(crate) async fn open(place: Where) -> Result<Self, Failure> {
         Ok(match place {
-            Where::Folder(folder) => Self::Folder(Box::new(Data::existing(&folder).await?)),
+            Where::Folder(folder) => {
+                let data = Data::existing(&folder).await?;
+                data.require_writable()?;
+                Self::Folder(Box::new(data))
+            }
             Where::Endpoint(endpoint) => Self::Endpoint(Box::new(Remote::connect(endpoint).await?)),
         })
     }

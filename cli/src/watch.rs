@@ -122,6 +122,8 @@ async fn local(
         if follower.state.is_ended() {
             break;
         }
+        // A copy never changes.
+        data.require_writable()?;
         if !warned && !data.is_running() {
             warned = true;
             progress.note(&format!(

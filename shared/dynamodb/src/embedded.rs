@@ -142,6 +142,14 @@ impl Embedded {
         Self::connect(&shown, move || Engine::attach(&path)).await
     }
 
+    /// Opens a copy in memory of the table file at `path`, which the user may read but not write. Later writes of its
+    /// owner are not in the copy, and writes to the copy are lost.
+    pub async fn snapshot(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_owned();
+        let shown = path.clone();
+        Self::connect(&shown, move || Engine::snapshot(&path)).await
+    }
+
     /// Creates an empty table in memory.
     pub async fn memory() -> Result<Self, OpenError> {
         Self::start(Path::new("(memory)"), Engine::memory).await

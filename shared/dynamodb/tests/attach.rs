@@ -75,3 +75,25 @@ async fn regression_a_guest_never_creates_the_table_of_a_starting_owner() {
         assert_eq!(guests.await.unwrap().table().get(&row(0).key).await, Ok(Some(row(0))));
     }
 }
+
+/// A user without write permission could not even list the tunings of a data directory.
+#[tokio::test]
+async fn regression_a_file_can_be_read_without_writing_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("50% done?.sqlite");
+    let owner = Embedded::open(&path).await.unwrap();
+    put_all(owner.table(), 0..3).await.unwrap();
+    let before = std::fs::read_dir(folder.path()).unwrap().count();
+    let copy = Embedded::snapshot(&path).await.unwrap();
+    for n in 0..3 {
+        assert_eq!(copy.table().get(&row(n).key).await, Ok(Some(row(n))));
+    }
+    put_all(copy.table(), 3..4).await.unwrap();
+    assert_eq!(owner.table().get(&row(3).key).await, Ok(None), "the copy is another table");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before);
+    owner.close().await;
+    let before = std::fs::read_dir(folder.path()).unwrap().count();
+    let copy = Embedded::snapshot(&path).await.unwrap();
+    assert_eq!(copy.table().get(&row(0).key).await, Ok(Some(row(0))));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before);
+}

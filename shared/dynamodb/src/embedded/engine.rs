@@ -88,13 +88,29 @@ impl Engine {
         Self::connect(name, Some(absolute.clone()), None).map_err(|reason| OpenError::new(&absolute, &reason))
     }
 
+    /// Copies an existing file into memory, for a user who may read it but not write it.
+    pub(super) fn snapshot(path: &Path) -> Result<Self, OpenError> {
+        let name = memory_name();
+        let copy = || -> rusqlite::Result<Connection> {
+            // The copy exists as long as a connection to it.
+            let copy = Connection::open(&name)?;
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+                | OpenFlags::SQLITE_OPEN_URI
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let source = Connection::open_with_flags(read_only_uri(path), flags)?;
+            source.busy_timeout(BUSY_TIMEOUT)?;
+            source.execute("VACUUM INTO ?1", [&name])?;
+            Ok(copy)
+        };
+        let copy = copy().map_err(|error| OpenError::new(path, &error))?;
+        let engine = Self::connect(&name, None, None).map_err(|reason| OpenError::new(path, &reason))?;
+        drop(copy);
+        Ok(engine)
+    }
+
     /// Creates an empty database in memory.
     pub(super) fn memory() -> Result<Self, OpenError> {
-        // Two connections share an in-memory database by its name, which must be unique in this process.
-        let name = format!(
-            "file:hyperband-{:016x}?mode=memory&cache=shared",
-            RandomState::new().build_hasher().finish()
-        );
+        let name = memory_name();
         Self::connect(&name, None, None).map_err(|reason| OpenError::new(Path::new("(memory)"), &reason))
     }
 
@@ -296,6 +312,20 @@ fn check_file(path: &Path) -> Result<(), OpenError> {
         (_, _, health) if health != "ok" => Err(OpenError::Damaged { path: path.to_owned(), reason: health }),
         _ => Ok(()),
     }
+}
+
+/// Returns the address of a file that `SQLite` must not write. Without a log beside it, the file has no writer, and
+/// `SQLite` would try to create the log.
+fn read_only_uri(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let has_log = Path::new(&format!("{path}-wal")).exists();
+    let escaped = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("file:{escaped}{}", if has_log { "" } else { "?immutable=1" })
+}
+
+/// Returns the name of a new database in memory. Two connections share it by its name, unique in this process.
+fn memory_name() -> String {
+    format!("file:hyperband-{:016x}?mode=memory&cache=shared", RandomState::new().build_hasher().finish())
 }
 
 /// Returns whether the file has the table.
