@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
 
+use serde_json::Value;
 use tuning::time::Time;
 use use_cases::submit::REQUEST_BYTES_MAX;
 use wire::item::MAX_ITEM_BYTES;
@@ -40,9 +41,10 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
         return Err(Failure::usage("the request and the log cannot both come from standard input")
             .hint("give at least one of them as a file"));
     }
-    let body = ask::body(&options.request)?;
-    let checked = match validated(&body) {
-        Ok(request) => Checked::of(request, options.log.as_deref(), &body)?,
+    let text = ask::text(&options.request)?;
+    let body = ask::parse(&options.request, &text);
+    let checked = match body.and_then(|body| Ok((validated(body.clone())?, body))) {
+        Ok((request, body)) => Checked::of(request, options.log.as_deref(), body)?,
         Err(error) => {
             match options.output {
                 Output::Json => print_json(&show::invalid_json(&error)),
@@ -58,14 +60,14 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Parses the request and validates it as a submission on this machine does.
-fn validated(body: &[u8]) -> Result<Request, RequestError> {
-    let request = Request::parse_local(body)?;
+/// Validates the request as a submission on this machine does.
+fn validated(body: Value) -> Result<Request, RequestError> {
+    let request = Request::check_local(body)?;
     validate(&request)?;
     Ok(request)
 }
 
-/// Validates the request as a submission on this machine does.
+/// Validates the definition and the size of the request as a submission does.
 pub(crate) fn validate(request: &Request) -> Result<(), RequestError> {
     // Validity does not depend on the creation time or the incarnation.
     let definition = request.definition(Time(0), "000000", &PriceAnswer::default())?;
@@ -84,7 +86,7 @@ pub(crate) fn validate(request: &Request) -> Result<(), RequestError> {
 }
 
 impl Checked {
-    fn of(request: Request, log: Option<&Path>, body: &[u8]) -> Result<Self, Failure> {
+    fn of(request: Request, log: Option<&Path>, body: Value) -> Result<Self, Failure> {
         let log = log.map(|path| read_log(&request, path)).transpose()?;
         let mut warnings = warnings::all(&request);
         warnings.extend(pattern::missing(&request, body));

@@ -1,6 +1,6 @@
 //! Warnings about metric patterns: missing for a stack, or cutting numbers.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::request::{NUMBER_PATTERN, Request};
 
 use super::log::Findings;
@@ -9,8 +9,8 @@ use crate::warning::Warning;
 
 /// Returns a warning for each metric without `Regex`: the request is valid on this machine only. `body` is the request
 /// as given.
-pub(super) fn missing(request: &Request, body: &[u8]) -> Vec<Warning> {
-    let given = Request::from_stored(serde_json::from_slice(body).unwrap_or_default());
+pub(super) fn missing(request: &Request, body: Value) -> Vec<Warning> {
+    let given = Request::from_stored(body);
     let names = request.metric_patterns().map(|(metric, _)| metric);
     let without = names.filter(|metric| given.metric_patterns().all(|(name, _)| name != *metric));
     let warned = without.map(|metric| {

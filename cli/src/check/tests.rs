@@ -13,7 +13,7 @@ fn calm() -> Value {
 
 fn codes(body: Value) -> Vec<&'static str> {
     let body = Request::check(body).unwrap_or_else(|error| panic!("{error}"));
-    let request = validated(body.body().to_string().as_bytes()).unwrap();
+    let request = validated(body.body().clone()).unwrap();
     warnings::all(&request).iter().map(|warning| warning.code).collect()
 }
 
@@ -125,7 +125,7 @@ fn warm_pools_cause_warnings_about_quota_and_time() {
     assert_eq!(codes(keeping(3_600)), ["WarmPoolQuota"]);
     assert_eq!(codes(keeping(3_601)), ["WarmPoolQuota", "KeepAliveLong"]);
     let two = ("TrainingJobDefinition/ResourceConfig/InstanceCount", json!(2));
-    let request = validated(changed(&keeping(600), &[two]).to_string().as_bytes()).unwrap();
+    let request = validated(changed(&keeping(600), &[two])).unwrap();
     let all = warnings::all(&request);
     let quota = all.iter().find(|warning| warning.code == "WarmPoolQuota").unwrap();
     assert!(quota.advice.contains("'ml.m5.large for training warm pool usage' of 8"), "{quota:?}");
@@ -282,15 +282,15 @@ fn very_long_lines_are_skipped() {
 #[test]
 fn check_rejects_the_same_requests_as_a_submission() {
     let broken = changed(&calm(), &[("Controller/MaxCostUsd", json!(0.001))]);
-    let error = validated(broken.to_string().as_bytes()).unwrap_err();
+    let error = validated(broken).unwrap_err();
     assert_eq!(error.violations[0].path, "Controller.MaxCostUsd");
     let unpriced = changed(&calm(), &[("Controller/InstancePricesUsdPerHour", json!({}))]);
-    let error = validated(unpriced.to_string().as_bytes()).unwrap_err();
+    let error = validated(unpriced).unwrap_err();
     assert_eq!(error.violations[0].path, "Controller.InstancePricesUsdPerHour");
     assert_eq!(show::invalid_json(&error)["Valid"], false);
     let statics: serde_json::Map<String, Value> =
         (0..95).map(|number| (format!("h{number}"), json!("x".repeat(2_400)))).collect();
     let large = changed(&calm(), &[("TrainingJobDefinition/StaticHyperParameters", json!(statics))]);
-    let error = validated(large.to_string().as_bytes()).unwrap_err();
+    let error = validated(large).unwrap_err();
     assert!(error.message.contains("of at most 200000"), "{error}");
 }

@@ -36,17 +36,43 @@ fn a_cap_below_the_cost_of_one_job_is_rejected_with_the_minimum() {
 }
 
 #[test]
-fn invalid_json_is_rejected_with_its_position() {
+fn invalid_json_is_rejected_with_the_file_the_line_and_the_column() {
     let world = World::new(QUICK);
-    for (text, expected) in
-        [("{\n\"a\": }", "line 2"), ("[]", "JSON object"), ("{\"a\":1,\"a\":2}", "duplicate key 'a'")]
-    {
+    for (text, expected) in [
+        ("{\n\"a\": }", "error: request.json:2:6: expected a value; "),
+        ("[]", "error: request.json:1:1: expected a JSON object; "),
+        ("{\"a\":1,\n\"a\":2}", "error: request.json:2:6: duplicate key 'a' "),
+        ("{\"a\": 1 // one\n\"b\": 2}", "error: request.json:2:1: expected ',' or '}'; "),
+    ] {
         world.write("request.json", text);
         for options in [&[][..], &["--name", "n"][..]] {
             let ended = world.run(options).with_code(2);
-            assert!(ended.err.contains(expected), "{ended:?}");
+            assert!(ended.err.starts_with(expected), "{ended:?}");
         }
+        for command in ["check", "plan", "submit"] {
+            let ended = world.hyperband(&[command, "request.json"]).with_code(2);
+            assert!(ended.err.starts_with(expected), "{ended:?}");
+        }
+        let shown = world.hyperband(&["check", "request.json", "--output", "json"]).with_code(2).json();
+        assert_eq!(shown["Code"], "SerializationException");
+        assert!(expected.contains(&shown["Message"].as_str().unwrap()[..18]), "{shown}");
     }
+}
+
+#[test]
+fn a_request_may_have_comments_and_a_byte_order_mark() {
+    let world = World::new(QUICK);
+    let request = format!("\u{feff}// A request.\n{:#} /* The end. */", request("t"));
+    let request = request.replace("\"Controller\": {", "\"Controller\": { // Our own fields.");
+    assert!(request.contains("Our own fields"));
+    world.write("request.json", &request);
+    for command in ["check", "plan"] {
+        world.hyperband(&[command, "request.json"]).with_code(0);
+        let mut command = world.command(&[command, "-"]);
+        command.stdin(std::fs::File::open(world.path("request.json")).unwrap());
+        crate::world::ended(command.spawn().unwrap()).with_code(0);
+    }
+    world.run(&[]).with_code(0);
 }
 
 #[test]

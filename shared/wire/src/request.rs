@@ -38,6 +38,7 @@ pub use error::{ErrorBody, ErrorCode, RequestError, Violation};
 pub use fields::Strategy;
 pub(crate) use fields::{Channel, SpotFallback, Tag};
 pub use job::TrainingJob;
+pub use json::{JsonError, read as read_json};
 pub(crate) use lift::{Source, append_sources, is_controller_tag, violations as lift_violations};
 pub use local::default_regex;
 pub use metric::{NUMBER_PATTERN, PatternError, compile_pattern};
@@ -126,7 +127,7 @@ impl<'a> InstanceChoice<'a> {
 
 /// Reads a body as JSON within the bounds of a request.
 pub(crate) fn read_body(body: &[u8]) -> Result<Value, RequestError> {
-    json::read(body).map_err(RequestError::serialization)
+    json::read(body).map_err(|error| RequestError::serialization(error.to_string()))
 }
 
 impl Request {

@@ -8,17 +8,49 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use super::metric::shortened;
 use super::{MAX_BODY_BYTES, MAX_DEPTH};
 
-/// Returns the JSON object in `body`, or the message of the error.
-pub(super) fn read(body: &[u8]) -> Result<Value, String> {
-    if body.len() > MAX_BODY_BYTES {
-        return Err(format!("The body has {} bytes: expected at most {MAX_BODY_BYTES}", body.len()));
+/// Why a text is not the JSON of a request. The messages are those of the API.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// The text is longer than [`MAX_BODY_BYTES`].
+    #[error("The body has {bytes} bytes: expected at most {MAX_BODY_BYTES}")]
+    TooLong {
+        /// The length in bytes.
+        bytes: usize,
+    },
+    /// The text is not JSON, is nested too deeply, or repeats a key.
+    #[error("The body is not valid JSON: {reason} at line {line} column {column}")]
+    Invalid {
+        /// The reason, without its place.
+        reason: String,
+        /// The line, from 1.
+        line: usize,
+        /// The byte in the line, from 1; 0 at the end of the line before.
+        column: usize,
+    },
+    /// The JSON is not an object.
+    #[error("The body must be a JSON object")]
+    NotAnObject,
+}
+
+impl From<serde_json::Error> for JsonError {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        let text = error.to_string();
+        let reason = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+        Self::Invalid { reason: shortened(reason), line, column }
     }
-    let value = value(body).map_err(|error| {
-        format!("The body is not valid JSON: {}", super::metric::shortened(&error.to_string()))
-    })?;
-    if value.is_object() { Ok(value) } else { Err("The body must be a JSON object".to_owned()) }
+}
+
+/// Returns the JSON object in `body`, which has the bounds of a request.
+pub fn read(body: &[u8]) -> Result<Value, JsonError> {
+    if body.len() > MAX_BODY_BYTES {
+        return Err(JsonError::TooLong { bytes: body.len() });
+    }
+    let value = value(body)?;
+    if value.is_object() { Ok(value) } else { Err(JsonError::NotAnObject) }
 }
 
 /// Returns the JSON value in `text`. Like [`read`], but with no bound on the size and for any type of value.
@@ -139,15 +171,28 @@ mod tests {
             ("{\"a\":1e999}", "out of range"),
             ("{\"a\":NaN}", "not valid JSON"),
         ] {
-            let error = read(body.as_bytes()).unwrap_err();
+            let error = read(body.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(wrong), "{body}: {error}");
         }
         assert!(read(b"{\"\xff\":1}").is_err());
         let nested = |depth| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
         assert!(read(nested(MAX_DEPTH - 1).as_bytes()).is_ok());
-        assert!(read(nested(MAX_DEPTH).as_bytes()).unwrap_err().contains("32 levels deep"));
+        assert!(read(nested(MAX_DEPTH).as_bytes()).unwrap_err().to_string().contains("32 levels deep"));
         assert!(read(nested(400_000).as_bytes()).is_err());
-        assert!(read(&vec![b' '; MAX_BODY_BYTES + 1]).unwrap_err().contains("1048576"));
+        assert!(read(&vec![b' '; MAX_BODY_BYTES + 1]).unwrap_err().to_string().contains("1048576"));
+    }
+
+    #[test]
+    fn an_error_has_its_place() {
+        for (body, expected) in [
+            ("{\n \"a\": }", ("expected value", 2, 7)),
+            ("{\"a\":1,\n\"a\":2}", ("duplicate key 'a' in one object; remove one of the two", 2, 6)),
+        ] {
+            let Err(JsonError::Invalid { reason, line, column }) = read(body.as_bytes()) else {
+                panic!("{body} has no place");
+            };
+            assert_eq!((reason.as_str(), line, column), expected, "{body}");
+        }
     }
 
     #[test]

@@ -7,15 +7,10 @@
 use serde_json::{Value, json};
 
 use super::metric::NUMBER_PATTERN;
-use super::{Request, RequestError, json};
+use super::{Request, RequestError};
 use crate::algorithm::Metric;
 
 impl Request {
-    /// Like [`Request::parse`], for a tuning on one machine: a metric without `Regex` gets [`default_regex`].
-    pub fn parse_local(body: &[u8]) -> Result<Self, RequestError> {
-        Self::check_local(json::read(body).map_err(RequestError::serialization)?)
-    }
-
     /// Like [`Request::check`], for a tuning on one machine: a metric without `Regex` gets [`default_regex`].
     pub fn check_local(mut body: Value) -> Result<Self, RequestError> {
         add_patterns(&mut body);
@@ -150,6 +145,6 @@ mod tests {
                 json!({"TrainingJobDefinition": {"AlgorithmSpecification": {"MetricDefinitions": wrong}}});
             assert!(Request::check_local(sample::with(sample::request("t"), changes)).is_err());
         }
-        assert!(Request::parse_local(b"{}").is_err());
+        assert!(Request::check_local(json!({})).is_err());
     }
 }
