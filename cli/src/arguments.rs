@@ -230,6 +230,9 @@ pub(crate) struct Check {
     /// Log of a training job to test the metric patterns on, or `-` for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) log: Option<PathBuf>,
+    /// Validate for a deployed stack, as `submit` does, without the defaults of this machine
+    #[arg(long)]
+    pub(crate) stack: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,

@@ -1,6 +1,7 @@
 //! `hyperband check`: validates a request, tests its metric patterns on a log, and prints warnings.
 //!
-//! Validates as a submission does, and starts nothing. The exit code is 0 for a valid request, even with warnings.
+//! Validates as `run` does, or with `--stack` as `submit` does, and starts nothing. The exit code is 0 for a valid
+//! request, even with warnings.
 
 mod hint;
 mod log;
@@ -16,13 +17,14 @@ use serde_json::Value;
 use tuning::time::Time;
 use use_cases::submit::REQUEST_BYTES_MAX;
 use wire::item::MAX_ITEM_BYTES;
-use wire::request::{PriceAnswer, Request, RequestError};
+use wire::request::{PriceAnswer, Request, RequestError, required_by_stack};
 use wire::stored;
 
 use crate::arguments::{self, Output};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out_raw};
-use crate::run::ask;
+use crate::run::ask::{self, channels};
+use crate::submit::validate_for_stack;
 use crate::warning::Warning;
 use log::Findings;
 
@@ -31,6 +33,8 @@ use log::Findings;
 struct Checked {
     request: Request,
     log: Option<Findings>,
+    /// Fields that a stack requires, and for which a run on this machine has defaults.
+    required_by_stack: Vec<String>,
     warnings: Vec<Warning>,
 }
 
@@ -43,7 +47,8 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
     }
     let text = ask::text(&options.request)?;
     let body = ask::parse(&options.request, &text);
-    let checked = match body.and_then(|body| Ok((validated(body.clone())?, body))) {
+    let validate = if options.stack { for_stack } else { for_this_machine };
+    let checked = match body.and_then(|body| Ok((validate(body.clone())?, body))) {
         Ok((request, body)) => Checked::of(request, options.log.as_deref(), body)?,
         Err(error) => {
             match options.output {
@@ -60,10 +65,21 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Validates the request as a submission on this machine does.
-fn validated(body: Value) -> Result<Request, RequestError> {
-    let request = Request::check_local(body)?;
-    validate(&request)?;
+/// Validates the request as `hyperband run` does. A request that a stack would accept may have channels elsewhere.
+fn for_this_machine(body: Value) -> Result<Request, RequestError> {
+    let is_whole = required_by_stack(&body).is_empty();
+    let request = ask::check_local(body)?;
+    if !is_whole {
+        channels::check(&request)?;
+    }
+    validate(&request).map_err(|error| ask::local_error(&request, error))?;
+    Ok(request)
+}
+
+/// Validates the request as `hyperband submit` does.
+fn for_stack(body: Value) -> Result<Request, RequestError> {
+    let request = Request::check(body)?;
+    validate_for_stack(&request)?;
     Ok(request)
 }
 
@@ -88,11 +104,17 @@ pub(crate) fn validate(request: &Request) -> Result<(), RequestError> {
 impl Checked {
     fn of(request: Request, log: Option<&Path>, body: Value) -> Result<Self, Failure> {
         let log = log.map(|path| read_log(&request, path)).transpose()?;
-        let mut warnings = warnings::all(&request);
-        warnings.extend(pattern::missing(&request, body));
+        let mut required_by_stack = required_by_stack(&body);
+        let mut warnings = warnings::all(&request, !required_by_stack.is_empty());
+        let without = pattern::missing(&request, body);
+        if required_by_stack.is_empty() {
+            warnings.extend(without.iter().map(|metric| pattern::required(metric)));
+        } else if !without.is_empty() {
+            required_by_stack.push(pattern::DEFINITIONS.to_owned());
+        }
         warnings.extend(pattern::cuts(&request, log.as_ref()));
         warnings.extend(log.iter().flat_map(Findings::warnings));
-        Ok(Self { request, log, warnings })
+        Ok(Self { request, log, required_by_stack, warnings })
     }
 }
 

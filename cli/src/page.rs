@@ -219,16 +219,16 @@ impl Page {
         Some(if parts.is_empty() { "0".to_owned() } else { format!("{all}: {}", parts.join(", ")) })
     }
 
-    /// Returns the spent and reserved amounts and the cap as text.
-    pub(crate) fn cost(&self) -> String {
+    /// Returns the spent and reserved amounts and the cap as text. `None` without a price, and so without a cap.
+    pub(crate) fn cost(&self) -> Option<String> {
         let totals = &self.described.controller.totals;
         if totals.price_unknown {
-            return "unknown; set Controller.InstancePricesUsdPerHour in the request to see costs".to_owned();
+            return None;
         }
         let reserved = Some(totals.reserved_usd).filter(|amount| amount.0 > 0);
         let reserved = reserved.map_or_else(String::new, |amount| format!(" + {} reserved", usd(amount)));
         let cap = totals.cap_usd.map_or_else(|| ", no cap".to_owned(), |cap| format!(", cap {}", usd(cap)));
-        format!("{}{reserved}{cap}", usd(totals.spent_usd))
+        Some(format!("{}{reserved}{cap}", usd(totals.spent_usd)))
     }
 
     /// Returns the summary of the tuning.
@@ -262,7 +262,9 @@ impl Page {
         line("jobs", &self.counts());
         line("epochs", &self.epochs_text());
         line("billed", &format!("{} s", self.billed_seconds()));
-        line("cost", &self.cost());
+        if let Some(cost) = self.cost() {
+            line("cost", &cost);
+        }
         line("wall time", &duration(self.wall_ms()));
         text
     }

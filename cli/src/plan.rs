@@ -214,7 +214,10 @@ pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
                 usd(worst),
                 usd(cap)
             ),
-            "Lower the time limits of StoppingCondition to what a job needs, or raise MaxCostUsd.",
+            format!(
+                "Set StoppingCondition.{} to the seconds that a job needs, or raise MaxCostUsd.",
+                request.longest_limit()
+            ),
         )
     })
 }

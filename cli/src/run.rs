@@ -33,6 +33,7 @@ use crate::failure::{Exit, Failure};
 use crate::follow::Since;
 use crate::output::{print_err, print_json, print_out};
 use crate::page::{Page, gone};
+use crate::plan::cap_admits;
 use crate::warning;
 use session::Outcome;
 
@@ -131,12 +132,27 @@ impl Session {
             seed: self.request.random_seed().unwrap_or(0),
             sweep_every: session::SWEEP_EVERY,
         };
-        if let Some(data) = Data::open(&self.data_dir).await? {
-            if self.fresh {
-                fresh::remove(data, &config, self.request.name(), &mut signals).await?;
-            } else if let Some(exit) = self.ended(&data).await? {
-                return Ok(exit);
+        let data = Data::open(&self.data_dir).await?;
+        let continues = match &data {
+            Some(data) if !self.fresh => {
+                let existing = existing(&data.store, &self.request).await?;
+                if let Existing::Ended(id) = &existing {
+                    return self.print_earlier_result(&data.store, id).await;
+                }
+                if let Existing::Active(id) = &existing {
+                    self.reject_other_command(id)?;
+                }
+                reject_other_active(data, self.request.name()).await?;
+                matches!(existing, Existing::Active(_))
             }
+            Some(_) | None => false,
+        };
+        // An earlier release accepted channels elsewhere, and its tunings continue.
+        if !continues {
+            ask::channels::check(&self.request).map_err(|error| ask::invalid_request(&error))?;
+        }
+        if let Some(data) = data.filter(|_| self.fresh) {
+            fresh::remove(data, &config, self.request.name(), &mut signals).await?;
         }
         let host = tokio::select! {
             host = Host::open(config) => host.map_err(|error| open_failure(error, &self.data_dir))?,
@@ -167,22 +183,13 @@ impl Session {
         }
     }
 
-    /// Prints the result if the tuning has ended. Fails if this command line must not continue it.
-    async fn ended(&self, data: &Data) -> Result<Option<Exit>, Failure> {
-        let name = self.request.name();
-        match existing(&data.store, &self.request).await? {
-            Existing::Ended(id) => {
-                print_err(&format!(
-                    "{name} has already ended; this is its result (to run it again, add --fresh, or --name for \
-                     another name):\n"
-                ));
-                return self.print_result(&data.store, &id).await.map(Some);
-            }
-            Existing::Active(id) => self.reject_other_command(&id)?,
-            Existing::Missing => {}
-        }
-        reject_other_active(data, name).await?;
-        Ok(None)
+    /// Prints the result of a tuning that an earlier run has ended.
+    async fn print_earlier_result(&self, store: &Store<DynamoTable>, id: &str) -> Result<Exit, Failure> {
+        print_err(&format!(
+            "{} has already ended; this is its result (to run it again, add --fresh, or --name for another name):\n",
+            self.request.name()
+        ));
+        self.print_result(store, id).await
     }
 
     /// Fails if the tuning's trials ran another program.
@@ -207,7 +214,8 @@ impl Session {
             Existing::Active(id) => (id, Since::Now),
             Existing::Missing => {
                 let body = self.request.body().to_string();
-                (host.submit(body.as_bytes()).await.map_err(submit_failure)?.id(), Since::Submission)
+                let submitted = host.submit(body.as_bytes()).await;
+                (submitted.map_err(|error| submit_failure(&self.request, error))?.id(), Since::Submission)
             }
         };
         if let Some(record) = RunRecord::of(self) {
@@ -230,9 +238,9 @@ impl Session {
     }
 }
 
-/// Prints a warning for each metric whose pattern cuts numbers.
+/// Prints a warning for each metric whose pattern cuts numbers, and if the cap admits only some of the parallel jobs.
 fn warn(request: &Request) {
-    for warning in cut::warnings(request) {
+    for warning in cut::warnings(request).into_iter().chain(cap_admits(request)) {
         print_err(&format!("{}\n", warning::plain(&warning)));
     }
 }
@@ -291,9 +299,9 @@ async fn is_stopping(store: &Store<DynamoTable>, id: &str) -> Result<bool, Failu
     Ok(described.is_none_or(|tuning| tuning.base.is_stopping()))
 }
 
-fn submit_failure(error: SubmitError) -> Failure {
+fn submit_failure(request: &Request, error: SubmitError) -> Failure {
     match error {
-        SubmitError::Request(error) => ask::invalid_request(&error),
+        SubmitError::Request(error) => ask::invalid_request(&ask::local_error(request, error)),
         SubmitError::NameTaken(name) => {
             Failure::usage(format!("another process has just started a tuning '{name}'"))
                 .hint("use another --name")

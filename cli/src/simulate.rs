@@ -25,7 +25,7 @@ pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
     }
     let table = read_table(&options.curves)?;
     let definition = request.definition(Time::EPOCH, "000000", &PriceAnswer::default());
-    let definition = definition.map_err(|error| ask::invalid_request(&error))?;
+    let definition = definition.map_err(|error| ask::invalid_request(&ask::local_error(&request, error)))?;
     let checkpoints =
         CHECKPOINTS.iter().copied().filter(|at| options.until_seconds.is_some_and(|until| *at <= until));
     let setting = Setting {

@@ -3,7 +3,7 @@
 //! Validates the request locally before it is sent. The stack checks prices, its own limits and its names.
 
 use serde_json::json;
-use wire::request::{Request, Violation};
+use wire::request::{Request, RequestError};
 
 use crate::arguments::{ENDPOINT_VARIABLE, Output, Submit};
 use crate::check::validate;
@@ -13,13 +13,10 @@ use crate::remote::{Remote, failed};
 use crate::run::ask;
 use crate::watch;
 
-/// The request field for prices. It is optional at a stack, which has a price list.
-const PRICES: &str = "Controller.InstancePricesUsdPerHour";
-
 /// Performs `hyperband submit`.
 pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
     let request = ask::read(&options.request, options.name.as_deref())?;
-    check(&request)?;
+    validate_for_stack(&request).map_err(|error| ask::invalid_request(&error))?;
     let endpoint = options.place.place().map_err(Failure::usage)?.ok_or_else(|| {
         Failure::usage("the endpoint of the stack is missing").hint(format!(
             "set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl, or use `hyperband run` to run the \
@@ -56,15 +53,10 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Validates the request, except its prices.
-fn check(request: &Request) -> Result<(), Failure> {
+/// Validates the request, except its prices. The stack has a price list.
+pub(crate) fn validate_for_stack(request: &Request) -> Result<(), RequestError> {
     match validate(request) {
-        Err(error) if !is_about_prices(&error.violations) => Err(ask::invalid_request(&error)),
+        Err(error) if !ask::is_about_prices(&error.violations) => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
-}
-
-/// Returns whether all violations are about prices.
-pub(crate) fn is_about_prices(violations: &[Violation]) -> bool {
-    !violations.is_empty() && violations.iter().all(|violation| violation.path == PRICES)
 }

@@ -21,6 +21,9 @@ SageMaker container:
 The output of the process is the log of the training job. The metric definitions of the request find the objective \
 there.
 
+The request needs no fields of AWS, such as RoleArn, ResourceConfig or TrainingImage. `hyperband check` lists those \
+that a stack requires.
+
 If the run is interrupted, even by kill -9, repeat the same command line to continue it, or use `hyperband resume NAME`.
 
 Examples:
@@ -60,8 +63,11 @@ pub(super) const CHECK_EXAMPLES: &str = "\
 Starts nothing. The log is plain text: the output of the training program, or a log exported from CloudWatch. Exit \
 code 0 if the request is valid, even with warnings; 2 if it is invalid.
 
+A note lists the fields that a stack requires and for which this machine has defaults.
+
 Examples:
   hyperband check request.json
+  hyperband check request.json --stack
   hyperband check request.json --log training.log
   ./train.sh | hyperband check request.json --log -
   hyperband check request.json --output json | jq -r '.Warnings[].Code'";

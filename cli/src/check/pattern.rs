@@ -7,25 +7,29 @@ use super::log::Findings;
 use crate::cut;
 use crate::warning::Warning;
 
-/// Returns a warning for each metric without `Regex`: the request is valid on this machine only. `body` is the request
-/// as given.
-pub(super) fn missing(request: &Request, body: Value) -> Vec<Warning> {
+/// Path of the metrics' patterns.
+pub(super) const DEFINITIONS: &str = "TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions";
+
+/// Returns each metric without `Regex`: the request is valid on this machine only. `body` is the request as given.
+pub(super) fn missing(request: &Request, body: Value) -> Vec<String> {
     let given = Request::from_stored(body);
     let names = request.metric_patterns().map(|(metric, _)| metric);
     let without = names.filter(|metric| given.metric_patterns().all(|(name, _)| name != *metric));
-    let warned = without.map(|metric| {
-        let regex = format!("{}={NUMBER_PATTERN}", regex::escape(metric));
-        Warning::new(
-            "RegexRequiredByStack",
-            format!("Metric '{metric}' has no Regex: a stack would reject this request."),
-            format!(
-                "`hyperband run` reads lines such as {metric}=0.5 or {metric}: 0.5. For a stack, add {} to \
-                 MetricDefinitions.",
-                json!({"Name": metric, "Regex": regex})
-            ),
-        )
-    });
-    warned.collect()
+    without.map(str::to_owned).collect()
+}
+
+/// Returns the warning about a metric without `Regex`.
+pub(super) fn required(metric: &str) -> Warning {
+    let regex = format!("{}={NUMBER_PATTERN}", regex::escape(metric));
+    Warning::new(
+        "RegexRequiredByStack",
+        format!("Metric '{metric}' has no Regex: a stack would reject this request."),
+        format!(
+            "`hyperband run` reads lines such as {metric}=0.5 or {metric}: 0.5. For a stack, add {} to \
+             MetricDefinitions.",
+            json!({"Name": metric, "Regex": regex})
+        ),
+    )
 }
 
 /// Returns a warning for each metric whose pattern cuts a number of the log, else a sample number.

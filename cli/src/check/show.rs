@@ -18,6 +18,9 @@ const VALUE_CHARACTERS: usize = 16;
 pub(super) fn text(checked: &Checked) -> String {
     let valid = style("valid").green().bold();
     let mut text = format!("{}: the request is {valid}\n", clean(checked.request.name()));
+    if !checked.required_by_stack.is_empty() {
+        text.push_str(&note(&checked.required_by_stack));
+    }
     if let Some(log) = &checked.log {
         text.push_str(&log_text(log));
     }
@@ -30,6 +33,18 @@ pub(super) fn text(checked: &Checked) -> String {
     };
     text.push_str(&warning::text(&checked.warnings));
     text
+}
+
+/// Returns the note about fields that a stack requires.
+fn note(paths: &[String]) -> String {
+    let job = "TrainingJobDefinition";
+    let names: Vec<&str> =
+        paths.iter().map(|path| path.trim_start_matches(job).trim_start_matches('.')).collect();
+    format!(
+        "note: this machine has defaults for fields of {job} that a stack requires: {}. `hyperband check --stack` \
+         validates without them.\n",
+        names.join(", ")
+    )
 }
 
 fn log_text(log: &Findings) -> String {
@@ -107,6 +122,7 @@ pub(super) fn json(checked: &Checked) -> Value {
         "HyperParameterTuningJobName": checked.request.name(),
         "Algorithm": checked.request.built_in().map(|algorithm| algorithm.title),
         "Violations": [],
+        "RequiredByStack": checked.required_by_stack,
         "Warnings": warning::json(&checked.warnings),
         "Log": checked.log.as_ref().map(log_json),
     })

@@ -6,15 +6,16 @@ use super::*;
 
 /// A request without warnings.
 fn calm() -> Value {
-    let mut body: Value = serde_json::from_str(include_str!("../../../examples/hello/request.json")).unwrap();
+    let hello = serde_json::from_str(include_str!("../../../examples/hello/request.json")).unwrap();
+    let mut body = wire::sample::for_stack(hello);
     body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(49);
     body
 }
 
 fn codes(body: Value) -> Vec<&'static str> {
     let body = Request::check(body).unwrap_or_else(|error| panic!("{error}"));
-    let request = validated(body.body().clone()).unwrap();
-    warnings::all(&request).iter().map(|warning| warning.code).collect()
+    let request = for_this_machine(body.body().clone()).unwrap();
+    warnings::all(&request, false).iter().map(|warning| warning.code).collect()
 }
 
 fn changed(body: &Value, changes: &[(&str, Value)]) -> Value {
@@ -125,8 +126,8 @@ fn warm_pools_cause_warnings_about_quota_and_time() {
     assert_eq!(codes(keeping(3_600)), ["WarmPoolQuota"]);
     assert_eq!(codes(keeping(3_601)), ["WarmPoolQuota", "KeepAliveLong"]);
     let two = ("TrainingJobDefinition/ResourceConfig/InstanceCount", json!(2));
-    let request = validated(changed(&keeping(600), &[two])).unwrap();
-    let all = warnings::all(&request);
+    let request = for_this_machine(changed(&keeping(600), &[two])).unwrap();
+    let all = warnings::all(&request, false);
     let quota = all.iter().find(|warning| warning.code == "WarmPoolQuota").unwrap();
     assert!(quota.advice.contains("'ml.m5.large for training warm pool usage' of 8"), "{quota:?}");
 }
@@ -282,15 +283,15 @@ fn very_long_lines_are_skipped() {
 #[test]
 fn check_rejects_the_same_requests_as_a_submission() {
     let broken = changed(&calm(), &[("Controller/MaxCostUsd", json!(0.001))]);
-    let error = validated(broken).unwrap_err();
+    let error = for_this_machine(broken).unwrap_err();
     assert_eq!(error.violations[0].path, "Controller.MaxCostUsd");
     let unpriced = changed(&calm(), &[("Controller/InstancePricesUsdPerHour", json!({}))]);
-    let error = validated(unpriced).unwrap_err();
+    let error = for_this_machine(unpriced).unwrap_err();
     assert_eq!(error.violations[0].path, "Controller.InstancePricesUsdPerHour");
     assert_eq!(show::invalid_json(&error)["Valid"], false);
     let statics: serde_json::Map<String, Value> =
         (0..95).map(|number| (format!("h{number}"), json!("x".repeat(2_400)))).collect();
     let large = changed(&calm(), &[("TrainingJobDefinition/StaticHyperParameters", json!(statics))]);
-    let error = validated(large).unwrap_err();
+    let error = for_this_machine(large).unwrap_err();
     assert!(error.message.contains("of at most 200000"), "{error}");
 }

@@ -12,9 +12,12 @@ use wire::request::Request;
 use crate::plan::{cap_admits, compares_nothing};
 use crate::warning::Warning;
 
-/// Returns all warnings.
-pub(super) fn all(request: &Request) -> Vec<Warning> {
+/// Returns all warnings. A request for this machine only gets none about cost, quotas and data of AWS.
+pub(super) fn all(request: &Request, is_local: bool) -> Vec<Warning> {
     let mut found = job::warnings(request);
+    if !is_local {
+        found.extend(job::stack_warnings(request));
+    }
     found.extend(cap_admits(request));
     found.extend(compares_nothing(request));
     found.extend(algorithm::warnings(request));

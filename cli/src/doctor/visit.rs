@@ -23,7 +23,7 @@ use crate::arguments::Doctor;
 use crate::failure::Failure;
 use crate::output::print_err;
 use crate::remote::{Remote, failed};
-use crate::submit::is_about_prices;
+use crate::run::ask::is_about_prices;
 use crate::text::clean;
 
 /// The part of a stored step that the doctor reads.

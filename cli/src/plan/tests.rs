@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::*;
 
 fn request(change: impl FnOnce(&mut Value)) -> Request {
-    let mut body: Value = serde_json::from_str(include_str!("../../../examples/hello/request.json")).unwrap();
+    let hello = serde_json::from_str(include_str!("../../../examples/hello/request.json")).unwrap();
+    let mut body = wire::sample::for_stack(hello);
     change(&mut body);
     Request::check(body).unwrap_or_else(|error| panic!("{error}"))
 }

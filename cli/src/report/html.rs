@@ -109,7 +109,9 @@ fn summary(facts: &Facts) -> String {
     row("jobs", &text(&page.counts()));
     row("epochs", &page.epochs().to_string());
     row("billed", &format!("{} s", page.billed_seconds()));
-    row("cost", &text(&page.cost()));
+    if let Some(cost) = page.cost() {
+        row("cost", &text(&cost));
+    }
     row("wall time", &duration(page.wall_ms()));
     row("submitted", &utc(loaded.tuning.definition.created.0));
     rows.push_str("</dl>");

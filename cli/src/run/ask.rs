@@ -1,27 +1,55 @@
 //! Reads and validates a request, and formats its violations.
 
+pub(crate) mod channels;
 mod comments;
 mod file;
 
 use std::path::Path;
 
 use serde_json::Value;
-use wire::request::{ErrorCode, Request, RequestError};
+use wire::request::{ErrorCode, Request, RequestError, Violation};
 
 use crate::failure::Failure;
 
 pub(crate) use file::{parse, text};
 
 const NAME: &str = "HyperParameterTuningJobName";
+/// The request field for prices. It is optional at a stack, which has a price list.
+const PRICES: &str = "Controller.InstancePricesUsdPerHour";
 
 /// Reads the request in `path` (`-` is standard input) for a stack. `name` replaces its name.
 pub(crate) fn read(path: &Path, name: Option<&str>) -> Result<Request, Failure> {
     checked(path, name, Request::check)
 }
 
-/// Like [`read`], but for this machine: a metric without `Regex` gets the built-in pattern.
+/// Like [`read`], but for this machine, see [`check_local`].
 pub(crate) fn read_local(path: &Path, name: Option<&str>) -> Result<Request, Failure> {
-    checked(path, name, Request::check_local)
+    checked(path, name, check_local)
+}
+
+/// Validates a request for this machine: fields that only AWS needs get defaults, a metric without `Regex` the built-in
+/// pattern, and the paths of channels become URIs.
+pub(crate) fn check_local(mut body: Value) -> Result<Request, RequestError> {
+    channels::resolve(&mut body);
+    Request::check_local(body)
+}
+
+/// Rewrites the error for a missing price: this machine has no price list.
+pub(crate) fn local_error(request: &Request, error: RequestError) -> RequestError {
+    if !is_about_prices(&error.violations) {
+        return error;
+    }
+    let message = format!(
+        "MaxCostUsd needs a price, and this machine has no price list; set Controller.InstancePricesUsdPerHour to the \
+         price of one hour, for example {{\"{}\": 0.5}}, or remove MaxCostUsd",
+        request.instance_type()
+    );
+    RequestError::field(PRICES, &message)
+}
+
+/// Returns whether all violations are about prices.
+pub(crate) fn is_about_prices(violations: &[Violation]) -> bool {
+    !violations.is_empty() && violations.iter().all(|violation| violation.path == PRICES)
 }
 
 fn checked(

@@ -15,6 +15,7 @@ mod errors;
 mod explain;
 mod help;
 mod interrupted;
+mod local;
 mod metrics;
 mod model;
 mod plan;

@@ -40,7 +40,7 @@ pub(crate) use fields::{Channel, SpotFallback, Tag};
 pub use job::TrainingJob;
 pub use json::{JsonError, read as read_json};
 pub(crate) use lift::{Source, append_sources, is_controller_tag, violations as lift_violations};
-pub use local::default_regex;
+pub use local::{LOCAL_INSTANCE_TYPE, default_regex, required_by_stack};
 pub use metric::{NUMBER_PATTERN, PatternError, compile_pattern};
 pub(crate) use metric::{SMALL_BYTES, compile_measured, shortened};
 pub(crate) use ranges::parameters;

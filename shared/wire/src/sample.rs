@@ -57,6 +57,24 @@ pub fn local_request(name: &str) -> Value {
     with(request(name), changes)
 }
 
+/// Returns a request for this machine with the fields that a stack requires: spot jobs with checkpoints on one
+/// `ml.m5.large`.
+pub fn for_stack(request: Value) -> Value {
+    let changes = json!({
+        "TrainingJobDefinition": {
+            "AlgorithmSpecification": {"TrainingImage": "image:1", "TrainingInputMode": "File"},
+            "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
+            "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
+            "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
+            "EnableManagedSpotTraining": true,
+            "CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"},
+            "StoppingCondition": {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 120},
+        },
+        "Controller": {"InstancePricesUsdPerHour": {"ml.local.machine": null, "ml.m5.large": 0.115}},
+    });
+    with(request, changes)
+}
+
 /// Returns `request` with `changes`, as a JSON merge patch (RFC 7396): objects are merged, other values replace those
 /// of the request, and null removes a member.
 pub fn with(mut request: Value, changes: Value) -> Value {

@@ -13,19 +13,27 @@ const JOB_INSTANCES: u32 = 20;
 /// The maximum `KeepAlivePeriodInSeconds` in SageMaker's guide.
 const KEEP_ALIVE_USUAL: u64 = 3_600;
 
+/// Returns the warnings that apply on every machine.
 pub(super) fn warnings(request: &Request) -> Vec<Warning> {
     let own = [
-        no_cap(request),
         without_checkpoint(request),
         promotion_without_checkpoint(request),
+        counted_epochs(request),
+        sharded_validation(request),
+    ];
+    own.into_iter().flatten().collect()
+}
+
+/// Returns the warnings about money, capacity and data of AWS.
+pub(super) fn stack_warnings(request: &Request) -> Vec<Warning> {
+    let own = [
+        no_cap(request),
         short_wait(request),
         quota(request),
         job_quota(request),
         warm_pool_quota(request),
         long_keep_alive(request),
-        counted_epochs(request),
         sharded(request),
-        sharded_validation(request),
     ];
     own.into_iter().flatten().collect()
 }

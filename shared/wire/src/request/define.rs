@@ -143,14 +143,20 @@ impl Request {
         let dearest = dearest.map_or(self.first_choice(), |(choice, _)| choice);
         let message = format!(
             "Invalid MaxCostUsd {cap}: expected at least {}.{:02}, the maximum cost of a single training job ({} x {} \
-             at its time limits); raise MaxCostUsd or lower StoppingCondition.{}",
+             at its time limits); raise MaxCostUsd, or set StoppingCondition.{} to the seconds that a job needs, now {}",
             cents / 100,
             cents % 100,
             dearest.count,
             dearest.instance_type,
-            if self.is_spot() { "MaxWaitTimeInSeconds" } else { "MaxRuntimeInSeconds" },
+            self.longest_limit(),
+            self.max_wait_seconds().filter(|_| self.is_spot()).unwrap_or(self.max_runtime_seconds()),
         );
         Err(RequestError::field("Controller.MaxCostUsd", &message))
+    }
+
+    /// Returns the field of `StoppingCondition` with the longest time limit of a job.
+    pub fn longest_limit(&self) -> &'static str {
+        if self.is_spot() { "MaxWaitTimeInSeconds" } else { "MaxRuntimeInSeconds" }
     }
 
     /// Returns the error for an unknown price. `needed_by` names what requires the price, for example `MaxCostUsd`.

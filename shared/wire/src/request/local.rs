@@ -1,8 +1,10 @@
-//! The built-in pattern of a metric without `Regex`, for tunings on one machine.
+//! Requests for tunings on one machine: the built-in pattern of a metric without `Regex`, and defaults of other fields.
 //!
 //! SageMaker requires a `Regex` for each metric of a custom image, and so does a stack. On one machine, a metric that
 //! the training program prints as `name=VALUE` or `name: VALUE` needs none. The pattern becomes part of the stored
 //! request, so that Describe shows it and a later release cannot change it for a running tuning.
+
+mod defaults;
 
 use serde_json::{Value, json};
 
@@ -10,9 +12,13 @@ use super::metric::NUMBER_PATTERN;
 use super::{Request, RequestError};
 use crate::algorithm::Metric;
 
+pub use defaults::{LOCAL_INSTANCE_TYPE, required_by_stack};
+
 impl Request {
-    /// Like [`Request::check`], for a tuning on one machine: a metric without `Regex` gets [`default_regex`].
+    /// Like [`Request::check`], for a tuning on one machine: the fields of [`required_by_stack`] get defaults, and a
+    /// metric without `Regex` gets [`default_regex`].
     pub fn check_local(mut body: Value) -> Result<Self, RequestError> {
+        defaults::add(&mut body);
         add_patterns(&mut body);
         Self::check(body)
     }
