@@ -119,7 +119,7 @@ fn the_first_trials_have_the_initial_configurations() {
     request["Controller"]["InitialConfigurations"] = json!([{"x": 2}]);
     world.write_request("request.json", &request);
     let checked = world.hyperband(&["check", "request.json"]).with_code(2);
-    let said = "Invalid value '2' of 'x': expected a value in its range in ParameterRanges";
+    let said = "Invalid value '2' of 'x': expected a number from 0.1 to 0.9; change the value, or widen the range in ParameterRanges";
     assert!(checked.err.contains(said), "{checked:?}");
     assert!(checked.err.contains("Controller.InitialConfigurations[0].x"), "{checked:?}");
 }

@@ -1,6 +1,6 @@
 //! `InitialConfigurations`: the configurations that a tuning job tries first.
 
-use search::{Configuration, EncodeError, EncodeRule, Space};
+use search::{Configuration, Domain, EncodeError, EncodeRule, Space};
 use serde_json::{Map, Value};
 
 use super::{Request, RequestError, shortened};
@@ -31,14 +31,14 @@ impl Request {
             let value = shortened(&given.get(&parameter).map(text).unwrap_or_default());
             let message = match rule {
                 EncodeRule::NotInSpace | EncodeRule::Missing => format!(
-                    "Invalid InitialConfigurations: '{name}' has no range in ParameterRanges; remove it, or add a range"
+                    "Invalid InitialConfigurations: '{name}' has no range in ParameterRanges; remove it, add a range, \
+                     or use one of {}",
+                    listed(space.parameters().iter().map(|parameter| parameter.name.as_str()))
                 ),
-                EncodeRule::NotANumber => format!(
-                    "Invalid value '{value}' of '{name}': expected a number like those in its range in ParameterRanges"
-                ),
-                EncodeRule::OutOfDomain => format!(
-                    "Invalid value '{value}' of '{name}': expected a value in its range in ParameterRanges; change the \
-                     value, or widen the range"
+                EncodeRule::NotANumber | EncodeRule::OutOfDomain => format!(
+                    "Invalid value '{value}' of '{name}': expected {}; change the value, or widen the range in \
+                     ParameterRanges",
+                    expected(space, &parameter)
                 ),
             };
             Some((format!("{PATH}[{index}].{name}"), message))
@@ -49,6 +49,23 @@ impl Request {
     fn given_initial(&self) -> &[Map<String, Value>] {
         self.fields.controller.initial.as_deref().unwrap_or_default()
     }
+}
+
+/// Returns the values of a parameter as a phrase.
+fn expected(space: &Space, name: &str) -> String {
+    match space.parameters().iter().find(|parameter| parameter.name == name).map(|found| &found.domain) {
+        Some(Domain::Integer { min, max, .. }) => format!("a whole number from {min} to {max}"),
+        Some(Domain::Continuous { min, max, .. }) => format!("a number from {min} to {max}"),
+        Some(Domain::Categorical { values }) => {
+            format!("one of {}", listed(values.iter().map(String::as_str)))
+        }
+        None => "a value in its range".to_owned(),
+    }
+}
+
+/// Returns a list of names for a message. It has at most as many entries as a space has parameters or values.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(shortened).collect::<Vec<_>>().join(", ")
 }
 
 fn configuration(given: &Map<String, Value>) -> Configuration {
