@@ -5,6 +5,7 @@
 mod change;
 mod doctor;
 mod examples;
+mod init;
 mod place;
 mod simulate;
 #[cfg(feature = "aws")]
@@ -20,13 +21,14 @@ use clap_complete::Shell;
 
 use examples::{
     CHANGE_EXAMPLES, CHECK_EXAMPLES, COST_EXAMPLES, DELETE_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES,
-    EXAMPLES, EXPLAIN_EXAMPLES, LIST_EXAMPLES, MODEL_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES,
+    EXAMPLES, EXPLAIN_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES, MODEL_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES,
     REPORT_EXAMPLES, RESUME_EXAMPLES, RUN_EXAMPLES, SIMULATE_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES,
     WATCH_EXAMPLES,
 };
 
 pub(crate) use change::Change;
 pub(crate) use doctor::Doctor;
+pub(crate) use init::{Goal, Init};
 pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where, folder_option};
 pub(crate) use simulate::Simulate;
 #[cfg(feature = "aws")]
@@ -50,6 +52,9 @@ pub(crate) struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Write a request with comments, from ranges and the log of one training
+    #[command(after_help = INIT_EXAMPLES)]
+    Init(Init),
     /// Run a tuning on this machine
     #[command(after_help = RUN_EXAMPLES, override_usage = "hyperband run [OPTIONS] <REQUEST> -- <COMMAND>...")]
     Run(Run),

@@ -28,14 +28,17 @@ use crate::submit::validate_for_stack;
 use crate::warning::Warning;
 use log::Findings;
 
+pub(crate) use show::log_table;
+pub(crate) use warnings::is_rarely_small;
+
 /// The findings about a valid request.
 #[derive(Debug)]
-struct Checked {
+pub(crate) struct Checked {
     request: Request,
-    log: Option<Findings>,
+    pub(crate) log: Option<Findings>,
     /// Fields that a stack requires, and for which a run on this machine has defaults.
     required_by_stack: Vec<String>,
-    warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// Performs `hyperband check`.
@@ -66,7 +69,7 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
 }
 
 /// Validates the request as `hyperband run` does. A request that a stack would accept may have channels elsewhere.
-fn for_this_machine(body: Value) -> Result<Request, RequestError> {
+pub(crate) fn for_this_machine(body: Value) -> Result<Request, RequestError> {
     let is_whole = required_by_stack(&body).is_empty();
     let request = ask::check_local(body)?;
     if !is_whole {
@@ -102,7 +105,8 @@ pub(crate) fn validate(request: &Request) -> Result<(), RequestError> {
 }
 
 impl Checked {
-    fn of(request: Request, log: Option<&Path>, body: Value) -> Result<Self, Failure> {
+    /// Tests the patterns of the request on a log. `body` is the request as given.
+    pub(crate) fn of(request: Request, log: Option<&Path>, body: Value) -> Result<Self, Failure> {
         let log = log.map(|path| read_log(&request, path)).transpose()?;
         let mut required_by_stack = required_by_stack(&body);
         let mut warnings = warnings::all(&request, !required_by_stack.is_empty());

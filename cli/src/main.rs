@@ -17,6 +17,7 @@ mod event_text;
 mod explain;
 mod failure;
 mod follow;
+mod init;
 mod list;
 mod model;
 mod orders;
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         Command::Plan(options) => plan::plan(&options),
         Command::Simulate(options) => simulate::simulate(&options),
         Command::Check(options) => check::check(&options),
+        Command::Init(options) => init::init(&options),
         command => on_runtime(command),
     };
     match result {
@@ -122,9 +124,11 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         #[cfg(feature = "aws")]
         Command::TrainingService(options) => training_service::serve(options).await,
         // `main` performs these without a runtime.
-        Command::Plan(_) | Command::Simulate(_) | Command::Check(_) | Command::Completions { .. } => {
-            Ok(Exit::Done)
-        }
+        Command::Plan(_)
+        | Command::Simulate(_)
+        | Command::Check(_)
+        | Command::Init(_)
+        | Command::Completions { .. } => Ok(Exit::Done),
     }
 }
 

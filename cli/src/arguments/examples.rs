@@ -2,12 +2,30 @@
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
+  hyperband init lr=log:1e-5..1e-1 depth=int:2..10 --metric accuracy --max-resource 27
   hyperband run request.json -- python3 train.py
   hyperband describe xgb-1
   hyperband report xgb-1 -o report.html
   hyperband submit request.json --watch --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
 
 Exit codes: 0 success, 1 the tuning failed, 2 invalid request or usage, 3 table or endpoint error, 130 interrupted.";
+
+pub(super) const INIT_EXAMPLES: &str = "\
+A RANGE is one of:
+
+  NAME=MIN..MAX        numbers; a logarithmic scale for learning rates and wide ranges
+  NAME=log:MIN..MAX    numbers on a logarithmic scale; linear: for a linear one
+  NAME=int:MIN..MAX    whole numbers
+  NAME=choice:A,B,C    one of these texts
+
+On a terminal, the command asks for RANGE, --metric, --goal and --max-resource where they are missing and do not follow \
+from the log or the name of the metric. It writes nothing if the request is invalid.
+
+Examples:
+  hyperband init
+  hyperband init lr=log:1e-5..1e-1 depth=int:2..10 --metric accuracy --max-resource 27
+  hyperband init lr=log:1e-5..1e-1 dropout=0..0.5 act=choice:relu,tanh --log training.log
+  hyperband init depth=int:2..10 --log training.log --metric val_loss -o deep.json --force";
 
 pub(super) const RUN_EXAMPLES: &str = "\
 Each instance of a training job is one process of COMMAND. It runs in the current folder, with the environment of a \

@@ -18,7 +18,7 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// The findings in a log.
 #[derive(Debug)]
-pub(super) struct Findings {
+pub(crate) struct Findings {
     pub(super) lines: u64,
     pub(super) metrics: Vec<Found>,
     /// Name of the objective.

@@ -22,7 +22,7 @@ pub(super) fn text(checked: &Checked) -> String {
         text.push_str(&note(&checked.required_by_stack));
     }
     if let Some(log) = &checked.log {
-        text.push_str(&log_text(log));
+        text.push_str(&log_table(log));
     }
     let count = checked.warnings.len();
     // Writing to a string cannot fail.
@@ -47,7 +47,8 @@ fn note(paths: &[String]) -> String {
     )
 }
 
-fn log_text(log: &Findings) -> String {
+/// Returns the matches of each pattern as a table.
+pub(crate) fn log_table(log: &Findings) -> String {
     let cell = |text: &Option<String>| {
         text.as_ref().map_or_else(|| "-".to_owned(), |text| short(text, VALUE_CHARACTERS))
     };

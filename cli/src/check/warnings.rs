@@ -12,6 +12,8 @@ use wire::request::Request;
 use crate::plan::{cap_admits, compares_nothing};
 use crate::warning::Warning;
 
+pub(crate) use space::is_rarely_small;
+
 /// Returns all warnings. A request for this machine only gets none about cost, quotas and data of AWS.
 pub(super) fn all(request: &Request, is_local: bool) -> Vec<Warning> {
     let mut found = job::warnings(request);

@@ -10,6 +10,7 @@ fn help_equals_the_snapshots() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     for command in [
         "",
+        "init",
         "run",
         "plan",
         "simulate",

@@ -14,6 +14,7 @@ mod doctor;
 mod errors;
 mod explain;
 mod help;
+mod init;
 mod interrupted;
 mod local;
 mod metrics;

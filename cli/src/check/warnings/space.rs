@@ -55,6 +55,11 @@ fn single(name: &str, value: &str) -> Warning {
     )
 }
 
+/// Returns whether a linear scale rarely samples the small values of a range that matter.
+pub(crate) fn is_rarely_small(name: &str, min: f64, max: f64) -> bool {
+    linear(name, min, max).is_some()
+}
+
 fn linear(name: &str, min: f64, max: f64) -> Option<Warning> {
     let lower = name.to_lowercase();
     let rate = RATES.contains(&lower.as_str()) || lower.ends_with("learning_rate");

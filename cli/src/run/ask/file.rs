@@ -114,7 +114,8 @@ fn unreadable(error: &io::Error, path: &Path) -> Failure {
         Failure::usage(error.to_string()).context(format!("cannot read the request {}", path.display()));
     if error.kind() == io::ErrorKind::NotFound {
         failure.hint(
-            "REQUEST is a JSON file with a CreateHyperParameterTuningJob request, or - for standard input",
+            "REQUEST is a JSON file with a CreateHyperParameterTuningJob request, or - for standard input; \
+             `hyperband init` writes one",
         )
     } else {
         failure
