@@ -26,6 +26,8 @@ use examples::{
     WATCH_EXAMPLES,
 };
 
+use crate::run::ask::Try;
+
 pub(crate) use change::Change;
 pub(crate) use doctor::Doctor;
 pub(crate) use init::{Goal, Init};
@@ -140,6 +142,9 @@ pub(crate) struct Submit {
     /// Name of the tuning; replaces HyperParameterTuningJobName of the request
     #[arg(long)]
     pub(crate) name: Option<String>,
+    /// Configuration to try first, after those of the request, for example lr=0.1,depth=6; repeat for more
+    #[arg(long = "try", value_name = "NAME=VALUE,...", value_parser = str::parse::<Try>)]
+    pub(crate) tries: Vec<Try>,
     /// Follow the tuning until it ends
     #[arg(long)]
     pub(crate) watch: bool,
@@ -186,6 +191,9 @@ pub(crate) struct Run {
     /// Continue an interrupted tuning although COMMAND, or its folder, is another one
     #[arg(long)]
     pub(crate) command_changed: bool,
+    /// Configuration to try first, after those of the request, for example lr=0.1,depth=6; repeat for more
+    #[arg(long = "try", value_name = "NAME=VALUE,...", value_parser = str::parse::<Try>)]
+    pub(crate) tries: Vec<Try>,
     /// Interrupt spot jobs at random, RATE times per job and hour on average, to test checkpoints
     #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = parse_rate)]
     pub(crate) spot_interruptions: f64,

@@ -70,7 +70,7 @@ struct Brackets {
 
 /// Performs `hyperband plan`.
 pub(crate) fn plan(options: &arguments::Plan) -> Result<Exit, Failure> {
-    let request = ask::read_local(&options.request, None)?;
+    let request = ask::read_local(&options.request, ask::Edits::default())?;
     let (startup, epoch) = (options.startup_seconds.0, options.epoch_seconds.map(|epoch| epoch.0));
     let outlook = Outlook::of(request, startup, epoch).map_err(|error| ask::invalid_request(&error))?;
     match options.output {

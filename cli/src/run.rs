@@ -70,8 +70,9 @@ enum Existing {
 /// Performs `hyperband run`.
 pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
     command::require(&options)?;
+    let edits = ask::Edits { name: options.name.as_deref(), tries: &options.tries };
     let session = Session {
-        request: ask::read_local(&options.request, options.name.as_deref())?,
+        request: ask::read_local(&options.request, edits)?,
         command: options.command,
         data_dir: options.place.data_dir,
         grace: options.grace_seconds,

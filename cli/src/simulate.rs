@@ -19,7 +19,7 @@ const CHECKPOINTS: [f64; 4] = [600.0, 1_800.0, 3_600.0, 7_200.0];
 
 /// Performs `hyperband simulate`.
 pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
-    let mut request = ask::read_local(&options.request, None)?;
+    let mut request = ask::read_local(&options.request, ask::Edits::default())?;
     if let Some(trials) = options.trials {
         request = with_trials(&request, trials);
     }

@@ -15,7 +15,8 @@ use crate::watch;
 
 /// Performs `hyperband submit`.
 pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
-    let request = ask::read(&options.request, options.name.as_deref())?;
+    let edits = ask::Edits { name: options.name.as_deref(), tries: &options.tries };
+    let request = ask::read(&options.request, edits)?;
     validate_for_stack(&request).map_err(|error| ask::invalid_request(&error))?;
     let endpoint = options.place.place().map_err(Failure::usage)?.ok_or_else(|| {
         Failure::usage("the endpoint of the stack is missing").hint(format!(

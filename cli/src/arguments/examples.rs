@@ -48,6 +48,7 @@ Examples:
   hyperband run request.json -- python3 train.py
   hyperband run request.json --name second-try --data-dir /tmp/tuning -- ./train.sh --quick
   hyperband run request.json --fresh -- python3 train.py
+  hyperband run request.json --try lr=0.1,depth=6 --try lr=0.01 -- python3 train.py
   hyperband run request.json --spot-interruptions 6 -- python3 train.py
   hyperband run - --output json -- python3 train.py < request.json > result.json";
 

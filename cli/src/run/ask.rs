@@ -3,6 +3,7 @@
 pub(crate) mod channels;
 mod comments;
 mod file;
+mod tries;
 
 use std::path::Path;
 
@@ -12,19 +13,29 @@ use wire::request::{ErrorCode, Request, RequestError, Violation};
 use crate::failure::Failure;
 
 pub(crate) use file::{parse, text};
+pub(crate) use tries::Try;
 
 const NAME: &str = "HyperParameterTuningJobName";
 /// The request field for prices. It is optional at a stack, which has a price list.
 const PRICES: &str = "Controller.InstancePricesUsdPerHour";
 
-/// Reads the request in `path` (`-` is standard input) for a stack. `name` replaces its name.
-pub(crate) fn read(path: &Path, name: Option<&str>) -> Result<Request, Failure> {
-    checked(path, name, Request::check)
+/// Changes of a request by the command line.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Edits<'a> {
+    /// Replaces the name of the tuning.
+    pub(crate) name: Option<&'a str>,
+    /// Follow the `InitialConfigurations` of the request.
+    pub(crate) tries: &'a [Try],
+}
+
+/// Reads the request in `path` (`-` is standard input) for a stack.
+pub(crate) fn read(path: &Path, edits: Edits<'_>) -> Result<Request, Failure> {
+    checked(path, edits, Request::check)
 }
 
 /// Like [`read`], but for this machine, see [`check_local`].
-pub(crate) fn read_local(path: &Path, name: Option<&str>) -> Result<Request, Failure> {
-    checked(path, name, check_local)
+pub(crate) fn read_local(path: &Path, edits: Edits<'_>) -> Result<Request, Failure> {
+    checked(path, edits, check_local)
 }
 
 /// Validates a request for this machine: fields that only AWS needs get defaults, a metric without `Regex` the built-in
@@ -54,13 +65,14 @@ pub(crate) fn is_about_prices(violations: &[Violation]) -> bool {
 
 fn checked(
     path: &Path,
-    name: Option<&str>,
+    edits: Edits<'_>,
     check: fn(Value) -> Result<Request, RequestError>,
 ) -> Result<Request, Failure> {
     let mut body = parse(path, &text(path)?).map_err(|error| invalid_request(&error))?;
-    if let Some(name) = name {
+    if let Some(name) = edits.name {
         body[NAME] = Value::from(name);
     }
+    tries::append(&mut body, edits.tries);
     check(body).map_err(|error| invalid_request(&error))
 }
 

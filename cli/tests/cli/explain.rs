@@ -100,6 +100,36 @@ fn a_running_trial_is_explained_so_far() {
 }
 
 #[test]
+fn configurations_of_the_command_line_follow_those_of_the_request() {
+    let world = World::new(QUICK);
+    let mut request = full_set("t");
+    request["Controller"]["InitialConfigurations"] = json!([{"x": 0.25}]);
+    world.write_request("request.json", &request);
+    let tries = ["--try", "x=0.5", "--try", "x=6e-1,kind=<script>alert('x')</script>"];
+    world.run(&tries).with_code(0);
+    for (trial, value) in [("0", "0.25"), ("1", "0.5"), ("2", "0.6")] {
+        let shown = world.hyperband(&["explain", "t", trial]).with_code(0).out;
+        assert!(shown.contains(&format!("x={value}")), "{shown}");
+        assert!(shown.contains("by InitialConfigurations"), "{shown}");
+    }
+    let again = world.run(&tries).with_code(0);
+    assert!(again.err.starts_with("t has already ended"), "the same command line resumes: {again:?}");
+    let other = world.run(&["--try", "x=0.5"]).with_code(2);
+    assert!(other.err.contains("first difference: Controller.InitialConfigurations"), "{other:?}");
+    for (tried, expected) in [
+        ("x=2", "Invalid value '2' of 'x': expected a number from 0.1 to 0.9; "),
+        ("y=2", "'y' has no range in ParameterRanges; remove it, add a range, or use one of x, kind"),
+        ("kind=b", "Invalid value 'b' of 'kind': expected one of <script>alert('x')</script>; "),
+        ("x", "invalid value 'x' for '--try <NAME=VALUE,...>': expected NAME=VALUE pairs"),
+    ] {
+        let ended = world.run(&["--name", "other", "--try", tried]).with_code(2);
+        assert!(ended.err.contains(expected), "{ended:?}");
+        let ended = world.hyperband(&["submit", "request.json", "--try", tried]).with_code(2);
+        assert!(ended.err.contains(expected), "{ended:?}");
+    }
+}
+
+#[test]
 fn the_first_trials_have_the_initial_configurations() {
     let world = World::new(QUICK);
     let mut request = full_set("t");
@@ -119,7 +149,8 @@ fn the_first_trials_have_the_initial_configurations() {
     request["Controller"]["InitialConfigurations"] = json!([{"x": 2}]);
     world.write_request("request.json", &request);
     let checked = world.hyperband(&["check", "request.json"]).with_code(2);
-    let said = "Invalid value '2' of 'x': expected a number from 0.1 to 0.9; change the value, or widen the range in ParameterRanges";
+    let said = "Invalid value '2' of 'x': expected a number from 0.1 to 0.9; change the value, or widen the \
+                range in ParameterRanges";
     assert!(checked.err.contains(said), "{checked:?}");
     assert!(checked.err.contains("Controller.InitialConfigurations[0].x"), "{checked:?}");
 }
