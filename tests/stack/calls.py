@@ -37,15 +37,31 @@ LAST_LINES = 3
 REQUEST = json.loads((ROOT / "examples/hello/request.json").read_text())
 
 
-def request(name, **controller):
+def hello():
+    """Returns the request of examples/hello with the fields that only a stack requires: spot jobs with checkpoints."""
     body = copy.deepcopy(REQUEST)
+    job = body["TrainingJobDefinition"]
+    job["AlgorithmSpecification"] |= {"TrainingImage": "hello", "TrainingInputMode": "File"}
+    job |= {
+        "RoleArn": TRAINING_ROLE,
+        "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
+        "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
+        "EnableManagedSpotTraining": True,
+        "CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 120},
+    }
+    body["Controller"]["InstancePricesUsdPerHour"] = {"ml.m5.large": PRICE_USD}
+    return body
+
+
+def request(name, **controller):
+    body = hello()
     body["HyperParameterTuningJobName"] = name
     config, job = body["HyperParameterTuningJobConfig"], body["TrainingJobDefinition"]
     config["StrategyConfig"]["HyperbandStrategyConfig"]["MaxResource"] = 9
     config["ResourceLimits"] = {"MaxNumberOfTrainingJobs": 12, "MaxParallelTrainingJobs": 4}
     job["StaticHyperParameters"] = {"epochs": "9", "seconds_per_epoch": "0.7"}
     job["ResourceConfig"]["InstanceCount"] = HOSTS
-    job["RoleArn"] = TRAINING_ROLE
     body["Controller"] = {"MaxCostUsd": CAP_USD, "EpochPattern": "epoch (\\d+)"} | controller
     body["Tags"] = [{"Key": "team", "Value": "example"}]
     return body

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import boto3
 
+from calls import hello
 from emulator import REGION, Emulator, free_port
 from prices import PriceList
-from stack import NAME, ROOT, TRAINING_ROLE, Stack, stage
+from stack import NAME, ROOT, Stack, stage
 from training import TrainingService
 
 SAMPLES = ROOT / "infra/samples"
@@ -26,13 +27,12 @@ DEPLOY_SECONDS = 180
 
 
 def request(name, **job):
-    body = json.loads((ROOT / "examples/hello/request.json").read_text())
+    body = hello()
     body["HyperParameterTuningJobName"] = name
     config = body["HyperParameterTuningJobConfig"]
     config["StrategyConfig"]["HyperbandStrategyConfig"]["MaxResource"] = 3
     config["ResourceLimits"] = {"MaxNumberOfTrainingJobs": 3, "MaxParallelTrainingJobs": 3}
     body["TrainingJobDefinition"]["StaticHyperParameters"] = {"epochs": "3", "seconds_per_epoch": "0.3"}
-    body["TrainingJobDefinition"]["RoleArn"] = TRAINING_ROLE
     body["TrainingJobDefinition"] |= job
     body["Controller"] = {"MaxCostUsd": 0.5, "EpochPattern": "epoch (\\d+)"}
     return body

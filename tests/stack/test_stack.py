@@ -19,6 +19,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
+from calls import hello
 from emulator import Emulator
 from stack import FUNCTIONS, NAME, ROOT, TRAINING_ROLE, Stack, stage
 
@@ -188,7 +189,7 @@ class Deployed(unittest.TestCase):
                 self.assertEqual(status, 403)
 
     def test_a_tuning_is_accepted_decided_and_performed_with_the_rights_of_the_roles(self):
-        request = json.loads((ROOT / "examples/hello/request.json").read_text())
+        request = hello()
         request["TrainingJobDefinition"]["RoleArn"] = "arn:aws:iam::000000000000:role/another"
         status, answer = self.ask("POST", "/tuning-jobs", request)
         self.assertEqual(status, 400, answer)
@@ -223,8 +224,7 @@ class Deployed(unittest.TestCase):
     def test_direct_calls_have_the_rights_of_a_user_whatever_they_claim(self):
         outputs = self.stack.outputs()
         name, arn = outputs["InvokeFunctionName"], outputs["InvokeFunctionArn"]
-        request = json.loads((ROOT / "examples/hello/request.json").read_text())
-        request["TrainingJobDefinition"]["RoleArn"] = TRAINING_ROLE
+        request = hello()
         request["Controller"]["MaxCostUsd"] = 5
         (Path(self.folder.name) / "request.json").write_text(json.dumps(request))
         done = self.hyperband("submit", "request.json", "--name", "direct", "--output", "json", endpoint=f"lambda:{name}")
@@ -353,9 +353,8 @@ class Lifecycle(unittest.TestCase):
             def status():
                 return ask("GET", "/tuning-jobs/adopted")[1].get("HyperParameterTuningJobStatus")
 
-            body = json.loads((ROOT / "examples/hello/request.json").read_text())
+            body = hello()
             body["HyperParameterTuningJobName"] = "adopted"
-            body["TrainingJobDefinition"]["RoleArn"] = TRAINING_ROLE
             self.assertEqual(ask("POST", "/tuning-jobs", body)[0], 201)
             stack.delete()
             with self.assertRaisesRegex(RuntimeError, "TableName and TableStreamArn belong together"):
