@@ -93,7 +93,7 @@ Examples:
 
 pub(super) const SUBMIT_EXAMPLES: &str = "\
 The stack runs the tuning; this machine can be switched off. The command validates the request before it sends it, as \
-`hyperband check` does.
+`hyperband check --stack` does.
 
 Requests are signed with AWS credentials from the environment, a profile, SSO, a container or an instance. The \
 credentials need execute-api:Invoke. The policy in the stack's output TuningUsersPolicyArn grants it. An endpoint \
