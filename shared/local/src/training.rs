@@ -25,6 +25,7 @@ mod recovery;
 mod request;
 mod seeded;
 pub mod shim;
+mod stderr_tail;
 mod store;
 
 use std::collections::BTreeMap;

@@ -3,7 +3,6 @@
 //! A job has one driver. In every state, the driver reacts to a stop and to the shutdown of the service. It leaves no
 //! process behind and does not panic: every error becomes the job's failure reason.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::clock;
 use super::container::{self, RunPlan};
-use super::failure;
+use super::failure::{self, FailedHost};
 use super::hosts::{HostExit, Hosts};
 use super::job::{Job, Shared, UpdateError};
 use super::record::{End, Run, Secondary, StopCause};
@@ -151,8 +150,8 @@ impl Driver<'_> {
             Err(UpdateError::Unsaved(error)) => Verdict::Broken(error),
         };
         self.stop(&mut hosts, &verdict).await;
-        hosts.finish_logs().await;
-        self.conclude(verdict, &mut log_errors).await
+        let stderr = hosts.finish_logs().await;
+        self.conclude(verdict, &mut log_errors, stderr).await
     }
 
     async fn prepare(&self, run: &Run) -> Result<Vec<container::Container>, String> {
@@ -258,11 +257,12 @@ impl Driver<'_> {
         self.shared.config.grace
     }
 
-    /// Returns how the run ended, after an upload if every host succeeded.
+    /// Returns how the run ended, after an upload if every host succeeded. `stderr` has the last lines of each host.
     async fn conclude(
         &self,
         verdict: Verdict,
         log_errors: &mut mpsc::UnboundedReceiver<String>,
+        stderr: Vec<String>,
     ) -> Result<RunEnd, UpdateError> {
         match verdict {
             Verdict::Interruption => Ok(RunEnd::Interrupted),
@@ -271,7 +271,8 @@ impl Driver<'_> {
             // The recorded stop decides the status.
             Verdict::Stop | Verdict::MaxRuntime | Verdict::MaxWait => Ok(RunEnd::Ended(End::Completed)),
             Verdict::HostFailed(index, exit) => {
-                Ok(RunEnd::Ended(End::Failed(self.failure(index, exit).await)))
+                let stderr = stderr.into_iter().nth(index).unwrap_or_default();
+                Ok(RunEnd::Ended(End::Failed(self.failure(index, exit, stderr).await)))
             }
             Verdict::AllDone => {
                 if let Ok(error) = log_errors.try_recv() {
@@ -297,10 +298,13 @@ impl Driver<'_> {
         }
     }
 
-    async fn failure(&self, index: usize, exit: HostExit) -> String {
-        let host = self.job.request.hosts().into_iter().nth(index).unwrap_or_default();
-        let file = self.shared.layout.host(&self.job.request.name, &host).join("output/failure");
-        let reading = spawn_blocking(move || failure::reason(&host, &exit, Path::new(&file)));
+    async fn failure(&self, index: usize, exit: HostExit, stderr: String) -> String {
+        let hosts = self.job.request.hosts();
+        let has_others = hosts.len() > 1;
+        let name = hosts.into_iter().nth(index).unwrap_or_default();
+        let file = self.shared.layout.host(&self.job.request.name, &name).join("output/failure");
+        let host = FailedHost { name, exit, stderr, has_others };
+        let reading = spawn_blocking(move || failure::reason(&host, &file));
         reading
             .await
             .unwrap_or_else(|error| format!("InternalServerError: cannot read the failure reason: {error}"))

@@ -22,6 +22,7 @@ use super::log_stream::{LogStream, Outlets, pump};
 use super::processes;
 use super::record::Run;
 use super::shim;
+use super::stderr_tail::StderrTail;
 
 /// How long a stop waits for a killed host to end.
 const KILL_WAIT: Duration = Duration::from_secs(10);
@@ -44,7 +45,8 @@ pub(crate) struct Hosts {
     inputs: Vec<ChildStdin>,
     shims: Vec<Pid>,
     exits: JoinSet<(usize, io::Result<ExitStatus>)>,
-    pumps: Vec<JoinHandle<()>>,
+    /// In the order of the hosts.
+    pumps: Vec<JoinHandle<StderrTail>>,
     /// A shim was killed or failed, so its processes must be searched for.
     lost: bool,
 }
@@ -133,14 +135,18 @@ impl Hosts {
         }
     }
 
-    /// Waits up to [`LOG_WAIT`] until all lines are stored and delivered.
-    pub(crate) async fn finish_logs(self) {
+    /// Waits up to [`LOG_WAIT`] until all lines are stored and delivered. Returns the last lines of each host's standard
+    /// error, in the order of the hosts.
+    pub(crate) async fn finish_logs(self) -> Vec<String> {
         let Self { pumps, .. } = self;
         let deadline = Instant::now() + LOG_WAIT;
+        let mut tails = Vec::new();
         for pumped in pumps {
             // After the time-out, the pump continues in the background.
-            let _ = timeout_at(deadline, pumped).await;
+            let tail = timeout_at(deadline, pumped).await;
+            tails.push(tail.ok().and_then(Result::ok).unwrap_or_default().text());
         }
+        tails
     }
 
     async fn order(&mut self, order: u8) {

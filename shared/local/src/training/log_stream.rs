@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use super::clock;
 use super::lines::LineSplitter;
 use super::seeded;
+use super::stderr_tail::StderrTail;
 use tuning::time::Time;
 
 /// How long the first line of a batch waits for further lines.
@@ -139,8 +140,15 @@ pub(crate) struct Outlets {
     pub(crate) errors: mpsc::UnboundedSender<String>,
 }
 
-/// Stores and delivers `notes`, then the lines of both pipes of a host until both are closed.
-pub(crate) async fn pump<O, E>(out: O, err: E, stream: LogStream, outlets: Outlets, notes: Vec<String>)
+/// Stores and delivers `notes`, then the lines of both pipes of a host until both are closed. Returns the last lines of
+/// `err`.
+pub(crate) async fn pump<O, E>(
+    out: O,
+    err: E,
+    stream: LogStream,
+    outlets: Outlets,
+    notes: Vec<String>,
+) -> StderrTail
 where
     O: AsyncRead + Unpin,
     E: AsyncRead + Unpin,
@@ -150,15 +158,17 @@ where
         batch.add(note);
     }
     let (mut out, mut err) = (Pipe::new(out), Pipe::new(err));
+    let mut tail = StderrTail::default();
     while out.open || err.open {
         let due = batch.due.unwrap_or_else(Instant::now);
         tokio::select! {
             () = sleep_until(due), if batch.due.is_some() => batch.flush().await,
-            () = out.read(), if out.open => out.add_lines(&mut batch).await,
-            () = err.read(), if err.open => err.add_lines(&mut batch).await,
+            () = out.read(), if out.open => out.add_lines(&mut batch, None).await,
+            () = err.read(), if err.open => err.add_lines(&mut batch, Some(&mut tail)).await,
         }
     }
     batch.flush().await;
+    tail
 }
 
 /// One of the two pipes.
@@ -182,9 +192,13 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         self.open = self.length > 0;
     }
 
-    async fn add_lines(&mut self, batch: &mut Batch) {
+    /// Adds the read lines to `batch` and, if given, to `tail`.
+    async fn add_lines(&mut self, batch: &mut Batch, mut tail: Option<&mut StderrTail>) {
         self.lines.push(self.buffer.get(..self.length).unwrap_or_default());
         while let Some(line) = self.lines.next_line() {
+            if let Some(tail) = &mut tail {
+                tail.push(&line);
+            }
             batch.add(line);
             if batch.is_full() {
                 batch.flush().await;
@@ -193,6 +207,9 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         if !self.open
             && let Some(line) = self.lines.last_line()
         {
+            if let Some(tail) = tail {
+                tail.push(&line);
+            }
             batch.add(line);
         }
     }

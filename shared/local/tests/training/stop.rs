@@ -107,9 +107,24 @@ async fn a_process_that_fails_or_is_killed_fails_the_job() {
     world.create(&request("failed")).await;
     world.create(&killed).await;
     let reason = world.ended("failed").await["FailureReason"].clone();
-    assert_eq!(reason, "AlgorithmError: host algo-1 ended with exit code 3, exit code: 3");
+    assert_eq!(reason, "AlgorithmError: the program failed and wrote no error, exit code: 3");
     let reason = world.ended("killed").await["FailureReason"].clone();
     assert_eq!(reason, "AlgorithmError: host algo-1 was ended by signal 9, exit code: 137");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_lines_of_standard_error_are_the_failure_reason_unless_the_program_wrote_one() {
+    let script = "echo 1 >&2; echo 'to stdout'; printf '2\\n\\033[31m3\\033[0m\\nModuleNotFoundError: no xgboost' >&2; \
+                  if [ $SM_HP_NUM_ROUND = 1 ]; then echo 'no data' > $SM_ROOT/output/failure; fi; exit 1";
+    let world = World::new(script).await;
+    let mut wrote = request("wrote");
+    wrote["HyperParameters"]["num_round"] = "1".into();
+    world.create(&request("silent")).await;
+    world.create(&wrote).await;
+    let reason = world.ended("silent").await["FailureReason"].clone();
+    assert_eq!(reason, "AlgorithmError: 2\n3\nModuleNotFoundError: no xgboost, exit code: 1");
+    let reason = world.ended("wrote").await["FailureReason"].clone();
+    assert_eq!(reason, "AlgorithmError: no data, exit code: 1");
 }
 
 #[tokio::test(flavor = "multi_thread")]
