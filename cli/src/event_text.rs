@@ -109,7 +109,8 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
             format!("trial {trial} is over: {}", words::not_promoted(*rung))
         }
         Ruling::TrialFinished { trial, how, .. } => {
-            let end = short(&words::end(how), MESSAGE_CHARACTERS);
+            let limit = job.map(|job| job.limits.max_runtime_seconds);
+            let end = short(&words::end(how, limit), MESSAGE_CHARACTERS);
             format!("trial {trial} is over: {end}{}{}", values(job), billed(definition, job))
         }
         Ruling::Order(Order::OverrunSeen) => words::OVERRUN.to_owned(),

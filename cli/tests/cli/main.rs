@@ -13,6 +13,7 @@ mod disk;
 mod doctor;
 mod errors;
 mod explain;
+mod failures;
 mod help;
 mod init;
 mod interrupted;

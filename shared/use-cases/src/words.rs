@@ -178,7 +178,9 @@ pub fn awaited(why: RetryWhy, not_before: Time, message: Option<&str>) -> String
         RetryWhy::NextInstances => "no capacity was available, so the next attempt uses other instances",
         RetryWhy::Quota => "a quota of the account prevented the start",
         RetryWhy::OnDemand => "spot capacity failed, so the next attempt runs on demand",
-        RetryWhy::MaxWait => "no spot capacity was available in time",
+        RetryWhy::MaxWait => {
+            "its wait for spot capacity and its training together reached MaxWaitTimeInSeconds"
+        }
         RetryWhy::ServiceError => "the training service failed",
         RetryWhy::RuntimeCutTooShort => "its time limit had been cut too short",
     };
@@ -186,11 +188,15 @@ pub fn awaited(why: RetryWhy, not_before: Time, message: Option<&str>) -> String
     format!("{why}{message}: retried not before {}", format_utc(not_before))
 }
 
-/// Returns how a trial ended.
-pub fn end(how: &TrialEnd) -> String {
+/// Returns how a trial ended. `max_runtime` is the running-time limit of its last job, in seconds.
+pub fn end(how: &TrialEnd, max_runtime: Option<u64>) -> String {
     match how {
         TrialEnd::Stopped(StopWhy::Rung { rung }) => return format!("stopped at rung {rung}"),
         TrialEnd::Failed(message) => return format!("it failed: {}", message.trim()),
+        TrialEnd::MaxRuntime => {
+            let seconds = max_runtime.map(|seconds| format!(" ({seconds} s)")).unwrap_or_default();
+            return format!("it reached MaxRuntimeInSeconds{seconds}");
+        }
         TrialEnd::Completed => "its program completed",
         TrialEnd::Stopped(StopWhy::PastLevel { .. }) => "stopped beyond its rung's level",
         TrialEnd::Stopped(StopWhy::Interruptions { .. }) => "its instances were interrupted too often",
@@ -202,7 +208,6 @@ pub fn end(how: &TrialEnd) -> String {
         TrialEnd::Stopped(StopWhy::NoObjective { .. }) => "stopped because it reported no objective value",
         TrialEnd::Stopped(StopWhy::Diverged { .. }) => "stopped because its objective was NaN or infinite",
         TrialEnd::StoppedOutside => "its training job was stopped outside the tuning",
-        TrialEnd::MaxRuntime => "it reached its time limit",
         TrialEnd::NeverStarted => "its training job was cancelled before it started",
     }
     .to_owned()

@@ -204,7 +204,9 @@ impl Driver<'_> {
         let started = record.runs.last().and_then(|run| run.started).unwrap_or(run.stream);
         let ran = Duration::from(Millis::from_seconds(request.max_runtime_seconds) - record.ran());
         let runtime_left = ran.saturating_sub(Duration::from(time - started));
-        let wait_left = self.wait_left(record.created, time);
+        // The wait for instances is over if none were lost: then only the running time is limited.
+        let waited = record.interruptions() > 0;
+        let wait_left = if waited { self.wait_left(record.created, time) } else { NEVER };
         let config = &self.shared.config;
         let rate = if request.spot { config.spot_interruptions_per_hour } else { 0.0 };
         let interruption = seeded::interruption(config.seed, &request.name, record.runs.len(), rate);

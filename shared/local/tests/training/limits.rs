@@ -23,6 +23,16 @@ async fn a_job_is_stopped_at_its_maximum_runtime() {
     assert!((1_000..5_000).contains(&ran), "{ran}");
 }
 
+/// Such a job ended as if no spot capacity had come, since its wait counts from its creation. It was tried again.
+#[tokio::test(flavor = "multi_thread")]
+async fn regression_a_spot_job_that_kept_its_instances_ends_at_its_maximum_runtime() {
+    let world = World::new("exec sleep 600").await;
+    let mut short = spot("job");
+    short["StoppingCondition"] = json!({"MaxRuntimeInSeconds": 1, "MaxWaitTimeInSeconds": 1});
+    world.create(&short).await;
+    assert_eq!(world.ended("job").await["SecondaryStatus"], "MaxRuntimeExceeded");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn all_runs_count_towards_the_maximum_runtime() {
     // An interruption about every 0.2 s, so no single run reaches the limit of 1 s.

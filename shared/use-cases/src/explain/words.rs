@@ -46,7 +46,7 @@ fn retried(why: RetryWhy) -> &'static str {
         RetryWhy::NextInstances => "the previous attempt got no capacity, so this one uses other instances",
         RetryWhy::Quota => "a quota of the account prevented the previous attempt from starting",
         RetryWhy::OnDemand => "the previous attempt failed on spot capacity, so this one runs on demand",
-        RetryWhy::MaxWait => "the previous attempt got no spot capacity in time",
+        RetryWhy::MaxWait => "the previous attempt reached MaxWaitTimeInSeconds",
         RetryWhy::ServiceError => "the training service failed during the previous attempt",
         RetryWhy::RuntimeCutTooShort => "the time limit of the previous attempt had been cut too short",
     }
@@ -113,7 +113,8 @@ pub(super) fn awaited(why: RetryWhy, not_before: Time, job: Option<&ExplainedJob
 
 /// The trial is over.
 pub(super) fn finished(how: &TrialEnd, job: Option<&ExplainedJob>) -> String {
-    format!("the trial is over: {}{}", words::end(how), billed(job))
+    let limit = job.map(|job| job.max_runtime_in_seconds);
+    format!("the trial is over: {}{}", words::end(how, limit), billed(job))
 }
 
 fn billed(job: Option<&ExplainedJob>) -> String {
