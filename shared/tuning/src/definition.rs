@@ -20,7 +20,12 @@ use crate::money::{MicroUsd, Rate};
 use crate::time::Time;
 
 /// The rules version of new tunings. A tuning keeps the version under which it was submitted.
-pub const RULES_VERSION: u32 = 1;
+///
+/// Version 2: a tuning whose first jobs all fail for one cause fails after three of them, not after five.
+pub const RULES_VERSION: u32 = 2;
+
+/// The first rules version with [`crate::limits::MAX_FIRST_FAILURES`].
+pub(crate) const FIRST_FAILURES_SINCE: u32 = 2;
 
 /// The immutable definition of a tuning job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -27,6 +27,7 @@ pub mod decide;
 pub mod definition;
 pub mod epochs;
 pub mod fact;
+pub mod failures;
 pub mod fold;
 pub mod grants;
 pub mod held;

@@ -19,6 +19,12 @@ pub const MAX_BILLS_PER_FACT: usize = 100;
 /// Maximum length of a kept failure message, in characters (AMT allows 1,024 in `FailureReason`).
 pub const MAX_MESSAGE_CHARS: usize = 1_000;
 
+/// Maximum length of a cause of failures, in characters: one line of a message.
+pub const MAX_CAUSE_CHARS: usize = 200;
+
+/// The causes of failures that a state keeps: with more, no cause stands out.
+pub const MAX_CAUSES: usize = 5;
+
 /// Maximum of training jobs of one tuning (AMT's limit for random search).
 pub const MAX_TRAINING_JOBS: u32 = 10_000;
 
@@ -101,6 +107,10 @@ pub const CAPACITY_MEMORY: Millis = Millis::from_seconds(600);
 
 /// The tuning fails after this many trials, or refused starts in a row, without any objective value.
 pub const MAX_TRIALS_WITHOUT_VALUE: u32 = 5;
+
+/// The tuning fails after so many trials if no other trial has ended, and the program failed in each for one cause: two can
+/// have unlucky hyperparameters.
+pub const MAX_FIRST_FAILURES: u32 = 3;
 
 /// A step of this size takes no further fact: one more fact (500 lines) still fits the row.
 pub const STEP_FACT_BYTES: usize = 110_000;

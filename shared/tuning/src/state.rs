@@ -21,6 +21,7 @@ use crate::changes::Changes;
 use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::JobKey;
+use crate::failures::Failures;
 use crate::grants::Grants;
 use crate::held::{Held, Lack};
 use crate::ids::{BracketId, RungId, TrialId, count};
@@ -128,6 +129,9 @@ pub struct State {
     pub grants: Grants,
     /// The message of the last failure.
     pub last_failure: Option<String>,
+    /// Failed jobs by cause.
+    #[serde(default, skip_serializing_if = "Failures::is_empty")]
+    pub failures: Failures,
 }
 
 /// Whether a tuning is active.
@@ -333,6 +337,7 @@ impl State {
             changes: Changes::default(),
             grants: Grants::default(),
             last_failure: None,
+            failures: Failures::default(),
         }
     }
 

@@ -28,13 +28,11 @@ async fn a_command_that_fails_at_once_fails_the_tuning_with_its_failure_reason()
     let script = "echo 'no such table: customers' > $SM_ROOT/output/failure; exit 3";
     let (described, jobs) = Fixture::new(script).run(&request("broken", 20)).await;
     let reason = failure(&described);
-    assert!(
-        reason.contains("no training job succeeded") && reason.contains("no such table: customers"),
-        "{reason}"
-    );
+    let cause = "training jobs failed for the same reason: exit code 3, no such table: customers";
+    assert!(reason.starts_with("the first ") && reason.ends_with(cause), "{reason}");
     assert!(jobs.len() < 20, "the tuning fails before all {} jobs run", jobs.len());
     let failed = jobs.iter().filter(|job| job["TrainingJobStatus"] == "Failed").count();
-    assert!(failed >= 5, "{jobs:#?}");
+    assert!(failed >= 3, "{jobs:#?}");
     // On a busy machine, the last started job may be stopped before it fails.
     let stopped = |job: &Value| job["Controller"]["StopReason"] == "TuningEnding";
     assert!(jobs.iter().all(|job| job["TrainingJobStatus"] == "Failed" || stopped(job)), "{jobs:#?}");

@@ -4,8 +4,9 @@ use hyperband::ranking::reaches;
 
 use super::outlook::is_held;
 use super::{grant, notice, refit};
-use crate::definition::Definition;
-use crate::limits::{MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE};
+use crate::definition::{Definition, FIRST_FAILURES_SINCE};
+use crate::ids::TrialId;
+use crate::limits::{MAX_FIRST_FAILURES, MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE};
 use crate::money::MicroUsd;
 use crate::ruling::{EndReason, Order, Ruling};
 use crate::state::{State, Status};
@@ -29,7 +30,7 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
     };
     let why = if grant::has_expired(state) {
         EndReason::CostCap
-    } else if let Some(message) = failure(state) {
+    } else if let Some(message) = failure(definition, state) {
         EndReason::Failed(message)
     } else if state.capacity_wait_has_expired(definition) {
         EndReason::NoCapacity
@@ -45,9 +46,9 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
     Some(Ruling::TuningEnding { why })
 }
 
-/// Returns the failure message of a tuning that cannot succeed: the first trials all ended without a value, starts are
-/// refused one after another, or a quota of the account blocked every start for too long.
-fn failure(state: &State) -> Option<String> {
+/// Returns the failure message of a tuning that cannot succeed: the first trials all ended without a value or failed for one
+/// cause, starts are refused one after another, or a quota of the account blocked every start for too long.
+fn failure(definition: &Definition, state: &State) -> Option<String> {
     let last = || state.last_failure.as_deref().unwrap_or("no error was reported").to_owned();
     if state.refusals >= MAX_TRIALS_WITHOUT_VALUE {
         return Some(format!(
@@ -65,6 +66,9 @@ fn failure(state: &State) -> Option<String> {
             state.held.as_ref().and_then(|held| held.last_answer.as_deref()).unwrap_or_default()
         ));
     }
+    if let Some(message) = first_failures(definition, state) {
+        return Some(message);
+    }
     if state.trials_without_value < MAX_TRIALS_WITHOUT_VALUE {
         return None;
     }
@@ -80,6 +84,22 @@ fn failure(state: &State) -> Option<String> {
             state.trials_without_value,
             last()
         )
+    })
+}
+
+/// Returns the failure message of a tuning whose first trials all failed for one cause: the program fails whatever the
+/// hyperparameters are.
+///
+/// The first trials by number must have ended. Of many parallel trials some may fail for their hyperparameters, before a
+/// good one logs its first value.
+fn first_failures(definition: &Definition, state: &State) -> Option<String> {
+    let cause = state.failures.only_cause().filter(|_| definition.rules_version >= FIRST_FAILURES_SINCE)?;
+    // Every other end without a value makes the numbers differ: of a completed, stopped or refused job.
+    let all_failed = cause.count == state.trials_without_value && cause.count >= MAX_FIRST_FAILURES;
+    let (first, _) = state.trials.first_key_value().unzip();
+    let first_ended = first.is_none_or(|first| *first >= TrialId(MAX_FIRST_FAILURES));
+    (all_failed && first_ended).then(|| {
+        format!("the first {} training jobs failed for the same reason: {}", cause.count, cause.reason)
     })
 }
 

@@ -282,6 +282,12 @@ impl State {
         if let Some(message) = job.message.as_ref().or(job.refused.as_ref()) {
             self.last_failure = Some(message.clone());
         }
+        if has_failed(&job) {
+            let message = job.refused.clone().unwrap_or_else(|| conclude::failure_message(&job));
+            // Jobs that failed without a reason may have different ones.
+            let by_program = job.end == Some(JobEnd::AlgorithmError) && job.message.is_some();
+            self.failures.add(key, &message, by_program);
+        }
         if job.never_started || without_instances {
             return;
         }
@@ -391,6 +397,24 @@ impl State {
         self.trials_without_value =
             if self.incumbent.is_none() { self.trials_without_value.saturating_add(1) } else { 0 };
     }
+}
+
+/// Returns whether a concluded job was refused, or ended by a failure of its program or of the service. A lack of capacity
+/// is no failure.
+fn has_failed(job: &Job) -> bool {
+    let ended = match job.end {
+        Some(JobEnd::AlgorithmError | JobEnd::ServiceError) => true,
+        // Its end and its bill never came.
+        None => !job.never_started,
+        Some(
+            JobEnd::Completed
+            | JobEnd::Stopped
+            | JobEnd::MaxRuntime
+            | JobEnd::MaxWait
+            | JobEnd::CapacityError,
+        ) => false,
+    };
+    job.refused.is_some() || (ended && job.stop.is_none())
 }
 
 impl Trial {

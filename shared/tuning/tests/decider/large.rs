@@ -146,13 +146,14 @@ fn steps_with_the_largest_configurations_and_messages_fit_a_row() {
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
     let mut facts = Vec::new();
-    for trial in 0..3 {
+    // One cause of all would end the tuning.
+    for (trial, cause) in (0..3).zip(["a", "b", "c"]) {
         let fact = Fact::JobStateChanged {
             job: job(trial),
             phase: JobPhase::Ended(JobEnd::AlgorithmError),
             started: None,
             ended: None,
-            message: Some("\u{1}".repeat(1_000)),
+            message: Some(format!("{cause}{}", "\u{1}".repeat(999))),
         };
         facts.extend([recorded(9, fact), described(10, job(trial), JobEnd::AlgorithmError, 5)]);
     }

@@ -224,6 +224,19 @@ impl Reference {
         blocked && self.is_held_long(now) && self.may_run().iter().any(|other| *other < job)
     }
 
+    /// Returns whether the first trials have all ended by failures of the program. Here, each has the same cause.
+    fn first_failures(&self) -> bool {
+        let ended = || self.entries.iter().filter(|entry| entry.concluded && !entry.stop_ordered);
+        let by_program = ended().filter(|entry| entry.end == Some(JobEnd::AlgorithmError)).count();
+        let by_service = |entry: &Entry| {
+            entry.refused || entry.end == Some(JobEnd::ServiceError) || (entry.end.is_none() && !entry.void)
+        };
+        u32::try_from(by_program).unwrap() == self.fruitless
+            && by_program >= 3
+            && !ended().any(by_service)
+            && self.trials.iter().take(3).all(|trial| trial.finished)
+    }
+
     pub(crate) fn spent(&self) -> u64 {
         self.entries.iter().filter_map(|entry| entry.bill).sum()
     }

@@ -162,6 +162,7 @@ impl Reference {
             None
         } else if self.refusals >= 5
             || self.fruitless >= 5
+            || self.first_failures()
             || self.quota_exceeded.is_some_and(|since| since + 24 * HOUR <= self.clock)
         {
             Some("Failed")
