@@ -2,6 +2,7 @@
 
 use search::Configuration;
 use tuning::definition::Definition;
+use tuning::failures::cause;
 use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd};
 use tuning::state::Incumbent;
@@ -99,8 +100,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         }
         Ruling::AttemptAwaited { job: key, why, not_before } => {
             let message = job.and_then(|job| job.message.as_deref());
-            let message = message.map(|message| short(message, MESSAGE_CHARACTERS));
-            let awaited = words::awaited(*why, *not_before, message.as_deref());
+            let awaited = clean(&words::awaited(*why, *not_before, message));
             format!("trial {}: {awaited}{}", key.trial, billed(definition, job))
         }
         Ruling::TrialFinished { trial, how: TrialEnd::Stopped(StopWhy::Rung { rung }), job: None }
@@ -110,7 +110,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         }
         Ruling::TrialFinished { trial, how, .. } => {
             let limit = job.map(|job| job.limits.max_runtime_seconds);
-            let end = short(&words::end(how, limit), MESSAGE_CHARACTERS);
+            let end = clean(&words::end(how, limit));
             format!("trial {trial} is over: {end}{}{}", values(job), billed(definition, job))
         }
         Ruling::Order(Order::OverrunSeen) => words::OVERRUN.to_owned(),
@@ -205,7 +205,7 @@ pub(crate) fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from
         Some(word) => {
             word.strip_prefix("Rung").map_or_else(|| word.to_owned(), |rung| format!("rung {rung}"))
         }
-        None => message.map_or_else(String::new, |message| short(message, MESSAGE_CHARACTERS)),
+        None => message.map_or_else(String::new, |message| short(&cause(message), MESSAGE_CHARACTERS)),
     };
     restarted.into_iter().chain(Some(why).filter(|why| !why.is_empty())).collect::<Vec<_>>().join(", ")
 }

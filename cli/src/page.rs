@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use use_cases::describe;
 use use_cases::ports::table::Table;
 use use_cases::store::Store;
-use wire::describe::{Bracket, Rung, TrainingJobSummary, TuningJob, request_from_description};
+use wire::describe::{Bracket, FailureCause, Rung, TrainingJobSummary, TuningJob, request_from_description};
 
 use crate::arguments::folder_option;
 use crate::data::is_running;
@@ -191,6 +191,16 @@ impl Page {
         if parts.is_empty() { format!("{launched}") } else { format!("{launched}: {}", parts.join(", ")) }
     }
 
+    /// Returns the causes of failed jobs, most frequent first.
+    fn failures(&self) -> Vec<String> {
+        let jobs = self.jobs.len();
+        let line = |cause: &FailureCause| {
+            let (count, reason) = (cause.count, clean(&cause.reason));
+            format!("{count} of {jobs} jobs failed: {reason}")
+        };
+        self.described.controller.failures.iter().map(line).collect()
+    }
+
     /// Returns the number of trials and their states as text. `None` unless trials are promoted.
     pub(crate) fn trials(&self) -> Option<String> {
         if !self.promotes() {
@@ -260,6 +270,9 @@ impl Page {
             line("trials", &trials);
         }
         line("jobs", &self.counts());
+        for (number, cause) in self.failures().iter().enumerate() {
+            line(if number == 0 { "failures" } else { "" }, cause);
+        }
         line("epochs", &self.epochs_text());
         line("billed", &format!("{} s", self.billed_seconds()));
         if let Some(cost) = self.cost() {

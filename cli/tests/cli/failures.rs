@@ -25,3 +25,35 @@ fn regression_a_job_at_its_maximum_runtime_says_so_once() {
     let explained = world.hyperband(&["explain", "t", "0"]).with_code(0);
     assert!(explained.out.contains("it reached MaxRuntimeInSeconds (1 s)"), "{explained:?}");
 }
+
+/// Fails like a program whose module is missing, at another line in each job.
+const BROKEN: &str = r#"
+echo 'starting'
+printf 'Traceback (most recent call last):\n  line %s, in load\n' $$ >&2
+echo "ModuleNotFoundError: No module named 'xgboost'" >&2
+exit 1
+"#;
+
+const CAUSE: &str = "exit code 1, ModuleNotFoundError: No module named 'xgboost'";
+
+#[test]
+fn a_tuning_whose_first_jobs_fail_for_one_cause_fails_and_groups_them() {
+    let world = World::new(BROKEN);
+    let mut serial = request("t");
+    serial["HyperParameterTuningJobConfig"]["ResourceLimits"] =
+        json!({"MaxNumberOfTrainingJobs": 3, "MaxParallelTrainingJobs": 1});
+    world.write_request("request.json", &serial);
+    let ended = world.run(&[]).with_code(1);
+    let failed = format!("t: Failed, the first 3 training jobs failed for the same reason: {CAUSE}\n");
+    assert!(ended.out.starts_with(&failed), "{ended:?}");
+    let described = world.hyperband(&["describe", "t"]).with_code(0);
+    let shown = world.hyperband(&["describe", "t", "--output", "json"]).with_code(0).json();
+    let causes = &shown["Controller"]["Failures"];
+    let example = causes[0]["TrainingJobName"].as_str().unwrap();
+    assert!(example.starts_with("t-") && example.ends_with("-0-0-1"), "{causes}");
+    assert_eq!(causes, &json!([{"Count": 3, "Reason": CAUSE, "TrainingJobName": example}]));
+    for page in [&ended.out, &described.out] {
+        assert!(page.contains(&format!("\n  failures   3 of 3 jobs failed: {CAUSE}\n")), "{page}");
+    }
+    world.hyperband(&["replay", "t"]).with_code(0);
+}

@@ -13,9 +13,9 @@ use tuning::ruling::EndReason;
 use tuning::state::{State, Status};
 use tuning::time::Time;
 use wire::describe::{
-    BestSeen, Bracket, Compared, CompletionDetails, ConsumedResources, JobCounters, Model, ObjectiveCounters,
-    RequestEcho, Rung, SummaryController, Totals, TuningBase, TuningController, TuningJob, TuningSummary,
-    WaitingFor, failure_reason, finite, resource_limits, settings, tuning_job_event,
+    BestSeen, Bracket, Compared, CompletionDetails, ConsumedResources, FailureCause, JobCounters, Model,
+    ObjectiveCounters, RequestEcho, Rung, SummaryController, Totals, TuningBase, TuningController, TuningJob,
+    TuningSummary, WaitingFor, failure_reason, finite, resource_limits, settings, tuning_job_event,
 };
 use wire::names::training_job_name;
 use wire::stored;
@@ -200,6 +200,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
                 .definition
                 .promotes()
                 .map(|_| u32::try_from(state.trials.len()).unwrap_or(u32::MAX)),
+            failures: failures(&tuning.id, state),
             brackets: brackets(tuning, state),
             settings: settings(&tuning.request),
         },
@@ -247,6 +248,21 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
             message: None,
         })
     }
+}
+
+/// Returns the causes of failed jobs, most frequent first.
+fn failures(id: &str, state: &State) -> Vec<FailureCause> {
+    let known = state.failures.causes.iter().map(|cause| FailureCause {
+        count: cause.count,
+        reason: cause.reason.clone(),
+        training_job_name: Some(training_job_name(id, cause.job)),
+    });
+    let mut causes: Vec<FailureCause> = known.collect();
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
+    let others = state.failures.others;
+    let rest = FailureCause { count: others, reason: "other causes".to_owned(), training_job_name: None };
+    causes.extend((others > 0).then_some(rest));
+    causes
 }
 
 fn counters(state: &State) -> JobCounters {

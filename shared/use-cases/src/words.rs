@@ -8,6 +8,7 @@ use hyperband::rung::{MEDIAN_RIVALS, Rule};
 use search::{Origin, SamplerKind};
 use tuning::definition::Definition;
 use tuning::epochs::Epochs;
+use tuning::failures::cause;
 use tuning::ids::RungId;
 use tuning::money::MicroUsd;
 use tuning::ruling::{RetryWhy, StopWhy, TrialEnd, Verdict};
@@ -184,7 +185,7 @@ pub fn awaited(why: RetryWhy, not_before: Time, message: Option<&str>) -> String
         RetryWhy::ServiceError => "the training service failed",
         RetryWhy::RuntimeCutTooShort => "its time limit had been cut too short",
     };
-    let message = message.map(|message| format!(" ({})", message.trim())).unwrap_or_default();
+    let message = message.map(|message| format!(" ({})", cause(message))).unwrap_or_default();
     format!("{why}{message}: retried not before {}", format_utc(not_before))
 }
 
@@ -192,7 +193,7 @@ pub fn awaited(why: RetryWhy, not_before: Time, message: Option<&str>) -> String
 pub fn end(how: &TrialEnd, max_runtime: Option<u64>) -> String {
     match how {
         TrialEnd::Stopped(StopWhy::Rung { rung }) => return format!("stopped at rung {rung}"),
-        TrialEnd::Failed(message) => return format!("it failed: {}", message.trim()),
+        TrialEnd::Failed(message) => return format!("it failed: {}", cause(message)),
         TrialEnd::MaxRuntime => {
             let seconds = max_runtime.map(|seconds| format!(" ({seconds} s)")).unwrap_or_default();
             return format!("it reached MaxRuntimeInSeconds{seconds}");

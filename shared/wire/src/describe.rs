@@ -13,11 +13,13 @@ use crate::request::Request;
 use crate::shape::{dollars, optional_dollars, optional_seconds, seconds};
 
 mod echo;
+mod failures;
 mod job;
 
 pub use echo::{
     RequestEcho, difference, first_difference, request_from_description, resource_limits, settings,
 };
+pub use failures::FailureCause;
 pub use job::{FinalObjective, JobController, Model, TrainingJobPage, TrainingJobSummary};
 
 /// Maximum size of the detail of a published event, in bytes. EventBridge accepts 256 KB including the envelope.
@@ -186,6 +188,9 @@ pub struct TuningController {
     /// Number of trials that have a running training job; `None` without promotion, where a trial has only one job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials_training: Option<u32>,
+    /// Causes of failed training jobs, most frequent first; empty without failures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailureCause>,
     /// Brackets, most exploring first.
     pub brackets: Vec<Bracket>,
     /// `Controller` of the request. It comes last: a reader puts every member here that no field above has.

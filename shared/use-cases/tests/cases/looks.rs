@@ -4,6 +4,7 @@ mod active;
 mod change;
 mod cost;
 mod explain;
+mod failures;
 mod pools;
 mod promotion;
 mod published;
