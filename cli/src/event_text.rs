@@ -168,6 +168,15 @@ pub(crate) fn rounded(configuration: &Configuration) -> String {
     pairs(configuration, text)
 }
 
+/// Like [`rounded`], but cuts no text.
+pub(crate) fn uncut(configuration: &Configuration) -> String {
+    let text = |text: &str| match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => value(number),
+        Ok(_) | Err(_) => clean(&text.replace('\n', " ")),
+    };
+    pairs(configuration, text)
+}
+
 fn pairs(configuration: &Configuration, text: impl Fn(&str) -> String) -> String {
     let pairs = configuration.0.iter().map(|(name, value)| format!("{}={}", clean(name), text(value)));
     pairs.collect::<Vec<_>>().join(" ")

@@ -7,6 +7,7 @@ mod job;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use local::host::{place, training_path};
@@ -19,12 +20,15 @@ use wire::describe::{Bracket, FailureCause, Rung, TrainingJobSummary, TuningJob,
 
 use crate::arguments::folder_option;
 use crate::data::is_running;
-use crate::event_text::{end_words, parameters, rounded};
+use crate::event_text::{end_words, parameters, rounded, uncut};
 use crate::failure::{Exit, Failure};
 use crate::model::Location;
 use crate::text::{clean, duration, maybe, short, table, usd, utc, value};
 pub(crate) use job::configuration;
-use job::{is_billed, is_over, is_whole, last_value, was_stopped, why};
+use job::{is_billed, is_over, is_whole, last_value, was_stopped, whole_why, why};
+
+/// Maximum characters of a reason in a table on a terminal.
+const WHY_CHARACTERS: usize = 60;
 
 /// A tuning with its jobs.
 #[derive(Debug)]
@@ -43,6 +47,11 @@ struct Folder {
     path: PathBuf,
     /// The command that continues the tuning, if no `run` is active.
     interrupted: Option<String>,
+}
+
+/// Returns whether a person reads the output. A file or another program gets whole texts.
+fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
 }
 
 /// Returns the error for a deleted tuning.
@@ -253,7 +262,7 @@ impl Page {
                     (clean(&best.name), best.controller.trial, best.controller.resource);
                 line("best job", &format!("{name} (trial {trial}, {epochs} epochs)"));
                 line("", &format!("{} = {}", clean(&self.metric()), maybe(last_value(best))));
-                line("", &parameters(&configuration(best)));
+                line("", &if is_terminal() { parameters } else { uncut }(&configuration(best)));
             }
             None => line("best job", "none yet"),
         }
@@ -282,11 +291,12 @@ impl Page {
         text
     }
 
-    /// Returns the output of `describe`: the summary and the tables of rungs and jobs.
+    /// Returns the output of `describe`: the summary and the tables of rungs and jobs. Cuts texts only on a terminal.
     pub(crate) fn whole(&self) -> String {
         let rungs = self.rung_table().map_or_else(String::new, |table| format!("\n{table}"));
         let submitted = utc(self.described.base.created_ms);
-        format!("{}  {:<11}{submitted}\n{rungs}\n{}", self.summary(), "submitted", self.job_table())
+        let jobs = self.job_table(is_terminal());
+        format!("{}  {:<11}{submitted}\n{rungs}\n{jobs}", self.summary(), "submitted")
     }
 
     /// Returns commands to inspect the tuning further.
@@ -319,7 +329,7 @@ impl Page {
         if interrupted { "Interrupted".to_owned() } else { clean(&job.controller.state) }
     }
 
-    fn job_table(&self) -> String {
+    fn job_table(&self, cut: bool) -> String {
         let row = |job: &TrainingJobSummary| {
             let own = &job.controller;
             // With promotion, the reached epoch and the target epoch of the job.
@@ -334,8 +344,8 @@ impl Page {
                 maybe(own.best_value),
                 own.billable_seconds.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string()),
                 own.cost_usd.map_or_else(|| "-".to_owned(), usd),
-                rounded(&configuration(job)),
-                short(&why(job), 60),
+                if cut { rounded } else { uncut }(&configuration(job)),
+                if cut { short(&why(job), WHY_CHARACTERS) } else { whole_why(job) },
             ]
         };
         let rows: Vec<Vec<String>> = self.jobs.iter().map(row).collect();

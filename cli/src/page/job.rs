@@ -4,6 +4,7 @@ use search::Configuration;
 use wire::describe::TrainingJobSummary;
 
 use crate::event_text::stop_words;
+use crate::text::clean;
 
 pub(super) fn last_value(job: &TrainingJobSummary) -> Option<f64> {
     job.final_objective.as_ref().map(|last| last.value)
@@ -19,6 +20,18 @@ pub(super) fn why(job: &TrainingJobSummary) -> String {
     let own = &job.controller;
     let repeated = own.repeated_from.map(u64::from);
     stop_words(own.stop_reason.as_deref(), job.failure_reason.as_deref(), repeated)
+}
+
+/// Like [`why`], but returns the whole failure reason, on one line.
+pub(super) fn whole_why(job: &TrainingJobSummary) -> String {
+    let own = &job.controller;
+    let Some(reason) = job.failure_reason.as_deref().filter(|_| own.stop_reason.is_none()) else {
+        return why(job);
+    };
+    let restarted = stop_words(None, None, own.repeated_from.map(u64::from));
+    let lines = reason.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    let parts = [restarted, clean(&lines.join(" | "))].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns whether it has ended and is settled.

@@ -57,3 +57,21 @@ fn a_tuning_whose_first_jobs_fail_for_one_cause_fails_and_groups_them() {
     }
     world.hyperband(&["replay", "t"]).with_code(0);
 }
+
+/// Only terminals are narrow. The table was cut in files and pipes too.
+#[test]
+fn regression_describe_cuts_no_text_outside_a_terminal() {
+    let world = World::new(BROKEN);
+    let mut long = request("t");
+    let value = "v".repeat(250);
+    long["HyperParameterTuningJobConfig"]["ParameterRanges"]["CategoricalParameterRanges"] =
+        json!([{"Name": "kind", "Values": [value]}]);
+    world.write_request("request.json", &long);
+    world.run(&[]).with_code(1);
+    let described = world.hyperband(&["describe", "t"]).with_code(0);
+    let row = described.out.lines().find(|line| line.contains("  Failed  ")).unwrap();
+    assert!(row.contains(&format!("kind={value} x=0.")), "{row}");
+    assert!(row.contains("AlgorithmError: Traceback (most recent call last): | line "), "{row}");
+    assert!(row.ends_with("| ModuleNotFoundError: No module named 'xgboost', exit code: 1"), "{row}");
+    assert!(!described.out.contains('…'), "{described:?}");
+}
