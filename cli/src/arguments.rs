@@ -6,6 +6,7 @@ mod change;
 mod doctor;
 mod examples;
 mod init;
+mod logs;
 mod place;
 mod simulate;
 #[cfg(feature = "aws")]
@@ -31,6 +32,7 @@ use crate::run::ask::Try;
 pub(crate) use change::Change;
 pub(crate) use doctor::Doctor;
 pub(crate) use init::{Goal, Init};
+pub(crate) use logs::Logs;
 pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where, folder_option};
 pub(crate) use simulate::Simulate;
 #[cfg(feature = "aws")]
@@ -87,6 +89,9 @@ pub(crate) enum Command {
     /// Show where the best model is, or copy it
     #[command(after_help = MODEL_EXAMPLES)]
     Model(Model),
+    /// Print the log of a training job
+    #[command(after_help = logs::EXAMPLES)]
+    Logs(Logs),
     /// Explain every decision about a trial
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),

@@ -19,6 +19,7 @@ mod failure;
 mod follow;
 mod init;
 mod list;
+mod logs;
 mod model;
 mod orders;
 mod output;
@@ -113,6 +114,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Describe(options) => describe::describe(options).await,
         Command::Watch(options) => watch::watch(options).await,
         Command::Model(options) => model::model(options).await,
+        Command::Logs(options) => logs::logs(options).await,
         Command::Explain(options) => explain::explain(options).await,
         Command::Cost(options) => cost::cost(options).await,
         Command::Change(options) => change::change(options).await,

@@ -29,6 +29,17 @@ pub(crate) fn print_out_raw(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
+/// Writes text to standard output unchanged. Returns false if standard output is closed.
+pub(crate) fn write_out(text: &str) -> bool {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+}
+
+/// Returns JSON on one line, with its line end.
+pub(crate) fn json_line(value: &Value) -> String {
+    escaped(&format!("{value}\n"))
+}
+
 /// Writes text to standard error unchanged. For styled text with clean parts.
 pub(crate) fn print_err_raw(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());

@@ -1,6 +1,6 @@
 //! Tunings at an endpoint: a deployed stack, by HTTP or by its function, or another server of its API. Converts its errors to [`Failure`]s.
 
-use api_client::{Address, Client, ClientError};
+use api_client::{Address, Client, ClientError, Endpoint, Service, Target};
 use wire::describe::{TuningJob, TuningPage};
 use wire::request::RequestError;
 
@@ -11,6 +11,13 @@ use crate::run::ask;
 
 /// Error code of the API for an unknown name.
 const NOT_FOUND: &str = "ResourceNotFound";
+
+/// Environment variable with the endpoint of all AWS services.
+pub(crate) const ALL_SERVICES: &str = "AWS_ENDPOINT_URL";
+/// Environment variable with the endpoint of CloudWatch Logs.
+pub(crate) const LOGS_VARIABLE: &str = "AWS_ENDPOINT_URL_CLOUDWATCH_LOGS";
+/// The log group of SageMaker's training jobs.
+pub(crate) const LOG_GROUP: &str = "/aws/sagemaker/TrainingJobs";
 
 /// A connection to a stack.
 #[derive(Debug)]
@@ -58,6 +65,34 @@ impl Remote {
         let place = self.client.address();
         Failure::usage(format!("there is no tuning '{name}' at {place}")).hint(hint)
     }
+}
+
+/// Returns a service of AWS in the account and Region of `client`. `variable` can set its endpoint.
+pub(crate) fn service<'a>(
+    client: &'a Client,
+    target: Target,
+    variable: &str,
+) -> Result<Service<'a>, Failure> {
+    let endpoint = endpoint_variable(variable)?;
+    if endpoint.is_none() && client.endpoint().is_loopback() {
+        return Err(Failure::usage(
+            "the endpoint is on this machine, but the endpoint of its AWS services is missing",
+        )
+        .hint(format!("set {variable} or {ALL_SERVICES}")));
+    }
+    client.service(target, endpoint).map_err(failed)
+}
+
+/// Returns the endpoint from the variable `own`, else from the variable of all services.
+pub(crate) fn endpoint_variable(own: &str) -> Result<Option<Endpoint>, Failure> {
+    for name in [own, ALL_SERVICES] {
+        let address = std::env::var(name).unwrap_or_default();
+        if !address.is_empty() {
+            let read = address.parse().map(Some);
+            return read.map_err(|error| Failure::usage(format!("{name}: {error}")));
+        }
+    }
+    Ok(None)
 }
 
 /// Converts an error of the client.

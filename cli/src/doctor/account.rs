@@ -3,14 +3,14 @@
 //! The `AWS_ENDPOINT_URL*` variables can set their endpoints. Creates a job only under a name that is already in use,
 //! so that no job starts.
 
-use api_client::{Client, Endpoint, Service, ServiceError, Target};
+use api_client::{Client, Service, ServiceError, Target};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::remote::failed;
+use crate::remote::{LOG_GROUP, LOGS_VARIABLE, service};
 
-pub(super) const ALL_SERVICES: &str = "AWS_ENDPOINT_URL";
-const LOG_GROUP: &str = "/aws/sagemaker/TrainingJobs";
+pub(super) use crate::remote::{ALL_SERVICES, endpoint_variable};
+
 /// Maximum pages to read of a listing, which can contain jobs of other users, and of a log.
 const PAGES_MAX: usize = 10;
 
@@ -27,19 +27,9 @@ pub(super) struct Account<'a> {
 impl<'a> Account<'a> {
     /// Returns the services in the Region that `client` signs for.
     pub(super) fn of(client: &'a Client) -> Result<Self, Failure> {
-        let service = |target, own| {
-            let endpoint = endpoint_variable(own)?;
-            if endpoint.is_none() && client.endpoint().is_loopback() {
-                return Err(Failure::usage(
-                    "the endpoint is on this machine, but the endpoint of its AWS services is missing",
-                )
-                .hint(format!("set {own} or {ALL_SERVICES}")));
-            }
-            client.service(target, endpoint).map_err(failed)
-        };
         Ok(Self {
-            sagemaker: service(Target::SageMaker, "AWS_ENDPOINT_URL_SAGEMAKER")?,
-            logs: service(Target::Logs, "AWS_ENDPOINT_URL_CLOUDWATCH_LOGS")?,
+            sagemaker: service(client, Target::SageMaker, "AWS_ENDPOINT_URL_SAGEMAKER")?,
+            logs: service(client, Target::Logs, LOGS_VARIABLE)?,
         })
     }
 
@@ -113,16 +103,4 @@ impl<'a> Account<'a> {
         }
         Ok(json!({"events": events, "nextToken": next}))
     }
-}
-
-/// Returns the endpoint from the variable `own`, else from the variable of all services.
-pub(super) fn endpoint_variable(own: &str) -> Result<Option<Endpoint>, Failure> {
-    for name in [own, ALL_SERVICES] {
-        let address = std::env::var(name).unwrap_or_default();
-        if !address.is_empty() {
-            let read = address.parse().map(Some);
-            return read.map_err(|error| Failure::usage(format!("{name}: {error}")));
-        }
-    }
-    Ok(None)
 }

@@ -19,6 +19,7 @@ fn help_equals_the_snapshots() {
         "list",
         "describe",
         "watch",
+        "logs",
         "explain",
         "cost",
         "change",

@@ -18,6 +18,7 @@ mod help;
 mod init;
 mod interrupted;
 mod local;
+mod logs;
 mod metrics;
 mod model;
 mod plan;

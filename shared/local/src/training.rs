@@ -13,6 +13,7 @@ mod driver;
 mod failure;
 mod hosts;
 mod job;
+mod job_log;
 mod lines;
 mod log_reader;
 mod log_stream;
@@ -44,6 +45,7 @@ use use_cases::ports::training::TrainingJobsError;
 
 pub use account::Summary;
 pub use config::{Config, DamagedRecord, Delays, OpenError, Quota};
+pub use job_log::{JobLog, LoggedLine};
 pub use records::JobRecords;
 
 use describe::Owner;

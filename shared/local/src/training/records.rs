@@ -11,6 +11,7 @@ use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError};
 
 use super::clock;
 use super::describe;
+use super::job_log::{self, JobLog};
 use super::ports::not_found;
 use super::store::{self, Found, Layout};
 
@@ -29,6 +30,19 @@ impl JobRecords {
     /// Returns the folder in which the program of job `name` saves its model. It may be missing or empty.
     pub fn model_folder(&self, name: &str) -> PathBuf {
         self.layout.model(name)
+    }
+
+    /// Returns the log of the job `name`, of one host or of all.
+    pub fn log(&self, name: &str, host: Option<&str>) -> JobLog {
+        JobLog::at(self.layout.logs(name), host)
+    }
+
+    /// Returns where the log of the job `name` is: its file, or their folder if it has several. `None` without a log.
+    pub fn log_path(&self, name: &str) -> Option<PathBuf> {
+        let folder = self.layout.logs(name);
+        let mut files = job_log::streams(&folder).ok()?;
+        let (_, _, file) = files.pop()?;
+        Some(if files.is_empty() { file } else { folder })
     }
 
     async fn find(&self, name: &str) -> Result<Found, TrainingJobsError> {

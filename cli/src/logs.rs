@@ -1,0 +1,79 @@
+//! `hyperband logs`: prints the log of a training job, from the data directory or from CloudWatch Logs.
+//!
+//! Changes nothing and takes no lock.
+
+mod choice;
+mod cloud;
+mod local;
+mod printer;
+
+use tuning::failures::cause;
+use wire::describe::TrainingJobSummary;
+
+use crate::arguments::{Logs, Where};
+use crate::data::Data;
+use crate::failure::{Exit, Failure};
+use crate::output::print_err;
+use crate::page::Page;
+use crate::remote::Remote;
+use crate::run::Signals;
+use choice::{NoJob, choose};
+use printer::Printer;
+
+/// Performs `hyperband logs`.
+pub(crate) async fn logs(options: Logs) -> Result<Exit, Failure> {
+    let mut signals = Signals::listen()?;
+    tokio::select! {
+        printed = print_log(&options) => printed,
+        () = signals.next() => Ok(Exit::Interrupted),
+    }
+}
+
+async fn print_log(options: &Logs) -> Result<Exit, Failure> {
+    match options.place.place().map_err(Failure::usage)? {
+        Where::Endpoint(endpoint) => {
+            let remote = Remote::connect(endpoint).await?;
+            let page = remote.page(&options.name).await?;
+            let job = chosen(&page, options)?;
+            let mut printer = Printer::new(&page, job, options);
+            cloud::print_log(&remote, &page, job, options, &mut printer).await?;
+        }
+        Where::Folder(folder) => {
+            let data = Data::existing(&folder).await?;
+            let row = data.find(&options.name).await?;
+            let page = Page::of(&data.store, &folder, &row.id).await?;
+            let job = chosen(&page, options)?;
+            let mut printer = Printer::new(&page, job, options);
+            local::print_log(&data, &row.id, job, options, &mut printer).await?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the job to print, and says on standard error which it is.
+fn chosen<'a>(page: &'a Page, options: &Logs) -> Result<&'a TrainingJobSummary, Failure> {
+    let (name, wanted) = (page.name(), options.trial.as_deref());
+    let job = choose(page, wanted).map_err(|error| match (error, wanted) {
+        (NoJob::Unknown, Some(wanted)) => {
+            let place = options.place.location_options();
+            Failure::usage(format!("{name} has no trial and no training job '{wanted}'")).hint(format!(
+                "TRIAL is a trial number or a training job name; `hyperband describe {name}{place}` lists both"
+            ))
+        }
+        (NoJob::None | NoJob::Unknown, _) => {
+            Failure::usage(format!("{name} has no training job yet")).hint("try again when a job has started")
+        }
+    })?;
+    let why = job.failure_reason.as_deref().map(|reason| format!(", {}", cause(reason)));
+    let own = &job.controller;
+    let why = why.unwrap_or_default();
+    print_err(&format!("log of {}: trial {}, {}{why}\n", job.name, own.trial, own.state));
+    Ok(job)
+}
+
+/// Returns the error for a job that has ended without a line in its log.
+fn no_log(job: &TrainingJobSummary, place: &str) -> Failure {
+    let never_ran = !choice::has_run(job);
+    let hint = if never_ran { "it never started" } else { "its program never ran, or the log was deleted" };
+    Failure::usage(format!("{place} has no log of the training job {}", job.name)).hint(hint)
+}

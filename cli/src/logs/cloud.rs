@@ -1,0 +1,137 @@
+//! The log of a training job of a stack, from CloudWatch Logs, with the credentials of the user.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api_client::{Service, ServiceError, Target};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tuning::time::{Millis, Time};
+use wire::describe::TrainingJobSummary;
+
+use super::Printer;
+use super::choice::has_ended;
+use crate::arguments::Logs;
+use crate::failure::Failure;
+use crate::output::print_err;
+use crate::page::Page;
+use crate::remote::{LOG_GROUP, LOGS_VARIABLE, Remote, failed, service};
+
+/// Time between two reads of the log of a running job.
+const READ_EVERY: Duration = Duration::from_secs(2);
+/// Time between two requests whether the job has ended.
+const ASK_EVERY: Duration = Duration::from_secs(10);
+/// CloudWatch Logs may show a line so much later than a line of a later time.
+const LATE: Millis = Millis::from_seconds(10);
+/// How long after its end the last lines of a job may show.
+const LATE_AFTER_END: Duration = Duration::from_secs(5);
+
+/// Prints the log of `job`.
+pub(super) async fn print_log(
+    remote: &Remote,
+    page: &Page,
+    job: &TrainingJobSummary,
+    options: &Logs,
+    printer: &mut Printer,
+) -> Result<(), Failure> {
+    let mut log = CloudLog {
+        service: service(&remote.client, Target::Logs, LOGS_VARIABLE)?,
+        job: job.name.clone(),
+        host: options.host.clone(),
+        newest: Time(0),
+        recent: BTreeMap::new(),
+    };
+    let mut ended = has_ended(job);
+    let mut asked = Instant::now();
+    loop {
+        if !log.print_new(printer).await? {
+            return Ok(());
+        }
+        if ended || !options.follow {
+            break;
+        }
+        sleep(READ_EVERY).await;
+        if asked.elapsed() >= ASK_EVERY {
+            asked = Instant::now();
+            let jobs = remote.client.training_jobs(page.name()).await.map_err(failed)?;
+            ended = jobs.iter().find(|other| other.name == job.name).is_none_or(has_ended);
+            if ended {
+                sleep(LATE_AFTER_END).await;
+            }
+        }
+    }
+    match (printer.lines(), &options.host) {
+        (0, Some(host)) if ended => print_err(&format!("the log of {} has no line of {host}\n", job.name)),
+        (0, _) if ended => return Err(super::no_log(job, "CloudWatch Logs")),
+        (0, _) => print_err("the log has no line yet; --follow waits for lines\n"),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The log of one job.
+#[derive(Debug)]
+struct CloudLog<'a> {
+    service: Service<'a>,
+    job: String,
+    host: Option<String>,
+    /// The latest time of a line.
+    newest: Time,
+    /// The IDs of printed lines whose times can come again, with their times.
+    recent: BTreeMap<String, Time>,
+}
+
+impl CloudLog<'_> {
+    /// Prints all lines that are new. Returns false if standard output is closed.
+    async fn print_new(&mut self, printer: &mut Printer) -> Result<bool, Failure> {
+        let prefix = self.host.as_ref().map_or_else(String::new, |host| format!("{host}-"));
+        let mut members = json!({
+            "logGroupName": LOG_GROUP,
+            "logStreamNamePrefix": format!("{}/{prefix}", self.job),
+            "startTime": (self.newest - LATE).max(Time(0)).0,
+        });
+        loop {
+            let page = self.service.read("FilterLogEvents", &members).await.map_err(refused)?;
+            for event in page["events"].as_array().into_iter().flatten() {
+                if !self.print(event, printer) {
+                    return Ok(false);
+                }
+            }
+            let since = self.newest - LATE;
+            self.recent.retain(|_, at| *at >= since);
+            // A page can be empty although more follow.
+            match page["nextToken"].as_str().filter(|token| !token.is_empty()) {
+                Some(token) => members["nextToken"] = json!(token),
+                None => return Ok(true),
+            }
+        }
+    }
+
+    /// Prints an event unless it was printed. Returns false if standard output is closed.
+    fn print(&mut self, event: &Value, printer: &mut Printer) -> bool {
+        let text = |member: &str| event[member].as_str().unwrap_or_default();
+        let at = Time(event["timestamp"].as_i64().unwrap_or(0));
+        if self.recent.insert(text("eventId").to_owned(), at).is_some() {
+            return true;
+        }
+        self.newest = self.newest.max(at);
+        let stream = text("logStreamName").rsplit('/').next().unwrap_or_default();
+        let host = stream.rsplit_once('-').map_or(stream, |(host, _)| host);
+        printer.print(host, at, text("message"))
+    }
+}
+
+fn refused(error: ServiceError) -> Failure {
+    let hint = if error.is_denied() {
+        Some(format!("your credentials need logs:FilterLogEvents on the log group {LOG_GROUP}"))
+    } else if error.is("ResourceNotFoundException") {
+        Some("the account has no log of a training job: check the Region and the account".to_owned())
+    } else {
+        None
+    };
+    let failure = Failure::endpoint(error).context("cannot read CloudWatch Logs");
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

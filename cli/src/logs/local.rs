@@ -1,0 +1,95 @@
+//! The log of a training job of a data directory.
+
+use std::time::Duration;
+
+use local::training::JobRecords;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use use_cases::describe;
+use use_cases::ports::training::{TrainingJobs, TrainingJobsError};
+use wire::describe::TrainingJobSummary;
+
+use super::Printer;
+use super::choice::has_ended;
+use crate::arguments::Logs;
+use crate::data::Data;
+use crate::failure::Failure;
+use crate::output::print_err;
+
+/// Time between two reads of the log of a running job.
+const READ_EVERY: Duration = Duration::from_millis(200);
+
+/// Prints the log of `job` of tuning `id`.
+pub(super) async fn print_log(
+    data: &Data,
+    id: &str,
+    job: &TrainingJobSummary,
+    options: &Logs,
+    printer: &mut Printer,
+) -> Result<(), Failure> {
+    let records = data.training_jobs();
+    let mut log = records.log(&job.name, options.host.as_deref());
+    let mut warned = false;
+    loop {
+        // Asked before the read: a job that has ended writes no further line.
+        let ended = is_over(data, &records, id, job).await?;
+        loop {
+            let (kept, lines) = spawn_blocking(move || {
+                let lines = log.next_lines();
+                (log, lines)
+            })
+            .await?;
+            log = kept;
+            let lines = lines.map_err(|error| {
+                Failure::endpoint(error).context(format!("cannot read the log of {}", job.name))
+            })?;
+            if lines.is_empty() {
+                break;
+            }
+            if !lines.iter().all(|line| printer.print(&line.host, line.timestamp, &line.message)) {
+                return Ok(());
+            }
+        }
+        if ended || !options.follow {
+            return if printer.lines() > 0 { Ok(()) } else { empty(&records, job, options, ended) };
+        }
+        if !warned && !data.is_running() {
+            warned = true;
+            print_err("no `hyperband run` is active: the job continues when you repeat its command line\n");
+        }
+        sleep(READ_EVERY).await;
+    }
+}
+
+/// Returns whether the job writes no further line.
+async fn is_over(
+    data: &Data,
+    records: &JobRecords,
+    id: &str,
+    job: &TrainingJobSummary,
+) -> Result<bool, Failure> {
+    match records.describe(&job.name).await {
+        Ok(described) => Ok(matches!(described.status.as_str(), "Completed" | "Failed" | "Stopped")),
+        // It is not created yet, or never will be.
+        Err(TrainingJobsError::NotFound(_)) => {
+            let jobs = describe::jobs(&data.store, &local::host::place(), id).await?.unwrap_or_default();
+            Ok(jobs.iter().find(|other| other.name == job.name).is_none_or(has_ended))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Explains why no line was printed.
+fn empty(records: &JobRecords, job: &TrainingJobSummary, options: &Logs, ended: bool) -> Result<(), Failure> {
+    let has_log = records.log_path(&job.name).is_some();
+    if has_log && let Some(host) = &options.host {
+        print_err(&format!("the log of {} has no line of {host}\n", job.name));
+    } else if has_log {
+        print_err("the log is empty: the program has written nothing\n");
+    } else if ended {
+        return Err(super::no_log(job, "the data directory"));
+    } else {
+        print_err("the training job has not started yet; --follow waits for its log\n");
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! Prints the lines of a log.
+
+use serde_json::json;
+use tuning::time::Time;
+use wire::describe::TrainingJobSummary;
+use wire::events::timestamp::format_utc;
+
+use crate::arguments::{Logs, Output};
+use crate::output::{json_line, write_out};
+use crate::page::Page;
+
+/// Prints lines as text or as JSON.
+#[derive(Debug)]
+pub(super) struct Printer {
+    output: Output,
+    job: String,
+    /// Whether text names the host of each line.
+    names_hosts: bool,
+    lines: u64,
+}
+
+impl Printer {
+    /// Returns a printer of the log of `job`. Text names the hosts if the job can have several.
+    pub(super) fn new(page: &Page, job: &TrainingJobSummary, options: &Logs) -> Self {
+        let resources = &page.described.request.definition["ResourceConfig"];
+        let names_hosts = options.host.is_none() && resources["InstanceCount"].as_u64() != Some(1);
+        Self { output: options.output, job: job.name.clone(), names_hosts, lines: 0 }
+    }
+
+    /// Returns the number of printed lines.
+    pub(super) fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Prints a line. Returns false if standard output is closed.
+    #[must_use]
+    pub(super) fn print(&mut self, host: &str, at: Time, message: &str) -> bool {
+        self.lines = self.lines.saturating_add(1);
+        write_out(&match self.output {
+            Output::Json => json_line(
+                &json!({"job": self.job, "host": host, "timestamp": format_utc(at), "line": message}),
+            ),
+            Output::Text if self.names_hosts => format!("{host}  {}\n", plain(message)),
+            Output::Text => format!("{}\n", plain(message)),
+        })
+    }
+}
+
+/// Removes the terminal's escape sequences, and replaces other control characters except tabs.
+fn plain(message: &str) -> String {
+    let message = console::strip_ansi_codes(message.trim_end_matches(['\r', '\n']));
+    let letter = |letter: char| match letter {
+        '\t' => '\t',
+        // A progress bar rewrites its line.
+        '\r' => ' ',
+        letter if letter.is_control() => '\u{fffd}',
+        letter => letter,
+    };
+    message.chars().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_cannot_change_the_terminal() {
+        assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\t10%\r20%\u{7}\r\n"), "red\t10% 20%\u{fffd}");
+    }
+}
