@@ -3,13 +3,14 @@
 use crate::arguments::{Named, Output, Source, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
+use crate::logs::LogHint;
 use crate::output::{print_json, print_out};
 use crate::page::Page;
 use crate::remote::Remote;
 
 /// Performs `hyperband describe`.
 pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
-    let name = &options.name;
+    let (name, location) = (&options.name, options.place.location_options());
     match (options.place.place().map_err(Failure::usage)?, options.output) {
         (Where::Endpoint(endpoint), Output::Json) => {
             let remote = Remote::connect(endpoint).await?;
@@ -23,7 +24,8 @@ pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
             print_json(&page.json());
         }
         (Where::Endpoint(endpoint), Output::Text) => {
-            print_out(&Remote::connect(endpoint).await?.page(name).await?.whole());
+            let page = Remote::connect(endpoint).await?.page(name).await?;
+            print_out(&format!("{}{}", page.whole(), page.see_log(&LogHint::at(&location, None))));
         }
         (Where::Folder(folder), output) => {
             let data = Data::existing(&folder).await?;
@@ -31,7 +33,10 @@ pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
             let page = Page::of(&data.store, &folder, &row.id).await?;
             match output {
                 Output::Json => print_json(&page.json()),
-                Output::Text => print_out(&page.whole()),
+                Output::Text => {
+                    let logs = LogHint::at(&location, Some(data.training_jobs()));
+                    print_out(&format!("{}{}", page.whole(), page.see_log(&logs)));
+                }
             }
         }
     }

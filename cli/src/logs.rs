@@ -4,6 +4,7 @@
 
 mod choice;
 mod cloud;
+mod hint;
 mod local;
 mod printer;
 
@@ -19,6 +20,8 @@ use crate::remote::Remote;
 use crate::run::Signals;
 use choice::{NoJob, choose};
 use printer::Printer;
+
+pub(crate) use hint::LogHint;
 
 /// Performs `hyperband logs`.
 pub(crate) async fn logs(options: Logs) -> Result<Exit, Failure> {

@@ -22,6 +22,7 @@ use crate::arguments::folder_option;
 use crate::data::is_running;
 use crate::event_text::{end_words, parameters, rounded, uncut};
 use crate::failure::{Exit, Failure};
+use crate::logs::LogHint;
 use crate::model::Location;
 use crate::text::{clean, duration, maybe, short, table, usd, utc, value};
 pub(crate) use job::configuration;
@@ -297,6 +298,17 @@ impl Page {
         let submitted = utc(self.described.base.created_ms);
         let jobs = self.job_table(is_terminal());
         format!("{}  {:<11}{submitted}\n{rungs}\n{jobs}", self.summary(), "submitted")
+    }
+
+    /// Returns where the log of a failed job is, as an example of the most frequent cause. Empty without failures.
+    pub(crate) fn see_log(&self, logs: &LogHint) -> String {
+        let example =
+            self.described.controller.failures.first().and_then(|cause| cause.training_job_name.as_ref());
+        let job =
+            self.jobs.iter().find(|job| Some(&job.name) == example && job.controller.state != "Refused");
+        job.map_or_else(String::new, |job| {
+            format!("\n{}", logs.lines(self.name(), job.controller.trial, &job.name, "  "))
+        })
     }
 
     /// Returns commands to inspect the tuning further.

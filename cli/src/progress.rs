@@ -5,26 +5,32 @@ mod rows;
 
 use std::io::IsTerminal;
 
-use tuning::ruling::{Order, Ruling};
+use tuning::ruling::{Order, Ruling, TrialEnd};
+use wire::names::training_job_name;
 
 use crate::event_text::event_line;
 use crate::follow::{Event, Follower, Since, What};
+use crate::logs::LogHint;
 use crate::output::print_err;
 use crate::text::{clean, clock};
 use bars::Bars;
+
+/// Aligns a line with the text of an event.
+const MARGIN: &str = "         ";
 
 /// The display of progress. `bars` is `None` outside a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bars: Option<Bars>,
+    logs: LogHint,
 }
 
 impl Progress {
-    /// Starts the display of a tuning.
-    pub(crate) fn begin(follower: &Follower, since: Since) -> Self {
+    /// Starts the display of a tuning, whose logs are at `logs`.
+    pub(crate) fn begin(follower: &Follower, since: Since, logs: LogHint) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let bars = (std::io::stderr().is_terminal() && !dumb).then(Bars::new);
-        let progress = Self { bars };
+        let progress = Self { bars, logs };
         let definition = &follower.tuning.definition;
         let continuing = if since == Since::Now { "continuing; " } else { "" };
         progress.print(&format!(
@@ -45,12 +51,27 @@ impl Progress {
             }
             if let Some(text) = event_line(definition, &event.what) {
                 let since = clock(event.at.saturating_sub(definition.created.0));
-                self.print(&format!("{since:>7}  {text}"));
+                let log = self.log_of_failed(follower, &event.what);
+                self.print(format!("{since:>7}  {text}\n{log}").trim_end());
             }
         }
         if let Some(bars) = &mut self.bars {
             bars.draw(follower);
         }
+    }
+
+    /// Returns where the log of a failed job is, for the first job of each cause.
+    fn log_of_failed(&self, follower: &Follower, what: &What) -> String {
+        let What::Ruled(Ruling::TrialFinished { job: Some(job), how: TrialEnd::Failed(_), .. }, _) = what
+        else {
+            return String::new();
+        };
+        let mut causes = follower.state.failures.causes.iter();
+        if !causes.any(|cause| cause.by_program && cause.job == *job) {
+            return String::new();
+        }
+        let (tuning, name) = (&follower.tuning, training_job_name(&follower.tuning.id, *job));
+        self.logs.lines(&tuning.definition.name, job.trial.0, &name, MARGIN)
     }
 
     /// Shows a problem that blocks the tuning. `None` means that the problem is over.

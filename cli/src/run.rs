@@ -31,6 +31,7 @@ use crate::cut;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::follow::Since;
+use crate::logs::LogHint;
 use crate::output::{print_err, print_json, print_out};
 use crate::page::{Page, gone};
 use crate::plan::cap_admits;
@@ -223,7 +224,7 @@ impl Session {
             record.write(&self.data_dir, &id)?;
         }
         warn(&self.request);
-        session::follow(host, &id, since, signals).await
+        session::follow(host, &id, since, LogHint::of_run(&self.data_dir), signals).await
     }
 
     /// Prints the result of a tuning that has ended, and returns the exit code.
@@ -233,7 +234,10 @@ impl Session {
             Output::Json => {
                 print_json(&json!({"TuningJob": page.json(), "TrainingJobs": page.jobs}));
             }
-            Output::Text => print_out(&format!("{}{}", page.summary(), page.see_more(&self.data_dir))),
+            Output::Text => {
+                let log = page.see_log(&LogHint::of_run(&self.data_dir));
+                print_out(&format!("{}{log}{}", page.summary(), page.see_more(&self.data_dir)));
+            }
         }
         Ok(page.exit())
     }

@@ -15,6 +15,7 @@ use crate::arguments::{Output, Watch, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::follow::{Follower, Since};
+use crate::logs::LogHint;
 use crate::output::{print_err, print_json, print_out};
 use crate::page::{Page, gone};
 use crate::progress::Progress;
@@ -52,11 +53,12 @@ pub(crate) async fn remote(
 ) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()?;
     tokio::select! {
-        ended = follow_stack(remote, name, interval) => ended?,
+        ended = follow_stack(remote, name, location_options, interval) => ended?,
         () = signals.next() => return Ok(print_interrupted(name, location_options)),
     }
+    let logs = LogHint::at(location_options, None);
     tokio::select! {
-        page = remote.page(name) => Ok(print_result(&page?, location_options, output)),
+        page = remote.page(name) => Ok(print_result(&page?, location_options, &logs, output)),
         () = signals.next() => {
             print_err(&format!("\n{name} has ended:\n  hyperband describe {name}{location_options}\n"));
             Ok(Exit::Interrupted)
@@ -65,10 +67,16 @@ pub(crate) async fn remote(
 }
 
 /// Follows a tuning of a stack until it ends.
-async fn follow_stack(remote: &Remote, name: &str, interval: Duration) -> Result<(), Failure> {
+async fn follow_stack(
+    remote: &Remote,
+    name: &str,
+    location_options: &str,
+    interval: Duration,
+) -> Result<(), Failure> {
     let described = remote.describe(name).await?;
     let mut stack = Stack::begin(remote, &described)?;
-    let mut progress = Progress::begin(&stack.follower, Since::Submission);
+    let logs = LogHint::at(location_options, None);
+    let mut progress = Progress::begin(&stack.follower, Since::Submission, logs);
     let mut failures = 0_u32;
     loop {
         match stack.look().await {
@@ -114,7 +122,8 @@ async fn local(
     let row = data.find(name).await?;
     let tuning = data.store.tuning(&row.id).await?.ok_or_else(|| gone(&row.id))?;
     let mut follower = Follower::from_start(tuning);
-    let mut progress = Progress::begin(&follower, Since::Submission);
+    let logs = || LogHint::at(location_options, Some(data.training_jobs()));
+    let mut progress = Progress::begin(&follower, Since::Submission, logs());
     let mut warned = false;
     loop {
         let news = follower.news(&data.store).await?;
@@ -144,7 +153,7 @@ async fn local(
     }
     progress.end();
     let page = Page::of(&data.store, data.folder(), &row.id).await?;
-    Ok(print_result(&page, location_options, output))
+    Ok(print_result(&page, location_options, &logs(), output))
 }
 
 fn print_interrupted(name: &str, location_options: &str) -> Exit {
@@ -156,12 +165,13 @@ fn print_interrupted(name: &str, location_options: &str) -> Exit {
 }
 
 /// Prints the result like `run`, and returns the exit code.
-fn print_result(page: &Page, location_options: &str, output: Output) -> Exit {
+fn print_result(page: &Page, location_options: &str, logs: &LogHint, output: Output) -> Exit {
     match output {
         Output::Json => print_json(&json!({"TuningJob": page.json(), "TrainingJobs": page.jobs})),
         Output::Text => {
             let name = page.name();
-            print_out(&format!("{}\n  hyperband describe {name}{location_options}\n", page.summary()));
+            let (summary, log) = (page.summary(), page.see_log(logs));
+            print_out(&format!("{summary}{log}\n  hyperband describe {name}{location_options}\n"));
         }
     }
     page.exit()

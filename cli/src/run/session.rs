@@ -11,6 +11,7 @@ use super::signals::Signals;
 use crate::cut;
 use crate::failure::Failure;
 use crate::follow::{Follower, Since};
+use crate::logs::LogHint;
 use crate::progress::Progress;
 use crate::warning;
 
@@ -37,6 +38,7 @@ pub(super) async fn follow(
     host: &Host,
     id: &str,
     since: Since,
+    logs: LogHint,
     signals: &mut Signals,
 ) -> Result<Outcome, Failure> {
     // Subscribed before the first read, so that no change is missed.
@@ -47,7 +49,7 @@ pub(super) async fn follow(
         Since::Submission => Follower::from_start(loaded.tuning),
         Since::Now => Follower::from_now(loaded),
     };
-    let mut progress = Progress::begin(&follower, since);
+    let mut progress = Progress::begin(&follower, since, logs);
     let mut trouble = host.table_error();
     let mut warned = false;
     loop {

@@ -56,6 +56,16 @@ fn a_tuning_whose_first_jobs_fail_for_one_cause_fails_and_groups_them() {
         assert!(page.contains(&format!("\n  failures   3 of 3 jobs failed: {CAUSE}\n")), "{page}");
     }
     world.hyperband(&["replay", "t"]).with_code(0);
+    // Progress points to the log of the first job of a cause, the pages to the same one.
+    assert_eq!(ended.err.matches("\n         see: hyperband logs t 0\n").count(), 1, "{ended:?}");
+    for text in [&ended.err, &ended.out, &described.out] {
+        let path = text.split("  log: ").nth(1).unwrap().lines().next().unwrap();
+        assert!(path.starts_with(&format!(".hyperband/training/jobs/{example}/logs/algo-1-")), "{path}");
+        assert!(world.read(path).contains("ModuleNotFoundError"), "{path}");
+    }
+    assert!(described.out.ends_with("\n  see: hyperband logs t 0\n"), "{described:?}");
+    let elsewhere = world.run(&["--data-dir", "a b"]).with_code(1);
+    assert!(elsewhere.out.contains("  see: hyperband logs t 0 --data-dir 'a b'\n"), "{elsewhere:?}");
 }
 
 /// Only terminals are narrow. The table was cut in files and pipes too.

@@ -36,7 +36,9 @@ fn objects(ended: &Ended) -> Vec<Value> {
 fn logs_prints_the_failed_job_or_the_job_of_a_trial_or_of_a_name() {
     let world = World::new(HOSTS);
     world.write_request("request.json", &limited(2, 2));
-    world.run(&[]).with_code(0);
+    let run = world.run(&[]).with_code(0);
+    assert!(run.err.contains("         see: hyperband logs t 1\n"), "{run:?}");
+    assert!(run.out.contains("\n  see: hyperband logs t 1\n"), "{run:?}");
 
     let failed = world.hyperband(&["logs", "t"]).with_code(0);
     assert!(failed.err.contains("-1-0-1: trial 1, Failed, exit code 1, host algo-"), "{failed:?}");
