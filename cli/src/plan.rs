@@ -10,6 +10,7 @@ use hyperband::plan::Plan;
 use serde_json::json;
 use tuning::definition::{Definition, JobLimits};
 use tuning::ids::ChoiceId;
+use tuning::limits::MIN_RUNTIME_SECONDS;
 use tuning::money::MicroUsd;
 use tuning::time::Time;
 use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution, RungsWhy};
@@ -25,6 +26,9 @@ use simulate::{Outcome, Setting, expected, full_set, shares, trials_of};
 
 /// Epoch length without `--epoch-seconds`. It affects only the order in which trials reach rungs.
 const NOMINAL_EPOCH_MS: u64 = 60_000;
+
+/// A usual margin of the controller's own time limits: between that after the first timed job and that after many.
+const MARGIN_PERCENT_USUAL: u64 = 150;
 
 /// The content of the plan.
 #[derive(Debug)]
@@ -103,8 +107,9 @@ impl Outlook {
         let definition = uncapped(&request)?;
         let cap = request.cap()?;
         let epoch = epoch_ms.unwrap_or(NOMINAL_EPOCH_MS);
-        let hyperband =
-            request.hyperband().and_then(|hyperband| Brackets::of(&request, hyperband, startup_ms, epoch));
+        let hyperband = request
+            .hyperband()
+            .and_then(|hyperband| Brackets::of(&request, hyperband, &definition, startup_ms, epoch));
         let jobs = hyperband.as_ref().map_or_else(|| request.max_jobs(), |brackets| brackets.jobs);
         let worst = definition.worst_case(job_limits(&definition), ChoiceId(0)).map(|one| {
             let all = MicroUsd(one.0.saturating_mul(u64::from(jobs)));
@@ -222,8 +227,25 @@ pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
     })
 }
 
+/// Returns how many jobs the cap pays at once, on average: the limit of a job is near the time that it needs, once the
+/// first jobs have been timed. `None` without a cap or a price.
+fn paid_at_once(request: &Request, definition: &Definition, whole_job_ms: u64) -> Option<u32> {
+    let (cap, rate) = (request.cap().ok()??, definition.job.rate?);
+    let (job, own) = (&definition.job, job_limits(definition));
+    let needed = whole_job_ms.div_ceil(1_000).saturating_mul(MARGIN_PERCENT_USUAL).div_ceil(100);
+    let limit = needed.max(MIN_RUNTIME_SECONDS).min(own.max_runtime_seconds);
+    let one = rate.cost(limit, job.instance_count, job.volume_gib);
+    Some(u32::try_from(cap.0.checked_div(one.0)?).unwrap_or(u32::MAX))
+}
+
 impl Brackets {
-    fn of(request: &Request, hyperband: Hyperband, startup_ms: u64, epoch_ms: u64) -> Option<Self> {
+    fn of(
+        request: &Request,
+        hyperband: Hyperband,
+        definition: &Definition,
+        startup_ms: u64,
+        epoch_ms: u64,
+    ) -> Option<Self> {
         let (all, plan) = (request.whole_plan()?, request.plan()?);
         let (execution, why) = request.rungs();
         let whole = (all.brackets().len(), full_set(&all, execution));
@@ -231,7 +253,9 @@ impl Brackets {
         let resumes = request.resumes();
         let instances = request.instance_count().max(1);
         let held = request.max_instances().map_or(u32::MAX, |most| most / instances);
-        let workers = request.max_parallel().min(held).max(1);
+        let whole_job_ms = u64::from(plan.max_resource()).saturating_mul(epoch_ms).saturating_add(startup_ms);
+        let paid = paid_at_once(request, definition, whole_job_ms).unwrap_or(u32::MAX);
+        let workers = request.max_parallel().min(held).min(paid).max(1);
         let setting =
             |jobs, trials| Setting { plan: &plan, jobs, trials, workers, startup_ms, epoch_ms, resumes };
         let set = |execution| expected(execution, &setting(full_set(&plan, execution), plan.trials()));

@@ -185,3 +185,18 @@ fn a_plan_says_why_it_compares_late_and_counts_the_initial_configurations() {
     assert!(!show::text(&few).contains("compares late"));
     assert_eq!(show::json(&few)["BracketsReason"], Value::Null);
 }
+
+/// The plan expected 32 s for a tuning of 76 s: it ignored that the cap paid few jobs at once.
+#[test]
+fn regression_a_cap_that_pays_few_jobs_at_once_lengthens_the_tuning() {
+    let wall = |cap: f64| {
+        let outlook = outlook(|body| {
+            body["Controller"]["MaxCostUsd"] = json!(cap);
+            body["TrainingJobDefinition"]["StoppingCondition"] =
+                json!({"MaxRuntimeInSeconds": 3_600, "MaxWaitTimeInSeconds": 7_200});
+        });
+        outlook.hyperband.unwrap().own.wall_ms
+    };
+    let (free, short) = (wall(1_000.0), wall(0.12));
+    assert!(short > free * 3 / 2, "{short} ms, {free} ms without a limit by the cap");
+}
