@@ -219,7 +219,7 @@ impl Host {
             record::ring(&*store.table, id, SystemClock.now()).await.map_err(StoreError::from)?;
         }
         let claim = Duration::from(CLAIM + Millis(500));
-        pumps.spawn(pumps::sweeps(sweeper, table.clone(), sweep_every, claim, errors));
+        pumps.spawn(pumps::sweeps(sweeper, (table.clone(), Arc::clone(&store)), sweep_every, claim, errors));
         let submit = Submit {
             store: Arc::clone(&store),
             prices: NoPrices,

@@ -14,13 +14,16 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
+use tuning::time::Time;
 use use_cases::batch::Batch;
 use use_cases::decide::{Decided, Decider};
 use use_cases::job_events::{About, JobEvents, RecordError, Recorded};
 use use_cases::job_logs::JobLogs;
 use use_cases::perform::Acts;
+use use_cases::ports::Clock;
+use use_cases::store::Store;
 use use_cases::sweep::Sweeper;
-use wire::stored::{ACTION_PREFIX, FACT_PREFIX, RING_PREFIX};
+use wire::stored::{ACTION_PREFIX, ACTIVE, FACT_PREFIX, RING_PREFIX, active_id};
 
 use super::{Cuts, EventFile, LocalActuator, SystemClock};
 use crate::training::TrainingService;
@@ -220,10 +223,14 @@ fn set_table_error(errors: &TableErrors, error: Option<String>) {
 /// The time between two removals of expired rows and old stream records from the embedded table.
 const CLEAN_EVERY: Duration = Duration::from_hours(1);
 
-/// Runs the sweeper at once, again after `claim`, when the claims of a killed process have expired, then every `every`.
+/// The time between two looks for a deadline that has passed.
+const DEADLINES_EVERY: Duration = Duration::from_secs(1);
+
+/// Runs the sweeper at once, again after `claim`, when the claims of a killed process have expired, then every `every`,
+/// and earlier when a deadline of a tuning has passed.
 pub(super) async fn sweeps(
     sweeper: Sweeper<DynamoTable, TrainingService, EventFile, SystemClock>,
-    table: Embedded,
+    (table, store): (Embedded, Arc<Store<DynamoTable>>),
     every: Duration,
     claim: Duration,
     errors: TableErrors,
@@ -240,7 +247,28 @@ pub(super) async fn sweeps(
             let _ = table.sweep().await;
             cleaned = Instant::now();
         }
-        sleep(wait).await;
+        let end = Instant::now() + wait;
+        let begun = SystemClock.now();
+        while Instant::now() < end {
+            sleep(DEADLINES_EVERY.min(end.saturating_duration_since(Instant::now()))).await;
+            if has_deadline(&store, begun).await {
+                break;
+            }
+        }
         wait = every;
     }
+}
+
+/// Returns whether a deadline of an active tuning has passed since `begun`. Earlier deadlines were due at the last sweep.
+async fn has_deadline(store: &Store<DynamoTable>, begun: Time) -> bool {
+    let now = SystemClock.now();
+    // An unreadable table is reported by the next sweep.
+    let active = store.all(ACTIVE, "").await.unwrap_or_default();
+    for id in active.iter().filter_map(active_id) {
+        let deadline = store.head(id).await.ok().flatten().and_then(|head| head.deadline);
+        if deadline.is_some_and(|deadline| begun < deadline && deadline <= now) {
+            return true;
+        }
+    }
+    false
 }

@@ -38,6 +38,19 @@ async fn a_command_that_fails_at_once_fails_the_tuning_with_its_failure_reason()
     assert!(jobs.iter().all(|job| job["TrainingJobStatus"] == "Failed" || stopped(job)), "{jobs:#?}");
 }
 
+/// `NoObjectiveSeconds` 4 let jobs run for 10 s: a deadline waited for the next sweep.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn regression_a_deadline_does_not_wait_for_the_next_sweep() {
+    let mut request = request("silent", 6);
+    request["Controller"]["NoObjectiveSeconds"] = json!(1);
+    let mut fixture = Fixture::new("echo '[0]#011validation-auc:0.5'; sleep 3600");
+    fixture.sweep_every = Duration::from_secs(3_600);
+    let (described, jobs) = fixture.run(&request).await;
+    assert_eq!(described["Controller"]["EndReason"], "MaxJobs", "{described:#}");
+    assert_eq!(jobs.len(), 6);
+    assert!(jobs.iter().all(|job| job["Controller"]["StopReason"] == "NoObjective"), "{jobs:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trial_whose_metric_is_nan_is_never_promoted() {
     let script =

@@ -13,6 +13,7 @@ pub(crate) struct Fixture {
     pub(crate) folder: TempDir,
     pub(crate) grace: Duration,
     pub(crate) spot_interruptions_per_hour: f64,
+    pub(crate) sweep_every: Duration,
     script: String,
 }
 
@@ -23,6 +24,7 @@ impl Fixture {
             folder: TempDir::new().unwrap(),
             grace: Duration::from_secs(5),
             spot_interruptions_per_hour: 0.0,
+            sweep_every: Duration::from_secs(2),
             script: script.to_owned(),
         }
     }
@@ -69,7 +71,7 @@ impl Fixture {
             grace: self.grace,
             spot_interruptions_per_hour: self.spot_interruptions_per_hour,
             seed: 7,
-            sweep_every: Duration::from_secs(2),
+            sweep_every: self.sweep_every,
         };
         Host::open(config).await.unwrap()
     }
