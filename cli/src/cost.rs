@@ -14,7 +14,7 @@ use crate::arguments::{Named, Output, Place};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_out, print_out_raw};
-use crate::text::usd;
+use crate::text::exact as usd;
 
 /// Training jobs per page.
 const JOBS_PER_PAGE: usize = 200;
@@ -176,15 +176,15 @@ fn head(page: &CostPage) -> String {
     let mut line = |label: &str, content: &str| {
         let _ = writeln!(text, "  {label:<11}{content}");
     };
-    if !ledger.priced {
+    if ledger.priced {
+        line("cap", &ledger.cap_usd.map_or_else(|| "none".to_owned(), usd));
+        line("spent", &usd(ledger.spent_usd));
+        line("reserved", &usd(ledger.reserved_usd));
+    } else {
         line("price", "unknown; set Controller.InstancePricesUsdPerHour in the request to see costs");
     }
-    line("cap", &ledger.cap_usd.map_or_else(|| "none".to_owned(), usd));
-    line("spent", &usd(ledger.spent_usd));
-    line("reserved", &usd(ledger.reserved_usd));
     if let Some(available) = ledger.available_usd {
-        // Rounded down, because at most this amount can be reserved.
-        line("available", &usd(MicroUsd(available.0 / 100 * 100)));
+        line("available", &usd(available));
     }
     if let Some(granted) = ledger.granted_usd {
         let months = ledger.granted_usd_by_month.iter();
@@ -216,6 +216,10 @@ fn sums(ledger: &LedgerView, totals: &CostTotals) -> String {
         0 => String::new(),
         seconds => format!(" and {seconds} s in warm pools"),
     };
+    if !ledger.priced {
+        line(&format!("{}: {billed} billed seconds{kept}, at an unknown price", jobs(totals.training_jobs)));
+        return text;
+    }
     line(&format!(
         "{}: {} booked, {} computed from {billed} billed seconds{kept}, {} reserved",
         jobs(totals.training_jobs),
@@ -245,9 +249,7 @@ fn sums(ledger: &LedgerView, totals: &CostTotals) -> String {
         )),
         None => line("the tuning changed during this command, so the sums may not match; run it again"),
     }
-    if ledger.priced {
-        line("not included: S3, logs, KMS, data transfer");
-    }
+    line("not included: S3, logs, KMS, data transfer");
     text
 }
 
@@ -285,14 +287,14 @@ mod tests {
         totals.difference_usd = SignedUsd { negative: true, amount: MicroUsd(28_750) };
         totals.ledger_difference_usd = Some(SignedUsd { negative: false, amount: MicroUsd(100) });
         let text = sums(&ledger(), &totals);
-        assert!(text.contains("differ for 1 training job: -$0.0288 booked minus billed"), "{text}");
+        assert!(text.contains("differ for 1 training job: -$0.028750 booked minus billed"), "{text}");
         assert!(text.contains("from the sum of the training jobs by +$0.0001"), "{text}");
         totals.ledger_difference_usd = None;
         assert!(sums(&ledger(), &totals).contains("changed during this command"));
     }
 
     #[test]
-    fn the_head_shows_monthly_grants_and_rounds_the_available_amount_down() {
+    fn the_head_shows_monthly_grants_and_the_available_amount() {
         let granted = [("2026-10".to_owned(), Dollars(MicroUsd(1_000_000)))];
         let ledger = LedgerView {
             available_usd: Some(MicroUsd(4_931_299)),
@@ -303,7 +305,7 @@ mod tests {
         let page =
             CostPage { tuning: "t".to_owned(), step: 1, ledger, training_jobs: Vec::new(), next_token: None };
         let text = head(&page);
-        assert!(text.contains("available  $4.9312\n"), "{text}");
+        assert!(text.contains("available  $4.931299\n"), "{text}");
         assert!(text.contains("granted    $1.0000 from the monthly cap (2026-10: $1.0000)\n"), "{text}");
     }
 

@@ -77,7 +77,7 @@ fn row(summary: &TuningSummary, interrupted: bool) -> Vec<String> {
         count(totals.map(|totals| totals.training_jobs_launched)),
         count(base.counters.map(|counters| counters.in_progress)),
         maybe(totals.and_then(|totals| totals.best_seen).map(|best| best.value)),
-        money(totals.map(|totals| totals.spent_usd)),
+        money(totals.filter(|totals| !totals.price_unknown).map(|totals| totals.spent_usd)),
         money(totals.and_then(|totals| totals.cap_usd)),
         utc(base.created_ms),
     ]

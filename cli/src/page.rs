@@ -20,11 +20,11 @@ use wire::describe::{Bracket, FailureCause, Rung, TrainingJobSummary, TuningJob,
 
 use crate::arguments::folder_option;
 use crate::data::is_running;
-use crate::event_text::{end_words, parameters, rounded, uncut};
+use crate::event_text::{end_words, rounded, uncut};
 use crate::failure::{Exit, Failure};
 use crate::logs::LogHint;
 use crate::model::Location;
-use crate::text::{clean, duration, maybe, short, table, usd, utc, value};
+use crate::text::{clean, duration, exact, maybe, short, table, usd, utc, value};
 pub(crate) use job::configuration;
 use job::{is_billed, is_over, is_whole, last_value, was_stopped, whole_why, why};
 
@@ -262,8 +262,8 @@ impl Page {
                 let (name, trial, epochs) =
                     (clean(&best.name), best.controller.trial, best.controller.resource);
                 line("best job", &format!("{name} (trial {trial}, {epochs} epochs)"));
-                line("", &format!("{} = {}", clean(&self.metric()), maybe(last_value(best))));
-                line("", &if is_terminal() { parameters } else { uncut }(&configuration(best)));
+                line("", &self.best_text(best));
+                line("", &if is_terminal() { rounded } else { uncut }(&configuration(best)));
             }
             None => line("best job", "none yet"),
         }
@@ -317,12 +317,31 @@ impl Page {
         format!("\n  hyperband describe {name}{place}\n  hyperband report {name}{place} -o {name}.html\n")
     }
 
-    /// Returns the best value of all epochs if it differs from the last value of the best job.
+    /// Returns the best value of the best job and its last value, if that is another.
+    fn best_text(&self, best: &TrainingJobSummary) -> String {
+        let last = last_value(best);
+        let seen =
+            self.described.controller.totals.best_seen.filter(|seen| seen.trial == best.controller.trial);
+        let metric = clean(&self.metric());
+        let Some(seen) = seen else { return format!("{metric} = {}", maybe(last)) };
+        let last = last.filter(|last| last.to_bits() != seen.value.to_bits());
+        let last = last.map_or_else(String::new, |last| format!(" ({} at the end)", value(last)));
+        format!("{metric} = {} at epoch {}{last}", value(seen.value), seen.resource)
+    }
+
+    /// Returns the best value so far if a trial that does not count has it: it still runs, or it failed.
     fn better_on_the_way(&self) -> Option<String> {
         let seen = self.described.controller.totals.best_seen?;
-        let last = self.described.best_training_job.as_ref().and_then(last_value);
-        let differs = last.is_none_or(|last| last.to_bits() != seen.value.to_bits());
-        differs.then(|| format!("{} (trial {}, epoch {})", value(seen.value), seen.trial, seen.resource))
+        let best = self.described.best_training_job.as_ref().map(|best| best.controller.trial);
+        let counts = best == Some(seen.trial);
+        (!counts).then(|| {
+            format!(
+                "{} (trial {}, epoch {}), does not count yet",
+                value(seen.value),
+                seen.trial,
+                seen.resource
+            )
+        })
     }
 
     fn epochs_text(&self) -> String {
@@ -342,6 +361,7 @@ impl Page {
     }
 
     fn job_table(&self, cut: bool) -> String {
+        let priced = !self.described.controller.totals.price_unknown;
         let row = |job: &TrainingJobSummary| {
             let own = &job.controller;
             // With promotion, the reached epoch and the target epoch of the job.
@@ -355,7 +375,7 @@ impl Page {
                 maybe(last_value(job)),
                 maybe(own.best_value),
                 own.billable_seconds.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string()),
-                own.cost_usd.map_or_else(|| "-".to_owned(), usd),
+                own.cost_usd.filter(|_| priced).map_or_else(|| "-".to_owned(), exact),
                 if cut { rounded } else { uncut }(&configuration(job)),
                 if cut { short(&why(job), WHY_CHARACTERS) } else { whole_why(job) },
             ]

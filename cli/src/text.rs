@@ -29,6 +29,12 @@ pub(crate) fn usd(amount: MicroUsd) -> String {
     format!("${amount}")
 }
 
+/// Returns an amount with all its digits, at least four decimals, so that the lines of a table add up.
+pub(crate) fn exact(MicroUsd(amount): MicroUsd) -> String {
+    let (dollars, rest) = (amount / 1_000_000, amount % 1_000_000);
+    if rest % 100 == 0 { format!("${dollars}.{:04}", rest / 100) } else { format!("${dollars}.{rest:06}") }
+}
+
 /// Returns a metric value with six significant digits.
 pub(crate) fn value(value: f64) -> String {
     let magnitude = value.abs();
@@ -158,6 +164,16 @@ mod tests {
     fn columns_are_aligned() {
         let rows = vec![vec!["a".to_owned(), "1".to_owned()], vec!["bbb".to_owned(), "22".to_owned()]];
         assert_eq!(table(&["NAME", "N"], &rows, &[1]), "NAME   N\na      1\nbbb   22\n");
+    }
+
+    #[test]
+    fn exact_amounts_add_up() {
+        let exact = |amount| exact(MicroUsd(amount));
+        assert_eq!(
+            [exact(0), exact(64), exact(64 * 6), exact(100)],
+            ["$0.0000", "$0.000064", "$0.000384", "$0.0001"]
+        );
+        assert_eq!(exact(12_345_670_000), "$12345.6700");
     }
 
     #[test]
