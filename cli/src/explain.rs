@@ -38,8 +38,9 @@ pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
         | ExplainError::OtherTuning { .. }
         | ExplainError::UnknownJob { .. } => {
             let hint = format!(
-                "TRIAL is a trial number or a training job name; `hyperband describe {}` lists both",
-                row.name
+                "TRIAL is a trial number or a training job name; `hyperband describe {}{}` lists both",
+                row.name,
+                data.location_options()
             );
             Failure::usage(error.to_string()).hint(hint)
         }

@@ -98,7 +98,7 @@ fn a_stop_without_an_active_run_takes_effect_at_the_next_run() {
     let stopped = world.hyperband(&["stop", "t"]).with_code(0);
     assert!(stopped.out.contains("takes effect when you continue the tuning"), "{stopped:?}");
     let ended = world.run(&[]).with_code(0);
-    assert!(ended.out.starts_with("t: Stopped, it was stopped\n"), "{ended:?}");
+    assert!(ended.out.starts_with("t: Stopped, a user stopped it\n"), "{ended:?}");
 }
 
 #[test]

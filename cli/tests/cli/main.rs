@@ -19,6 +19,7 @@ mod init;
 mod interrupted;
 mod local;
 mod logs;
+mod messages;
 mod metrics;
 mod model;
 mod plan;

@@ -129,7 +129,7 @@ fn a_tuning_at_a_stack_can_be_stopped() {
     assert_eq!(stopped, expected);
     ended(run).with_code(0);
     let followed = ended(followed).with_code(0);
-    assert!(followed.out.starts_with("t: Stopped, it was stopped\n"), "{followed:?}");
+    assert!(followed.out.starts_with("t: Stopped, a user stopped it\n"), "{followed:?}");
     assert!(followed.err.starts_with(&format!("submitted t: {ARN}\n")), "{followed:?}");
 }
 

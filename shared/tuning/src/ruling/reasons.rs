@@ -149,7 +149,7 @@ impl EndReason {
                  (InstanceConfigs), on-demand instances or another region, or raise MaxCapacityWaitSeconds"
             }
             Self::MaxRuntime => "the time limit was reached",
-            Self::Stopped => "it was stopped",
+            Self::Stopped => "a user stopped it",
             Self::Failed(message) => message.trim(),
         }
     }

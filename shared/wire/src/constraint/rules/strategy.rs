@@ -33,9 +33,17 @@ pub(super) fn objective_metric(request: &Request) -> Vec<Violation> {
     });
     let name = shortened(request.objective_metric());
     let example = json!({"Name": name, "Regex": format!("metric={NUMBER_PATTERN}")});
+    let names = request.metric_definitions().iter().filter_map(|metric| metric.name.as_deref());
+    let defined: Vec<String> = names.map(|name| format!("'{}'", shortened(name))).collect();
+    let defined = if defined.is_empty() {
+        "defines none".to_owned()
+    } else {
+        format!("defines {}", defined.join(", "))
+    };
     let message = format!(
         "A metric is required for this hyperparameter tuning job objective. Provide a metric in the metric \
-         definitions. MetricName '{name}' has no definition; for example, add {example}{own}"
+         definitions. MetricName '{name}' has no definition, and MetricDefinitions {defined}; for example, add \
+         {example}{own}"
     );
     when(
         job && !request.objective_metric().is_empty() && request.metric_regex().is_none(),
