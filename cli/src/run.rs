@@ -135,20 +135,20 @@ impl Session {
             sweep_every: session::SWEEP_EVERY,
         };
         let data = Data::open(&self.data_dir).await?;
-        let continues = match &data {
-            Some(data) if !self.fresh => {
-                let existing = existing(&data.store, &self.request).await?;
-                if let Existing::Ended(id) = &existing {
-                    return self.print_earlier_result(&data.store, id).await;
+        let mut continues = false;
+        if let Some(data) = &data {
+            if !self.fresh {
+                match existing(&data.store, &self.request).await? {
+                    Existing::Ended(id) => return self.print_earlier_result(&data.store, &id).await,
+                    Existing::Active(id) => {
+                        self.reject_other_command(&id)?;
+                        continues = true;
+                    }
+                    Existing::Missing => {}
                 }
-                if let Existing::Active(id) = &existing {
-                    self.reject_other_command(id)?;
-                }
-                reject_other_active(data, self.request.name()).await?;
-                matches!(existing, Existing::Active(_))
             }
-            Some(_) | None => false,
-        };
+            reject_other_active(data, self.request.name()).await?;
+        }
         // An earlier release accepted channels elsewhere, and its tunings continue.
         if !continues {
             ask::channels::check(&self.request).map_err(|error| ask::invalid_request(&error))?;

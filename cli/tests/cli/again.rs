@@ -105,6 +105,15 @@ fn fresh_replaces_an_ended_and_an_interrupted_tuning() {
 }
 
 #[test]
+fn fresh_does_not_run_another_interrupted_tuning_with_its_command() {
+    let world = interrupted(&[]);
+    let other = ["run", "request.json", "--name", "other", "--fresh", "--", "sh", "train.sh"];
+    let refused = world.hyperband(&other).with_code(2);
+    assert!(refused.err.contains("another tuning that has not ended: 't'"), "{refused:?}");
+    assert_eq!(world.processes(), Vec::<String>::new());
+}
+
+#[test]
 fn fresh_does_not_replace_a_running_tuning() {
     let world = World::new(ENDLESS);
     let child = world.start(&["--grace-seconds", "1"]);

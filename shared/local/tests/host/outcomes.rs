@@ -44,7 +44,7 @@ async fn regression_a_deadline_does_not_wait_for_the_next_sweep() {
     let mut request = request("silent", 6);
     request["Controller"]["NoObjectiveSeconds"] = json!(1);
     let mut fixture = Fixture::new("echo '[0]#011validation-auc:0.5'; sleep 3600");
-    fixture.sweep_every = Duration::from_secs(3_600);
+    fixture.sweep_every = Duration::from_hours(1);
     let (described, jobs) = fixture.run(&request).await;
     assert_eq!(described["Controller"]["EndReason"], "MaxJobs", "{described:#}");
     assert_eq!(jobs.len(), 6);
