@@ -2,9 +2,8 @@
 
     HYPERBAND_OLDER=CHECKOUT tests/stack/run.sh test_rollback.py
 
-CHECKOUT is a working copy of an older release with the same rules version (docs/DEPLOY.md, Go back), built with
-`cargo build --locked --workspace --bins`. `run.sh` runs this file only on request, since the older release takes as long
-to build as this one.
+CHECKOUT is a working copy of the older release, built with `cargo build --locked --workspace --bins`. `run.sh` runs this file only
+on request, since the older release takes as long to build as this one.
 """
 
 import os

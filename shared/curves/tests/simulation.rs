@@ -46,6 +46,7 @@ fn definition(rungs: RungExecution, max_jobs: u32) -> Definition {
             max_instances: None,
             target: None,
             not_improving: None,
+            first_failures: 0,
         },
         job: JobShape {
             instance_count: 1,

@@ -20,12 +20,7 @@ use crate::money::{MicroUsd, Rate};
 use crate::time::Time;
 
 /// The rules version of new tunings. A tuning keeps the version under which it was submitted.
-///
-/// Version 2: a tuning whose first jobs all fail for one cause fails after three of them, not after five.
-pub const RULES_VERSION: u32 = 2;
-
-/// The first rules version with [`crate::limits::MAX_FIRST_FAILURES`].
-pub(crate) const FIRST_FAILURES_SINCE: u32 = 2;
+pub const RULES_VERSION: u32 = 1;
 
 /// The immutable definition of a tuning job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -208,6 +203,13 @@ pub struct Limits {
     pub target: Option<f64>,
     /// `MaxNumberOfTrainingJobsNotImproving`.
     pub not_improving: Option<u32>,
+    /// The tuning fails after so many failed trials, if no other trial has ended before and the program failed in each
+    /// for one cause; 0 = never.
+    ///
+    /// A release without this rule ignores the field, so that it can still stop a tuning after a return to it. A new
+    /// rules version would prevent that.
+    #[serde(default)]
+    pub first_failures: u32,
 }
 
 /// What one training job runs on, and its limits as the user set them.

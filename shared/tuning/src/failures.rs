@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fact::JobKey;
-use crate::limits::{MAX_CAUSE_CHARS, MAX_CAUSES};
+use crate::limits::{MAX_CAUSE_CHARS, MAX_CAUSES, MAX_MESSAGE_CHARS};
 
 /// Failed jobs by cause, bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -86,6 +86,14 @@ pub fn cause(message: &str) -> String {
     let plain = parts.join(", ");
     let plain = plain.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     plain.take(MAX_CAUSE_CHARS).collect()
+}
+
+/// Returns whether a failure reason says which error it was. A bare exit code does not, and a reason that was cut has
+/// lost its error.
+pub(crate) fn names_its_error(message: &str) -> bool {
+    let cause = cause(message);
+    let is_bare = cause.strip_prefix("exit code ").is_some_and(|code| !code.contains(", "));
+    !cause.is_empty() && !is_bare && message.chars().count() < MAX_MESSAGE_CHARS
 }
 
 /// Returns whether two causes are the same, apart from numbers, addresses and names with numbers that differ from job
@@ -199,6 +207,19 @@ mod tests {
             ("", "a"),
         ] {
             assert!(!is_same(one, other), "{one} and {other}");
+        }
+    }
+
+    #[test]
+    fn a_bare_exit_code_and_a_cut_reason_name_no_error() {
+        let cut = "x".repeat(MAX_MESSAGE_CHARS);
+        for (message, expected) in [
+            ("AlgorithmError: no such column, exit code: 1", true),
+            ("AlgorithmError: , exit code: 1", false),
+            ("", false),
+            (cut.as_str(), false),
+        ] {
+            assert_eq!(names_its_error(message), expected, "{message:?}");
         }
     }
 

@@ -108,8 +108,8 @@ pub const CAPACITY_MEMORY: Millis = Millis::from_seconds(600);
 /// The tuning fails after this many trials, or refused starts in a row, without any objective value.
 pub const MAX_TRIALS_WITHOUT_VALUE: u32 = 5;
 
-/// The tuning fails after so many trials if no other trial has ended, and the program failed in each for one cause: two can
-/// have unlucky hyperparameters.
+/// The tuning fails after so many trials if no other trial has ended and the program failed in each for one cause. Two
+/// trials can have unlucky hyperparameters.
 pub const MAX_FIRST_FAILURES: u32 = 3;
 
 /// A step of this size takes no further fact: one more fact (500 lines) still fits the row.

@@ -38,12 +38,12 @@ pub(crate) fn reason(host: &FailedHost, file: &Path) -> String {
     let cause = if !written.is_empty() {
         written
     } else if let Some(signal) = code.checked_sub(128).filter(|signal| (1..=64).contains(signal)) {
-        let last = if stderr.is_empty() { String::new() } else { format!("; its last lines:\n{stderr}") };
-        format!("host {name} was ended by signal {signal}{last}")
+        // The last line is the cause.
+        let last = if stderr.is_empty() { String::new() } else { format!("{stderr}\n") };
+        format!("{last}host {name} was ended by signal {signal}")
     } else {
-        let host = if *has_others { format!("host {name}: ") } else { String::new() };
-        let what = if stderr.is_empty() { "the program failed and wrote no error" } else { stderr };
-        format!("{host}{what}")
+        let host = if *has_others && !stderr.is_empty() { format!("host {name}: ") } else { String::new() };
+        format!("{host}{stderr}")
     };
     let (start, end) = ("AlgorithmError: ", format!(", exit code: {code}"));
     let room = REASON_CHARS_MAX.saturating_sub(start.len()).saturating_sub(end.len());
@@ -78,7 +78,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("failure");
         let silent = reason(&host(3, ""), &file);
-        assert_eq!(silent, "AlgorithmError: the program failed and wrote no error, exit code: 3");
+        assert_eq!(silent, "AlgorithmError: , exit code: 3");
         let failed = host(1, "import xgboost\nModuleNotFoundError: No module named 'xgboost'");
         let text = "import xgboost\nModuleNotFoundError: No module named 'xgboost', exit code: 1";
         assert_eq!(reason(&failed, &file), format!("AlgorithmError: {text}"));
@@ -94,7 +94,7 @@ mod tests {
         let killed = reason(&host(137, "warning: slow"), file);
         assert_eq!(
             killed,
-            "AlgorithmError: host algo-1 was ended by signal 9; its last lines:\nwarning: slow, exit code: 137"
+            "AlgorithmError: warning: slow\nhost algo-1 was ended by signal 9, exit code: 137"
         );
     }
 

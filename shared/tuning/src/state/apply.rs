@@ -8,6 +8,7 @@ use crate::conclude;
 use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey};
+use crate::failures::names_its_error;
 use crate::ids::{BracketId, ChoiceId, CohortId, RungId, TrialId};
 use crate::limits::CAPACITY_MEMORY;
 use crate::money::MicroUsd;
@@ -284,8 +285,8 @@ impl State {
         }
         if has_failed(&job) {
             let message = job.refused.clone().unwrap_or_else(|| conclude::failure_message(&job));
-            // Jobs that failed without a reason may have different ones.
-            let by_program = job.end == Some(JobEnd::AlgorithmError) && job.message.is_some();
+            let named = job.message.as_deref().is_some_and(names_its_error);
+            let by_program = job.end == Some(JobEnd::AlgorithmError) && named;
             self.failures.add(key, &message, by_program);
         }
         if job.never_started || without_instances {

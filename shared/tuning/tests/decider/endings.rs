@@ -2,7 +2,7 @@
 
 use search::{Domain, Parameter, SamplerKind, Space};
 use tuning::decide::deadline;
-use tuning::definition::Definition;
+use tuning::definition::{Definition, Limits, Scheduling};
 use tuning::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::limits::MAX_TRAINING_JOBS;
@@ -168,8 +168,9 @@ fn three_first_trials_that_fail_for_one_cause_fail_the_tuning() {
         failure_message(&run.state.status),
         "the first 3 training jobs failed for the same reason: exit code 1, bind: port 8001 is in use"
     );
-    // P5: a tuning keeps the rules of its submission.
-    let older = Definition { rules_version: 1, ..random(9, 1) };
+    // P5: a tuning of a release without this rule keeps its rules.
+    let random = random(9, 1);
+    let older = Definition { limits: Limits { first_failures: 0, ..random.limits.clone() }, ..random };
     let expect = [expect[0], "start 3-0-1"];
     check(&older, &given, &[failed(4, job(2), &text(9))], &expect);
 }
@@ -188,6 +189,22 @@ fn first_failures_count_only_if_the_program_failed_in_each_ended_trial() {
             run.take(&[failed(i64::from(trial) + 1, job(trial), "a")]);
         }
         assert_eq!(run.state.status, Status::Active, "{other:?}");
+    }
+}
+
+/// A promoted trial with a value waited at its rung, and the tuning failed for the trials that had failed before.
+#[test]
+fn regression_first_failures_do_not_fail_a_tuning_with_a_trial_that_waits_at_a_rung() {
+    for value in [Some(0.5), None] {
+        let mut run = Run::new(&promoting(jobs(40, 4), Scheduling::Asynchronous));
+        run.take(&[submitted()]);
+        for trial in 1..4 {
+            run.take(&[failed(i64::from(trial), job(trial), "out of memory")]);
+        }
+        assert_eq!(run.state.status, Status::Active, "trial 0 runs");
+        let line = value.map_or_else(|| logged_nan(5, job(0), 1), |value| logged(5, job(0), 1, value));
+        run.take(&[line, described(9, job(0), Completed, 9)]);
+        assert_eq!(run.state.status, Status::Active, "{value:?}");
     }
 }
 
