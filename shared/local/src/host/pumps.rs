@@ -236,8 +236,9 @@ pub(super) async fn sweeps(
     errors: TableErrors,
 ) {
     let mut cleaned = Instant::now();
-    let mut wait = claim.min(every);
+    let claims_expire = Instant::now() + claim;
     loop {
+        let begun = SystemClock.now();
         // The next sweep retries. A sweep without an error does not clear the table error, because it may have written
         // nothing.
         if let Some(error) = sweeper.sweep().await.map_or_else(Some, |swept| swept.last_error) {
@@ -247,26 +248,27 @@ pub(super) async fn sweeps(
             let _ = table.sweep().await;
             cleaned = Instant::now();
         }
-        let end = Instant::now() + wait;
-        let begun = SystemClock.now();
-        while Instant::now() < end {
-            sleep(DEADLINES_EVERY.min(end.saturating_duration_since(Instant::now()))).await;
+        let now = Instant::now();
+        let next = now + every;
+        let next = if now < claims_expire { claims_expire.min(next) } else { next };
+        while Instant::now() < next {
+            sleep(DEADLINES_EVERY.min(next.saturating_duration_since(Instant::now()))).await;
             if has_deadline(&store, begun).await {
                 break;
             }
         }
-        wait = every;
     }
 }
 
-/// Returns whether a deadline of an active tuning has passed since `begun`. Earlier deadlines were due at the last sweep.
+/// Returns whether a deadline of an active tuning has passed since `begun`, or was set in the past by a later step. The
+/// sweep that began then has served all others.
 async fn has_deadline(store: &Store<DynamoTable>, begun: Time) -> bool {
     let now = SystemClock.now();
     // An unreadable table is reported by the next sweep.
     let active = store.all(ACTIVE, "").await.unwrap_or_default();
     for id in active.iter().filter_map(active_id) {
-        let deadline = store.head(id).await.ok().flatten().and_then(|head| head.deadline);
-        if deadline.is_some_and(|deadline| begun < deadline && deadline <= now) {
+        let Some(head) = store.head(id).await.ok().flatten() else { continue };
+        if head.deadline.is_some_and(|deadline| begun < deadline.max(head.at) && deadline <= now) {
             return true;
         }
     }
